@@ -26,7 +26,18 @@ from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.adapters.venues.synthetic.world import origin
 from zuno.kernel.units import Millis
 from zuno.trading.data.sources import is_streamed
-from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Alive, Feed, Series, Side, Strike, alive, liquidations, whales
+from zuno.trading.model.market import (
+    HOUR_MS,
+    MINUTE_MS,
+    Feed,
+    Heartbeat,
+    Series,
+    Side,
+    TapeEvent,
+    alive,
+    liquidations,
+    whales,
+)
 from zuno.trading.model.venues import BINANCE, TAPES
 from zuno.trading.ports.series import Batch
 
@@ -48,7 +59,7 @@ class Tape:
 
     async def listen(self, symbols: Sequence[str]) -> AsyncIterator[Any]:
         for series, row in self._heard:
-            due = row.at + MINUTE_MS if isinstance(row, Alive) else row.at
+            due = row.at + MINUTE_MS if isinstance(row, Heartbeat) else row.at
             if due > self._now():
                 await asyncio.sleep((due - self._now()) / 1_000)
             yield series, row
@@ -68,13 +79,13 @@ def storm_of(venue: str) -> list[Heard]:
         at, side = Millis(START + dice.randrange(HOUR_MS)), dice.choice(tuple(Side))
         price, size = dice.uniform(30_000, 40_000), dice.uniform(3, 20)
         series = dice.choice(kinds)(venue, "BTCUSDT")
-        found.append((series, Strike(at, side, price, size, price * size, str(number))))
-    minutes = [Alive(Millis(at)) for at in range(START, START + HOUR_MS, MINUTE_MS)]
+        found.append((series, TapeEvent(at, side, price, size, price * size, str(number))))
+    minutes = [Heartbeat(Millis(at)) for at in range(START, START + HOUR_MS, MINUTE_MS)]
     return [*found, *((alive(Feed.LIQUIDATIONS, venue, "BTCUSDT"), minute) for minute in minutes)]
 
 
 def in_order(heard: Sequence[Heard]) -> list[Heard]:
-    return sorted(heard, key=lambda one: one[1].at + (MINUTE_MS if isinstance(one[1], Alive) else 0))
+    return sorted(heard, key=lambda one: one[1].at + (MINUTE_MS if isinstance(one[1], Heartbeat) else 0))
 
 
 def hour(folder: Path, heard: dict[str, list[Heard]]) -> tuple[float, int]:

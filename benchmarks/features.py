@@ -19,7 +19,7 @@ from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.adapters.venues.synthetic.path import END
 from zuno.adapters.venues.synthetic.world import batches, origin
 from zuno.kernel.units import Millis
-from zuno.trading.data.bundle_builder import gather, reach_of
+from zuno.trading.data.bundle_builder import build_bundle, reach_of
 from zuno.trading.measure.features import features
 from zuno.trading.model.bundle import bundle_hash
 from zuno.trading.model.market import Mode, Symbol
@@ -41,7 +41,7 @@ async def measured(store: SqliteSeries) -> tuple[float, float, float, int]:
             reach = reach_of(series)
             count += len(await store.read(series, Millis(END - reach.span), NOW, NOW, reach.newest))
         read = perf_counter()
-        bundle = await gather(store, Symbol.BTCUSDT, Mode.SWING, NOW)
+        bundle = await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, NOW)
         features(bundle)
         done = perf_counter()
         bundle_hash(bundle)

@@ -35,7 +35,7 @@ from zuno.lp.agents.scout import Scout
 from zuno.lp.agents.strategist import Strategist
 from zuno.lp.mesh.delivery import Delivery, LetterReceived, Outgoing
 from zuno.lp.mesh.envelope import Envelope
-from zuno.lp.mesh.peer import Peer, Say
+from zuno.lp.mesh.peer import OutgoingMessage, Peer
 from zuno.lp.mesh.peer_process import MeshPeer, run_receiver, run_retries
 from zuno.lp.mesh.station import EnvelopeSigner
 from zuno.lp.model.ballot import RiskProfile
@@ -103,7 +103,9 @@ async def hop(folder: Path) -> bool:
                     await scout_line.send(Role.CLI, posts[Role.SCOUT].acknowledge_letter(event.envelope, now).data)
 
     raw, signed = list[float](), list[float]()
-    size = len(posts[Role.CLI].prepare_letter(mouth.envelope(REQUEST, Say(Role.SCOUT, START), None), now)[0].data)
+    size = len(
+        posts[Role.CLI].prepare_letter(mouth.envelope(REQUEST, OutgoingMessage(Role.SCOUT, START), None), now)[0].data
+    )
     posts[Role.CLI].forget(REQUEST)
     answering = asyncio.ensure_future(answer_raw())
     for _ in range(HOPS):
@@ -116,7 +118,7 @@ async def hop(folder: Path) -> bool:
     for at in range(HOPS):
         now += 1_000  # nobody is rate-limited
         began = perf_counter()
-        letter = mouth.envelope(f"req_{at:016x}", Say(Role.SCOUT, START), None)
+        letter = mouth.envelope(f"req_{at:016x}", OutgoingMessage(Role.SCOUT, START), None)
         for one in posts[Role.CLI].prepare_letter(letter, now):
             await cli_line.send(one.to, one.data)
         while posts[Role.CLI].waiting:
@@ -236,7 +238,7 @@ async def between_processes(folder: Path) -> bool:
         meshed, relayed = list[float](), list[float]()
         for at in range(RUNS + 1):
             began = perf_counter()
-            await cli.send_message(f"req_{at:016x}", Say(Role.SCOUT, START), None)
+            await cli.send_message(f"req_{at:016x}", OutgoingMessage(Role.SCOUT, START), None)
             ended = await asyncio.wait_for(ends.get(), 60)
             meshed.append(perf_counter() - began)
             if not isinstance(ended.payload, PlanReady):

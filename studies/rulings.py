@@ -194,7 +194,7 @@ def _moments(seed: int, given: Sequence[Any]) -> list[Moment]:
     from zuno.adapters.venues.synthetic.injected_faults import MARKET_FAULTS
     from zuno.adapters.venues.synthetic.path import DAYS_FROM, END, MINUTES_FROM, chance, panics, paths
     from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol, funding_next
-    from zuno.trading.model.venues import BINANCE, WON
+    from zuno.trading.model.venues import BINANCE, USDT_KRW
     from zuno.trading.rules.risk_rules import CROWDED_FUNDING as DEAR
 
     draw = chance(seed, "study")
@@ -218,11 +218,13 @@ def _moments(seed: int, given: Sequence[Any]) -> list[Moment]:
     ]
     found += [dear[place] for place in draw.permutation(len(dear))[:CROWDED].tolist()]
     wrong = {
-        -(-one.first // HOUR_MS) * HOUR_MS for one in MARKET_FAULTS if one.first >= first and one.series.name != WON
+        -(-one.first // HOUR_MS) * HOUR_MS
+        for one in MARKET_FAULTS
+        if one.first >= first and one.series.name != USDT_KRW
     }
     rest = ORDINARY + VIOLENT + CROWDED + DIRTY - len(found)
     found += [Moment("dirty", at, None) for at in draw.permutation(sorted(wrong)).tolist()[:rest]]
-    (gone,) = (one for one in MARKET_FAULTS if one.series.name == WON)
+    (gone,) = (one for one in MARKET_FAULTS if one.series.name == USDT_KRW)
     found += [Moment("no won", gone.first + (1 + seed % 6) * HOUR_MS, symbol) for symbol in both[:WITHOUT_WON]]
     return [Moment(one.why, one.at, one.symbol or both[number % 2]) for number, one in enumerate(found)]
 

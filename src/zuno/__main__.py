@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from zuno.doors.reading.intents import Reading
-    from zuno.doors.shell.port import Door
+    from zuno.doors.shell.port import ShellHost
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
 
@@ -54,17 +54,17 @@ def _shell(home: str | None) -> int:
         from zuno.doors.shell.terminal import converse
 
         return converse(door_of(home))
-    from zuno.doors.shell.piped import recite
+    from zuno.doors.shell.piped import run_lines
 
-    return recite(door_of(home), sys.stdin)
+    return run_lines(door_of(home), sys.stdin)
 
 
-def door_of(home: str | None) -> Door:
+def door_of(home: str | None) -> ShellHost:
     """The command line, handed to the shell: the two front ends do not know each other."""
     from zuno.adapters.atomic_file import replace_file
     from zuno.doors.cli.grammar_lookup import CommandTree
     from zuno.doors.cli.main import run
-    from zuno.doors.shell.port import Door
+    from zuno.doors.shell.port import ShellHost
 
     def open_home(elsewhere: str | None) -> Zuno:
         return _open(home if elsewhere is None else elsewhere)
@@ -72,7 +72,7 @@ def door_of(home: str | None) -> Door:
     def running(words: Sequence[str], shown: Callable[[View], None]) -> int:
         return run(words, open_home, shown=shown)
 
-    return Door(
+    return ShellHost(
         running,
         CommandTree(),
         open_home(None).place(),

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, Validati
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from zuno.kernel.errors import Usage
-from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor, parse_chain, parse_model
+from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor, parse_model, parse_model_list
 from zuno.lp.model.chains import CHAINS, chain_named
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
@@ -112,7 +112,7 @@ def _model_keys(raw: object) -> object:
 
 def _models(text: str) -> str:
     try:
-        return ",".join(map(str, parse_chain(text)))
+        return ",".join(map(str, parse_model_list(text)))
     except Usage as error:
         raise ValueError(str(error).rstrip(".")) from None
 
@@ -334,8 +334,8 @@ class Settings(BaseSettings):
 
     def model_table(self) -> dict[str, tuple[ModelId, ...]]:
         """Which models speak for which role, best first."""
-        table = dict.fromkeys(_LP_ROLES, parse_chain(self.agent_model))
-        desk = {role: parse_chain(getattr(self, f"model_{name}")) for role, name in _TRADING_ROLES.items()}
+        table = dict.fromkeys(_LP_ROLES, parse_model_list(self.agent_model))
+        desk = {role: parse_model_list(getattr(self, f"model_{name}")) for role, name in _TRADING_ROLES.items()}
         return table | {role: self._with_second(chain) for role, chain in desk.items()}
 
     def _with_second(self, chain: tuple[ModelId, ...]) -> tuple[ModelId, ...]:

@@ -41,7 +41,7 @@ from zuno.lp.agents.observe import observe
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.chains import curated_keys
 from zuno.lp.model.debate import Context, FlowStart
-from zuno.lp.model.history import Touch
+from zuno.lp.model.history import PositionEvent
 from zuno.lp.model.market import Pair
 from zuno.lp.plan import calldata
 from zuno.lp.ports.chain import Chain
@@ -257,7 +257,7 @@ async def test_a_history_from_the_mint_explains_itself(chain_case: ChainCase) ->
         (position,) = (await chain_case.chain.positions([token])).positions
         history = await chain_case.chain.history(token, None)
         (mint,) = history.events
-        assert isinstance(mint, Touch)
+        assert isinstance(mint, PositionEvent)
         assert history.start is None
         assert history.end is not None
         assert (history.opened, history.opened.timestamp) == (mint.block, chain_case.minted)
@@ -453,7 +453,7 @@ async def _touches(chain: Chain) -> Any:
         )
         for token in (1, 2, 3)
         for touch in (await chain.history(token, Seconds(MINTED - HOUR))).events
-        if isinstance(touch, Touch)
+        if isinstance(touch, PositionEvent)
     ]
 
 

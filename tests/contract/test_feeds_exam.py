@@ -25,7 +25,7 @@ from tests.wire.vendors import upbit as upbit_wire
 from tests.wire.vendors.serving import Route, vendor
 from tests.wire.vendors.stream import streaming
 from tests.wire.vendors.world import HALF_PAST, NOON, SYMBOL, World, bars
-from zuno.adapters.http import Patience
+from zuno.adapters.http import RequestLimits
 from zuno.adapters.venues.binance import VENDOR as BINANCE_VENDOR
 from zuno.adapters.venues.binance import Binance, BinanceTape
 from zuno.adapters.venues.bybit import VENDOR as BYBIT_VENDOR
@@ -50,13 +50,13 @@ from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
     MINUTE_MS,
-    Alive,
     Feed,
+    Heartbeat,
     Level,
-    Print,
+    MacroRelease,
     Series,
     Side,
-    Strike,
+    TapeEvent,
     Text,
     Timeframe,
 )
@@ -72,7 +72,7 @@ from zuno.trading.ports.feeds import (
 )
 from zuno.trading.ports.series import Batch, Origin
 
-QUICK = Patience(timeout=2.0, attempts=1)
+QUICK = RequestLimits(timeout=2.0, attempts=1)
 ALWAYS = Millis(0), Millis(NOON + 10 * DAY_MS)
 LONG_AGO = Millis(NOON - 900 * DAY_MS), Millis(NOON - 899 * DAY_MS)
 
@@ -388,7 +388,7 @@ async def test_options_of_a_currency_nobody_knows_are_unavailable(candidate: Can
 
 TODAY = Millis(NOON // DAY_MS * DAY_MS)
 PRINTS = [
-    Print(Millis(day), 20_000.25 + place, Millis(day + DAY_MS + 6 * HOUR_MS))
+    MacroRelease(Millis(day), 20_000.25 + place, Millis(day + DAY_MS + 6 * HOUR_MS))
     for place, day in enumerate(figures.days(8, TODAY - 3 * DAY_MS))
 ]
 YAHOO_PRINTS = [row._replace(released=Millis(row.at + DAY_MS + 4 * HOUR_MS)) for row in PRINTS]
@@ -515,7 +515,7 @@ LIQUIDATED = [
 
 
 def strikes(found: Sequence[tuple[Series[Any], Any]]) -> list[tuple[Side, int, float, float, float]]:
-    rows = [row for series, row in found if series.feed is Feed.LIQUIDATIONS and isinstance(row, Strike)]
+    rows = [row for series, row in found if series.feed is Feed.LIQUIDATIONS and isinstance(row, TapeEvent)]
     return [(row.side, row.at, row.price, row.quantity, row.usd) for row in rows]
 
 
@@ -556,8 +556,8 @@ async def bybit_tape() -> AsyncIterator[TapeFeed]:
 @asynccontextmanager
 async def recorded_tape() -> AsyncIterator[TapeFeed]:
     store = MemorySeries(Origin(synthetic=False, label="recorded"))
-    rows = [Strike(at, side, price, size, price * size, str(at)) for side, at, price, size in LIQUIDATED]
-    minutes = [Alive(NOON), Alive(Millis(NOON + MINUTE_MS))]
+    rows = [TapeEvent(at, side, price, size, price * size, str(at)) for side, at, price, size in LIQUIDATED]
+    minutes = [Heartbeat(NOON), Heartbeat(Millis(NOON + MINUTE_MS))]
     await store.write(
         [
             Batch(market.liquidations("binance", SYMBOL), rows),
@@ -581,10 +581,10 @@ async def test_a_tape_tells_forced_trades_by_position_and_its_minutes_and_ends_l
         with pytest.raises(Unavailable):
             await heard(feed, found)
     assert strikes(found) == [(side, at, price, size, price * size) for side, at, price, size in LIQUIDATED]
-    minutes = [row.at for series, row in found if str(series).startswith("liq") and isinstance(row, Alive)]
+    minutes = [row.at for series, row in found if str(series).startswith("liq") and isinstance(row, Heartbeat)]
     assert minutes == [NOON, NOON + MINUTE_MS]
     told = [row for _, row in found]
-    assert told.index(Alive(NOON)) > next(place for place, row in enumerate(told) if isinstance(row, Strike))
+    assert told.index(Heartbeat(NOON)) > next(place for place, row in enumerate(told) if isinstance(row, TapeEvent))
     assert {series.venue for series, _ in found} == {feed.venue}
 
 

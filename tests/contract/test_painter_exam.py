@@ -17,7 +17,7 @@ from tests.wire.chart_bundles import DAYS, changed, whole, without
 from tests.wire.fakes.painter import DigestPainter
 from zuno.adapters.chart.painter import MatplotlibPainter
 from zuno.trading.chart.charting import describe
-from zuno.trading.model.chart import Blank, Panel, Picture, PricePanel
+from zuno.trading.model.chart import MissingPanel, Panel, Picture, PricePanel
 from zuno.trading.model.market import Mode
 from zuno.trading.ports.chart import Painter
 
@@ -62,13 +62,13 @@ OTHERS: dict[str, Picture] = {
     "a gap": priced(PICTURE, lambda p: replace(p, zones=p.zones[1:])),
     "a trend line": priced(PICTURE, lambda p: replace(p, slants=p.slants[1:])),
     "the swing": priced(PICTURE, lambda p: replace(p, swing=None)),
-    "the profile": priced(PICTURE, lambda p: replace(p, profile=Blank("volume profile", "gone"))),
-    "the heat map": priced(PICTURE, lambda p: replace(p, heat=Blank("liquidation heat map", "gone"))),
+    "the profile": priced(PICTURE, lambda p: replace(p, profile=MissingPanel("volume profile", "gone"))),
+    "the heat map": priced(PICTURE, lambda p: replace(p, heat=MissingPanel("liquidation heat map", "gone"))),
     "a value": panel(PICTURE, 1, last=1.0),
     "a panel's note": panel(PICTURE, 2, note="absent before"),
     "rises": panel(PICTURE, 0, rising=(True,) * len(PICTURE.places)),
-    "a panel": replace(PICTURE, panels=(*PICTURE.panels[:-1], Blank("funding", "gone"))),
-    "why it is gone": replace(PICTURE, panels=(*PICTURE.panels[:-1], Blank("funding", "nobody answered"))),
+    "a panel": replace(PICTURE, panels=(*PICTURE.panels[:-1], MissingPanel("funding", "gone"))),
+    "why it is gone": replace(PICTURE, panels=(*PICTURE.panels[:-1], MissingPanel("funding", "nobody answered"))),
 }
 STRANGE = "$\\nonsense{$ _{ ^ \u202e\u2066\U0001f600 漢字 \x00\n\t " + "x" * 400
 FLAT = {"open": 9.0, "high": 9.0, "low": 9.0, "close": 9.0}
@@ -79,7 +79,7 @@ LITTLE: dict[str, Picture] = {
     "one price": describe(changed(whole(), DAYS, lambda rows: [row._replace(**FLAT) for row in rows])),
     "no panels": replace(PICTURE, panels=()),
     "strange words": replace(PICTURE, title=STRANGE, notes=("$" * 300,)),
-    "strange reasons": replace(PICTURE, panels=(Blank("$", "\n" * 50 + "why " * 900), *PICTURE.panels[1:])),
+    "strange reasons": replace(PICTURE, panels=(MissingPanel("$", "\n" * 50 + "why " * 900), *PICTURE.panels[1:])),
     "no words": replace(PICTURE, title="", origin="", notes=("",)),
 }
 

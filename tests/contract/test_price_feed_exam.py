@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from zuno.adapters.chain.world import USDC
-from zuno.adapters.http import Patience
+from zuno.adapters.http import RequestLimits
 from zuno.adapters.prices.coingecko import CoinGecko
 from zuno.adapters.prices.combined import FirstThatAnswers
 from zuno.adapters.prices.pool_history import PoolHistory
@@ -69,7 +69,7 @@ class CoinGeckoCandidate:
         return self._feed(lambda request: httpx2.Response(200, content=b'{"prices":[[1700000000000,-3]]}'))
 
     def _feed(self, answer: object) -> PriceFeed:
-        return CoinGecko(transport=httpx2.MockTransport(answer), patience=Patience(attempts=1))  # type: ignore[arg-type]
+        return CoinGecko(transport=httpx2.MockTransport(answer), patience=RequestLimits(attempts=1))  # type: ignore[arg-type]
 
 
 class SeededCandidate:

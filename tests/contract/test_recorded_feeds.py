@@ -14,14 +14,14 @@ from zuno.kernel.units import Millis
 from zuno.trading.model.market import (
     DAY_MS,
     MINUTE_MS,
-    Alive,
     Book,
     Feed,
+    Heartbeat,
     Level,
-    Print,
+    MacroRelease,
     Quote,
     Side,
-    Strike,
+    TapeEvent,
     Text,
     alive,
     books,
@@ -63,7 +63,7 @@ async def test_a_series_of_the_future_is_not_known_at_all() -> None:
 
 async def test_a_revision_is_not_known_before_its_release() -> None:
     series = macro("fred", "CPIAUCSL")
-    first = Print(NOON, 3.0, Millis(NOON + 10))
+    first = MacroRelease(NOON, 3.0, Millis(NOON + 10))
     revised = first._replace(value=2.9, released=Millis(NOON + 20))
     store = await holding(Batch(series, [first, revised]))
     for now, expected in ((15, first), (25, revised)):
@@ -82,10 +82,10 @@ async def test_a_crossed_book_is_malformed() -> None:
 
 
 async def test_a_tape_is_told_in_the_order_it_came_from_where_it_is_wanted() -> None:
-    def strike(second: int, name: str) -> Strike:
-        return Strike(Millis(NOON + second * 1_000), Side.LONG, 5.0, 2.0, 10.0, name)
+    def strike(second: int, name: str) -> TapeEvent:
+        return TapeEvent(Millis(NOON + second * 1_000), Side.LONG, 5.0, 2.0, 10.0, name)
 
-    minutes = [Alive(Millis(NOON + n * MINUTE_MS)) for n in range(2)]
+    minutes = [Heartbeat(Millis(NOON + n * MINUTE_MS)) for n in range(2)]
     forced, large = [strike(5, "a"), strike(65, "c")], [strike(30, "b")]
     store = await holding(
         Batch(liquidations("binance", "BTCUSDT"), forced),

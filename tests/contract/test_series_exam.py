@@ -30,20 +30,20 @@ from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
     MINUTE_MS,
-    Alive,
     Book,
     Candle,
     Feed,
     Funding,
+    Heartbeat,
     Level,
-    Marks,
+    MacroRelease,
+    MarkAndIndex,
     OptionChain,
     OptionQuote,
-    Print,
     Quote,
     Series,
     Side,
-    Strike,
+    TapeEvent,
     Text,
     Timeframe,
     alive,
@@ -104,13 +104,13 @@ EVERY_KIND: list[tuple[Series[Any], list[Any]]] = [
     (HOURS, [bar(0), Candle(Millis(AT + HOUR_MS), 0.1 + 0.2, 1e18, 1e-9, 1 / 3, 0.0, 0.0)]),
     (funding("okx", "ETHUSDT"), [Funding(AT, -0.0001, 4.0)]),
     (OI, [level(0, math.pi), level(1, 0.0)]),
-    (basis("bybit", "BTCUSDT"), [Marks(AT, 100.1, 100.2)]),
-    (CPI, [Print(Millis(-(10**12)), -0.4, Millis(-(10**11)))]),
+    (basis("bybit", "BTCUSDT"), [MarkAndIndex(AT, 100.1, 100.2)]),
+    (CPI, [MacroRelease(Millis(-(10**12)), -0.4, Millis(-(10**11)))]),
     (
         liquidations("binance", "BTCUSDT"),
-        [Strike(AT, Side.LONG, 1.0, 2.0, 2.0, "1"), Strike(AT, Side.SHORT, 3.0, 4.0, 12.0, "2é")],
+        [TapeEvent(AT, Side.LONG, 1.0, 2.0, 2.0, "1"), TapeEvent(AT, Side.SHORT, 3.0, 4.0, 12.0, "2é")],
     ),
-    (alive(Feed.LIQUIDATIONS, "binance", "BTCUSDT"), [Alive(AT), Alive(Millis(AT + MINUTE_MS))]),
+    (alive(Feed.LIQUIDATIONS, "binance", "BTCUSDT"), [Heartbeat(AT), Heartbeat(Millis(AT + MINUTE_MS))]),
     (books("binance", "BTCUSDT"), [Book(AT, (Quote(99.5, 1 / 3),), ()), Book(Millis(AT + 1), (), (Quote(1.0, 0.0),))]),
     (
         options("deribit", "BTC"),
@@ -178,8 +178,8 @@ async def test_history_is_known_from_when_it_was_complete(store: SeriesStore) ->
         [
             Batch(HOURS, [bar(0)]),
             Batch(OI, [level(5)]),
-            Batch(CPI, [Print(AT, 3.0, Millis(AT + DAY_MS))]),
-            Batch(stream, [Alive(AT)]),
+            Batch(CPI, [MacroRelease(AT, 3.0, Millis(AT + DAY_MS))]),
+            Batch(stream, [Heartbeat(AT)]),
         ]
     )
     for series, known in ((HOURS, AT + HOUR_MS), (OI, AT + 5), (CPI, AT + DAY_MS), (stream, AT + MINUTE_MS)):
@@ -204,8 +204,8 @@ async def test_a_row_given_twice_is_known_from_the_earlier_time(store: SeriesSto
 
 
 async def test_of_one_day_the_newest_print_released_by_then(store: SeriesStore) -> None:
-    first, revised = Print(AT, 3.0, Millis(AT + 10)), Print(AT, 3.1, Millis(AT + 200))
-    other = Print(Millis(AT + DAY_MS), 9.0, Millis(AT + DAY_MS + 10))
+    first, revised = MacroRelease(AT, 3.0, Millis(AT + 10)), MacroRelease(AT, 3.1, Millis(AT + 200))
+    other = MacroRelease(Millis(AT + DAY_MS), 9.0, Millis(AT + DAY_MS + 10))
     await store.write([Batch(CPI, [revised, first, other])])
     assert await everything(store, CPI, AT + 9) == ()
     assert await everything(store, CPI, AT + 10) == (first,)
@@ -237,9 +237,9 @@ OTHER: dict[type[Any], Callable[[Any], Any]] = {
     Candle: lambda row: row._replace(volume=7.0),
     Funding: lambda row: row._replace(rate=0.5),
     Level: lambda row: row._replace(value=7.0),
-    Marks: lambda row: row._replace(mark=7.0),
-    Print: lambda row: row._replace(value=7.0),
-    Strike: lambda row: row._replace(price=7.0),
+    MarkAndIndex: lambda row: row._replace(mark=7.0),
+    MacroRelease: lambda row: row._replace(value=7.0),
+    TapeEvent: lambda row: row._replace(price=7.0),
     Book: lambda row: Book(row.at, (), ()),
     OptionChain: lambda row: OptionChain(row.at, ()),
     Text: lambda row: Text(row.at, row.channel, row.id, "other"),
@@ -337,9 +337,9 @@ async def test_what_was_set_aside_is_known_from_when_it_came_or_would_have_been_
         [
             Batch(HOURS, [bar(0)._replace(close=math.nan)]),
             Batch(OI, [level(5, math.nan)]),
-            Batch(CPI, [Print(AT, math.nan, Millis(AT + DAY_MS))]),
+            Batch(CPI, [MacroRelease(AT, math.nan, Millis(AT + DAY_MS))]),
             Batch(stream, [no_sign]),
-            Batch(basis("bybit", "BTCUSDT"), [Marks(AT, -1.0, 1.0)], known=Millis(AT + 99)),
+            Batch(basis("bybit", "BTCUSDT"), [MarkAndIndex(AT, -1.0, 1.0)], known=Millis(AT + 99)),
         ]
     )
     for series, place, known in (
@@ -372,8 +372,8 @@ async def test_the_same_set_aside_again_is_known_from_the_earlier_time(store: Se
     [
         (HOURS, bar(0)._replace(at=Millis(2**62 - 1)), 2**62 - 1),
         (HOURS, bar(0)._replace(at="now"), 0),  # type: ignore[arg-type]
-        (CPI, Print(AT, 1.0, Millis(2**70)), AT),
-        (CPI, Print(AT, 1.0, "soon"), AT),  # type: ignore[arg-type]
+        (CPI, MacroRelease(AT, 1.0, Millis(2**70)), AT),
+        (CPI, MacroRelease(AT, 1.0, "soon"), AT),  # type: ignore[arg-type]
         (CPI, level(0), AT),
         (OI, None, 0),
     ],
@@ -418,7 +418,7 @@ async def test_from_when_the_newest_and_from_when_all_is_known(store: SeriesStor
     assert (await known())[1] == (bar(4).at, AT + DAY_MS // 2)
     await store.write([Batch(HOURS, [bar(3, close=99.0)], Millis(AT + 2 * DAY_MS))])  # mends the newest
     assert (await known())[1] == (bar(4).at, AT + 2 * DAY_MS)
-    strikes = [Strike(AT, Side.LONG, 1.0, 2.0, 2.0, name) for name in "ab"]
+    strikes = [TapeEvent(AT, Side.LONG, 1.0, 2.0, 2.0, name) for name in "ab"]
     await store.write([Batch(trades, strikes[:1], Millis(AT + 2)), Batch(trades, strikes[1:], Millis(AT + 1))])
     assert (await known())[2] == (AT + 1, AT + 2)
 
@@ -456,7 +456,7 @@ async def test_many_series_are_read_as_each_by_itself_and_say_whose_they_are(sto
     nothing = ((), (), (), ())
     assert await store.read_many(asked, EVER) == SeriesSnapshot(RECORDED, nothing, nothing)  # type: ignore[arg-type]
     assert await store.read_many([], EVER) == SeriesSnapshot(RECORDED, (), ())
-    prints = [Print(AT, 3.0, Millis(AT + 10)), Print(AT, 3.1, Millis(AT + 200))]
+    prints = [MacroRelease(AT, 3.0, Millis(AT + 10)), MacroRelease(AT, 3.1, Millis(AT + 200))]
     rows = [bar(hour) for hour in range(9)]
     await store.renew(Origin(False, "anew"), [Batch(HOURS, rows), Batch(OI, [level(1), level(2)]), Batch(CPI, prints)])
     for known_by in (Millis(AT + 100), Millis(AT + 5 * HOUR_MS), EVER):

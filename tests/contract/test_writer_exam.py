@@ -26,10 +26,10 @@ from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds, Wei
 from zuno.lp.model.chains import ETH
-from zuno.lp.model.plan import Grant
+from zuno.lp.model.plan import Grant, WalletState
 from zuno.lp.plan import calldata, encoding
 from zuno.lp.ports.chain import Chain
-from zuno.lp.ports.spending import Call, Fees, SendResult, Signed, SimulationMethod, Unsigned, WalletState, Writer
+from zuno.lp.ports.spending import Call, Fees, SendResult, Signed, SimulationMethod, Unsigned, Writer
 from zuno.lp.rules.depth import quotes
 
 WETH_SPEC, _, NATIVE_SPEC = pool_specs()

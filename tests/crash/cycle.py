@@ -32,7 +32,7 @@ from tests.wire.cycling import ROLES, Desk, Talkative, market
 from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
 from zuno.llm.port import Answered, ModelRequest, Usage
-from zuno.trading.data.bundle_builder import gather
+from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import features
 from zuno.trading.model.cycle import Node
 from zuno.trading.model.market import Mode, Symbol
@@ -263,7 +263,7 @@ def _twice(kind: str, count: int) -> bool:
 async def _menu(store: MemorySeries) -> PriceMenu:
     desk = TradingDesk(store, None, None)  # type: ignore[arg-type]  # nothing is kept or painted
     moment = await desk.moment(Symbol.BTCUSDT, None)
-    bundle = await gather(store, Symbol.BTCUSDT, Mode.SWING, moment.as_of)
+    bundle = await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, moment.as_of)
     return build_price_menu(bundle, features(bundle))
 
 

@@ -29,7 +29,7 @@ from zuno.adapters.mesh.folder import MeshFiles
 from zuno.adapters.transport.iroh import IrohPeer, IrohTransport
 from zuno.kernel.errors import Unavailable
 from zuno.lp.mesh.delivery import Delivery
-from zuno.lp.mesh.peer import Say
+from zuno.lp.mesh.peer import OutgoingMessage
 from zuno.lp.mesh.station import EnvelopeSigner
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import FlowStart, Role
@@ -332,7 +332,9 @@ def test_a_stranger_and_a_peer_in_a_wrong_role_are_refused_and_recorded(mesh: Me
             await transport.close()
 
     start = FlowStart(chain="sim", position_id=1, profile=RiskProfile.BALANCED, max_rounds=2)
-    said = EnvelopeSigner(Role.CLI, arbiter, unix_millis).envelope("req_00000000000000aa", Say(Role.SCOUT, start), None)
+    said = EnvelopeSigner(Role.CLI, arbiter, unix_millis).envelope(
+        "req_00000000000000aa", OutgoingMessage(Role.SCOUT, start), None
+    )
     post = Delivery(Role.CLI, arbiter, keys, lambda name: None, chance=Random(1), code="x")
     (letter,) = post.prepare_letter(said, unix_millis())
     with pytest.raises(Unavailable):

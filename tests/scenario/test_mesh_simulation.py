@@ -32,7 +32,7 @@ from zuno.lp.agents.scout import Scout
 from zuno.lp.agents.strategist import Strategist
 from zuno.lp.agents.verify_peer_plan import check_ready
 from zuno.lp.mesh.envelope import Envelope
-from zuno.lp.mesh.peer import Peer, Say, Think
+from zuno.lp.mesh.peer import OutgoingMessage, Peer, Think
 from zuno.lp.model.ballot import PlanVerdict, Verdict
 from zuno.lp.model.debate import Arguing, Context, FlowFailed, Kind, PlanReady, Role, Thought
 from zuno.lp.ports.chain import Chain
@@ -63,7 +63,7 @@ class Liar:
     def role(self) -> Role:
         return self.honest.role
 
-    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         says = list(await self.honest.handle(envelope, think))
         match self.chance.randrange(6):
             case 0:
@@ -71,15 +71,20 @@ class Liar:
             case 1:
                 return [*says, *says]
             case 2:
-                return [Say(one.to, self._twisted(one.payload)) for one in says]
+                return [OutgoingMessage(one.to, self._twisted(one.payload)) for one in says]
             case 3:
-                return [*says, *(Say(Role.CLI, self._forged(one.payload)) for one in says if self._may_end(one))]  # type: ignore[arg-type]
+                return [
+                    *says,
+                    *(OutgoingMessage(Role.CLI, self._forged(one.payload)) for one in says if self._may_end(one)),  # type: ignore[arg-type]
+                ]
             case 4:
-                return [Say(Role.CLI, FlowFailed(at=self.role, error="broken", reason="I do not feel like it"))]
+                return [
+                    OutgoingMessage(Role.CLI, FlowFailed(at=self.role, error="broken", reason="I do not feel like it"))
+                ]
             case _:
                 return says
 
-    def _may_end(self, say: Say) -> bool:
+    def _may_end(self, say: OutgoingMessage) -> bool:
         return isinstance(say.payload, PlanReady)
 
     def _twisted(self, payload: Any) -> Any:
@@ -106,7 +111,7 @@ class Liar:
 
 # -- the table
 
-Told = tuple[Sequence[Thought], Sequence[Say], Sequence[bytes]]
+Told = tuple[Sequence[Thought], Sequence[OutgoingMessage], Sequence[bytes]]
 
 
 @dataclass
@@ -125,7 +130,7 @@ class Remembering:
     def role(self) -> Role:
         return self.peer.role
 
-    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         payload = envelope.payload
         if isinstance(payload, Arguing):
             await self.journal.bundle(Digest(payload.debate.context))  # a peer without it has no answer

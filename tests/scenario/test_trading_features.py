@@ -14,7 +14,7 @@ import pytest
 from tests.wire.commands import Ran, run_zuno
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.units import Millis, Seconds
-from zuno.trading.data.bundle_builder import gather
+from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import Features, Frame, features
 from zuno.trading.model import market
 from zuno.trading.model.bundle import SLOTS, Absent, Block, Bundle, Slot, bundle_hash, content, read_bundle
@@ -49,7 +49,7 @@ def bundle(invented: Path) -> Bundle:
     async def frozen() -> Bundle:
         store = store_of(invented)
         try:
-            return await gather(store, Symbol.BTCUSDT, Mode.SWING, END)
+            return await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, END)
         finally:
             await store.close()
 
@@ -198,7 +198,7 @@ def test_a_place_that_cannot_be_written_is_told(invented: Path, tmp_path: Path) 
 async def test_nothing_in_a_bundle_is_later_than_its_moment(invented: Path) -> None:
     as_of = Millis(END - 11 * DAY_MS - 17 * MINUTE_MS)
     store = store_of(invented)
-    found = await gather(store, Symbol.ETHUSDT, Mode.POSITION, as_of)
+    found = await build_bundle(store, Symbol.ETHUSDT, Mode.POSITION, as_of)
     await store.close()
     for block in found.blocks:
         assert block.as_of <= as_of
@@ -216,8 +216,10 @@ def test_a_bundle_gives_the_same_figures_after_it_was_stored(bundle: Bundle) -> 
 async def test_a_source_that_failed_just_now_is_named(invented: Path) -> None:
     store = store_of(invented)
     gone, old = str(market.macro(FRED, "NEVER")), str(market.books(BINANCE, Symbol.BTCUSDT))
-    found = await gather(store, Symbol.BTCUSDT, Mode.SWING, END, failures={gone: "no key", old: "did not answer"})
-    later = await gather(store, Symbol.BTCUSDT, Mode.SWING, Millis(END + DAY_MS), failures={old: "did not answer"})
+    found = await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, END, failures={gone: "no key", old: "did not answer"})
+    later = await build_bundle(
+        store, Symbol.BTCUSDT, Mode.SWING, Millis(END + DAY_MS), failures={old: "did not answer"}
+    )
     await store.close()
     block = found.block(market.books(BINANCE, Symbol.BTCUSDT))
     assert block is not None
@@ -228,7 +230,7 @@ async def test_a_source_that_failed_just_now_is_named(invented: Path) -> None:
 async def test_what_the_desk_brings_takes_its_slot(invented: Path) -> None:
     store = store_of(invented)
     slot = Slot("equity", {"usd": 2_000}, END, "the paper book")
-    found = await gather(store, Symbol.BTCUSDT, Mode.SWING, END, slots=[slot])
+    found = await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, END, slots=[slot])
     await store.close()
     assert found.slots == (slot,)
     assert {gone.what for gone in found.absent} == set(SLOTS) - {"equity"}
@@ -370,7 +372,7 @@ async def test_a_feed_that_stands_still_is_said_to(invented: Path) -> None:
 
     frozen = MemorySeries(Origin(False, "recorded"))
     await frozen.write([Batch(series, [row._replace(value=rows[-1].value) for row in rows])])
-    found = await gather(frozen, SYMBOL, Mode.SWING, END)
+    found = await build_bundle(frozen, SYMBOL, Mode.SWING, END)
     block = found.block(series)
     assert block is not None
     assert any("stands still" in note for note in block.notes)
@@ -428,7 +430,9 @@ async def test_before_it_was_known_nothing_is_said_of_what_was_set_aside(invente
 async def test_while_nobody_tells_the_won_there_is_none(invented: Path) -> None:
     store = store_of(invented)
     night = END - 12 * DAY_MS
-    hours = [features(await gather(store, SYMBOL, Mode.SWING, Millis(night + n * HOUR_MS))) for n in (1, 3, 9, 10)]
+    hours = [
+        features(await build_bundle(store, SYMBOL, Mode.SWING, Millis(night + n * HOUR_MS))) for n in (1, 3, 9, 10)
+    ]
     await store.close()
     assert [isinstance(one.won, Missing) for one in hours] == [False, True, True, False]
     assert not any(isinstance(one.dollar, Missing) for one in hours)
@@ -436,14 +440,14 @@ async def test_while_nobody_tells_the_won_there_is_none(invented: Path) -> None:
 
 async def test_a_silent_stream_that_is_alive_is_a_zero_and_a_dead_one_is_not(invented: Path) -> None:
     from tests.wire.fakes.series import MemorySeries
-    from zuno.trading.model.market import Alive
+    from zuno.trading.model.market import Heartbeat
     from zuno.trading.ports.series import Batch
 
     heard = MemorySeries(Origin(False, "recorded"))
-    minutes = [Alive(Millis(at)) for at in range(END - 2 * HOUR_MS, END, MINUTE_MS)]
+    minutes = [Heartbeat(Millis(at)) for at in range(END - 2 * HOUR_MS, END, MINUTE_MS)]
     await heard.write([Batch(market.alive(Feed.LIQUIDATIONS, BINANCE, SYMBOL), minutes)])
-    listened = features(await gather(heard, SYMBOL, Mode.SWING, END)).forced
-    deaf = features(await gather(MemorySeries(Origin(False, "recorded")), SYMBOL, Mode.SWING, END)).forced
+    listened = features(await build_bundle(heard, SYMBOL, Mode.SWING, END)).forced
+    deaf = features(await build_bundle(MemorySeries(Origin(False, "recorded")), SYMBOL, Mode.SWING, END)).forced
     assert not isinstance(listened.longs_hour, Missing)
     assert listened.longs_hour.usd == 0
     assert isinstance(deaf.longs_hour, Missing)

@@ -14,16 +14,16 @@ from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
     MINUTE_MS,
-    Alive,
     Candle,
     Feed,
     Funding,
+    Heartbeat,
     Level,
     Mode,
     Series,
     Side,
-    Strike,
     Symbol,
+    TapeEvent,
     Timeframe,
     alive,
     candles,
@@ -81,10 +81,12 @@ def whole(mode: Mode = Mode.SWING, days: int = 400, weeks: int = 300, origin: st
             block(open_interest(venue, BTC), [Level(Millis(at), one) for at, one in zip(moments, levels, strict=True)])
         )
     for venue in TAPES:
-        minutes = [Alive(Millis(at)) for at in range(AS_OF - 2 * DAY_MS, AS_OF, MINUTE_MS)]
+        minutes = [Heartbeat(Millis(at)) for at in range(AS_OF - 2 * DAY_MS, AS_OF, MINUTE_MS)]
         price = walk(Timeframe.D1, days)[-1].close if days else 40_000.0
         strikes = [
-            Strike(Millis(AS_OF - (place + 1) * HOUR_MS), Side.LONG, price * (1 - place / 1_000), 1.0, 5e4, str(place))
+            TapeEvent(
+                Millis(AS_OF - (place + 1) * HOUR_MS), Side.LONG, price * (1 - place / 1_000), 1.0, 5e4, str(place)
+            )
             for place in range(20)
         ]
         blocks += [block(alive(Feed.LIQUIDATIONS, venue, BTC), minutes), block(liquidations(venue, BTC), strikes)]

@@ -17,7 +17,7 @@ from zuno.adapters.venues.synthetic.world import draw_batches, origin
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.data.sources import Sources
-from zuno.trading.model.market import DAY_MS, MINUTE_MS, Alive, Feed, Series, Strike, Symbol, Timeframe, basis
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Heartbeat, Series, Symbol, TapeEvent, Timeframe, basis
 from zuno.trading.model.venues import (
     ALTERNATIVE,
     BINANCE,
@@ -181,10 +181,10 @@ class Radio:
                         await asyncio.sleep(1e6)
                     raise Unavailable("the stream was lost")
                 for series, row in self._items:
-                    if isinstance(row, Strike) and last <= row.at < now:
+                    if isinstance(row, TapeEvent) and last <= row.at < now:
                         yield series, row
                 for series, row in self._items:
-                    if isinstance(row, Alive) and began <= row.at and last <= row.at + MINUTE_MS < now:
+                    if isinstance(row, Heartbeat) and began <= row.at and last <= row.at + MINUTE_MS < now:
                         yield series, row
                 last = now
         finally:

@@ -38,14 +38,14 @@ from zuno.lp.agents.observe import observe
 from zuno.lp.agents.scout import Scout
 from zuno.lp.agents.strategist import Strategist
 from zuno.lp.mesh.envelope import Envelope, from_bytes
-from zuno.lp.mesh.station import Station
+from zuno.lp.mesh.station import MessageHandler
 from zuno.lp.model.ballot import Exposure, RiskProfile
 from zuno.lp.model.debate import Capital, Context, FlowCreateStart, FlowStart, Kind, PlanReady, Role, Thought, Wish
 from zuno.lp.model.market import Pair
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import Feeds
 from zuno.lp.service.plan_view import PlanView, decided_hash, plan_view
-from zuno.lp.service.recommend import LocalRoom, load_context
+from zuno.lp.service.recommend import LocalDebateRunner, load_context
 
 ROLES = ("scout", "strategist", "critic", "arbiter")
 NOW = 1_700_000_000_000
@@ -151,7 +151,7 @@ class Table:
         ready = await self.debate(profile, max_rounds)
         return plan_view(self.request, await load_context(self.journal, ready.debate.context), ready)
 
-    def room(self, max_rounds: int) -> LocalRoom:
+    def room(self, max_rounds: int) -> LocalDebateRunner:
         minds = self.minds()
         peers = (
             Scout(self._observe, self.journal.put_bundle, minds),
@@ -159,8 +159,8 @@ class Table:
             Critic(self._recall, minds),
             Arbiter(self._recall, minds),
         )
-        stations = [Station(peer, self.transport, self.journal, self.key, self.now) for peer in peers]
-        return LocalRoom(
+        stations = [MessageHandler(peer, self.transport, self.journal, self.key, self.now) for peer in peers]
+        return LocalDebateRunner(
             stations, self.transport, self.journal, self.key, self.now, self.request, max_rounds, self.patience
         )
 

@@ -31,22 +31,22 @@ from zuno.trading.model.market import (
     HOUR_MS,
     MINUTE_MS,
     STALE_AFTER,
-    Alive,
     Book,
     Candle,
     Feed,
     Funding,
+    Heartbeat,
     Level,
-    Marks,
+    MacroRelease,
+    MarkAndIndex,
     Mode,
     OptionChain,
     OptionQuote,
-    Print,
     Quote,
     Series,
     Side,
-    Strike,
     Symbol,
+    TapeEvent,
     Text,
     Timeframe,
 )
@@ -145,12 +145,12 @@ def _rows(world: World) -> dict[str, list[Any]]:
     for venue in TAPES:
         found |= _tape(venue)
     found[str(market.whales(BINANCE, BTC))] = [
-        Strike(Millis(AS_OF - (place + 1) * 8 * MINUTE_MS), side, PRICE, 2.0, usd, f"w{place}{side}")
+        TapeEvent(Millis(AS_OF - (place + 1) * 8 * MINUTE_MS), side, PRICE, 2.0, usd, f"w{place}{side}")
         for place in range(100)
         for side, usd in ((Side.LONG, 2e5 * (1 + world.whales)), (Side.SHORT, 2e5 * (1 - world.whales)))
     ]
     day = range(AS_OF - DAY_MS, AS_OF, MINUTE_MS)
-    found[str(market.alive(Feed.WHALES, BINANCE, BTC))] = [Alive(Millis(at)) for at in day]
+    found[str(market.alive(Feed.WHALES, BINANCE, BTC))] = [Heartbeat(Millis(at)) for at in day]
     found[str(market.books(BINANCE, BTC))] = [
         _book(world.lean, AS_OF - back) for back in (56_000, 42_000, 28_000, 14_000, 0)
     ]
@@ -206,7 +206,7 @@ def _perpetual(venue: str, dice: np.random.Generator) -> dict[str, list[Any]]:
             Level(Millis(at), one) for at, one in zip(hours, np.round(open_, 3).tolist(), strict=True)
         ],
         str(market.long_short(venue, BTC)): [Level(AS_OF, 1.2)],
-        str(market.basis(venue, BTC)): [Marks(AS_OF, PRICE, PRICE * 0.9997)],
+        str(market.basis(venue, BTC)): [MarkAndIndex(AS_OF, PRICE, PRICE * 0.9997)],
     }
 
 
@@ -214,12 +214,12 @@ def _perpetual(venue: str, dice: np.random.Generator) -> dict[str, list[Any]]:
 def _tape(venue: str) -> dict[str, list[Any]]:
     minutes = range(AS_OF - 8 * DAY_MS, AS_OF, MINUTE_MS)
     strikes = [
-        Strike(Millis(AS_OF - HOUR_MS * place - MINUTE_MS), side, PRICE, 0.5, 4e4, f"{place}{side}")
+        TapeEvent(Millis(AS_OF - HOUR_MS * place - MINUTE_MS), side, PRICE, 0.5, 4e4, f"{place}{side}")
         for place in range(8 * 24 - 1)
         for side in Side
     ]
     return {
-        str(market.alive(Feed.LIQUIDATIONS, venue, BTC)): [Alive(Millis(at)) for at in minutes],
+        str(market.alive(Feed.LIQUIDATIONS, venue, BTC)): [Heartbeat(Millis(at)) for at in minutes],
         str(market.liquidations(venue, BTC)): sorted(strikes, key=lambda row: row.at),
     }
 
@@ -245,12 +245,12 @@ def _chain(skew: float) -> OptionChain:
     return OptionChain(AS_OF, tuple(quotes))
 
 
-def _prints(figure: str, world: World) -> list[Print]:
+def _prints(figure: str, world: World) -> list[MacroRelease]:
     start = {"DGS2": 4.0, "DGS10": 4.2, "CPIAUCSL": 320.0, "FEDFUNDS": 4.3}.get(figure, 100.0)
     change = world.stocks / 5 if figure in ("NASDAQ", "NASDAQCOM") else 0.0
     days = range(20, 0, -1)
     return [
-        Print(
+        MacroRelease(
             Millis(AS_OF - day * DAY_MS),
             round(start * (1 - change) ** (day - 1), 4),
             Millis(AS_OF - day * DAY_MS + HOUR_MS),

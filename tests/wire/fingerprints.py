@@ -23,7 +23,7 @@ from zuno.adapters.venues.synthetic.path import END
 from zuno.adapters.venues.synthetic.world import batches
 from zuno.kernel.units import Millis
 from zuno.trading.agents.case import build_case
-from zuno.trading.data.bundle_builder import gather
+from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.portable import exp, log
 from zuno.trading.model.bundle import bundle_hash
 from zuno.trading.model.known import Missing
@@ -55,7 +55,7 @@ def touch() -> TouchOdds:
 
 async def computed(home: Path) -> dict[str, Any]:
     store = await market(thin=True)
-    case = build_case(await gather(store, Symbol.BTCUSDT, Mode.SWING, Millis(END)))
+    case = build_case(await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, Millis(END)))
     desk = Desk(home, store)
     run = await desk.cycles.run("BTCUSDT")
     await desk.close()

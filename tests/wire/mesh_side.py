@@ -26,19 +26,19 @@ from zuno.lp.agents.scout import Scout
 from zuno.lp.agents.strategist import Strategist
 from zuno.lp.mesh.delivery import DeliveryLimits
 from zuno.lp.mesh.envelope import Envelope
-from zuno.lp.mesh.peer import Peer, Say, Think
+from zuno.lp.mesh.peer import OutgoingMessage, Peer, Think
 from zuno.lp.mesh.peer_process import MeshPeer
 from zuno.lp.mesh.running import AGENTS, PeerRunner
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import Context, FlowStart, PlanReady, Role
 from zuno.lp.ports.chain import Chain
-from zuno.lp.service.archive import Archive, RecordedRequest, ReplayRoom
-from zuno.lp.service.mesh_debate import MeshRoom, OwnerEndpoint, OwnerInbox
+from zuno.lp.service.archive import Archive, RecordedRequest, ReplayDebateRunner
+from zuno.lp.service.mesh_debate import MeshDebateRunner, OwnerEndpoint, OwnerInbox
 from zuno.lp.service.recommend import load_context
 
 REQUEST = "req_00000000000000ab"
 START = FlowStart(chain="sim", position_id=1, profile=RiskProfile.BALANCED, max_rounds=2)
-Twist = Callable[[Envelope, Sequence[Say]], Sequence[Say]]
+Twist = Callable[[Envelope, Sequence[OutgoingMessage]], Sequence[OutgoingMessage]]
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Twisted:
     def role(self) -> Role:
         return self.honest.role
 
-    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         return self.twist(envelope, await self.honest.handle(envelope, think))
 
 
@@ -60,7 +60,7 @@ class Twisted:
 class Side:
     """The owner's room, and what is behind it."""
 
-    room: MeshRoom
+    room: MeshDebateRunner
     journal: ChainedJournal
     journals: Mapping[Role, ChainedJournal]
     peers: Mapping[Role, PeerRunner]
@@ -152,7 +152,7 @@ async def a_mesh(
         if role not in silent:
             one.start()
     endpoint.start()
-    room = MeshRoom(
+    room = MeshDebateRunner(
         endpoint=endpoint,
         journal=journals[Role.CLI],
         key=keys[Role.CLI],
@@ -189,15 +189,17 @@ def archive_of(side: Side, folder: Path | None = None) -> Archive:
     async def opened() -> ChainedJournal:
         return side.journal
 
-    async def open_replay(recorded: RecordedRequest, context: Context) -> ReplayRoom:
+    async def open_replay(recorded: RecordedRequest, context: Context) -> ReplayDebateRunner:
         assert folder is not None, "nothing is replayed"
-        return ReplayRoom(Table(folder, context, request=REQUEST).room(context.max_rounds), lambda: ())
+        return ReplayDebateRunner(Table(folder, context, request=REQUEST).room(context.max_rounds), lambda: ())
 
     return Archive(opened, open_replay, lambda: "test")
 
 
 def forged(change: Callable[[PlanReady], PlanReady]) -> Twist:
-    def twist(envelope: Envelope, says: Sequence[Say]) -> Sequence[Say]:
-        return [Say(say.to, change(say.payload)) if isinstance(say.payload, PlanReady) else say for say in says]
+    def twist(envelope: Envelope, says: Sequence[OutgoingMessage]) -> Sequence[OutgoingMessage]:
+        return [
+            OutgoingMessage(say.to, change(say.payload)) if isinstance(say.payload, PlanReady) else say for say in says
+        ]
 
     return twist

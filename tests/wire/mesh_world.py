@@ -26,14 +26,14 @@ from zuno.kernel.signing import NodeKey
 from zuno.kernel.units import Millis
 from zuno.lp.mesh.delivery import DeliveryLimits, Outgoing
 from zuno.lp.mesh.envelope import Envelope
-from zuno.lp.mesh.peer import Peer, Say
+from zuno.lp.mesh.peer import OutgoingMessage, Peer
 from zuno.lp.mesh.peer_process import MeshPeer
 from zuno.lp.mesh.running import PeerRunner
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import FlowCreateStart, FlowFailed, FlowStart, PlanReady, Role
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.transport import Parcel
-from zuno.lp.service.mesh_debate import LOOK, DebateTimeout, MeshRoom, OwnerEndpoint, OwnerInbox
+from zuno.lp.service.mesh_debate import LOOK, DebateTimeout, MeshDebateRunner, OwnerEndpoint, OwnerInbox
 from zuno.lp.service.recommend import record_plan
 
 START = 1_700_000_000_000
@@ -101,7 +101,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Owner(MeshRoom):
+class Owner(MeshDebateRunner):
     """The owner of one debate. What held in another world is not computed again: it follows from the plan and the
     chain, and this chain stands still."""
 
@@ -113,7 +113,7 @@ class Owner(MeshRoom):
     ) -> None:
         name = digest(encode_model(ready))
         if self.checked is None or name not in self.checked:
-            await MeshRoom.check(self, opening, end, ready, start)
+            await MeshDebateRunner.check(self, opening, end, ready, start)
         if self.checked is not None:
             self.checked.add(name)
 
@@ -222,7 +222,7 @@ class World:
 
     async def _start(self, debate: Debate) -> None:
         peer = debate.owner.endpoint.running.peer
-        debate.opening = await peer.send_message(debate.owner.request_id, Say(Role.SCOUT, ASKED), None)
+        debate.opening = await peer.send_message(debate.owner.request_id, OutgoingMessage(Role.SCOUT, ASKED), None)
         debate.vigil = DebateTimeout(self._seconds(), self._patience)
         self._wind(self.nodes[Role.CLI])
         self._wake_later(debate, debate.vigil)

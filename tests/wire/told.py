@@ -12,8 +12,8 @@ from zuno.llm.port import Attempt
 from zuno.trading.model import market
 from zuno.trading.model.bundle import Absent, Block, Bundle, bundle_hash
 from zuno.trading.model.cycle import (
+    AnswerSource,
     Blackboard,
-    Call,
     Closing,
     ConflictOpinion,
     Decision,
@@ -36,7 +36,7 @@ from zuno.trading.model.cycle import (
     Style,
     Synthesis,
     Target,
-    Voice,
+    TradeAction,
 )
 from zuno.trading.model.market import Level, Mode, Side, Symbol
 from zuno.trading.model.outcome import AnomalyRecord, Chart, MissingInput, Outcome, with_hash
@@ -138,7 +138,7 @@ def board(**changed: Any) -> Blackboard:
     return Blackboard(**{**entries, **changed})
 
 
-def decided(call: Call = Call.LONG, **changed: Any) -> Decision:
+def decided(call: TradeAction = TradeAction.LONG, **changed: Any) -> Decision:
     opens = call.side is not None
     said: dict[str, Any] = {
         "source": "model",
@@ -172,7 +172,7 @@ def decided(call: Call = Call.LONG, **changed: Any) -> Decision:
 
 def ruled(**changed: Any) -> Ruling:
     said: dict[str, Any] = {
-        "decision": Call.LONG,
+        "decision": TradeAction.LONG,
         "allocation_pct": 12.0,
         "leverage": 2.0,
         "target_exchange": Target.BINANCE,
@@ -201,13 +201,17 @@ ENDED = (
 
 def left(**changed: Any) -> Ruling:
     """An exit."""
-    out = {"decision": Call.CANCEL_AND_CLOSE, "target_exchange": Target.SPLIT, "execution_style": Style.CASINO_EXIT}
+    out = {
+        "decision": TradeAction.CANCEL_AND_CLOSE,
+        "target_exchange": Target.SPLIT,
+        "execution_style": Style.CASINO_EXIT,
+    }
     return held(**{**out, "veto": None, "changes": (), "closes": ENDED, **changed})
 
 
 def held(**changed: Any) -> Ruling:
     said: dict[str, Any] = {
-        "decision": Call.HOLD,
+        "decision": TradeAction.HOLD,
         "allocation_pct": 0.0,
         "leverage": 1.0,
         "target_exchange": None,
@@ -257,9 +261,11 @@ def outcome(**changed: Any) -> Outcome:
         "ruling": ruled(),
         "degraded": (MissingInput(what="macro", why="spoke as fallback: no answer within 30 s"),),
         "voices": (
-            Voice(role="meta", source="model", why="", model="gemini-3-flash-preview", tokens=2_100, usd=0.0011),
-            Voice(role="liquidity", source="model", why="", model="gemini-3-flash-preview", tokens=1_900, usd=0.001),
-            Voice(
+            AnswerSource(role="meta", source="model", why="", model="gemini-3-flash-preview", tokens=2_100, usd=0.0011),
+            AnswerSource(
+                role="liquidity", source="model", why="", model="gemini-3-flash-preview", tokens=1_900, usd=0.001
+            ),
+            AnswerSource(
                 role="microstructure",
                 source="repaired",
                 why="malformed: confidence must be a number",
@@ -267,10 +273,12 @@ def outcome(**changed: Any) -> Outcome:
                 tokens=3_800,
                 usd=0.002,
             ),
-            Voice(role="macro", source="fallback", why="no answer within 30 s", model=None, tokens=0, usd=None),
-            Voice(role="vlm_geometric", source="deterministic", why="no key", model=None, tokens=0, usd=0.0),
-            Voice(role="synthesis", source="model", why="", model="gemini-3-flash-preview", tokens=2_500, usd=0.0012),
-            Voice(role="judge", source="model", why="", model="claude-sonnet-4-6", tokens=5_200, usd=0.007),
+            AnswerSource(role="macro", source="fallback", why="no answer within 30 s", model=None, tokens=0, usd=None),
+            AnswerSource(role="vlm_geometric", source="deterministic", why="no key", model=None, tokens=0, usd=0.0),
+            AnswerSource(
+                role="synthesis", source="model", why="", model="gemini-3-flash-preview", tokens=2_500, usd=0.0012
+            ),
+            AnswerSource(role="judge", source="model", why="", model="claude-sonnet-4-6", tokens=5_200, usd=0.007),
         ),
         "chart": Chart(sha256="0" * 64, media_type="image/png"),
         "run_id": RUN,

@@ -126,7 +126,7 @@ class FileLock:
 def monitor_lock(home: Path) -> FileLock:
     return FileLock(
         home / "monitor.lock",
-        "A monitor of this home runs already ({}); `zuno alerts` shows what it saw, and ending it frees the seat.",
+        "A monitor of this home runs already ({}); `zuno alerts` shows what it saw; end it to start another.",
         parents=True,
     )
 
@@ -135,8 +135,7 @@ def collector_lock(folder: Path) -> FileLock:
     """Beside the store that is collected into."""
     return FileLock(
         folder / "collect.lock",
-        "A collector of this home runs already ({}); `zuno data status` shows what it keeps, and ending it frees the "
-        "seat.",
+        "A collector of this home runs already ({}); `zuno data status` shows what it keeps; end it to start another.",
         parents=True,
     )
 
@@ -145,8 +144,7 @@ def symbol_lock(home: Path, symbol: str) -> FileLock:
     """One run about a symbol at a time, whatever its mode."""
     return FileLock(
         home / "leases" / f"{symbol}.lock",
-        f"{symbol} is being argued about already ({{}}); wait for it, or end it and take it up with `zuno trade "
-        "resume`.",
+        f"A run on {symbol} is in progress ({{}}); wait for it, or end it and continue with `zuno trade resume`.",
         parents=True,
     )
 

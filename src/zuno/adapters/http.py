@@ -26,7 +26,7 @@ CLIENT_LOG = logging.getLogger("httpx2")
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RequestLimits:
     """How long and how often to try; all spans in seconds."""
 
     timeout: float = 10.0
@@ -42,7 +42,7 @@ class Patience:
             raise ValueError("a request needs at least one attempt")
 
 
-PATIENCE = Patience()
+PATIENCE = RequestLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class HttpAnswer:
     body: bytes = b""
 
 
-class AskedToWait(Unavailable):
+class RateLimited(Unavailable):
     """The server named the time to come back, and it is later than we stay."""
 
     def __init__(self, message: str, seconds: float) -> None:
@@ -69,7 +69,7 @@ class _Again:
     asked_wait: float | None = None
 
 
-class BoundedGet:
+class HttpClient:
     """Requests of one client. Nothing a server sent is quoted, and no transport error is kept as a cause, for those
     quote what they could not read: a server that repeats our key to us must not get it into a log that way."""
 
@@ -77,7 +77,7 @@ class BoundedGet:
         self,
         name: str,
         client: httpx2.AsyncClient,
-        patience: Patience,
+        patience: RequestLimits,
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
@@ -107,7 +107,7 @@ class BoundedGet:
                 return outcome
             asked, last = outcome.asked_wait, attempt == patience.attempts
             if asked is not None and (last or asked > patience.longest_wait):
-                raise AskedToWait(f"{self._name} {outcome.reason} and asks to wait {asked:.0f} s", asked)
+                raise RateLimited(f"{self._name} {outcome.reason} and asks to wait {asked:.0f} s", asked)
             if last:
                 tries = "once" if attempt == 1 else f"{attempt} times"
                 raise Unavailable(f"{self._name} {outcome.reason}; tried {tries}")

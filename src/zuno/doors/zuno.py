@@ -12,13 +12,13 @@ from zuno.doors.reading.place import Place
 from zuno.journal.audit import JournalAudit
 from zuno.lp.service.archive import Archive
 from zuno.lp.service.execution import Execution
-from zuno.lp.service.local_chains import Devnet, Playground, SimPlayground
-from zuno.lp.service.mesh import MeshKeeper
-from zuno.lp.service.mesh_peer import PeerLife
+from zuno.lp.service.local_chains import Devnet, LocalChain, SimPlayground
+from zuno.lp.service.mesh import MeshService
+from zuno.lp.service.mesh_peer import PeerService
 from zuno.lp.service.mesh_supervisor import MeshHost
 from zuno.lp.service.positions import LpDesk
-from zuno.lp.service.recommend import Advice
-from zuno.lp.service.wallets import WalletKeeper, WalletOnChain
+from zuno.lp.service.recommend import RecommendService
+from zuno.lp.service.wallets import WalletOnChain, WalletService
 from zuno.lp.watch.alerts import AlertDesk
 from zuno.lp.watch.monitor import Monitor
 from zuno.trading.service.collector import Collector
@@ -40,12 +40,12 @@ class Zuno(Protocol):
         """The journal of this home."""
         ...
 
-    def advice(self, *, offline: bool = False, transport: str | None = None) -> Advice:
+    def advice(self, *, offline: bool = False, transport: str | None = None) -> RecommendService:
         """The desk itself; `offline` keeps models out whatever keys there are. `transport`: inproc, iroh or axl; None
         is the mesh if it answers, else this process."""
         ...
 
-    def mesh(self) -> MeshKeeper:
+    def mesh(self) -> MeshService:
         """The mesh of this home: set up, looked at, joined."""
         ...
 
@@ -53,7 +53,7 @@ class Zuno(Protocol):
         """Whoever keeps the peers of this home running."""
         ...
 
-    async def peer(self, role: str, transport: str | None, *, parent: int | None = None) -> PeerLife:
+    async def peer(self, role: str, transport: str | None, *, parent: int | None = None) -> PeerService:
         """One agent in this process; `parent`: it ends when that process, which started it, is gone."""
         ...
 
@@ -73,7 +73,7 @@ class Zuno(Protocol):
         """The watch over every configured wallet; `announce`: alerts that no service carries are told on stderr."""
         ...
 
-    def wallets(self) -> WalletKeeper:
+    def wallets(self) -> WalletService:
         """The wallets of this home."""
         ...
 
@@ -125,6 +125,6 @@ class Zuno(Protocol):
 
     def devnet(self) -> Devnet: ...
 
-    def devnet_world(self) -> Playground: ...
+    def devnet_world(self) -> LocalChain: ...
 
     async def close(self) -> None: ...

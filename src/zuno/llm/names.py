@@ -98,7 +98,7 @@ def parse_model(text: str) -> ModelId:
     raise Usage(f"No model is called {wanted[:60]!r}; expected {_FORMS}.")
 
 
-def parse_chain(text: str) -> tuple[ModelId, ...]:
+def parse_model_list(text: str) -> tuple[ModelId, ...]:
     """One or more models separated by commas, best first."""
     chain = tuple(parse_model(part) for part in text.split(",") if part.strip())
     if not chain:

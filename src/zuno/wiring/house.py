@@ -17,7 +17,7 @@ from zuno.journal.port import JournalStore
 from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.units import Address, Millis
 from zuno.lp.model.chains import ChainInfo
-from zuno.lp.service.local_chains import Devnet, Playground, SimPlayground
+from zuno.lp.service.local_chains import Devnet, LocalChain, SimPlayground
 from zuno.lp.service.positions import LpDesk, token_amounts
 from zuno.settings import Settings, read_settings
 from zuno.wiring.chains import LOCAL, Chains, unusable_home
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     from zuno.lp.agents.scout import Observe
     from zuno.lp.execute.context import ExecutionContext, SpendingLimits, Timeouts
     from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart
-    from zuno.lp.service.archive import Archive, RecordedRequest, ReplayRoom
+    from zuno.lp.service.archive import Archive, RecordedRequest, ReplayDebateRunner
     from zuno.lp.service.execution import Execution
-    from zuno.lp.service.mesh import MeshKeeper
-    from zuno.lp.service.mesh_debate import MeshRoom, OwnerEndpoint
-    from zuno.lp.service.mesh_peer import PeerLife
+    from zuno.lp.service.mesh import MeshService
+    from zuno.lp.service.mesh_debate import MeshDebateRunner, OwnerEndpoint
+    from zuno.lp.service.mesh_peer import PeerService
     from zuno.lp.service.mesh_supervisor import MeshHost
-    from zuno.lp.service.recommend import Advice, DebateRoom, LocalRoom
-    from zuno.lp.service.wallets import WalletKeeper, WalletOnChain
+    from zuno.lp.service.recommend import DebateRunner, LocalDebateRunner, RecommendService
+    from zuno.lp.service.wallets import WalletOnChain, WalletService
     from zuno.lp.watch.alerts import AlertDesk
     from zuno.lp.watch.monitor import Monitor
     from zuno.trading.model.bundle import Slot
@@ -107,18 +107,18 @@ class Application:
     def audit(self) -> JournalAudit:
         return JournalAudit(self.journal())
 
-    def advice(self, *, offline: bool = False, transport: str | None = None) -> Advice:
-        from zuno.lp.service.recommend import Advice
+    def advice(self, *, offline: bool = False, transport: str | None = None) -> RecommendService:
+        from zuno.lp.service.recommend import RecommendService
 
         self._models.offline = offline
         way = "inproc" if offline else transport
 
-        async def venue() -> DebateRoom:
+        async def venue() -> DebateRunner:
             return await self._venue(way)
 
-        return Advice(venue, self._open_journal, self._settings.default_chain(), self._settings.risk_profile)
+        return RecommendService(venue, self._open_journal, self._settings.default_chain(), self._settings.risk_profile)
 
-    def mesh(self) -> MeshKeeper:
+    def mesh(self) -> MeshService:
         self._chains.require_writable()
         return self._meshes.keeper()
 
@@ -126,7 +126,7 @@ class Application:
         self._chains.require_writable()
         return self._meshes.host()
 
-    async def peer(self, role: str, transport: str | None, *, parent: int | None = None) -> PeerLife:
+    async def peer(self, role: str, transport: str | None, *, parent: int | None = None) -> PeerService:
         from zuno.lp.service.mesh import parse_role
 
         way = self.mesh().way(transport)
@@ -168,22 +168,17 @@ class Application:
         chain = self._settings.default_chain()
         return Execution(self._open_journal, self.archive(), self._execution_context, self.lp, chain, os.urandom)
 
-    def wallets(self) -> WalletKeeper:
-        from zuno.lp.service.wallets import WalletKeeper
+    def wallets(self) -> WalletService:
+        from zuno.lp.service.wallets import WalletService
 
-        return WalletKeeper(self._signers.folder(), self._signers.own_wallet)
+        return WalletService(self._signers.folder(), self._signers.own_wallet)
 
     def wallet(self, chain: str | None) -> WalletOnChain:
-        from zuno.lp.service.wallets import WalletContents, WalletOnChain
+        from zuno.lp.service.wallets import WalletOnChain
 
         name = self._settings.default_chain() if chain is None else chain
         opened, writer = self._chains.open_chain(name), self._chains.writer(name)
-
-        async def look(wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> WalletContents:
-            wallet_state = await writer.wallet_state(wallet, currencies, spenders)
-            return WalletContents(wallet_state.block, wallet_state.holdings, wallet_state.allowances)
-
-        return WalletOnChain(opened, self._signers.of(name).address, look)
+        return WalletOnChain(opened, self._signers.of(name).address, writer.wallet_state)
 
     def place(self) -> Place:
         from zuno.doors.reading.place import Place
@@ -299,10 +294,10 @@ class Application:
         process = self._chains.devnet()
         return Devnet(process, process.file)
 
-    def devnet_world(self) -> Playground:
+    def devnet_world(self) -> LocalChain:
         from zuno.adapters.chain.devnet.process import DevnetWorld
 
-        return Playground("devnet", DevnetWorld(self._chains.devnet()))
+        return LocalChain("devnet", DevnetWorld(self._chains.devnet()))
 
     async def close(self) -> None:
         await self._meshes.close()
@@ -347,7 +342,7 @@ class Application:
         self._own_samples = self._own_samples or SqliteSamples(self._settings.home)
         return self._own_samples
 
-    async def _venue(self, transport: str | None) -> DebateRoom:
+    async def _venue(self, transport: str | None) -> DebateRunner:
         """Where a debate of today is held: on the mesh if it is there, else at a table in this process."""
         from zuno.lp.service.recommend import new_request_id
 
@@ -359,15 +354,15 @@ class Application:
         rounds = self._settings.max_debate_rounds
         return self._build_table(journal, request_id, rounds, self._observe, self._minds(journal, request_id))
 
-    async def _mesh_room(self, endpoint: OwnerEndpoint, request_id: str) -> MeshRoom:
+    async def _mesh_room(self, endpoint: OwnerEndpoint, request_id: str) -> MeshDebateRunner:
         from time import perf_counter
 
         from zuno.adapters.clock.system import unix_millis
         from zuno.lp.model.debate import Role
-        from zuno.lp.service.mesh_debate import MeshRoom
+        from zuno.lp.service.mesh_debate import MeshDebateRunner
 
         rounds = self._settings.max_debate_rounds
-        return MeshRoom(
+        return MeshDebateRunner(
             endpoint=endpoint,
             journal=await self._open_journal(),
             key=self._meshes.key(Role.CLI),
@@ -380,13 +375,13 @@ class Application:
             tell=tell,
         )
 
-    async def _open_replay(self, recorded: RecordedRequest, context: Context) -> ReplayRoom:
+    async def _open_replay(self, recorded: RecordedRequest, context: Context) -> ReplayDebateRunner:
         """A table where a recorded debate is held again: its context, its replies, and a journal that is forgotten."""
         from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.model.recorded import RecordedModels
         from zuno.adapters.store.memory import MemoryStore
         from zuno.journal.journal import ChainedJournal
-        from zuno.lp.service.archive import ReplayRoom
+        from zuno.lp.service.archive import ReplayDebateRunner
 
         journal = ChainedJournal(MemoryStore(), self._key(), code=code_version, now=unix_millis, secrets=())
         registry = RecordedModels(recorded.attempts)
@@ -404,11 +399,11 @@ class Application:
             )
             return (*registry.differences, *unheard)
 
-        return ReplayRoom(room, differences)
+        return ReplayDebateRunner(room, differences)
 
     def _build_table(
         self, journal: Journal, request_id: str, rounds: int, observe: Observe, minds: ModelContext
-    ) -> LocalRoom:
+    ) -> LocalDebateRunner:
         """The four peers at one table, and the journal that hears all of it."""
         from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.transport.inproc import InProcess
@@ -416,8 +411,8 @@ class Application:
         from zuno.lp.agents.critic import Critic
         from zuno.lp.agents.scout import Scout
         from zuno.lp.agents.strategist import Strategist
-        from zuno.lp.mesh.station import Station
-        from zuno.lp.service.recommend import LocalRoom, load_context
+        from zuno.lp.mesh.station import MessageHandler
+        from zuno.lp.service.recommend import LocalDebateRunner, load_context
 
         key, transport = self._key(), InProcess()
         key.ensure()
@@ -431,8 +426,8 @@ class Application:
             Critic(recall, minds),
             Arbiter(recall, minds),
         )
-        stations = [Station(peer, transport, journal, key, unix_millis) for peer in peers]
-        return LocalRoom(
+        stations = [MessageHandler(peer, transport, journal, key, unix_millis) for peer in peers]
+        return LocalDebateRunner(
             stations, transport, journal, key, unix_millis, request_id, rounds, self._debate_timeout(rounds)
         )
 

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from zuno.lp.mesh.running import PeerRunner
     from zuno.lp.ports.mesh import Table
     from zuno.lp.ports.transport import Transport
-    from zuno.lp.service.mesh import MeshKeeper
-    from zuno.lp.service.mesh_debate import MeshRoom, OwnerEndpoint
-    from zuno.lp.service.mesh_peer import PeerLife
+    from zuno.lp.service.mesh import MeshService
+    from zuno.lp.service.mesh_debate import MeshDebateRunner, OwnerEndpoint
+    from zuno.lp.service.mesh_peer import PeerService
     from zuno.lp.service.mesh_supervisor import MeshHost
     from zuno.wiring.minds import Models
 
 OpenJournal = Callable[[], Awaitable["Journal"]]
-OpenRoom = Callable[["OwnerEndpoint", str], Awaitable["MeshRoom"]]
+OpenRoom = Callable[["OwnerEndpoint", str], Awaitable["MeshDebateRunner"]]
 _END_SECONDS = 15.0
 
 
@@ -53,11 +53,11 @@ class Meshes:
         self._endpoints: list[OwnerEndpoint] = []
         self._books: list[ChainedJournal] = []
 
-    def keeper(self) -> MeshKeeper:
-        from zuno.lp.service.mesh import MeshKeeper
+    def keeper(self) -> MeshService:
+        from zuno.lp.service.mesh import MeshService
 
         files = self._files()
-        return MeshKeeper(
+        return MeshService(
             files,
             str(files.root),
             self.key,
@@ -89,10 +89,10 @@ class Meshes:
         observe: Observe,
         *,
         parent: int | None,
-    ) -> PeerLife:
+    ) -> PeerService:
         """One agent in this process, with a journal of its own."""
         from zuno.adapters.clock.system import unix_millis
-        from zuno.lp.service.mesh_peer import PeerLife, PeerOfEach
+        from zuno.lp.service.mesh_peer import PeerPerDebate, PeerService
         from zuno.wiring.editions import check_editions
 
         if role is Role.CLI:
@@ -106,14 +106,14 @@ class Meshes:
             await check_editions(journal)
             for note in await journal.start():
                 tell(note)
-            peer = PeerOfEach(
+            peer = PeerPerDebate(
                 role, lambda request_id: _build_agent(role, request_id, journal, models, observe), tell, perf_counter
             )
             running = await self._running(role, way, peer, journal, None)
         except BaseException:
             lock.leave()
             raise
-        return PeerLife(
+        return PeerService(
             role=role,
             transport=way,
             running=running,
@@ -158,7 +158,7 @@ class Meshes:
         self._books.append(book)
         return book
 
-    async def _rejoin(self, request_id: str) -> MeshRoom:
+    async def _rejoin(self, request_id: str) -> MeshDebateRunner:
         return await self._room(await self._open_endpoint(self.keeper().way(None)), request_id)
 
     async def _open_endpoint(self, way: str) -> OwnerEndpoint:

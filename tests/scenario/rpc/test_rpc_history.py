@@ -11,7 +11,7 @@ from zuno.amm.model import PoolKey
 from zuno.kernel.errors import Unavailable, Unknown, Usage
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Seconds
-from zuno.lp.model.history import PositionHistory, Touch, WalletSwap
+from zuno.lp.model.history import PositionEvent, PositionHistory, WalletSwap
 from zuno.lp.plan import calldata
 from zuno.lp.plan.calldata import EncodedAction
 from zuno.lp.rules.attribution import attribute
@@ -77,7 +77,7 @@ async def test_a_whole_life_is_told_to_the_wei(desk: Any, which: int) -> None:
     history = await chain.history(token, None)
     assert history.end is None
     assert history.closed.number == stage.chain.head.number
-    assert [event.liquidity_delta for event in history.events if isinstance(event, Touch)] == [
+    assert [event.liquidity_delta for event in history.events if isinstance(event, PositionEvent)] == [
         *(LIQUIDITY, LIQUIDITY // 3, 0, -(LIQUIDITY // 2)),
         -(LIQUIDITY + LIQUIDITY // 3 - LIQUIDITY // 2),
     ]
@@ -103,7 +103,7 @@ async def test_a_rebalance_is_followed_back_and_nothing_is_lost_in_netting(desk:
     stage.modify([*steps, calldata.sweep(NATIVE, stage.wallet)] if value else steps, value=value)
     stage.trade(key)
     history = await desk.chain(await desk.node()).history(new, None)
-    touches = [event for event in history.events if isinstance(event, Touch)]
+    touches = [event for event in history.events if isinstance(event, PositionEvent)]
     assert [touch.position_id for touch in touches] == [old, old, new]
     assert [bool(touch.gas) for touch in touches] == [True, True, False]  # once per transaction
     assert history.notes == ()
@@ -133,10 +133,10 @@ async def test_a_second_rebalance_and_a_window_that_opens_between_them(desk: Any
     assert history.start.position_id == second
     assert history.start.block == then.block == history.opened
     assert (history.start.worth0, history.start.worth1) == (then.amount0 + then.fees0, then.amount1 + then.fees1)
-    assert [event.position_id for event in history.events if isinstance(event, Touch)] == [second, third]
+    assert [event.position_id for event in history.events if isinstance(event, PositionEvent)] == [second, third]
     assert_explains(history, wallet_state)
     whole = await chain.history(third, None)
-    lineage = [event.position_id for event in whole.events if isinstance(event, Touch)]
+    lineage = [event.position_id for event in whole.events if isinstance(event, PositionEvent)]
     assert lineage == [first, first, second, second, third]
     assert attribute(whole).in_token1.residual == 0
 
@@ -152,7 +152,7 @@ async def test_the_swap_before_a_deposit_is_part_of_the_record(desk: Any) -> Non
     (token,) = stage.mint(key, -200_700, -199_980, LIQUIDITY)
     stage.trade(key)
     history = await desk.chain(await desk.node()).history(token, None)
-    assert [type(event) for event in history.events] == [WalletSwap, Touch]
+    assert [type(event) for event in history.events] == [WalletSwap, PositionEvent]
     assert any("is taken to have prepared" in note for note in history.notes)
     assert history.opened == history.events[0].block
     assert_explains(history, wallet_state)
@@ -183,7 +183,7 @@ async def test_a_swap_inside_the_deposit_s_own_transaction(desk: Any) -> None:
     stage.send("wallet", stage.info.deployment.universal_router, calldata.execute(commands, 2**40))
     stage.trade(key)
     history = await desk.chain(await desk.node()).history(token, None)
-    assert [type(event) for event in history.events] == [WalletSwap, Touch]
+    assert [type(event) for event in history.events] == [WalletSwap, PositionEvent]
     assert [bool(event.gas) for event in history.events] == [True, False]
     swapped = history.events[0]
     assert half in (swapped.paid0, swapped.paid1)
@@ -229,7 +229,10 @@ async def test_a_life_within_one_block(desk: Any) -> None:
     wallet_state = Purse(stage, key)
     stage.modify([stage.minting(key, -200_700, -199_980, LIQUIDITY), stage.changing(BURN, token), *stage.closing(key)])
     history = await desk.chain(await desk.node()).history(token, None)
-    assert [event.liquidity_delta for event in history.events if isinstance(event, Touch)] == [LIQUIDITY, -LIQUIDITY]
+    assert [event.liquidity_delta for event in history.events if isinstance(event, PositionEvent)] == [
+        LIQUIDITY,
+        -LIQUIDITY,
+    ]
     assert_explains(history, wallet_state)
 
 

@@ -20,7 +20,7 @@ from zuno.amm.ticks import tick_at_sqrt_price
 from zuno.kernel.errors import Broken
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds
-from zuno.lp.model.history import PositionHistory, Touch, WalletSwap
+from zuno.lp.model.history import PositionEvent, PositionHistory, WalletSwap
 from zuno.lp.model.market import Pair
 from zuno.lp.plan import calldata
 from zuno.lp.plan.calldata import EncodedAction
@@ -218,10 +218,10 @@ async def test_an_emptied_ancestor_that_is_filled_again_is_another_story(desk: A
     stage.modify([stage.changing(INCREASE, old, LIQUIDITY // 5), *stage.closing(key)])
     stage.trade(key)
     history = await told(desk, new)
-    assert [event.position_id for event in history.events if isinstance(event, Touch)] == [old, old, new]
+    assert [event.position_id for event in history.events if isinstance(event, PositionEvent)] == [old, old, new]
     assert attribute(history).exact, history.computed
     refilled = await told(desk, old)
-    deltas = [event.liquidity_delta for event in refilled.events if isinstance(event, Touch)]
+    deltas = [event.liquidity_delta for event in refilled.events if isinstance(event, PositionEvent)]
     assert deltas == [LIQUIDITY, -LIQUIDITY, LIQUIDITY // 5]
     assert attribute(refilled).exact, refilled.computed
 
@@ -277,7 +277,7 @@ async def test_gas_and_a_swap_for_two_positions_are_charged_once_between_them(de
     stage.trade(key)
     histories = [await told(desk, token) for token in (one, two)]
     for history in histories:
-        assert [type(event) for event in history.events] == [WalletSwap, Touch]
+        assert [type(event) for event in history.events] == [WalletSwap, PositionEvent]
         assert any("are shared equally" in note for note in history.notes)
         assert attribute(history).exact, history.computed
     swaps = [history.events[0] for history in histories]
@@ -295,8 +295,8 @@ async def test_a_swap_belongs_to_the_first_deposit_after_it(desk: Any) -> None:
     mint = stage.modifying([stage.minting(key, LOWER, UPPER, LIQUIDITY), *stage.paying(key)])
     after_both = stage.swapping(key, True, ETHER // 7)
     stage.send_together([("wallet", manager, mint, 0), ("wallet", *after_both)])
-    assert [type(event) for event in (await told(desk, first)).events] == [WalletSwap, Touch]
-    assert [type(event) for event in (await told(desk, second)).events] == [Touch]
+    assert [type(event) for event in (await told(desk, first)).events] == [WalletSwap, PositionEvent]
+    assert [type(event) for event in (await told(desk, second)).events] == [PositionEvent]
 
 
 async def test_a_swap_of_more_than_the_deposit_took_was_not_made_for_it(desk: Any) -> None:
@@ -307,7 +307,7 @@ async def test_a_swap_of_more_than_the_deposit_took_was_not_made_for_it(desk: An
     stage.swap(key, True, 20 * ETHER, role="wallet")
     (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
     history = await told(desk, token)
-    assert [type(event) for event in history.events] == [WalletSwap, Touch]
+    assert [type(event) for event in history.events] == [WalletSwap, PositionEvent]
     (swap, _) = history.events
     assert max(swap.paid0, swap.paid1) == 300 * 10**6
     assert any("brought more than the deposit" in note for note in history.notes)
@@ -322,7 +322,7 @@ async def test_swaps_do_not_prepare_what_somebody_else_deposits(desk: Any) -> No
     token = stage.next_token()
     stage.modify([stage.minting(key, LOWER, UPPER, LIQUIDITY, stage.wallet), *stage.paying(key, "trader")], "trader")
     history = await told(desk, token)
-    assert [type(event) for event in history.events] == [Touch]
+    assert [type(event) for event in history.events] == [PositionEvent]
     assert attribute(history).in_token1.residual == 0
 
 
@@ -336,7 +336,7 @@ async def test_how_long_before_a_deposit_a_swap_counts(desk: Any, waited: int, c
     (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
     node = await desk.node()
     history = await desk.chain(node).history(token, None)
-    assert [type(event) for event in history.events] == [WalletSwap] * counts + [Touch]
+    assert [type(event) for event in history.events] == [WalletSwap] * counts + [PositionEvent]
     # Nothing older than what counts is searched for changes of liquidity.
     asked = [request["params"][0] for body in node.seen for request in body if request["method"] == "eth_getLogs"]
     changes = [int(query["fromBlock"], 16) for query in asked if MODIFIED in query["topics"][:1]]
@@ -364,7 +364,7 @@ async def test_a_swap_of_other_currencies_in_the_transaction_is_no_swap_of_the_p
     stage.send("wallet", stage.info.deployment.universal_router, calldata.execute(commands, 2**40), value=ETHER)
     history = await told(desk, token)
     (mint,) = history.events
-    assert isinstance(mint, Touch)
+    assert isinstance(mint, PositionEvent)
     (others,) = history.externals
     side = 0 if key.currency0 == stage.usdc else 1
     assert (others.amount0, others.amount1)[side] == (mint.paid0, mint.paid1)[side] - wallet_state.spent()[side]
@@ -392,7 +392,7 @@ async def test_somebody_else_s_swap_in_the_transaction_of_a_mint_is_not_the_wall
     stage.swap(key, not zero_for_one, 20 * ETHER)  # about where it was
     history = await told(desk, token)
     (mint,) = history.events
-    assert isinstance(mint, Touch)
+    assert isinstance(mint, PositionEvent)
     assert [(one.amount0, one.amount1) for one in history.externals] == [(mint.paid0, mint.paid1)]
     assert attribute(history).exact, history.computed
 
@@ -477,7 +477,7 @@ async def test_a_rebalance_in_two_transactions_with_a_swap_between(desk: Any) ->
     (new,) = stage.mint(key, LOWER - 600, UPPER, LIQUIDITY // 3)
     stage.trade(key)
     history = await told(desk, new)
-    kinds = [event.position_id if isinstance(event, Touch) else "swap" for event in history.events]
+    kinds = [event.position_id if isinstance(event, PositionEvent) else "swap" for event in history.events]
     assert kinds == [old, old, "swap", new]
     assert wallet_paid(history) == wallet_state.spent()
     assert any(f"position {old} was closed" in note and "predecessor" in note for note in history.notes)

@@ -20,7 +20,7 @@ from zuno.adapters.series.merge_rows import (
     newest_prints,
 )
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import Print, Row, Series
+from zuno.trading.model.market import MacroRelease, Row, Series
 from zuno.trading.ports.series import (
     Batch,
     Flaw,
@@ -90,7 +90,7 @@ class MemorySeries:
         for pasts in self._pasts.get(series, {}).values():
             found.update(((at, name), row) for at, name, known, end, row in pasts if known <= known_by < end)
         rows = [found[key] for key in sorted(found) if asked.since <= key[0] <= asked.until]
-        if series.row is Print:
+        if series.row is MacroRelease:
             rows = newest_prints(iter(rows))
         return tuple(rows if newest is None else rows[max(0, len(rows) - newest) :])
 

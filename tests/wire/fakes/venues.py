@@ -15,18 +15,18 @@ from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import (
     MINUTE_MS,
-    Alive,
     Book,
     Candle,
     Feed,
     Funding,
+    Heartbeat,
     Level,
-    Marks,
+    MacroRelease,
+    MarkAndIndex,
     OptionChain,
-    Print,
     Row,
     Series,
-    Strike,
+    TapeEvent,
     Text,
     Timeframe,
     alive,
@@ -102,7 +102,7 @@ class RecordedVenue:
     async def long_short(self, symbol: str, since: Millis, until: Millis) -> Sequence[Level]:
         return await self._past.rows(long_short(self.venue, symbol), since, until)
 
-    async def basis(self, symbol: str) -> Marks:
+    async def basis(self, symbol: str) -> MarkAndIndex:
         return await self._past.newest(basis(self.venue, symbol))
 
     async def book(self, symbol: str, depth: int) -> Book:
@@ -121,13 +121,13 @@ class RecordedVenue:
 
     async def listen(
         self, symbols: Sequence[str]
-    ) -> AsyncIterator[tuple[Series[Strike], Strike] | tuple[Series[Alive], Alive]]:
+    ) -> AsyncIterator[tuple[Series[TapeEvent], TapeEvent] | tuple[Series[Heartbeat], Heartbeat]]:
         """The tape again from `heard_since`, in the order it came: a minute is proven after its trades. Where the
         recording ends, the stream is lost."""
         heard: list[tuple[int, Series[Any], Any]] = []
         now = self._past.now()
         for series in _tape(self.venue, symbols):
-            late = MINUTE_MS if series.row is Alive else 0
+            late = MINUTE_MS if series.row is Heartbeat else 0
             heard += [(row.at + late, series, row) for row in await self._past.some(series, self._heard_since, now)]
         for _, series, row in sorted(heard, key=itemgetter(0)):
             yield series, row
@@ -145,7 +145,7 @@ class RecordedFigures:
     def figures(self) -> Sequence[str]:
         return FIGURES[self.venue]
 
-    async def prints(self, figure: str, since: Millis, until: Millis) -> Sequence[Print]:
+    async def prints(self, figure: str, since: Millis, until: Millis) -> Sequence[MacroRelease]:
         return await self._past.rows(macro(self.venue, figure), since, until)
 
 

@@ -25,9 +25,9 @@ from zuno.trading.model.market import (
     Candle,
     Funding,
     Level,
-    Marks,
+    MacroRelease,
+    MarkAndIndex,
     OptionChain,
-    Print,
     Text,
     Timeframe,
 )
@@ -82,8 +82,8 @@ class Living:
     long_short = open_interest
 
     @property
-    def basis(self) -> Marks:
-        return Marks(Millis(self.now), 60_012.5, 60_001.25)
+    def basis(self) -> MarkAndIndex:
+        return MarkAndIndex(Millis(self.now), 60_012.5, 60_001.25)
 
     @property
     def book(self) -> Book:
@@ -98,9 +98,10 @@ class Living:
         return self._points(HOUR_MS, 32 * DAY_MS)
 
     @property
-    def prints(self) -> list[Print]:
+    def prints(self) -> list[MacroRelease]:
         return [
-            Print(one.at, one.value, Millis(one.at + 30 * HOUR_MS)) for one in self._points(DAY_MS, 100 * DAY_MS)[:-3]
+            MacroRelease(one.at, one.value, Millis(one.at + 30 * HOUR_MS))
+            for one in self._points(DAY_MS, 100 * DAY_MS)[:-3]
         ]
 
     @property

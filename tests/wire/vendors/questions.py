@@ -10,7 +10,7 @@ from typing import Any
 from tests.wire.vendors import binance, bybit, deribit, figures, okx, upbit, words
 from tests.wire.vendors.serving import Route, Vendor, vendor
 from tests.wire.vendors.world import NOON, SYMBOL, World
-from zuno.adapters.http import Patience
+from zuno.adapters.http import RequestLimits
 from zuno.adapters.venues import binance as binance_feed
 from zuno.adapters.venues import bybit as bybit_feed
 from zuno.adapters.venues import deribit as deribit_feed
@@ -24,9 +24,9 @@ from zuno.adapters.venues.search import Search
 from zuno.adapters.venues.web import WebService
 from zuno.adapters.venues.yahoo import Yahoo
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Level, Print, Text, Timeframe
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Level, MacroRelease, Text, Timeframe
 
-QUICK = Patience(timeout=2.0, attempts=2, first_wait=0.001, longest_wait=20.0, max_bytes=2_000_000)
+QUICK = RequestLimits(timeout=2.0, attempts=2, first_wait=0.001, longest_wait=20.0, max_bytes=2_000_000)
 
 
 def after(hours: float) -> Millis:
@@ -35,12 +35,12 @@ def after(hours: float) -> Millis:
 
 DAYS = figures.days(6, NOON // DAY_MS * DAY_MS - DAY_MS)
 WORLD = World(
-    prints=[Print(Millis(day), 4.25 + n, Millis(day + 30 * HOUR_MS)) for n, day in enumerate(DAYS)],
+    prints=[MacroRelease(Millis(day), 4.25 + n, Millis(day + 30 * HOUR_MS)) for n, day in enumerate(DAYS)],
     levels=[Level(Millis(day), 40.0 + n) for n, day in enumerate(DAYS)],
     texts=[Text(after(-1), words.CHANNEL, "7", "Bitcoin was calm")],
 )
 
-Make = Callable[[str, Patience], Any]
+Make = Callable[[str, RequestLimits], Any]
 
 
 async def no_sleep(seconds: float) -> None:
@@ -286,7 +286,7 @@ QUESTIONS = [
 
 @asynccontextmanager
 async def asking(
-    question: Question, patience: Patience = QUICK, world: World = WORLD
+    question: Question, patience: RequestLimits = QUICK, world: World = WORLD
 ) -> AsyncIterator[tuple[Vendor, Any]]:
     async with vendor(question.routes(world)) as here:
         feed = question.make(here.url, patience)

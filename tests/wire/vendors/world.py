@@ -13,10 +13,10 @@ from zuno.trading.model.market import (
     Candle,
     Funding,
     Level,
-    Marks,
+    MacroRelease,
+    MarkAndIndex,
     OptionChain,
     OptionQuote,
-    Print,
     Quote,
     Text,
     Timeframe,
@@ -61,7 +61,7 @@ class World:
     long_short: list[Level] = field(
         default_factory=lambda: [Level(Millis(NOON - n * 5 * MINUTE_MS), 1.25 + n / 64) for n in range(24, -1, -1)]
     )
-    basis: Marks = field(default_factory=lambda: Marks(HALF_PAST, 60_012.5, 60_001.25))
+    basis: MarkAndIndex = field(default_factory=lambda: MarkAndIndex(HALF_PAST, 60_012.5, 60_001.25))
     book: Book = field(
         default_factory=lambda: Book(
             HALF_PAST,
@@ -92,6 +92,6 @@ class World:
     dvol: list[Level] = field(
         default_factory=lambda: [Level(Millis(NOON - n * HOUR_MS), 40.5 + n / 8) for n in range(30, -1, -1)]
     )
-    prints: list[Print] = field(default_factory=list)
+    prints: list[MacroRelease] = field(default_factory=list)
     levels: list[Level] = field(default_factory=list)
     texts: list[Text] = field(default_factory=list)

@@ -1,8 +1,8 @@
-"""The story both local chains tell: one script of pools, liquidity and trades, played on our pool and on the real one.
+"""A deterministic script of pools, liquidity and trades from a seed, played on sim and on devnet.
 
 Everything is integer arithmetic on a counter-mode hash, so a seed gives the same script on every machine. The script
 is sized on our own pool; because our integers are the contracts' integers, the devnet that plays it ends on the same
-wei. Nothing here is market data: it is a stage set, and it is labelled `seed` wherever it is shown.
+wei. Nothing here is market data; it is labelled `seed` wherever it is shown.
 """
 
 from __future__ import annotations

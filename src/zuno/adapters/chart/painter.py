@@ -24,10 +24,10 @@ from zuno.trading.measure.bars import Floats
 from zuno.trading.model.chart import (
     HEIGHT,
     WIDTH,
-    Blank,
     CurveKind,
     Heat,
     MarkKind,
+    MissingPanel,
     Panel,
     PanelShape,
     Picture,
@@ -97,7 +97,7 @@ def draw_figure(picture: Picture) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure((WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor=WHITE)
-    _Sheet(figure, picture).draw()
+    _ChartRenderer(figure, picture).draw()
     return figure
 
 
@@ -117,7 +117,7 @@ class _Label:
     bold: bool
 
 
-class _Sheet:
+class _ChartRenderer:
     """One picture on its way to paper."""
 
     def __init__(self, figure: Figure, picture: Picture) -> None:
@@ -131,7 +131,7 @@ class _Sheet:
         picture = self._picture
         (bottom, height), *below = rows(len(picture.panels))
         self._header()
-        if isinstance(picture.price, Blank):
+        if isinstance(picture.price, MissingPanel):
             self._blank(picture.price, bottom, height)
         else:
             frame = PanelFrame(bottom, height, picture.price.axis)
@@ -140,7 +140,7 @@ class _Sheet:
             self._dates(below[-1][0] if below else bottom, bottom + height)
             self._price(picture.price, frame)
         for panel, (low, tall) in zip(picture.panels, below, strict=True):
-            if isinstance(panel, Blank):
+            if isinstance(panel, MissingPanel):
                 self._blank(panel, low, tall)
             else:
                 self._panel(panel, PanelFrame(low, tall - STRIP, panel.axis))
@@ -170,7 +170,7 @@ class _Sheet:
             self._canvas.lines([[(x, bottom), (x, top)]], FAINT, 1.0)
             self._canvas.text(x, 12, tick.label, self._canvas.fonts.plain, BLACK, "center")
 
-    def _blank(self, blank: Blank, bottom: int, height: int) -> None:
+    def _blank(self, blank: MissingPanel, bottom: int, height: int) -> None:
         self._border(bottom, height)
         self._canvas.text(LEFT + 6, bottom + height - 9, blank.title, self._canvas.fonts.bold, BLACK)
         lines = wrap(f"absent: {blank.why}", 110)[: 3 if height < 200 else 6]
@@ -367,8 +367,8 @@ def _heat_colours(usd: Floats, observed: NDArray[np.bool_]) -> Floats:
     return colours
 
 
-def _heat_caption(price: PricePanel | Blank) -> str:
-    if isinstance(price, Blank) or isinstance(price.heat, Blank):
+def _heat_caption(price: PricePanel | MissingPanel) -> str:
+    if isinstance(price, MissingPanel) or isinstance(price.heat, MissingPanel):
         return ""
     heat = price.heat
     kinds = (("yellow OBSERVED", any(heat.observed)), ("grey MODELLED", not all(heat.observed)))
@@ -376,12 +376,12 @@ def _heat_caption(price: PricePanel | Blank) -> str:
     return f"liquidations, {', '.join(kind for kind, so in kinds if so)}: {heat.note}{deaf}"
 
 
-def _absences(price: PricePanel | Blank) -> str:
-    if isinstance(price, Blank):
+def _absences(price: PricePanel | MissingPanel) -> str:
+    if isinstance(price, MissingPanel):
         return ""
     parts = (*price.absent, price.profile, price.heat)
-    told = " · ".join(f"{part.title}: {part.why}" for part in parts if isinstance(part, Blank))
-    return f"absent: {told}" if told else ""
+    reasons = " · ".join(f"{part.title}: {part.why}" for part in parts if isinstance(part, MissingPanel))
+    return f"absent: {reasons}" if reasons else ""
 
 
 def _numbers(values: Sequence[float | None]) -> Floats:

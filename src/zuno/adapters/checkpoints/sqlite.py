@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
+class _Connection(sqlite3.Connection):
+    """One that leaves no lock behind: a write that was cut off would stay open after the close for as long as anybody
+    holds its cursor, and the run that is resumed would wait for it."""
+
+    def close(self) -> None:
+        with suppress(sqlite3.Error):
+            self.rollback()
+        super().close()
+
+
 @asynccontextmanager
 async def sqlite_checkpoints(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
     """The saver, for one run; made by the first write."""
@@ -25,17 +35,12 @@ async def sqlite_checkpoints(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
 
     try:
         _look(path)
-        async with aiosqlite.connect(path, timeout=30) as connection:
+        async with aiosqlite.connect(path, timeout=30, factory=_Connection) as connection:
             await connection.execute("PRAGMA journal_mode = WAL")
             await connection.execute("PRAGMA synchronous = NORMAL")  # a power cut may take the last: the journal has it
             saver = AsyncSqliteSaver(connection, serde=strict_serializer())
             await saver.setup()
-            try:
-                yield saver
-            finally:
-                # A write that was cut off stays open after the close for as long as anybody holds its cursor.
-                with suppress(sqlite3.Error):
-                    await connection.rollback()
+            yield saver
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", None)
         if code is not None and code & 0xFF in _DAMAGE:

@@ -1,5 +1,4 @@
-"""Processes of ours that may outlive us: written down with the moment they began, so that a later life ends them and
-never a stranger that was given their number."""
+"""Pid and start time of child processes, so that a later run can end leftovers without hitting a reused pid."""
 
 from __future__ import annotations
 

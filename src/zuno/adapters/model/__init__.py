@@ -1,1 +1,1 @@
-"""Where opinions come from: vendors, a script, or a record."""
+"""Model adapters: vendors and recorded replies."""

@@ -20,7 +20,7 @@ from urllib.parse import quote as quoted
 import httpx2
 
 from zuno.adapters import foreign_json
-from zuno.adapters.http import LOOPBACK, OK, PATIENCE, AskedToWait, BoundedGet, Patience
+from zuno.adapters.http import LOOPBACK, OK, PATIENCE, HttpClient, RateLimited, RequestLimits
 from zuno.adapters.prices.hourly import HISTORY_LIMIT, SPOT_LIMIT, history_fact, window
 from zuno.kernel.errors import Malformed, Unavailable, Usage
 from zuno.kernel.units import Seconds
@@ -96,7 +96,7 @@ class CoinGecko:
         limit: Seconds = HISTORY_LIMIT,
         spot_limit: Seconds = SPOT_LIMIT,
         keep: Seconds = KEEP,
-        patience: Patience = PATIENCE,
+        patience: RequestLimits = PATIENCE,
         transport: httpx2.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
@@ -108,7 +108,7 @@ class CoinGecko:
         self._client = httpx2.AsyncClient(
             base_url=url, headers=headers, timeout=patience.timeout, transport=transport, follow_redirects=False
         )
-        self._http = BoundedGet("CoinGecko", self._client, patience, sleep=sleep, chance=chance)
+        self._http = HttpClient("CoinGecko", self._client, patience, sleep=sleep, chance=chance)
         self._coins = dict(coins)
         self._limit = limit
         self._spot_limit = spot_limit
@@ -165,7 +165,7 @@ class CoinGecko:
         path = f"coins/{quoted(coin, safe='')}/market_chart"
         try:
             answer = await self._http.get(path, {"vs_currency": "usd", "days": str(days)})
-        except AskedToWait as asked:
+        except RateLimited as asked:
             self._pause = range(now, now + math.ceil(asked.seconds))
             raise
         if answer.status == NOT_FOUND:

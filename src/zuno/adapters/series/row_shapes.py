@@ -12,7 +12,19 @@ from typing import Any, Final
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis
 from zuno.trading.model.bundle import decode_row, encode_row
-from zuno.trading.model.market import Alive, Book, Candle, Funding, Level, Marks, OptionChain, Print, Side, Strike, Text
+from zuno.trading.model.market import (
+    Book,
+    Candle,
+    Funding,
+    Heartbeat,
+    Level,
+    MacroRelease,
+    MarkAndIndex,
+    OptionChain,
+    Side,
+    TapeEvent,
+    Text,
+)
 
 NUMBERS: Final = 6
 _FAST: Final = 1
@@ -46,14 +58,14 @@ def _numeric(count: int, kind: type[Any]) -> RowShape:
     return RowShape("rows", columns, lambda row: (*row[1:], *rest), from_columns)
 
 
-def _strike(columns: Sequence[Any]) -> Strike:
+def _strike(columns: Sequence[Any]) -> TapeEvent:
     at, long, price, quantity, usd, name = columns
-    return Strike(at, Side.LONG if long else Side.SHORT, price, quantity, usd, name)
+    return TapeEvent(at, Side.LONG if long else Side.SHORT, price, quantity, usd, name)
 
 
-def _print(columns: Sequence[Any]) -> Print:
+def _print(columns: Sequence[Any]) -> MacroRelease:
     at, value, released = columns
-    return Print(at, value, Millis(int(released)))
+    return MacroRelease(at, value, Millis(int(released)))
 
 
 def _document(kind: type[Any]) -> RowShape:
@@ -74,10 +86,10 @@ _SHAPES: Final[Mapping[type[Any], RowShape]] = {
     Candle: _numeric(6, Candle),
     Funding: _numeric(2, Funding),
     Level: _numeric(1, Level),
-    Marks: _numeric(2, Marks),
-    Alive: _numeric(0, Alive),
-    Print: RowShape("rows", ("at", "v0", "id"), lambda row: (row.value, None, None, None, None, None), _print),
-    Strike: RowShape(
+    MarkAndIndex: _numeric(2, MarkAndIndex),
+    Heartbeat: _numeric(0, Heartbeat),
+    MacroRelease: RowShape("rows", ("at", "v0", "id"), lambda row: (row.value, None, None, None, None, None), _print),
+    TapeEvent: RowShape(
         "rows",
         ("at", "v0", "v1", "v2", "v3", "id"),
         lambda row: (row.side is Side.LONG, row.price, row.quantity, row.usd, None, None),

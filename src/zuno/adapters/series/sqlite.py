@@ -36,7 +36,7 @@ from zuno.adapters.series.row_shapes import NUMBERS, shape_of
 from zuno.adapters.sqlite_file import SqliteFile
 from zuno.kernel.errors import Broken, Malformed
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import Print, Row, Series, parse_series
+from zuno.trading.model.market import MacroRelease, Row, Series, parse_series
 from zuno.trading.ports.series import (
     Batch,
     Flaw,
@@ -332,7 +332,7 @@ class SqliteSeries:
         number = _number(connection, series)
         if number is None or newest == 0:
             return ()
-        if series.row is Print:
+        if series.row is MacroRelease:
             prints = newest_prints(self._rows(connection, series, number, span, known_by, None))
             return tuple(prints if newest is None else prints[-newest:])
         return tuple(self._rows(connection, series, number, span, known_by, newest))

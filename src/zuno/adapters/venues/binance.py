@@ -19,22 +19,22 @@ from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import (
     DAY_MS,
-    Alive,
     Book,
     Candle,
     Feed,
     Funding,
+    Heartbeat,
     Level,
-    Marks,
+    MarkAndIndex,
     Series,
     Side,
-    Strike,
+    TapeEvent,
     Timeframe,
     alive,
     liquidations,
     whales,
 )
-from zuno.trading.model.venues import BINANCE, DOLLAR
+from zuno.trading.model.venues import BINANCE, USDC_USDT
 
 VENDOR: Final = ExchangeVendor("binanceusdm", "Binance")
 STREAM_URL: Final = "wss://fstream.binance.com"
@@ -81,9 +81,9 @@ class Binance(ExchangeFeed):
         endpoint = "fapiDataGetGlobalLongShortAccountRatio"
         return await self._points(symbol, since, until, endpoint, "long/short ratios", "longShortRatio")
 
-    async def basis(self, symbol: str) -> Marks:
+    async def basis(self, symbol: str) -> MarkAndIndex:
         premium = await self._premium(symbol)
-        return Marks(premium.moment("time"), premium.number("markPrice"), premium.number("indexPrice"))
+        return MarkAndIndex(premium.moment("time"), premium.number("markPrice"), premium.number("indexPrice"))
 
     async def book(self, symbol: str, depth: int) -> Book:
         """Levels come in fixed numbers: the next larger is asked for and cut."""
@@ -93,8 +93,8 @@ class Binance(ExchangeFeed):
 
     async def levels(self, name: str, since: Millis, until: Millis) -> Sequence[Level]:
         """Closes of the spot market, each when its bar ended: of minutes for up to a day, of hours for more."""
-        if name != DOLLAR:
-            raise Unavailable(f"Binance is not asked for the rate {name}: it gives {DOLLAR}")
+        if name != USDC_USDT:
+            raise Unavailable(f"Binance is not asked for the rate {name}: it gives {USDC_USDT}")
         timeframe = Timeframe.M1 if until - since <= DAY_MS else Timeframe.H1
         step = timeframe.millis
         now = (await self._exchange.ask("publicGetTime", "time")).moment("serverTime")
@@ -161,7 +161,7 @@ class BinanceTape(VenueTape):
 
     def listen(
         self, symbols: Sequence[str]
-    ) -> AsyncIterator[tuple[Series[Strike], Strike] | tuple[Series[Alive], Alive]]:
+    ) -> AsyncIterator[tuple[Series[TapeEvent], TapeEvent] | tuple[Series[Heartbeat], Heartbeat]]:
         names = [f"{symbol.lower()}@{kind}" for symbol in symbols for kind in ("forceOrder", "aggTrade")]
         stream = StreamAddress("Binance", f"{self._url}/market/stream?streams={'/'.join(names)}")
         feeds = (Feed.LIQUIDATIONS, Feed.WHALES)
@@ -182,19 +182,19 @@ def _parse_message(message: VendorJson) -> StreamEvent:
             raise Unavailable(f"Binance's stream sent {kind[:20]!r}, which nobody asked for")
 
 
-def _liquidation(order: VendorJson) -> Iterator[tuple[Series[Strike], Strike]]:
+def _liquidation(order: VendorJson) -> Iterator[tuple[Series[TapeEvent], TapeEvent]]:
     """S is the side of the order that closes the position: a sale ends a long one."""
     side = {"SELL": Side.LONG, "BUY": Side.SHORT}[order.choice("S", ("SELL", "BUY"))]
     at, price, quantity = order.moment("T"), order.number("ap"), order.number("z")
     if quantity > 0:
-        row = Strike(at, side, price, quantity, price * quantity, f"{side}-{quantity!r}-{price!r}")
+        row = TapeEvent(at, side, price, quantity, price * quantity, f"{side}-{quantity!r}-{price!r}")
         yield liquidations(BINANCE, order.text("s")), row
 
 
-def _whale(trade: VendorJson) -> Iterator[tuple[Series[Strike], Strike]]:
+def _whale(trade: VendorJson) -> Iterator[tuple[Series[TapeEvent], TapeEvent]]:
     """m: the buyer had been waiting in the book, so a seller took."""
     at, price, quantity = trade.moment("T"), trade.number("p"), trade.number("q")
     side = Side.SHORT if trade.flag("m") else Side.LONG
     if price * quantity >= WHALE_USD:
-        row = Strike(at, side, price, quantity, price * quantity, str(trade.whole("a")))
+        row = TapeEvent(at, side, price, quantity, price * quantity, str(trade.whole("a")))
         yield whales(BINANCE, trade.text("s")), row

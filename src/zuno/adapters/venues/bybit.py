@@ -27,16 +27,16 @@ from zuno.adapters.venues.vendor_json import VendorJson, parse_book
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import (
-    Alive,
     Book,
     Candle,
     Feed,
     Funding,
+    Heartbeat,
     Level,
-    Marks,
+    MarkAndIndex,
     Series,
     Side,
-    Strike,
+    TapeEvent,
     Timeframe,
     alive,
     liquidations,
@@ -97,10 +97,10 @@ class Bybit(ExchangeFeed):
             symbol, since, until, "AccountRatio", "long/short ratios", "period", RATIOS_A_PAGE, _ratio
         )
 
-    async def basis(self, symbol: str) -> Marks:
+    async def basis(self, symbol: str) -> MarkAndIndex:
         answer = await self._ask("Tickers", "tickers", symbol)
         ticker = _result_item(answer)
-        return Marks(answer.moment("time"), ticker.number("markPrice"), ticker.number("indexPrice"))
+        return MarkAndIndex(answer.moment("time"), ticker.number("markPrice"), ticker.number("indexPrice"))
 
     async def book(self, symbol: str, depth: int) -> Book:
         answer = await self._ask("Orderbook", "book", symbol, limit=min(depth, MOST_LEVELS))
@@ -148,7 +148,7 @@ class BybitTape(VenueTape):
 
     def listen(
         self, symbols: Sequence[str]
-    ) -> AsyncIterator[tuple[Series[Strike], Strike] | tuple[Series[Alive], Alive]]:
+    ) -> AsyncIterator[tuple[Series[TapeEvent], TapeEvent] | tuple[Series[Heartbeat], Heartbeat]]:
         topics = [f"{kind}.{symbol}" for symbol in symbols for kind in ("allLiquidation", "tickers")]
         hello = json.dumps({"op": "subscribe", "args": topics})
         stream = StreamAddress("Bybit", f"{self._url}/v5/public/linear", hello, ping='{"op":"ping"}')
@@ -170,12 +170,12 @@ def _parse_message(message: VendorJson) -> StreamEvent:
     return StreamMessage(message.moment("ts"), symbol, rows)
 
 
-def _liquidation(row: VendorJson, place: int) -> tuple[Series[Strike], Strike]:
+def _liquidation(row: VendorJson, place: int) -> tuple[Series[TapeEvent], TapeEvent]:
     """S is the side of the position: Buy means that a long one was liquidated."""
     side = {"Buy": Side.LONG, "Sell": Side.SHORT}[row.choice("S", ("Buy", "Sell"))]
     at, price, quantity = row.moment("T"), row.number("p"), row.number("v")
     name = f"{side}-{quantity!r}-{price!r}-{place}"
-    return liquidations(BYBIT, row.text("s")), Strike(at, side, price, quantity, price * quantity, name)
+    return liquidations(BYBIT, row.text("s")), TapeEvent(at, side, price, quantity, price * quantity, name)
 
 
 def _result_list(answer: VendorJson) -> list[VendorJson]:

@@ -16,13 +16,13 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from zuno.adapters import foreign_json
-from zuno.adapters.http import AskedToWait, Patience, asked_wait
+from zuno.adapters.http import RateLimited, RequestLimits, asked_wait
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.errors import Malformed, Unavailable, ZunoError
 
 INSTALL: Final = "pip install 'zuno[exchanges]'"
-PATIENCE: Final = Patience(max_bytes=8_000_000)
+PATIENCE: Final = RequestLimits(max_bytes=8_000_000)
 """A list of every option is a megabyte or two."""
 LIMITED: Final = frozenset({418, 429})
 PAUSE: Final = 10.0
@@ -71,7 +71,7 @@ class ExchangeClient:
         vendor: ExchangeVendor,
         url: str | None = None,
         *,
-        patience: Patience = PATIENCE,
+        patience: RequestLimits = PATIENCE,
         throttled: bool = True,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         monotonic: Callable[[], float] = time.monotonic,
@@ -92,10 +92,10 @@ class ExchangeClient:
         while True:
             left = self._quiet_until - self._monotonic()
             if left > 0:
-                raise AskedToWait(f"{self.name} limits our requests; {math.ceil(left)} s are left to wait", left)
+                raise RateLimited(f"{self.name} limits our requests; {math.ceil(left)} s are left to wait", left)
             try:
                 return VendorJson(f"{self.name}'s {what}", await getattr(self._open(), endpoint)(dict(params)))
-            except AskedToWait as asked:
+            except RateLimited as asked:
                 self._quiet_until = self._monotonic() + asked.seconds
                 raise
             except ZunoError:
@@ -204,7 +204,7 @@ def _bounded_class(kind: Any, vendor: ExchangeVendor, max_bytes: int) -> Any:
             if code in LIMITED:
                 wait = asked_wait({name.lower(): value for name, value in headers.items()})
                 wait = PAUSE if wait is None else wait
-                raise AskedToWait(
+                raise RateLimited(
                     f"{vendor.name} limits our requests (HTTP {code}) and asks to wait {wait:.0f} s", wait
                 )
             if code < 400 and vendor.envelope and (not isinstance(response, dict) or vendor.envelope not in response):

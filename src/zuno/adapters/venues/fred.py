@@ -18,7 +18,7 @@ from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.adapters.venues.web import RequestDeclined, WebFeed, WebService
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Print
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MacroRelease
 from zuno.trading.model.venues import FIGURES, FRED
 
 PUBLIC_URL: Final = "https://api.stlouisfed.org/fred"
@@ -52,21 +52,21 @@ class Fred(WebFeed):
     def figures(self) -> Sequence[str]:
         return FIGURES[FRED]
 
-    async def prints(self, figure: str, since: Millis, until: Millis) -> Sequence[Print]:
+    async def prints(self, figure: str, since: Millis, until: Millis) -> Sequence[MacroRelease]:
         """Of one day as many prints as it had values, oldest release first."""
         if figure not in self.figures:
             raise Unavailable(f"FRED is not asked for {figure}: it gives {', '.join(self.figures)}")
         spans = range(since, until + 1, SPAN)
         if len(spans) > MOST_SPANS:
             raise Refused(f"FRED is asked for at most {MOST_SPANS * 2} years at once; ask for less time")
-        found: set[Print] = set()
+        found: set[MacroRelease] = set()
         async with time_limit("FRED's observations"):
             for start in spans:
                 end = min(until, start + SPAN - 1)
                 found.update(await self._span(figure, start, end))
         return sorted((row for row in found if since <= row.at <= until), key=attrgetter("at", "released"))
 
-    async def _span(self, figure: str, start: int, end: int) -> Sequence[Print]:
+    async def _span(self, figure: str, start: int, end: int) -> Sequence[MacroRelease]:
         today = self._now() - BEHIND
         known = {"realtime_start": _day(min(start, today)), "realtime_end": _day(min(end + REVISED_FOR, today))}
         try:
@@ -89,7 +89,7 @@ class Fred(WebFeed):
         return await self._web.json("series/observations", "observations", params)
 
 
-def _prints(answer: VendorJson, released_on: str) -> Iterator[Print]:
+def _prints(answer: VendorJson, released_on: str) -> Iterator[MacroRelease]:
     """A day whose value is a point has no print. An answer that stops before its own count is half of one."""
     rows = answer.children("observations")
     if answer.whole("count") != len(rows):
@@ -98,7 +98,7 @@ def _prints(answer: VendorJson, released_on: str) -> Iterator[Print]:
         released = Millis(row.day(released_on) + DAY_OVER)
         at = row.day("date")
         if row.text("value") != NO_PRINT:
-            yield Print(at, row.number("value"), released)
+            yield MacroRelease(at, row.number("value"), released)
 
 
 def _day(at: int) -> str:

@@ -15,7 +15,7 @@ from zuno.adapters.venues.paging import fetch_irregular, pick_period
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Funding, Level, Marks
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Funding, Level, MarkAndIndex
 from zuno.trading.model.venues import OKX
 
 VENDOR: Final = ExchangeVendor("okx", "OKX", envelope="code")
@@ -56,11 +56,11 @@ class Okx(ExchangeFeed):
         endpoint = "LongShortAccountRatioContract"
         return await self._points(symbol, since, until, endpoint, "long/short ratios", 1.0)
 
-    async def basis(self, symbol: str) -> Marks:
+    async def basis(self, symbol: str) -> MarkAndIndex:
         marks = await self._ask("PublicMarkPrice", "marks", instType="SWAP", instId=_swap(symbol))
         index = await self._ask("MarketIndexTickers", "index", instId=_swap(symbol).removesuffix("-SWAP"))
         mark, spot = _only(marks, symbol), _only(index, symbol)
-        return Marks(mark.moment("ts"), mark.number("markPx"), spot.number("idxPx"))
+        return MarkAndIndex(mark.moment("ts"), mark.number("markPx"), spot.number("idxPx"))
 
     async def _ask(self, endpoint: str, what: str, **params: object) -> list[VendorJson]:
         return (await self._exchange.ask(f"publicGet{endpoint}", what, **params)).children("data")

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from zuno.adapters.http import Patience
+from zuno.adapters.http import RequestLimits
 from zuno.adapters.venues.web import WebFeed, WebService, clean
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis
@@ -17,7 +17,7 @@ from zuno.trading.model.market import MINUTE_MS, Feed, Text
 from zuno.trading.model.venues import SEARCH
 
 PUBLIC_URL: Final = "https://api.perplexity.ai"
-PATIENCE: Final = Patience(timeout=60.0, attempts=1)
+PATIENCE: Final = RequestLimits(timeout=60.0, attempts=1)
 """It reads the web before it answers, and every question costs: one that failed is not asked again."""
 MODEL: Final = "sonar"
 LONGEST: Final = 4_000

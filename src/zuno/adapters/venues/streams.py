@@ -20,7 +20,7 @@ from zuno.adapters.venues.exchange import INSTALL
 from zuno.adapters.venues.vendor_json import VendorJson, parse_json
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import MINUTE_MS, Alive, Series, Strike
+from zuno.trading.model.market import MINUTE_MS, Heartbeat, Series, TapeEvent
 
 WHALE_USD: Final = 100_000.0
 MARGIN_MS: Final = 1_000
@@ -58,7 +58,7 @@ class StreamMessage:
 
     at: Millis
     symbol: str
-    rows: tuple[tuple[Series[Strike], Strike], ...]
+    rows: tuple[tuple[Series[TapeEvent], TapeEvent], ...]
 
 
 class Subscribed:
@@ -77,7 +77,7 @@ class PingAnswered:
 
 
 StreamEvent: TypeAlias = StreamMessage | Subscribed | VenuePong
-Item: TypeAlias = tuple[Series[Strike], Strike] | tuple[Series[Alive], Alive]
+Item: TypeAlias = tuple[Series[TapeEvent], TapeEvent] | tuple[Series[Heartbeat], Heartbeat]
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ class ProvenMinutes:
     def begin(self) -> None:
         self._begun = True
 
-    def prove_by_stamp(self, at: Millis, read: Millis, *, own: bool = True) -> Iterator[Alive]:
+    def prove_by_stamp(self, at: Millis, read: Millis, *, own: bool = True) -> Iterator[Heartbeat]:
         """The minutes proven by a message of that time by the venue's clock, which was read then by ours. `own`: it
         speaks of this symbol."""
         self._ahead = at - read
@@ -104,15 +104,15 @@ class ProvenMinutes:
                 self._next = -(-at // MINUTE_MS) * MINUTE_MS
         return self._until(at)
 
-    def prove_by_pong(self, asked: Millis) -> Iterator[Alive]:
+    def prove_by_pong(self, asked: Millis) -> Iterator[Heartbeat]:
         """The minutes proven by the answer to a ping that was sent then by our clock."""
         return iter(()) if self._ahead is None else self._until(asked + self._ahead)
 
-    def _until(self, end: int) -> Iterator[Alive]:
+    def _until(self, end: int) -> Iterator[Heartbeat]:
         if self._heard is not None:
             end = min(end, self._heard + LONGEST_SILENCE)
         while self._next is not None and self._next + MINUTE_MS + MARGIN_MS <= end:
-            yield Alive(Millis(self._next))
+            yield Heartbeat(Millis(self._next))
             self._next += MINUTE_MS
 
 
@@ -132,7 +132,7 @@ class VenueTape:
 async def listen_to(
     stream: StreamAddress,
     parse: Callable[[VendorJson], StreamEvent],
-    proven: Mapping[str, Sequence[Series[Alive]]],
+    proven: Mapping[str, Sequence[Series[Heartbeat]]],
     steady: Callable[[], Millis],
     timing: StreamTiming,
 ) -> AsyncIterator[Item]:
@@ -169,7 +169,7 @@ async def listen_to(
 
 def _new_minutes(
     symbol: str, proof: ProvenMinutes, message: StreamEvent | PingAnswered, read: Millis | None
-) -> Iterator[Alive]:
+) -> Iterator[Heartbeat]:
     match message:
         case StreamMessage() if read is not None:
             return proof.prove_by_stamp(message.at, read, own=message.symbol == symbol)

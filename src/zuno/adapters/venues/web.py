@@ -10,7 +10,7 @@ from typing import Final
 
 import httpx2
 
-from zuno.adapters.http import CLIENT_LOG, LOOPBACK, OK, PATIENCE, BoundedGet, HttpAnswer, Patience, SecretFilter
+from zuno.adapters.http import CLIENT_LOG, LOOPBACK, OK, PATIENCE, HttpAnswer, HttpClient, RequestLimits, SecretFilter
 from zuno.adapters.venues.vendor_json import VendorJson, parse_json
 from zuno.kernel.errors import Unavailable, Usage
 
@@ -36,7 +36,7 @@ class WebService:
         *,
         secret: str | None = None,
         headers: Mapping[str, str] | None = None,
-        patience: Patience = PATIENCE,
+        patience: RequestLimits = PATIENCE,
         transport: httpx2.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
@@ -54,7 +54,7 @@ class WebService:
             transport=transport,
             follow_redirects=False,
         )
-        self._http = BoundedGet(name, self._client, patience, sleep=sleep, chance=chance, reads=(OK, BAD_REQUEST))
+        self._http = HttpClient(name, self._client, patience, sleep=sleep, chance=chance, reads=(OK, BAD_REQUEST))
         if self._hide_key is not None:
             CLIENT_LOG.addFilter(self._hide_key)
 

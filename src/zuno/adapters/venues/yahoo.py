@@ -16,7 +16,7 @@ from zuno.adapters.venues.vendor_json import VendorJson, order_rows
 from zuno.adapters.venues.web import WebFeed
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import DAY_MS, SECOND_MS, Print
+from zuno.trading.model.market import DAY_MS, SECOND_MS, MacroRelease
 from zuno.trading.model.venues import YAHOO
 
 PUBLIC_URL: Final = "https://query1.finance.yahoo.com"
@@ -32,7 +32,7 @@ class Yahoo(WebFeed):
     def figures(self) -> Sequence[str]:
         return tuple(SYMBOLS)
 
-    async def prints(self, figure: str, since: Millis, until: Millis) -> Sequence[Print]:
+    async def prints(self, figure: str, since: Millis, until: Millis) -> Sequence[MacroRelease]:
         if figure not in SYMBOLS:
             raise Unavailable(f"Yahoo is not asked for {figure}: it gives {', '.join(SYMBOLS)}")
         params = {
@@ -45,7 +45,7 @@ class Yahoo(WebFeed):
         return order_rows("Yahoo's closes", list(_closes(answer.child("chart").child("result").only())), since, until)
 
 
-def _closes(chart: VendorJson) -> Iterator[Print]:
+def _closes(chart: VendorJson) -> Iterator[MacroRelease]:
     """By the exchange's own days. A null is a day without a close; the day that still trades has none yet."""
     meta = chart.child("meta")
     zone = _zone(meta)
@@ -60,7 +60,7 @@ def _closes(chart: VendorJson) -> Iterator[Print]:
     for place in range(len(times)):
         day, value = _date(stamps.moment_of_seconds(place), zone), closes.maybe_number(place)
         if value is not None and (day < today or (day == today and session_over)):
-            yield Print(_midnight(day, UTC), value, _midnight(day + timedelta(days=1), zone))
+            yield MacroRelease(_midnight(day, UTC), value, _midnight(day + timedelta(days=1), zone))
 
 
 def _zone(meta: VendorJson) -> ZoneInfo:

@@ -345,11 +345,11 @@ def run(
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        return run_command.hush()
+        return run_command.discard_stdout()
     except SystemExit as ending:
         if ending.code != 1:
             raise
-        return run_command.hush()  # rich ends the process so when nobody reads its help
+        return run_command.discard_stdout()  # rich ends the process so when nobody reads its help
     except OSError as error:
         return run_command.report_unwritten(error)
 

@@ -120,7 +120,7 @@ async def _run_mesh(zuno: Zuno, transport: str | None, json: bool) -> View:
                 else:
                     board.say(event)
             except OSError:  # nobody reads our lines any more
-                run_command.hush()
+                run_command.discard_stdout()
                 stop.set()
 
         def show(view: MeshView) -> None:

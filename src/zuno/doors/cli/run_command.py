@@ -198,7 +198,7 @@ def _print(session: Session, view: View, json: bool) -> None:
         if session.shown is not None:
             session.shown(view)
     except BrokenPipeError:
-        raise Failed(hush()) from None
+        raise Failed(discard_stdout()) from None
     except OSError as error:
         raise Failed(report_unwritten(error)) from error
     except Exception as error:
@@ -207,12 +207,12 @@ def _print(session: Session, view: View, json: bool) -> None:
 
 def report_unwritten(error: OSError) -> int:
     """Our output cannot be taken: say so where that can be read."""
-    hush()
+    discard_stdout()
     complain(f"zuno: the answer could not be written ({error.strerror}).")
     return UNAVAILABLE
 
 
-def hush() -> int:
+def discard_stdout() -> int:
     """Nobody reads our output any more: let nothing that is still buffered complain about it."""
     import os
 

@@ -39,7 +39,7 @@ async def serve(
             sys.stdout.write(written + "\n")
             sys.stdout.flush()
         except OSError as error:  # nobody reads our lines any more
-            run_command.hush()
+            run_command.discard_stdout()
             unread.append(error)
             stop.set()
 

@@ -28,7 +28,7 @@ _CELL: Final = 0.5
 _ESC: Final = "\x1b"
 
 
-class Means(StrEnum):
+class ImageProtocol(StrEnum):
     KITTY = "kitty"
     ITERM = "iterm2"
 
@@ -37,7 +37,7 @@ class Means(StrEnum):
 class Terminal:
     """One that shows pictures."""
 
-    means: Means
+    means: ImageProtocol
     tmux: bool
 
 
@@ -54,7 +54,7 @@ def encode_image(png: bytes, size: tuple[int, int], seen: Terminal, columns: int
     """What to write so that the image stands where the cursor is, which ends up under it. `size` is in pixels."""
     wide = max(1, min(columns - 1, WIDEST))
     high = max(1, ceil(wide * size[1] / size[0] * _CELL))
-    sequences = list(_kitty(png, wide, high)) if seen.means is Means.KITTY else [_iterm(png, wide, high)]
+    sequences = list(_kitty(png, wide, high)) if seen.means is ImageProtocol.KITTY else [_iterm(png, wide, high)]
     if not seen.tmux:
         return "".join(sequences) + "\n"
     if any(len(sequence) > MOST_IN_TMUX for sequence in sequences):
@@ -72,19 +72,19 @@ def show(png: bytes, size: tuple[int, int], environment: Mapping[str, str], stre
     return bool(text)
 
 
-def _means(environment: Mapping[str, str], term: str) -> Means | None:
+def _means(environment: Mapping[str, str], term: str) -> ImageProtocol | None:
     """Programs hand their names down to what runs inside them, through tmux too: what is nearest is looked at first."""
     program = environment.get("TERM_PROGRAM", "")
     konsole = environment.get("KONSOLE_VERSION", "")
     if term in ("xterm-kitty", "xterm-ghostty") or program == "ghostty":
-        return Means.KITTY
+        return ImageProtocol.KITTY
     if program in ("iTerm.app", "WezTerm", "mintty") or environment.get("LC_TERMINAL") == "iTerm2":
-        return Means.ITERM
+        return ImageProtocol.ITERM
     if environment.get("KITTY_WINDOW_ID") or environment.get("GHOSTTY_RESOURCES_DIR"):
-        return Means.KITTY
+        return ImageProtocol.KITTY
     if environment.get("WEZTERM_EXECUTABLE"):
-        return Means.ITERM
-    return Means.KITTY if konsole.isdecimal() and int(konsole) >= FIRST_KONSOLE else None
+        return ImageProtocol.ITERM
+    return ImageProtocol.KITTY if konsole.isdecimal() and int(konsole) >= FIRST_KONSOLE else None
 
 
 def _kitty(png: bytes, wide: int, high: int) -> Iterator[str]:

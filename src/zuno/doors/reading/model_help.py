@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from zuno.doors.reading.intents import GUESSABLE, Intent, Reading
-from zuno.doors.reading.reader import under
+from zuno.doors.reading.reader import apply_model_intent
 from zuno.doors.reading.secrecy import looks_secret
 from zuno.doors.reading.tokens import MAX_TEXT
 from zuno.llm.ask import ModelContext, ask
@@ -117,4 +117,4 @@ def _reading(text: str, meaning: Meaning) -> Reading | None:
     """The line under that intent, its slots read from the copied words by the same rules as any other's."""
     if meaning.intent == NONE:
         return None
-    return under(Intent(meaning.intent), text, {slot.name: slot.text for slot in meaning.slots})
+    return apply_model_intent(Intent(meaning.intent), text, {slot.name: slot.text for slot in meaning.slots})

@@ -98,7 +98,7 @@ def fill_missing(reading: Reading, text: str) -> Reading | None:
     return whole if not whole.ask and whole.missing != reading.missing else None
 
 
-def under(intent: Intent, text: str, said: Mapping[str, str]) -> Reading | None:
+def apply_model_intent(intent: Intent, text: str, said: Mapping[str, str]) -> Reading | None:
     """The line under an intent that somebody else found, with the words they copied; None where these do not fit."""
     if intent not in GUESSABLE:
         return None

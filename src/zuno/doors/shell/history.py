@@ -15,7 +15,7 @@ MOST_LINES: Final = 1_000
 MOST_CHARS: Final = 400
 
 
-class OwnHistory(History):
+class PrivateHistory(History):
     """`write` replaces the file whole. Where nothing can be written the shell works without."""
 
     def __init__(self, file: Path, write: Callable[[Path, bytes], None]) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from zuno.doors.shell.port import Door
-from zuno.doors.shell.turns import Talk
+from zuno.doors.shell.port import ShellHost
+from zuno.doors.shell.turns import ShellSession
 
 
-def recite(door: Door, lines: Iterable[str]) -> int:
+def run_lines(door: ShellHost, lines: Iterable[str]) -> int:
     """Run the lines; the last code that was not 0, or 0. Lines that begin with # are remarks."""
-    talk, last = Talk(door), 0
+    talk, last = ShellSession(door), 0
     for line in lines:
         if line.lstrip().startswith("#"):
             continue

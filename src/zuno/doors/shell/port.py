@@ -33,7 +33,7 @@ class Grammar(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class ShellHost:
     run: Callable[[Sequence[str], Callable[[View], None]], int]
     """Run a command, tell what it showed, return its exit code."""
     grammar: Grammar

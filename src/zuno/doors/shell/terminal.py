@@ -15,9 +15,9 @@ from prompt_toolkit.styles import Style
 from rich.text import Text
 
 from zuno.doors.shell.conversation import PHRASES
-from zuno.doors.shell.history import OwnHistory
-from zuno.doors.shell.port import Door
-from zuno.doors.shell.turns import Talk, on_stderr
+from zuno.doors.shell.history import PrivateHistory
+from zuno.doors.shell.port import ShellHost
+from zuno.doors.shell.turns import ShellSession, on_stderr
 from zuno.lp.model.chains import CHAINS
 
 _STYLE = Style.from_dict({"bottom-toolbar": "noreverse #888888", "prompt": "bold"})
@@ -25,10 +25,10 @@ _CHAINS = ("sim", "devnet", *(chain.name for chain in CHAINS))
 GREETING = "Zuno. Say what you want, or `help`; `exit` leaves."
 
 
-class Continuing(Completer):
+class ShellCompleter(Completer):
     """What a line may go on with: whole phrases and commands, else ids that were shown and chains."""
 
-    def __init__(self, talk: Talk, commands: tuple[str, ...]) -> None:
+    def __init__(self, talk: ShellSession, commands: tuple[str, ...]) -> None:
         self._talk = talk
         self._lines = tuple(dict.fromkeys((*PHRASES, *commands)))
 
@@ -43,12 +43,12 @@ class Continuing(Completer):
                 yield Completion(name, start_position=-len(word))
 
 
-def converse(door: Door, keys: Input | None = None, screen: Output | None = None) -> int:
+def converse(door: ShellHost, keys: Input | None = None, screen: Output | None = None) -> int:
     """Talk until the person leaves. Ctrl-C ends a command or an unfinished line, Ctrl-D the shell."""
-    talk = Talk(door)
+    talk = ShellSession(door)
     session: PromptSession[str] = PromptSession(
-        history=OwnHistory(door.place.home / "history", door.write),
-        completer=Continuing(talk, door.grammar.names()),
+        history=PrivateHistory(door.place.home / "history", door.write),
+        completer=ShellCompleter(talk, door.grammar.names()),
         complete_while_typing=False,
         auto_suggest=AutoSuggestFromHistory(),
         bottom_toolbar=lambda: FormattedText([("class:bottom-toolbar", talk.standing)]),

@@ -12,7 +12,7 @@ from rich.text import Text
 from zuno.doors.reading.intents import DANGEROUS
 from zuno.doors.reading.secrecy import looks_secret
 from zuno.doors.shell.conversation import Ask, Conversation, Help, Leave, Run, Switched, Turn
-from zuno.doors.shell.port import Door
+from zuno.doors.shell.port import ShellHost
 from zuno.kernel.errors import ZunoError
 
 USAGE: Final = 2
@@ -34,10 +34,10 @@ HELP: Final = """Say it, or type a command as after `zuno` (`lp positions --chai
 `it`, `this`, `the first`: what was shown last. Approve and apply show what they act on and want the word typed."""
 
 
-class Talk:
+class ShellSession:
     """A conversation with its screen. Returns exit codes; None is the end."""
 
-    def __init__(self, door: Door, say: Callable[[Text], None] | None = None) -> None:
+    def __init__(self, door: ShellHost, say: Callable[[Text], None] | None = None) -> None:
         self._door = door
         self._say = say or on_stderr
         self.conversation = Conversation()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from zuno.kernel.errors import Broken, Malformed, Refused
 from zuno.llm.ask import ModelContext, ask
 from zuno.llm.question import Question
-from zuno.lp.agents.conclude import conclude, doubts
+from zuno.lp.agents.conclude import conclude, data_cautions
 from zuno.lp.agents.prompt_facts import (
     candidate_lines,
     context_lines,
@@ -21,10 +21,10 @@ from zuno.lp.agents.strategist import Recall
 from zuno.lp.agents.transcript import think_aloud, with_speaker
 from zuno.lp.agents.verify_debate import check_debate
 from zuno.lp.mesh.envelope import Envelope
-from zuno.lp.mesh.peer import Say, Think
+from zuno.lp.mesh.peer import OutgoingMessage, Think
 from zuno.lp.model.ballot import Decision, PlanVerdict, Verdict
 from zuno.lp.model.debate import Context, Deadlock, Debate, Role
-from zuno.lp.rules.ballot import arbiter_decides, no_milder
+from zuno.lp.rules.ballot import arbiter_decides, with_arbiter_verdict
 from zuno.provenance.facts import FactSheet
 from zuno.provenance.slots import cut
 
@@ -41,7 +41,7 @@ class Arbiter:
         self._recall = recall
         self._minds = minds
 
-    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         payload = envelope.payload
         if not isinstance(payload, Deadlock):
             raise Broken(f"the Arbiter does not answer {envelope.kind}")
@@ -53,7 +53,7 @@ class Arbiter:
         decision = _decision(context, debate, answer.value)
         debate = with_speaker(debate, self.role, number, answer)
         debate = await think_aloud(debate, self.role, number, answer.source, [answer.value.reasoning], facts, think)
-        return [Say(Role.CLI, conclude(context, debate, decision))]
+        return [OutgoingMessage(Role.CLI, conclude(context, debate, decision))]
 
     def _question(self, context: Context, debate: Debate, facts: FactSheet) -> Question[ArbiterOpinion]:
         return Question(
@@ -78,7 +78,7 @@ class Arbiter:
 def choose_by_score(context: Context, debate: Debate, facts: FactSheet) -> ArbiterOpinion:
     """The Arbiter's own choice without a model: most points, then the profile's axis."""
     last = debate.rounds[-1]
-    decision = arbiter_decides(last.candidates, last.judgments, context.profile, doubts=doubts(context))
+    decision = arbiter_decides(last.candidates, last.judgments, context.profile, doubts=data_cautions(context))
     chosen, judged = last.candidates[decision.index], last.judgments[decision.index]
     history = "; ".join(
         f"round {number}: {_tally([judgment.verdict for judgment in round_.judgments])}"
@@ -98,9 +98,9 @@ def choose_by_score(context: Context, debate: Debate, facts: FactSheet) -> Arbit
 def _decision(context: Context, debate: Debate, opinion: ArbiterOpinion) -> Decision:
     last = debate.rounds[-1]
     ruled = arbiter_decides(
-        last.candidates, last.judgments, context.profile, doubts=doubts(context), chosen=opinion.chosen_index
+        last.candidates, last.judgments, context.profile, doubts=data_cautions(context), chosen=opinion.chosen_index
     )
-    return no_milder(ruled, PlanVerdict(opinion.verdict))
+    return with_arbiter_verdict(ruled, PlanVerdict(opinion.verdict))
 
 
 def _objection(context: Context, debate: Debate, opinion: ArbiterOpinion) -> str | None:

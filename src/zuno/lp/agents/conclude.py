@@ -13,7 +13,7 @@ from zuno.lp.rules.confidence import confidence, disagreement
 from zuno.lp.rules.limits import LIMITS, REFERENCE_LIMIT
 
 
-def doubts(context: Context) -> tuple[str, ...]:
+def data_cautions(context: Context) -> tuple[str, ...]:
     """Why this data deserves caution."""
     reasons: list[str] = []
     if context.seeded:

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from zuno.kernel.errors import Broken, Malformed
 from zuno.llm.ask import ModelContext, ask
 from zuno.llm.question import Question
-from zuno.lp.agents.conclude import conclude, doubts
+from zuno.lp.agents.conclude import conclude, data_cautions
 from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, text_faults
 from zuno.lp.agents.schemas import TEXT_CHARS, CriticOpinion, JudgmentOpinion
 from zuno.lp.agents.strategist import Recall
 from zuno.lp.agents.transcript import think_aloud, with_speaker
 from zuno.lp.agents.verify_debate import check_debate
 from zuno.lp.mesh.envelope import Envelope
-from zuno.lp.mesh.peer import Say, Think
+from zuno.lp.mesh.peer import OutgoingMessage, Think
 from zuno.lp.model.ballot import Candidate, Judgment, NextStep, Verdict
 from zuno.lp.model.debate import Context, Critique, Deadlock, Debate, Proposal, Revision, Role, Round
 from zuno.lp.rules.ballot import critic_decides, judge_all, merge, next_step, overall
@@ -31,7 +31,7 @@ class Critic:
         self._recall = recall
         self._minds = minds
 
-    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         payload = envelope.payload
         if not isinstance(payload, Proposal | Revision):
             raise Broken(f"the Critic does not answer {envelope.kind}")
@@ -55,16 +55,18 @@ class Critic:
         debate = await think_aloud(debate, self.role, number, answer.source, texts, facts, think)
         return [self._next(context, debate, number)]
 
-    def _next(self, context: Context, debate: Debate, number: int) -> Say:
+    def _next(self, context: Context, debate: Debate, number: int) -> OutgoingMessage:
         last = debate.rounds[-1]
         match next_step(overall(last.candidates, last.judgments), number, context.max_rounds):
             case NextStep.DECIDE:
-                decision = critic_decides(last.candidates, last.judgments, context.profile, doubts=doubts(context))
-                return Say(Role.CLI, conclude(context, debate, decision))
+                decision = critic_decides(
+                    last.candidates, last.judgments, context.profile, doubts=data_cautions(context)
+                )
+                return OutgoingMessage(Role.CLI, conclude(context, debate, decision))
             case NextStep.REVISE:
-                return Say(Role.STRATEGIST, Critique(debate=debate))
+                return OutgoingMessage(Role.STRATEGIST, Critique(debate=debate))
             case _:
-                return Say(Role.ARBITER, Deadlock(debate=debate))
+                return OutgoingMessage(Role.ARBITER, Deadlock(debate=debate))
 
     def _question(
         self, context: Context, rounds: Sequence[Round], mechanical: Sequence[Judgment], facts: FactSheet

@@ -9,7 +9,7 @@ from zuno.kernel.errors import Refused
 from zuno.lp.agents.pool_choice import kept_side, to_wrap
 from zuno.lp.model.ballot import Candidate
 from zuno.lp.model.debate import Context, SceneFacts, Wish
-from zuno.lp.rules.candidates import Scene, create_ballot, create_venue, rebalance_ballot, rebalance_venue
+from zuno.lp.rules.candidates import PoolInputs, create_ballot, create_venue, rebalance_ballot, rebalance_venue
 from zuno.lp.rules.ranges import Move, PoolGrid
 from zuno.lp.rules.returns import NANO, variance_24h
 from zuno.lp.rules.stress import BLOCK_HOURS, draw_paths
@@ -17,11 +17,11 @@ from zuno.lp.rules.stress import BLOCK_HOURS, draw_paths
 HOUR_SECONDS = 3600
 
 
-def scene_of(facts: SceneFacts, wish: Wish | None = None) -> Scene:
+def build_pool_inputs(facts: SceneFacts, wish: Wish | None = None) -> PoolInputs:
     """One pool with its paths drawn; the same returns give the same paths, which are kept between calls."""
     returns = [value / NANO for value in facts.returns_nano]
     hours = round(facts.fees.seconds / HOUR_SECONDS) if facts.fees else len(returns)
-    return Scene(
+    return PoolInputs(
         pool=facts.pool,
         position=facts.position,
         capital0=facts.capital0,
@@ -35,11 +35,11 @@ def scene_of(facts: SceneFacts, wish: Wish | None = None) -> Scene:
     )
 
 
-def scenes_of(context: Context) -> tuple[Scene, ...]:
-    return tuple(scene_of(facts, context.wish) for facts in context.scenes)
+def scenes_of(context: Context) -> tuple[PoolInputs, ...]:
+    return tuple(build_pool_inputs(facts, context.wish) for facts in context.scenes)
 
 
-def venues_of(context: Context, scenes: Sequence[Scene]) -> tuple[PoolGrid, ...]:
+def venues_of(context: Context, scenes: Sequence[PoolInputs]) -> tuple[PoolGrid, ...]:
     """Where ranges may lie, in the order of the scenes."""
     if context.flow == "rebalance":
         return (rebalance_venue(scenes[0]),)
@@ -54,7 +54,7 @@ def venues_of(context: Context, scenes: Sequence[Scene]) -> tuple[PoolGrid, ...]
     return tuple(venues)
 
 
-def ballot_of(context: Context, scenes: Sequence[Scene], moves: Sequence[Move]) -> tuple[Candidate, ...]:
+def ballot_of(context: Context, scenes: Sequence[PoolInputs], moves: Sequence[Move]) -> tuple[Candidate, ...]:
     """Hold, close where there is something to close, and the moves, all figures computed."""
     return rebalance_ballot(scenes[0], moves) if context.flow == "rebalance" else create_ballot(scenes, moves)
 

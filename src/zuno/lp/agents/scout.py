@@ -12,7 +12,7 @@ from zuno.lp.agents.prompt_facts import cite_pool, context_lines, facts_of, pair
 from zuno.lp.agents.schemas import SUMMARY_CHARS, ScoutOpinion
 from zuno.lp.agents.transcript import think_aloud, with_speaker
 from zuno.lp.mesh.envelope import Envelope
-from zuno.lp.mesh.peer import Say, Think
+from zuno.lp.mesh.peer import OutgoingMessage, Think
 from zuno.lp.model.debate import Context, ContextObserved, Debate, FlowCreateStart, FlowStart, Role
 from zuno.provenance.slots import cut
 
@@ -31,7 +31,7 @@ class Scout:
         self._keep = keep
         self._minds = minds
 
-    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         start = envelope.payload
         if not isinstance(start, FlowStart | FlowCreateStart):
             raise Broken(f"the Scout does not answer {envelope.kind}")
@@ -42,7 +42,7 @@ class Scout:
         debate = await think_aloud(
             debate, self.role, 0, answer.source, [answer.value.summary], facts_of(context), think
         )
-        return [Say(Role.STRATEGIST, ContextObserved(debate=debate))]
+        return [OutgoingMessage(Role.STRATEGIST, ContextObserved(debate=debate))]
 
     def _question(self, context: Context) -> Question[ScoutOpinion]:
         facts = facts_of(context)

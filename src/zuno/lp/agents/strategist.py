@@ -16,11 +16,11 @@ from zuno.lp.agents.scenes import ballot_of, scenes_of, tried_in, venues_of
 from zuno.lp.agents.schemas import CreateShapeOpinion, CreateStrategistOpinion, ShapeOpinion, StrategistOpinion
 from zuno.lp.agents.transcript import think_aloud, with_speaker
 from zuno.lp.mesh.envelope import Envelope
-from zuno.lp.mesh.peer import Say, Think
+from zuno.lp.mesh.peer import OutgoingMessage, Think
 from zuno.lp.model.ballot import Candidate, Exposure, Judgment, Verdict
 from zuno.lp.model.debate import Context, ContextObserved, Critique, Debate, Proposal, Revision, Role, Round
 from zuno.lp.rules.ballot import judge_all
-from zuno.lp.rules.candidates import Scene
+from zuno.lp.rules.candidates import PoolInputs
 from zuno.lp.rules.limits import LIMITS
 from zuno.lp.rules.ranges import DETERMINISTIC_SHAPES, Move, PoolGrid, Shape, judged_moves, propose, revise
 
@@ -33,7 +33,7 @@ class ProposalInputs:
     """What one proposal is made from."""
 
     context: Context
-    scenes: tuple[Scene, ...]
+    scenes: tuple[PoolInputs, ...]
     venues: tuple[PoolGrid, ...]
     tried: frozenset[tuple[int, int, int]]
     rounds: tuple[Round, ...]
@@ -51,7 +51,7 @@ class Strategist:
         self._recall = recall
         self._minds = minds
 
-    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         payload = envelope.payload
         if not isinstance(payload, ContextObserved | Critique):
             raise Broken(f"the Strategist does not answer {envelope.kind}")
@@ -66,7 +66,7 @@ class Strategist:
         debate = with_speaker(debate, self.role, number, answer)
         facts = facts_of(inputs.context, debate.rounds)
         debate = await think_aloud(debate, self.role, number, answer.source, texts, facts, think)
-        return [Say(Role.CRITIC, Revision(debate=debate) if number else Proposal(debate=debate))]
+        return [OutgoingMessage(Role.CRITIC, Revision(debate=debate) if number else Proposal(debate=debate))]
 
     async def _build_inputs(self, debate: Debate) -> ProposalInputs:
         context = await self._recall(debate.context)

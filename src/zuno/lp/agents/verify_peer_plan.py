@@ -11,7 +11,7 @@ from typing import Final
 from zuno.amm.model import Block, LpPosition, PoolState
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import HexId, Seconds
-from zuno.lp.agents.conclude import conclude, doubts
+from zuno.lp.agents.conclude import conclude, data_cautions
 from zuno.lp.agents.pool_choice import MOST_POOLS, capital_in
 from zuno.lp.agents.prompt_facts import facts_of, text_faults
 from zuno.lp.agents.transcript import MAX_THOUGHT
@@ -19,7 +19,7 @@ from zuno.lp.agents.verify_debate import check_debate
 from zuno.lp.mesh.delivery import LIFETIME_MS, SKEW_MS
 from zuno.lp.model.ballot import DecidedBy, Decision, NextStep
 from zuno.lp.model.debate import Context, Debate, FlowCreateStart, FlowStart, PlanReady
-from zuno.lp.rules.ballot import arbiter_decides, critic_decides, next_step, no_milder, overall
+from zuno.lp.rules.ballot import arbiter_decides, critic_decides, next_step, overall, with_arbiter_verdict
 
 OLDEST_BLOCK: Final = LIFETIME_MS // 1000
 """Seconds of the chain's own time by which a context's block may lie before the owner's question: as long as a letter
@@ -49,7 +49,7 @@ def check_ready(context: Context, ready: PlanReady, start: FlowStart | FlowCreat
     claimed = ready.decision
     if (claimed.index, claimed.decided_by) != (ruled.index, ruled.decided_by):
         raise Malformed(f"candidate {claimed.index} was chosen, by the rules it is {ruled.index}")
-    if conclude(context, ready.debate, no_milder(ruled, claimed.verdict)) != ready:
+    if conclude(context, ready.debate, with_arbiter_verdict(ruled, claimed.verdict)) != ready:
         raise Malformed("the decision, its cautions or its confidence do not follow from the debate")
 
 
@@ -142,7 +142,7 @@ def _decide_by_rules(context: Context, ready: PlanReady) -> Decision:
     """Who had to decide by the rules, and what."""
     rounds, last, claimed = ready.debate.rounds, ready.debate.rounds[-1], ready.decision
     after = next_step(overall(last.candidates, last.judgments), len(rounds) - 1, context.max_rounds)
-    caution = doubts(context)
+    caution = data_cautions(context)
     match after, claimed.decided_by:
         case NextStep.DECIDE, DecidedBy.CRITIC:
             return critic_decides(last.candidates, last.judgments, context.profile, doubts=caution)

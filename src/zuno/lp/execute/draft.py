@@ -13,7 +13,7 @@ from zuno.kernel.units import Address, HexId, Wei
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.model.chains import SwapStruct
 from zuno.lp.model.market import GasQuote
-from zuno.lp.model.plan import Bounds, Flow, Step, StepKind, StepPlan
+from zuno.lp.model.plan import Bounds, Flow, Step, StepKind, StepPlan, WalletState
 from zuno.lp.model.plan_events import Action, Draft, GasBound, Instruction
 from zuno.lp.plan import minting, positions
 from zuno.lp.plan.calls import DecodedCall
@@ -23,7 +23,7 @@ from zuno.lp.plan.effects import effects
 from zuno.lp.plan.inventory import QuoteSwap
 from zuno.lp.plan.policy import build_policy, outflow, verify_step
 from zuno.lp.plan.sizing import check_tokens_used, most_proceeds
-from zuno.lp.ports.spending import Call, Fees, Simulation, SimulationMethod, WalletState
+from zuno.lp.ports.spending import Call, Fees, Simulation, SimulationMethod
 from zuno.lp.rules.carry import MEASURED_GAS
 from zuno.lp.rules.depth import quotes
 

@@ -9,11 +9,10 @@ from zuno.kernel.text import NATIVE
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.draft import currencies, decode_step, least_change
 from zuno.lp.execute.plan_state import PlanProgress, StepProgress
-from zuno.lp.model.plan import Step, StepState
+from zuno.lp.model.plan import Step, StepState, WalletState
 from zuno.lp.model.plan_events import Draft
 from zuno.lp.plan.calls import Action as ChainAction
 from zuno.lp.plan.calls import Burn, Decrease, Execute, Increase, Mint, ModifyLiquidities
-from zuno.lp.ports.spending import WalletState
 
 
 async def verify_outcome(

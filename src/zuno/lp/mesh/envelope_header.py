@@ -1,7 +1,7 @@
 """The head and tail of an envelope's bytes (sender, key, expiry, signature), read before the payload is parsed.
 
-Canonical bytes sort their keys, so the payload stands between a front and a back of known shape. Whoever is nobody, or
-has not signed these very bytes, never makes anybody parse them.
+Canonical bytes sort their keys, so the payload stands between a front and a back of known shape. Sender and
+signature are checked before the payload is parsed.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from zuno.lp.model.debate import Payload, Role, Thought
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
+class OutgoingMessage:
     """Something to be said to someone; ids, time and signature are the transport's business."""
 
     to: Role
@@ -28,4 +28,4 @@ class Peer(Protocol):
     @property
     def role(self) -> Role: ...
 
-    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]: ...
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]: ...

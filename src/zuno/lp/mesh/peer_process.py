@@ -40,7 +40,7 @@ from zuno.lp.mesh.delivery import (
     turn_of,
 )
 from zuno.lp.mesh.envelope import MESSAGE_KINDS, Envelope, read_entry, to_bytes
-from zuno.lp.mesh.peer import Peer, Say
+from zuno.lp.mesh.peer import OutgoingMessage, Peer
 from zuno.lp.mesh.rate_limit import TokenBucket
 from zuno.lp.mesh.routes import ROUTES
 from zuno.lp.mesh.station import EnvelopeSigner, flow_failure, journal_envelope
@@ -209,7 +209,7 @@ class MeshPeer:
     async def send_message(
         self,
         request_id: str,
-        say: Say,
+        say: OutgoingMessage,
         cause: str | None,
         *,
         account: Envelope | None = None,
@@ -289,7 +289,10 @@ class MeshPeer:
         await self._record_dead_letter(DeadLetter(self._role, letter, times))
         why = f"The {self._role} ended {times} times over {letter.kind} of the {letter.from_}; its log has more."
         await self.send_message(
-            letter.request_id, Say(Role.CLI, flow_failure(self._role, Broken(why))), letter.id, account=letter
+            letter.request_id,
+            OutgoingMessage(Role.CLI, flow_failure(self._role, Broken(why))),
+            letter.id,
+            account=letter,
         )
 
     # -- what events mean
@@ -386,7 +389,7 @@ class MeshPeer:
             return
         if heard.edition != EDITION:
             why = Refused(edition_refusal(heard.from_, heard.edition, self._role))
-            say = Say(
+            say = OutgoingMessage(
                 Role.CLI, flow_failure(self._role, why)
             )  # in the words of its edition, or its owner would not hear it
             await self.send_message(heard.request_id, say, heard.id, account=heard, edition=heard.edition)
@@ -394,16 +397,16 @@ class MeshPeer:
 
         async def think(thought: Thought) -> None:
             with suppress(ZunoError):
-                say = Say(Role.CLI, AgentThought(thought=thought))
+                say = OutgoingMessage(Role.CLI, AgentThought(thought=thought))
                 said, body = self._signer.sign_message(heard.request_id, say, heard.id)
                 for outgoing in self._delivery.prepare_thought(said, self._now(), body):
                     await self._send_or_lose(outgoing)
 
-        says: Sequence[Say]
+        says: Sequence[OutgoingMessage]
         try:
             says = await self._peer.handle(heard, think)
         except ZunoError as error:
-            says = [Say(Role.CLI, flow_failure(self._role, error))]
+            says = [OutgoingMessage(Role.CLI, flow_failure(self._role, error))]
         for say in says:
             await self.send_message(heard.request_id, say, heard.id, account=heard)
 

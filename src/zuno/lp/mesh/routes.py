@@ -1,4 +1,4 @@
-"""Who may say what to whom: a right key in a wrong role says nothing."""
+"""Which role may send which kind of message to which role; anything else is dropped, even if validly signed."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from zuno.kernel.signing import NodeKey
 from zuno.kernel.text import plain_text
 from zuno.lp.mesh.delivery import LIFETIME_MS
 from zuno.lp.mesh.envelope import LONGEST_TEXT, Envelope, from_bytes, insert_signature, message_id, signed_part
-from zuno.lp.mesh.peer import Peer, Say
+from zuno.lp.mesh.peer import OutgoingMessage, Peer
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import AgentThought, Arguing, FlowFailed, Role, Thought
 from zuno.lp.ports.transport import Transport
@@ -33,11 +33,11 @@ class EnvelopeSigner:
     now: Now
     counts: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
 
-    def envelope(self, request_id: str, say: Say, cause: str | None) -> Envelope:
+    def envelope(self, request_id: str, say: OutgoingMessage, cause: str | None) -> Envelope:
         return self.sign_message(request_id, say, cause)[0]
 
     def sign_message(
-        self, request_id: str, say: Say, cause: str | None, edition: int = EDITION
+        self, request_id: str, say: OutgoingMessage, cause: str | None, edition: int = EDITION
     ) -> tuple[Envelope, bytes]:
         """The envelope, and its bytes as they travel."""
         seq = self.counts[request_id]
@@ -64,7 +64,7 @@ class EnvelopeSigner:
         return unsigned.model_copy(update={"sig": signature}), insert_signature(signed, signature)
 
 
-class Station:
+class MessageHandler:
     """One role's place on a transport. It answers for as long as it is run; a debate's end is the CLI's to see."""
 
     def __init__(self, peer: Peer, transport: Transport, journal: Journal, key: NodeKey, now: Now) -> None:
@@ -85,20 +85,20 @@ class Station:
             heard = open_envelope(data, self._key, self._peer.role, self._now())
         except Malformed:
             return
-        says: list[Say]
+        says: list[OutgoingMessage]
 
         async def think(thought: Thought) -> None:
             with suppress(ZunoError):  # narration: the debate carries it all the same
-                await self._say(heard, Say(Role.CLI, AgentThought(thought=thought)), journaled=False)
+                await self._say(heard, OutgoingMessage(Role.CLI, AgentThought(thought=thought)), journaled=False)
 
         try:
             says = list(await self._peer.handle(heard, think))
         except ZunoError as error:
-            says = [Say(Role.CLI, flow_failure(self._peer.role, error))]
+            says = [OutgoingMessage(Role.CLI, flow_failure(self._peer.role, error))]
         for say in says:
             await self._say(heard, say)
 
-    async def _say(self, heard: Envelope, say: Say, *, journaled: bool = True) -> None:
+    async def _say(self, heard: Envelope, say: OutgoingMessage, *, journaled: bool = True) -> None:
         envelope, body = self._signer.sign_message(heard.request_id, say, heard.id)
         if journaled:
             await journal_envelope(self._journal, envelope, body)

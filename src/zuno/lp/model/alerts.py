@@ -34,7 +34,7 @@ class Condition(StrEnum):
         return self is Condition.OUT_OF_RANGE and other is not Condition.OUT_OF_RANGE
 
 
-class Happening(StrEnum):
+class AlertEventKind(StrEnum):
     """What became of an alert."""
 
     RAISED = "raised"
@@ -49,7 +49,7 @@ class Happening(StrEnum):
 
     @property
     def over(self) -> bool:
-        return self in {Happening.RECOVERED, Happening.ENDED}
+        return self in {AlertEventKind.RECOVERED, AlertEventKind.ENDED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Event:
 
     alert: str
     at: Seconds
-    happening: Happening
+    happening: AlertEventKind
     subject: Subject
     condition: Condition
     reason: str

@@ -11,7 +11,7 @@ from zuno.kernel.units import HexId, Liquidity, SqrtPriceX96, Wei
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
+class PositionEvent:
     """One modify-liquidity of one position, as it was paid for.
 
     `paid0/paid1` are what the pool was *measured* to receive for it (negative: to pay out), fees included. Whatever of
@@ -55,7 +55,7 @@ class WalletSwap:
 
 
 @dataclass(frozen=True, slots=True)
-class External:
+class ExternalFlow:
     """The part of a transaction's payments that was not the wallet's: paid in by others, or (negative) taken by others.
 
     Somebody else minting for the wallet, proceeds sent elsewhere, a hook's or a token's own fee.
@@ -69,7 +69,7 @@ class External:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PositionSnapshot:
     """A position between touches: what a full burn would have made the pool pay at this moment."""
 
     position_id: int
@@ -106,16 +106,16 @@ class PositionHistory:
     token1: Token
     opened: Block
     closed: Block
-    start: Standing | None
-    end: Standing | None
-    events: tuple[Touch | WalletSwap, ...]
+    start: PositionSnapshot | None
+    end: PositionSnapshot | None
+    events: tuple[PositionEvent | WalletSwap, ...]
     path: tuple[PricedBlock, ...]
     """Prices through the window, oldest first, for the LVR benchmark."""
     native_side: int | None = None
     """0 or 1 where that token is the chain's own currency or its wrapper: the pool then prices the gas."""
     native_in_token1: Fraction | None = None
     """Base units of token1 for one wei where the pool cannot tell; None as well: gas is shown apart, in wei."""
-    externals: tuple[External, ...] = ()
+    externals: tuple[ExternalFlow, ...] = ()
     computed: tuple[str, ...] = ()
     """What could not be measured and was computed by the formulas that explain it: a residual cannot show there."""
     notes: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from zuno.amm.model import PoolKey, Range
+from zuno.amm.model import Block, PoolKey, Range
 from zuno.kernel.errors import Usage
 from zuno.kernel.units import Address, HexId, Seconds
 
@@ -211,6 +211,19 @@ class Allowances:
 
     def grant(self, token: Address, spender: Address) -> Grant:
         return self.grants.get((token, spender), Grant())
+
+
+@dataclass(frozen=True, slots=True)
+class WalletState:
+    """A wallet at one block: what it holds and allows, and how far its transactions are counted."""
+
+    block: Block
+    holdings: Mapping[Address, int]
+    allowances: Allowances
+    nonce: int
+    """Transactions mined by that block: the next one to be mined has this number."""
+    next_nonce: int
+    """The first number nobody has used: what waits at the node counts. Not below `nonce`."""
 
 
 @dataclass(frozen=True, slots=True)

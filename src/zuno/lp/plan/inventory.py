@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isqrt
 from typing import Final
@@ -130,7 +130,7 @@ def deposit(
     if not may_swap or _idle_share(market.sqrt_price_x96, band, have0, have1) * BPS <= slippage_bps:
         return plain
     if market.liquidity <= 0:
-        return _with_note(plain, "the pool has no liquidity but ours to swap against")
+        return replace(plain, notes=("the pool has no liquidity but ours to swap against",))
     quote = estimate(market)
     zero_for_one = _too_much_token0(market.sqrt_price_x96, band, have0, have1, 0)
     amount_in = _amount_to_swap(quote, zero_for_one, band, have0, have1, slippage_bps)
@@ -230,7 +230,3 @@ def _prep(swapped: Quote, zero_for_one: bool, sqrt_price_x96: int, exact: bool) 
 
 def range_edges(band: Range) -> tuple[int, int]:
     return cached_sqrt_price_at_tick(band.lower), cached_sqrt_price_at_tick(band.upper)
-
-
-def _with_note(plain: Deposit, note: str) -> Deposit:
-    return Deposit(plain.liquidity, plain.amount0, plain.amount1, plain.left0, plain.left1, None, (note,))

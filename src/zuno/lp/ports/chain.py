@@ -1,4 +1,4 @@
-"""Reading a chain: pools, positions and their past. Nothing behind this socket can spend."""
+"""Reading a chain: pools, positions and their past. Nothing behind this port can spend."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Holdings:
 
 
 @dataclass(frozen=True, slots=True)
-class WitnessedState:
+class StateAtBlock:
     """Pools and positions of one block that somebody else named."""
 
     block: Block
@@ -119,7 +119,7 @@ class Chain(Protocol):
         """These positions, all at one block, in the order asked; duplicates are read once."""
         ...
 
-    async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> WitnessedState:
+    async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> StateAtBlock:
         """These pools and positions as they were at this very block; what did not exist then is left out.
 
         `Refused` where the chain has no such block: then whoever speaks of it saw another chain, or none.

@@ -53,7 +53,7 @@ class NativeFeed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Feeds:
-    """The market sockets of one pool."""
+    """The market ports of one pool."""
 
     prices: PriceFeed
     gas: GasFeed

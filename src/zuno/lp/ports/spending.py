@@ -1,4 +1,4 @@
-"""The sockets that can lose money: held by execution, by the chains and keys behind them, and by wiring alone."""
+"""The ports that can lose money: held by execution, by the chains and keys behind them, and by wiring alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol
 from zuno.amm.model import Block, Depth
 from zuno.kernel.units import Address, HexId, Wei
 from zuno.lp.model.chains import ChainInfo
-from zuno.lp.model.plan import Allowances
+from zuno.lp.model.plan import WalletState
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Signed:
 
 
 class Signer(Protocol):
-    """Promises that the same transaction signed twice gives the same bytes, and that the key never crosses this socket.
+    """Promises that the same transaction signed twice gives the same bytes, and that the key never crosses this port.
 
     `Refused` where there is no key to sign with (a watched wallet) or it was not unlocked.
     """
@@ -68,19 +68,6 @@ class Signer(Protocol):
         ...
 
     def sign(self, tx: Unsigned) -> Signed: ...
-
-
-@dataclass(frozen=True, slots=True)
-class WalletState:
-    """A wallet at one block: what it holds and allows, and how far its transactions are counted."""
-
-    block: Block
-    holdings: Mapping[Address, int]
-    allowances: Allowances
-    nonce: int
-    """Transactions mined by that block: the next one to be mined has this number."""
-    next_nonce: int
-    """The first number nobody has used: what waits at the node counts. Not below `nonce`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Keeping wallets: their keys go in here and come out as signatures alone, through a socket that app never holds."""
+"""Storing wallet keys. Keys cannot be read back: signing goes through the Signer port in `spending.py`."""
 
 from __future__ import annotations
 

@@ -2,11 +2,11 @@
 
     ΔNAV − flows = fees + price effect − divergence loss − gas − swap cost
 
-Every term takes its own road. NAV and flows come from what was measured (what a burn pays, what moved, what a wallet's
-balance fell by); fees come from fee growth; price effect and divergence from liquidity and square-root prices, rounded
-as the contracts round; gas from receipts; swap cost from Swap events. The formulas are written anew here and share no
-code with `core.amm`, whose pools pay on sim. So a residual of zero is evidence: any one wrong number shows. Where the
-record names something it had to compute, it is evidence of less, and `exact` is not claimed.
+Each term has a source of its own. NAV and flows come from what was measured (what a burn pays, what moved, what a
+wallet's balance fell by); fees come from fee growth; price effect and divergence from liquidity and square-root
+prices, rounded as the contracts round; gas from receipts; swap cost from Swap events. The formulas are written anew
+here and share no code with `zuno.amm`, whose pools pay on sim. So a residual of zero is evidence: any one wrong
+number shows. Where the record names something it had to compute, it is evidence of less, and `exact` is not claimed.
 
 All money is `Fraction`: there is nothing to round until a person reads it.
 """
@@ -23,7 +23,7 @@ from zuno.amm.integers import Q96
 from zuno.amm.model import Range, price_of
 from zuno.amm.ticks import sqrt_price_at_tick
 from zuno.kernel.errors import Broken
-from zuno.lp.model.history import PositionHistory, Standing, Touch, WalletSwap
+from zuno.lp.model.history import PositionEvent, PositionHistory, PositionSnapshot, WalletSwap
 from zuno.lp.rules.carry import rebalancing_gain_token1
 
 ZERO = Fraction(0)
@@ -165,13 +165,13 @@ def _terms(history: PositionHistory, value: Value) -> PnlTerms:
     return terms
 
 
-def _leg_standing(start: Standing) -> _Leg:
+def _leg_standing(start: PositionSnapshot) -> _Leg:
     last = (start.fee_growth_inside0_last_x128, start.fee_growth_inside1_last_x128)
     leg = _Leg(start.range, start.liquidity, start.sqrt_price_x96, last, (0, 0))
     return replace(leg, owed=leg.owed_at((start.fee_growth_inside0_x128, start.fee_growth_inside1_x128)))
 
 
-def _worth(standing: Standing, value: Value) -> Fraction:
+def _worth(standing: PositionSnapshot, value: Value) -> Fraction:
     return value(standing.worth0, standing.worth1, standing.sqrt_price_x96)
 
 
@@ -192,7 +192,7 @@ def _accrue_to_price(
 
 
 def _apply_liquidity_change(
-    terms: PnlTerms, history: PositionHistory, legs: dict[int, _Leg], touch: Touch, value: Value
+    terms: PnlTerms, history: PositionHistory, legs: dict[int, _Leg], touch: PositionEvent, value: Value
 ) -> PnlTerms:
     price = touch.sqrt_price_x96
     growth = (touch.fee_growth_inside0_x128, touch.fee_growth_inside1_x128)
@@ -216,7 +216,7 @@ def _apply_liquidity_change(
     )
 
 
-def _principal_exchanged(touch: Touch) -> tuple[int, int]:
+def _principal_exchanged(touch: PositionEvent) -> tuple[int, int]:
     """What the contract asks for (positive) or gives (negative) for this change of liquidity, by formula."""
     delta = touch.liquidity_delta
     amount0, amount1 = _amounts(touch.range, abs(delta), touch.sqrt_price_x96, round_up=delta > 0)
@@ -234,7 +234,7 @@ def _apply_swap(terms: PnlTerms, history: PositionHistory, swap: WalletSwap, val
     )
 
 
-def _gas_paid(event: Touch | WalletSwap) -> int:
+def _gas_paid(event: PositionEvent | WalletSwap) -> int:
     return event.gas if event.gas_paid is None else event.gas_paid
 
 
@@ -255,7 +255,9 @@ def _fees_earned(history: PositionHistory) -> tuple[int, int]:
     legs: dict[int, _Leg] = {}
     if history.start is not None:
         legs[history.start.position_id] = _leg_standing(history.start)
-    marks: list[Touch | Standing] = [event for event in history.events if isinstance(event, Touch)]
+    marks: list[PositionEvent | PositionSnapshot] = [
+        event for event in history.events if isinstance(event, PositionEvent)
+    ]
     if history.end is not None:
         marks.append(history.end)
     for mark in marks:
@@ -264,7 +266,7 @@ def _fees_earned(history: PositionHistory) -> tuple[int, int]:
         if leg is not None:
             owed = leg.owed_at(growth)
             total = [sum_ + now - before for sum_, now, before in zip(total, owed, leg.owed, strict=True)]
-        liquidity = mark.liquidity_after if isinstance(mark, Touch) else mark.liquidity
+        liquidity = mark.liquidity_after if isinstance(mark, PositionEvent) else mark.liquidity
         legs[mark.position_id] = _Leg(mark.range, liquidity, mark.sqrt_price_x96, growth, (0, 0))
     return total[0], total[1]
 
@@ -275,7 +277,7 @@ def _lvr(history: PositionHistory) -> tuple[float, float]:
     A step that leaves the range costs what it costs up to the edge and nothing beyond, which (σ²/4)·L·√P, the same
     loss for a small step, does not know.
     """
-    upcoming = iter([event for event in history.events if isinstance(event, Touch)])
+    upcoming = iter([event for event in history.events if isinstance(event, PositionEvent)])
     touch = next(upcoming, None)
     open_legs: dict[int, tuple[Range, int]] = {}
     if history.start is not None:

@@ -1,4 +1,4 @@
-"""How a ballot is judged and won: thresholds that no eloquence can move.
+"""Verdicts and the winner by fixed thresholds; a model's text cannot change them.
 
 What is not known is never counted as nothing. An unknown gas/yield cannot be held against a candidate, so it is
 accepted on its buffers; but a candidate whose score is unknown never wins on money: where scores are known they
@@ -157,7 +157,7 @@ def arbiter_decides(
     return _decide(index, DecidedBy.ARBITER, candidates, judgments, profile, doubts)
 
 
-def no_milder(decision: Decision, verdict: PlanVerdict) -> Decision:
+def with_arbiter_verdict(decision: Decision, verdict: PlanVerdict) -> Decision:
     """The decision with the Arbiter's own verdict: harsher than the rules' is allowed, milder is `Malformed`."""
     if verdict.severity < decision.verdict.severity:
         raise Malformed(f"{verdict} is milder than the rules' {decision.verdict} ({'; '.join(decision.cautions)})")

@@ -29,7 +29,7 @@ from zuno.lp.rules.stress import StressPaths, barriers, stress
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class PoolInputs:
     """One pool and everything its candidates are weighed by. What is not known is None, and stays unknown."""
 
     pool: PoolState
@@ -62,7 +62,7 @@ class Scene:
         return worth_token1(*self.have, self.pool.sqrt_price_x96)
 
 
-def rebalance_venue(scene: Scene) -> PoolGrid:
+def rebalance_venue(scene: PoolInputs) -> PoolGrid:
     """Where a rebalance may put its ranges; 1.0× is the width held now."""
     if scene.position is None:
         raise ValueError("a rebalance needs a position")
@@ -71,7 +71,7 @@ def rebalance_venue(scene: Scene) -> PoolGrid:
     return PoolGrid(pool.tick, pool.sqrt_price_x96, pool.key.tick_spacing, base, held)
 
 
-def create_venue(scene: Scene, profile: RiskProfile) -> PoolGrid | None:
+def create_venue(scene: PoolInputs, profile: RiskProfile) -> PoolGrid | None:
     """Where a new position may lie; None without a price history, which alone can say how wide 1.0× is."""
     pool = scene.pool
     if scene.paths is None:
@@ -90,7 +90,7 @@ def create_venue(scene: Scene, profile: RiskProfile) -> PoolGrid | None:
     return PoolGrid(pool.tick, pool.sqrt_price_x96, pool.key.tick_spacing, base, capital_is_token0=mostly0)
 
 
-def rebalance_ballot(scene: Scene, moves: Sequence[Move]) -> tuple[Candidate, ...]:
+def rebalance_ballot(scene: PoolInputs, moves: Sequence[Move]) -> tuple[Candidate, ...]:
     """Hold, close, then the moves."""
     position = scene.position
     if position is None:
@@ -110,7 +110,7 @@ def rebalance_ballot(scene: Scene, moves: Sequence[Move]) -> tuple[Candidate, ..
     return (hold, close, *rest)
 
 
-def create_ballot(scenes: Sequence[Scene], moves: Sequence[Move]) -> tuple[Candidate, ...]:
+def create_ballot(scenes: Sequence[PoolInputs], moves: Sequence[Move]) -> tuple[Candidate, ...]:
     """Hold (open nothing), then the ranges to open, each in the scene its `pool_index` names."""
     home = scenes[0]
     nothing = Candidate(
@@ -129,7 +129,7 @@ def create_ballot(scenes: Sequence[Scene], moves: Sequence[Move]) -> tuple[Candi
     return (nothing, *opened)
 
 
-def _hold_candidate(scene: Scene, position: LpPosition) -> Candidate:
+def _hold_candidate(scene: PoolInputs, position: LpPosition) -> Candidate:
     kept = Deposit(position.liquidity, position.amount0, position.amount1, position.fees0, position.fees1)
     tested = _stress(scene, position.range)
     return Candidate(
@@ -144,7 +144,7 @@ def _hold_candidate(scene: Scene, position: LpPosition) -> Candidate:
     )
 
 
-def _move_candidate(scene: Scene, move: Move, index: int, net24h_old: Fraction | None) -> Candidate:
+def _move_candidate(scene: PoolInputs, move: Move, index: int, net24h_old: Fraction | None) -> Candidate:
     # Two tokens brought to a new position are both meant to go in; one alone has to become two first.
     may_swap = scene.position is not None or 0 in scene.have
     fitted = deposit(
@@ -171,14 +171,14 @@ def _move_candidate(scene: Scene, move: Move, index: int, net24h_old: Fraction |
     )
 
 
-def _stress(scene: Scene, band: Range) -> Stress | None:
+def _stress(scene: PoolInputs, band: Range) -> Stress | None:
     if scene.paths is None:
         return None
     return stress(scene.paths, barriers(band, scene.pool.sqrt_price_x96, scene.pool.tick))
 
 
 def _carry(
-    scene: Scene,
+    scene: PoolInputs,
     kind: CandidateKind,
     put_in: Deposit | None,
     tested: Stress | None,
@@ -217,6 +217,6 @@ def _carry(
     return replace(carry, breakeven_hours=breakeven_hours(cost.total_token1, carry.net24h_token1, net24h_old))
 
 
-def _erc20_outflows(scene: Scene) -> int:
+def _erc20_outflows(scene: PoolInputs) -> int:
     tokens = (scene.pool.token0, scene.pool.token1)
     return sum(not token.native and have > 0 for token, have in zip(tokens, scene.have, strict=True))

@@ -1,4 +1,4 @@
-"""How sure the desk may be, computed from margins: nobody, least of all a model, gets to feel confident.
+"""Confidence, computed from margins; never taken from a model.
 
     confidence = margin × freshness × agreement × knowledge, each in [0, 1]
 

@@ -1,4 +1,4 @@
-"""From a shape to ticks: a mind says how wide and how far off centre, this says where the range really lies."""
+"""Turn a proposed width and offset into a range aligned to the tick spacing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from zuno.amm.ticks import ceil_to_spacing, floor_to_spacing, max_usable_tick, m
 from zuno.kernel.units import Tick
 from zuno.lp.model.ballot import Candidate, CandidateKind, Exposure, Fault, Judgment
 from zuno.lp.rules.limits import ProfileLimits
-from zuno.lp.rules.stress import StressPaths, barriers, lasts
+from zuno.lp.rules.stress import StressPaths, barriers, survives_hours
 
 LEAST_SPACINGS: Final = 4
 """The narrowest base width: below it snapping to the spacing would decide more than the multiplier does."""
@@ -87,7 +87,7 @@ def create_base_width(
     """1.0× of a create: the least width whose 1× buffer is 1.5 × the profile's floor. None if no width has it."""
     wanted = CREATE_BUFFER * limits.floor_1x_hours
     return _narrowest_width(
-        tick, tick_spacing, lambda band: lasts(paths, barriers(band, sqrt_price_x96, tick), 1, wanted)
+        tick, tick_spacing, lambda band: survives_hours(paths, barriers(band, sqrt_price_x96, tick), 1, wanted)
     )
 
 
@@ -150,7 +150,9 @@ def narrowest_that_clears(paths: StressPaths, venue: PoolGrid, center: int, limi
 
     def clears(band: Range) -> bool:
         edges = barriers(band, venue.sqrt_price_x96, venue.tick)
-        return lasts(paths, edges, 1, limits.floor_1x_hours) and lasts(paths, edges, 2, limits.floor_2x_hours)
+        return survives_hours(paths, edges, 1, limits.floor_1x_hours) and survives_hours(
+            paths, edges, 2, limits.floor_2x_hours
+        )
 
     width = _narrowest_width(center, venue.tick_spacing, clears)
     return None if width is None else place(center, Fraction(width), venue.tick_spacing)

@@ -129,7 +129,7 @@ def stress(paths: StressPaths, edges: Barriers) -> Stress:
     return Stress(x1, x2, x3, HORIZON_HOURS, paths.notes)
 
 
-def lasts(paths: StressPaths, edges: Barriers, multiple: int, hours: Fraction) -> bool:
+def survives_hours(paths: StressPaths, edges: Barriers, multiple: int, hours: Fraction) -> bool:
     """The buffer at this multiple is at least `hours`: one look where the whole stress takes dozens."""
     if hours <= 0:
         return True

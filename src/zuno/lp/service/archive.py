@@ -19,7 +19,7 @@ from zuno.lp.model.plan import PlanState
 from zuno.lp.model.plan_events import PlanApplying, PlanApproved, PlanInstructed, PlanOver, PlanSimulated
 from zuno.lp.service import plan_view as plans
 from zuno.lp.service.plan_view import ChoiceRefused, PlanRecord, PlanView, SourceView, ThoughtView, plan_view
-from zuno.lp.service.recommend import LocalRoom, load_context
+from zuno.lp.service.recommend import LocalDebateRunner, load_context
 
 _PLAN = re.compile(r"plan_[0-9a-f]{12}")
 _REQUEST = re.compile(r"req_[0-9a-f]{16}")
@@ -108,14 +108,14 @@ class RecordedRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayRoom:
+class ReplayDebateRunner:
     """A room where a recorded debate is held again, and what it noticed on the way."""
 
-    room: LocalRoom
+    room: LocalDebateRunner
     differences: Callable[[], tuple[str, ...]]
 
 
-OpenReplay = Callable[[RecordedRequest, Context], Awaitable[ReplayRoom]]
+OpenReplay = Callable[[RecordedRequest, Context], Awaitable[ReplayDebateRunner]]
 Attempts = Callable[[str], Awaitable[Sequence[Attempt]]]
 """What models were asked and said in a request, from the journals of this machine's peers."""
 

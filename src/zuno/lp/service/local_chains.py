@@ -13,7 +13,7 @@ from zuno.lp.service.views import MoveView, NodeView, ResetView
 MAX_SEED = 2**32 - 1
 
 
-class Playground:
+class LocalChain:
     """A world we own. Nothing here reaches a public chain."""
 
     def __init__(self, chain: str, world: World) -> None:
@@ -25,7 +25,7 @@ class Playground:
         return to_views.move_view(self._chain, wanted, await self._world.move(wanted))
 
 
-class SimPlayground(Playground):
+class SimPlayground(LocalChain):
     """The simulation can also be made anew."""
 
     def __init__(self, chain: str, world: ResettableWorld, house_seed: int) -> None:

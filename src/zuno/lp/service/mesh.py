@@ -12,7 +12,7 @@ from zuno.kernel.view import ForeignText, View, sanitise
 from zuno.lp.mesh.running import AGENTS, PingReply
 from zuno.lp.model.debate import Role
 from zuno.lp.ports.mesh import MeshFolder, PeerAddress, Table
-from zuno.lp.service.mesh_debate import MeshRoom, OpenEndpoint, OwnerEndpoint, other_editions
+from zuno.lp.service.mesh_debate import MeshDebateRunner, OpenEndpoint, OwnerEndpoint, other_editions
 from zuno.lp.service.plan_view import PLAN_KIND, PlanView
 from zuno.lp.service.recommend import Listen, record_plan
 
@@ -80,7 +80,7 @@ class DownView(View):
     said: str
 
 
-class MeshKeeper:
+class MeshService:
     """A home's mesh, seen from outside its debates."""
 
     def __init__(
@@ -92,7 +92,7 @@ class MeshKeeper:
         axl_of: Callable[[Role], tuple[str | None, str]],
         default_transport: Callable[[], str],
         open_endpoint: OpenEndpoint,
-        open_room: Callable[[str], Awaitable[MeshRoom]],
+        open_room: Callable[[str], Awaitable[MeshDebateRunner]],
         end_process: Callable[[int], Awaitable[bool]],
         end_orphans: Callable[[], Awaitable[tuple[int, ...]]],
     ) -> None:

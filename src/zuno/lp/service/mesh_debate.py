@@ -24,7 +24,7 @@ from zuno.kernel.wire import Wire
 from zuno.lp.agents.verify_peer_plan import check_age, check_asked, check_ready, check_seen
 from zuno.lp.mesh.delivery import edition_refusal
 from zuno.lp.mesh.envelope import Envelope, to_bytes
-from zuno.lp.mesh.peer import Say
+from zuno.lp.mesh.peer import OutgoingMessage
 from zuno.lp.mesh.running import AGENTS, PeerRunner, PingReply
 from zuno.lp.mesh.station import EnvelopeSigner, journal_envelope
 from zuno.lp.model.ballot import EDITION
@@ -146,7 +146,7 @@ class OwnerEndpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class MeshRoom:
+class MeshDebateRunner:
     """Where one debate is held by peers elsewhere."""
 
     endpoint: OwnerEndpoint
@@ -162,7 +162,9 @@ class MeshRoom:
     tell: Callable[[str], None]
 
     async def debate(self, start: FlowStart | FlowCreateStart, listen: Listen) -> DebateEnd:
-        opening = await self.endpoint.running.peer.send_message(self.request_id, Say(Role.SCOUT, start), None)
+        opening = await self.endpoint.running.peer.send_message(
+            self.request_id, OutgoingMessage(Role.SCOUT, start), None
+        )
         self.tell(
             f"{self.request_id} is argued over {self.endpoint.transport}; `zuno mesh join {self.request_id}` rejoins."
         )
@@ -333,7 +335,9 @@ class MeshRoom:
             if entry.kind in _STARTS | _ENDS and entry.author.role == Role.CLI.value:
                 message = Envelope.model_validate(dict(entry.payload))
                 signer.counts[self.request_id] = max(signer.counts[self.request_id], message.seq + 1)
-        await journal_envelope(self.journal, signer.envelope(self.request_id, Say(Role.CLI, failed), opening.id))
+        await journal_envelope(
+            self.journal, signer.envelope(self.request_id, OutgoingMessage(Role.CLI, failed), opening.id)
+        )
 
 
 def other_editions(answered: Mapping[Role, PingReply]) -> str:

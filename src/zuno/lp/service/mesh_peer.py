@@ -14,7 +14,7 @@ from zuno.kernel.errors import Broken, ZunoError
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View, sanitise
 from zuno.lp.mesh.envelope import Envelope
-from zuno.lp.mesh.peer import Peer, Say, Think
+from zuno.lp.mesh.peer import OutgoingMessage, Peer, Think
 from zuno.lp.mesh.peer_process import run_concurrently
 from zuno.lp.mesh.running import AGENTS, PeerRunner
 from zuno.lp.model.debate import Role
@@ -39,7 +39,7 @@ class PeerEndView(View):
     text: str
 
 
-class PeerOfEach:
+class PeerPerDebate:
     """The same role at several debates: each has a peer of its own, so that each has its own budget and record."""
 
     def __init__(self, role: Role, peer_for: Callable[[str], Peer], tell: Tell, stopwatch: Callable[[], float]) -> None:
@@ -49,7 +49,7 @@ class PeerOfEach:
         self._stopwatch = stopwatch
         self._peers: OrderedDict[str, Peer] = OrderedDict()
 
-    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         """A bug ends the debate it happened in, not the peer: after a restart it would only happen again."""
         began = self._stopwatch()
         try:
@@ -75,7 +75,7 @@ class PeerOfEach:
 
 
 @dataclass(frozen=True, slots=True)
-class PeerLife:
+class PeerService:
     """A role of this machine from start to end."""
 
     role: Role

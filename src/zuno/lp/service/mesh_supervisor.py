@@ -13,7 +13,7 @@ from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
 from zuno.lp.model.debate import Role
 from zuno.lp.ports.mesh import Child, MeshFolder, PeerProcesses, RunningMesh
-from zuno.lp.service.mesh import MeshKeeper, MeshView, format_pids
+from zuno.lp.service.mesh import MeshService, MeshView, format_pids
 
 FIRST_PAUSE: Final = 0.2
 LONGEST_PAUSE: Final = 10.0
@@ -51,7 +51,7 @@ class MeshHost:
 
     def __init__(
         self,
-        keeper: MeshKeeper,
+        keeper: MeshService,
         folder: MeshFolder,
         peer_processes: PeerProcesses,
         now: Callable[[], Millis],

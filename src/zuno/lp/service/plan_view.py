@@ -17,7 +17,7 @@ from zuno.kernel.numbers_text import decimal_text, money_text
 from zuno.kernel.text import format_units
 from zuno.kernel.view import ForeignText, View
 from zuno.kernel.wire import Hex64, Wire
-from zuno.lp.agents.conclude import conclude, doubts
+from zuno.lp.agents.conclude import conclude, data_cautions
 from zuno.lp.agents.pool_choice import to_wrap
 from zuno.lp.agents.prompt_facts import facts_of, print_thoughts
 from zuno.lp.model.ballot import Candidate, Carry, Judgment, StressPoint
@@ -181,7 +181,7 @@ def chosen_by_owner(context: Context, ready: PlanReady, index: int) -> PlanReady
     """The same debate with the owner's own choice; a vetoed candidate is refused."""
     last = ready.debate.rounds[-1]
     try:
-        decision = owner_decides(index, last.candidates, last.judgments, context.profile, doubts=doubts(context))
+        decision = owner_decides(index, last.candidates, last.judgments, context.profile, doubts=data_cautions(context))
     except Refused as error:
         raise Refused(render(str(error), facts_of(context, ready.debate.rounds), index)) from None
     return conclude(context, ready.debate, decision)

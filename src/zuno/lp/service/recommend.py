@@ -16,8 +16,8 @@ from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, Unknown,
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.view import sanitise
 from zuno.lp.mesh.envelope import Envelope, to_bytes
-from zuno.lp.mesh.peer import Say
-from zuno.lp.mesh.station import EnvelopeSigner, Now, Station, journal_envelope, open_envelope
+from zuno.lp.mesh.peer import OutgoingMessage
+from zuno.lp.mesh.station import EnvelopeSigner, MessageHandler, Now, journal_envelope, open_envelope
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import AgentThought, Context, FlowCreateStart, FlowFailed, FlowStart, PlanReady, Role, Thought
 from zuno.lp.ports.transport import Transport
@@ -26,7 +26,7 @@ from zuno.lp.service.plan_view import ChoiceRefused, PlanRecord, PlanView
 from zuno.lp.service.wish_parser import Flags, parse_request
 
 Listen = Callable[[Thought], None]
-OpenRoom = Callable[[], Awaitable["DebateRoom"]]
+OpenRoom = Callable[[], Awaitable["DebateRunner"]]
 """Somewhere to hold one debate: in this process or on a mesh."""
 OpenJournal = Callable[[], Awaitable[Journal]]
 _ERRORS: dict[str, type[ZunoError]] = {
@@ -50,7 +50,7 @@ class DebateEnd:
     """Of the bytes that were signed."""
 
 
-class DebateRoom(Protocol):
+class DebateRunner(Protocol):
     """Where one debate is held."""
 
     @property
@@ -68,10 +68,10 @@ class DebateRoom(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class LocalRoom:
+class LocalDebateRunner:
     """Where one debate is held: the peers on their transport, and the journal all of it goes into."""
 
-    stations: Sequence[Station]
+    stations: Sequence[MessageHandler]
     transport: Transport
     journal: Journal
     key: NodeKey
@@ -84,7 +84,7 @@ class LocalRoom:
     async def debate(self, start: FlowStart | FlowCreateStart, listen: Listen) -> DebateEnd:
         """The plan, or the error that ended the flow."""
         signer = EnvelopeSigner(Role.CLI, self.key, self.now)
-        opening = signer.envelope(self.request_id, Say(Role.SCOUT, start), None)
+        opening = signer.envelope(self.request_id, OutgoingMessage(Role.SCOUT, start), None)
         await journal_envelope(self.journal, opening)
         await self.transport.send(Role.SCOUT, to_bytes(opening))
         running = [asyncio.ensure_future(station.run()) for station in self.stations]
@@ -107,7 +107,9 @@ class LocalRoom:
             f"The debate did not end within {self.patience:g} s: a message was lost or a peer is silent; ask again."
         )
         failed = FlowFailed(at=Role.CLI, error="unavailable", reason=reason)
-        await journal_envelope(self.journal, signer.envelope(self.request_id, Say(Role.CLI, failed), opening.id))
+        await journal_envelope(
+            self.journal, signer.envelope(self.request_id, OutgoingMessage(Role.CLI, failed), opening.id)
+        )
         return Unavailable(reason)
 
     async def _wait_for_end(self, listen: Listen) -> DebateEnd:
@@ -127,7 +129,7 @@ class LocalRoom:
                     raise Broken(f"{heard.from_} sent {heard.kind} to the owner")
 
 
-class Advice:
+class RecommendService:
     """What a person can ask the desk for."""
 
     def __init__(self, open_room: OpenRoom, open_journal: OpenJournal, chain: str, profile: str) -> None:
@@ -179,12 +181,12 @@ class Advice:
         return await self._plan(room, start, candidate, listen)
 
     async def _plan(
-        self, room: DebateRoom, start: FlowStart | FlowCreateStart, candidate: int | None, listen: Listen
+        self, room: DebateRunner, start: FlowStart | FlowCreateStart, candidate: int | None, listen: Listen
     ) -> PlanView:
         return await record_plan(room, await room.debate(start, listen), candidate)
 
 
-async def record_plan(room: DebateRoom, end: DebateEnd, candidate: int | None) -> PlanView:
+async def record_plan(room: DebateRunner, end: DebateEnd, candidate: int | None) -> PlanView:
     """The plan of a finished debate, on record. A request has one: whoever comes second finds it, and it is `Broken`
     where theirs is another."""
     ready = end.ready
@@ -210,7 +212,7 @@ async def record_plan(room: DebateRoom, end: DebateEnd, candidate: int | None) -
     return plan
 
 
-async def _record_refusal(room: DebateRoom, end: DebateEnd, candidate: int, why: str) -> None:
+async def _record_refusal(room: DebateRunner, end: DebateEnd, candidate: int, why: str) -> None:
     """No plan came of it, yet the ballot can be looked at: it is on record which message was checked."""
     note = ChoiceRefused(message=end.message, choice=candidate, why=sanitise(why))
     await room.journal.append(

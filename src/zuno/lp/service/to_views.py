@@ -10,7 +10,7 @@ from zuno.amm.model import LpPosition, PoolKey, PoolState, whole_price
 from zuno.amm.ticks import MAX_TICK, MIN_TICK, sqrt_price_at_tick
 from zuno.kernel.numbers_text import decimal_text, money_text
 from zuno.kernel.text import Token, base_and_quote, format_units
-from zuno.lp.model.history import PositionHistory, Touch
+from zuno.lp.model.history import PositionEvent, PositionHistory
 from zuno.lp.model.market import Fact
 from zuno.lp.ports.world import PriceMove
 from zuno.lp.rules.attribution import Attribution, PnlTerms
@@ -145,7 +145,7 @@ def fact_view(fact: Fact[Fraction] | None, unit: str, why_not: str = "", digits:
 
 def pnl_view(chain: str, position_id: int, history: PositionHistory, result: Attribution) -> PnlView:
     token0, token1 = history.token0, history.token1
-    ids = dict.fromkeys(event.position_id for event in history.events if isinstance(event, Touch))
+    ids = dict.fromkeys(event.position_id for event in history.events if isinstance(event, PositionEvent))
     if history.start is not None:
         ids = {history.start.position_id: None, **ids}
     notes = list(history.notes)

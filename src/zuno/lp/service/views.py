@@ -9,6 +9,14 @@ from zuno.kernel.text import Token
 from zuno.kernel.view import View
 
 
+class ChainView(View):
+    """What was read of one chain at one block."""
+
+    chain: str
+    block: int
+    timestamp: int
+
+
 class PoolKeyView(View):
     """A pool's identity."""
 
@@ -36,10 +44,7 @@ class PoolView(PoolKeyView):
     block: int
 
 
-class PoolsView(View):
-    chain: str
-    block: int
-    timestamp: int
+class PoolsView(ChainView):
     pools: tuple[PoolView, ...]
     notes: tuple[str, ...]
 
@@ -83,10 +88,7 @@ class MissingView(View):
     reason: str
 
 
-class PositionsView(View):
-    chain: str
-    block: int
-    timestamp: int
+class PositionsView(ChainView):
     wallet: str | None
     complete: bool
     note: str
@@ -189,10 +191,7 @@ class PoolMoveView(View):
     after: str
 
 
-class MoveView(View):
-    chain: str
-    block: int
-    timestamp: int
+class MoveView(ChainView):
     percent: str
     reference_before: str
     reference_after: str

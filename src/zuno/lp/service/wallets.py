@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 
-from zuno.amm.model import Block
 from zuno.kernel.addresses import checksum_address, has_wrong_checksum
 from zuno.kernel.errors import Malformed, Unavailable, Usage
 from zuno.kernel.text import NATIVE, Token, format_units
 from zuno.kernel.units import Address
 from zuno.kernel.view import View
 from zuno.lp.model.chains import ChainInfo
-from zuno.lp.model.plan import Allowances
+from zuno.lp.model.plan import WalletState
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.wallets import StoredWallet, Wallets
 from zuno.lp.service import arguments
+from zuno.lp.service.views import ChainView
 
 UNLIMITED = (1 << 160) - 1
 """The most Permit2 can write, and more than there is of any token: nobody who allows this much means an amount."""
@@ -24,16 +23,7 @@ FOR_EVER = (1 << 48) - 1
 """The latest Permit2 can write, some nine million years from now."""
 
 
-@dataclass(frozen=True, slots=True)
-class WalletContents:
-    """A wallet at one block: what it holds and what it allows."""
-
-    block: Block
-    holdings: Mapping[Address, int]
-    allowances: Allowances
-
-
-Look = Callable[[Address, Sequence[Address], Sequence[Address]], Awaitable[WalletContents]]
+Look = Callable[[Address, Sequence[Address], Sequence[Address]], Awaitable[WalletState]]
 """Reads a wallet: holdings of these currencies, allowances of them to Permit2 and through it to these spenders."""
 
 
@@ -62,10 +52,7 @@ class BalanceView(View):
     amount_human: str
 
 
-class BalancesView(View):
-    chain: str
-    block: int
-    timestamp: int
+class BalancesView(ChainView):
     wallet: str
     balances: tuple[BalanceView, ...]
     notes: tuple[str, ...] = ()
@@ -86,17 +73,14 @@ class AllowanceView(View):
     expired: bool
 
 
-class AllowancesView(View):
-    chain: str
-    block: int
-    timestamp: int
+class AllowancesView(ChainView):
     wallet: str
     allowances: tuple[AllowanceView, ...]
     """Those above zero; expired ones are marked."""
     notes: tuple[str, ...] = ()
 
 
-class WalletKeeper:
+class WalletService:
     """The wallets of this home; no chain is asked."""
 
     def __init__(self, wallets: Wallets, acting: Callable[[], Address | None]) -> None:
@@ -225,7 +209,7 @@ def _balance(token: Token, amount: int) -> BalanceView:
 
 
 def _allowance_views(
-    token: Token, seen: WalletContents, permit2: Address, spenders: Mapping[Address, str]
+    token: Token, seen: WalletState, permit2: Address, spenders: Mapping[Address, str]
 ) -> list[AllowanceView]:
     """Whoever may move this token, Permit2 first; who may move nothing of it is not listed."""
     now, by_token = seen.block.timestamp, seen.allowances.to_permit2.get(token.address, 0)

@@ -16,7 +16,7 @@ from zuno.kernel.notify import Notice, Notifier, RetryLater, Sent, Undeliverable
 from zuno.kernel.numbers_text import time_text
 from zuno.kernel.units import Seconds
 from zuno.kernel.view import View
-from zuno.lp.model.alerts import Alert, AlertBook, Condition, Event, Happening, alert_id
+from zuno.lp.model.alerts import Alert, AlertBook, AlertEventKind, Condition, Event, alert_id
 from zuno.lp.ports.alerts import AlertStore
 from zuno.lp.watch.rules import (
     acknowledge_by_id,
@@ -34,10 +34,10 @@ LONGEST_SNOOZE: Final = 30 * 86_400
 FIRST_WAIT: Final = 2.0
 LONGEST_WAIT: Final = 300.0
 _TITLES: Final = {
-    (Condition.OUT_OF_RANGE, Happening.REMINDED): "Still out of range",
-    (Condition.NEAR_EDGE, Happening.REMINDED): "Still near the edge",
-    (Condition.NEAR_EDGE, Happening.EASED): "Back inside, still near the edge",
-    (Condition.UNREACHABLE, Happening.REMINDED): "Chain still unreachable",
+    (Condition.OUT_OF_RANGE, AlertEventKind.REMINDED): "Still out of range",
+    (Condition.NEAR_EDGE, AlertEventKind.REMINDED): "Still near the edge",
+    (Condition.NEAR_EDGE, AlertEventKind.EASED): "Back inside, still near the edge",
+    (Condition.UNREACHABLE, AlertEventKind.REMINDED): "Chain still unreachable",
 }
 _NAMES: Final = {
     Condition.OUT_OF_RANGE: "Out of range",
@@ -259,16 +259,16 @@ def build_notice(event: Event) -> Notice:
         chain=subject.chain,
         wallet=subject.wallet,
         position=None if subject.position is None else str(subject.position),
-        condition="recovered" if event.happening is Happening.RECOVERED else event.condition.replace("_", " "),
+        condition="recovered" if event.happening is AlertEventKind.RECOVERED else event.condition.replace("_", " "),
         reason=event.reason,
         reference=event.alert,
     )
 
 
 def event_title(event: Event) -> str:
-    if event.happening is Happening.RECOVERED:
+    if event.happening is AlertEventKind.RECOVERED:
         return _RECOVERIES[event.condition]
-    if event.happening is Happening.ENDED:
+    if event.happening is AlertEventKind.ENDED:
         return "Alert ended"
     return _TITLES.get((event.condition, event.happening), _NAMES[event.condition])
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from zuno.amm.model import LpPosition
 from zuno.kernel.units import Address, Seconds
-from zuno.lp.model.alerts import Alert, AlertBook, ChainHealth, Condition, Event, Happening, Subject
+from zuno.lp.model.alerts import Alert, AlertBook, AlertEventKind, ChainHealth, Condition, Event, Subject
 
 HOUR: Final = 3_600
 
@@ -71,13 +71,13 @@ def end_alert(previous: Alert | None, why: str, now: Seconds) -> AlertChange:
     """Its subject is no longer there to worry about."""
     if previous is None:
         return None, ()
-    return None, (_event(previous, Happening.ENDED, now, why, said=not _is_snoozed(previous, now)),)
+    return None, (_event(previous, AlertEventKind.ENDED, now, why, said=not _is_snoozed(previous, now)),)
 
 
 def acknowledge(alert: Alert, now: Seconds) -> tuple[Alert, Event]:
     """The owner knows: silence until it recovers or gets worse than it is now."""
     seen = replace(alert, told=alert.condition, told_at=now, acknowledged_at=now, snoozed_until=None)
-    return seen, _event(seen, Happening.ACKNOWLEDGED, now, alert.reason, said=False)
+    return seen, _event(seen, AlertEventKind.ACKNOWLEDGED, now, alert.reason, said=False)
 
 
 def snooze(alert: Alert, until: Seconds, now: Seconds) -> tuple[Alert, Event]:
@@ -85,7 +85,7 @@ def snooze(alert: Alert, until: Seconds, now: Seconds) -> tuple[Alert, Event]:
     if until <= now:
         raise ValueError("a snooze ends later than it begins")
     seen = replace(alert, told=alert.condition, told_at=now, acknowledged_at=None, snoozed_until=until)
-    return seen, _event(seen, Happening.SNOOZED, now, alert.reason, said=False)
+    return seen, _event(seen, AlertEventKind.SNOOZED, now, alert.reason, said=False)
 
 
 def _condition(previous: Alert | None, position: LpPosition, limits: AlertThresholds) -> Condition | None:
@@ -108,7 +108,7 @@ def _advance_alert(
         return (None, ()) if condition is None else _raise_alert(subject, condition, reason, now)
     if condition is None:
         said = not _is_snoozed(previous, now)
-        return None, (_event(previous, Happening.RECOVERED, now, reason, said=said),)
+        return None, (_event(previous, AlertEventKind.RECOVERED, now, reason, said=said),)
     current = replace(previous, condition=condition, reason=reason)
     happening = _worth_saying(current, now, limits)
     if happening is None:
@@ -117,30 +117,30 @@ def _advance_alert(
         current,
         told=condition,
         told_at=now,
-        eased_at=now if happening is Happening.EASED else current.eased_at,
-        acknowledged_at=None if happening is Happening.WORSENED else current.acknowledged_at,
+        eased_at=now if happening is AlertEventKind.EASED else current.eased_at,
+        acknowledged_at=None if happening is AlertEventKind.WORSENED else current.acknowledged_at,
         snoozed_until=None,
     )
     return current, (_event(current, happening, now, reason),)
 
 
-def _worth_saying(alert: Alert, now: Seconds, limits: AlertThresholds) -> Happening | None:
+def _worth_saying(alert: Alert, now: Seconds, limits: AlertThresholds) -> AlertEventKind | None:
     if _is_snoozed(alert, now):
         return None
     if alert.condition.worse_than(alert.told):
-        return Happening.WORSENED
+        return AlertEventKind.WORSENED
     eased_lately = alert.eased_at is not None and now - alert.eased_at < limits.remind_after
     if alert.told.worse_than(alert.condition) and not eased_lately:
-        return Happening.EASED
+        return AlertEventKind.EASED
     if alert.snoozed_until is not None:
-        return Happening.REMINDED  # it ran out, and nothing is better
+        return AlertEventKind.REMINDED  # it ran out, and nothing is better
     due = now - alert.told_at >= limits.remind_after and alert.acknowledged_at is None
-    return Happening.REMINDED if due else None
+    return AlertEventKind.REMINDED if due else None
 
 
 def _raise_alert(subject: Subject, condition: Condition, reason: str, now: Seconds) -> AlertChange:
     alert = Alert(_id_of(subject, now), subject, condition, reason, now, condition, now)
-    return alert, (_event(alert, Happening.RAISED, now, reason),)
+    return alert, (_event(alert, AlertEventKind.RAISED, now, reason),)
 
 
 def _id_of(subject: Subject, now: Seconds) -> str:
@@ -153,7 +153,7 @@ def _is_snoozed(alert: Alert, now: Seconds) -> bool:
     return alert.snoozed_until is not None and now < alert.snoozed_until
 
 
-def _event(alert: Alert, happening: Happening, now: Seconds, reason: str, *, said: bool = True) -> Event:
+def _event(alert: Alert, happening: AlertEventKind, now: Seconds, reason: str, *, said: bool = True) -> Event:
     return Event(alert.id, now, happening, alert.subject, alert.condition, reason, said)
 
 

@@ -15,12 +15,12 @@ from zuno.trading.agents.prompt_budget import Line, Section, fit_prompt, max_pro
 from zuno.trading.agents.prompt_facts import figure_of, text_faults
 from zuno.trading.model.cycle import (
     LONG_TEXT,
+    AnswerSource,
     Expert,
     LiquidityOpinion,
     MacroOpinion,
     MicrostructureOpinion,
     Sourced,
-    Voice,
 )
 from zuno.trading.rules.price_menu import PriceMenu
 
@@ -89,11 +89,11 @@ async def ask_agent(asking: AgentQuestion[T], minds: ModelContext) -> SourcedAns
     return await ask(question, minds)
 
 
-def voice_of(role: str, spoken: SourcedAnswer[T]) -> Voice:
+def voice_of(role: str, spoken: SourcedAnswer[T]) -> AnswerSource:
     """Who spoke for the role. Dollars are unknown as soon as those of one attempt are."""
     costs = [attempt.usd for attempt in spoken.attempts]
     known = [cost for cost in costs if cost is not None]
-    return Voice(
+    return AnswerSource(
         role=role,
         source=spoken.source,
         why=spoken.why[:WHY_CHARS],

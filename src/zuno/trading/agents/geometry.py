@@ -1,4 +1,4 @@
-"""The expert on geometry: the only one who sees the chart; without eyes, the same shapes from the bars themselves."""
+"""The chart expert: a vision model sees the image; without one, rules find the same patterns in the bars."""
 
 from __future__ import annotations
 

@@ -23,7 +23,6 @@ from zuno.trading.model.cycle import (
     SHORT_TEXT,
     AgentAnswer,
     Blackboard,
-    Call,
     Decision,
     Expert,
     JudgeOpinion,
@@ -31,6 +30,7 @@ from zuno.trading.model.cycle import (
     Reasoning,
     ReasoningOpinion,
     Regime,
+    TradeAction,
 )
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Mode, Side
@@ -42,12 +42,12 @@ from zuno.trading.rules.validate_decision import MAX_STOP_ATR, MIN_SUPPORT_CONFI
 ROLE: Final = "judge"
 EXIT_TAKEN: Final = "its exit is taken all the same, without its words"
 WORDS_LOST: Final = "its words cannot be used and are not kept"
-EXIT: Final = -0.4
+EXIT_SCORE: Final = -0.4
 """The weighted score against a position at which it is closed."""
 CONVICTIONS: Final = ((0.45, 3), (0.30, 2), (0.0, 1))
 """From which score on a trade is worth how much conviction."""
 ALLOCATIONS: Final[Mapping[int, int]] = {1: 20, 2: 35, 3: 50}
-EDGE: Final = 0.45
+EDGE_PER_SCORE: Final = 0.45
 """How many points of probability a full score is worth beyond what the distances alone give."""
 MOST_EDGE: Final = 0.22
 NEAR_STOP: Final = 1.0
@@ -55,14 +55,14 @@ USUAL_STOP: Final = 1.5
 """In ATR: nearer than the first is noise; without structure the stop goes to the second."""
 REWARD: Final = (1.3, 2.5)
 """What is to be won for what is risked, at least and at most: further away is not reached in time."""
-LIKED: Final = 1.7
+TARGET_REWARD_RISK: Final = 1.7
 AGAINST_TREND: Final = 0.45
 """The score from which a trade against a regime of momentum is worth it."""
-FLIP: Final = 0.30
+MIN_FLIP_SCORE: Final = 0.30
 """The score from which a fresh decision is turned round."""
 PAYING_HOLD: Final[Mapping[Mode, str]] = {Mode.SWING: "3d", Mode.POSITION: "4w"}
 """How long a trade may take that pays funding while it waits."""
-SOON: Final[Mapping[Mode, int]] = {Mode.SWING: 12 * HOUR_MS, Mode.POSITION: 3 * 24 * HOUR_MS}
+FLIP_COOLDOWN_MS: Final[Mapping[Mode, int]] = {Mode.SWING: 12 * HOUR_MS, Mode.POSITION: 3 * 24 * HOUR_MS}
 
 
 async def ask_judge(case: Case, meta: Meta, board: Blackboard, minds: ModelContext) -> AgentAnswer[Decision]:
@@ -93,7 +93,7 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, minds: ModelConte
             output=JudgeOpinion,
             fallback=lambda: answer_by_rules(case, meta, board),
             # An exit stands whatever is said about it.
-            texts=lambda said: () if said.decision is Call.CANCEL_AND_CLOSE else _texts(said),
+            texts=lambda said: () if said.decision is TradeAction.CANCEL_AND_CLOSE else _texts(said),
             own=lambda said: own_figures(said, case),
             own_ids=OWN_IDS,
             judge=lambda said: find_objection(said, case.menu, case.inputs, board),
@@ -104,7 +104,7 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, minds: ModelConte
     raw = to_record(Decision, spoken)
     if _says_exit(spoken) and has_exposure(case):
         raw = _exit(raw, join_reasons(spoken, EXIT_TAKEN))
-    elif raw.decision is Call.CANCEL_AND_CLOSE and _find_text_faults(spoken.value, case, meta, board):
+    elif raw.decision is TradeAction.CANCEL_AND_CLOSE and _find_text_faults(spoken.value, case, meta, board):
         raw = _exit(raw, join_reasons(spoken, WORDS_LOST))
     decision = validate_decision(raw, case.menu, case.inputs, board)
     return AgentAnswer(value=decision, voice=voice_of(ROLE, spoken))
@@ -115,7 +115,7 @@ def _says_exit(spoken: SourcedAnswer[JudgeOpinion]) -> bool:
     if spoken.source != "fallback" or len(spoken.attempts) < 2:
         return False
     return all(
-        not attempt.cut and extract_field(attempt.raw, "decision") == Call.CANCEL_AND_CLOSE.value
+        not attempt.cut and extract_field(attempt.raw, "decision") == TradeAction.CANCEL_AND_CLOSE.value
         for attempt in spoken.attempts[-2:]
     )
 
@@ -125,7 +125,7 @@ def _exit(raw: Decision, why: str) -> Decision:
     return raw.model_copy(
         update={
             "why": why,
-            "decision": Call.CANCEL_AND_CLOSE,
+            "decision": TradeAction.CANCEL_AND_CLOSE,
             "allocation_pct": 0,
             "leverage": 1,
             "entry_price": None,
@@ -254,7 +254,7 @@ def score_section(case: Case, meta: Meta, board: Blackboard) -> Section:
         92,
         (
             prompt_facts.fact("score", worth, Unit.NUMBER, signed=True, note="weighted, of the blackboard"),
-            prompt_facts.fact("exit_score", -EXIT, Unit.NUMBER, 1, note="against a position that closes it"),
+            prompt_facts.fact("exit_score", -EXIT_SCORE, Unit.NUMBER, 1, note="against a position that closes it"),
         ),
     )
 
@@ -299,30 +299,30 @@ def answer_by_rules(case: Case, meta: Meta, board: Blackboard) -> JudgeOpinion:
     worth = score_board(board, case.bundle.mode, meta.trust_directive.expert)
     for side in exposed_sides(case):
         if why := exit_reason(case, meta, side, worth):
-            return _open_nothing(case, meta, board, Call.CANCEL_AND_CLOSE, why)
+            return _open_nothing(case, meta, board, TradeAction.CANCEL_AND_CLOSE, why)
     for side in exposed_sides(case):
         if signal_of_score(worth) != "NEUTRAL" and _score_for(side, worth) < 0:
             why = f"the score of {{score}} is against the {side} there is, but not by {{exit_score}}: it stays"
-            return _open_nothing(case, meta, board, Call.HOLD, why)
+            return _open_nothing(case, meta, board, TradeAction.HOLD, why)
     leaning = signal_of_score(worth)
     if leaning == "NEUTRAL":
         why = "the score of {score} is within the dead band: nobody pays for a coin toss"
-        return _open_nothing(case, meta, board, Call.HOLD, why)
+        return _open_nothing(case, meta, board, TradeAction.HOLD, why)
     side = Side.LONG if leaning == "BULLISH" else Side.SHORT
     if why := _too_soon_to_flip(case, side, worth) or _against_trend(meta, side, worth):
-        return _open_nothing(case, meta, board, Call.HOLD, why)
+        return _open_nothing(case, meta, board, TradeAction.HOLD, why)
     if not _supporters(board, side):
         why = f"the score of {{score}} looks {side}, but no expert that reads numbers is sure enough to second it"
-        return _open_nothing(case, meta, board, Call.HOLD, why)
+        return _open_nothing(case, meta, board, TradeAction.HOLD, why)
     plan = plan_trade(case.menu, side)
     if plan is None:
         why = f"the score of {{score}} looks {side}, but the levels leave no trade in proportion"
-        return _open_nothing(case, meta, board, Call.HOLD, why)
+        return _open_nothing(case, meta, board, TradeAction.HOLD, why)
     drawn = _open_trade(case, meta, board, worth, plan)
     if find_objection(drawn, case.menu, case.inputs, board) is None:
         return drawn
     why = f"the score of {{score}} looks {side}, but the rules refuse the trade that the levels give"
-    return _open_nothing(case, meta, board, Call.HOLD, why)
+    return _open_nothing(case, meta, board, TradeAction.HOLD, why)
 
 
 def exposed_sides(case: Case) -> tuple[Side, ...]:
@@ -340,7 +340,7 @@ def _score_for(side: Side, worth: float) -> float:
 def exit_reason(case: Case, meta: Meta, side: Side, worth: float) -> str:
     """Why what is held, or waits, on a side is to go; empty where it may stay."""
     favour = _score_for(side, worth)
-    if favour <= EXIT:
+    if favour <= EXIT_SCORE:
         return f"the score of {{score}} is against the {side} there is by {{exit_score}} or more"
     panic = case.inputs.panic is True or meta.regime is Regime.VOLATILITY_PANIC
     day = case.context.day
@@ -357,10 +357,10 @@ def exit_reason(case: Case, meta: Meta, side: Side, worth: float) -> str:
 def _too_soon_to_flip(case: Case, side: Side, worth: float) -> str:
     """A side is not turned round soon after without a signal that is more than a leaning."""
     last = previous_of(case)
-    if last is None or case.bundle.as_of - int(last["as_of"]) > SOON[case.bundle.mode]:
+    if last is None or case.bundle.as_of - int(last["as_of"]) > FLIP_COOLDOWN_MS[case.bundle.mode]:
         return ""
-    other = Call.SHORT if side is Side.LONG else Call.LONG
-    if last.get("decision") == other and abs(worth) < FLIP:
+    other = TradeAction.SHORT if side is Side.LONG else TradeAction.LONG
+    if last.get("decision") == other and abs(worth) < MIN_FLIP_SCORE:
         return f"the last word was {other}, and a score of {{score}} is no reason to turn round so soon"
     return ""
 
@@ -400,7 +400,7 @@ def plan_trade(menu: PriceMenu, side: Side) -> TradePrices | None:
     if not (measured or fitting):
         return None
     # A measured level near what is liked is better than a distance.
-    _, take = min(measured or fitting, key=lambda each: (abs(each[0] - LIKED * risk), each[1].id))
+    _, take = min(measured or fitting, key=lambda each: (abs(each[0] - TARGET_REWARD_RISK * risk), each[1].id))
     return TradePrices(side, entry, stop, take.price)
 
 
@@ -422,8 +422,8 @@ def conviction(worth: float) -> int:
 
 def _open_trade(case: Case, meta: Meta, board: Blackboard, worth: float, plan: TradePrices) -> JudgeOpinion:
     mode, level = case.bundle.mode, conviction(worth)
-    win = round(100 * (plan.fair_odds + min(EDGE * abs(worth), MOST_EDGE)))
-    call = Call.LONG if plan.side is Side.LONG else Call.SHORT
+    win = round(100 * (plan.fair_odds + min(EDGE_PER_SCORE * abs(worth), MOST_EDGE)))
+    call = TradeAction.LONG if plan.side is Side.LONG else TradeAction.SHORT
     for_it = ", ".join(_supporters(board, plan.side))
     logic = (
         f"The score of {{score}} looks {plan.side}, seconded by {for_it}; in at {{decision.entry_price}}, wrong at "
@@ -461,7 +461,7 @@ def _pays_funding(case: Case, side: Side) -> bool:
     return isinstance(rate, Missing) or (rate > 0) == (side is Side.LONG)
 
 
-def _open_nothing(case: Case, meta: Meta, board: Blackboard, call: Call, why: str) -> JudgeOpinion:
+def _open_nothing(case: Case, meta: Meta, board: Blackboard, call: TradeAction, why: str) -> JudgeOpinion:
     """A decision that opens nothing."""
     return JudgeOpinion(
         decision=call,

@@ -11,7 +11,7 @@ from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.ask import AgentQuestion, ask_agent, to_record, voice_of
 from zuno.trading.agents.case import Case
-from zuno.trading.measure.indicators.all import Readings
+from zuno.trading.measure.indicators.all import IndicatorValues
 from zuno.trading.measure.triage import Rule
 from zuno.trading.model.cycle import (
     LONG_TEXT,
@@ -109,7 +109,7 @@ def _panic_reason(case: Case) -> str | None:
     return None
 
 
-def _name_regime(case: Case, seen: Readings) -> tuple[Regime, str]:
+def _name_regime(case: Case, seen: IndicatorValues) -> tuple[Regime, str]:
     """Where there is no panic."""
     context = case.context
     if seen.adx is None or seen.ema21 is None or seen.ema50 is None:

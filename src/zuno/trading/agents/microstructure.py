@@ -1,4 +1,4 @@
-"""The expert on microstructure: which way the book leans, what size costs, and which walls were never meant."""
+"""The order-book expert: imbalance, slippage by size, spoofed walls."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.measure.features import Frame, Perpetual, fresh
 from zuno.trading.measure.macro import Reading
 from zuno.trading.measure.order_book import FakeWall
-from zuno.trading.measure.price_context import DOLLAR, FLOW_BARS, PRINTS, STOCKS, FigureChange, Quoted, TakerFlow
+from zuno.trading.measure.price_context import DOLLAR, FLOW_BARS, PRINTS, STOCKS, FigureChange, MacroQuote, TakerFlow
 from zuno.trading.measure.structure.levels import LevelZone
 from zuno.trading.measure.structure.lines import Gauge
 from zuno.trading.measure.structure.patterns import formation
@@ -404,7 +404,7 @@ def economy_section(case: Case, weight: int = 70) -> Section:
     return Section("economy", weight, tuple(lines))
 
 
-def _change_line(id_: str, first: Quoted, change: Known[FigureChange]) -> Line:
+def _change_line(id_: str, first: MacroQuote, change: Known[FigureChange]) -> Line:
     """Under the name of the figure it is of; what nobody knows, under the name of the one that was asked first."""
     called = first.called if isinstance(change, Missing) else change.of.called
     share = scale_figure(figure_in(change, "share"), 100)

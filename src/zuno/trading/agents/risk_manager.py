@@ -12,7 +12,15 @@ from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.ask import AgentQuestion, ask_agent, voice_of
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.prompt_budget import Line, Section
-from zuno.trading.model.cycle import LONG_TEXT, AgentAnswer, Decision, Expectation, RiskOpinion, RuleChange, Voice
+from zuno.trading.model.cycle import (
+    LONG_TEXT,
+    AgentAnswer,
+    AnswerSource,
+    Decision,
+    Expectation,
+    RiskOpinion,
+    RuleChange,
+)
 from zuno.trading.model.known import Missing
 from zuno.trading.rules.routing import choose_style
 from zuno.trading.rules.ruling import RulingDraft, Tightening
@@ -23,7 +31,7 @@ PASSED: Final = "nothing new is risked: the risk officer concurs without being a
 
 async def ask_risk_manager(case: Case, draft: RulingDraft, minds: ModelContext) -> AgentAnswer[Tightening]:
     if not draft.opens:
-        voice = Voice(role=ROLE, source="deterministic", why=PASSED, model=None, tokens=0, usd=0.0)
+        voice = AnswerSource(role=ROLE, source="deterministic", why=PASSED, model=None, tokens=0, usd=0.0)
         return AgentAnswer(value=Tightening(rationale=PASSED), voice=voice)
     spoken = await ask_agent(
         AgentQuestion(

@@ -17,7 +17,7 @@ from zuno.trading.chart.scales import day_text, moment_text, price_axis, time_ti
 from zuno.trading.measure.bars import LOOKBACK, Bars, Floats, bars
 from zuno.trading.measure.features import streams_heard
 from zuno.trading.measure.heat import TIERS, HeatMap, HeatOrigin, heat_map
-from zuno.trading.measure.indicators.all import Columns, columns, sound
+from zuno.trading.measure.indicators.all import IndicatorSeries, columns, sound
 from zuno.trading.measure.indicators.profile import volume_profile
 from zuno.trading.measure.indicators.volume import anchored_vwap, vwap
 from zuno.trading.measure.structure.all import Structure, structure_of
@@ -26,7 +26,6 @@ from zuno.trading.measure.structure.pivots import Extreme
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.chart import (
     Axis,
-    Blank,
     Candles,
     Curve,
     CurveKind,
@@ -34,10 +33,11 @@ from zuno.trading.model.chart import (
     Heat,
     Mark,
     MarkKind,
+    MissingPanel,
     Panel,
     Picture,
     PricePanel,
-    Slant,
+    TrendSegment,
     Values,
     VolumeProfile,
 )
@@ -61,10 +61,10 @@ def describe(bundle: Bundle) -> Picture:
     shown = window.last(int((window.at >= since).sum()))
     first = Millis(int(shown.at[0])) if len(shown) else None
     width = count if first is None else (last - first) // timeframe.millis + 1
-    price: PricePanel | Blank
-    below: tuple[Panel | Blank, ...]
+    price: PricePanel | MissingPanel
+    below: tuple[Panel | MissingPanel, ...]
     if first is None:
-        price = Blank("price", _no_bars(bundle, timeframe, window))
+        price = MissingPanel("price", _no_bars(bundle, timeframe, window))
         below = blank_panels(f"no {timeframe} bar is known to draw it under")
     else:
         opened = opened_by_bar(bundle, shown)
@@ -115,7 +115,7 @@ def _notes(bundle: Bundle, timeframe: Timeframe, count: int, width: int) -> tupl
 # -- the price
 
 
-def _price(bundle: Bundle, window: Bars, shown: Bars, opened: OpenInterest | Blank) -> PricePanel:
+def _price(bundle: Bundle, window: Bars, shown: Bars, opened: OpenInterest | MissingPanel) -> PricePanel:
     gauges = columns(window)
     shape = structure_of(window, gauges, bundle.mode.shoulder)
     now = _now(bundle)
@@ -140,7 +140,7 @@ def _price(bundle: Bundle, window: Bars, shown: Bars, opened: OpenInterest | Bla
         profile=profile,
         heat=_heat(bundle, shown, opened),
         left_out=len(left) - len(pivots) - len(gaps),
-        absent=tuple(curve for curve in found if isinstance(curve, Blank)),
+        absent=tuple(curve for curve in found if isinstance(curve, MissingPanel)),
     )
 
 
@@ -157,7 +157,9 @@ def _now(bundle: Bundle) -> Mark:
     return Mark(f"{finest}.close", MarkKind.NOW, "now", price, 0.0)
 
 
-def _curves(bundle: Bundle, window: Bars, shown: Bars, gauges: Columns, shape: Structure) -> Iterator[Curve | Blank]:
+def _curves(
+    bundle: Bundle, window: Bars, shown: Bars, gauges: IndicatorSeries, shape: Structure
+) -> Iterator[Curve | MissingPanel]:
     name = f"EMA{EMA_BARS}"
     short = f"it needs {EMA_BARS} {window.timeframe} bars, {len(window)} are known"
     yield _curve(f"{window.timeframe}.ema200", CurveKind.EMA200, name, _last_values(gauges.ema200, shown), short)
@@ -170,24 +172,24 @@ def _curves(bundle: Bundle, window: Bars, shown: Bars, gauges: Columns, shape: S
         yield _curve(f"{window.timeframe}.{kind}", kind, label, values, why)
 
 
-def _day_vwap(bundle: Bundle, shown: Bars) -> Curve | Blank:
+def _day_vwap(bundle: Bundle, shown: Bars) -> Curve | MissingPanel:
     """Of hours, as it stood when each bar closed; a bar of a day or more has no day inside."""
     series = candles(BINANCE, bundle.symbol, Timeframe.H1)
     hours = sound(bars(Timeframe.H1, bundle.rows(series)).upto(bundle.as_of))
     if not len(hours) or ends_at(hours) < ends_at(shown):
         why = bundle.why_absent(series) or f"no hour is known of the end of the last {shown.timeframe} bar"
-        return Blank("day VWAP", plain_text(why, _WHY))
+        return MissingPanel("day VWAP", plain_text(why, _WHY))
     prices = _finite_values(vwap(hours))
     ends = dict(zip((hours.at + hours.timeframe.millis).tolist(), prices, strict=True))
     values = tuple(ends.get(at) for at in (shown.at + shown.timeframe.millis).tolist())
     if prices[-1] is None:
-        return Blank("day VWAP", "the day is not known from its first hour on, or nothing was traded in it")
+        return MissingPanel("day VWAP", "the day is not known from its first hour on, or nothing was traded in it")
     return Curve(f"{Timeframe.H1}.vwap", CurveKind.DAY_VWAP, "day VWAP", values, prices[-1])
 
 
-def _curve(name: str, kind: CurveKind, label: str, values: Values, why: str) -> Curve | Blank:
+def _curve(name: str, kind: CurveKind, label: str, values: Values, why: str) -> Curve | MissingPanel:
     last = newest(values)
-    return Blank(label, why) if last is None else Curve(name, kind, label, values, last)
+    return MissingPanel(label, why) if last is None else Curve(name, kind, label, values, last)
 
 
 def _last_values(column: Floats, shown: Bars) -> Values:
@@ -246,7 +248,7 @@ def _zones(marks: Sequence[Mark]) -> Iterator[GapZone]:
         yield GapZone(low.price, high.price, low.since)
 
 
-def _slants(shape: Structure, shown: Bars, axis: Axis) -> Iterator[Slant]:
+def _slants(shape: Structure, shown: Bars, axis: Axis) -> Iterator[TrendSegment]:
     """The newest trend line of each kind that still stands, from its first pivot, or from where the picture begins."""
     now = int(shown.at[-1])
     for extreme, name in ((Extreme.HIGH, "resistance"), (Extreme.LOW, "support")):
@@ -254,17 +256,17 @@ def _slants(shape: Structure, shown: Bars, axis: Axis) -> Iterator[Slant]:
         for line in standing[-1:]:
             begin = max(int(line.first.at), int(shown.at[0]))
             start, end = (_point(at, line.price_at(at), shown) for at in (begin, now))
-            slant = Slant(f"{shown.timeframe}.line_{name}", f"{name} line", start, end)
+            slant = TrendSegment(f"{shown.timeframe}.line_{name}", f"{name} line", start, end)
             if axis.low <= slant.price <= axis.high and start[1] > 0:
                 yield slant
 
 
-def _swing(shape: Structure, shown: Bars) -> Slant | None:
+def _swing(shape: Structure, shown: Bars) -> TrendSegment | None:
     swing = shape.fibonacci
     if swing is None or swing.start.at < shown.at[0]:
         return None
     start, end = swing.start, swing.end
-    return Slant("swing", "swing", _point(start.at, start.price, shown), _point(end.at, end.price, shown))
+    return TrendSegment("swing", "swing", _point(start.at, start.price, shown), _point(end.at, end.price, shown))
 
 
 def _point(at: int, price: float, shown: Bars) -> tuple[float, float]:
@@ -279,25 +281,25 @@ def _since(at: int, shown: Bars) -> float:
 # -- volume by price, and liquidations
 
 
-def _profile(shown: Bars) -> VolumeProfile | Blank:
+def _profile(shown: Bars) -> VolumeProfile | MissingPanel:
     found = volume_profile(shown)
     if found is None:
-        return Blank("volume profile", "the bars shown have no volume")
+        return MissingPanel("volume profile", "the bars shown have no volume")
     return found
 
 
-def _profile_marks(profile: VolumeProfile | Blank) -> Iterator[Mark]:
+def _profile_marks(profile: VolumeProfile | MissingPanel) -> Iterator[Mark]:
     if isinstance(profile, VolumeProfile):
         for name, label in (("poc", "POC"), ("value_low", "value area low"), ("value_high", "value area high")):
             yield Mark(f"view.{name}", MarkKind.PROFILE, label, getattr(profile, name), 0.0)
 
 
-def _heat(bundle: Bundle, shown: Bars, opened: OpenInterest | Blank) -> Heat | Blank:
-    readings = () if isinstance(opened, Blank) else tuple(_readings(shown, opened))
+def _heat(bundle: Bundle, shown: Bars, opened: OpenInterest | MissingPanel) -> Heat | MissingPanel:
+    readings = () if isinstance(opened, MissingPanel) else tuple(_readings(shown, opened))
     streams = streams_heard(bundle, Feed.LIQUIDATIONS, *TAPES)
     found = heat_map(shown, streams, readings)
     if isinstance(found, Missing):
-        return Blank("liquidation heat map", found.reason)
+        return MissingPanel("liquidation heat map", found.reason)
     dollars = tuple(map(tuple, found.usd.T.tolist()))
     return Heat(
         found.origin,

@@ -15,7 +15,7 @@ from zuno.trading.measure.bars import Bars
 from zuno.trading.measure.derivatives import FundingFigures, funding_figures
 from zuno.trading.measure.indicators.volume import cvd
 from zuno.trading.model.bundle import Bundle
-from zuno.trading.model.chart import Blank, Panel, PanelShape, Values
+from zuno.trading.model.chart import MissingPanel, Panel, PanelShape, Values
 from zuno.trading.model.market import Funding, Level, Series, Symbol, funding, open_interest
 from zuno.trading.model.venues import PERPETUALS
 
@@ -33,27 +33,27 @@ class OpenInterest:
     dropped: tuple[str, ...]
 
 
-def panels(bundle: Bundle, bars: Bars, opened: OpenInterest | Blank) -> tuple[Panel | Blank, ...]:
+def panels(bundle: Bundle, bars: Bars, opened: OpenInterest | MissingPanel) -> tuple[Panel | MissingPanel, ...]:
     return (
         _volume(bars, bundle.symbol),
         _draw_cvd(bars, bundle.symbol),
-        opened if isinstance(opened, Blank) else _draw_open_interest(bundle, bars, opened),
+        opened if isinstance(opened, MissingPanel) else _draw_open_interest(bundle, bars, opened),
         _funding(bundle, bars),
     )
 
 
-def blank_panels(why: str) -> tuple[Blank, ...]:
-    return tuple(Blank(title, why) for title in ("volume", "CVD", "open interest", "funding"))
+def blank_panels(why: str) -> tuple[MissingPanel, ...]:
+    return tuple(MissingPanel(title, why) for title in ("volume", "CVD", "open interest", "funding"))
 
 
-def opened_by_bar(bundle: Bundle, bars: Bars) -> OpenInterest | Blank:
+def opened_by_bar(bundle: Bundle, bars: Bars) -> OpenInterest | MissingPanel:
     """The sum over the venues that are known at the end and at no less than half as many bars as the best known."""
     series = {venue: open_interest(venue, bundle.symbol) for venue in PERPETUALS}
     known = {venue: _last_within(bars, bundle.rows(rows)) for venue, rows in series.items()}
     counts = {venue: sum(value is not None for value in values) for venue, values in known.items()}
     most = max(counts.values())
     if not most:
-        return Blank("open interest", _why(bundle, series, "no reading is of a bar that is shown"))
+        return MissingPanel("open interest", _why(bundle, series, "no reading is of a bar that is shown"))
     newest = max(place for values in known.values() for place, value in enumerate(values) if value is not None)
     kept = [venue for venue in PERPETUALS if counts[venue] >= LEAST_SHARE * most and known[venue][newest] is not None]
     sums = zip(*(known[venue] for venue in kept), strict=True)
@@ -72,11 +72,11 @@ def _volume(bars: Bars, symbol: Symbol) -> Panel:
     return Panel("volume", f"volume, {symbol.base}", PanelShape.BARS, axis, values, rising, values[-1], symbol.base, "")
 
 
-def _draw_cvd(bars: Bars, symbol: Symbol) -> Panel | Blank:
+def _draw_cvd(bars: Bars, symbol: Symbol) -> Panel | MissingPanel:
     values = tuple(value if isfinite(value) else None for value in cvd(bars).tolist())
     known = [value for value in values if value is not None]
     if not known:
-        return Blank("CVD", "the venue does not say in any bar shown who took its volume")
+        return MissingPanel("CVD", "the venue does not say in any bar shown who took its volume")
     gone = len(values) - len(known)
     note = f"unknown in {gone} bars, from zero again after each" if gone else ""
     title = f"CVD since the first bar shown, {symbol.base}"
@@ -94,7 +94,7 @@ def _draw_open_interest(bundle: Bundle, bars: Bars, opened: OpenInterest) -> Pan
     return Panel("open_interest", title, PanelShape.LINE, axis, opened.values, (), known[-1], unit, "; ".join(notes))
 
 
-def _funding(bundle: Bundle, bars: Bars) -> Panel | Blank:
+def _funding(bundle: Bundle, bars: Bars) -> Panel | MissingPanel:
     """Of the first venue with a rate to believe: the mean of each bar's settled rates, as if paid every eight hours."""
     series = {venue: funding(venue, bundle.symbol) for venue in PERPETUALS}
     for venue, rates in series.items():
@@ -108,7 +108,9 @@ def _funding(bundle: Bundle, bars: Bars) -> Panel | Blank:
             return Panel(
                 "funding", title, PanelShape.BARS, axis, values, rising, known[-1], "% per 8 h", "; ".join(notes)
             )
-    return Blank("funding", _why(bundle, series, "no rate that can be believed was settled in a bar that is shown"))
+    return MissingPanel(
+        "funding", _why(bundle, series, "no rate that can be believed was settled in a bar that is shown")
+    )
 
 
 def _last_within(bars: Bars, rows: Sequence[Level]) -> Values:

@@ -22,10 +22,10 @@ from zuno.trading.model.market import (
     MINUTE_MS,
     SECOND_MS,
     STALE_AFTER,
-    Alive,
     Feed,
+    Heartbeat,
+    MacroRelease,
     Mode,
-    Print,
     Series,
     Symbol,
     Timeframe,
@@ -52,32 +52,34 @@ _BARS: Final[Mapping[Timeframe, int]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class ReadWindow:
     """How far back a feed is read, and how many rows at most."""
 
     span: int
     newest: int | None = None
 
 
-_REACH: Final[Mapping[Feed, Reach]] = {
-    Feed.FUNDING: Reach(181 * DAY_MS),
-    Feed.OPEN_INTEREST: Reach(181 * DAY_MS),
-    Feed.LONG_SHORT: Reach(DAY_MS),
-    Feed.BASIS: Reach(DAY_MS),
-    Feed.BOOK: Reach(MINUTE_MS + STALE_AFTER[Feed.BOOK] * SECOND_MS, 16),  # a collector's eight, and whoever looked
-    Feed.LIQUIDATIONS: Reach(TAPE_DAYS * DAY_MS),
-    Feed.WHALES: Reach(DAY_MS),
-    Feed.OPTIONS: Reach(DAY_MS, 1),
-    Feed.DVOL: Reach(31 * DAY_MS),
-    Feed.MACRO: Reach(120 * DAY_MS),
-    Feed.FEAR_GREED: Reach(31 * DAY_MS),
-    Feed.NARRATIVE: Reach(7 * DAY_MS, 3),
-    Feed.NEWS: Reach(DAY_MS, 40),
-    Feed.RATES: Reach(DAY_MS, 24),
+_REACH: Final[Mapping[Feed, ReadWindow]] = {
+    Feed.FUNDING: ReadWindow(181 * DAY_MS),
+    Feed.OPEN_INTEREST: ReadWindow(181 * DAY_MS),
+    Feed.LONG_SHORT: ReadWindow(DAY_MS),
+    Feed.BASIS: ReadWindow(DAY_MS),
+    Feed.BOOK: ReadWindow(
+        MINUTE_MS + STALE_AFTER[Feed.BOOK] * SECOND_MS, 16
+    ),  # a collector's eight, and whoever looked
+    Feed.LIQUIDATIONS: ReadWindow(TAPE_DAYS * DAY_MS),
+    Feed.WHALES: ReadWindow(DAY_MS),
+    Feed.OPTIONS: ReadWindow(DAY_MS, 1),
+    Feed.DVOL: ReadWindow(31 * DAY_MS),
+    Feed.MACRO: ReadWindow(120 * DAY_MS),
+    Feed.FEAR_GREED: ReadWindow(31 * DAY_MS),
+    Feed.NARRATIVE: ReadWindow(7 * DAY_MS, 3),
+    Feed.NEWS: ReadWindow(DAY_MS, 40),
+    Feed.RATES: ReadWindow(DAY_MS, 24),
 }
 
 
-async def gather(
+async def build_bundle(
     store: SeriesStore,
     symbol: Symbol,
     mode: Mode,
@@ -95,7 +97,7 @@ async def gather(
     absent: list[Absent] = []
     heard: dict[str, Millis] = {}
     several = sorted(
-        wanted_series(symbol), key=lambda series: series.row is not Alive
+        wanted_series(symbol), key=lambda series: series.row is not Heartbeat
     )  # who is alive is known before who spoke
     beside = neighbour_series(symbol)
     slices = [_slice(series, as_of) for series in several] + [_slice(series, as_of, newest=1) for series in beside]
@@ -103,7 +105,7 @@ async def gather(
     for series, found, asides in zip((*several, *beside), state.rows, state.asides, strict=True):
         rows = over_a_minute(found) if series.feed is Feed.BOOK else found
         last = _last(series, rows, heard)
-        if series.row is Alive and last is not None:
+        if series.row is Heartbeat and last is not None:
             heard[str(series)] = last
         if last is None:
             absent.append(Absent(str(series), _reason(series, asides, failed.get(str(series)))))
@@ -132,21 +134,21 @@ def _slice(series: Series[Any], as_of: Millis, newest: int | None = None) -> Sli
     return Slice(series, Millis(as_of - reach.span), as_of, newest or reach.newest)
 
 
-def reach_of(series: Series[Any]) -> Reach:
+def reach_of(series: Series[Any]) -> ReadWindow:
     if series.feed is Feed.CANDLES:
         timeframe = timeframe_of(series)
         count = 48 if series.venue in QUIET_VENUES else _BARS[timeframe]
-        return Reach((count + 1) * timeframe.millis, count)
+        return ReadWindow((count + 1) * timeframe.millis, count)
     if series.name.endswith("/next"):
-        return Reach(DAY_MS)
+        return ReadWindow(DAY_MS)
     return _REACH[series.feed]
 
 
 def _last(series: Series[Any], rows: Sequence[Any], heard: Mapping[str, Millis]) -> Millis | None:
     """When the newest of these rows was true. A stream's word is as new as its last sign of life, events or none."""
-    latest = rows if series.row is Print else rows[-1:]  # an older day may have been revised last
+    latest = rows if series.row is MacroRelease else rows[-1:]  # an older day may have been revised last
     newest = [complete_at(series, row) for row in latest]
-    if series.feed in _STREAMS and series.row is not Alive:
+    if series.feed in _STREAMS and series.row is not Heartbeat:
         sign = heard.get(str(alive(series.feed, series.venue, series.name)))
         newest += [] if sign is None else [sign]
     return max(newest, default=None)
@@ -167,7 +169,7 @@ def _limit(series: Series[Any], rows: Sequence[Any]) -> Seconds:
 def _notes(series: Series[Any], rows: Sequence[Any]) -> tuple[str, ...]:
     """What the numbers alone do not say."""
     notes: list[str] = []
-    if series.feed is Feed.LIQUIDATIONS and series.row is not Alive:
+    if series.feed is Feed.LIQUIDATIONS and series.row is not Heartbeat:
         notes.append(f"sums are a {LOWER_BOUND}: a venue pushes one forced trade a second at most")
     if series.feed is Feed.CANDLES and series.venue not in QUIET_VENUES:
         timeframe = timeframe_of(series)

@@ -17,8 +17,15 @@ from typing import Any, Final, TypeAlias
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import aggregate, made_of, parts, timeframe_of
-from zuno.trading.measure.data_quality import FROZEN_AFTER, QUIET_VENUES, Stillness, Stretch, disagreement, holes
-from zuno.trading.model.market import Candle, Feed, Print, Series, Timeframe
+from zuno.trading.measure.data_quality import (
+    FROZEN_AFTER,
+    QUIET_VENUES,
+    FrozenFeedDetector,
+    RowRun,
+    disagreement,
+    holes,
+)
+from zuno.trading.model.market import Candle, Feed, MacroRelease, Series, Timeframe
 from zuno.trading.ports.series import Batch, Flaw, SeriesStore, Span
 
 Fetch: TypeAlias = Callable[[Series[Candle], Millis, Millis], Awaitable[Sequence[Candle]]]
@@ -63,7 +70,7 @@ class Check:
         self._found: list[Flaw] = []
         self._earlier: dict[tuple[str, Millis], list[Candle]] = {}
         self._settled: dict[tuple[str, Millis], str] = {}
-        self._still: dict[str, Stillness] = {}
+        self._still: dict[str, FrozenFeedDetector] = {}
         self._present: Millis | None = None
         """An invented market's present is the moment after its end, so that its end stays what it was; ours is now."""
 
@@ -88,7 +95,7 @@ class Check:
         return tuple(sorted(found, key=_order)), len(noted) - len(open_notes)
 
     async def _after_the_end(self, spans: Sequence[Span]) -> Millis | None:
-        found = await self._store.newest_known([span.series for span in spans if span.series.row is not Print])
+        found = await self._store.newest_known([span.series for span in spans if span.series.row is not MacroRelease])
         known = [moment for moment in found if moment is not None]
         return Millis(max(known) + 1) if known else None
 
@@ -102,7 +109,7 @@ class Check:
         self._end(span.series)
 
     def _look(self, series: Series[Any], rows: Iterable[Any]) -> None:
-        still = self._still.setdefault(str(series), Stillness(series))
+        still = self._still.setdefault(str(series), FrozenFeedDetector(series))
         for row in rows:
             self._frozen(series, still.see(row))
 
@@ -110,7 +117,7 @@ class Check:
         if (still := self._still.get(str(series))) is not None:
             self._frozen(series, still.end())
 
-    def _frozen(self, series: Series[Any], stretch: Stretch | None) -> None:
+    def _frozen(self, series: Series[Any], stretch: RowRun | None) -> None:
         if stretch is not None:
             detail = f"{stretch.count} rows with the very same numbers"
             self._found.append(Flaw(series, "frozen", stretch.first, stretch.last, stretch.count, detail))
@@ -173,7 +180,7 @@ class Check:
             mended = done if self._repair else None
             self._found.append(Flaw(series, "disagreement", at, at, 1, fault, mended))
 
-    async def _hole(self, market: Market, timeframe: Timeframe, bars: dict[Millis, Candle], hole: Stretch) -> None:
+    async def _hole(self, market: Market, timeframe: Timeframe, bars: dict[Millis, Candle], hole: RowRun) -> None:
         """Bars that are not here: made of finer ones, asked for again, or said to be missing."""
         series = market.spans[timeframe].series
         left: Sequence[int] = range(hole.first, hole.last + 1, timeframe.millis)

@@ -28,7 +28,7 @@ from zuno.trading.data.sources import (
     pages,
 )
 from zuno.trading.measure.data_quality import impossible
-from zuno.trading.model.market import HOUR_MS, MINUTE_MS, SECOND_MS, Feed, Print, Series, Symbol, alive
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS, SECOND_MS, Feed, MacroRelease, Series, Symbol, alive
 from zuno.trading.model.venues import neighbour_series, wanted_series
 from zuno.trading.ports.series import Batch, SeriesStore
 
@@ -119,7 +119,7 @@ class Intake:
         if is_of_now(series):
             return now, now
         oldest = Millis(max(now - habit_of(series).reach, kept_since(series, now)))
-        if series.row is Print or series.feed is Feed.NARRATIVE:  # what was printed may be revised for months
+        if series.row is MacroRelease or series.feed is Feed.NARRATIVE:  # what was printed may be revised for months
             return oldest, now
         if series not in self._frontier and (found := await self._store.read(series, oldest, now, _EVER)):
             self._frontier[series] = found[-1].at

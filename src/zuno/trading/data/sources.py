@@ -19,7 +19,7 @@ from zuno.trading.model.market import (
     STALE_AFTER,
     Candle,
     Feed,
-    Print,
+    MacroRelease,
     Series,
     Timeframe,
 )
@@ -40,7 +40,7 @@ DEPTH: Final = 1_000
 MOST_AHEAD: Final = 60 * SECOND_MS
 """How far a venue's clock may be ahead of ours before its word is not taken."""
 STREAMED: Final = frozenset({Feed.LIQUIDATIONS, Feed.WHALES})
-WHOLE: Final = 10_000
+PAGE_BARS: Final = 10_000
 """Bars asked for at once, and written at once."""
 FINE_DAYS: Final = 2
 """Venues tell open interest and ratios in points of five minutes for so many days, and in hours for more."""
@@ -50,26 +50,26 @@ F = TypeVar("F")
 
 
 @dataclass(frozen=True, slots=True)
-class Habit:
+class PollSchedule:
     """How often a series is asked for, in seconds, and how far back a first answer reaches, in milliseconds."""
 
     period: float
     reach: int
 
 
-_HABITS: Final[Mapping[Feed, Habit]] = {
-    Feed.FUNDING: Habit(300, 180 * DAY_MS),
-    Feed.OPEN_INTEREST: Habit(60, 30 * DAY_MS),
-    Feed.LONG_SHORT: Habit(60, FINE_DAYS * DAY_MS),
-    Feed.BASIS: Habit(60, 0),
-    Feed.BOOK: Habit(9, 0),  # more than five in a minute, and none older than ten seconds
-    Feed.OPTIONS: Habit(600, 0),
-    Feed.DVOL: Habit(300, 31 * DAY_MS),
-    Feed.MACRO: Habit(3_600, 120 * DAY_MS),
-    Feed.FEAR_GREED: Habit(3_600, 31 * DAY_MS),
-    Feed.NARRATIVE: Habit(6 * 3_600, HOUR_MS),
-    Feed.NEWS: Habit(600, DAY_MS),
-    Feed.RATES: Habit(60, DAY_MS),
+_SCHEDULES: Final[Mapping[Feed, PollSchedule]] = {
+    Feed.FUNDING: PollSchedule(300, 180 * DAY_MS),
+    Feed.OPEN_INTEREST: PollSchedule(60, 30 * DAY_MS),
+    Feed.LONG_SHORT: PollSchedule(60, FINE_DAYS * DAY_MS),
+    Feed.BASIS: PollSchedule(60, 0),
+    Feed.BOOK: PollSchedule(9, 0),  # more than five in a minute, and none older than ten seconds
+    Feed.OPTIONS: PollSchedule(600, 0),
+    Feed.DVOL: PollSchedule(300, 31 * DAY_MS),
+    Feed.MACRO: PollSchedule(3_600, 120 * DAY_MS),
+    Feed.FEAR_GREED: PollSchedule(3_600, 31 * DAY_MS),
+    Feed.NARRATIVE: PollSchedule(6 * 3_600, HOUR_MS),
+    Feed.NEWS: PollSchedule(600, DAY_MS),
+    Feed.RATES: PollSchedule(60, DAY_MS),
 }
 _BARS: Final[Mapping[Timeframe, int]] = {
     Timeframe.M1: 7 * 24 * 60,
@@ -78,7 +78,7 @@ _BARS: Final[Mapping[Timeframe, int]] = {
     Timeframe.D1: 1_100,
     Timeframe.W1: 521,
 }
-KEPT: Final[Mapping[tuple[Feed, str], int]] = {
+VENUE_RETENTION: Final[Mapping[tuple[Feed, str], int]] = {
     (Feed.OPEN_INTEREST, BINANCE): 29 * DAY_MS,
     (Feed.LONG_SHORT, BINANCE): 29 * DAY_MS,
     (Feed.OPEN_INTEREST, OKX): 29 * DAY_MS,
@@ -86,7 +86,7 @@ KEPT: Final[Mapping[tuple[Feed, str], int]] = {
     (Feed.FUNDING, OKX): 89 * DAY_MS,
 }
 """How long these venues keep it, less a day; the others keep all of it."""
-_APART: Final[Mapping[Feed, int]] = {
+_MAX_GAP: Final[Mapping[Feed, int]] = {
     Feed.FUNDING: 8 * HOUR_MS,
     Feed.OPEN_INTEREST: HOUR_MS,
     Feed.LONG_SHORT: HOUR_MS,
@@ -95,7 +95,7 @@ _APART: Final[Mapping[Feed, int]] = {
     Feed.FEAR_GREED: DAY_MS,
 }
 """Neighbours further from each other than this have lost something in between."""
-LISTED: Final = Millis(1_704_067_200_000)
+LISTED_SINCE: Final = Millis(1_704_067_200_000)
 """2024: since before it every venue has had what the desk wants of it. Of an earlier time it may have nothing."""
 LEEWAY: Final = MINUTE_MS
 """Venues stamp what is due at an hour some moments before or after it."""
@@ -167,13 +167,13 @@ def is_of_now(series: Series[Any]) -> bool:
     return is_streamed(series) or habit_of(series).reach == 0
 
 
-def habit_of(series: Series[Any]) -> Habit:
+def habit_of(series: Series[Any]) -> PollSchedule:
     if series.feed is Feed.CANDLES:
         timeframe = timeframe_of(series)
-        return Habit(min(timeframe.millis, HOUR_MS) / SECOND_MS, _BARS[timeframe] * timeframe.millis)
+        return PollSchedule(min(timeframe.millis, HOUR_MS) / SECOND_MS, _BARS[timeframe] * timeframe.millis)
     if series.name.endswith(_NEXT):
-        return Habit(_HABITS[Feed.BASIS].period, 0)
-    return _HABITS[series.feed]
+        return PollSchedule(_SCHEDULES[Feed.BASIS].period, 0)
+    return _SCHEDULES[series.feed]
 
 
 def fresh_for(series: Series[Any]) -> Seconds:
@@ -185,7 +185,7 @@ def fresh_for(series: Series[Any]) -> Seconds:
 
 def kept_since(series: Series[Any], now: Millis) -> Millis:
     """Before this moment the venue has nothing of it any more."""
-    kept = KEPT.get((series.feed, series.venue))
+    kept = VENUE_RETENTION.get((series.feed, series.venue))
     return Millis(0) if kept is None else Millis(now - kept)
 
 
@@ -223,7 +223,7 @@ def missing_spans(
         due, after = last - since > apart, 0
     if not moments:
         return [(Millis(since), Millis(last + 1))] if due else []
-    began = Millis(max(since, LISTED))
+    began = Millis(max(since, LISTED_SINCE))
     before = [(began, Millis(moments[0]))] if moments[0] - began >= apart else []
     holes = missing(series, moments, moments[0], last)
     return [*before, *((Millis(low - 1 + after), Millis(high + 1)) for low, high in holes)]
@@ -232,7 +232,7 @@ def missing_spans(
 def _expected_gap(series: Series[Any]) -> int | None:
     if series.row is Candle:
         return timeframe_of(series).millis
-    apart = _APART.get(series.feed)
+    apart = _MAX_GAP.get(series.feed)
     return None if apart is None else apart + LEEWAY
 
 
@@ -244,14 +244,14 @@ def pages(series: Series[Any], since: Millis, until: Millis) -> Iterator[tuple[M
             yield since, Millis(near - 1)
         yield Millis(max(since, near)), until
         return
-    span = WHOLE * timeframe_of(series).millis if series.row is Candle else until - since + 1
+    span = PAGE_BARS * timeframe_of(series).millis if series.row is Candle else until - since + 1
     for start in range(since, until + 1, max(span, 1)):
         yield Millis(start), Millis(min(until, start + span - 1))
 
 
 def date_batch(series: Series[Any], rows: Sequence[Any], now: Millis) -> Batch[Any]:
     """Rows as they came in at a moment. Where the venue's clock is ahead of ours, they are known from its own."""
-    if not rows or series.row is Print:  # a print may be told before the day it counts from
+    if not rows or series.row is MacroRelease:  # a print may be told before the day it counts from
         return Batch(series, rows, now)
     latest = max(complete_at(series, row) for row in rows)
     if latest - now > MOST_AHEAD:

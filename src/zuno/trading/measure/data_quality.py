@@ -12,19 +12,19 @@ from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.model.market import (
     MINUTE_MS,
-    Alive,
     Book,
     Candle,
     Feed,
     Funding,
+    Heartbeat,
     Level,
-    Marks,
+    MacroRelease,
+    MarkAndIndex,
     OptionChain,
     OptionQuote,
-    Print,
     Quote,
     Series,
-    Strike,
+    TapeEvent,
     Text,
     Timeframe,
 )
@@ -59,9 +59,9 @@ _ROUNDING: Final = 2.0**-53
 def id_of(row: Any) -> str:
     """What tells a row from others of its series and time; empty where the time alone does."""
     match row:
-        case Strike():
+        case TapeEvent():
             return row.id
-        case Print():
+        case MacroRelease():
             return str(row.released)
         case Text():
             return json.dumps([row.channel, row.id], ensure_ascii=False, separators=(",", ":"))
@@ -73,9 +73,9 @@ def complete_at(series: Series[Any], row: Any) -> Millis:
     """From when somebody who watched could know a row: a bar's end, a print's release, an event's own time."""
     if series.row is Candle:
         return Millis(row.at + timeframe_of(series).millis)
-    if series.row is Print:
+    if series.row is MacroRelease:
         return Millis(max(row.at, row.released))
-    return Millis(row.at + MINUTE_MS) if series.row is Alive else Millis(row.at)
+    return Millis(row.at + MINUTE_MS) if series.row is Heartbeat else Millis(row.at)
 
 
 def sound_candle(span: int, shift: int, bar: Candle, known: float) -> bool:
@@ -141,15 +141,15 @@ def _level(row: Level) -> str | None:
     return _amounts(row, ("value",))
 
 
-def _marks(row: Marks) -> str | None:
+def _marks(row: MarkAndIndex) -> str | None:
     return _prices(row, ("mark", "spot"))
 
 
-def _print(row: Print) -> str | None:
+def _print(row: MacroRelease) -> str | None:
     return _moment("release", row.released) or _check_bounds("value", row.value)
 
 
-def _strike(row: Strike) -> str | None:
+def _strike(row: TapeEvent) -> str | None:
     return (
         _prices(row, ("price",))
         or _check_bounds("quantity", row.quantity, LEAST_AMOUNT)
@@ -217,9 +217,9 @@ _JUDGES: Final[Mapping[type[Any], Callable[[Any], str | None]]] = {
     Candle: _candle,
     Funding: _funding,
     Level: _level,
-    Marks: _marks,
-    Print: _print,
-    Strike: _strike,
+    MarkAndIndex: _marks,
+    MacroRelease: _print,
+    TapeEvent: _strike,
     Book: _book,
     OptionChain: _options,
     Text: _text,
@@ -272,7 +272,7 @@ def _words(row: Any, names: Sequence[str]) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class RowRun:
     """Some rows or holes in a row."""
 
     first: Millis
@@ -280,19 +280,19 @@ class Stretch:
     count: int
 
 
-def gap(timeframe: Timeframe, before: int, after: int) -> Stretch | None:
+def gap(timeframe: Timeframe, before: int, after: int) -> RowRun | None:
     """The bars that are missing between two that are here."""
     first, last = before + timeframe.millis, after - timeframe.millis
-    return Stretch(Millis(first), Millis(last), (last - first) // timeframe.millis + 1) if first <= last else None
+    return RowRun(Millis(first), Millis(last), (last - first) // timeframe.millis + 1) if first <= last else None
 
 
-def holes(timeframe: Timeframe, opened: Iterable[Millis], first: int, last: int) -> list[Stretch]:
+def holes(timeframe: Timeframe, opened: Iterable[Millis], first: int, last: int) -> list[RowRun]:
     """The bars that should be among these, from the one that opens first to the last, and are not."""
     moments = (first - timeframe.millis, *sorted(opened), last + timeframe.millis)
     return [hole for before, after in pairwise(moments) if (hole := gap(timeframe, before, after)) is not None]
 
 
-class Stillness:
+class FrozenFeedDetector:
     """Watches the rows of one series go by, oldest first, for stretches in which nothing moved."""
 
     def __init__(self, series: Series[Any]) -> None:
@@ -301,7 +301,7 @@ class Stillness:
         self._first = self._last = Millis(0)
         self._count = 0
 
-    def see(self, row: Any) -> Stretch | None:
+    def see(self, row: Any) -> RowRun | None:
         """The stretch that this row ends, if one had become long enough."""
         numbers = _numbers_of(row)
         if numbers == self._numbers:
@@ -311,16 +311,16 @@ class Stillness:
         self._numbers, self._first, self._last, self._count = numbers, row.at, row.at, 1
         return ended
 
-    def end(self) -> Stretch | None:
+    def end(self) -> RowRun | None:
         if self._limit is None or self._count < self._limit:
             return None
-        return Stretch(self._first, self._last, self._count)
+        return RowRun(self._first, self._last, self._count)
 
 
 def standing(series: Series[Any], rows: Sequence[Any]) -> int | None:
     """How many of the newest rows say the very same, where they are enough to say that the feed stands still."""
     limit = FROZEN_AFTER.get(series.feed)
-    if limit is None or series.row is Alive or len(rows) < limit:
+    if limit is None or series.row is Heartbeat or len(rows) < limit:
         return None
     last = _numbers_of(rows[-1])
     count = sum(1 for _ in takewhile(lambda row: _numbers_of(row) == last, reversed(rows)))

@@ -15,7 +15,7 @@ from typing import Final
 
 from zuno.kernel.units import Millis
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import DAY_MS, STALE_AFTER, Feed, Funding, Level, Marks
+from zuno.trading.model.market import DAY_MS, STALE_AFTER, Feed, Funding, Level, MarkAndIndex
 
 PLAUSIBLE_RATE: Final = 0.003
 NORMAL_HOURS: Final = 8
@@ -109,7 +109,7 @@ def open_interest_change(
     return OpenInterestChange((after - before) / before, before, after, tuple(ends), tuple(dropped))
 
 
-def basis_bps(row: Marks) -> Known[float]:
+def basis_bps(row: MarkAndIndex) -> Known[float]:
     """How far the perpetual's mark stands above its index, in basis points."""
     if not (0 < row.mark < inf and 0 < row.spot < inf):
         return Missing(f"a mark of {row.mark} over an index of {row.spot} is no pair of prices")

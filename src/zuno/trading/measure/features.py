@@ -14,7 +14,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.measure import derivatives, macro, options, order_book, shock, tape, triage
 from zuno.trading.measure.bars import LOOKBACK, Bars, bars
 from zuno.trading.measure.day_volatility import DayVolatility, day_volatility
-from zuno.trading.measure.indicators.all import Readings, columns, readings_of, sound
+from zuno.trading.measure.indicators.all import IndicatorValues, columns, readings_of, sound
 from zuno.trading.measure.structure.all import Structure, structure_of
 from zuno.trading.model import market
 from zuno.trading.model.bundle import Bundle
@@ -24,13 +24,13 @@ from zuno.trading.model.venues import (
     ALTERNATIVE,
     BINANCE,
     DERIBIT,
-    DOLLAR,
     FIGURES,
     FRED,
     PERPETUALS,
     TAPES,
     UPBIT,
-    WON,
+    USDC_USDT,
+    USDT_KRW,
 )
 
 R = TypeVar("R", bound=Row)
@@ -41,7 +41,7 @@ class Frame:
     """One timeframe of the symbol's own bars."""
 
     timeframe: Timeframe
-    readings: Readings
+    readings: IndicatorValues
     structure: Structure
 
 
@@ -58,7 +58,7 @@ class Perpetual:
 
 
 @dataclass(frozen=True, slots=True)
-class Forced:
+class LiquidationTotals:
     """Liquidations: each side's last hour, and the last day."""
 
     longs_hour: Known[tape.SideHour]
@@ -85,7 +85,7 @@ class Features:
     open_interest_day: Known[derivatives.OpenInterestChange]
     book: Known[order_book.BookFigures]
     walls: Known[order_book.Walls]
-    forced: Forced
+    forced: LiquidationTotals
     whales_hour: Known[tape.WhaleFlow]
     whales_day: Known[tape.WhaleFlow]
     surface: Known[options.Surface]
@@ -126,8 +126,8 @@ def features(bundle: Bundle) -> Features:
         dvol=dvol,
         economy=_economy(bundle),
         mood=_within(_newest(bundle, market.fear_greed(ALTERNATIVE)), 0, 100),
-        won=_above_zero(_newest(bundle, market.rates(UPBIT, WON))),
-        dollar=_above_zero(_newest(bundle, market.rates(BINANCE, DOLLAR))),
+        won=_above_zero(_newest(bundle, market.rates(UPBIT, USDT_KRW))),
+        dollar=_above_zero(_newest(bundle, market.rates(BINANCE, USDC_USDT))),
         triage=triage.triage(
             triage.Evidence(
                 spike=triage.measure_spike(hours, interest, as_of),
@@ -233,10 +233,10 @@ def streams_heard(bundle: Bundle, feed: Feed, *venues: str) -> list[tape.Stream]
     return [stream for stream in heard if stream.alive or stream.strikes]
 
 
-def _measure_liquidations(bundle: Bundle) -> Forced:
+def _measure_liquidations(bundle: Bundle) -> LiquidationTotals:
     heard = tape.TapeMinutes(streams_heard(bundle, Feed.LIQUIDATIONS, *TAPES))
     longs, shorts = (heard.last_hour(side, bundle.as_of) for side in (Side.LONG, Side.SHORT))
-    return Forced(longs, shorts, heard.tally(Millis(bundle.as_of - DAY_MS), bundle.as_of))
+    return LiquidationTotals(longs, shorts, heard.tally(Millis(bundle.as_of - DAY_MS), bundle.as_of))
 
 
 def _surface(bundle: Bundle) -> Known[options.Surface]:
@@ -245,7 +245,7 @@ def _surface(bundle: Bundle) -> Known[options.Surface]:
 
 
 def _economy(bundle: Bundle) -> Economy:
-    def prints(venue: str, figure: str) -> Sequence[market.Print]:
+    def prints(venue: str, figure: str) -> Sequence[market.MacroRelease]:
         return bundle.rows(market.macro(venue, figure))
 
     named = [(venue, figure) for venue, figures in FIGURES.items() for figure in figures]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Bars, Floats
 from zuno.trading.measure.portable import USD_PLACES
-from zuno.trading.measure.tape import Stream, TapeMinutes, believable
+from zuno.trading.measure.tape import Stream, TapeMinutes, valid_unique_events
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, Level
 
@@ -124,7 +124,7 @@ def _shares_heard(bars: Bars, streams: Sequence[Stream]) -> Floats:
 
 def _sum_observed(bars: Bars, streams: Sequence[Stream], edges: Floats) -> Floats:
     usd = np.zeros((len(edges) - 1, len(bars)))
-    for row in (row for stream in streams for row in believable(stream.strikes)):
+    for row in (row for stream in streams for row in valid_unique_events(stream.strikes)):
         column = int(np.searchsorted(bars.at, row.at, side="right")) - 1
         place = int(np.searchsorted(edges, row.price, side="right")) - 1
         inside = column >= 0 and row.at < bars.at[column] + bars.timeframe.millis

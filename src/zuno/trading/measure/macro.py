@@ -9,7 +9,7 @@ from typing import Final
 
 from zuno.kernel.units import Millis
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import DAY_MS, STALE_AFTER, Feed, Print
+from zuno.trading.model.market import DAY_MS, STALE_AFTER, Feed, MacroRelease
 
 CADENCE_DAYS: Final[Mapping[str, int]] = {"CPIAUCSL": 31, "FEDFUNDS": 31, "DTWEXBGS": 7, "DCOILWTICO": 7}
 """How often a figure is released that is not released every working day: it may be so much older."""
@@ -21,7 +21,7 @@ PRINTS: Final = 5
 class Reading:
     """A figure's last print, as of a moment."""
 
-    last: Print
+    last: MacroRelease
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Slope:
     """Against five prints earlier."""
 
 
-def last_print(figure: str, prints: Sequence[Print], as_of: Millis) -> Known[Reading]:
+def last_print(figure: str, prints: Sequence[MacroRelease], as_of: Millis) -> Known[Reading]:
     known = _known_by(prints, as_of)
     if not known:
         return Missing(f"no print of {figure} was known")
@@ -43,7 +43,7 @@ def last_print(figure: str, prints: Sequence[Print], as_of: Millis) -> Known[Rea
     return Reading(latest) if late is None else Missing(late)
 
 
-def slope(two_years: Sequence[Print], ten_years: Sequence[Print], as_of: Millis) -> Known[Slope]:
+def slope(two_years: Sequence[MacroRelease], ten_years: Sequence[MacroRelease], as_of: Millis) -> Known[Slope]:
     """2s10s from the days on which both were printed: one day's two against another day's ten is no slope."""
     short, long = _known_by(two_years, as_of), _known_by(ten_years, as_of)
     days = sorted(short.keys() & long.keys())
@@ -59,7 +59,7 @@ def slope(two_years: Sequence[Print], ten_years: Sequence[Print], as_of: Millis)
     return Slope(days[-1], values[-1], change)
 
 
-def _late(figure: str, last: Print, as_of: Millis) -> str | None:
+def _late(figure: str, last: MacroRelease, as_of: Millis) -> str | None:
     """Whether nothing was released for five days, or for so long after the next was due."""
     limit = CADENCE_DAYS.get(figure, 0) * DAY_MS + STALE_AFTER[Feed.MACRO] * 1_000
     age = as_of - last.released
@@ -70,9 +70,9 @@ def _late(figure: str, last: Print, as_of: Millis) -> str | None:
     )
 
 
-def _known_by(prints: Sequence[Print], as_of: Millis) -> dict[Millis, Print]:
+def _known_by(prints: Sequence[MacroRelease], as_of: Millis) -> dict[Millis, MacroRelease]:
     """By day, the newest release the world knew. One that is no number was never a print."""
-    known: dict[Millis, Print] = {}
+    known: dict[Millis, MacroRelease] = {}
     for row in sorted(prints, key=lambda row: row.released):
         if row.released <= as_of and isfinite(row.value):
             known[row.at] = row

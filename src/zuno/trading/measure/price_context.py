@@ -18,7 +18,7 @@ from zuno.trading.measure.indicators.rolling import rolling_sum
 from zuno.trading.measure.indicators.volume import taker_delta
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import HOUR_MS, Print, Timeframe, candles, macro
+from zuno.trading.model.market import HOUR_MS, MacroRelease, Timeframe, candles, macro
 from zuno.trading.model.venues import BINANCE, FRED, YAHOO
 
 FLOW_BARS: Final = 30
@@ -30,7 +30,7 @@ PRINTS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Quoted:
+class MacroQuote:
     """A figure of the economy as one venue prints it."""
 
     venue: str
@@ -44,12 +44,12 @@ class Quoted:
 
 
 DOLLAR: Final = (
-    Quoted(YAHOO, "DXY", "DXY"),
-    Quoted(FRED, "DTWEXBGS", "broad dollar index of FRED (DTWEXBGS, not DXY)"),
+    MacroQuote(YAHOO, "DXY", "DXY"),
+    MacroQuote(FRED, "DTWEXBGS", "broad dollar index of FRED (DTWEXBGS, not DXY)"),
 )
 STOCKS: Final = (
-    Quoted(YAHOO, "NASDAQ", "Nasdaq"),
-    Quoted(FRED, "NASDAQCOM", "Nasdaq by FRED (NASDAQCOM)"),
+    MacroQuote(YAHOO, "NASDAQ", "Nasdaq"),
+    MacroQuote(FRED, "NASDAQCOM", "Nasdaq by FRED (NASDAQCOM)"),
 )
 """Who is asked first, and who stands in for it."""
 
@@ -58,7 +58,7 @@ STOCKS: Final = (
 class FigureChange:
     """A figure against five prints earlier. All of them are of one venue's one figure."""
 
-    of: Quoted
+    of: MacroQuote
     share: float
 
 
@@ -171,7 +171,7 @@ def _width_rank(days: Known[Bars]) -> Known[float]:
     return float(np.mean(past < width[-1]))
 
 
-def _first_known(bundle: Bundle, several: Sequence[Quoted]) -> Known[FigureChange]:
+def _first_known(bundle: Bundle, several: Sequence[MacroQuote]) -> Known[FigureChange]:
     """Of the first whose change is known; where none is, why none."""
     reasons = []
     for quoted in several:
@@ -182,10 +182,10 @@ def _first_known(bundle: Bundle, several: Sequence[Quoted]) -> Known[FigureChang
     return Missing("; ".join(reasons))
 
 
-def _figure_change(bundle: Bundle, quoted: Quoted) -> Known[float]:
+def _figure_change(bundle: Bundle, quoted: MacroQuote) -> Known[float]:
     """Against five prints earlier, of what the world knew."""
-    known: dict[Millis, Print] = {}
-    prints: Known[Sequence[Print]] = fresh(bundle, macro(quoted.venue, quoted.figure))
+    known: dict[Millis, MacroRelease] = {}
+    prints: Known[Sequence[MacroRelease]] = fresh(bundle, macro(quoted.venue, quoted.figure))
     if isinstance(prints, Missing):
         return prints
     for row in sorted(prints, key=lambda row: row.released):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from zuno.kernel.statistics import percentile
 from zuno.kernel.units import Millis
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Alive, Side, Strike
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Heartbeat, Side, TapeEvent
 
 LOWER_BOUND: Final = "lower bound"
 WHALE_USD: Final = 100_000.0
@@ -35,8 +35,8 @@ class Stream:
     """What one venue's stream of one symbol carried, in whatever order, and the minutes it was proven alive in."""
 
     venue: str
-    strikes: Sequence[Strike]
-    alive: Sequence[Alive]
+    strikes: Sequence[TapeEvent]
+    alive: Sequence[Heartbeat]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class TapeMinutes:
         self._alive: list[int] = reduce(both, proven[1:], proven[0]).tolist() if proven else []
         self._minutes: dict[Side, list[int]] = {}
         self._usd: dict[Side, list[float]] = {}
-        events = [row for stream in streams for row in believable(stream.strikes)]
+        events = [row for stream in streams for row in valid_unique_events(stream.strikes)]
         for side in Side:
             rows = sorted((row.at // MINUTE_MS, row.usd) for row in events if row.side is side)
             self._minutes[side], self._usd[side] = [row[0] for row in rows], [row[1] for row in rows]
@@ -200,7 +200,7 @@ def _tally_by_step(streams: Sequence[Stream], since: Millis, until: Millis, step
     return tuple(heard.tally(Millis(start), Millis(start + step)) for start in starts if start + step <= until)
 
 
-def believable(strikes: Sequence[Strike]) -> Iterator[Strike]:
+def valid_unique_events(strikes: Sequence[TapeEvent]) -> Iterator[TapeEvent]:
     """Each event once; what no trade can be is not one."""
     told: set[tuple[int, str]] = set()
     for row in strikes:

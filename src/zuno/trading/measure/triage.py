@@ -1,6 +1,6 @@
 """What is out of the ordinary, by rule and before any model: each finding with its numbers, each gap with its reason.
 
-Nothing here remembers what was told before: a finding stands as long as it is so. Cooldowns belong to whoever rings.
+Stateless: a finding stands as long as it is so; de-duplication is the alerter's job.
 """
 
 from __future__ import annotations

@@ -12,22 +12,22 @@ from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis, Seconds
 from zuno.trading.model.market import (
     MINUTE_MS,
-    Alive,
     Book,
     Candle,
     Funding,
+    Heartbeat,
     Level,
-    Marks,
+    MacroRelease,
+    MarkAndIndex,
     Mode,
     OptionChain,
     OptionQuote,
-    Print,
     Quote,
     Row,
     Series,
     Side,
-    Strike,
     Symbol,
+    TapeEvent,
     Text,
     parse_series,
 )
@@ -101,21 +101,21 @@ def _decode_chain(at: Millis, quotes: list[list[Any]]) -> OptionChain:
     return OptionChain(at, tuple(OptionQuote(*quote) for quote in quotes))
 
 
-def _decode_strike(at: Millis, side: str, *rest: Any) -> Strike:
-    return Strike(at, Side(side), *rest)
+def _decode_strike(at: Millis, side: str, *rest: Any) -> TapeEvent:
+    return TapeEvent(at, Side(side), *rest)
 
 
-_NUMERIC: Final = frozenset({Candle, Funding, Level, Marks, Print})
+_NUMERIC: Final = frozenset({Candle, Funding, Level, MarkAndIndex, MacroRelease})
 _BUILD: Final[Mapping[type[Any], Callable[..., Any]]] = {
-    Alive: Alive,
+    Heartbeat: Heartbeat,
     Book: _decode_book,
     Candle: Candle,
     Funding: Funding,
     Level: Level,
-    Marks: Marks,
+    MarkAndIndex: MarkAndIndex,
     OptionChain: _decode_chain,
-    Print: Print,
-    Strike: _decode_strike,
+    MacroRelease: MacroRelease,
+    TapeEvent: _decode_strike,
     Text: Text,
 }
 VERSION: Final = 1
@@ -257,7 +257,7 @@ def read_bundle(data: bytes) -> Bundle:
 
 def _encode_rows(block: Block) -> list[Json]:
     """The rows as lists; minutes in which a stream lived, which are many, as first minutes and how many followed."""
-    if block.series.row is not Alive:
+    if block.series.row is not Heartbeat:
         # Tuples and lists are spelled alike, and there are thousands of them.
         return list(block.rows) if is_plain_tuple(block.series.row) else [encode_row(row) for row in block.rows]
     runs: list[Json] = []
@@ -272,9 +272,9 @@ def _encode_rows(block: Block) -> list[Json]:
 
 
 def _decode_rows(kind: type[Any], plain: Any) -> tuple[Any, ...]:
-    if kind is not Alive:
+    if kind is not Heartbeat:
         return tuple(decode_row(kind, row) for row in plain)
-    return tuple(Alive(Millis(first + place * MINUTE_MS)) for first, count in plain for place in range(count))
+    return tuple(Heartbeat(Millis(first + place * MINUTE_MS)) for first, count in plain for place in range(count))
 
 
 def _decode_block(plain: Any) -> Block:

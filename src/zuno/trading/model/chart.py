@@ -40,7 +40,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Blank:
+class MissingPanel:
     """Something that would be drawn, and why it is not."""
 
     title: str
@@ -101,7 +101,7 @@ class GapZone:
 
 
 @dataclass(frozen=True, slots=True)
-class Slant:
+class TrendSegment:
     """A straight line over time; `price` is where it ends."""
 
     id: str
@@ -155,14 +155,14 @@ class PricePanel:
     curves: tuple[Curve, ...]
     marks: tuple[Mark, ...]
     zones: tuple[GapZone, ...]
-    slants: tuple[Slant, ...]
-    swing: Slant | None
+    slants: tuple[TrendSegment, ...]
+    swing: TrendSegment | None
     """What the Fibonacci levels divide."""
-    profile: VolumeProfile | Blank
-    heat: Heat | Blank
+    profile: VolumeProfile | MissingPanel
+    heat: Heat | MissingPanel
     left_out: int
     """Levels in view that had no room."""
-    absent: tuple[Blank, ...]
+    absent: tuple[MissingPanel, ...]
     """Curves and levels that would be here and are not."""
 
 
@@ -203,8 +203,8 @@ class Picture:
     times: tuple[Tick, ...]
     title: str
     notes: tuple[str, ...]
-    price: PricePanel | Blank
-    panels: tuple[Panel | Blank, ...]
+    price: PricePanel | MissingPanel
+    panels: tuple[Panel | MissingPanel, ...]
 
 
 def price_text(price: float) -> str:
@@ -246,7 +246,7 @@ def numbers(picture: Picture) -> dict[str, Any]:
         "bars": len(picture.places),
         "places": picture.width,
         "notes": picture.notes,
-        "price": None if isinstance(picture.price, Blank) else _price(picture, picture.price),
+        "price": None if isinstance(picture.price, MissingPanel) else _price(picture, picture.price),
         "panels": tuple(_panel(panel) for panel in picture.panels if isinstance(panel, Panel)),
         "absent": tuple(blanks),
     }
@@ -314,10 +314,10 @@ def _pick(value: object, *names: str) -> dict[str, Any]:
     return {name: getattr(value, name) for name in names}
 
 
-def _blanks(picture: Picture) -> Iterator[Blank]:
-    if isinstance(picture.price, Blank):
+def _blanks(picture: Picture) -> Iterator[MissingPanel]:
+    if isinstance(picture.price, MissingPanel):
         yield picture.price
     else:
         yield from picture.price.absent
-        yield from (part for part in (picture.price.profile, picture.price.heat) if isinstance(part, Blank))
-    yield from (panel for panel in picture.panels if isinstance(panel, Blank))
+        yield from (part for part in (picture.price.profile, picture.price.heat) if isinstance(part, MissingPanel))
+    yield from (panel for panel in picture.panels if isinstance(panel, MissingPanel))

@@ -56,7 +56,7 @@ class Expert(StrEnum):
         return self is not Expert.GEOMETRY
 
 
-class Call(StrEnum):
+class TradeAction(StrEnum):
     """What the Judge can decide."""
 
     LONG = "LONG"
@@ -67,7 +67,7 @@ class Call(StrEnum):
     @property
     def side(self) -> Side | None:
         """Which way new risk would look; None where there is none."""
-        return {Call.LONG: Side.LONG, Call.SHORT: Side.SHORT}.get(self)
+        return {TradeAction.LONG: Side.LONG, TradeAction.SHORT: Side.SHORT}.get(self)
 
 
 class Regime(StrEnum):
@@ -176,7 +176,7 @@ class Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False, validate_by_name=True)
 
 
-class Voice(Part):
+class AnswerSource(Part):
     """Who spoke for a role and what it cost."""
 
     role: str
@@ -196,7 +196,7 @@ class AgentAnswer(Part, Generic[V]):
     """What an agent answered, and who spoke for it."""
 
     value: V
-    voice: Voice
+    voice: AnswerSource
 
 
 class Sourced(Part):
@@ -339,7 +339,7 @@ class Reasoning(ReasoningOpinion):
 
 
 class JudgeOpinion(Opinion):
-    decision: Call
+    decision: TradeAction
     allocation_pct: Percent
     leverage: Leverage
     entry_price: Price | None
@@ -427,7 +427,7 @@ class RuleChange(Part):
 class Ruling(Part):
     """What the desk would do now; the end of a cycle until orders are enabled."""
 
-    decision: Call
+    decision: TradeAction
     allocation_pct: float
     """Margin as a percentage of the equity at the exchange that carries it."""
     leverage: float

@@ -175,7 +175,7 @@ class Level(NamedTuple):
     value: float
 
 
-class Marks(NamedTuple):
+class MarkAndIndex(NamedTuple):
     """A perpetual's mark beside the index it follows."""
 
     at: Millis
@@ -184,7 +184,7 @@ class Marks(NamedTuple):
     """The index of spot prices it is tied to."""
 
 
-class Print(NamedTuple):
+class MacroRelease(NamedTuple):
     """A published figure of the economy, by the day it speaks of."""
 
     at: Millis
@@ -193,7 +193,7 @@ class Print(NamedTuple):
     """When the world could know it; a revision is a print of the same day, released later."""
 
 
-class Strike(NamedTuple):
+class TapeEvent(NamedTuple):
     """A trade, by its taker, or a forced one, by the position that was closed."""
 
     at: Millis
@@ -259,7 +259,7 @@ class Text:
     body: str
 
 
-class Alive(NamedTuple):
+class Heartbeat(NamedTuple):
     """A stream was proven alive through this minute: silence in it is a zero, elsewhere it is not known."""
 
     at: Millis
@@ -306,24 +306,24 @@ def long_short(venue: str, symbol: str) -> Series[Level]:
     return Series(Feed.LONG_SHORT, venue, symbol, Level)
 
 
-def basis(venue: str, symbol: str) -> Series[Marks]:
-    return Series(Feed.BASIS, venue, symbol, Marks)
+def basis(venue: str, symbol: str) -> Series[MarkAndIndex]:
+    return Series(Feed.BASIS, venue, symbol, MarkAndIndex)
 
 
 def books(venue: str, symbol: str) -> Series[Book]:
     return Series(Feed.BOOK, venue, symbol, Book)
 
 
-def liquidations(venue: str, symbol: str) -> Series[Strike]:
-    return Series(Feed.LIQUIDATIONS, venue, symbol, Strike)
+def liquidations(venue: str, symbol: str) -> Series[TapeEvent]:
+    return Series(Feed.LIQUIDATIONS, venue, symbol, TapeEvent)
 
 
-def whales(venue: str, symbol: str) -> Series[Strike]:
-    return Series(Feed.WHALES, venue, symbol, Strike)
+def whales(venue: str, symbol: str) -> Series[TapeEvent]:
+    return Series(Feed.WHALES, venue, symbol, TapeEvent)
 
 
-def alive(stream: Feed, venue: str, symbol: str) -> Series[Alive]:
-    return Series(stream, venue, f"{symbol}/alive", Alive)
+def alive(stream: Feed, venue: str, symbol: str) -> Series[Heartbeat]:
+    return Series(stream, venue, f"{symbol}/alive", Heartbeat)
 
 
 def options(venue: str, currency: str) -> Series[OptionChain]:
@@ -334,8 +334,8 @@ def dvol(venue: str, currency: str) -> Series[Level]:
     return Series(Feed.DVOL, venue, currency, Level)
 
 
-def macro(venue: str, figure: str) -> Series[Print]:
-    return Series(Feed.MACRO, venue, figure, Print)
+def macro(venue: str, figure: str) -> Series[MacroRelease]:
+    return Series(Feed.MACRO, venue, figure, MacroRelease)
 
 
 def fear_greed(venue: str) -> Series[Level]:
@@ -354,7 +354,7 @@ def parse_series(text: str) -> Series[Any]:
     """The series of that name, as `str` writes it. `ValueError` for a name no series has."""
     feed, venue, name = text.split("/", 2)
     kind = Feed(feed)
-    return Series(kind, venue, name, Alive if name.endswith("/alive") else _ROWS[kind])
+    return Series(kind, venue, name, Heartbeat if name.endswith("/alive") else _ROWS[kind])
 
 
 _ROWS: Final[Mapping[Feed, type[Any]]] = {
@@ -362,13 +362,13 @@ _ROWS: Final[Mapping[Feed, type[Any]]] = {
     Feed.FUNDING: Funding,
     Feed.OPEN_INTEREST: Level,
     Feed.LONG_SHORT: Level,
-    Feed.BASIS: Marks,
+    Feed.BASIS: MarkAndIndex,
     Feed.BOOK: Book,
-    Feed.LIQUIDATIONS: Strike,
-    Feed.WHALES: Strike,
+    Feed.LIQUIDATIONS: TapeEvent,
+    Feed.WHALES: TapeEvent,
     Feed.OPTIONS: OptionChain,
     Feed.DVOL: Level,
-    Feed.MACRO: Print,
+    Feed.MACRO: MacroRelease,
     Feed.FEAR_GREED: Level,
     Feed.NARRATIVE: Text,
     Feed.NEWS: Text,

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from zuno.kernel.canonical import Digest, canonical, digest
 from zuno.kernel.units import Millis
 from zuno.llm.question import Source
-from zuno.trading.model.cycle import Blackboard, Decision, Expectation, Meta, Node, Part, Ruling, Voice
+from zuno.trading.model.cycle import AnswerSource, Blackboard, Decision, Expectation, Meta, Node, Part, Ruling
 from zuno.trading.model.market import Mode, Symbol
 
 NodeState = Literal["waits", "speaks", "done", "skipped"]
@@ -68,7 +68,7 @@ class Outcome(Part):
     """None: nothing was to be opened."""
     ruling: Ruling
     degraded: tuple[MissingInput, ...]
-    voices: tuple[Voice, ...]
+    voices: tuple[AnswerSource, ...]
     chart: Chart | None
     run_id: str
     code: str

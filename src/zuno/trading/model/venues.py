@@ -42,8 +42,8 @@ CHANNELS: Final = "channels"
 PERPETUALS: Final = (BINANCE, BYBIT, OKX)
 TAPES: Final = (BINANCE, BYBIT)
 """Venues whose forced trades are listened to."""
-WON: Final = "KRW-USDT"
-DOLLAR: Final = "USDC-USDT"
+USDT_KRW: Final = "KRW-USDT"
+USDC_USDT: Final = "USDC-USDT"
 FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
     FRED: ("DGS2", "DGS10", "CPIAUCSL", "FEDFUNDS", "DTWEXBGS", "NASDAQCOM", "DCOILWTICO"),
     YAHOO: ("DXY", "NASDAQ", "GOLD", "OIL"),
@@ -79,7 +79,7 @@ def bars_of(symbol: Symbol) -> Iterator[Series[Any]]:
     yield candles(UPBIT, won_symbol(symbol), Timeframe.H1)
 
 
-def surroundings(symbol: Symbol) -> Iterator[Series[Any]]:
+def context_series(symbol: Symbol) -> Iterator[Series[Any]]:
     """What is no trade: options, the economy, mood, words, exchange rates."""
     yield books(BINANCE, symbol)
     yield options(DERIBIT, symbol.base)
@@ -90,13 +90,13 @@ def surroundings(symbol: Symbol) -> Iterator[Series[Any]]:
     yield fear_greed(ALTERNATIVE)
     yield texts(Feed.NARRATIVE, SEARCH, symbol.base)
     yield texts(Feed.NEWS, CHANNELS, symbol.base)
-    yield rates(UPBIT, WON)
-    yield rates(BINANCE, DOLLAR)
+    yield rates(UPBIT, USDT_KRW)
+    yield rates(BINANCE, USDC_USDT)
 
 
 def wanted_series(symbol: Symbol) -> tuple[Series[Any], ...]:
     """Every series the desk reads for a symbol."""
-    return (*bars_of(symbol), *derivatives(symbol), *tape(symbol), *surroundings(symbol))
+    return (*bars_of(symbol), *derivatives(symbol), *tape(symbol), *context_series(symbol))
 
 
 def neighbour_series(symbol: Symbol) -> tuple[Series[Any], ...]:

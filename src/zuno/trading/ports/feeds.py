@@ -1,4 +1,4 @@
-"""Reading the trading desk's market: one socket per kind of feed, the same promises recorded and live.
+"""Reading the trading desk's market: one port per kind of feed, the same promises recorded and live.
 
 All of them: `Unavailable` when the venue does not answer, limits us or does not know the symbol; `Malformed` when it
 answers something else than its documentation says (a field that is gone, a page of HTML, a unit that cannot be).
@@ -13,17 +13,17 @@ from typing import Protocol
 
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import (
-    Alive,
     Book,
     Candle,
     Feed,
     Funding,
+    Heartbeat,
     Level,
-    Marks,
+    MacroRelease,
+    MarkAndIndex,
     OptionChain,
-    Print,
     Series,
-    Strike,
+    TapeEvent,
     Text,
     Timeframe,
 )
@@ -55,7 +55,7 @@ class DerivativesFeed(Protocol):
 
     async def long_short(self, symbol: str, since: Millis, until: Millis) -> Sequence[Level]: ...
 
-    async def basis(self, symbol: str) -> Marks: ...
+    async def basis(self, symbol: str) -> MarkAndIndex: ...
 
 
 class BookFeed(Protocol):
@@ -79,7 +79,7 @@ class TapeFeed(Protocol):
 
     def listen(
         self, symbols: Sequence[str]
-    ) -> AsyncIterator[tuple[Series[Strike], Strike] | tuple[Series[Alive], Alive]]: ...
+    ) -> AsyncIterator[tuple[Series[TapeEvent], TapeEvent] | tuple[Series[Heartbeat], Heartbeat]]: ...
 
 
 class OptionsFeed(Protocol):
@@ -104,7 +104,7 @@ class MacroFeed(Protocol):
     @property
     def figures(self) -> Sequence[str]: ...
 
-    async def prints(self, figure: str, since: Millis, until: Millis) -> Sequence[Print]: ...
+    async def prints(self, figure: str, since: Millis, until: Millis) -> Sequence[MacroRelease]: ...
 
 
 class LevelFeed(Protocol):

@@ -29,7 +29,7 @@ from zuno.trading.model.account import (
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import Marks, Side, Symbol, basis
+from zuno.trading.model.market import MarkAndIndex, Side, Symbol, basis
 from zuno.trading.model.venues import BINANCE
 
 SIGN: Final[Mapping[Side, int]] = {Side.LONG: 1, Side.SHORT: -1}
@@ -127,7 +127,7 @@ def mark_of(bundle: Bundle, symbol: Symbol) -> Known[float]:
     return mark_price(rows[-1]) if rows else Missing(f"{basis(BINANCE, symbol)} has no row")
 
 
-def mark_price(row: Marks) -> Known[float]:
+def mark_price(row: MarkAndIndex) -> Known[float]:
     return row.mark if 0 < row.mark < inf else Missing(f"a mark of {row.mark} is no price")
 
 

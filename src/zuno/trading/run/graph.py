@@ -20,14 +20,14 @@ Saver: TypeAlias = BaseCheckpointSaver[Any]
 
 _PREPARING: Final = (Node.TRIAGE, Node.GENERATE_CHART)
 """Steps of the graph are barriers: in a step of its own the chart would keep everybody waiting."""
-_ARGUING: Final = (
+_EXPERTS: Final = (
     Node.META_AGENT,
     Node.LIQUIDITY_EXPERT,
     Node.MICROSTRUCTURE_EXPERT,
     Node.MACRO_EXPERT,
     Node.VLM_EXPERT,
 )
-_IN_TURN: Final = (
+_SEQUENTIAL: Final = (
     Node.BLACKBOARD_SYNTHESIS,
     Node.JUDGE_AGENT,
     Node.RISK_MANAGER,
@@ -87,11 +87,11 @@ def _edges() -> Iterator[tuple[str | list[str], str]]:
     yield START, Node.COLLECT_DATA.value
     yield Node.COLLECT_DATA.value, Node.CONTEXT_GATHERING.value
     yield from ((Node.CONTEXT_GATHERING.value, node.value) for node in _PREPARING)
-    yield from (([before.value for before in _PREPARING], node.value) for node in _ARGUING)
+    yield from (([before.value for before in _PREPARING], node.value) for node in _EXPERTS)
     # One edge from all five: an edge from each would run what follows twice.
-    yield [node.value for node in _ARGUING], _IN_TURN[0].value
-    yield from ((before.value, after.value) for before, after in pairwise(_IN_TURN))
-    yield _IN_TURN[-1].value, END
+    yield [node.value for node in _EXPERTS], _SEQUENTIAL[0].value
+    yield from ((before.value, after.value) for before, after in pairwise(_SEQUENTIAL))
+    yield _SEQUENTIAL[-1].value, END
 
 
 class _Act(Protocol):

@@ -16,6 +16,7 @@ from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import (
     VALID_MINUTES,
     AgentAnswer,
+    AnswerSource,
     Blackboard,
     Decision,
     Expectation,
@@ -28,7 +29,6 @@ from zuno.trading.model.cycle import (
     Part,
     Ruling,
     Synthesis,
-    Voice,
 )
 from zuno.trading.model.market import MINUTE_MS
 from zuno.trading.model.outcome import AnomalyRecord, MissingInput, NodeEvent, Outcome, with_hash
@@ -262,7 +262,7 @@ class Cycle:
     def _answer(self, node: Node) -> Any:
         return self._journal.read(node, _AGENTS[node]).value
 
-    def _voice(self, node: Node) -> Voice:
+    def _voice(self, node: Node) -> AnswerSource:
         return self._journal.read(node, _AGENTS[node]).voice
 
     @property

@@ -21,7 +21,7 @@ from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.trading.data.intake import PATIENCE, Hole, Intake, Now, clause, said_of
 from zuno.trading.data.sources import Sources, fresh_for, habit_of, is_streamed
 from zuno.trading.measure.bars import timeframe_of
-from zuno.trading.model.market import HOUR_MS, SECOND_MS, Alive, Candle, Feed, Series, Symbol
+from zuno.trading.model.market import HOUR_MS, SECOND_MS, Candle, Feed, Heartbeat, Series, Symbol
 from zuno.trading.model.venues import wanted_series
 from zuno.trading.ports.feeds import TapeFeed
 from zuno.trading.ports.series import Batch, SeriesStore
@@ -370,7 +370,7 @@ class Collector:
                 series, row = item
                 if not state.heard:
                     state.heard, state.since, state.why = True, self._now(), ""
-                if isinstance(row, Alive):
+                if isinstance(row, Heartbeat):
                     state.proven, state.failures = row.at, 0
                 await self._writer.take(series, row)
 

@@ -12,11 +12,11 @@ from zuno.kernel.canonical import Digest
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
 from zuno.trading.chart.charting import describe
-from zuno.trading.data.bundle_builder import gather
+from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import features
 from zuno.trading.model.bundle import Bundle, Slot, content
 from zuno.trading.model.chart import numbers
-from zuno.trading.model.market import MINUTE_MS, Mode, Print, Symbol, parse_mode, parse_symbol
+from zuno.trading.model.market import MINUTE_MS, MacroRelease, Mode, Symbol, parse_mode, parse_symbol
 from zuno.trading.model.venues import bars_of, neighbour_series, wanted_series
 from zuno.trading.ports.chart import Painter
 from zuno.trading.ports.series import SeriesStore
@@ -88,7 +88,7 @@ class TradingDesk:
     async def freeze_at(
         self, symbol: Symbol, mode: Mode, moment: MarketMoment, slots: Sequence[Slot] = ()
     ) -> FrozenBundle:
-        bundle = await gather(self._store, symbol, mode, moment.as_of, slots, moment.failures)
+        bundle = await build_bundle(self._store, symbol, mode, moment.as_of, slots, moment.failures)
         journal = await self._journal()
         return FrozenBundle(bundle, await journal.put_bundle(content(bundle)), moment.notes)
 
@@ -136,7 +136,9 @@ class TradingDesk:
 
     async def _end(self, symbol: Symbol) -> Millis | None:
         """From when the newest row that is kept of a symbol is known. A print may be told before its day."""
-        found = await self._store.newest_known([series for series in wanted_series(symbol) if series.row is not Print])
+        found = await self._store.newest_known(
+            [series for series in wanted_series(symbol) if series.row is not MacroRelease]
+        )
         return max((known for known in found if known is not None), default=None)
 
     async def _invented_end(self, end: Millis) -> Millis:
@@ -151,7 +153,11 @@ class TradingDesk:
         found = zip(several, await self._store.all_known(several), strict=True)
         whole = {series: known for series, known in found if known is not None}
         moment = max(known for known in (end, *whole.values()) if known <= end + SAME_VISIT)
-        own = [known for series, known in whole.items() if series in wanted_series(symbol) and series.row is not Print]
+        own = [
+            known
+            for series, known in whole.items()
+            if series in wanted_series(symbol) and series.row is not MacroRelease
+        ]
         later = [known for known in own if known > moment]
         return self._moment(moment, {}, (_mended_note(len(later), max(later)),) if later else ())
 

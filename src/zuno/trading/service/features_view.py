@@ -24,7 +24,7 @@ from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import SECOND_MS, Feed, Series, Symbol, Timeframe, candles
 from zuno.trading.model.outcome import MissingInput
-from zuno.trading.model.venues import ALTERNATIVE, BINANCE, DERIBIT, DOLLAR, PERPETUALS, TAPES, UPBIT, WON
+from zuno.trading.model.venues import ALTERNATIVE, BINANCE, DERIBIT, PERPETUALS, TAPES, UPBIT, USDC_USDT, USDT_KRW
 
 _SHOWN: Final = {"pivots": 8, "swings": 6, "breaks": 3, "divergences": 4}
 """Of what a structure has many of, how many of the newest are shown."""
@@ -242,8 +242,8 @@ def _all_features(bundle: Bundle, found: Features) -> dict[str, Any]:
         },
         "sentiment": {"fearGreed": _group(bundle, [market.fear_greed(ALTERNATIVE)], found.mood)},
         "rates": {
-            WON: _group(bundle, [market.rates(UPBIT, WON)], found.won),
-            DOLLAR: _group(bundle, [market.rates(BINANCE, DOLLAR)], found.dollar),
+            USDT_KRW: _group(bundle, [market.rates(UPBIT, USDT_KRW)], found.won),
+            USDC_USDT: _group(bundle, [market.rates(BINANCE, USDC_USDT)], found.dollar),
         },
         "words": {
             feed.value: [

@@ -32,7 +32,7 @@ from zuno.trading.model.bundle import Slot
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing, or_none
 from zuno.trading.model.market import DAY_MS, SECOND_MS, STALE_AFTER, Series, Side, Symbol, basis, parse_symbol, rates
-from zuno.trading.model.venues import BINANCE, UPBIT, WON
+from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.account import PaperBook
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.rules.account import margin_at, mark_price, mark_to_market, unrealised_pnl
@@ -50,7 +50,7 @@ from zuno.trading.run.record import MarketMoment
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.features_view import iso
 
-MARKED_BY: Final[tuple[Series[Any], ...]] = (*(basis(BINANCE, symbol) for symbol in Symbol), rates(UPBIT, WON))
+MARKED_BY: Final[tuple[Series[Any], ...]] = (*(basis(BINANCE, symbol) for symbol in Symbol), rates(UPBIT, USDT_KRW))
 """Everything an account is marked by."""
 MOST_PRICE: Final = 1e12
 _EVER: Final = Millis(2**53)
@@ -159,7 +159,7 @@ class Prices:
         mark = f"the mark of {BINANCE}, {self.ages[str(basis(BINANCE, symbol))]} s old"
         if exchange is Exchange.BINANCE:
             return mark
-        return f"{mark}, at {or_none(self.won):,.2f} won, {self.ages[str(rates(UPBIT, WON))]} s old"
+        return f"{mark}, at {or_none(self.won):,.2f} won, {self.ages[str(rates(UPBIT, USDT_KRW))]} s old"
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,7 +349,7 @@ class PaperBookDesk:
             if not isinstance(found, Missing):
                 ages[str(series)] = (moment - found.at) // SECOND_MS
         marks = {symbol: newest[str(basis(BINANCE, symbol))] for symbol in Symbol}
-        won = newest[str(rates(UPBIT, WON))]
+        won = newest[str(rates(UPBIT, USDT_KRW))]
         return Prices(
             {symbol: mark if isinstance(mark, Missing) else mark_price(mark) for symbol, mark in marks.items()},
             won if isinstance(won, Missing) else won.value if won.value > 0 else Missing(f"{won.value} is no rate"),

@@ -21,7 +21,7 @@ from zuno.trading.agents.judge import judge_facts, own_figures
 from zuno.trading.agents.prompt_budget import Section
 from zuno.trading.agents.prompt_facts import build_sheet
 from zuno.trading.agents.risk_manager import account_section, change_lines, draft_lines
-from zuno.trading.model.cycle import Blackboard, Decision, Expectation, Meta, RuleChange, Ruling, Voice
+from zuno.trading.model.cycle import AnswerSource, Blackboard, Decision, Expectation, Meta, RuleChange, Ruling
 from zuno.trading.model.outcome import MissingInput, Outcome
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.service.features_view import (
@@ -61,7 +61,7 @@ class RunView(View):
     sources: tuple[SourceView, ...]
     absent: tuple[MissingInput, ...]
     degraded: tuple[MissingInput, ...]
-    voices: tuple[Voice, ...]
+    voices: tuple[AnswerSource, ...]
     chart: str | None
     """Where the picture was put; null where there is none."""
     report: str | None

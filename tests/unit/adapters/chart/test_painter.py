@@ -26,7 +26,7 @@ from zuno.adapters.chart.painter import (
     paint_png,
 )
 from zuno.trading.chart.charting import describe
-from zuno.trading.model.chart import HEIGHT, WIDTH, Axis, Blank, Heat, Picture, PricePanel, Scale
+from zuno.trading.model.chart import HEIGHT, WIDTH, Axis, Heat, MissingPanel, Picture, PricePanel, Scale
 from zuno.trading.model.market import Mode
 
 Pixels = NDArray[np.uint8]
@@ -47,7 +47,7 @@ def price(picture: Picture) -> PricePanel:
 def bare(picture: Picture, **more: Any) -> Picture:
     """Nothing but candles in the price panel."""
     nothing = {"curves": (), "marks": (), "zones": (), "slants": (), "swing": None, "absent": ()}
-    blank = {"profile": Blank("p", "none"), "heat": Blank("h", "none")}
+    blank = {"profile": MissingPanel("p", "none"), "heat": MissingPanel("h", "none")}
     return replace(picture, synthetic=False, price=replace(price(picture), **(nothing | blank | more)))
 
 
@@ -247,7 +247,7 @@ def test_volume_and_funding_have_the_candles_colours() -> None:
 
 
 def test_a_missing_panel_says_so_in_its_place() -> None:
-    gone = replace(PICTURE, panels=(*PICTURE.panels[:-1], Blank("funding", "nobody answered")))
+    gone = replace(PICTURE, panels=(*PICTURE.panels[:-1], MissingPanel("funding", "nobody answered")))
     bottom, height = rows(4)[4]
     part = look(gone)[bottom + 2 : bottom + height - 2, LEFT + 2 : LAST - 2]
     assert of(part, VERMILLION).sum() > 10

@@ -17,7 +17,7 @@ from zuno.adapters.model import vendors
 from zuno.adapters.model.registry import BY_ORDER, NO_KEY, ModelKeys, open_models, usable_chain
 from zuno.adapters.model.vendors import INSTALL, AbsentModel, Price, VendorModel, open_model
 from zuno.kernel.errors import Usage
-from zuno.llm.names import DEFAULT_MODELS, THINKING_TOKENS, ModelId, Vendor, parse_chain, parse_model
+from zuno.llm.names import DEFAULT_MODELS, THINKING_TOKENS, ModelId, Vendor, parse_model, parse_model_list
 from zuno.llm.port import Failed, Image, ModelRequest, Turn
 
 KEY = "sk-wire-0123456789"
@@ -203,11 +203,11 @@ def test_a_key_goes_to_its_own_host_and_never_in_the_clear() -> None:
 SILENT = """
 import asyncio, sys
 from zuno.adapters.model.registry import ModelKeys, open_models
-from zuno.llm.names import Vendor, parse_chain
+from zuno.llm.names import Vendor, parse_model_list
 import zuno.llm.ask
 ours = ModelKeys({Vendor.OPENAI: "k"})
 for keys, deterministic in ((ModelKeys(), False), (ours, True), (ours, False)):
-    registry = open_models({"critic": parse_chain("gpt-4o-mini")}, keys, deterministic=deterministic)
+    registry = open_models({"critic": parse_model_list("gpt-4o-mini")}, keys, deterministic=deterministic)
     registry.models_for("critic", 0)
     asyncio.run(registry.close())
 print([name for name in ("pydantic_ai", "openai", "anthropic", "google.genai", "genai_prices") if name in sys.modules])
@@ -265,10 +265,10 @@ def test_a_name_nobody_can_read_is_refused_without_its_secret(text: str) -> None
 
 
 def test_a_chain_keeps_its_order_and_names_each_once() -> None:
-    chain = parse_chain("claude-x, gpt-4o-mini,,claude-x ,ollama:m")
+    chain = parse_model_list("claude-x, gpt-4o-mini,,claude-x ,ollama:m")
     assert [str(model_id) for model_id in chain] == ["claude-x", "gpt-4o-mini", "http://127.0.0.1:11434/v1#m"]
     with pytest.raises(Usage):
-        parse_chain(" , ")
+        parse_model_list(" , ")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.http import AskedToWait, Patience
+from zuno.adapters.http import RateLimited, RequestLimits
 from zuno.adapters.prices.coingecko import CoinGecko, KeyPlan
 from zuno.kernel.errors import Malformed, Unavailable, Usage, ZunoError
 from zuno.kernel.units import Seconds
@@ -24,7 +24,7 @@ ETH_USDC = Pair("ETH", "USDC")
 NINE = 491_000 * HOUR
 NOW = Seconds(NINE + 600)
 KEY = "CG-s3cr3tK3yNobodyMaySee"
-QUICK = Patience(timeout=0.5, attempts=3, first_wait=0.5, longest_wait=20, max_bytes=5_000)
+QUICK = RequestLimits(timeout=0.5, attempts=3, first_wait=0.5, longest_wait=20, max_bytes=5_000)
 
 
 def rows(price: Callable[[int], str], hours: int = 30, last: str = "") -> bytes:
@@ -256,7 +256,7 @@ async def test_a_service_that_asks_for_too_long_a_wait_is_left_alone_until_then(
     naps = Naps()
     limited = http(TOO_MANY, "429 Too Many Requests", "Retry-After: 119")
     async with service([limited, http(ETHEREUM)]) as vendor, feed(vendor.url, sleep=naps) as coingecko:
-        with pytest.raises(AskedToWait, match=r"limits our requests \(HTTP 429\) and asks to wait 119 s"):
+        with pytest.raises(RateLimited, match=r"limits our requests \(HTTP 429\) and asks to wait 119 s"):
             await coingecko.history(ETH_USDC, 24, NOW)
         with pytest.raises(Unavailable, match="asked us to wait; 19 s are left"):
             await coingecko.history(ETH_USDC, 24, Seconds(NOW + 100))
@@ -320,7 +320,7 @@ async def test_a_body_cut_where_http_cannot_tell_is_malformed() -> None:
 
 
 async def test_a_silent_server_is_not_waited_for() -> None:
-    patience = Patience(timeout=0.05, attempts=2)
+    patience = RequestLimits(timeout=0.05, attempts=2)
     async with service([(5.0, http(ETHEREUM))]) as vendor, feed(vendor.url, patience=patience) as coingecko:
         with pytest.raises(Unavailable, match=r"did not answer within 0\.05 s; tried 2 times"):
             await coingecko.history(ETH_USDC, 24, NOW)
@@ -328,7 +328,7 @@ async def test_a_silent_server_is_not_waited_for() -> None:
 
 async def test_a_server_that_drips_bytes_cannot_hold_us() -> None:
     drip: tuple[bytes | float, ...] = (http(ETHEREUM)[:200], *([0.03, b" "] * 100))  # type: ignore[arg-type]
-    patience = Patience(timeout=0.2, attempts=1)
+    patience = RequestLimits(timeout=0.2, attempts=1)
     async with service([drip]) as vendor, feed(vendor.url, patience=patience) as coingecko:
         with pytest.raises(Unavailable, match="tried once"):
             await asyncio.wait_for(coingecko.history(ETH_USDC, 24, NOW), 2)
@@ -443,4 +443,4 @@ def test_a_key_is_never_sent_in_the_clear() -> None:
 
 def test_patience_has_at_least_one_attempt() -> None:
     with pytest.raises(ValueError, match="attempt"):
-        Patience(attempts=0)
+        RequestLimits(attempts=0)

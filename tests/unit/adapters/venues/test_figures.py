@@ -19,7 +19,7 @@ from zuno.adapters.venues.web import WebService
 from zuno.adapters.venues.yahoo import Yahoo
 from zuno.kernel.errors import Malformed, Refused, Unavailable, Usage
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Level, Print
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Level, MacroRelease
 
 FIRST, LAST = Millis(DAYS[0]), Millis(DAYS[-1])
 
@@ -28,8 +28,10 @@ def question(name: str) -> Any:
     return next(question for question in ALL if question.name == name)
 
 
-def prints(*values: float) -> list[Print]:
-    return [Print(Millis(day), value, Millis(day + 30 * HOUR_MS)) for day, value in zip(DAYS, values, strict=False)]
+def prints(*values: float) -> list[MacroRelease]:
+    return [
+        MacroRelease(Millis(day), value, Millis(day + 30 * HOUR_MS)) for day, value in zip(DAYS, values, strict=False)
+    ]
 
 
 # -- FRED

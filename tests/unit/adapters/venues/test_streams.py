@@ -22,7 +22,7 @@ from zuno.adapters.venues.bybit import BybitTape
 from zuno.adapters.venues.streams import MARGIN_MS, ProvenMinutes, StreamTiming
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import MINUTE_MS, Alive, Side, Strike
+from zuno.trading.model.market import MINUTE_MS, Heartbeat, Side, TapeEvent
 
 HASTY = StreamTiming(open_within=5.0, ping_every=0.02, pong_within=30.0)
 DEAF = StreamTiming(open_within=5.0, ping_every=0.02, pong_within=0.1)
@@ -67,7 +67,7 @@ async def of_binance(*messages: str, seconds: tuple[float, ...] = (-1, 1)) -> tu
 # -- which minutes
 
 
-def since_noon(found: Iterable[Alive]) -> list[float]:
+def since_noon(found: Iterable[Heartbeat]) -> list[float]:
     """Seconds after noon at which minutes began."""
     return [(minute.at - NOON) / 1_000 for minute in found]
 
@@ -214,8 +214,8 @@ async def test_whales_trade_a_hundred_thousand_dollars_at_once() -> None:
     sold = binance.traded(at(3), "3", "50000", seller=True, number=9)
     found, _ = await of_binance(small, exact, sold)
     assert found == [
-        Strike(at(2), Side.LONG, 50_000.0, 2.0, 100_000.0, "8"),
-        Strike(at(3), Side.SHORT, 50_000.0, 3.0, 150_000.0, "9"),
+        TapeEvent(at(2), Side.LONG, 50_000.0, 2.0, 100_000.0, "8"),
+        TapeEvent(at(3), Side.SHORT, 50_000.0, 3.0, 150_000.0, "9"),
     ]
 
 
@@ -297,7 +297,7 @@ async def test_a_minutes_silence_with_answers_to_pings_is_proven_and_no_more() -
 
     async with streaming(play) as venue:
         found, _ = await heard(BinanceTape(clock(-1, 1, 61, 121, 3_600), venue.url, timing=HASTY))
-    assert found == [Alive(NOON), Alive(NOON)]  # of both kinds of trades
+    assert found == [Heartbeat(NOON), Heartbeat(NOON)]  # of both kinds of trades
 
 
 async def test_answers_to_pings_alone_prove_nothing_of_a_stream_that_never_served_us() -> None:
@@ -339,7 +339,7 @@ async def test_a_symbol_that_fell_silent_is_not_proven_by_another() -> None:
 
 async def test_news_of_a_symbol_nobody_asked_for_prove_nothing() -> None:
     found, error = await of_binance(binance.forced(at(-1), symbol="SOLUSDT"), binance.forced(at(62)), seconds=(-1, 62))
-    assert [type(row) for row in found] == [Strike, Strike]
+    assert [type(row) for row in found] == [TapeEvent, TapeEvent]
     assert isinstance(error, Unavailable)
 
 
@@ -360,8 +360,8 @@ async def test_silence_without_answers_is_a_lost_stream_and_proves_nothing() -> 
     assert asked == ['{"op":"ping"}']
 
 
-@pytest.mark.parametrize(("asked", "proven"), [(60.9, []), (61, [Alive(NOON)])])
-async def test_bybits_own_answer_to_a_ping_proves_until_it_was_asked(asked: float, proven: list[Alive]) -> None:
+@pytest.mark.parametrize(("asked", "proven"), [(60.9, []), (61, [Heartbeat(NOON)])])
+async def test_bybits_own_answer_to_a_ping_proves_until_it_was_asked(asked: float, proven: list[Heartbeat]) -> None:
     """Our clock is read with each ticker and with the ping."""
 
     async def play(socket: ServerConnection) -> None:
@@ -411,7 +411,7 @@ async def test_bybits_tickers_are_no_answer_to_a_ping() -> None:
 async def test_a_message_read_an_hour_late_proves_only_the_minutes_before_it_was_sent() -> None:
     messages = binance.traded(at(-1)), binance.traded(at(62)), binance.traded(at(80))
     found, _ = await of_binance(*messages, seconds=(-1, 62, 3_680))
-    assert found == [Alive(NOON), Alive(NOON)]
+    assert found == [Heartbeat(NOON), Heartbeat(NOON)]
 
 
 async def test_minutes_before_a_reconnect_stay_unproven() -> None:

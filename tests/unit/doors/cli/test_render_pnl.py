@@ -11,7 +11,7 @@ import pytest
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.doors.cli.render import render
-from zuno.lp.model.history import External
+from zuno.lp.model.history import ExternalFlow
 from zuno.lp.rules.attribution import attribute
 from zuno.lp.service.to_views import pnl_view
 
@@ -24,7 +24,7 @@ def test_what_was_computed_is_said_instead_of_exact(tmp_path: Path, capsys: pyte
     assert "by others" not in plain
     assert "computed:" not in plain
     mint = history.events[0]
-    gift = External(mint.block, mint.tx, history.path[0].sqrt_price_x96, 10**18, 0)
+    gift = ExternalFlow(mint.block, mint.tx, history.path[0].sqrt_price_x96, 10**18, 0)
     labelled = replace(history, computed=("what it was worth",), externals=(gift,))
     render(pnl_view("sim", 1, labelled, attribute(labelled)))
     shown = capsys.readouterr().out

@@ -17,7 +17,7 @@ from tests.examples import examples
 from zuno.doors.reading.commands import command_of, template_of
 from zuno.doors.reading.intents import DANGEROUS, GUESSABLE, SHAPES, Intent, Slots
 from zuno.doors.reading.parse_view import parse_view
-from zuno.doors.reading.reader import SURE, fill_missing, read, under
+from zuno.doors.reading.reader import SURE, apply_model_intent, fill_missing, read
 from zuno.doors.reading.spelling import nearest, slips
 from zuno.doors.reading.words import DANGEROUS_VERBS, KNOWN, MENDABLE, WORDS
 
@@ -348,10 +348,10 @@ def test_only_the_particular_itself_is_an_answer(line: str) -> None:
 
 
 def test_another_readers_intent_is_held_to_the_same_rules() -> None:
-    assert under(Intent.APPROVE, f"approve {PLAN}", {"plan": PLAN}) is None
-    assert under(Intent.INSPECT, "numero 7", {"position": "numero"}) is None
-    assert under(Intent.INSPECT, "numero 7", {"chain": "7"}) is None
-    reading = under(Intent.INSPECT, "numero 7", {"position": "7"})
+    assert apply_model_intent(Intent.APPROVE, f"approve {PLAN}", {"plan": PLAN}) is None
+    assert apply_model_intent(Intent.INSPECT, "numero 7", {"position": "numero"}) is None
+    assert apply_model_intent(Intent.INSPECT, "numero 7", {"chain": "7"}) is None
+    reading = apply_model_intent(Intent.INSPECT, "numero 7", {"position": "7"})
     assert reading is not None
     assert reading.slots.said() == {"position": "7"}
 

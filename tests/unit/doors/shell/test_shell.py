@@ -16,11 +16,11 @@ from zuno.doors.cli.grammar_lookup import CommandTree
 from zuno.doors.reading.intents import Intent, Reading, Slots
 from zuno.doors.reading.place import Place
 from zuno.doors.reading.secrecy import looks_secret
-from zuno.doors.shell.history import MOST_LINES, OwnHistory
-from zuno.doors.shell.piped import recite
-from zuno.doors.shell.port import Door
-from zuno.doors.shell.terminal import Continuing
-from zuno.doors.shell.turns import Talk
+from zuno.doors.shell.history import MOST_LINES, PrivateHistory
+from zuno.doors.shell.piped import run_lines
+from zuno.doors.shell.port import ShellHost
+from zuno.doors.shell.terminal import ShellCompleter
+from zuno.doors.shell.turns import ShellSession
 from zuno.kernel.view import View
 
 PLAN = "plan_0123456789ab"
@@ -36,8 +36,8 @@ class Ran:
         self._code = code
         self._interpreted = interpreted
         place = Place(home, "sim", "0x39dde55bf9d7add0a554ed9e2fc6a23c72f2519c")
-        self.door = Door(self._run, CommandTree(), place, self._ask, replace_file)
-        self.talk = Talk(self.door, lambda text: self.said.append(text.plain))
+        self.door = ShellHost(self._run, CommandTree(), place, self._ask, replace_file)
+        self.talk = ShellSession(self.door, lambda text: self.said.append(text.plain))
 
     def _run(self, words: Sequence[str], shown: Callable[[View], None]) -> int:
         self.words.append(list(words))
@@ -148,10 +148,10 @@ def test_leaving_is_none(ran: Ran) -> None:
 
 def test_every_line_of_a_pipe_is_run(tmp_path: Path) -> None:
     ran = Ran(tmp_path, code=3)
-    assert recite(ran.door, ["# a remark\n", "show pools\n", "\n", "exit\n", "show balances\n"]) == 3
+    assert run_lines(ran.door, ["# a remark\n", "show pools\n", "\n", "exit\n", "show balances\n"]) == 3
     assert ran.words == [["lp", "pools"]]
-    assert recite(Ran(tmp_path).door, ["show pools\n"]) == 0
-    assert recite(Ran(tmp_path).door, ["frobnicate\n", "show pools\n"]) == 2, "the last that failed"
+    assert run_lines(Ran(tmp_path).door, ["show pools\n"]) == 0
+    assert run_lines(Ran(tmp_path).door, ["frobnicate\n", "show pools\n"]) == 2, "the last that failed"
 
 
 # -- what is kept
@@ -159,14 +159,14 @@ def test_every_line_of_a_pipe_is_run(tmp_path: Path) -> None:
 
 def test_history_is_the_owners_own_and_bounded(tmp_path: Path) -> None:
     file = tmp_path / "history"
-    history = OwnHistory(file, replace_file)
+    history = PrivateHistory(file, replace_file)
     file.write_text("\n".join(f"inspect {number}" for number in range(3 * MOST_LINES)))
     file.chmod(0o644)
     history.store_string("show\npositions")
     lines = file.read_text().splitlines()
     assert (len(lines), lines[-1]) == (MOST_LINES, "show positions")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert next(iter(OwnHistory(file, replace_file).load_history_strings())) == "show positions"
+    assert next(iter(PrivateHistory(file, replace_file).load_history_strings())) == "show positions"
     assert [path.name for path in tmp_path.iterdir()] == ["history"]
 
 
@@ -186,7 +186,7 @@ SECRETS = [
 @pytest.mark.parametrize("line", SECRETS)
 def test_a_secret_is_not_kept(tmp_path: Path, line: str) -> None:
     assert looks_secret(line)
-    history = OwnHistory(tmp_path / "history", replace_file)
+    history = PrivateHistory(tmp_path / "history", replace_file)
     history.append_string(line)
     history.store_string(line)
     assert not (tmp_path / "history").exists()
@@ -205,12 +205,12 @@ def test_a_secret_is_not_kept(tmp_path: Path, line: str) -> None:
 )
 def test_an_ordinary_line_is_kept(tmp_path: Path, line: str) -> None:
     assert not looks_secret(line)
-    OwnHistory(tmp_path / "history", replace_file).append_string(line)
+    PrivateHistory(tmp_path / "history", replace_file).append_string(line)
     assert (tmp_path / "history").read_text() == line + "\n"
 
 
 def test_a_home_that_cannot_be_written_has_no_history(tmp_path: Path) -> None:
-    history = OwnHistory(tmp_path / "absent" / "history", replace_file)
+    history = PrivateHistory(tmp_path / "absent" / "history", replace_file)
     history.append_string("show positions")
     assert history.get_strings() == ["show positions"]
 
@@ -219,7 +219,7 @@ def test_a_home_that_cannot_be_written_has_no_history(tmp_path: Path) -> None:
 
 
 def completions(ran: Ran, text: str) -> list[str]:
-    completer = Continuing(ran.talk, ran.door.grammar.names())
+    completer = ShellCompleter(ran.talk, ran.door.grammar.names())
     return [one.text for one in completer.get_completions(Document(text), CompleteEvent())]
 
 

@@ -36,7 +36,7 @@ from zuno.lp.mesh.delivery import (
 )
 from zuno.lp.mesh.envelope import Envelope, message_id, signed_part, to_bytes
 from zuno.lp.mesh.frames import LONGEST_VERSION, read_version, version_text
-from zuno.lp.mesh.peer import Say
+from zuno.lp.mesh.peer import OutgoingMessage
 from zuno.lp.mesh.station import EnvelopeSigner
 from zuno.lp.model.ballot import EDITION, RiskProfile
 from zuno.lp.model.debate import AgentThought, Arguing, ContextObserved, Debate, FlowFailed, FlowStart, Role, Thought
@@ -65,7 +65,7 @@ class Office:
         self.mouth = EnvelopeSigner(self.role, self.key, lambda: NOW)
 
     def says(self, to: Role, payload: Any) -> Envelope:
-        return self.mouth.envelope(REQUEST, Say(to, payload), None)
+        return self.mouth.envelope(REQUEST, OutgoingMessage(to, payload), None)
 
 
 Offices = Callable[..., Office]
@@ -151,7 +151,7 @@ def test_two_posts_do_not_retry_in_step(office: Offices, keys: Any) -> None:
     table = {role: keys[role.value].public for role in Role}
     both = [Delivery(Role.CLI, keys["cli"], table, {}.get, chance=Random(seed), code="test") for seed in (1, 2)]  # type: ignore[arg-type]
     mouth = EnvelopeSigner(Role.CLI, keys["cli"], lambda: NOW)
-    envelope = mouth.envelope(REQUEST, Say(Role.SCOUT, START), None)
+    envelope = mouth.envelope(REQUEST, OutgoingMessage(Role.SCOUT, START), None)
     for one in both:
         one.prepare_letter(envelope, NOW)
     assert both[0].next_due != both[1].next_due
@@ -420,7 +420,7 @@ def believed(office: Office, envelope: Envelope, now: int = NOW) -> bool:
 
 def in_request(office: Office, number: int, at: int = NOW, payload: Any = START, to: Role = Role.SCOUT) -> Envelope:
     mouth = EnvelopeSigner(office.role, office.key, lambda: at, office.mouth.counts)
-    return mouth.envelope(f"req_{number:016x}", Say(to, payload), None)
+    return mouth.envelope(f"req_{number:016x}", OutgoingMessage(to, payload), None)
 
 
 def test_letters_of_a_request_are_bounded(office: Offices) -> None:
@@ -596,7 +596,7 @@ def test_a_letter_of_a_newer_edition_is_refused_by_name(office: Offices, keys: d
 
 def test_a_letter_of_an_older_edition_is_heard_so_that_it_can_be_answered(office: Offices) -> None:
     cli, scout = office(Role.CLI), office(Role.SCOUT)
-    older, body = cli.mouth.sign_message(REQUEST, Say(Role.SCOUT, START), None, edition=1)
+    older, body = cli.mouth.sign_message(REQUEST, OutgoingMessage(Role.SCOUT, START), None, edition=1)
     assert b"edition" not in body
     heard = only(scout.post.take(only(parcels(cli.post.prepare_letter(older, NOW, body))), NOW))
     assert isinstance(heard, LetterReceived)

@@ -21,7 +21,7 @@ from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
 from zuno.lp.mesh.delivery import DeliveryLimits, MessageRejected, Outgoing
 from zuno.lp.mesh.envelope import Envelope, from_bytes, to_bytes
-from zuno.lp.mesh.peer import Say, Think
+from zuno.lp.mesh.peer import OutgoingMessage, Think
 from zuno.lp.mesh.peer_process import (
     ANSWERS_AT_ONCE,
     DEAD_LETTER,
@@ -56,7 +56,7 @@ class Mute:
     def __init__(self) -> None:
         self.heard: list[str] = []
 
-    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         self.heard.append(envelope.id)
         return []
 
@@ -99,10 +99,10 @@ async def test_a_context_given_to_an_earlier_life_is_found_in_the_journal(tmp_pa
     await pair.journals[Role.SCOUT].put_bundle(CONTEXT)
     first, second = Mute(), Mute()
     before = pair.peer(Role.STRATEGIST, first)
-    await pair.scout.send_message(REQUEST, Say(Role.STRATEGIST, OBSERVED), None)
+    await pair.scout.send_message(REQUEST, OutgoingMessage(Role.STRATEGIST, OBSERVED), None)
     assert await pair.carry(before) == 4  # the letter, its context, and an ack of each
     after = pair.peer(Role.STRATEGIST, second)
-    await pair.scout.send_message("req_00000000000000dd", Say(Role.STRATEGIST, OBSERVED), None)
+    await pair.scout.send_message("req_00000000000000dd", OutgoingMessage(Role.STRATEGIST, OBSERVED), None)
     # The letter and two acks: the Scout was told that the context arrived, and does not send it again.
     assert await pair.carry(after) == 3
     assert (len(first.heard), len(second.heard)) == (1, 1)
@@ -112,12 +112,12 @@ async def test_a_context_given_to_an_earlier_life_is_found_in_the_journal(tmp_pa
 async def test_a_context_that_was_lost_is_sent_again_when_a_letter_stays_unanswered(tmp_path: Path) -> None:
     pair = Pair(tmp_path)
     await pair.journals[Role.SCOUT].put_bundle(CONTEXT)
-    await pair.scout.send_message(REQUEST, Say(Role.STRATEGIST, OBSERVED), None)
+    await pair.scout.send_message(REQUEST, OutgoingMessage(Role.STRATEGIST, OBSERVED), None)
     await pair.carry(pair.peer(Role.STRATEGIST, Mute()))
     pair.journals[Role.STRATEGIST] = pair.journal(Role.STRATEGIST)  # somebody emptied its folder
     mute = Mute()
     after = pair.peer(Role.STRATEGIST, mute)
-    await pair.scout.send_message("req_00000000000000dd", Say(Role.STRATEGIST, OBSERVED), None)
+    await pair.scout.send_message("req_00000000000000dd", OutgoingMessage(Role.STRATEGIST, OBSERVED), None)
     for _ in range(DeliveryLimits().tries):
         await pair.carry(after)
         pair.now += 6_000
@@ -130,7 +130,7 @@ async def test_a_context_that_was_lost_is_sent_again_when_a_letter_stays_unanswe
 async def test_nothing_is_taken_in_before_what_was_heard_is_remembered(tmp_path: Path) -> None:
     pair = Pair(tmp_path)
     await pair.journals[Role.SCOUT].put_bundle(CONTEXT)
-    await pair.scout.send_message(REQUEST, Say(Role.STRATEGIST, OBSERVED), None)
+    await pair.scout.send_message(REQUEST, OutgoingMessage(Role.STRATEGIST, OBSERVED), None)
     (letter, _) = [one.data for _, one in pair.way]
     await pair.carry(pair.peer(Role.STRATEGIST, Mute()))
     after = pair.peer(Role.STRATEGIST, None)
@@ -145,7 +145,7 @@ async def test_what_cannot_be_borne_ends_the_attendance(tmp_path: Path) -> None:
     """A journal that cannot be written must be seen, not swallowed by a task nobody waits for."""
     pair = Pair(tmp_path)
     await pair.journals[Role.SCOUT].put_bundle(CONTEXT)
-    await pair.scout.send_message(REQUEST, Say(Role.STRATEGIST, OBSERVED), None)
+    await pair.scout.send_message(REQUEST, OutgoingMessage(Role.STRATEGIST, OBSERVED), None)
     parcels = [Parcel(one.data, Role.SCOUT) for _, one in pair.way]
 
     class Full(MemoryStore):
@@ -176,7 +176,7 @@ def request(number: int) -> str:
 
 async def observed(pair: Pair, number: int) -> Parcel:
     """A letter of the Scout's about the same context, as it goes out."""
-    await pair.scout.send_message(request(number), Say(Role.STRATEGIST, OBSERVED), None)
+    await pair.scout.send_message(request(number), OutgoingMessage(Role.STRATEGIST, OBSERVED), None)
     letter = next(one for _, one in pair.way if one.to is Role.STRATEGIST)
     pair.way.clear()
     return Parcel(letter.data, Role.SCOUT)
@@ -215,9 +215,9 @@ async def test_a_restart_remembers_the_whole_window_however_much_came_after(tmp_
 class Curt(Mute):
     """A Strategist that ends every debate."""
 
-    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         await super().handle(envelope, think)
-        return [Say(Role.CLI, FlowFailed(at=Role.STRATEGIST, error="broken", reason="no"))]
+        return [OutgoingMessage(Role.CLI, FlowFailed(at=Role.STRATEGIST, error="broken", reason="no"))]
 
 
 @pytest.mark.parametrize("restarted", [False, True])
@@ -333,7 +333,7 @@ async def test_two_letters_that_waited_for_one_context_are_one_turn(tmp_path: Pa
     curt = Curt()
     strategist = pair.peer(Role.STRATEGIST, curt)
     for _ in range(2):
-        await pair.scout.send_message(REQUEST, Say(Role.STRATEGIST, OBSERVED), None)
+        await pair.scout.send_message(REQUEST, OutgoingMessage(Role.STRATEGIST, OBSERVED), None)
     letters = [Parcel(one.data, Role.SCOUT) for _, one in pair.way if one.to is Role.STRATEGIST]
     assert len(letters) == 3
     for parcel in (letters[0], letters[2], letters[1]):  # the context last
@@ -348,10 +348,10 @@ class Verbose(Mute):
         super().__init__()
         self.pair = pair
 
-    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         await super().handle(envelope, think)
         name = await self.pair.journals[Role.STRATEGIST].put_bundle(b'{"of":"%s"}' % envelope.id.encode() * 1_000)
-        return [Say(Role.CRITIC, ContextObserved(debate=Debate(flow="rebalance", context=name)))]
+        return [OutgoingMessage(Role.CRITIC, ContextObserved(debate=Debate(flow="rebalance", context=name)))]
 
 
 @pytest.mark.parametrize("restarted", [False, True])
@@ -381,7 +381,7 @@ class Musing(Curt):
         super().__init__()
         self.think: Think | None = None
 
-    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         self.think = think
         return await super().handle(envelope, think)
 
@@ -403,7 +403,7 @@ async def test_no_message_of_a_new_life_bears_the_name_of_an_old_one_s(tmp_path:
     await after.resume()
     pair.way.clear()
     await after.send_message(
-        request(1), Say(Role.CLI, FlowFailed(at=Role.STRATEGIST, error="broken", reason="again")), None
+        request(1), OutgoingMessage(Role.CLI, FlowFailed(at=Role.STRATEGIST, error="broken", reason="again")), None
     )
     (new,) = sent_to_owner(pair)
     assert new.seq > max(old.seq for old in before)
@@ -438,7 +438,7 @@ class Deadly(Mute):
         self.at_once: set[str] = set()
         self.most = 0
 
-    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         self.heard.append(envelope.request_id)
         self.at_once.add(envelope.id)
         self.most = max(self.most, len(self.at_once))
@@ -447,7 +447,7 @@ class Deadly(Mute):
         self.at_once.discard(envelope.id)
         if envelope.request_id == self.of:
             raise MemoryError
-        return [Say(Role.CLI, FlowFailed(at=Role.STRATEGIST, error="refused", reason="no"))]
+        return [OutgoingMessage(Role.CLI, FlowFailed(at=Role.STRATEGIST, error="refused", reason="no"))]
 
 
 async def test_a_letter_that_every_life_dies_of_is_given_up_and_nobody_else_s_is(tmp_path: Path) -> None:
@@ -502,7 +502,7 @@ async def test_a_journal_that_fails_while_old_letters_are_answered_is_seen_as_it
     await pair.peer(Role.STRATEGIST, Slow()).hear(await observed(pair, 1))
 
     class Failing(Mute):
-        async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+        async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
             raise OSError("The disk is full.")
 
     with pytest.raises(OSError, match="The disk is full"):
@@ -517,7 +517,7 @@ class Slow(Mute):
         self.let = asyncio.Event()
         self.at_once = 0
 
-    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         self.heard.append(envelope.id)
         self.at_once = max(self.at_once, len(self.heard))
         await self.let.wait()
@@ -597,7 +597,7 @@ class Ears(Pair):
 
     def failure(self, number: int) -> Parcel:
         flow_failure = FlowFailed(at=Role.STRATEGIST, error="broken", reason="no")
-        letter = to_bytes(self.mouth.envelope(request(number), Say(Role.CLI, flow_failure), None))
+        letter = to_bytes(self.mouth.envelope(request(number), OutgoingMessage(Role.CLI, flow_failure), None))
         return Parcel(b"\x00ZM1L" + zlib.compress(letter), Role.STRATEGIST)
 
     async def kinds(self) -> Counter[str]:
@@ -614,7 +614,7 @@ async def test_nobody_ends_a_request_that_the_owner_never_began(tmp_path: Path) 
     assert await ears.kinds() == {REJECTED: 1}
     assert "from the strategist: strategist writes about a request that nobody here began" in owner.stats.rejected
     assert ears.way == [], "and it is not acknowledged"
-    await owner.send_message(request(1), Say(Role.SCOUT, START), None)
+    await owner.send_message(request(1), OutgoingMessage(Role.SCOUT, START), None)
     await ears.peer(Role.CLI, None).take(ears.failure(1))  # another process of the same home
     assert (await ears.kinds())["flow_failed"] == 1
 
@@ -622,7 +622,7 @@ async def test_nobody_ends_a_request_that_the_owner_never_began(tmp_path: Path) 
 async def test_a_letter_that_another_process_of_the_owner_wrote_down_is_written_once(tmp_path: Path) -> None:
     ears = Ears(tmp_path)
     owner = ears.peer(Role.CLI, None)
-    await owner.send_message(request(1), Say(Role.SCOUT, START), None)
+    await owner.send_message(request(1), OutgoingMessage(Role.SCOUT, START), None)
     ears.way.clear()
     parcel = ears.failure(1)
     await owner.take(parcel)
@@ -633,7 +633,7 @@ async def test_a_letter_that_another_process_of_the_owner_wrote_down_is_written_
 
 async def test_the_owner_s_request_has_room_for_so_many_letters_of_one_sender(tmp_path: Path) -> None:
     ears, most = Ears(tmp_path), DeliveryLimits().letters_a_request
-    await ears.peer(Role.CLI, None).send_message(request(1), Say(Role.SCOUT, START), None)
+    await ears.peer(Role.CLI, None).send_message(request(1), OutgoingMessage(Role.SCOUT, START), None)
     for _ in range(most + 5):
         owner = ears.peer(Role.CLI, None)  # a new process each time: none of them has heard the others
         await owner.take(ears.failure(1))

@@ -18,7 +18,7 @@ from zuno.lp.model.plan import StepPlan
 from zuno.lp.plan import minting, positions
 from zuno.lp.plan.calls import Execute, Mint, ModifyLiquidities
 from zuno.lp.plan.decoding import decode
-from zuno.lp.rules.candidates import Scene as Weighed
+from zuno.lp.rules.candidates import PoolInputs as Weighed
 from zuno.lp.rules.candidates import create_ballot, rebalance_ballot
 from zuno.lp.rules.ranges import Move
 

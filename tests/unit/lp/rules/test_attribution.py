@@ -16,7 +16,14 @@ from zuno.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE, sqrt_price_at_tick
 from zuno.kernel.errors import Broken
 from zuno.kernel.text import Token
 from zuno.kernel.units import Address, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
-from zuno.lp.model.history import External, PositionHistory, PricedBlock, Standing, Touch, WalletSwap
+from zuno.lp.model.history import (
+    ExternalFlow,
+    PositionEvent,
+    PositionHistory,
+    PositionSnapshot,
+    PricedBlock,
+    WalletSwap,
+)
 from zuno.lp.rules.attribution import Attribution, _Leg, attribute
 from zuno.lp.rules.carry import rebalancing_gain_token1
 
@@ -34,10 +41,10 @@ class Life:
         self.pool = Pool.initialize(fee, 60, sqrt_price_at_tick(tick))
         self.pool.modify_liquidity(STRANGER, -60_000, 60_000, 10**18, 0)
         self.number = 0
-        self.events: list[Touch | WalletSwap] = []
+        self.events: list[PositionEvent | WalletSwap] = []
         self.path: list[PricedBlock] = []
         self.ids: dict[int, Range] = {}
-        self.start: Standing | None = None
+        self.start: PositionSnapshot | None = None
         self._tick_over()
 
     def _tick_over(self) -> None:
@@ -81,7 +88,7 @@ class Life:
         # Read what the pool itself checkpointed: the ticks of an emptied range are gone by now.
         info = self.pool.position(OWNER, held.lower, held.upper, position)
         self.events.append(
-            Touch(
+            PositionEvent(
                 position_id=position,
                 range=held,
                 block=self.block,
@@ -98,14 +105,14 @@ class Life:
         )
         self._tick_over()
 
-    def standing(self, position: int) -> Standing | None:
+    def standing(self, position: int) -> PositionSnapshot | None:
         span = self.ids.get(position)
         info = self.pool.position(OWNER, span.lower, span.upper, position) if span else None
         if span is None or info is None or not info.liquidity:
             return None
         burn = self.pool.copy().modify_liquidity(OWNER, span.lower, span.upper, -info.liquidity, position)
         inside = self.pool.fee_growth_inside(span.lower, span.upper)
-        return Standing(
+        return PositionSnapshot(
             position,
             span,
             self.block,
@@ -241,7 +248,7 @@ def test_the_eventful_life_adds_up_and_holds_every_term() -> None:
 
 
 EVENTFUL = eventful()
-TOUCHES = [index for index, event in enumerate(EVENTFUL.events) if isinstance(event, Touch)]
+TOUCHES = [index for index, event in enumerate(EVENTFUL.events) if isinstance(event, PositionEvent)]
 WRONG = {
     "a wei the wallet never paid": lambda h: with_event(h, TOUCHES[0], paid0=h.events[TOUCHES[0]].paid0 + 1),
     "a wei of the other token": lambda h: with_event(h, TOUCHES[1], paid1=h.events[TOUCHES[1]].paid1 - 1),
@@ -297,8 +304,8 @@ def test_exact_is_claimed_only_of_what_was_measured() -> None:
 
 def test_what_others_paid_is_part_of_the_flows_and_told_apart() -> None:
     touch = EVENTFUL.events[TOUCHES[0]]
-    assert isinstance(touch, Touch)
-    gift = External(touch.block, touch.tx, touch.sqrt_price_x96, 7, -3)
+    assert isinstance(touch, PositionEvent)
+    gift = ExternalFlow(touch.block, touch.tx, touch.sqrt_price_x96, 7, -3)
     result, plain = attribute(replace(EVENTFUL, externals=(gift,))), attribute(EVENTFUL)
     price = Fraction(touch.sqrt_price_x96**2, 1 << 192)
     assert result.in_token1.external == 7 * price - 3
@@ -309,7 +316,7 @@ def test_what_others_paid_is_part_of_the_flows_and_told_apart() -> None:
 def test_gas_is_priced_by_the_side_the_coin_is_on() -> None:
     life = live(3000, 6_000, Range(Tick(-60), Tick(12_000)), [])
     (mint,) = life.events
-    assert isinstance(mint, Touch)
+    assert isinstance(mint, PositionEvent)
     price = Fraction(mint.sqrt_price_x96**2, 1 << 192)
     assert price > 1
     as_token0, as_token1 = (attribute(life.history(1, side)) for side in (0, 1))
@@ -342,7 +349,7 @@ WRAP = 2**256
 def shift_fee_growth(history: PositionHistory, origin0: int, origin1: int) -> PositionHistory:
     """The same life on a pool whose counters of fee growth began elsewhere."""
 
-    def shift(mark: Touch | Standing) -> Touch | Standing:
+    def shift(mark: PositionEvent | PositionSnapshot) -> PositionEvent | PositionSnapshot:
         names = [name for name in ("", "_last") if hasattr(mark, f"fee_growth_inside0{name}_x128")]
         return replace(
             mark,
@@ -360,7 +367,7 @@ def shift_fee_growth(history: PositionHistory, origin0: int, origin1: int) -> Po
         history,
         start=None if history.start is None else shift(history.start),  # type: ignore[arg-type]
         end=None if history.end is None else shift(history.end),  # type: ignore[arg-type]
-        events=tuple(shift(event) if isinstance(event, Touch) else event for event in history.events),  # type: ignore[misc]
+        events=tuple(shift(event) if isinstance(event, PositionEvent) else event for event in history.events),  # type: ignore[misc]
     )
 
 
@@ -374,8 +381,8 @@ def test_fee_growth_may_wrap_between_any_two_marks() -> None:
     """Each counter of the life put to 0 and to 2^256 − 1 in turn, so that it wraps just before or just after it."""
     assert EVENTFUL.start is not None
     assert EVENTFUL.end is not None
-    marks: list[Touch | Standing] = [
-        EVENTFUL.start, *(event for event in EVENTFUL.events if isinstance(event, Touch)), EVENTFUL.end
+    marks: list[PositionEvent | PositionSnapshot] = [
+        EVENTFUL.start, *(event for event in EVENTFUL.events if isinstance(event, PositionEvent)), EVENTFUL.end
     ]  # fmt: skip
     expected = attribute(EVENTFUL)
     for mark in marks:
@@ -437,7 +444,7 @@ def test_hand_computed_case() -> None:
     liquidity = 10**15
     life.touch(1, liquidity, Range(Tick(-600), Tick(600)))
     paid = life.events[0]
-    assert isinstance(paid, Touch)
+    assert isinstance(paid, PositionEvent)
     life.pool.swap(True, -(10**30), sqrt_price_at_tick(-1200))
     life._tick_over()
     result = attribute(life.history(1, native_side=None))

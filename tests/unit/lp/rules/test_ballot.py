@@ -39,12 +39,12 @@ from zuno.lp.rules.ballot import (
     judge_all,
     merge,
     next_step,
-    no_milder,
     overall,
     owner_decides,
     score,
     stricter,
     winner,
+    with_arbiter_verdict,
 )
 from zuno.lp.rules.limits import BUFFER_FLOOR_HOURS, GAS_YIELD_CEILING, LIMITS
 
@@ -495,9 +495,9 @@ def test_the_arbiters_own_verdict_may_only_be_harsher(rule: PlanVerdict, said: P
     decision = Decision(2, rule, DecidedBy.ARBITER)
     if order.index(said) < order.index(rule):
         with pytest.raises(Malformed, match="milder"):
-            no_milder(decision, said)
+            with_arbiter_verdict(decision, said)
     else:
-        assert no_milder(decision, said).verdict is said
+        assert with_arbiter_verdict(decision, said).verdict is said
 
 
 def test_the_margin_is_that_of_the_thinner_buffer() -> None:

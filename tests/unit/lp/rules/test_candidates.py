@@ -33,7 +33,7 @@ from zuno.lp.model.debate import FeeWindow
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import StepKind
 from zuno.lp.rules.ballot import critic_decides, judge_all, overall
-from zuno.lp.rules.candidates import Scene, create_ballot, create_venue, rebalance_ballot, rebalance_venue
+from zuno.lp.rules.candidates import PoolInputs, create_ballot, create_venue, rebalance_ballot, rebalance_venue
 from zuno.lp.rules.carry import native_token1_in_pool
 from zuno.lp.rules.fee_yield import WEEK
 from zuno.lp.rules.limits import LIMITS
@@ -84,8 +84,8 @@ def position(lower: int, upper: int, liquidity: int = 10**16) -> LpPosition:
     )
 
 
-def scene(held: LpPosition | None = None, **known: object) -> Scene:
-    full = Scene(
+def scene(held: LpPosition | None = None, **known: object) -> PoolInputs:
+    full = PoolInputs(
         pool=POOL,
         position=held,
         paths=paths(),
@@ -98,7 +98,7 @@ def scene(held: LpPosition | None = None, **known: object) -> Scene:
     return replace(full, **known)  # type: ignore[arg-type]
 
 
-def deterministic(at: Scene) -> tuple[Candidate, ...]:
+def deterministic(at: PoolInputs) -> tuple[Candidate, ...]:
     return rebalance_ballot(at, propose([rebalance_venue(at)], DETERMINISTIC_SHAPES, set()))
 
 
@@ -268,7 +268,7 @@ def test_a_native_price_from_the_pool() -> None:
     assert native_token1_in_pool(POOL, None) is None
 
 
-def debate(at: Scene, profile: RiskProfile, allowed: int = 2) -> tuple[list[tuple[Candidate, ...]], list[Overall]]:
+def debate(at: PoolInputs, profile: RiskProfile, allowed: int = 2) -> tuple[list[tuple[Candidate, ...]], list[Overall]]:
     """The deterministic argument: propose, judge, revise until accepted or out of rounds."""
     venue = rebalance_venue(at)
     moves, tried = propose([venue], DETERMINISTIC_SHAPES, set()), set[tuple[int, int, int]]()

@@ -30,7 +30,7 @@ from zuno.lp.rules.ranges import (
     rebalance_base_width,
     revise,
 )
-from zuno.lp.rules.stress import StressPaths, barriers, draw_paths, lasts, stress
+from zuno.lp.rules.stress import StressPaths, barriers, draw_paths, stress, survives_hours
 
 spacings = st.sampled_from([1, 10, 60, 200])
 profiles = st.sampled_from(list(RiskProfile))
@@ -75,7 +75,7 @@ def test_a_new_position_starts_at_one_and_a_half_floors_and_not_a_spacing_wider(
     assert width % 10 == 0
     for this, enough in [(width, True), (width - 10, False)]:
         edges = barriers(place(tick, Fraction(this), 10), price, tick)
-        assert lasts(paths(), edges, 1, wanted) is enough
+        assert survives_hours(paths(), edges, 1, wanted) is enough
 
 
 def test_no_range_lasts_in_a_market_that_leaves_them_all() -> None:

@@ -22,7 +22,16 @@ from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Tick
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.rules.limits import LIMITS
-from zuno.lp.rules.stress import HORIZON_HOURS, PATHS, Barriers, StressPaths, barriers, draw_paths, lasts, stress
+from zuno.lp.rules.stress import (
+    HORIZON_HOURS,
+    PATHS,
+    Barriers,
+    StressPaths,
+    barriers,
+    draw_paths,
+    stress,
+    survives_hours,
+)
 
 SIGMA_HOUR = 0.0463 / math.sqrt(24)
 """463 bps a day."""
@@ -165,7 +174,7 @@ def test_a_wilder_market_never_makes_it_last_longer(down: int, up: int) -> None:
 def test_lasts_is_the_median_in_one_look(down: int, up: int, multiple: int, hours: Fraction) -> None:
     edges = Barriers(-down, up, True)
     point = list(stress(normal_paths(), edges))[multiple - 1]
-    assert lasts(normal_paths(), edges, multiple, hours) == (point.median_hours >= hours)
+    assert survives_hours(normal_paths(), edges, multiple, hours) == (point.median_hours >= hours)
 
 
 @given(distance, distance)
@@ -211,7 +220,7 @@ def test_a_price_outside_has_no_time_left_but_may_come_back() -> None:
     for point in stress(normal_paths(), outside):
         assert (point.median_hours, point.p10_hours, point.p_exit_24h, point.censored) == (0, 0, 1, False)
         assert 0 < point.in_range_share < Fraction(1, 2)
-    assert not lasts(normal_paths(), outside, 1, Fraction(1))
+    assert not survives_hours(normal_paths(), outside, 1, Fraction(1))
 
 
 def test_outside_is_outside_even_where_nothing_moves() -> None:
@@ -306,7 +315,9 @@ def test_a_real_month_first_accepted_half_width(profile: RiskProfile, expected: 
 
     def clears(half: float) -> bool:
         edges = percent(half)
-        return lasts(paths, edges, 1, limits.floor_1x_hours) and lasts(paths, edges, 2, limits.floor_2x_hours)
+        return survives_hours(paths, edges, 1, limits.floor_1x_hours) and survives_hours(
+            paths, edges, 2, limits.floor_2x_hours
+        )
 
     first = next(step / 100 for step in range(100, 1000) if clears(step / 10_000))
     assert first == pytest.approx(expected, abs=0.1)

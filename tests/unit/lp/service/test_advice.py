@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from zuno.lp.service.plan_view import PlanView
-from zuno.lp.service.recommend import Advice
+from zuno.lp.service.recommend import RecommendService
 from zuno.lp.service.wish_parser import Flags
 from zuno.settings import read_settings
 from zuno.wiring import Application
 
-Ask = Callable[[Advice], Awaitable[PlanView]]
+Ask = Callable[[RecommendService], Awaitable[PlanView]]
 Asked = Callable[..., Awaitable[PlanView]]
 
 

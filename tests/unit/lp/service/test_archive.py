@@ -19,7 +19,7 @@ from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.llm.port import ModelRegistry, RoleModels
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.model.debate import Kind
-from zuno.lp.service.archive import Archive, ReplayRoom
+from zuno.lp.service.archive import Archive, ReplayDebateRunner
 from zuno.lp.service.plan_view import PlanView, plan_id_of
 from zuno.settings import read_settings
 from zuno.wiring import Application
@@ -273,7 +273,7 @@ async def test_a_failed_flow_shows_how_far_it_came(tmp_path: Path) -> None:
     async def journal() -> Journal:
         return table.journal
 
-    async def nobody(*arguments: object) -> ReplayRoom:
+    async def nobody(*arguments: object) -> ReplayDebateRunner:
         raise AssertionError("nothing to replay")
 
     archive = Archive(journal, nobody, lambda: "test")

@@ -20,7 +20,7 @@ from tests.wire.fakes.model import Script
 from zuno.llm.port import Attempt
 from zuno.lp.model import ballot
 from zuno.lp.model.ballot import RiskProfile
-from zuno.trading.data.bundle_builder import gather
+from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import features
 from zuno.trading.model import cycle
 from zuno.trading.model.market import Mode, Symbol
@@ -62,7 +62,7 @@ async def trading_row(folder: Path) -> dict[str, str]:
     """A run by the rules alone and one in which a model speaks for every role."""
     store = await market(thin=True)
     moment = await TradingDesk(store, None, None).moment(Symbol.BTCUSDT, None)  # type: ignore[arg-type]
-    bundle = await gather(store, Symbol.BTCUSDT, Mode.SWING, moment.as_of)
+    bundle = await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, moment.as_of)
     model = Talkative(build_price_menu(bundle, features(bundle)), lambda request: 0)
     (folder / "argued").mkdir()
     (folder / "by_rule").mkdir()

@@ -24,7 +24,7 @@ from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable
 from zuno.kernel.units import Seconds
 from zuno.lp.mesh.delivery import DeliveryLimits
 from zuno.lp.mesh.envelope import Envelope
-from zuno.lp.mesh.peer import Say
+from zuno.lp.mesh.peer import OutgoingMessage
 from zuno.lp.mesh.running import AGENTS
 from zuno.lp.mesh.station import EnvelopeSigner, journal_envelope
 from zuno.lp.model.ballot import DecidedBy, Judgment, PlanVerdict, Verdict
@@ -114,7 +114,7 @@ async def test_a_scout_that_speaks_of_an_old_block(tmp_path: Path) -> None:
 async def test_a_debate_that_took_its_time_is_believed_for_as_long(tmp_path: Path) -> None:
     """What was asked an hour ago may stand on a block of an hour ago, and not on one of two."""
     async with a_mesh(tmp_path) as side:
-        opening = await side.room.endpoint.running.peer.send_message(REQUEST, Say(Role.SCOUT, START), None)
+        opening = await side.room.endpoint.running.peer.send_message(REQUEST, OutgoingMessage(Role.SCOUT, START), None)
         later = replace(side.room, now=lambda: opening.ts + 3_600_000, patience=20.0)
         for seconds, believed in ((3_600, True), (4_500, True), (4_501, False), (7_200, False)):
             room = replace(later, chain_of=lambda name, past=seconds: Onward(tmp_path / "sim", past // 12, past))  # type: ignore[misc]
@@ -273,11 +273,11 @@ async def test_a_context_that_is_none(tmp_path: Path) -> None:
     """The bytes are what their hash says, and mean nothing."""
     stored: list[str] = []
 
-    def twist(envelope: Envelope, says: Sequence[Say]) -> Sequence[Say]:
+    def twist(envelope: Envelope, says: Sequence[OutgoingMessage]) -> Sequence[OutgoingMessage]:
         (say,) = says
         assert isinstance(say.payload, PlanReady)
         debate = say.payload.debate.model_copy(update={"context": stored[0]})
-        return [Say(say.to, say.payload.model_copy(update={"debate": debate}))]
+        return [OutgoingMessage(say.to, say.payload.model_copy(update={"debate": debate}))]
 
     async with a_mesh(tmp_path, twists={Role.CRITIC: twist}) as side:
         stored.append(await side.journals[Role.CRITIC].put_bundle(canonical({"world": "flat"})))
@@ -285,8 +285,8 @@ async def test_a_context_that_is_none(tmp_path: Path) -> None:
 
 
 async def test_a_failed_flow_is_the_error_it_names(tmp_path: Path) -> None:
-    def twist(envelope: Envelope, says: Sequence[Say]) -> Sequence[Say]:
-        return [Say(Role.CLI, FlowFailed(at=Role.SCOUT, error="unavailable", reason="No node answers."))]
+    def twist(envelope: Envelope, says: Sequence[OutgoingMessage]) -> Sequence[OutgoingMessage]:
+        return [OutgoingMessage(Role.CLI, FlowFailed(at=Role.SCOUT, error="unavailable", reason="No node answers."))]
 
     async with a_mesh(tmp_path, twists={Role.SCOUT: twist}) as side:
         with pytest.raises(Unavailable, match="No node answers"):
@@ -356,7 +356,9 @@ async def test_only_a_request_of_this_mesh_is_joined(tmp_path: Path) -> None:
             await side.room.rejoin(deaf)
         stranger = KeyFile(tmp_path / "node.key")
         stranger.ensure()
-        said = EnvelopeSigner(Role.CLI, stranger, unix_millis).envelope(REQUEST, Say(Role.SCOUT, START), None)
+        said = EnvelopeSigner(Role.CLI, stranger, unix_millis).envelope(
+            REQUEST, OutgoingMessage(Role.SCOUT, START), None
+        )
         await journal_envelope(side.journal, said)
         with pytest.raises(Refused, match="was not argued on this mesh"):
             await side.room.rejoin(deaf)
@@ -365,6 +367,6 @@ async def test_only_a_request_of_this_mesh_is_joined(tmp_path: Path) -> None:
 async def test_what_began_too_long_ago_is_not_joined(tmp_path: Path) -> None:
     async with a_mesh(tmp_path) as side:
         long_ago = EnvelopeSigner(Role.CLI, side.room.key, lambda: unix_millis() - 16 * 60_000)
-        await journal_envelope(side.journal, long_ago.envelope(REQUEST, Say(Role.SCOUT, START), None))
+        await journal_envelope(side.journal, long_ago.envelope(REQUEST, OutgoingMessage(Role.SCOUT, START), None))
         with pytest.raises(Refused, match="began more than 15 minutes ago"):
             await side.room.rejoin(deaf)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.wire.mesh_side import REQUEST, START, Side, a_mesh, deaf, kinds
 from zuno.kernel.errors import Refused, Unavailable
-from zuno.lp.mesh.peer import Say
+from zuno.lp.mesh.peer import OutgoingMessage
 from zuno.lp.mesh.running import AGENTS, PingReply
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import Role
@@ -26,7 +26,7 @@ def speak_in(edition: int, side: Side, role: Role) -> None:
 
 async def test_an_owner_of_edition_1_is_refused_in_its_own_words(tmp_path: Path) -> None:
     async with a_mesh(tmp_path) as side:
-        await side.room.endpoint.running.peer.send_message(REQUEST, Say(Role.SCOUT, START), None, edition=1)
+        await side.room.endpoint.running.peer.send_message(REQUEST, OutgoingMessage(Role.SCOUT, START), None, edition=1)
         await side.room.endpoint.inbox.wait(20)
         failed: Any = (await side.entries())[1].payload
         assert "edition" not in failed  # spelled as edition 1 spells it
@@ -77,7 +77,7 @@ async def test_an_owner_stops_waiting_for_a_peer_that_came_back_in_another_editi
 
 async def test_a_debate_of_an_older_edition_is_not_joined_again(tmp_path: Path) -> None:
     async with a_mesh(tmp_path, silent=[Role.SCOUT]) as side:
-        await side.room.endpoint.running.peer.send_message(REQUEST, Say(Role.SCOUT, START), None, edition=1)
+        await side.room.endpoint.running.peer.send_message(REQUEST, OutgoingMessage(Role.SCOUT, START), None, edition=1)
         with pytest.raises(Refused, match="edition 1"):
             await side.room.rejoin(deaf)
 

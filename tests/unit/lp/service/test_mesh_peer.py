@@ -10,11 +10,11 @@ import pytest
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.kernel.errors import Broken, Refused
 from zuno.lp.mesh.envelope import Envelope
-from zuno.lp.mesh.peer import Say, Think
+from zuno.lp.mesh.peer import OutgoingMessage, Think
 from zuno.lp.mesh.station import EnvelopeSigner
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import FlowFailed, FlowStart, Role, Thought
-from zuno.lp.service.mesh_peer import PeerOfEach
+from zuno.lp.service.mesh_peer import PeerPerDebate
 
 START = FlowStart(chain="sim", position_id=1, profile=RiskProfile.BALANCED, max_rounds=2)
 
@@ -26,7 +26,7 @@ class Answering:
         self.request_id = request_id
         self.heard = 0
 
-    async def handle(self, envelope: Envelope, think: Think) -> Sequence[Say]:
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         assert envelope.request_id == self.request_id
         self.heard += 1
         match self.request_id[-1]:
@@ -34,7 +34,7 @@ class Answering:
                 raise ZeroDivisionError("a bug")
             case "c":
                 raise Refused("The position is burnt.")
-        return [Say(Role.CLI, FlowFailed(at=Role.SCOUT, error="refused", reason="enough"))]
+        return [OutgoingMessage(Role.CLI, FlowFailed(at=Role.SCOUT, error="refused", reason="enough"))]
 
 
 async def deaf(thought: Thought) -> None:
@@ -52,10 +52,10 @@ async def test_each_debate_has_a_peer_of_its_own_and_its_own_end(tmp_path: Path)
         made.append(Answering(request_id))
         return made[-1]
 
-    peer = PeerOfEach(Role.SCOUT, peer_for, told.append, lambda: 1.0)
+    peer = PeerPerDebate(Role.SCOUT, peer_for, told.append, lambda: 1.0)
 
     def start(last: str) -> Envelope:
-        return mouth.envelope(f"req_000000000000000{last}", Say(Role.SCOUT, START), None)
+        return mouth.envelope(f"req_000000000000000{last}", OutgoingMessage(Role.SCOUT, START), None)
 
     for last in "aaf":
         await peer.handle(start(last), deaf)

@@ -16,7 +16,7 @@ from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.kernel.errors import Broken, Refused
 from zuno.kernel.view import sanitise
 from zuno.lp.mesh.envelope import Envelope
-from zuno.lp.mesh.peer import Say
+from zuno.lp.mesh.peer import OutgoingMessage
 from zuno.lp.mesh.station import EnvelopeSigner, journal_envelope
 from zuno.lp.model.ballot import PlanVerdict, Verdict
 from zuno.lp.model.debate import AgentThought, FlowFailed, PlanReady, Role, Thought
@@ -43,7 +43,7 @@ def signed(side: Side, role: Role, ready: PlanReady, seq: int) -> Envelope:
     """Under the right key, in the right role."""
     mouth = EnvelopeSigner(role, side.keys[role], unix_millis)
     mouth.counts[REQUEST] = seq
-    return mouth.envelope(REQUEST, Say(Role.CLI, ready), None)
+    return mouth.envelope(REQUEST, OutgoingMessage(Role.CLI, ready), None)
 
 
 async def all_the_same(side: Side, folder: Path, plan: PlanView) -> None:
@@ -66,7 +66,7 @@ LATE: dict[str, Callable[[Side, Envelope], Envelope]] = {
     "the arbiter's": lambda side, first: signed(side, Role.ARBITER, other(_ready_of(first)), 0),
     "the same once more": lambda side, first: first,
     "a failure": lambda side, first: EnvelopeSigner(Role.SCOUT, side.keys[Role.SCOUT], unix_millis).envelope(
-        REQUEST, Say(Role.CLI, FlowFailed(at=Role.SCOUT, error="broken", reason="Never mind.")), None
+        REQUEST, OutgoingMessage(Role.CLI, FlowFailed(at=Role.SCOUT, error="broken", reason="Never mind.")), None
     ),
 }
 
@@ -95,7 +95,7 @@ async def test_what_a_peer_says_after_the_end_comes_by_the_wire_and_changes_noth
     async with a_mesh(tmp_path) as side:
         end = await side.room.debate(START, deaf)
         plan = await record_plan(side.room, end, None)
-        await side.peers[Role.CRITIC].peer.send_message(REQUEST, Say(Role.CLI, other(end.ready)), None)
+        await side.peers[Role.CRITIC].peer.send_message(REQUEST, OutgoingMessage(Role.CLI, other(end.ready)), None)
         async with asyncio.timeout(20):
             while (await kinds(side)).count("plan_ready") < 2:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
@@ -206,8 +206,8 @@ def test_what_is_shown_is_bounded_and_nothing_stays_nothing() -> None:
 
 
 async def test_a_failure_in_a_peer_s_own_words_is_harmless(tmp_path: Path) -> None:
-    def twist(envelope: Envelope, says: Sequence[Say]) -> Sequence[Say]:
-        return [Say(Role.CLI, FlowFailed(at=Role.SCOUT, error="refused", reason=FOUL))]
+    def twist(envelope: Envelope, says: Sequence[OutgoingMessage]) -> Sequence[OutgoingMessage]:
+        return [OutgoingMessage(Role.CLI, FlowFailed(at=Role.SCOUT, error="refused", reason=FOUL))]
 
     async with a_mesh(tmp_path, twists={Role.SCOUT: twist}) as side:
         with pytest.raises(Refused) as raised:
@@ -242,7 +242,7 @@ async def test_thoughts_are_harmless_to_whoever_listens(tmp_path: Path) -> None:
     key.ensure()
     ear.listeners[REQUEST] = listened.append
     thought = Thought(role=Role.SCOUT, round=0, seq=0, text=FOUL, speaker="model")
-    say = Say(Role.CLI, AgentThought(thought=thought))
+    say = OutgoingMessage(Role.CLI, AgentThought(thought=thought))
     await ear.hear(EnvelopeSigner(Role.SCOUT, key, unix_millis).envelope(REQUEST, say, None))
     (said,) = listened
     assert clean(said.text)

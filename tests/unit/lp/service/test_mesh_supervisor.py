@@ -14,7 +14,7 @@ from zuno.kernel.errors import Refused, Unavailable, Usage
 from zuno.kernel.units import Millis
 from zuno.lp.model.debate import Role
 from zuno.lp.ports.mesh import PeerReport
-from zuno.lp.service.mesh import MeshKeeper
+from zuno.lp.service.mesh import MeshService
 from zuno.lp.service.mesh_supervisor import LONG_LIFE, LONGEST_PAUSE, MOST_DEATHS, MeshEventView, MeshHost
 
 
@@ -77,9 +77,9 @@ async def nobody() -> tuple[int, ...]:
     return ()
 
 
-def keeper_of(home: Path) -> MeshKeeper:
+def keeper_of(home: Path) -> MeshService:
     files = MeshFiles(home)
-    return MeshKeeper(
+    return MeshService(
         files,
         str(files.root),
         lambda role: KeyFile(files.of(role) / "peer.key"),

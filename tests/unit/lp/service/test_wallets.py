@@ -19,9 +19,9 @@ from zuno.kernel.errors import Unavailable, Usage
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds
 from zuno.lp.model.chains import PERMIT2
-from zuno.lp.model.plan import Allowances, Grant
+from zuno.lp.model.plan import Allowances, Grant, WalletState
 from zuno.lp.ports.chain import Holdings
-from zuno.lp.service.wallets import UNLIMITED, WalletContents, WalletKeeper, WalletOnChain
+from zuno.lp.service.wallets import UNLIMITED, WalletOnChain, WalletService
 
 NOW = 1_800_000_000
 BLOCK = Block(77, HexId("0x" + "00" * 32), Seconds(NOW))
@@ -36,10 +36,10 @@ class Wallet:
         self.allowances = allowances or Allowances()
         self.asked: list[tuple[Address, list[Address], list[Address]]] = []
 
-    async def look(self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> WalletContents:
+    async def look(self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]) -> WalletState:
         self.asked.append((wallet, list(currencies), list(spenders)))
         holdings = {currency: 10**6 + place for place, currency in enumerate(currencies)}
-        return WalletContents(BLOCK, holdings, self.allowances)
+        return WalletState(BLOCK, holdings, self.allowances, nonce=0, next_nonce=0)
 
 
 class Unlisted(SimChain):
@@ -130,9 +130,9 @@ async def test_allowances_by_token_and_by_permit2(chain: SimChain) -> None:
     assert [one.amount for one in view.allowances][2:4] == [str((1 << 256) - 1), str(UNLIMITED)]
 
 
-def keeper(home: Path, acting: Address | None = None) -> WalletKeeper:
+def keeper(home: Path, acting: Address | None = None) -> WalletService:
     folder = WalletFolder(home, Passphrases(None, lambda prompt: SecretStr("correct horse")), rounds=2)
-    return WalletKeeper(folder, lambda: acting)
+    return WalletService(folder, lambda: acting)
 
 
 async def test_nothing_is_kept(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from tests.examples import examples
 from tests.wire.watching import NOW, OTHER, WALLET, position
 from zuno.amm.model import LpPosition
 from zuno.kernel.units import Address, Seconds
-from zuno.lp.model.alerts import Alert, AlertBook, Condition, Event, Happening, Subject
+from zuno.lp.model.alerts import Alert, AlertBook, AlertEventKind, Condition, Event, Subject
 from zuno.lp.watch.rules import (
     KEPT_EVENTS,
     MOST_EVENTS,
@@ -30,7 +30,7 @@ from zuno.lp.watch.rules import (
     trim_events,
 )
 
-H = Happening
+H = AlertEventKind
 OUT = -50
 
 
@@ -47,7 +47,7 @@ def after(*looks: ChainReading) -> AlertBook:
     return book
 
 
-def kinds(book: AlertBook) -> list[Happening]:
+def kinds(book: AlertBook) -> list[AlertEventKind]:
     return [event.happening for event in book.events]
 
 

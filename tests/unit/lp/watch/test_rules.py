@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.wire.watching import NOW, WALLET, position
 from zuno.kernel.notify import Severity
 from zuno.kernel.units import Seconds
-from zuno.lp.model.alerts import Alert, Condition, Event, Happening, is_alert_id
+from zuno.lp.model.alerts import Alert, AlertEventKind, Condition, Event, is_alert_id
 from zuno.lp.watch.rules import (
     HOUR,
     LIMITS,
@@ -26,7 +26,7 @@ from zuno.lp.watch.rules import (
     width_left,
 )
 
-H = Happening
+H = AlertEventKind
 REMIND = LIMITS.remind_after
 
 
@@ -38,7 +38,7 @@ class Watched:
     alert: Alert | None = None
     events: list[Event] = field(default_factory=list)
 
-    def see(self, tick: int, after: int = 60, liquidity: int = 1) -> list[Happening]:
+    def see(self, tick: int, after: int = 60, liquidity: int = 1) -> list[AlertEventKind]:
         self.now += after
         return self._take(judge_position(self.alert, position(tick, liquidity=liquidity), WALLET, Seconds(self.now)))
 
@@ -52,7 +52,7 @@ class Watched:
         self.alert, event = snooze(self.alert, Seconds(self.now + span), Seconds(self.now))
         self.events.append(event)
 
-    def _take(self, judged: AlertChange) -> list[Happening]:
+    def _take(self, judged: AlertChange) -> list[AlertEventKind]:
         self.alert, events = judged
         self.events += events
         return [event.happening for event in events if event.said]
@@ -243,7 +243,7 @@ def test_the_reason_names_the_numbers() -> None:
 
 def test_a_chain_is_unreachable_after_three_failed_looks_and_recovers() -> None:
     alert: Alert | None = None
-    said: list[Happening] = []
+    said: list[AlertEventKind] = []
     for failures in (1, 2, 3, 4, 0, 1, 2, 0):
         alert, events = judge_chain(alert, "base", failures, "no answer", NOW)
         said += [event.happening for event in events]
@@ -279,7 +279,7 @@ STEPS = st.lists(
 @given(STEPS)
 def test_laws_of_every_path(steps: list[tuple[str, int, int]]) -> None:
     watched = Watched()
-    last_said: dict[tuple[str, Happening], int] = {}
+    last_said: dict[tuple[str, AlertEventKind], int] = {}
     for act, value, after in steps:
         before = watched.alert
         if act != "see":

@@ -17,7 +17,7 @@ from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.venues.synthetic.world import origin
 from zuno.kernel.units import Millis
 from zuno.trading.chart.charting import describe
-from zuno.trading.data.bundle_builder import gather
+from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import features
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.chart import numbers
@@ -26,13 +26,13 @@ from zuno.trading.model.market import (
     Candle,
     Funding,
     Level,
+    MacroRelease,
     Mode,
     OptionChain,
-    Print,
     Quote,
     Series,
-    Strike,
     Symbol,
+    TapeEvent,
     funding,
     liquidations,
     open_interest,
@@ -53,7 +53,7 @@ TO_SPOIL = [one for one in wanted_series(BTC) if {"alive", "narrative", "news"}.
 @cache
 def usual(mode: Mode) -> Bundle:
     async def gathered() -> Bundle:
-        return await gather(await market(), BTC, mode, END)
+        return await build_bundle(await market(), BTC, mode, END)
 
     return asyncio.run(gathered())
 
@@ -69,7 +69,7 @@ def with_rows(mode: Mode, series: Series[Any], given: list[Any]) -> Bundle:
     async def gathered() -> Bundle:
         store = MemorySeries(origin(SEED))
         await store.write([Batch(series, given)])
-        return await gather(store, BTC, mode, END)
+        return await build_bundle(store, BTC, mode, END)
 
     block = asyncio.run(gathered()).block(series)
     others = [one for one in usual(mode).blocks if one.series != series]
@@ -143,7 +143,7 @@ def test_one_absurd_row_is_set_aside_and_the_row_before_speaks(series: Series[An
 def test_sums_of_the_largest_amounts_are_numbers() -> None:
     for series in (liquidations(BYBIT, BTC), whales(BINANCE, BTC)):
         rows = [row._replace(price=1e18, quantity=1e18, usd=1e18) for row in told(series)]
-        assert all(isinstance(row, Strike) for row in rows)
+        assert all(isinstance(row, TapeEvent) for row in rows)
         goes_on(with_rows(Mode.SWING, series, rows))
     chains = options(DERIBIT, BTC.base)
     most = [
@@ -154,8 +154,8 @@ def test_sums_of_the_largest_amounts_are_numbers() -> None:
 
 
 def test_a_print_beyond_all_bounds_is_set_aside() -> None:
-    series = next(one for one in wanted_series(BTC) if one.row is Print)
-    worst = Print(Millis(END - 1), 1.7e308, Millis(END - 1))
+    series = next(one for one in wanted_series(BTC) if one.row is MacroRelease)
+    worst = MacroRelease(Millis(END - 1), 1.7e308, Millis(END - 1))
     bundle = with_rows(Mode.SWING, series, [*told(series), worst])
     assert worst not in bundle.rows(series)
     goes_on(bundle)

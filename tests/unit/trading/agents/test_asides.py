@@ -12,22 +12,22 @@ from zuno.kernel.units import Millis
 from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.case import NOT_USABLE, build_case, without_source_text
 from zuno.trading.chart.charting import describe
-from zuno.trading.data.bundle_builder import gather
+from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.model.bundle import Absent, Bundle, content
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
     MINUTE_MS,
-    Alive,
     Feed,
+    Heartbeat,
     Level,
     Mode,
     OptionChain,
     OptionQuote,
     Series,
     Side,
-    Strike,
     Symbol,
+    TapeEvent,
     alive,
     funding,
     funding_next,
@@ -56,7 +56,7 @@ def offered(*rows: Any, series: Series[Any] = INTEREST, known: int | None = None
 async def gathered(*batches: Batch[Any], at: int = AS_OF, failures: Mapping[str, str] | None = None) -> Bundle:
     store = MemorySeries(Origin(False, "recorded"))
     await store.write(batches)
-    return await gather(store, BTC, Mode.SWING, Millis(at), failures=failures)
+    return await build_bundle(store, BTC, Mode.SWING, Millis(at), failures=failures)
 
 
 def notes(bundle: Bundle, series: Series[Any] = INTEREST) -> Sequence[str]:
@@ -106,8 +106,8 @@ async def test_before_it_was_known_the_bundle_has_the_same_bytes() -> None:
 
 async def test_a_silent_stream_tells_what_was_set_aside_of_its_time() -> None:
     series = liquidations(BINANCE, BTC)
-    signs = offered(Alive(Millis(AS_OF - MINUTE_MS)), series=alive(Feed.LIQUIDATIONS, BINANCE, BTC))
-    old, new = (Strike(Millis(AS_OF - late), Side.LONG, -1.0, 1.0, 1.0, "1") for late in (15 * DAY_MS, 3 * HOUR_MS))
+    signs = offered(Heartbeat(Millis(AS_OF - MINUTE_MS)), series=alive(Feed.LIQUIDATIONS, BINANCE, BTC))
+    old, new = (TapeEvent(Millis(AS_OF - late), Side.LONG, -1.0, 1.0, 1.0, "1") for late in (15 * DAY_MS, 3 * HOUR_MS))
     told = notes(await gathered(signs, offered(old, new, series=series)), series)
     assert [note for note in told if "set aside" in note] == [
         "1 row at 2025-12-31T21:00:00Z was set aside, no market can have made it: "

@@ -18,7 +18,7 @@ from zuno.trading.measure.indicators.profile import volume_profile
 from zuno.trading.measure.indicators.volume import vwap
 from zuno.trading.measure.structure.all import structure
 from zuno.trading.model.bundle import Bundle
-from zuno.trading.model.chart import Blank, CurveKind, Heat, MarkKind, Panel, Picture, PricePanel, Scale
+from zuno.trading.model.chart import CurveKind, Heat, MarkKind, MissingPanel, Panel, Picture, PricePanel, Scale
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -51,7 +51,7 @@ def why(picture: Picture, title: str) -> str:
     parts: list[object] = [*picture.panels, picture.price]
     if isinstance(picture.price, PricePanel):
         parts += [*picture.price.absent, picture.price.heat, picture.price.profile]
-    (found,) = (one for one in parts if isinstance(one, Blank) and one.title == title)
+    (found,) = (one for one in parts if isinstance(one, MissingPanel) and one.title == title)
     return found.why
 
 
@@ -331,7 +331,7 @@ def test_what_is_absent_says_why() -> None:
 def test_without_bars_everything_is_absent_and_nothing_fails() -> None:
     picture = describe(without(whole(), DAYS, why="HTML\nfrom the \x1b[31mexchange"))
     assert why(picture, "price") == "HTML from the [31mexchange"
-    assert [type(one) for one in picture.panels] == [Blank] * 4
+    assert [type(one) for one in picture.panels] == [MissingPanel] * 4
     assert (picture.first, picture.places, picture.times) == (None, (), ())
     bad = describe(changed(whole(), DAYS, lambda rows: [row._replace(high=nan) for row in rows]))
     assert "no 1d bar" in why(bad, "price")

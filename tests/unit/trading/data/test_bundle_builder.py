@@ -10,26 +10,26 @@ import pytest
 from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.venues.streams import MARGIN_MS
 from zuno.kernel.units import Millis
-from zuno.trading.data.bundle_builder import PROVEN_WITHIN, gather
+from zuno.trading.data.bundle_builder import PROVEN_WITHIN, build_bundle
 from zuno.trading.model.bundle import Block
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
     MINUTE_MS,
     SECOND_MS,
-    Alive,
     Book,
     Candle,
     Feed,
     Funding,
+    Heartbeat,
     Level,
+    MacroRelease,
     Mode,
-    Print,
     Quote,
     Series,
     Side,
-    Strike,
     Symbol,
+    TapeEvent,
     Timeframe,
     alive,
     books,
@@ -50,7 +50,7 @@ BTC = Symbol.BTCUSDT
 async def gathered(*given: tuple[Series[Any], Sequence[Any]], at: int = AS_OF) -> dict[Series[Any], Block]:
     store = MemorySeries(Origin(False, "recorded"))
     await store.write([Batch(series, rows) for series, rows in given])
-    return {block.series: block for block in (await gather(store, BTC, Mode.SWING, Millis(at))).blocks}
+    return {block.series: block for block in (await build_bundle(store, BTC, Mode.SWING, Millis(at))).blocks}
 
 
 @pytest.mark.parametrize(("late", "age"), [(0, 0), (1, 1), (SECOND_MS, 1), (SECOND_MS + 1, 2)])
@@ -81,14 +81,14 @@ async def test_a_settled_rate_may_be_as_old_as_its_venues_own_interval_and_ten_m
 @pytest.mark.parametrize(("figure", "days"), [("DGS2", 5), ("CPIAUCSL", 36), ("DTWEXBGS", 12)])
 async def test_a_figure_may_be_as_old_as_it_is_released_seldom(figure: str, days: int) -> None:
     series = macro(FRED, figure)
-    block = (await gathered((series, [Print(Millis(AS_OF - DAY_MS), 4.0, AS_OF)])))[series]
+    block = (await gathered((series, [MacroRelease(Millis(AS_OF - DAY_MS), 4.0, AS_OF)])))[series]
     assert block.limit == days * 86_400
 
 
 async def test_prints_are_as_new_as_the_last_release_whatever_day_it_is_of() -> None:
     series = macro(FRED, "DGS2")
-    newest = Print(Millis(AS_OF - 2 * DAY_MS), 4.0, Millis(AS_OF - 5 * HOUR_MS))
-    revised = Print(Millis(AS_OF - 9 * DAY_MS), 4.1, Millis(AS_OF - 2 * HOUR_MS))
+    newest = MacroRelease(Millis(AS_OF - 2 * DAY_MS), 4.0, Millis(AS_OF - 5 * HOUR_MS))
+    revised = MacroRelease(Millis(AS_OF - 9 * DAY_MS), 4.1, Millis(AS_OF - 2 * HOUR_MS))
     block = (await gathered((series, [revised, newest])))[series]
     assert (block.rows, block.as_of) == ((revised, newest), revised.released)
 
@@ -102,10 +102,10 @@ async def test_a_bar_is_as_new_as_its_end_and_may_be_two_bars_old() -> None:
 
 async def test_a_stream_is_as_new_as_its_last_sign_of_life_events_or_none() -> None:
     series, signs = liquidations(BINANCE, BTC), alive(Feed.LIQUIDATIONS, BINANCE, BTC)
-    proven = (signs, [Alive(Millis(AS_OF - n * MINUTE_MS)) for n in (3, 2)])
+    proven = (signs, [Heartbeat(Millis(AS_OF - n * MINUTE_MS)) for n in (3, 2)])
     silent = (await gathered(proven))[series]
     assert (silent.rows, silent.as_of, silent.limit) == ((), AS_OF - MINUTE_MS, 60 + PROVEN_WITHIN)
-    forced = Strike(Millis(AS_OF - 10), Side.LONG, 1.0, 1.0, 1.0, "1")
+    forced = TapeEvent(Millis(AS_OF - 10), Side.LONG, 1.0, 1.0, 1.0, "1")
     assert (await gathered(proven, (series, [forced])))[series].as_of == AS_OF - 10
 
 
@@ -113,7 +113,7 @@ async def test_a_stream_is_as_new_as_its_last_sign_of_life_events_or_none() -> N
 async def test_a_living_stream_is_not_stale_while_its_last_minute_is_being_proven(late: int, stale: bool) -> None:
     """A minute is proven a second after its end at the earliest; a stream that is silent for longer is stale."""
     signs = alive(Feed.LIQUIDATIONS, BINANCE, BTC)
-    found = await gathered((signs, [Alive(Millis(AS_OF - MINUTE_MS))]), at=AS_OF + MINUTE_MS + late)
+    found = await gathered((signs, [Heartbeat(Millis(AS_OF - MINUTE_MS))]), at=AS_OF + MINUTE_MS + late)
     assert [found[series].stale for series in (signs, liquidations(BINANCE, BTC))] == [stale, stale]
     assert MARGIN_MS < PROVEN_WITHIN * SECOND_MS
 

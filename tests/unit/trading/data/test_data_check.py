@@ -20,7 +20,7 @@ from zuno.trading.model.market import (
     MINUTE_MS,
     Candle,
     Level,
-    Print,
+    MacroRelease,
     Series,
     Timeframe,
     candles,
@@ -415,7 +415,7 @@ async def test_all_of_an_invented_market_has_one_end_whatever_each_series_reache
     mood = fear_greed("alternative.me")
     store = await filled((M1, MINUTES), (H1, [HOURS[0], *HOURS[2:]]))
     await store.write([Batch(mood, [Level(Millis(AT + 9 * HOUR_MS), 50.0)])])
-    coming = Print(Millis(AT + DAY_MS), 3.0, Millis(AT + DAY_MS))
+    coming = MacroRelease(Millis(AT + DAY_MS), 3.0, Millis(AT + DAY_MS))
     await store.write([Batch(macro("fred", "DGS2"), [coming])])  # is told before its day
     assert (await over(store).check(repair=True)).ok
     assert (await store.all_known([series(H1)])) == (AT + 9 * HOUR_MS + 1,)

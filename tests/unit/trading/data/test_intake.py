@@ -13,18 +13,18 @@ from tests.wire.fakes.series import MemorySeries
 from tests.wire.leaping import leaping
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.data.bundle_builder import gather
+from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.data.intake import LAST_SECONDS, Intake, refresh_market
 from zuno.trading.data.sources import Sources, is_streamed
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
     MINUTE_MS,
-    Alive,
     Book,
     Feed,
+    Heartbeat,
+    MacroRelease,
     Mode,
-    Print,
     Quote,
     Symbol,
     Text,
@@ -73,7 +73,7 @@ def test_what_everybody_says_is_known_from_the_moment_it_is_looked_at() -> None:
         )
         assert moment == START
         assert failures == dict.fromkeys(TAPE, "a stream is heard only while `zuno data collect` runs")
-        bundle = await gather(store, Symbol.BTCUSDT, Mode.SWING, moment, failures=failures)
+        bundle = await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, moment, failures=failures)
         here = {str(block.series) for block in bundle.blocks}
         assert here == ASKED - {
             f"narrative/{SEARCH}/BTC"
@@ -155,7 +155,7 @@ def test_no_slow_venue_makes_the_book_old(seconds: float, waited: int) -> None:
         moment, failures = await refresh_market(intake(given, store, now), store, Symbol.BTCUSDT, now)
         assert depth.asked == [START + waited]
         assert moment == START + waited + 500
-        bundle = await gather(store, Symbol.BTCUSDT, Mode.SWING, moment, failures=failures)
+        bundle = await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, moment, failures=failures)
         block = bundle.block(books(BINANCE, "BTCUSDT"))
         assert block is not None
         assert (block.age, block.stale) == (1, False)
@@ -212,7 +212,7 @@ def test_rows_that_cannot_be_are_said_where_the_series_is_absent() -> None:
         moment, failures = await refresh_market(one, store, Symbol.BTCUSDT, now)
         assert "rows it told cannot be: " in failures[str(interest)]
         assert "-5" in failures[str(interest)]
-        bundle = await gather(store, Symbol.BTCUSDT, Mode.SWING, moment, failures=failures)
+        bundle = await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, moment, failures=failures)
         said, kept = (bundle.why_absent(interest) or "").split("; ", 1)
         assert said == failures[str(interest)]
         assert kept.startswith("97 rows were set aside")
@@ -242,8 +242,8 @@ def test_streams_that_a_collector_hears_are_no_failure() -> None:
         heard, quiet = alive(Feed.LIQUIDATIONS, BINANCE, "BTCUSDT"), alive(Feed.LIQUIDATIONS, BYBIT, "BTCUSDT")
         await store.write(
             [
-                Batch(heard, [Alive(Millis(START - 2 * MINUTE_MS))], START),
-                Batch(quiet, [Alive(Millis(START - 9 * MINUTE_MS))], START),
+                Batch(heard, [Heartbeat(Millis(START - 2 * MINUTE_MS))], START),
+                Batch(quiet, [Heartbeat(Millis(START - 9 * MINUTE_MS))], START),
             ]
         )
         _, failures = await refresh_market(intake(sources(await market(), now), store, now), store, Symbol.BTCUSDT, now)
@@ -381,16 +381,18 @@ def test_a_day_that_is_revised_months_later_is_heard_of() -> None:
         venue, figures = "fred", ("CPIAUCSL",)
 
         def __init__(self) -> None:
-            self.told = [Print(Millis(START - days * DAY_MS), 3.0, Millis(START - days * DAY_MS)) for days in (90, 60)]
+            self.told = [
+                MacroRelease(Millis(START - days * DAY_MS), 3.0, Millis(START - days * DAY_MS)) for days in (90, 60)
+            ]
 
-        async def prints(self, figure: str, since: Millis, until: Millis) -> list[Print]:
+        async def prints(self, figure: str, since: Millis, until: Millis) -> list[MacroRelease]:
             return [one for one in self.told if since <= one.at <= until]
 
     async def story(now: Any) -> None:
         venue, store, series = Revising(), MemorySeries(OWN), macro("fred", "CPIAUCSL")
         one = intake(Sources(macro={"fred": venue}), store, now)
         await one.visit(series)
-        venue.told.append(Print(venue.told[0].at, 3.25, START))
+        venue.told.append(MacroRelease(venue.told[0].at, 3.25, START))
         await one.visit(series)
         assert [row.value for row in await store.read(series, Millis(0), EVER, EVER)] == [3.25, 3.0]
 

@@ -14,8 +14,8 @@ from zuno.kernel.units import Millis
 from zuno.trading.measure.data_quality import (
     FROZEN_AFTER,
     LATEST,
-    Stillness,
-    Stretch,
+    FrozenFeedDetector,
+    RowRun,
     complete_at,
     holes,
     id_of,
@@ -27,20 +27,20 @@ from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
     MINUTE_MS,
-    Alive,
     Book,
     Candle,
     Feed,
     Funding,
+    Heartbeat,
     Level,
-    Marks,
+    MacroRelease,
+    MarkAndIndex,
     OptionChain,
     OptionQuote,
-    Print,
     Quote,
     Series,
     Side,
-    Strike,
+    TapeEvent,
     Text,
     Timeframe,
     alive,
@@ -71,16 +71,16 @@ SOUND: list[tuple[Series[Any], Any]] = [
     (HOURS, Candle(AT, 5, 5, 5, 5, 0, None)),  # whole numbers are numbers
     (funding("okx", "BTCUSDT"), Funding(AT, -0.01, 8.0)),  # percent as a fraction is the reader's to doubt
     (open_interest("okx", "BTCUSDT"), Level(AT, 0.0)),
-    (basis("okx", "BTCUSDT"), Marks(AT, 100.0, 99.0)),
-    (macro("fred", "T10Y2Y"), Print(Millis(-(10**12)), -0.4, AT)),
-    (liquidations("okx", "BTCUSDT"), Strike(AT, Side.LONG, 100.0, 0.1, 10.0, "a")),
+    (basis("okx", "BTCUSDT"), MarkAndIndex(AT, 100.0, 99.0)),
+    (macro("fred", "T10Y2Y"), MacroRelease(Millis(-(10**12)), -0.4, AT)),
+    (liquidations("okx", "BTCUSDT"), TapeEvent(AT, Side.LONG, 100.0, 0.1, 10.0, "a")),
     (books("okx", "BTCUSDT"), Book(AT, (Quote(101.0, 1.0),), (Quote(100.0, 0.0),))),  # crossed: the rules say so
     (books("okx", "BTCUSDT"), Book(AT, (), ())),
     (funding("okx", "BTCUSDT"), Funding(AT, 0.0, 24.0)),
     (options("deribit", "BTC"), OptionChain(AT, (OptionQuote("x", None, 1.0, True, 0.0, 0.0, 0.0, 0.0),))),  # unsaid
     (options("deribit", "BTC"), OptionChain(AT, (OPTION, OptionQuote("x", None, 1.0, False, None, 0.0, 0.0, None)))),
     (texts(Feed.NEWS, "telegram", "BTC"), Text(AT, "channel", "1", "words 🙂")),
-    (alive(Feed.WHALES, "binance", "BTCUSDT"), Alive(AT)),
+    (alive(Feed.WHALES, "binance", "BTCUSDT"), Heartbeat(AT)),
 ]
 
 BAD: list[tuple[Series[Any], Any, str]] = [
@@ -107,12 +107,12 @@ BAD: list[tuple[Series[Any], Any, str]] = [
     (funding("okx", "BTCUSDT"), Funding(AT, 0.0, 0.0), "interval_hours is 0.0"),
     (open_interest("okx", "BTCUSDT"), Level(AT, -1.0), "value is -1.0"),
     (rates("upbit", "KRW-USDT"), Level(AT, INF), "value is inf"),
-    (basis("okx", "BTCUSDT"), Marks(AT, 100.0, 0.0), "spot is 0.0"),
-    (macro("fred", "DGS2"), Print(AT, NAN, AT), "value is nan"),
-    (macro("fred", "DGS2"), Print(AT, 4.0, Millis(LATEST)), "its release is"),
-    (liquidations("okx", "BTCUSDT"), Strike(AT, Side.LONG, 100.0, 0.0, 10.0, "a"), "quantity is 0.0"),
-    (liquidations("okx", "BTCUSDT"), Strike(AT, Side.LONG, 100.0, 1.0, NAN, "a"), "usd is nan"),
-    (liquidations("okx", "BTCUSDT"), Strike(AT, Side.LONG, 100.0, 1.0, 1.0, 7), "id is 7, no text"),  # type: ignore[arg-type]
+    (basis("okx", "BTCUSDT"), MarkAndIndex(AT, 100.0, 0.0), "spot is 0.0"),
+    (macro("fred", "DGS2"), MacroRelease(AT, NAN, AT), "value is nan"),
+    (macro("fred", "DGS2"), MacroRelease(AT, 4.0, Millis(LATEST)), "its release is"),
+    (liquidations("okx", "BTCUSDT"), TapeEvent(AT, Side.LONG, 100.0, 0.0, 10.0, "a"), "quantity is 0.0"),
+    (liquidations("okx", "BTCUSDT"), TapeEvent(AT, Side.LONG, 100.0, 1.0, NAN, "a"), "usd is nan"),
+    (liquidations("okx", "BTCUSDT"), TapeEvent(AT, Side.LONG, 100.0, 1.0, 1.0, 7), "id is 7, no text"),  # type: ignore[arg-type]
     (books("okx", "BTCUSDT"), Book(AT, (Quote(1.0, 1.0), Quote(0.0, 1.0)), ()), "bid 2: price is 0.0"),
     (books("okx", "BTCUSDT"), Book(AT, (), (Quote(1.0, -1.0),)), "ask 1: size is -1.0"),
     (books("okx", "BTCUSDT"), Book(AT, (), (Quote(NAN, 1.0),)), "ask 1: price is nan"),
@@ -128,10 +128,10 @@ BAD: list[tuple[Series[Any], Any, str]] = [
     (funding("okx", "BTCUSDT"), Funding(AT, 1e-4, 24.5), "interval_hours is 24.5"),
     (funding("okx", "BTCUSDT"), Funding(AT, 1e-4, 0.016), "interval_hours is 0.016"),
     (open_interest("okx", "BTCUSDT"), Level(AT, 1.7e308), "value is 1.7e+308"),
-    (basis("okx", "BTCUSDT"), Marks(AT, 1e19, 1.0), "mark is 1e+19"),
-    (macro("fred", "DGS2"), Print(AT, -1e19, AT), "value is -1e+19"),
-    (liquidations("okx", "BTCUSDT"), Strike(AT, Side.LONG, 100.0, 1.0, 1e308, "a"), "usd is 1e+308"),
-    (liquidations("okx", "BTCUSDT"), Strike(AT, Side.LONG, 100.0, 1e-300, 1.0, "a"), "quantity is 1e-300"),
+    (basis("okx", "BTCUSDT"), MarkAndIndex(AT, 1e19, 1.0), "mark is 1e+19"),
+    (macro("fred", "DGS2"), MacroRelease(AT, -1e19, AT), "value is -1e+19"),
+    (liquidations("okx", "BTCUSDT"), TapeEvent(AT, Side.LONG, 100.0, 1.0, 1e308, "a"), "usd is 1e+308"),
+    (liquidations("okx", "BTCUSDT"), TapeEvent(AT, Side.LONG, 100.0, 1e-300, 1.0, "a"), "quantity is 1e-300"),
     (books("okx", "BTCUSDT"), Book(AT, (Quote(1.0, 1e19),), ()), "bid 1: size is 1e+19"),
     (books("okx", "BTCUSDT"), Book(AT, (Quote(1e-300, 1.0),), ()), "bid 1: price is 1e-300"),
     *(
@@ -190,8 +190,8 @@ def test_the_quick_way_says_the_same(bar: Candle, known: Millis | None) -> None:
     ("series", "row", "after"),
     [
         (HOURS, BAR, HOUR_MS),
-        (macro("fred", "DGS2"), Print(AT, 4.0, Millis(AT + DAY_MS)), DAY_MS),
-        (alive(Feed.WHALES, "binance", "BTCUSDT"), Alive(AT), MINUTE_MS),
+        (macro("fred", "DGS2"), MacroRelease(AT, 4.0, Millis(AT + DAY_MS)), DAY_MS),
+        (alive(Feed.WHALES, "binance", "BTCUSDT"), Heartbeat(AT), MINUTE_MS),
         (open_interest("okx", "BTCUSDT"), Level(AT, 1.0), 0),
     ],
 )
@@ -201,8 +201,8 @@ def test_when_a_row_is_complete(series: Series[Any], row: Any, after: int) -> No
 
 def test_what_tells_rows_of_one_time_apart() -> None:
     assert id_of(BAR) == ""
-    assert id_of(Strike(AT, Side.LONG, 1.0, 1.0, 1.0, "77")) == "77"
-    assert id_of(Print(AT, 1.0, Millis(5))) == "5"
+    assert id_of(TapeEvent(AT, Side.LONG, 1.0, 1.0, 1.0, "77")) == "77"
+    assert id_of(MacroRelease(AT, 1.0, Millis(5))) == "5"
     assert id_of(Text(AT, "a/b", "c", "")) != id_of(Text(AT, "a", "b/c", ""))
 
 
@@ -212,9 +212,9 @@ def test_what_tells_rows_of_one_time_apart() -> None:
 def test_holes_between_bars_and_at_both_ends() -> None:
     opened = [Millis(AT + n * HOUR_MS) for n in (1, 2, 5)]
     assert holes(Timeframe.H1, opened, AT, AT + 6 * HOUR_MS) == [
-        Stretch(AT, AT, 1),
-        Stretch(Millis(AT + 3 * HOUR_MS), Millis(AT + 4 * HOUR_MS), 2),
-        Stretch(Millis(AT + 6 * HOUR_MS), Millis(AT + 6 * HOUR_MS), 1),
+        RowRun(AT, AT, 1),
+        RowRun(Millis(AT + 3 * HOUR_MS), Millis(AT + 4 * HOUR_MS), 2),
+        RowRun(Millis(AT + 6 * HOUR_MS), Millis(AT + 6 * HOUR_MS), 1),
     ]
 
 
@@ -233,8 +233,8 @@ def test_bars_and_holes_are_everything(here: set[int]) -> None:
 # -- frozen feeds
 
 
-def frozen(series: Series[Any], rows: list[Any]) -> list[Stretch]:
-    still = Stillness(series)
+def frozen(series: Series[Any], rows: list[Any]) -> list[RowRun]:
+    still = FrozenFeedDetector(series)
     seen = [still.see(row) for row in rows]
     return [stretch for stretch in (*seen, still.end()) if stretch is not None]
 
@@ -244,15 +244,15 @@ def test_a_feed_that_stood_still_is_noticed_at_its_limit() -> None:
     assert frozen(HOURS, moving) == []
     limit = FROZEN_AFTER[Feed.CANDLES]
     still = [*moving[:3], *(moving[3]._replace(at=moving[3 + n].at) for n in range(limit)), *moving[3 + limit :]]
-    assert frozen(HOURS, still) == [Stretch(moving[3].at, moving[2 + limit].at, limit)]
+    assert frozen(HOURS, still) == [RowRun(moving[3].at, moving[2 + limit].at, limit)]
     assert frozen(HOURS, still[: 2 + limit]) == []  # one fewer
-    assert frozen(HOURS, still[: 3 + limit]) == [Stretch(moving[3].at, moving[2 + limit].at, limit)]  # at the end
+    assert frozen(HOURS, still[: 3 + limit]) == [RowRun(moving[3].at, moving[2 + limit].at, limit)]  # at the end
 
 
 def test_books_freeze_and_rates_of_funding_repeat_themselves() -> None:
     book = Book(AT, (Quote(1.0, 1.0),), (Quote(2.0, 1.0),))
     same = [Book(Millis(AT + n), book.bids, book.asks) for n in range(6)]
-    assert frozen(books("okx", "BTCUSDT"), same) == [Stretch(AT, Millis(AT + 5), 6)]
+    assert frozen(books("okx", "BTCUSDT"), same) == [RowRun(AT, Millis(AT + 5), 6)]
     rate = [Funding(Millis(AT + n), 0.0001, 8.0) for n in range(200)]
     assert frozen(funding("okx", "BTCUSDT"), rate) == []
 

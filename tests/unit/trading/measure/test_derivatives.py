@@ -13,7 +13,7 @@ from tests.examples import examples
 from zuno.kernel.units import Millis
 from zuno.trading.measure.derivatives import basis_bps, funding_figures, long_share, mean_funding, open_interest_change
 from zuno.trading.model.known import Missing, or_none
-from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Funding, Level, Marks
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Funding, Level, MarkAndIndex
 
 NOW = Millis(1_767_225_600_000)
 AGO = Millis(NOW - HOUR_MS)
@@ -144,7 +144,7 @@ def test_open_interest_that_cannot_be_drops_its_venue(value: float) -> None:
 
 
 def test_a_small_price_and_a_small_crowd_are_numbers_like_others() -> None:
-    assert or_none(basis_bps(Marks(NOW, 0.505, 0.5))) == pytest.approx(100.0)
+    assert or_none(basis_bps(MarkAndIndex(NOW, 0.505, 0.5))) == pytest.approx(100.0)
     change = open_interest_change({"a": [Level(AGO, 0.5), Level(NOW, 0.75)]}, AGO, NOW)
     assert not isinstance(change, Missing)
     assert change.share == 0.5
@@ -177,8 +177,8 @@ def test_the_future_changes_no_change_and_order_does_not_matter(by_venue: dict[s
 
 
 def test_the_basis_is_the_mark_over_its_index() -> None:
-    assert or_none(basis_bps(Marks(NOW, 101.0, 100.0))) == pytest.approx(100.0)
-    assert or_none(basis_bps(Marks(NOW, 99.5, 100.0))) == pytest.approx(-50.0)
+    assert or_none(basis_bps(MarkAndIndex(NOW, 101.0, 100.0))) == pytest.approx(100.0)
+    assert or_none(basis_bps(MarkAndIndex(NOW, 99.5, 100.0))) == pytest.approx(-50.0)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_the_basis_is_the_mark_over_its_index() -> None:
     ],
 )
 def test_a_basis_of_prices_that_are_none_is_missing(mark: float, spot: float) -> None:
-    assert "no pair of prices" in why(basis_bps(Marks(NOW, mark, spot)))
+    assert "no pair of prices" in why(basis_bps(MarkAndIndex(NOW, mark, spot)))
 
 
 def test_longs_for_each_short_become_a_share() -> None:

@@ -15,7 +15,7 @@ from zuno.trading.measure.bars import Bars, bars
 from zuno.trading.measure.heat import MAINTENANCE, ROWS, TIERS, VOLUME_SHARE, HeatMap, HeatOrigin, heat_map
 from zuno.trading.measure.tape import Stream
 from zuno.trading.model.known import Missing
-from zuno.trading.model.market import DAY_MS, MINUTE_MS, Alive, Candle, Level, Side, Strike, Timeframe
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, Candle, Heartbeat, Level, Side, TapeEvent, Timeframe
 
 START = 1_767_225_600_000 // DAY_MS * DAY_MS
 
@@ -29,12 +29,12 @@ def days(*bounds: tuple[float, float], volume: float = 1_000.0) -> Bars:
     return bars(Timeframe.D1, rows)
 
 
-def heard(*days_heard: int) -> list[Alive]:
-    return [Alive(Millis(START + day * DAY_MS + n * MINUTE_MS)) for day in days_heard for n in range(1440)]
+def heard(*days_heard: int) -> list[Heartbeat]:
+    return [Heartbeat(Millis(START + day * DAY_MS + n * MINUTE_MS)) for day in days_heard for n in range(1440)]
 
 
-def strike(day: float, price: float, usd: float) -> Strike:
-    return Strike(Millis(int(START + day * DAY_MS)), Side.LONG, price, usd / price, usd, f"{day}-{price}-{usd}")
+def strike(day: float, price: float, usd: float) -> TapeEvent:
+    return TapeEvent(Millis(int(START + day * DAY_MS)), Side.LONG, price, usd / price, usd, f"{day}-{price}-{usd}")
 
 
 def drawn(found: object) -> HeatMap:

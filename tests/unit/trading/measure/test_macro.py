@@ -12,14 +12,14 @@ from tests.examples import examples
 from zuno.kernel.units import Millis
 from zuno.trading.measure.macro import last_print, slope
 from zuno.trading.model.known import Missing, or_none
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Print
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MacroRelease
 
 START = 1_767_225_600_000 // DAY_MS * DAY_MS
 
 
-def printed(day: int, value: float, lag_hours: float = 22) -> Print:
+def printed(day: int, value: float, lag_hours: float = 22) -> MacroRelease:
     at = START + day * DAY_MS
-    return Print(Millis(at), value, Millis(int(at + lag_hours * HOUR_MS)))
+    return MacroRelease(Millis(at), value, Millis(int(at + lag_hours * HOUR_MS)))
 
 
 def moment(day: float) -> Millis:
@@ -117,7 +117,7 @@ prints = st.lists(
 
 @settings(max_examples=examples(60))
 @given(prints, prints, st.integers(0, 20))
-def test_what_is_released_later_changes_nothing(twos: list[Print], tens: list[Print], day: int) -> None:
+def test_what_is_released_later_changes_nothing(twos: list[MacroRelease], tens: list[MacroRelease], day: int) -> None:
     now = moment(day)
     known = [[row for row in rows if row.released <= now] for rows in (twos, tens)]
     assert slope(twos, tens, now) == slope(known[0], known[1], now)

@@ -23,7 +23,7 @@ from zuno.trading.measure.order_book import (
     traded_in_minutes,
 )
 from zuno.trading.model.known import Missing, or_none
-from zuno.trading.model.market import Book, Candle, Quote, Side, Strike
+from zuno.trading.model.market import Book, Candle, Quote, Side, TapeEvent
 
 NOW = 1_767_225_600_000
 """The start of a minute."""
@@ -205,7 +205,7 @@ def test_of_any_books_five_or_all_are_taken_and_the_newest_is(before: list[int])
 # -- walls
 
 
-def on_tape(trades: list[Strike]) -> Traded:
+def on_tape(trades: list[TapeEvent]) -> Traded:
     """What was taken, from every trade of the time."""
 
     def taken(side: Side, price: float, since: Millis, until: Millis) -> float:
@@ -232,7 +232,7 @@ def minute(*walls: float | None, side: Side = Side.SHORT, step: int = 15_000) ->
     return [ladder(NOW + n * step, wall, side) for n, wall in enumerate(walls)]
 
 
-def found_in(snapshots: list[Book], trades: list[Strike] | None = None) -> tuple[FakeWall, ...]:
+def found_in(snapshots: list[Book], trades: list[TapeEvent] | None = None) -> tuple[FakeWall, ...]:
     return walls_of(snapshots, on_tape(trades or [])).fake
 
 
@@ -242,8 +242,8 @@ def walls_of(snapshots: list[Book], traded: Traded) -> Walls:
     return walls
 
 
-def trade(at: int, price: float, quantity: float, side: Side = Side.LONG) -> Strike:
-    return Strike(Millis(at), side, price, quantity, price * quantity, str(at))
+def trade(at: int, price: float, quantity: float, side: Side = Side.LONG) -> TapeEvent:
+    return TapeEvent(Millis(at), side, price, quantity, price * quantity, str(at))
 
 
 @pytest.mark.parametrize("side", list(Side))

@@ -9,10 +9,10 @@ import pytest
 
 from tests.wire.desk_bundles import AS_OF, bundle_of, without
 from zuno.kernel.units import Millis, Seconds
-from zuno.trading.measure.price_context import DOLLAR, PRINTS, STOCKS, FigureChange, Quoted, read_price_context
+from zuno.trading.measure.price_context import DOLLAR, PRINTS, STOCKS, FigureChange, MacroQuote, read_price_context
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import DAY_MS, Print, macro
+from zuno.trading.model.market import DAY_MS, MacroRelease, macro
 from zuno.trading.model.venues import FRED, YAHOO
 
 WHOLE = bundle_of()
@@ -20,16 +20,16 @@ MOVES = {"DXY": 0.01, "DTWEXBGS": -0.02, "NASDAQ": 0.03, "NASDAQCOM": -0.04}
 """Of five prints, as a share: every one another, so that it shows whose a change is."""
 
 
-def printed(figure: str, count: int = 20) -> tuple[Print, ...]:
+def printed(figure: str, count: int = 20) -> tuple[MacroRelease, ...]:
     """The move is of the last five days; the days before stood still."""
     start = {"DXY": 103.0, "DTWEXBGS": 121.0}.get(figure, 17_000.0)
     days = range(count, 0, -1)
     values = [start * (1 + MOVES[figure] * max(0, PRINTS + 1 - day) / PRINTS) for day in days]
     at = [Millis(AS_OF - day * DAY_MS) for day in days]
-    return tuple(Print(day, value, day) for day, value in zip(at, values, strict=True))
+    return tuple(MacroRelease(day, value, day) for day, value in zip(at, values, strict=True))
 
 
-def told(**changed: tuple[Print, ...]) -> Bundle:
+def told(**changed: tuple[MacroRelease, ...]) -> Bundle:
     rows = {figure: printed(figure) for figure in MOVES} | changed
     blocks = tuple(replace(one, rows=rows.get(one.series.name, one.rows)) for one in WHOLE.blocks)
     return replace(WHOLE, blocks=blocks)
@@ -42,7 +42,7 @@ def stale(bundle: Bundle, *names: str) -> Bundle:
     return replace(bundle, blocks=blocks)
 
 
-def name(one: Quoted) -> str:
+def name(one: MacroQuote) -> str:
     return str(macro(one.venue, one.figure))
 
 
@@ -51,7 +51,7 @@ def found(bundle: Bundle) -> tuple[Known[FigureChange], Known[FigureChange]]:
     return signs.dollar, signs.stocks
 
 
-def of(one: Quoted) -> FigureChange:
+def of(one: MacroQuote) -> FigureChange:
     return FigureChange(one, pytest.approx(MOVES[one.figure]))  # type: ignore[arg-type]
 
 

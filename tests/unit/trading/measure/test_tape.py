@@ -13,21 +13,21 @@ from tests.examples import examples
 from zuno.kernel.units import Millis
 from zuno.trading.measure.tape import LOWER_BOUND, SideHour, Stream, by_hour, by_minute, last_hours, tally, whale_flow
 from zuno.trading.model.known import Missing, or_none
-from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Alive, Side, Strike
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Heartbeat, Side, TapeEvent
 
 NOW = Millis(1_767_225_600_000)
 AGO = Millis(NOW - HOUR_MS)
 
 
-def strike(at: float, usd: float, side: Side = Side.LONG, id: str | None = None) -> Strike:
-    return Strike(Millis(int(at)), side, 100.0, usd / 100, usd, id or f"{at}-{usd}-{side}")
+def strike(at: float, usd: float, side: Side = Side.LONG, id: str | None = None) -> TapeEvent:
+    return TapeEvent(Millis(int(at)), side, 100.0, usd / 100, usd, id or f"{at}-{usd}-{side}")
 
 
-def alive(since: int, until: int) -> list[Alive]:
-    return [Alive(Millis(at)) for at in range(since, until, MINUTE_MS)]
+def alive(since: int, until: int) -> list[Heartbeat]:
+    return [Heartbeat(Millis(at)) for at in range(since, until, MINUTE_MS)]
 
 
-def stream(*strikes: Strike, since: int = AGO, until: int = NOW, venue: str = "binance") -> Stream:
+def stream(*strikes: TapeEvent, since: int = AGO, until: int = NOW, venue: str = "binance") -> Stream:
     return Stream(venue, strikes, alive(since, until))
 
 
@@ -172,13 +172,13 @@ events = st.lists(
     max_size=30,
 )
 minutes_heard = st.sets(st.integers(-300, 60)).map(
-    lambda found: [Alive(Millis(NOW + minute * MINUTE_MS)) for minute in sorted(found)]
+    lambda found: [Heartbeat(Millis(NOW + minute * MINUTE_MS)) for minute in sorted(found)]
 )
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(events, minutes_heard)
-def test_minutes_add_up_to_hours_and_to_a_sum_by_hand(rows: list[Strike], heard: list[Alive]) -> None:
+def test_minutes_add_up_to_hours_and_to_a_sum_by_hand(rows: list[TapeEvent], heard: list[Heartbeat]) -> None:
     since = Millis(NOW - 3 * HOUR_MS)
     source = [Stream("binance", rows, heard)]
     by_hand: dict[tuple[int, Side], float] = defaultdict(float)
@@ -200,7 +200,7 @@ def test_minutes_add_up_to_hours_and_to_a_sum_by_hand(rows: list[Strike], heard:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(events, minutes_heard)
-def test_the_future_changes_no_hour(rows: list[Strike], heard: list[Alive]) -> None:
+def test_the_future_changes_no_hour(rows: list[TapeEvent], heard: list[Heartbeat]) -> None:
     known = Stream("binance", [row for row in rows if row.at < NOW], [row for row in heard if row.at < NOW])
     whole = Stream("binance", rows, heard)
     assert last_hours([whole], Millis(NOW)) == last_hours([known], Millis(NOW))

@@ -14,22 +14,22 @@ from zuno.kernel.units import Millis, Seconds
 from zuno.trading.model.bundle import Absent, Block, Bundle, Slot, bundle_hash, content, read_bundle
 from zuno.trading.model.market import (
     MINUTE_MS,
-    Alive,
     Book,
     Candle,
     Feed,
     Funding,
+    Heartbeat,
     Level,
-    Marks,
+    MacroRelease,
+    MarkAndIndex,
     Mode,
     OptionChain,
     OptionQuote,
-    Print,
     Quote,
     Series,
     Side,
-    Strike,
     Symbol,
+    TapeEvent,
     Text,
     Timeframe,
     alive,
@@ -53,9 +53,9 @@ ROWS: list[tuple[Series[Any], tuple[object, ...]]] = [
     ),
     (funding("okx", "BTCUSDT"), (Funding(T0, -0.0001, 4.0),)),
     (dvol("deribit", "BTC"), (Level(T0, 61.5),)),
-    (basis("bybit", "BTCUSDT"), (Marks(T0, 100.5, 100.25),)),
-    (macro("fred", "DGS2"), (Print(T0, 4.1, Millis(T0 + 5)),)),
-    (liquidations("binance", "BTCUSDT"), (Strike(T0, Side.SHORT, 9.5, 2.0, 19.0, "7"),)),
+    (basis("bybit", "BTCUSDT"), (MarkAndIndex(T0, 100.5, 100.25),)),
+    (macro("fred", "DGS2"), (MacroRelease(T0, 4.1, Millis(T0 + 5)),)),
+    (liquidations("binance", "BTCUSDT"), (TapeEvent(T0, Side.SHORT, 9.5, 2.0, 19.0, "7"),)),
     (books("binance", "BTCUSDT"), (Book(T0, (Quote(9.0, 1.0), Quote(8.5, 2.0)), (Quote(9.5, 1.0),)),)),
     (
         options("deribit", "BTC"),
@@ -70,7 +70,10 @@ ROWS: list[tuple[Series[Any], tuple[object, ...]]] = [
         ),
     ),
     (texts(Feed.NEWS, "channels", "BTC"), (Text(T0, "daily", "1/2", "a “quoted” line\nand another"),)),
-    (alive(Feed.WHALES, "binance", "BTCUSDT"), tuple(Alive(Millis(T0 + at * MINUTE_MS)) for at in (0, 1, 2, 5, 7, 8))),
+    (
+        alive(Feed.WHALES, "binance", "BTCUSDT"),
+        tuple(Heartbeat(Millis(T0 + at * MINUTE_MS)) for at in (0, 1, 2, 5, 7, 8)),
+    ),
 ]
 
 

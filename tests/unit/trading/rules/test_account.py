@@ -16,8 +16,8 @@ from zuno.trading.model.account import Account, Holding, Liquidity, RestingOrder
 from zuno.trading.model.bundle import Absent, Block, Bundle, Slot, content, read_bundle
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import Level, Marks, Mode, Side, Symbol, basis, rates
-from zuno.trading.model.venues import BINANCE, UPBIT, WON
+from zuno.trading.model.market import Level, MarkAndIndex, Mode, Side, Symbol, basis, rates
+from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.rules.account import (
     MarkedAccount,
     account_of,
@@ -223,9 +223,9 @@ def test_removing_the_won_never_raises_equity(account: Account, btc: float, eth:
 
 def bundle_of(account: Account | None, *, without: str = "", age: int = 0, **slot: Any) -> Bundle:
     series = {
-        "btc": (basis(BINANCE, BTC), Marks(NOW, 60_000.0, 60_010.0)),
-        "eth": (basis(BINANCE, ETH), Marks(NOW, 3_000.0, 3_001.0)),
-        "won": (rates(UPBIT, WON), Level(NOW, 1_400.0)),
+        "btc": (basis(BINANCE, BTC), MarkAndIndex(NOW, 60_000.0, 60_010.0)),
+        "eth": (basis(BINANCE, ETH), MarkAndIndex(NOW, 3_000.0, 3_001.0)),
+        "won": (rates(UPBIT, USDT_KRW), Level(NOW, 1_400.0)),
     }
     blocks = tuple(
         Block(name, (row,), NOW, Seconds(age if key == "eth" else 0), Seconds(600))  # type: ignore[arg-type]

@@ -15,12 +15,12 @@ from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.venues.synthetic.path import END
 from zuno.llm.port import ModelRequest, Usage
 from zuno.trading.agents.risk_manager import PASSED
-from zuno.trading.data.bundle_builder import gather
+from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import features
-from zuno.trading.model.cycle import Call
+from zuno.trading.model.cycle import TradeAction
 from zuno.trading.model.market import Mode, Symbol, rates
 from zuno.trading.model.outcome import Outcome
-from zuno.trading.model.venues import BINANCE, DOLLAR
+from zuno.trading.model.venues import BINANCE, USDC_USDT
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 
 REVIEW = Decimal("0.0005")
@@ -49,7 +49,7 @@ def store() -> MemorySeries:
 
 @pytest.fixture(scope="module")
 def menu(store: MemorySeries) -> PriceMenu:
-    bundle = asyncio.run(gather(store, Symbol.BTCUSDT, Mode.POSITION, END))  # type: ignore[arg-type]
+    bundle = asyncio.run(build_bundle(store, Symbol.BTCUSDT, Mode.POSITION, END))  # type: ignore[arg-type]
     return build_price_menu(bundle, features(bundle))
 
 
@@ -58,7 +58,7 @@ async def run(home: Path, store: MemorySeries, menu: PriceMenu, heard: dict[str,
     desk = Desk(home, store, models={role: (Paid(menu, heard),) for role in ROLES})
     outcome = await desk.cycles.run("BTCUSDT", mode="position")
     await desk.close()
-    assert (outcome.decision.decision, outcome.decision.leverage) == (Call.LONG, 2)
+    assert (outcome.decision.decision, outcome.decision.leverage) == (TradeAction.LONG, 2)
     return outcome
 
 
@@ -72,11 +72,11 @@ async def test_the_officer_reads_what_the_rules_left(tmp_path: Path, store: Memo
 
 async def test_where_the_rules_hold_no_officer_is_asked(tmp_path: Path, store: MemorySeries, menu: PriceMenu) -> None:
     lost = MemorySeries(store.origin)
-    await lost.write([batch for batch in rows(thin=True) if batch.series != rates(BINANCE, DOLLAR)])
+    await lost.write([batch for batch in rows(thin=True) if batch.series != rates(BINANCE, USDC_USDT)])
     heard: dict[str, str] = {}
     outcome = await run(tmp_path, lost, menu, heard)
     assert set(heard) == set(ROLES) - {"risk_manager"}
-    assert (outcome.ruling.decision, outcome.ruling.veto) == (Call.HOLD, "cro_7_dollar")
+    assert (outcome.ruling.decision, outcome.ruling.veto) == (TradeAction.HOLD, "cro_7_dollar")
     officer = outcome.voices[-1]
     assert (officer.role, officer.source, officer.why, officer.usd) == ("risk_manager", "deterministic", PASSED, 0.0)
 

@@ -25,9 +25,9 @@ from zuno.trading.model.market import (
     HOUR_MS,
     MINUTE_MS,
     STALE_AFTER,
-    Alive,
     Candle,
     Feed,
+    Heartbeat,
     Level,
     Series,
     Symbol,
@@ -251,7 +251,7 @@ def test_only_minutes_that_were_heard_whole_are_proven_and_nothing_heard_is_lost
             for series, row in one._items:
                 if START <= row.at < now():
                     found = row in await store.read(series, row.at, row.at, EVER)
-                    length = MINUTE_MS if isinstance(row, Alive) else 0
+                    length = MINUTE_MS if isinstance(row, Heartbeat) else 0
                     assert found is any(low <= row.at and row.at + length < high for low, high in one.intervals), row
         assert await store.flaws() == ()
 
@@ -295,7 +295,7 @@ def test_a_stream_that_was_proven_is_connected_again_at_once() -> None:
                 self.opened.append(now())
                 await asyncio.sleep(70)
                 if self.proves:
-                    yield alive(Feed.WHALES, BINANCE, "BTCUSDT"), Alive(Timeframe.M1.floor(now() - MINUTE_MS))
+                    yield alive(Feed.WHALES, BINANCE, "BTCUSDT"), Heartbeat(Timeframe.M1.floor(now() - MINUTE_MS))
                 self.lost.append(now())
                 raise Unavailable("the stream was lost")
 

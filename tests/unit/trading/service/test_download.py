@@ -13,7 +13,7 @@ from tests.wire.collecting import END, EVER, OWN, market, rows, sources
 from tests.wire.fakes.series import MemorySeries
 from zuno.kernel.errors import Unavailable, Usage
 from zuno.kernel.units import Millis
-from zuno.trading.data.sources import LISTED, SETTLING, Sources, missing, missing_spans, pages
+from zuno.trading.data.sources import LISTED_SINCE, SETTLING, Sources, missing, missing_spans, pages
 from zuno.trading.measure.data_quality import complete_at
 from zuno.trading.model.market import (
     DAY_MS,
@@ -343,9 +343,9 @@ def test_a_bar_is_owed_when_it_is_closed_and_settled() -> None:
     assert missing_spans(M1, minutes, at - DAY_MS, closed - 1, NOW) == [(at - DAY_MS, at)]
     assert missing_spans(M1, minutes, at - MINUTE_MS + 1, closed - 1, NOW) == []  # none opened in between
     assert missing_spans(M1, minutes, at - MINUTE_MS, closed - 1, NOW) == [(at - MINUTE_MS, at)]
-    early = [LISTED + n * MINUTE_MS for n in range(-5, 5)]
-    assert missing_spans(M1, early, LISTED - DAY_MS, early[-1], NOW) == []  # there may have been no market yet
-    assert missing_spans(M1, early[6:], LISTED - DAY_MS, early[-1], NOW) == [(LISTED, early[6])]
+    early = [LISTED_SINCE + n * MINUTE_MS for n in range(-5, 5)]
+    assert missing_spans(M1, early, LISTED_SINCE - DAY_MS, early[-1], NOW) == []  # there may have been no market yet
+    assert missing_spans(M1, early[6:], LISTED_SINCE - DAY_MS, early[-1], NOW) == [(LISTED_SINCE, early[6])]
     assert missing_spans(M1, minutes[:2] + minutes[4:], at, closed - 1, NOW) == [(minutes[2], minutes[4])]
     monday = Timeframe.W1.floor(NOW - 7 * DAY_MS)
     assert missing_spans(W1, [], monday, NOW, NOW) == [(monday, Timeframe.W1.floor(NOW))]

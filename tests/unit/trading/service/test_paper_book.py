@@ -24,14 +24,14 @@ from zuno.trading.model.market import (
     MINUTE_MS,
     Candle,
     Level,
-    Marks,
+    MarkAndIndex,
     Symbol,
     Timeframe,
     basis,
     candles,
     rates,
 )
-from zuno.trading.model.venues import BINANCE, UPBIT, WON
+from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import Batch, Origin
 from zuno.trading.rules.inputs import FeeRates, Fees
 from zuno.trading.rules.paper_book import STARTING_ACCOUNT
@@ -59,12 +59,12 @@ async def market(*, eth: bool = True, won: bool = True) -> MemorySeries:
     bar = Candle(Millis(END - MINUTE_MS), 1.0, 1.0, 1.0, 1.0, 1.0, 0.5)
     batches: list[Batch[Any]] = [
         Batch(candles(BINANCE, BTC, Timeframe.M1), [bar]),
-        Batch(basis(BINANCE, BTC), [Marks(at, dear(60_000, at), dear(60_001, at)) for at in times]),
+        Batch(basis(BINANCE, BTC), [MarkAndIndex(at, dear(60_000, at), dear(60_001, at)) for at in times]),
     ]
     if eth:
-        batches.append(Batch(basis(BINANCE, ETH), [Marks(at, dear(3_000, at), dear(3_001, at)) for at in times]))
+        batches.append(Batch(basis(BINANCE, ETH), [MarkAndIndex(at, dear(3_000, at), dear(3_001, at)) for at in times]))
     if won:
-        batches.append(Batch(rates(UPBIT, WON), [Level(at, 1_400.0) for at in times]))
+        batches.append(Batch(rates(UPBIT, USDT_KRW), [Level(at, 1_400.0) for at in times]))
     await store.write(batches)
     return store
 
@@ -137,7 +137,7 @@ async def test_without_a_price_one_has_to_be_stated() -> None:
 
 async def test_a_stale_mark_is_no_price_and_makes_the_whole_unknown() -> None:
     store, book = await market(eth=False), BookInMemory()
-    await store.write([Batch(basis(BINANCE, ETH), [Marks(Millis(END - 11 * MINUTE_MS), 3_000.0, 3_000.0)])])
+    await store.write([Batch(basis(BINANCE, ETH), [MarkAndIndex(Millis(END - 11 * MINUTE_MS), 3_000.0, 3_000.0)])])
     with pytest.raises(Refused, match=r"659 s old, more than 600"):
         await keeper(store, book).add("ETH", "short", "100")
     view = await keeper(store, book).add("ETH", "short", "100", entry="3000")
@@ -278,7 +278,7 @@ async def test_one_recorded_symbol_is_enough_to_look() -> None:
     store = MemorySeries(Origin(False, "recorded"))
     with pytest.raises(Refused, match="Nothing is recorded of BTCUSDT"):
         await keeper(store).show()
-    await store.write([Batch(basis(BINANCE, ETH), [Marks(END, 3_000.0, 3_000.0)])])
+    await store.write([Batch(basis(BINANCE, ETH), [MarkAndIndex(END, 3_000.0, 3_000.0)])])
     view = await keeper(store).show()
     assert (view.as_of, view.unknown, view.synthetic) == ("2026-01-01T00:00:00Z", None, False)
 

@@ -24,12 +24,12 @@ from zuno.trading.model.market import (
     HOUR_MS,
     MINUTE_MS,
     SECOND_MS,
-    Alive,
     Candle,
+    Heartbeat,
     Level,
-    Marks,
+    MacroRelease,
+    MarkAndIndex,
     Mode,
-    Print,
     Symbol,
     Timeframe,
     candles,
@@ -67,7 +67,7 @@ def test_a_live_bundle_is_asked_for_again_by_its_moment(desk: Callable[..., Trad
     async def story(now: Callable[[], Millis]) -> None:
         store = MemorySeries(OWN)
         await store.write(
-            [Batch(one, [Alive(Millis(START - 2 * MINUTE_MS))], START) for one in tape(BTC) if one.row is Alive]
+            [Batch(one, [Heartbeat(Millis(START - 2 * MINUTE_MS))], START) for one in tape(BTC) if one.row is Heartbeat]
         )
 
         async def keep(batch: Batch[Any]) -> None:
@@ -101,7 +101,7 @@ async def test_the_newest_row_of_any_series_is_the_end_of_what_is_kept(desk: Cal
         await desk(store).freeze(BTC, SWING, None)
     bar = Candle(Millis(END - MINUTE_MS), 1.0, 1.0, 1.0, 1.0, 1.0, 0.5)
     mood = Level(Millis(END + 12_345), 50.0)
-    coming = Print(Millis(END + DAY_MS), 3.0, END)
+    coming = MacroRelease(Millis(END + DAY_MS), 3.0, END)
     await store.write([Batch(M1, [bar])])
     assert (await desk(store).freeze(BTC, SWING, None)).bundle.as_of == END
     await store.write([Batch(fear_greed(ALTERNATIVE), [mood]), Batch(macro(FRED, "DGS2"), [coming], END)])
@@ -128,13 +128,15 @@ async def test_what_was_collected_is_known_from_its_arrival_and_the_desk_waits_f
     await store.write([Batch(M1, MINUTES, came)])
     frozen = await desk(store).freeze(BTC, SWING, None)
     assert (frozen.bundle.as_of, known(frozen), frozen.notes) == (came, [one.at for one in MINUTES], ())
-    await store.write([Batch(rates, [Print(Millis(END - 2 * DAY_MS), 3.0, Millis(END - DAY_MS))], Millis(came + 700))])
+    await store.write(
+        [Batch(rates, [MacroRelease(Millis(END - 2 * DAY_MS), 3.0, Millis(END - DAY_MS))], Millis(came + 700))]
+    )
     assert (await desk(store).freeze(BTC, SWING, None)).bundle.as_of == came + 700
-    await store.write([Batch(other, [Marks(END, 1.0, 1.0)], Millis(came + 900))])
+    await store.write([Batch(other, [MarkAndIndex(END, 1.0, 1.0)], Millis(came + 900))])
     frozen = await desk(store).freeze(BTC, SWING, None)
     assert frozen.bundle.as_of == came + 900
     assert {rates, other} <= {block.series for block in frozen.bundle.blocks}
-    await store.write([Batch(other, [Marks(Millis(END + DAY_MS), 1.0, 1.0)], Millis(END + DAY_MS))])
+    await store.write([Batch(other, [MarkAndIndex(Millis(END + DAY_MS), 1.0, 1.0)], Millis(END + DAY_MS))])
     assert (await desk(store).freeze(BTC, SWING, None)).bundle.as_of == came + 700  # it is of another round
 
 

@@ -1,4 +1,4 @@
-"""Runs transactions and calls on py-evm's Prague rules, and gives calls what py-evm lacks: a free ride."""
+"""Run transactions on py-evm's Prague rules, and eth_call without balance or fee checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signed bytes and the nodes they are offered to: which of their words mean that they have them."""
+"""Send signed bytes to every node and classify their replies: accepted, known already, refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live chain behind the Chain socket: each answer is read at one block, from whichever node can give it.
+"""The live chain behind the Chain port: each answer is read at one block, from whichever node can give it.
 
 "Now" is the node's latest block. Confirmations do not delay a reader; they decide what is remembered: nothing younger
 than the chain's confirmations is ticked off in a record on disk, and a remembered fact is checked against the hash of
@@ -33,7 +33,7 @@ from zuno.kernel.units import Address, Amount, HexId, Liquidity, Seconds
 from zuno.lp.model.chains import ChainInfo
 from zuno.lp.model.history import PositionHistory, PricedBlock, SwapFees
 from zuno.lp.model.market import GasQuote
-from zuno.lp.ports.chain import Holdings, Missing, OwnedPositions, PoolsFound, Snapshot, WitnessedState
+from zuno.lp.ports.chain import Holdings, Missing, OwnedPositions, PoolsFound, Snapshot, StateAtBlock
 
 _POOL_ID: Final = re.compile(r"0x[0-9a-f]{64}")
 _ADDRESS: Final = re.compile(r"0x[0-9a-f]{40}")
@@ -96,7 +96,7 @@ class RpcChain:
     async def positions(self, ids: Sequence[int]) -> Snapshot:
         return await self._at_head(lambda head: self._positions_at(ids, head))
 
-    async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> WitnessedState:
+    async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> StateAtBlock:
         return await self._at_head(lambda head: self._witness_at(block, pool_ids, position_ids, head))
 
     async def history(self, position_id: int, since: Seconds | None) -> PositionHistory:
@@ -173,7 +173,7 @@ class RpcChain:
 
     async def _witness_at(
         self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int], head: Block
-    ) -> WitnessedState:
+    ) -> StateAtBlock:
         """A block that somebody else named, if this chain has it."""
         if block.number > head.number or await self._node.block(block.number) != block:
             raise Refused(f"{self.info.name} has no block {block.number} with hash {block.hash[:12]}…")
@@ -190,7 +190,7 @@ class RpcChain:
         unread = next((gap.reason for gap in snapshot.missing if gap.unread), None)
         if unread is not None:
             raise Unavailable(f"the state of block {block.number} could not be read: {unread}")
-        return WitnessedState(block, pools, {position.id: position for position in snapshot.positions})
+        return StateAtBlock(block, pools, {position.id: position for position in snapshot.positions})
 
     async def _snapshot(self, wanted: Sequence[int], read: PositionNfts, head: Block) -> Snapshot:
         places = {token: self._locate(token, nft) for token, nft in read.nfts.items()}

@@ -2,17 +2,17 @@
 
 Unavailable
 ├── NoSuchState    this node lacks the block or its state: another node, or a later try, may have it
-│   └── Behind     its events end before its state does: it will have them in a moment
+│   └── NodeBehind its events end before its state does: it will have them in a moment
 ├── NoSuchMethod   this node does not speak the method
-├── Unreached      no connection: the question never got there
+├── NotConnected   no connection: the question never got there
 └── RangeRefused   the log query is too wide: ask for less
 Malformed
 ├── CallReverted   the call ran and the contract said no, or so the node says
-│   └── Unfunded   it did not even start: the caller lacks the coin it sends
-├── NotTaken       the node heard the transaction and does not take it
-├── Unfit          the call returned what its contract cannot have returned
+│   └── InsufficientFunds  it did not even start: the caller lacks the coin it sends
+├── TransactionRejected  the node heard the transaction and does not take it
+├── UnfitResult    the call returned what its contract cannot have returned
 ├── BadRequest     the node could not read the question
-└── Oversized      the answer is larger than any honest one
+└── ResponseTooLarge  the answer is larger than any honest one
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ def parse_error(method: str, error: object) -> ZunoError:
 
 def _output(data: object) -> bytes:
     """What the contract gave back: as it is, behind a word ("Reverted 0x…"), or one level deeper."""
-    told = data.get("data") if isinstance(data, dict) else data
-    found = _OUTPUT.search(told) if isinstance(told, str) else None
+    hex_text = data.get("data") if isinstance(data, dict) else data
+    found = _OUTPUT.search(hex_text) if isinstance(hex_text, str) else None
     return b"" if found is None else bytes.fromhex(found[1])
 
 

@@ -21,7 +21,7 @@ from zuno.kernel.errors import Malformed, Unavailable, Unknown, Usage
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Liquidity, Seconds, SqrtPriceX96
 from zuno.lp.model.chains import Deployment
-from zuno.lp.model.history import PositionHistory, PricedBlock, Standing, Touch, WalletSwap
+from zuno.lp.model.history import PositionEvent, PositionHistory, PositionSnapshot, PricedBlock, WalletSwap
 from zuno.lp.plan import calldata
 
 SPARE_PERCENT = 5
@@ -99,7 +99,7 @@ class HistoryReader:
     async def _next_token(self, head: Block) -> int:
         return await self._node.call(self._manager, abi.NEXT_TOKEN_ID, head, abi.uint_reader("nextTokenId"))
 
-    async def _read_standing(self, life: PositionLife, at: Block, entries: HistoryEntries) -> Standing:
+    async def _read_standing(self, life: PositionLife, at: Block, entries: HistoryEntries) -> PositionSnapshot:
         """A position between touches, its worth from a pretended burn where the node can pretend."""
         nft = life.nft
         where = locate_position(self._manager, nft.pool_id, nft.range.lower, nft.range.upper, life.token)
@@ -118,7 +118,7 @@ class HistoryReader:
                     f"of the position's worth at block {at.number} a burn would leave {kept[0]} and {kept[1]} units"
                     " with others (a hook's or a token's fee)"
                 )
-        return Standing(
+        return PositionSnapshot(
             position_id=life.token,
             range=nft.range,
             block=at,
@@ -247,7 +247,7 @@ class HistoryReader:
 
 def _amounts_taken(events: DatedEvents, tx: HexId) -> tuple[int, int]:
     """What the deposits of a transaction took out of the wallet."""
-    touches = [event for _, event in events if isinstance(event, Touch) and event.tx == tx]
+    touches = [event for _, event in events if isinstance(event, PositionEvent) and event.tx == tx]
     return max(0, sum(touch.paid0 for touch in touches)), max(0, sum(touch.paid1 for touch in touches))
 
 
@@ -257,14 +257,14 @@ def _amounts_brought(events: DatedEvents) -> tuple[int, int]:
     return max(0, -sum(swap.paid0 for swap in swaps)), max(0, -sum(swap.paid1 for swap in swaps))
 
 
-def _check_complete(events: DatedEvents, start: Standing | None, end: Standing | None) -> None:
+def _check_complete(events: DatedEvents, start: PositionSnapshot | None, end: PositionSnapshot | None) -> None:
     """Every touch must begin with the liquidity that the one before it left, or events in between are missing.
 
     What a touch began with is the state's word, so this is a gap in the events, not a contradiction in the books.
     """
     held = {} if start is None else {start.position_id: int(start.liquidity)}
     for _, event in sorted(events, key=lambda entry: entry[0]):
-        if isinstance(event, Touch):
+        if isinstance(event, PositionEvent):
             if held.get(event.position_id, 0) != event.liquidity_after - event.liquidity_delta:
                 raise NodeBehind(
                     f"the node lacks events before block {event.block.number}: position {event.position_id} held other"

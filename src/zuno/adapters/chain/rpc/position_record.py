@@ -14,9 +14,9 @@ from zuno.adapters.chain.rpc.replay import BlockReplay, LiquidityEvent, Replayed
 from zuno.amm.model import Block, PoolKey
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Liquidity, Wei
-from zuno.lp.model.history import External, Touch, WalletSwap
+from zuno.lp.model.history import ExternalFlow, PositionEvent, WalletSwap
 
-Event = Touch | WalletSwap
+Event = PositionEvent | WalletSwap
 DatedEvents = list[tuple[tuple[int, int], Event]]
 """Events with their place in the chain, because one block may hold several."""
 
@@ -26,7 +26,7 @@ class HistoryEntries:
     """What a record gains from transactions."""
 
     events: DatedEvents = field(default_factory=list)
-    externals: list[External] = field(default_factory=list)
+    externals: list[ExternalFlow] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     computed: list[str] = field(default_factory=list)
 
@@ -90,7 +90,7 @@ class EntryBuilder:
             entries.events[0] = _with_gas(entries.events[0], receipt, settled.gas_paid, share)
         others = self._our_part(settled.others, effects, indexes, share)
         if any(others):
-            entries.externals.append(External(block, receipt.tx, last.sqrt_price_x96, *others))
+            entries.externals.append(ExternalFlow(block, receipt.tx, last.sqrt_price_x96, *others))
         shared = sorted(set(share.everyone) - set(share.ours))
         if shared and receipt.sender == owner:
             entries.notes.append(
@@ -115,7 +115,7 @@ class EntryBuilder:
         others = (share.of(settled.others[0]), share.of(settled.others[1]))
         if any(others):
             _, swap = entry
-            entries.externals.append(External(swap.block, receipt.tx, swap.sqrt_price_before_x96, *others))
+            entries.externals.append(ExternalFlow(swap.block, receipt.tx, swap.sqrt_price_before_x96, *others))
         return entries
 
     async def read_share(self, receipt: Receipt, ours: Iterable[LiquidityEvent], owner: Address) -> Share:
@@ -161,9 +161,9 @@ class EntryBuilder:
         return parts[0], parts[1]
 
 
-def _touch(item: ReplayedChange, block: Block, left: Two) -> Touch:
+def _touch(item: ReplayedChange, block: Block, left: Two) -> PositionEvent:
     change = item.change
-    return Touch(
+    return PositionEvent(
         position_id=change.token,
         range=change.range,
         block=block,

@@ -19,8 +19,8 @@ from zuno.amm.model import Block, Depth, PoolState
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds
-from zuno.lp.model.plan import Allowances, Grant
-from zuno.lp.ports.spending import Call, NonceStatus, SendResult, Simulation, WalletState
+from zuno.lp.model.plan import Allowances, Grant, WalletState
+from zuno.lp.ports.spending import Call, NonceStatus, SendResult, Simulation
 
 PoolAt = Callable[[HexId, Block], Awaitable[PoolState]]
 

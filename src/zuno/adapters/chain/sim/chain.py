@@ -1,4 +1,4 @@
-"""The simulated world behind the sockets: a chain to read and a world to push."""
+"""The simulated world behind the ports: a chain to read and a world to push."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from zuno.kernel.units import Address, HexId, Seconds
 from zuno.lp.model.chains import curated_keys
 from zuno.lp.model.history import PositionHistory, PricedBlock, SwapFees
 from zuno.lp.model.market import HOUR, GasQuote
-from zuno.lp.ports.chain import Holdings, Missing, OwnedPositions, PoolsFound, Snapshot, WitnessedState
+from zuno.lp.ports.chain import Holdings, Missing, OwnedPositions, PoolsFound, Snapshot, StateAtBlock
 from zuno.lp.ports.spending import SendResult
 from zuno.lp.ports.world import PoolMove, PriceMove
 from zuno.lp.rules.fee_yield import growth_of_swaps
@@ -76,13 +76,13 @@ class SimChain:
                 found.append(world.position(nft))
         return Snapshot(world.head, tuple(found), tuple(missing))
 
-    async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> WitnessedState:
+    async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> StateAtBlock:
         then = self._now if block == self._now.head else self._now.past(block.timestamp)
         if then.head != block:
             raise Refused(f"sim has no block {block.number} with hash {block.hash[:12]}…")
         states = {then.state(index).id: then.state(index) for index in range(len(then.pools))}
         nfts = (then.nfts.get(position_id) for position_id in position_ids)
-        return WitnessedState(
+        return StateAtBlock(
             block,
             {pool_id: states[pool_id] for pool_id in pool_ids if pool_id in states},
             {nft.id: then.position(nft) for nft in nfts if nft is not None},

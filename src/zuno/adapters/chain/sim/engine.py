@@ -34,7 +34,7 @@ from zuno.amm.pool import LiquidityChange, Pool, PositionInfo
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
-from zuno.lp.model.history import PricedBlock, Standing
+from zuno.lp.model.history import PositionSnapshot, PricedBlock
 from zuno.lp.model.plan import StepKind
 from zuno.lp.ports.spending import Call, Mined, SendResult
 from zuno.lp.rules.carry import MEASURED_GAS
@@ -282,11 +282,11 @@ class SimWorld:
             fees1=Amount(burn.fees1),
         )
 
-    def standing(self, nft: Nft) -> Standing:
+    def standing(self, nft: Nft) -> PositionSnapshot:
         info, pool = self._info(nft), self.pools[nft.pool]
         worth0, worth1 = self._proceeds(nft)
         inside0, inside1 = pool.fee_growth_inside(nft.range.lower, nft.range.upper)
-        return Standing(
+        return PositionSnapshot(
             position_id=nft.id,
             range=nft.range,
             block=self.head,

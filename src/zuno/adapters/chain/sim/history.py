@@ -16,7 +16,7 @@ from zuno.adapters.chain.world import SIM
 from zuno.amm.model import Block
 from zuno.kernel.errors import Unknown, Usage
 from zuno.kernel.units import Address, Seconds, SqrtPriceX96, Wei
-from zuno.lp.model.history import External, PositionHistory, PricedBlock, Touch, WalletSwap
+from zuno.lp.model.history import ExternalFlow, PositionEvent, PositionHistory, PricedBlock, WalletSwap
 from zuno.lp.model.market import HOUR
 
 PREPARATION = Seconds(900)
@@ -46,8 +46,8 @@ class _Life:
 class _Entries:
     """What a record gains from transactions."""
 
-    events: list[Touch | WalletSwap] = field(default_factory=list)
-    externals: list[External] = field(default_factory=list)
+    events: list[PositionEvent | WalletSwap] = field(default_factory=list)
+    externals: list[ExternalFlow] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -171,7 +171,7 @@ class _HistoryBuilder:
         trades = self._trades(effects)
         swapped = self._sum(trades)
         swap_is_ours = effects.sender == owner and any(swapped) and gave != own
-        events = list[Touch | WalletSwap]()
+        events = list[PositionEvent | WalletSwap]()
         for event in effects.pool_events:
             if isinstance(event, PositionChange) and event in ours:
                 touch = effects.touch(event)
@@ -195,7 +195,7 @@ class _HistoryBuilder:
         entries.events += events
         if any(others):
             price = SqrtPriceX96(ours[-1].sqrt_price_x96)
-            entries.externals.append(External(effects.block, effects.tx, price, others[0], others[1]))
+            entries.externals.append(ExternalFlow(effects.block, effects.tx, price, others[0], others[1]))
             entries.notes.append(
                 f"{effects.tx}: {others[0]} and {others[1]} base units of what moved were not the wallet's"
                 " (another payer or recipient); they count as flows of others"

@@ -10,7 +10,7 @@ from zuno.adapters.chain.sim.permissions import Permissions
 from zuno.amm.model import Block, Range
 from zuno.amm.pool import Pool, PositionInfo
 from zuno.kernel.units import Address, HexId, Liquidity, SqrtPriceX96, Wei
-from zuno.lp.model.history import Touch
+from zuno.lp.model.history import PositionEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +105,10 @@ class TransactionEffects:
     def changes(self) -> tuple[PositionChange, ...]:
         return tuple(event for event in self.pool_events if isinstance(event, PositionChange))
 
-    def touch(self, change: PositionChange) -> Touch:
+    def touch(self, change: PositionChange) -> PositionEvent:
         """The change as history knows it, paid for by arithmetic and without gas."""
         nft, after = change.nft, change.after
-        return Touch(
+        return PositionEvent(
             position_id=nft.id,
             range=nft.range,
             block=self.block,

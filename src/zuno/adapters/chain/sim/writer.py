@@ -11,7 +11,7 @@ from zuno.amm.ticks import MAX_TICK, MIN_TICK
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Tick
-from zuno.lp.model.plan import Allowances
+from zuno.lp.model.plan import Allowances, WalletState
 from zuno.lp.ports.spending import (
     Call,
     NonceStatus,
@@ -19,7 +19,6 @@ from zuno.lp.ports.spending import (
     SimulatedCall,
     Simulation,
     SimulationMethod,
-    WalletState,
 )
 
 

@@ -35,7 +35,7 @@ from zuno.trading.model.market import (
     MINUTE_MS,
     Funding,
     Level,
-    Marks,
+    MarkAndIndex,
     Series,
     Symbol,
     Timeframe,
@@ -203,4 +203,4 @@ def _basis(draw: Chance, venue: str, made: SyntheticMarket, seen: Grid, premium:
     mark = np.round(seen.price[read] * (1 + apart), 2)
     spot = np.round(seen.price[read] / (1 + premium[read]), 2)
     columns = zip(seen.at[read].tolist(), mark.tolist(), spot.tolist(), strict=True)
-    return Batch(basis(venue, made.symbol), [Marks(*row) for row in columns])
+    return Batch(basis(venue, made.symbol), [MarkAndIndex(*row) for row in columns])

@@ -33,7 +33,7 @@ from zuno.trading.model.market import (
     options,
     rates,
 )
-from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, OKX, UPBIT, WON
+from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, OKX, UPBIT, USDT_KRW
 from zuno.trading.ports.series import Batch
 
 Rows: TypeAlias = list[Any]
@@ -101,7 +101,7 @@ MARKET_FAULTS: Final[Sequence[MarketFault]] = (
         for series in (funding_next, open_interest, long_short, basis)
         for symbol in ("BTCUSDT", "ETHUSDT")
     ),
-    _fault(MarketFaultKind.GAP, rates(UPBIT, WON), _before(12, 2), _before(12, 9)),
+    _fault(MarketFaultKind.GAP, rates(UPBIT, USDT_KRW), _before(12, 2), _before(12, 9)),
     _fault(MarketFaultKind.CROSSED, books(BINANCE, "BTCUSDT"), _before(7, 16) - 500),
     _fault(MarketFaultKind.NO_EXPIRIES, options(DERIBIT, "BTC"), _before(5, 12)),
     _fault(MarketFaultKind.GAP, alive(Feed.LIQUIDATIONS, BINANCE, "BTCUSDT"), *_SILENT),

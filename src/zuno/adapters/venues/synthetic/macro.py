@@ -25,8 +25,18 @@ from zuno.adapters.venues.synthetic.path import (
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log
-from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Print, Symbol, Timeframe, fear_greed, macro, rates
-from zuno.trading.model.venues import ALTERNATIVE, BINANCE, DOLLAR, FRED, UPBIT, WON, YAHOO
+from zuno.trading.model.market import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    MacroRelease,
+    Symbol,
+    Timeframe,
+    fear_greed,
+    macro,
+    rates,
+)
+from zuno.trading.model.venues import ALTERNATIVE, BINANCE, FRED, UPBIT, USDC_USDT, USDT_KRW, YAHOO
 from zuno.trading.ports.series import Batch
 
 DAILY: Final[Mapping[str, tuple[str, float, float, int]]] = {
@@ -64,13 +74,13 @@ def _working_days() -> Iterator[datetime]:
             yield day
 
 
-def _daily(seed: int, name: str) -> list[Print]:
+def _daily(seed: int, name: str) -> list[MacroRelease]:
     _, start, far, hours = DAILY[name]
     days = list(_working_days())
     walk = np.cumsum(chance(seed, f"macro {SAME.get(name, name)}").normal(size=len(days)) * far)
     values = np.clip(start + walk, 0.1, None) if name.startswith("DGS") else start * exp(walk)
     return [
-        Print(_millis(day), round(value, 4 if start < 1_000 else 2), _release_time(day, hours))
+        MacroRelease(_millis(day), round(value, 4 if start < 1_000 else 2), _release_time(day, hours))
         for day, value in zip(days, values.tolist(), strict=True)
     ]
 
@@ -82,20 +92,20 @@ def _release_time(day: datetime, hours: int) -> Millis:
     return Millis(_millis(out) + 15 * MINUTE_MS)
 
 
-def _prices(seed: int) -> Iterator[Print]:
+def _prices(seed: int) -> Iterator[MacroRelease]:
     """Consumer prices: a month is printed in the middle of the next, and each January of it once more, revised."""
     draw, level = chance(seed, "macro CPIAUCSL"), 312.0
     for month, after in _months():
         level = round(level * (1 + 0.0022 + float(draw.normal(0.001))), 3)
         released = _millis(after) + 11 * DAY_MS + 13 * HOUR_MS + 30 * MINUTE_MS
-        yield Print(_millis(month), level, Millis(released))
+        yield MacroRelease(_millis(month), level, Millis(released))
         if month.month == 1:
-            yield Print(_millis(month), round(level + 0.05, 3), Millis(released + 31 * DAY_MS))
+            yield MacroRelease(_millis(month), round(level + 0.05, 3), Millis(released + 31 * DAY_MS))
 
 
-def _policy() -> Iterator[Print]:
+def _policy() -> Iterator[MacroRelease]:
     for number, (month, after) in enumerate(_months()):
-        yield Print(_millis(month), round(4.83 - 0.25 * (number // 5), 2), Millis(_millis(after) + 20 * HOUR_MS))
+        yield MacroRelease(_millis(month), round(4.83 - 0.25 * (number // 5), 2), Millis(_millis(after) + 20 * HOUR_MS))
 
 
 def _months() -> Iterator[tuple[datetime, datetime]]:
@@ -132,8 +142,11 @@ def _rates(seed: int, won: Floats) -> list[Batch[Any]]:
     at = MINUTES_FROM + GRID * (1 + np.arange((END - MINUTES_FROM) // GRID))
     read = readings(at)
     by_minute = won[-(END - MINUTES_FROM) // MINUTE_MS :]
-    apart = fading(chance(seed, DOLLAR).normal(2e-5, len(at)), 0.99)
-    given = {rates(UPBIT, WON): by_minute[4::5], rates(BINANCE, DOLLAR): np.round(1 + apart + slips(seed, at), 5)}
+    apart = fading(chance(seed, USDC_USDT).normal(2e-5, len(at)), 0.99)
+    given = {
+        rates(UPBIT, USDT_KRW): by_minute[4::5],
+        rates(BINANCE, USDC_USDT): np.round(1 + apart + slips(seed, at), 5),
+    }
     return [levels(series, at[read], values[read]) for series, values in given.items()]
 
 

@@ -15,7 +15,7 @@ from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, SIGMA, Ints, 
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log
-from zuno.trading.model.market import DAY_MS, MINUTE_MS, Alive, Feed, Side, Strike, alive, liquidations, whales
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Heartbeat, Side, TapeEvent, alive, liquidations, whales
 from zuno.trading.model.venues import BINANCE, BYBIT
 from zuno.trading.ports.series import Batch
 
@@ -31,7 +31,7 @@ _Traded: TypeAlias = tuple[int, Side, float, float, float]
 
 
 def batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
-    heard = [Alive(at) for at in made.minutes.at.tolist()]
+    heard = [Heartbeat(at) for at in made.minutes.at.tolist()]
     given = [_whales(seed, made), Batch(alive(Feed.WHALES, BINANCE, made.symbol), heard)]
     for venue, since in HEARD_FROM.items():
         given.append(_liquidations(seed, venue, made))
@@ -110,6 +110,6 @@ def _spread_out(seed: int, name: str, minute: Ints) -> Ints:
     return np.asarray((rank + within) * slot).astype(np.int64)
 
 
-def _in_order(parts: list[list[_Traded]], mark: str) -> list[Strike]:
+def _in_order(parts: list[list[_Traded]], mark: str) -> list[TapeEvent]:
     rows = sorted(row for part in parts for row in part)
-    return [Strike(Millis(row[0]), *row[1:], f"{mark}{number}") for number, row in enumerate(rows)]
+    return [TapeEvent(Millis(row[0]), *row[1:], f"{mark}{number}") for number, row in enumerate(rows)]

@@ -59,16 +59,16 @@ class Indicators(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Columns(Indicators[Floats]):
+class IndicatorSeries(Indicators[Floats]):
     """One value a bar; NaN where it cannot be known yet. No row depends on a later one."""
 
-    def last(self, count: int) -> Columns:
+    def last(self, count: int) -> IndicatorSeries:
         """The rows of the last bars: gauges are computed over all and cut afterwards."""
-        return Columns(*(getattr(self, each.name)[-count:] if count else np.empty(0) for each in fields(self)))
+        return IndicatorSeries(*(getattr(self, each.name)[-count:] if count else np.empty(0) for each in fields(self)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Readings(Indicators[float | None]):
+class IndicatorValues(Indicators[float | None]):
     """The last value of every column, to the digits it is kept to; None where it cannot be known."""
 
     at: Millis
@@ -84,11 +84,11 @@ class Readings(Indicators[float | None]):
     supertrend_side: int | None
 
 
-def columns(bars: Bars) -> Columns:
+def columns(bars: Bars) -> IndicatorSeries:
     """All gauges over all these bars, which must be sound. Give `bars.last(LOOKBACK)` for the desk's own figures:
     what is smoothed depends on where it starts."""
     if not len(bars):
-        return Columns(*(np.empty(0) for _ in fields(Columns)))
+        return IndicatorSeries(*(np.empty(0) for _ in fields(IndicatorSeries)))
     high, low, close, volume = bars.high, bars.low, bars.close, bars.volume
     strength = momentum.rsi(close)
     stoch_k, stoch_d = momentum.stoch_rsi(strength)
@@ -96,7 +96,7 @@ def columns(bars: Bars) -> Columns:
     bands, channel = volatility_bands.bollinger(close), volatility_bands.keltner(high, low, close)
     trend, side = volatility_bands.supertrend(high, low, close)
     cloud = volatility_bands.ichimoku(high, low, close)
-    return Columns(
+    return IndicatorSeries(
         rsi=strength,
         stoch_rsi_k=stoch_k,
         stoch_rsi_d=stoch_d,
@@ -134,7 +134,7 @@ def columns(bars: Bars) -> Columns:
     )
 
 
-def readings(bars: Bars) -> Readings | None:
+def readings(bars: Bars) -> IndicatorValues | None:
     """Where every gauge stands at the last bar, from the last `LOOKBACK`; None when there is no bar to read."""
     clean = sound(bars)
     window = clean.last(LOOKBACK)
@@ -143,7 +143,7 @@ def readings(bars: Bars) -> Readings | None:
     return readings_of(window, columns(window), unsound=len(bars) - len(clean))
 
 
-def readings_of(bars: Bars, gauges: Columns, unsound: int = 0) -> Readings:
+def readings_of(bars: Bars, gauges: IndicatorSeries, unsound: int = 0) -> IndicatorValues:
     """The last row of these columns, for whoever has them already."""
     close = float(bars.close[-1])
     decimals = places(close, GAUGE_DIGITS)
@@ -155,7 +155,7 @@ def readings_of(bars: Bars, gauges: Columns, unsound: int = 0) -> Readings:
     }
     squeezed, side = row.pop("squeeze"), row.pop("supertrend_side")
     at = int(bars.at[-1])
-    return Readings(
+    return IndicatorValues(
         at=Millis(at),
         bars=len(bars),
         missing=(at - int(bars.at[0])) // bars.timeframe.millis + 1 - len(bars),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zuno.trading.measure.bars import LOOKBACK, Bars
-from zuno.trading.measure.indicators.all import Columns, columns, readings_of, sound
+from zuno.trading.measure.indicators.all import IndicatorSeries, columns, readings_of, sound
 from zuno.trading.measure.indicators.profile import volume_profile
 from zuno.trading.measure.indicators.volume import anchored_vwap, taker_delta
 from zuno.trading.measure.structure.gaps import Gap, fair_value_gaps
@@ -43,7 +43,7 @@ def structure(bars: Bars, shoulder: int) -> Structure | None:
     return structure_of(window, columns(window), shoulder) if len(window) else None
 
 
-def structure_of(bars: Bars, gauges: Columns, shoulder: int) -> Structure:
+def structure_of(bars: Bars, gauges: IndicatorSeries, shoulder: int) -> Structure:
     """The same of exactly these sound bars, for whoever has their columns already."""
     turns = pivots(bars, shoulder)
     broken = breaks(bars, turns)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from zuno.kernel.units import Millis
-from zuno.trading.measure.indicators.all import Readings
+from zuno.trading.measure.indicators.all import IndicatorValues
 from zuno.trading.measure.portable import GAUGE_DIGITS, RATIO_PLACES, places
 from zuno.trading.measure.structure.gaps import Gap
 from zuno.trading.measure.structure.lines import TrendLine
@@ -70,7 +70,7 @@ class Measured:
 
     timeframe: Timeframe
     now: Millis
-    readings: Readings
+    readings: IndicatorValues
     pivots: tuple[Pivot, ...]
     fibonacci: Fibonacci | None
     gaps: tuple[Gap, ...]

@@ -9,7 +9,7 @@ from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.world import GENESIS_TIME, HOUR, HOURS, pool_specs
 from zuno.kernel.units import Seconds
-from zuno.lp.model.history import Touch
+from zuno.lp.model.history import PositionEvent
 from zuno.lp.rules.attribution import attribute
 
 ENDED = GENESIS_TIME + HOURS * HOUR
@@ -54,6 +54,6 @@ async def test_a_block_takes_twelve_seconds(tmp_path: Path) -> None:
 async def test_a_mint_costs_what_the_real_contracts_were_measured_to_cost(tmp_path: Path) -> None:
     chain = SimChain(SimFile(tmp_path))
     history, gas = await chain.history(1, None), await chain.gas()
-    minted = [event for event in history.events if isinstance(event, Touch)]
+    minted = [event for event in history.events if isinstance(event, PositionEvent)]
     assert [event.gas for event in minted] == [419_478 * gas.price]
     assert gas.price == 2 * 10**9

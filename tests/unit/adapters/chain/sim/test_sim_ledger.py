@@ -27,7 +27,7 @@ from zuno.amm import fees, liquidity, pool
 from zuno.kernel.errors import Broken
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, Seconds, Wei
-from zuno.lp.model.history import Touch
+from zuno.lp.model.history import PositionEvent
 from zuno.lp.rules.attribution import Attribution, attribute
 
 ERC20, COIN = 1, 2
@@ -44,7 +44,7 @@ async def test_a_receipt_wrong_by_a_wei_is_a_residual(tmp_path: Path, position: 
     history = await SimChain(SimFile(tmp_path)).history(position, None)
     assert attribute(history).exact
     (mint,) = history.events
-    assert isinstance(mint, Touch)
+    assert isinstance(mint, PositionEvent)
     assert mint.gas_paid is not None
     assert not attribute(replace(history, events=(replace(mint, gas=Wei(mint.gas + wrong)),))).adds_up
 

@@ -24,7 +24,7 @@ from zuno.adapters.chain.world import DEFAULT_SEED, DEPLOYMENT, OTHERS, SIM, USD
 from zuno.kernel.errors import Broken, Refused, Unavailable, Unknown
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds
-from zuno.lp.model.history import Touch, WalletSwap
+from zuno.lp.model.history import PositionEvent, WalletSwap
 from zuno.lp.model.plan import Grant, StepKind
 from zuno.lp.plan import calldata, encoding
 from zuno.lp.plan.decoding import decode
@@ -374,7 +374,7 @@ async def test_what_was_taken_by_others_is_told_as_theirs(
     assert external.amount1 < 0
     assert attribute(told).exact
     last = told.events[-1]
-    assert isinstance(last, Touch)
+    assert isinstance(last, PositionEvent)
     assert (external.amount0, external.amount1) == (last.paid0, last.paid1)
     assert any("were not the wallet's" in note for note in told.notes)
 
@@ -397,7 +397,7 @@ async def test_one_closed_for_two_has_no_single_successor(
     two = (minted(world, 0), minted(world, 0, width=20))
     await done(writer, sign, acting(calldata.burn_position(EDGE, 0, 0), *two, *closing(PAIR)))
     told = await chain.history(world.books.next_id - 1, None)
-    assert {event.position_id for event in told.events if isinstance(event, Touch)} == {world.books.next_id - 1}
+    assert {event.position_id for event in told.events if isinstance(event, PositionEvent)} == {world.books.next_id - 1}
     assert told.notes[0].startswith("position 1 was closed for 2 new ones")
     assert attribute(told).exact
 
@@ -424,7 +424,7 @@ async def test_a_mint_follows_what_was_closed_within_fifteen_minutes(
     new = chain.latest().books.next_id - 1
     told = await chain.history(new, None)
     assert attribute(told).exact
-    ids = [event.position_id for event in told.events if isinstance(event, Touch)]
+    ids = [event.position_id for event in told.events if isinstance(event, PositionEvent)]
     assert ids == ([EDGE, EDGE, new] if follows else [new])
     if follows:
         waited = 12 * max(1, moves)
@@ -465,7 +465,7 @@ async def test_what_is_done_with_an_emptied_one_later_is_another_story(
     await done(writer, sign, acting(encoding.increase(EDGE, 10**12, AMPLE, AMPLE), *closing(PAIR)))
     after = await chain.history(new, None)
     assert after.events == before.events
-    assert [event.position_id for event in after.events if isinstance(event, Touch)] == [EDGE, EDGE, new]
+    assert [event.position_id for event in after.events if isinstance(event, PositionEvent)] == [EDGE, EDGE, new]
     assert attribute(after).exact
     assert attribute(await chain.history(EDGE, None)).exact
 
@@ -524,7 +524,7 @@ async def test_a_swap_in_the_same_transaction_is_the_positions_cost(
     told = await chain.history(chain.latest().books.next_id - 1, None)
     first, second = told.events
     assert isinstance(first, WalletSwap)
-    assert isinstance(second, Touch)
+    assert isinstance(second, PositionEvent)
     assert (first.gas > 0, second.gas) == (True, 0), "gas once, on the first"
     assert first.swapped0 == 10**18
     assert attribute(told).exact

@@ -32,8 +32,8 @@ from zuno.trading.model.market import (
     HOUR_MS,
     MINUTE_MS,
     STALE_AFTER,
-    Alive,
     Feed,
+    Heartbeat,
     Series,
     Side,
     Symbol,
@@ -57,13 +57,13 @@ from zuno.trading.model.venues import (
     ALTERNATIVE,
     BINANCE,
     DERIBIT,
-    DOLLAR,
     FIGURES,
     FRED,
     OKX,
     PERPETUALS,
     UPBIT,
-    WON,
+    USDC_USDT,
+    USDT_KRW,
     wanted_series,
     won_symbol,
 )
@@ -120,10 +120,10 @@ def test_every_feed_is_fresh_at_every_full_hour(clean: World) -> None:
     for symbol in Symbol:
         for series in wanted_series(symbol):
             rows = clean[series]
-            if series.feed in (Feed.LIQUIDATIONS, Feed.WHALES) and series.row is not Alive:
+            if series.feed in (Feed.LIQUIDATIONS, Feed.WHALES) and series.row is not Heartbeat:
                 continue
             known = np.sort(np.array([complete_at(series, row) for row in rows]))
-            hours = FULL_HOURS[HEARD_FROM.get(series.venue, 0) < FULL_HOURS] if series.row is Alive else FULL_HOURS
+            hours = FULL_HOURS[HEARD_FROM.get(series.venue, 0) < FULL_HOURS] if series.row is Heartbeat else FULL_HOURS
             age = hours - known[np.searchsorted(known, hours, side="right") - 1]
             assert age.min() >= 0, series
             assert age.max() <= limit(series, rows) * 1_000, series
@@ -163,7 +163,7 @@ def test_the_won_market_follows_and_makes_no_bar_without_a_trade(clean: World, s
     hours = {bar.at: bar for bar in clean[candles(UPBIT, name, Timeframe.H1)]}
     for bar in resample_bars(Timeframe.H1, Timeframe.M1, minutes):
         assert hours[bar.at] == bar
-    won = {row.at: row.value for row in clean[rates(UPBIT, WON)]}
+    won = {row.at: row.value for row in clean[rates(UPBIT, USDT_KRW)]}
     for bar in clean[candles(BINANCE, symbol, Timeframe.H1)][-40:]:
         fair = bar.close * won[bar.at + HOUR_MS]
         assert abs(hours[bar.at].close / fair - 1) < 0.003
@@ -171,7 +171,7 @@ def test_the_won_market_follows_and_makes_no_bar_without_a_trade(clean: World, s
 
 
 def test_a_dollar_is_a_dollar_until_fear_comes(clean: World) -> None:
-    rows = clean[rates(BINANCE, DOLLAR)]
+    rows = clean[rates(BINANCE, USDC_USDT)]
     fear = [DAYS_FROM + hour * HOUR_MS for hour in panics(SEED).tolist()]
     calm = [row.value for row in rows if not any(0 <= row.at - at < 10 * DAY_MS for at in fear)]
     assert len(set(calm)) > 20
@@ -292,7 +292,7 @@ def test_large_trades_are_part_of_their_minutes_volume(clean: World, symbol: Sym
 
 def test_the_names_of_trades_are_their_own(clean: World) -> None:
     for series, rows in clean.items():
-        if series.feed in (Feed.LIQUIDATIONS, Feed.WHALES) and series.row is not Alive:
+        if series.feed in (Feed.LIQUIDATIONS, Feed.WHALES) and series.row is not Heartbeat:
             assert len({(row.at, row.id) for row in rows}) == len(rows)
 
 
@@ -389,7 +389,7 @@ def test_nothing_shown_by_a_moment_depends_on_what_comes_after(clean: World, wal
 def test_equal_seeds_give_equal_bytes(clean: World) -> None:
     digest = hashlib.sha256()
     for series, rows in sorted(clean.items(), key=lambda pair: str(pair[0])):
-        if series.row is not Alive:
+        if series.row is not Heartbeat:
             digest.update(f"{series} {len(rows)} {rows[:: max(1, len(rows) // 20)]!r}".encode())
     assert digest.hexdigest() == "0ba7241b82a224418e09e594aa24ebe296b07a35babc420010b5114880187adb"
 

@@ -20,7 +20,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import LOOKBACK, Bars, Floats, bars
 from zuno.trading.measure.indicators import volatility_bands
 from zuno.trading.measure.indicators import volume as flows
-from zuno.trading.measure.indicators.all import Columns, Readings, columns, readings, readings_of, sound
+from zuno.trading.measure.indicators.all import IndicatorSeries, IndicatorValues, columns, readings, readings_of, sound
 from zuno.trading.measure.indicators.rolling import rolling_sum
 from zuno.trading.measure.portable import GAUGE_DIGITS, places
 from zuno.trading.model.market import Candle, Mode, Timeframe
@@ -29,7 +29,7 @@ PRICE_LIKE = (
     "macd macd_signal macd_histogram ema9 ema21 ema50 ema200 atr bb_upper bb_middle bb_lower keltner_upper "
     "keltner_middle keltner_lower supertrend tenkan kijun span_a span_b lead_a lead_b chikou vwap"
 ).split()
-NAMES = [each.name for each in fields(Columns)]
+NAMES = [each.name for each in fields(IndicatorSeries)]
 
 
 def agree(ours: Floats, theirs: textbook.Column, rel: float = 1e-9, abs_: float = 1e-9) -> None:
@@ -242,7 +242,7 @@ def test_behaviour_15_truncating_the_future_changes_no_reading_of_a_real_market(
     then = market.upto(int(market.at[cut]))
     assert len(then) == cut
     whole = columns(market)
-    seen = Columns(*(getattr(whole, name)[:cut] for name in NAMES))
+    seen = IndicatorSeries(*(getattr(whole, name)[:cut] for name in NAMES))
     assert readings(then) == readings_of(then, seen)
 
 
@@ -532,8 +532,8 @@ def test_the_last_rows_of_columns_are_cut_not_computed_anew() -> None:
 
 
 def test_readings_name_every_column() -> None:
-    assert {each.name for each in fields(Readings)} - set(NAMES) == {"at", "bars", "missing", "unsound", "close"}
-    assert set(NAMES) <= {each.name for each in fields(Readings)}
+    assert {each.name for each in fields(IndicatorValues)} - set(NAMES) == {"at", "bars", "missing", "unsound", "close"}
+    assert set(NAMES) <= {each.name for each in fields(IndicatorValues)}
 
 
 GOLDEN: dict[str, float | int | bool | None] = {
