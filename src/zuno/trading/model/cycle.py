@@ -70,6 +70,10 @@ class TradeAction(StrEnum):
         return {TradeAction.LONG: Side.LONG, TradeAction.SHORT: Side.SHORT}.get(self)
 
 
+TradeAction.__name__ = TradeAction.__qualname__ = "Call"
+"""Its name in the Judge's JSON schema, which is part of what a model is asked in this edition."""
+
+
 class Regime(StrEnum):
     """What kind of market it is."""
 
