@@ -182,14 +182,15 @@ spots = st.builds(
     entry=st.floats(1e3, 1e9),
     leverage=st.just(1.0),
 )
+pools = st.builds(
+    lambda symbol, quantity: Liquidity(symbol=symbol, quantity=quantity), st.sampled_from(Symbol), st.floats(0, 10)
+)
 accounts = st.builds(
     Account,
     usd=st.floats(-1e5, 1e5),
     krw=st.floats(0, 1e9),
     positions=st.lists(holdings | spots, max_size=5).map(tuple),
-    liquidity=st.lists(st.builds(Liquidity, symbol=st.sampled_from(Symbol), quantity=st.floats(0, 10)), max_size=2).map(
-        tuple
-    ),
+    liquidity=st.lists(pools, max_size=2).map(tuple),
 )
 
 
