@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import BaseModel
 
@@ -15,6 +15,7 @@ from zuno.journal.chain import (
     build_entry,
     first_head,
     seal_record,
+    sign_head,
     verify_next_row,
     verify_row,
     verify_tail,
@@ -238,7 +239,8 @@ class ChainedJournal:
         payload: dict[str, Json] = {"headRepairedAt": state.seq if state.repaired else None, "lost": None}
         if state.lost is not None:
             payload["lost"] = to_json(state.lost)
-        return self._seal(self._build_record(state, RECOVERED, Author("journal"), payload, None, None))
+        link = self._seal(self._build_record(state, RECOVERED, Author("journal"), payload, None, None))
+        return replace(link, mended_head=sign_head(state.seq, state.hash, self._key)) if state.repaired else link
 
     def _build_record(
         self,

@@ -142,6 +142,8 @@ class Link:
     row: Row
     head: bytes
     note: bytes
+    mended_head: bytes | None = None
+    """The head a crash left unwritten; written first, so that a second crash finds one unfinished write and not two."""
 
 
 BuildLink = Callable[[Tail], Link | None]
@@ -151,8 +153,9 @@ BuildLink = Callable[[Tail], Link | None]
 class JournalStore(Protocol):
     """An append-only sequence of rows, bundles by name, and one head kept outside of both:
 
-    - `append` holds the lock among all processes while it reads the tail, builds and writes the link. The order is:
-      note begun, row committed durably, head replaced durably, note cleared. A crash leaves a prefix of that order.
+    - `append` holds the lock among all processes while it reads the tail, builds and writes the link. The order is: a
+      head that a crash left unwritten, note begun, row committed durably, head replaced durably, note cleared. A crash
+      leaves a prefix of that order.
       What matches `where` is looked up under the same lock.
     - A row is written whole or not at all; a number that is taken is never written again (`Broken`).
     - Rows come by number; a row that cannot be read is a `Damaged` in its place. What the store cannot read at all

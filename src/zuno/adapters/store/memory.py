@@ -29,6 +29,7 @@ class MemoryStore:
             return None
         if self.head is None:
             raise Broken("A journal begins with its head.")
+        self.head = link.mended_head or self.head
         self.begun = link.note
         if link.row.seq in self.kept:
             raise Broken(f"Entry {link.row.seq} is in the journal already.")

@@ -121,6 +121,8 @@ class TableStore:
                 return None
             if tail.head is None:
                 raise Broken("A journal begins with its head.")
+            if link.mended_head is not None:
+                self._head_file.replace_head(link.mended_head)
             held.begin(link.note)
             self._tables.insert(link.row)
             self._head_file.replace_head(link.head)

@@ -13,9 +13,9 @@ from zuno.trading.rules.inputs import FeeRates, Fees, RulingInputs, build_ruling
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """A bundle and what follows from it. Pure: the same bundle gives the same case."""
+    """A bundle and what follows from it: the same bundle gives the same case. Compared by identity, as a cache key."""
 
     bundle: Bundle
     features: Features

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from zuno.kernel.units import Millis
@@ -567,8 +568,9 @@ def conflicts_section(case: Case, board: Blackboard, weight: int = 94) -> Sectio
 # -- everything that may be cited in a run
 
 
+@lru_cache(maxsize=2)
 def market_facts(case: Case) -> FactSheet:
-    """Everything that is told of the market, to whomever."""
+    """Everything that is told of the market, to whomever. Every agent of a run asks for it: worked out once."""
     return build_sheet(
         (
             market_section(case),

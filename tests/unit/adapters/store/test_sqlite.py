@@ -245,3 +245,34 @@ def test_two_tables_and_nothing_that_changes_a_row() -> None:
         text = path.read_text().upper()
         assert "UPDATE " not in text.replace("UPDATE SET", ""), path
         assert "DELETE FROM" not in text, path
+
+
+class PowerCut(Exception):
+    pass
+
+
+@pytest.mark.parametrize("deaths", [(1, 1), (1, 2), (1, 2, 2), (1, 1, 2, 1)])
+async def test_any_number_of_crashes_in_a_row_is_recovered(filled: Path, deaths: tuple[int, ...]) -> None:
+    """Each start dies as it writes the head for the n-th time: the one a crash left, or the next entry's own."""
+    for nth in deaths:
+        store = open_sqlite(filled)
+        write_head, calls = store._head_file.replace_head, 0
+
+        def dying(head: bytes, nth: int = nth, write_head: Any = write_head) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == nth:
+                raise PowerCut
+            write_head(head)
+
+        store._head_file.replace_head = dying
+        journal = ChainedJournal(
+            store, KeyFile(filled / "keys" / "node.key"), code=lambda: "test", now=lambda: Millis(1_700_000_000_000)
+        )
+        with pytest.raises(PowerCut):
+            await journal.append(kind="last_words", author=Author("critic"), payload={})
+        await journal.close()
+    after = opened(filled)
+    assert (await after.append(kind="said", author=Author("critic"), payload={})).kind == "said"
+    await after.close()
+    assert (await verified(filled)).ok

@@ -62,6 +62,7 @@ async def run(home: Path, store: MemorySeries, menu: PriceMenu, heard: dict[str,
     return outcome
 
 
+@pytest.mark.slow
 async def test_the_officer_reads_what_the_rules_left(tmp_path: Path, store: MemorySeries, menu: PriceMenu) -> None:
     heard: dict[str, str] = {}
     outcome = await run(tmp_path, store, menu, heard)
@@ -70,6 +71,7 @@ async def test_the_officer_reads_what_the_rules_left(tmp_path: Path, store: Memo
     assert "already changed, cro_1_leverage: leverage: position borrows up to 1×" in heard["risk_manager"]
 
 
+@pytest.mark.slow
 async def test_where_the_rules_hold_no_officer_is_asked(tmp_path: Path, store: MemorySeries, menu: PriceMenu) -> None:
     lost = MemorySeries(store.origin)
     await lost.write([batch for batch in rows(thin=True) if batch.series != rates(BINANCE, USDC_USDT)])
@@ -81,6 +83,7 @@ async def test_where_the_rules_hold_no_officer_is_asked(tmp_path: Path, store: M
     assert (officer.role, officer.source, officer.why, officer.usd) == ("risk_manager", "deterministic", PASSED, 0.0)
 
 
+@pytest.mark.slow
 async def test_every_mind_is_paid_for(tmp_path: Path, store: MemorySeries, menu: PriceMenu) -> None:
     """What was spent before the officer, and what the officer is expected to cost."""
     outcome = await run(tmp_path, store, menu, {})

@@ -74,6 +74,7 @@ async def assert_whole(store: MemorySeries, since: int, end: int) -> None:
 # -- calm
 
 
+@pytest.mark.slow
 def test_a_calm_hour_is_kept_whole_and_its_past_as_far_as_the_desk_reads() -> None:
     async def story(now: Any) -> None:
         store, views = MemorySeries(OWN), list[CollectView]()
@@ -102,6 +103,7 @@ def test_a_bar_is_here_seconds_after_it_closed() -> None:
     leaping(START, story)
 
 
+@pytest.mark.slow
 async def test_behaviour_01_five_ticks_at_half_past_the_minute_yield_five_complete_minute_bars() -> None:
     """Binance is asked at second :30 of five minutes in a row, first in the second minute of its market."""
 

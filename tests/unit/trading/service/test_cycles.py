@@ -364,6 +364,7 @@ async def test_a_run_that_fails_gives_its_lease_back(desk: Desk) -> None:
     await desk.cycles.resume(run_id)
 
 
+@pytest.mark.slow
 def test_behaviour_20_concurrent_runs_of_one_symbol_share_nothing(tmp_path: Path, store: MemorySeries) -> None:
     """Four homes, three moments, one process, side by side in threads: each is about its own moment, and comes to what
     it comes to in a process that never saw another."""
