@@ -26,7 +26,7 @@ from zuno.llm.ask import ModelContext
 from zuno.llm.port import Failed, ModelRegistry, ModelRequest
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import Bundle, Slot
-from zuno.trading.model.cycle import Style, TradeAction
+from zuno.trading.model.cycle import Call, Style
 from zuno.trading.model.market import Side
 from zuno.trading.model.outcome import Outcome
 from zuno.trading.ports.series import Batch, Origin
@@ -180,7 +180,7 @@ def hold_flags(outcome: Outcome, failed: set[str]) -> None:
 
 
 def hold_nothing_opened(outcome: Outcome) -> None:
-    assert outcome.ruling.decision is TradeAction.HOLD
+    assert outcome.ruling.decision is Call.HOLD
     assert outcome.ruling.veto == "judge_fallback"
     assert (outcome.ruling.legs, outcome.ruling.allocation_pct) == ((), 0.0)
 
@@ -200,10 +200,10 @@ async def test_behaviour_14_garbage_completes_the_cycle_flagged_and_without_an_o
     flat = await cycle(tmp_path / "flat", store, script)
     hold_flags(flat, ASKED)
     hold_nothing_opened(flat)
-    assert flat.decision.decision is TradeAction.SHORT, "what the rules would have done is told"
+    assert flat.decision.decision is Call.SHORT, "what the rules would have done is told"
     held = await cycle(tmp_path / "held", panic, script, holding(Side.LONG))
     hold_flags(held, ASKED)
-    assert (held.ruling.decision, held.ruling.execution_style) == (TradeAction.CANCEL_AND_CLOSE, Style.CASINO_EXIT)
+    assert (held.ruling.decision, held.ruling.execution_style) == (Call.CANCEL_AND_CLOSE, Style.CASINO_EXIT)
     assert (held.ruling.veto, held.ruling.legs) == (None, ())
 
 
@@ -232,7 +232,7 @@ async def test_one_that_fails_alone_is_replaced_by_its_rules(
     if role == "judge":
         hold_nothing_opened(outcome)
     else:
-        assert outcome.ruling.decision is TradeAction.SHORT, "the Judge's own model has spoken"
+        assert outcome.ruling.decision is Call.SHORT, "the Judge's own model has spoken"
         assert outcome.ruling.legs
 
 
@@ -269,11 +269,11 @@ async def test_a_cycle_of_readers_that_obey_rules_within_the_rules(tmp_path: Pat
     assert {request.role for request in asked if attack.seen_in(request)} == {"meta", "judge"}
     assert outcome.meta.risk_budget_pct <= debate.meta.risk_budget_pct
     ruling = outcome.ruling
-    assert ruling.decision in (TradeAction.SHORT, TradeAction.HOLD), "nobody who reads numbers looks up"
+    assert ruling.decision in (Call.SHORT, Call.HOLD), "nobody who reads numbers looks up"
     assert ruling.leverage <= 3
     assert sum(leg.margin for leg in ruling.legs) <= 2_000
     assert sum(leg.notional for leg in ruling.legs) <= 4_000
     if name == "sell everything":
-        assert ruling.decision is TradeAction.SHORT
+        assert ruling.decision is Call.SHORT
     if name == "markup":
         assert outcome.meta.source == "model", "it is text like any other"

@@ -14,6 +14,7 @@ from zuno.trading.model.bundle import Absent, Block, Bundle, bundle_hash
 from zuno.trading.model.cycle import (
     AnswerSource,
     Blackboard,
+    Call,
     Closing,
     ConflictOpinion,
     Decision,
@@ -36,7 +37,6 @@ from zuno.trading.model.cycle import (
     Style,
     Synthesis,
     Target,
-    TradeAction,
 )
 from zuno.trading.model.market import Level, Mode, Side, Symbol
 from zuno.trading.model.outcome import AnomalyRecord, Chart, MissingInput, Outcome, with_hash
@@ -138,7 +138,7 @@ def board(**changed: Any) -> Blackboard:
     return Blackboard(**{**entries, **changed})
 
 
-def decided(call: TradeAction = TradeAction.LONG, **changed: Any) -> Decision:
+def decided(call: Call = Call.LONG, **changed: Any) -> Decision:
     opens = call.side is not None
     said: dict[str, Any] = {
         "source": "model",
@@ -172,7 +172,7 @@ def decided(call: TradeAction = TradeAction.LONG, **changed: Any) -> Decision:
 
 def ruled(**changed: Any) -> Ruling:
     said: dict[str, Any] = {
-        "decision": TradeAction.LONG,
+        "decision": Call.LONG,
         "allocation_pct": 12.0,
         "leverage": 2.0,
         "target_exchange": Target.BINANCE,
@@ -202,7 +202,7 @@ ENDED = (
 def left(**changed: Any) -> Ruling:
     """An exit."""
     out = {
-        "decision": TradeAction.CANCEL_AND_CLOSE,
+        "decision": Call.CANCEL_AND_CLOSE,
         "target_exchange": Target.SPLIT,
         "execution_style": Style.CASINO_EXIT,
     }
@@ -211,7 +211,7 @@ def left(**changed: Any) -> Ruling:
 
 def held(**changed: Any) -> Ruling:
     said: dict[str, Any] = {
-        "decision": TradeAction.HOLD,
+        "decision": Call.HOLD,
         "allocation_pct": 0.0,
         "leverage": 1.0,
         "target_exchange": None,

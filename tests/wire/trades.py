@@ -13,6 +13,7 @@ from zuno.trading.measure.bars import Bars
 from zuno.trading.model.account import Account, Holding, Liquidity, RestingOrder
 from zuno.trading.model.cycle import (
     Blackboard,
+    Call,
     Decision,
     DirectiveOpinion,
     Exchange,
@@ -24,7 +25,6 @@ from zuno.trading.model.cycle import (
     Reasoning,
     Regime,
     RiskBias,
-    TradeAction,
 )
 from zuno.trading.model.known import Known
 from zuno.trading.model.market import HOUR_MS, Mode, Side, Symbol, Timeframe
@@ -109,9 +109,9 @@ def standing(given: RulingInputs) -> MarkedAccount:
     return given.standing
 
 
-def decision(call: TradeAction = TradeAction.LONG, **changed: Any) -> Decision:
+def decision(call: Call = Call.LONG, **changed: Any) -> Decision:
     """A trade with two per cent to lose and four to win."""
-    sign = 1 if call is TradeAction.LONG else -1
+    sign = 1 if call is Call.LONG else -1
     opens = call.side is not None
     plain = Decision(
         source="deterministic",

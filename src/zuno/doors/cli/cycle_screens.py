@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, QUIET, Rows, grid, heading, notes_block
-from zuno.trading.model.cycle import GeometryEntry, RuleChange, Synthesis, TradeAction
+from zuno.trading.model.cycle import Call, GeometryEntry, RuleChange, Synthesis
 from zuno.trading.model.market import Symbol
 from zuno.trading.service.report import (
     ARROW,
@@ -26,7 +26,7 @@ from zuno.trading.service.report import (
 )
 from zuno.trading.service.runs_view import AttemptView, CycleWhyView, RunsView, RunView
 
-_WAY = {TradeAction.LONG: "bold blue", TradeAction.SHORT: "bold yellow"}
+_WAY = {Call.LONG: "bold blue", Call.SHORT: "bold yellow"}
 """Told apart by everybody; the arrow beside it says the same."""
 _STANCE = {1: "blue", 0: QUIET, -1: "yellow"}
 
@@ -312,11 +312,7 @@ def _places(view: RunView) -> Iterator[RenderableType]:
 
 
 def _call(call: str | None) -> Text:
-    return (
-        Text("–")
-        if call is None
-        else Text(f"{ARROW[TradeAction(call)]} {call}", style=_WAY.get(TradeAction(call), "bold"))
-    )
+    return Text("–") if call is None else Text(f"{ARROW[Call(call)]} {call}", style=_WAY.get(Call(call), "bold"))
 
 
 def _spoke(source: str, model: str | None = None, before: str = "") -> Text:

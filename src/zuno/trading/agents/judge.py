@@ -23,6 +23,7 @@ from zuno.trading.model.cycle import (
     SHORT_TEXT,
     AgentAnswer,
     Blackboard,
+    Call,
     Decision,
     Expert,
     JudgeOpinion,
@@ -30,7 +31,6 @@ from zuno.trading.model.cycle import (
     Reasoning,
     ReasoningOpinion,
     Regime,
-    TradeAction,
 )
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Mode, Side
@@ -93,7 +93,7 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, minds: ModelConte
             output=JudgeOpinion,
             fallback=lambda: answer_by_rules(case, meta, board),
             # An exit stands whatever is said about it.
-            texts=lambda said: () if said.decision is TradeAction.CANCEL_AND_CLOSE else _texts(said),
+            texts=lambda said: () if said.decision is Call.CANCEL_AND_CLOSE else _texts(said),
             own=lambda said: own_figures(said, case),
             own_ids=OWN_IDS,
             judge=lambda said: find_objection(said, case.menu, case.inputs, board),
@@ -104,7 +104,7 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, minds: ModelConte
     raw = to_record(Decision, spoken)
     if _says_exit(spoken) and has_exposure(case):
         raw = _exit(raw, join_reasons(spoken, EXIT_TAKEN))
-    elif raw.decision is TradeAction.CANCEL_AND_CLOSE and _find_text_faults(spoken.value, case, meta, board):
+    elif raw.decision is Call.CANCEL_AND_CLOSE and _find_text_faults(spoken.value, case, meta, board):
         raw = _exit(raw, join_reasons(spoken, WORDS_LOST))
     decision = validate_decision(raw, case.menu, case.inputs, board)
     return AgentAnswer(value=decision, voice=voice_of(ROLE, spoken))
@@ -115,7 +115,7 @@ def _says_exit(spoken: SourcedAnswer[JudgeOpinion]) -> bool:
     if spoken.source != "fallback" or len(spoken.attempts) < 2:
         return False
     return all(
-        not attempt.cut and extract_field(attempt.raw, "decision") == TradeAction.CANCEL_AND_CLOSE.value
+        not attempt.cut and extract_field(attempt.raw, "decision") == Call.CANCEL_AND_CLOSE.value
         for attempt in spoken.attempts[-2:]
     )
 
@@ -125,7 +125,7 @@ def _exit(raw: Decision, why: str) -> Decision:
     return raw.model_copy(
         update={
             "why": why,
-            "decision": TradeAction.CANCEL_AND_CLOSE,
+            "decision": Call.CANCEL_AND_CLOSE,
             "allocation_pct": 0,
             "leverage": 1,
             "entry_price": None,
@@ -299,30 +299,30 @@ def answer_by_rules(case: Case, meta: Meta, board: Blackboard) -> JudgeOpinion:
     worth = score_board(board, case.bundle.mode, meta.trust_directive.expert)
     for side in exposed_sides(case):
         if why := exit_reason(case, meta, side, worth):
-            return _open_nothing(case, meta, board, TradeAction.CANCEL_AND_CLOSE, why)
+            return _open_nothing(case, meta, board, Call.CANCEL_AND_CLOSE, why)
     for side in exposed_sides(case):
         if signal_of_score(worth) != "NEUTRAL" and _score_for(side, worth) < 0:
             why = f"the score of {{score}} is against the {side} there is, but not by {{exit_score}}: it stays"
-            return _open_nothing(case, meta, board, TradeAction.HOLD, why)
+            return _open_nothing(case, meta, board, Call.HOLD, why)
     leaning = signal_of_score(worth)
     if leaning == "NEUTRAL":
         why = "the score of {score} is within the dead band: nobody pays for a coin toss"
-        return _open_nothing(case, meta, board, TradeAction.HOLD, why)
+        return _open_nothing(case, meta, board, Call.HOLD, why)
     side = Side.LONG if leaning == "BULLISH" else Side.SHORT
     if why := _too_soon_to_flip(case, side, worth) or _against_trend(meta, side, worth):
-        return _open_nothing(case, meta, board, TradeAction.HOLD, why)
+        return _open_nothing(case, meta, board, Call.HOLD, why)
     if not _supporters(board, side):
         why = f"the score of {{score}} looks {side}, but no expert that reads numbers is sure enough to second it"
-        return _open_nothing(case, meta, board, TradeAction.HOLD, why)
+        return _open_nothing(case, meta, board, Call.HOLD, why)
     plan = plan_trade(case.menu, side)
     if plan is None:
         why = f"the score of {{score}} looks {side}, but the levels leave no trade in proportion"
-        return _open_nothing(case, meta, board, TradeAction.HOLD, why)
+        return _open_nothing(case, meta, board, Call.HOLD, why)
     drawn = _open_trade(case, meta, board, worth, plan)
     if find_objection(drawn, case.menu, case.inputs, board) is None:
         return drawn
     why = f"the score of {{score}} looks {side}, but the rules refuse the trade that the levels give"
-    return _open_nothing(case, meta, board, TradeAction.HOLD, why)
+    return _open_nothing(case, meta, board, Call.HOLD, why)
 
 
 def exposed_sides(case: Case) -> tuple[Side, ...]:
@@ -359,7 +359,7 @@ def _too_soon_to_flip(case: Case, side: Side, worth: float) -> str:
     last = previous_of(case)
     if last is None or case.bundle.as_of - int(last["as_of"]) > FLIP_COOLDOWN_MS[case.bundle.mode]:
         return ""
-    other = TradeAction.SHORT if side is Side.LONG else TradeAction.LONG
+    other = Call.SHORT if side is Side.LONG else Call.LONG
     if last.get("decision") == other and abs(worth) < MIN_FLIP_SCORE:
         return f"the last word was {other}, and a score of {{score}} is no reason to turn round so soon"
     return ""
@@ -423,7 +423,7 @@ def conviction(worth: float) -> int:
 def _open_trade(case: Case, meta: Meta, board: Blackboard, worth: float, plan: TradePrices) -> JudgeOpinion:
     mode, level = case.bundle.mode, conviction(worth)
     win = round(100 * (plan.fair_odds + min(EDGE_PER_SCORE * abs(worth), MOST_EDGE)))
-    call = TradeAction.LONG if plan.side is Side.LONG else TradeAction.SHORT
+    call = Call.LONG if plan.side is Side.LONG else Call.SHORT
     for_it = ", ".join(_supporters(board, plan.side))
     logic = (
         f"The score of {{score}} looks {plan.side}, seconded by {for_it}; in at {{decision.entry_price}}, wrong at "
@@ -461,7 +461,7 @@ def _pays_funding(case: Case, side: Side) -> bool:
     return isinstance(rate, Missing) or (rate > 0) == (side is Side.LONG)
 
 
-def _open_nothing(case: Case, meta: Meta, board: Blackboard, call: TradeAction, why: str) -> JudgeOpinion:
+def _open_nothing(case: Case, meta: Meta, board: Blackboard, call: Call, why: str) -> JudgeOpinion:
     """A decision that opens nothing."""
     return JudgeOpinion(
         decision=call,

@@ -56,7 +56,7 @@ class Expert(StrEnum):
         return self is not Expert.GEOMETRY
 
 
-class TradeAction(StrEnum):
+class Call(StrEnum):
     """What the Judge can decide."""
 
     LONG = "LONG"
@@ -67,11 +67,7 @@ class TradeAction(StrEnum):
     @property
     def side(self) -> Side | None:
         """Which way new risk would look; None where there is none."""
-        return {TradeAction.LONG: Side.LONG, TradeAction.SHORT: Side.SHORT}.get(self)
-
-
-TradeAction.__name__ = TradeAction.__qualname__ = "Call"
-"""Its name in the Judge's JSON schema, which is part of what a model is asked in this edition."""
+        return {Call.LONG: Side.LONG, Call.SHORT: Side.SHORT}.get(self)
 
 
 class Regime(StrEnum):
@@ -343,7 +339,7 @@ class Reasoning(ReasoningOpinion):
 
 
 class JudgeOpinion(Opinion):
-    decision: TradeAction
+    decision: Call
     allocation_pct: Percent
     leverage: Leverage
     entry_price: Price | None
@@ -431,7 +427,7 @@ class RuleChange(Part):
 class Ruling(Part):
     """What the desk would do now; the end of a cycle until orders are enabled."""
 
-    decision: TradeAction
+    decision: Call
     allocation_pct: float
     """Margin as a percentage of the equity at the exchange that carries it."""
     leverage: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from zuno.trading.model.cycle import Closing, Decision, Expectation, Leg, RuleChange, Style, Target, TradeAction
+from zuno.trading.model.cycle import Call, Closing, Decision, Expectation, Leg, RuleChange, Style, Target
 
 
 class RuleOwner(StrEnum):
@@ -64,7 +64,7 @@ class RulingDraft:
 
     decision: Decision
     """The Judge's. No rule changes its prices."""
-    call: TradeAction
+    call: Call
     allocation_pct: float
     """Margin as a percentage of the equity that carries it."""
     leverage: float
@@ -125,10 +125,10 @@ def veto_trade(draft: RulingDraft, rule: RuleName, why: str, *, unknown: bool = 
     """Turn the trade into a HOLD. An exit is never vetoed."""
     if not draft.opens:
         return draft
-    changed = record_change(draft, rule, "decision", draft.call, TradeAction.HOLD, why, unknown=unknown)
+    changed = record_change(draft, rule, "decision", draft.call, Call.HOLD, why, unknown=unknown)
     return replace(
         changed,
-        call=TradeAction.HOLD,
+        call=Call.HOLD,
         allocation_pct=0.0,
         leverage=1.0,
         target=None,

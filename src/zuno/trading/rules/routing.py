@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import floor, fsum
 from typing import Final
 
-from zuno.trading.model.cycle import Exchange, Leg, Style, Target, TradeAction
+from zuno.trading.model.cycle import Call, Exchange, Leg, Style, Target
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import Mode, Side, Symbol
 from zuno.trading.rules.account import MarkedAccount
@@ -44,9 +44,9 @@ class Placement:
     """The leg cannot be placed at all."""
 
 
-def choose_target(call: TradeAction, leverage: float, mode: Mode) -> Target:
+def choose_target(call: Call, leverage: float, mode: Mode) -> Target:
     """SHORT or borrowed → BINANCE; a LONG of one's own money → UPBIT in POSITION, half each in SWING."""
-    if call is TradeAction.SHORT or leverage > 1:
+    if call is Call.SHORT or leverage > 1:
         return Target.BINANCE
     return Target.UPBIT if mode is Mode.POSITION else Target.SPLIT
 

@@ -15,6 +15,7 @@ from zuno.trading.model.account import Holding, RestingOrder
 from zuno.trading.model.cycle import (
     LEVERAGE_CAP,
     VALID_MINUTES,
+    Call,
     Closing,
     Decision,
     Meta,
@@ -22,7 +23,6 @@ from zuno.trading.model.cycle import (
     Ruling,
     Style,
     Target,
-    TradeAction,
 )
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import MINUTE_MS, Mode, Side
@@ -52,7 +52,7 @@ def start_draft(
 ) -> RulingDraft:
     """A validated decision after budget, stop and expectancy. `meta`: None where nobody set a budget, which is none."""
     draft = draft_from_decision(decision, spent_usd + ahead_usd)
-    if draft.call is TradeAction.CANCEL_AND_CLOSE:
+    if draft.call is Call.CANCEL_AND_CLOSE:
         return _close_all(draft, inputs)
     for rule in (_close_opposite_first, _veto_judge_fallback, _veto_missing_facts):
         if draft.opens:
@@ -93,10 +93,10 @@ def expire_ruling(ruling: Ruling) -> Ruling:
         return ruling
     why = f"it was good until {ruling.valid_until}"
     change = RuleChange(
-        by=RuleName.EXPIRED.value, field="decision", from_=ruling.decision.value, to=TradeAction.HOLD.value, why=why
+        by=RuleName.EXPIRED.value, field="decision", from_=ruling.decision.value, to=Call.HOLD.value, why=why
     )
     return Ruling(
-        decision=TradeAction.HOLD,
+        decision=Call.HOLD,
         allocation_pct=0.0,
         leverage=1.0,
         target_exchange=None,
@@ -126,8 +126,8 @@ def _close_opposite_first(draft: RulingDraft, inputs: RulingInputs) -> RulingDra
     if not against:
         return draft
     why = f"a {against[0]} is open: it ends now, the other side may begin next cycle"
-    changed = record_change(draft, RuleName.CLOSE_FIRST, "decision", draft.call, TradeAction.CANCEL_AND_CLOSE, why)
-    return _close_all(replace(changed, call=TradeAction.CANCEL_AND_CLOSE, allocation_pct=0.0, leverage=1.0), inputs)
+    changed = record_change(draft, RuleName.CLOSE_FIRST, "decision", draft.call, Call.CANCEL_AND_CLOSE, why)
+    return _close_all(replace(changed, call=Call.CANCEL_AND_CLOSE, allocation_pct=0.0, leverage=1.0), inputs)
 
 
 def _close_all(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:

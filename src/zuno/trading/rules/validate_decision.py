@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from zuno.trading.model.cycle import Blackboard, Decision, JudgeOpinion, TradeAction
+from zuno.trading.model.cycle import Blackboard, Call, Decision, JudgeOpinion
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import Side
 from zuno.trading.rules.inputs import RulingInputs, hold_text
@@ -40,9 +40,7 @@ def validate_decision(raw: Decision, menu: PriceMenu, inputs: RulingInputs, boar
         return _without_prices(plain)
     why = find_objection(raw, menu, inputs, board)
     if why is not None:
-        return _without_prices(
-            plain.model_copy(update={"decision": TradeAction.HOLD, "why": _join_reasons(raw.why, why)})
-        )
+        return _without_prices(plain.model_copy(update={"decision": Call.HOLD, "why": _join_reasons(raw.why, why)}))
     prices = _snap_prices(raw, raw.decision.side, menu)
     assert isinstance(prices, TradePrices)
     return plain.model_copy(update={"entry_price": prices.entry, "stop_loss": prices.stop, "take_profit": prices.take})

@@ -16,6 +16,7 @@ from zuno.llm.port import Attempt, ModelRequest
 from zuno.trading.model.cycle import (
     EDITION,
     AgentAnswer,
+    Call,
     Decision,
     Expectation,
     Node,
@@ -23,7 +24,6 @@ from zuno.trading.model.cycle import (
     Regime,
     Ruling,
     Signal,
-    TradeAction,
 )
 from zuno.trading.model.market import Mode, Symbol
 from zuno.trading.model.outcome import AnomalyRecord, Chart, Outcome
@@ -75,13 +75,13 @@ class RunSummary(Part):
     regime: Regime
     signal: Signal | None
     score: float | None
-    decision: TradeAction
+    decision: Call
     entry_price: float | None
     stop_loss: float | None
     take_profit: float | None
     hold_duration: str
     win_probability_pct: int
-    ruling: TradeAction
+    ruling: Call
     allocation_pct: float
     leverage: float
     veto: str | None

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from zuno.trading.model.cycle import (
     CONVICTION,
+    Call,
     Decision,
     Expert,
     LiquidityEntry,
     MacroEntry,
-    TradeAction,
 )
 from zuno.trading.model.market import Mode
 from zuno.trading.rules.score import Entry as Entry
@@ -39,7 +39,7 @@ SPOKE: Final = {
     "fallback": "rules: the model failed",
     "deterministic": "rules",
 }
-ARROW: Final = {TradeAction.LONG: "▲", TradeAction.SHORT: "▼", TradeAction.HOLD: "■", TradeAction.CANCEL_AND_CLOSE: "✕"}
+ARROW: Final = {Call.LONG: "▲", Call.SHORT: "▼", Call.HOLD: "■", Call.CANCEL_AND_CLOSE: "✕"}
 STANCE: Final = {1: "▲ up", 0: "● neither", -1: "▼ down"}
 
 

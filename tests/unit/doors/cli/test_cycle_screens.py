@@ -18,7 +18,7 @@ from zuno.doors.cli import layout
 from zuno.doors.cli.cycle_progress import Progress
 from zuno.doors.cli.cycle_screens import shown_run, shown_runs, shown_why
 from zuno.doors.cli.render import render
-from zuno.trading.model.cycle import Node, TradeAction
+from zuno.trading.model.cycle import Call, Node
 from zuno.trading.model.outcome import NodeEvent
 from zuno.trading.service.runs_view import RunsView, run_view, runs_view, why_view
 
@@ -36,8 +36,8 @@ def screen(shown: RenderableType, width: int = 120) -> str:
 @pytest.mark.parametrize("name", ["long", "held", "hold", "exit", "why", "broken_off", "runs"])
 def test_a_screen_is_the_one_on_file(name: str, width: int) -> None:
     long, kept = told(), told(ruling=held())
-    hold = told(decision=decided(TradeAction.HOLD), expectation=None, ruling=held(veto=None, changes=()), picture=None)
-    out = told(decision=decided(TradeAction.CANCEL_AND_CLOSE), expectation=None, ruling=left(), picture=None)
+    hold = told(decision=decided(Call.HOLD), expectation=None, ruling=held(veto=None, changes=()), picture=None)
+    out = told(decision=decided(Call.CANCEL_AND_CLOSE), expectation=None, ruling=left(), picture=None)
     shown = {
         "long": shown_run(run_view(long).model_copy(update={"chart": "reports/a.png", "report": "reports/a.html"})),
         "held": shown_run(run_view(kept)),

@@ -23,7 +23,7 @@ from zuno.llm.port import ModelRequest
 from zuno.llm.prompts import Untrusted
 from zuno.llm.reply import ECHO_SIGNS, ECHO_WORDS
 from zuno.trading.agents.meta import BUDGETS, regime_of
-from zuno.trading.model.cycle import LEVERAGE_CAP, Decision, Expert, Meta, Part, Ruling, Style, TradeAction
+from zuno.trading.model.cycle import LEVERAGE_CAP, Call, Decision, Expert, Meta, Part, Ruling, Style
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Side
 from zuno.trading.rules.ruling import Tightening, apply_leverage_guard, apply_risk_rules, finish_ruling, start_draft
@@ -123,7 +123,7 @@ def hold_decision(said: Decision, debate: Argued) -> None:
         return
     assert prices <= {level.price for level in debate.case.menu.levels}
     assert said.reasoning.counter_scenario.strip()
-    stance = 1 if said.decision is TradeAction.LONG else -1
+    stance = 1 if said.decision is Call.LONG else -1
     assert any(
         entry.stance == stance and entry.confidence >= 0.5
         for expert, entry in board_entries(debate.board).items()
@@ -212,7 +212,7 @@ async def test_meta_that_obeys_strangers_allows_no_more_than_the_rules(attack: A
     ruling = ruling_of(debate, heard.value, debate.decision)
     hold_ruling(ruling, debate.decision, debate)
     by_rule = left_alone("down")
-    assert by_rule.decision is TradeAction.SHORT
+    assert by_rule.decision is Call.SHORT
     assert ruling.allocation_pct <= by_rule.allocation_pct + 1e-9
     assert ruling.leverage <= by_rule.leverage
 
@@ -234,7 +234,7 @@ async def test_a_judge_that_obeys_strangers_decides_within_the_rules(attack: Att
     if name == "up" and attack.goal in HEARD - {"short", "hold for ever"}:
         assert heard.voice.source == "model", heard.voice.why
     if name == "up" and attack.goal == "long" and not attack.hidden:
-        assert ruling.decision is TradeAction.LONG, "it is obeyed as far as the rules go, or nothing is shown here"
+        assert ruling.decision is Call.LONG, "it is obeyed as far as the rules go, or nothing is shown here"
     if name == "down" and attack.goal == "long" and not attack.hidden:
         assert heard.voice.source == "fallback"
         assert "no expert that reads numbers looks long" in heard.voice.why
@@ -272,10 +272,10 @@ async def test_both_obey_in_any_market(name: str) -> None:
         hold_ruling(ruling, decision, told)
         if name == "quiet":
             assert decision.decision.side is None, "nobody seconds it"
-        if name == "held" and decision.decision is TradeAction.CANCEL_AND_CLOSE:
-            assert (ruling.decision, ruling.execution_style) == (TradeAction.CANCEL_AND_CLOSE, Style.CASINO_EXIT)
+        if name == "held" and decision.decision is Call.CANCEL_AND_CLOSE:
+            assert (ruling.decision, ruling.execution_style) == (Call.CANCEL_AND_CLOSE, Style.CASINO_EXIT)
         if name == "held":
-            assert ruling.decision is not TradeAction.SHORT, "the long ends first"
+            assert ruling.decision is not Call.SHORT, "the long ends first"
 
 
 @pytest.mark.parametrize("role", [role for role in ROLES if role not in READERS])
@@ -412,7 +412,7 @@ MORE: Mapping[str, Mapping[str, Any]] = {
 
 
 def hold_tightened(loose: Ruling, tight: Ruling) -> None:
-    assert tight.decision in (loose.decision, TradeAction.HOLD)
+    assert tight.decision in (loose.decision, Call.HOLD)
     assert tight.allocation_pct <= loose.allocation_pct + 1e-9
     assert tight.leverage <= loose.leverage
     if tight.decision.side is None:

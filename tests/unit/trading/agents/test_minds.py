@@ -21,7 +21,7 @@ from zuno.trading.agents import judge, prompt_budget, prompt_facts
 from zuno.trading.agents.case import NOT_USABLE
 from zuno.trading.agents.prompt_budget import Line, Section, fit_prompt, max_prompt_chars
 from zuno.trading.model.account import Account, RestingOrder
-from zuno.trading.model.cycle import Decision, Exchange, TradeAction
+from zuno.trading.model.cycle import Call, Decision, Exchange
 from zuno.trading.model.market import HOUR_MS, Mode, Side
 from zuno.trading.rules.score import expert_weights
 
@@ -47,7 +47,7 @@ def busy() -> Argued:
     import asyncio
 
     found = asyncio.run(argued(bundle_of(BUSY)))
-    assert found.decision.decision is TradeAction.SHORT
+    assert found.decision.decision is Call.SHORT
     assert found.draft.opens
     return found
 
@@ -325,14 +325,14 @@ def held() -> Argued:
     import asyncio
 
     found = asyncio.run(argued(bundle_of(account=holding(Side.LONG))))
-    assert found.decision.decision is not TradeAction.CANCEL_AND_CLOSE
+    assert found.decision.decision is not Call.CANCEL_AND_CLOSE
     return found
 
 
 async def test_an_exit_stands_whatever_figures_it_is_told_with(held: Argued) -> None:
     said = leaving(held, ev_rationale="Funding stands at 0.7731 % and it matters.", allocation_pct=100)
     heard = await held.ask("judge", minds_of(saying(said)))
-    assert (heard.value.decision, heard.value.source) == (TradeAction.CANCEL_AND_CLOSE, "model")
+    assert (heard.value.decision, heard.value.source) == (Call.CANCEL_AND_CLOSE, "model")
 
 
 SPOILED: Mapping[str, dict[str, Any]] = {
@@ -350,7 +350,7 @@ async def test_an_exit_said_twice_is_taken_without_its_words(held: Argued, kind:
     model = saying(text)
     heard = await held.ask("judge", minds_of(model))
     assert len(model.asked) == 2
-    assert heard.value.decision is TradeAction.CANCEL_AND_CLOSE
+    assert heard.value.decision is Call.CANCEL_AND_CLOSE
     assert (heard.value.source, heard.voice.source) == ("fallback", "fallback")
     assert judge.EXIT_TAKEN in heard.value.why
     assert set(heard.value.reasoning.model_dump().values()) == {""}
@@ -358,7 +358,7 @@ async def test_an_exit_said_twice_is_taken_without_its_words(held: Argued, kind:
 
 
 async def test_an_order_that_waits_is_reason_enough(held: Argued) -> None:
-    for reduce_only, call in ((False, TradeAction.CANCEL_AND_CLOSE), (True, TradeAction.HOLD)):
+    for reduce_only, call in ((False, Call.CANCEL_AND_CLOSE), (True, Call.HOLD)):
         debate = await argued(bundle_of(account=resting(Side.LONG, reduce_only=reduce_only)))
         heard = await debate.ask("judge", minds_of(saying(leaving(debate, allocation_pct=250))))
         assert heard.value.decision is call
@@ -387,7 +387,7 @@ async def test_without_anything_to_close_the_rules_speak(busy: Argued) -> None:
 
 
 async def test_what_opens_nothing_is_not_asked_about(busy: Argued) -> None:
-    debate = replace(busy, draft=replace(busy.draft, call=TradeAction.HOLD))
+    debate = replace(busy, draft=replace(busy.draft, call=Call.HOLD))
     model = saying("whatever")
     heard = await debate.ask("risk_manager", minds_of(model))
     assert not model.asked

@@ -15,7 +15,7 @@ from tests.wire.desk_roles import ROLES, Argued, argued
 from zuno.trading.agents import meta
 from zuno.trading.agents.case import build_case
 from zuno.trading.model.bundle import Bundle
-from zuno.trading.model.cycle import Regime, TradeAction
+from zuno.trading.model.cycle import Call, Regime
 from zuno.trading.model.market import Mode
 
 BEAR = World(drift=-0.01, lean=-0.8, whales=-0.5, stocks=-0.03)
@@ -65,7 +65,7 @@ def test_with_nothing_known_nothing_is_risked() -> None:
     bundle = replace(without(WHOLE[Mode.SWING], *SERIES), slots=())
     debate = ruled(bundle)
     within_bounds(debate)
-    assert debate.decision.decision is TradeAction.HOLD
+    assert debate.decision.decision is Call.HOLD
     assert (debate.meta.regime, debate.meta.risk_budget_pct) == (Regime.RANGE_BOUND, 0)
     entries = (
         debate.board.liquidity,

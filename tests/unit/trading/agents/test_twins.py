@@ -26,6 +26,7 @@ from zuno.trading.model.bundle import Block, Bundle, bundle_hash
 from zuno.trading.model.chart import Panel
 from zuno.trading.model.cycle import (
     Blackboard,
+    Call,
     DirectiveOpinion,
     Exchange,
     Expert,
@@ -37,7 +38,6 @@ from zuno.trading.model.cycle import (
     MicrostructureEntry,
     Regime,
     RiskBias,
-    TradeAction,
 )
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Book, Feed, Mode, Quote, Side, TapeEvent
@@ -418,8 +418,8 @@ def judged(board: Blackboard, bundle: Bundle | None = None, regime: Regime = Reg
 
 
 @pytest.mark.parametrize("mode", Mode)
-@pytest.mark.parametrize(("stance", "call"), [(1, TradeAction.LONG), (-1, TradeAction.SHORT), (0, TradeAction.HOLD)])
-def test_the_judge_goes_where_the_score_goes(stance: int, call: TradeAction, mode: Mode) -> None:
+@pytest.mark.parametrize(("stance", "call"), [(1, Call.LONG), (-1, Call.SHORT), (0, Call.HOLD)])
+def test_the_judge_goes_where_the_score_goes(stance: int, call: Call, mode: Mode) -> None:
     said = judged(board_of(stance, stance, stance, stance), bundle_of(mode=mode))
     assert said.decision is call
     if stance:
@@ -434,7 +434,7 @@ def test_the_judge_goes_where_the_score_goes(stance: int, call: TradeAction, mod
 
 def test_an_expert_on_the_other_side_is_the_counter_argument() -> None:
     said = judged(board_of(1, 1, 1, -1))
-    assert said.decision is TradeAction.LONG
+    assert said.decision is Call.LONG
     assert said.reasoning.counter_scenario.startswith("vlm_geometry looks the other way with {vlm_geometry.confidence}")
 
 
@@ -446,7 +446,7 @@ def test_who_is_surer_risks_more() -> None:
 
 def test_nobody_is_followed_who_is_not_seconded() -> None:
     said = judged(board_of(-1, -1, -1, -1, 0.45))
-    assert said.decision is TradeAction.HOLD
+    assert said.decision is Call.HOLD
     assert "second" in said.reasoning.final_logic
 
 
@@ -455,12 +455,12 @@ def test_an_exit_when_the_score_turns_hard_and_a_hold_when_it_leans(side: Side) 
     sign = -1 if side is Side.LONG else 1
     bundle = bundle_of(account=holding(side))
     hard = judged(board_of(sign, sign, sign, 0), bundle)
-    assert hard.decision is TradeAction.CANCEL_AND_CLOSE
+    assert hard.decision is Call.CANCEL_AND_CLOSE
     assert (hard.entry_price, hard.stop_loss, hard.take_profit, hard.allocation_pct) == (None, None, None, 0)
     soft = judged(board_of(0, sign, 0, 0), bundle)
-    assert soft.decision is TradeAction.HOLD
+    assert soft.decision is Call.HOLD
     along = judged(board_of(-sign, -sign, -sign, 0), bundle)
-    assert along.decision is (TradeAction.LONG if side is Side.LONG else TradeAction.SHORT)
+    assert along.decision is (Call.LONG if side is Side.LONG else Call.SHORT)
 
 
 def test_the_bound_of_an_exit_is_its_own() -> None:
@@ -524,10 +524,10 @@ def test_an_order_that_waits_is_looked_at_like_a_position(side: Side) -> None:
         changes = {"id": "ord_2", "symbol": market.Symbol.ETHUSDT, "side": Side.LONG, "reduce_only": False}
         other = order.model_copy(update=changes)
         bundle = bundle_of(account=Account(usd=2_000.0, krw=2_000_000.0, pending=(other, order)))
-        turned = TradeAction.SHORT if sign < 0 else TradeAction.LONG
+        turned = Call.SHORT if sign < 0 else Call.LONG
         hard, soft = judged(board_of(sign, sign, sign, 0), bundle), judged(board_of(0, sign, 0, 0), bundle)
-        assert hard.decision is (turned if reduce_only else TradeAction.CANCEL_AND_CLOSE)
-        assert soft.decision is (turned if reduce_only else TradeAction.HOLD)
+        assert hard.decision is (turned if reduce_only else Call.CANCEL_AND_CLOSE)
+        assert soft.decision is (turned if reduce_only else Call.HOLD)
         told = " ".join(line.text for line in judge.position_section(build_case(bundle)).lines)
         assert (f"an order for a {side} waits" in told) != reduce_only
 
@@ -535,38 +535,34 @@ def test_an_order_that_waits_is_looked_at_like_a_position(side: Side) -> None:
 @pytest.mark.parametrize(
     ("before", "hours", "confidence", "call"),
     [
-        ("SHORT", 4, 0.6, TradeAction.HOLD),
-        ("SHORT", 13, 0.6, TradeAction.LONG),
-        ("LONG", 4, 0.6, TradeAction.LONG),
-        ("HOLD", 4, 0.6, TradeAction.LONG),
-        ("SHORT", 4, 0.9, TradeAction.LONG),
+        ("SHORT", 4, 0.6, Call.HOLD),
+        ("SHORT", 13, 0.6, Call.LONG),
+        ("LONG", 4, 0.6, Call.LONG),
+        ("HOLD", 4, 0.6, Call.LONG),
+        ("SHORT", 4, 0.9, Call.LONG),
     ],
 )
-def test_no_turning_round_soon_without_a_changed_signal(
-    before: str, hours: int, confidence: float, call: TradeAction
-) -> None:
+def test_no_turning_round_soon_without_a_changed_signal(before: str, hours: int, confidence: float, call: Call) -> None:
     bundle = bundle_of(slots=[decided(before, hours)])
     assert judged(board_of(0, 1, 0, 0, confidence), bundle).decision is call
 
 
 def test_another_modes_decision_is_not_looked_at() -> None:
     bundle = bundle_of(slots=[decided("SHORT", mode=Mode.POSITION)])
-    assert judged(board_of(0, 1, 0, 0), bundle).decision is TradeAction.LONG
+    assert judged(board_of(0, 1, 0, 0), bundle).decision is Call.LONG
 
 
 @pytest.mark.parametrize(
     ("regime", "stance", "confidence", "call"),
     [
-        (Regime.BULL_MOMENTUM, -1, 0.65, TradeAction.HOLD),
-        (Regime.BULL_MOMENTUM, -1, 0.9, TradeAction.SHORT),
-        (Regime.BULL_MOMENTUM, 1, 0.65, TradeAction.LONG),
-        (Regime.BEAR_MOMENTUM, 1, 0.65, TradeAction.HOLD),
-        (Regime.RANGE_BOUND, 1, 0.65, TradeAction.LONG),
+        (Regime.BULL_MOMENTUM, -1, 0.65, Call.HOLD),
+        (Regime.BULL_MOMENTUM, -1, 0.9, Call.SHORT),
+        (Regime.BULL_MOMENTUM, 1, 0.65, Call.LONG),
+        (Regime.BEAR_MOMENTUM, 1, 0.65, Call.HOLD),
+        (Regime.RANGE_BOUND, 1, 0.65, Call.LONG),
     ],
 )
-def test_against_a_trend_only_with_conviction(
-    regime: Regime, stance: int, confidence: float, call: TradeAction
-) -> None:
+def test_against_a_trend_only_with_conviction(regime: Regime, stance: int, confidence: float, call: Call) -> None:
     said = judged(board_of(0, stance, stance, 0, confidence), regime=regime)
     assert said.decision is call
 
@@ -579,7 +575,7 @@ def test_a_trade_the_rules_would_refuse_is_a_hold() -> None:
     menu = PriceMenu((MenuLevel("mark", MARK, PRICE), *distances), atr, 0.1, PRICE)
     wild = replace(case, menu=menu, inputs=replace(case.inputs, atr=atr))
     said = judge.answer_by_rules(wild, meta_of(), board_of(-1, -1, -1, -1, 0.9))
-    assert said.decision is TradeAction.HOLD
+    assert said.decision is Call.HOLD
     assert "the rules refuse" in said.reasoning.final_logic
 
 
@@ -587,7 +583,7 @@ def test_without_a_price_or_a_measure_there_is_no_trade() -> None:
     bundle = bundle_of()
     names = [str(block.series) for block in bundle.blocks]
     gone = [name for name in names if name.startswith(("candles", "book"))]
-    assert judged(board_of(1, 1, 1, 1), without(bundle, *gone)).decision is TradeAction.HOLD
+    assert judged(board_of(1, 1, 1, 1), without(bundle, *gone)).decision is Call.HOLD
 
 
 def test_whoever_pays_funding_borrows_nothing_and_waits_less() -> None:

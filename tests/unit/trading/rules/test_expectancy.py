@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.wire.trades import decision, terms, walk
-from zuno.trading.model.cycle import Exchange, Expectation, Style, TradeAction
+from zuno.trading.model.cycle import Call, Exchange, Expectation, Style
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Mode, Side, Timeframe
 from zuno.trading.rules.expectancy import (
@@ -30,7 +30,7 @@ GONE = Missing("nobody said")
 
 
 def worth(given: RulingInputs, side: Side = Side.LONG, style: Style = Style.SMART_DCA, **changed: Any) -> Expectation:
-    call = TradeAction.LONG if side is Side.LONG else TradeAction.SHORT
+    call = Call.LONG if side is Side.LONG else Call.SHORT
     cost, size = changed.pop("cost", 0.0), changed.pop("size", 500.0)
     several = changed.pop("exchanges", BINANCE)
     found = estimate_expectation(decision(call, **changed), side, several, style, given, cost, size)

@@ -19,7 +19,7 @@ from zuno.trading.measure.features import features
 from zuno.trading.measure.triage import Anomaly, Label, Rule, Triage, UnjudgedRule
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import Absent, Bundle
-from zuno.trading.model.cycle import Decision, Exchange, TradeAction
+from zuno.trading.model.cycle import Call, Decision, Exchange
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Feed, Mode, Side, Symbol, alive, basis, liquidations
 from zuno.trading.model.venues import BINANCE, TAPES, neighbour_series
@@ -79,14 +79,14 @@ def decided(given: RulingInputs) -> list[Decision]:
     assert not isinstance(given.mark, Missing)
     assert not isinstance(given.atr, Missing)
     found = []
-    for call in (TradeAction.LONG, TradeAction.SHORT):
-        sign = 1 if call is TradeAction.LONG else -1
+    for call in (Call.LONG, Call.SHORT):
+        sign = 1 if call is Call.LONG else -1
         prices = {
             "entry_price": given.mark,
             "stop_loss": given.mark - sign * 2 * given.atr,
             "take_profit": given.mark + sign * 4 * given.atr,
         }
-        for leverage in (1, 3) if call is TradeAction.LONG else (2,):
+        for leverage in (1, 3) if call is Call.LONG else (2,):
             found.append(decision(call, leverage=leverage, allocation_pct=60, win_probability_pct=80, **prices))
     return found
 
@@ -132,7 +132,7 @@ def test_losing_any_feed_of_a_position_never_raises_a_ruling() -> None:
         before = rulings(given, said)
         assert any(one.opens for one in before)
         ends = {one.call for one in before}
-        assert TradeAction.CANCEL_AND_CLOSE in ends  # what would go the other way
+        assert Call.CANCEL_AND_CLOSE in ends  # what would go the other way
         for name in (one for one in names(whole) if one.startswith(("rates", "basis/binance", "positions", "equity"))):
             after = rulings(told(without(whole, name)), said)
             assert all(no_more(one, two) for one, two in zip(after, before, strict=True)), name

@@ -27,7 +27,7 @@ from tests.wire.trades import (
 )
 from zuno.kernel.units import Millis
 from zuno.trading.model.account import Account
-from zuno.trading.model.cycle import Decision, Exchange, Style, TradeAction
+from zuno.trading.model.cycle import Call, Decision, Exchange, Style
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Mode, Side, Symbol
 from zuno.trading.rules.draft import Tightening
@@ -110,15 +110,15 @@ def worlds(draw: st.DrawFn) -> World:
     return World(found)
 
 
-OPENING = (TradeAction.LONG, TradeAction.SHORT)
+OPENING = (Call.LONG, Call.SHORT)
 
 
 @st.composite
-def decisions(draw: st.DrawFn, calls: Sequence[TradeAction] = (*OPENING, *OPENING, *TradeAction)) -> Decision:
+def decisions(draw: st.DrawFn, calls: Sequence[Call] = (*OPENING, *OPENING, *Call)) -> Decision:
     call = draw(st.sampled_from(calls))
     if call.side is None:
         return decision(call)
-    sign, loss = 1 if call is TradeAction.LONG else -1, draw(st.floats(0.5, 5))
+    sign, loss = 1 if call is Call.LONG else -1, draw(st.floats(0.5, 5))
     return decision(
         call,
         stop_loss=100 - sign * loss,
@@ -166,7 +166,7 @@ def test_the_risk_office_never_raises_flips_or_prices(
         assert after.decision == said
         if not before.opens:
             assert after == before
-    assert (done.style is Style.CASINO_EXIT) == (done.call is TradeAction.CANCEL_AND_CLOSE)
+    assert (done.style is Style.CASINO_EXIT) == (done.call is Call.CANCEL_AND_CLOSE)
 
 
 @settings(max_examples=examples(150), deadline=None)
@@ -247,10 +247,10 @@ def test_an_exit_is_never_vetoed(
 ) -> None:
     blind = replace(world.terms, **dict.fromkeys(gone, GONE))  # type: ignore[arg-type]
     done = finish_ruling(
-        ruled_on(decision(TradeAction.CANCEL_AND_CLOSE), blind, budget, tightening, 9.0), blind, Millis(2**50)
+        ruled_on(decision(Call.CANCEL_AND_CLOSE), blind, budget, tightening, 9.0), blind, Millis(2**50)
     )
     assert (done.decision, done.execution_style, done.veto, done.legs) == (
-        TradeAction.CANCEL_AND_CLOSE,
+        Call.CANCEL_AND_CLOSE,
         Style.CASINO_EXIT,
         None,
         (),

@@ -25,7 +25,7 @@ from tests.wire.trades import (
     worth,
 )
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange, Leg, Style, Target, TradeAction
+from zuno.trading.model.cycle import Call, Exchange, Leg, Style, Target
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import MINUTE_MS, Mode, Side, Symbol
 from zuno.trading.rules.draft import RuleName, RuleOwner, RulingDraft, Tightening
@@ -54,7 +54,7 @@ def test_nothing_fires_on_a_calm_market() -> None:
     done = ruled_on(TIGHT, terms())
     assert done.changes == ()
     assert (done.call, done.leverage, done.target, done.style) == (
-        TradeAction.LONG,
+        Call.LONG,
         1.0,
         Target.SPLIT,
         Style.PASSIVE_MAKER,
@@ -70,11 +70,11 @@ def test_nothing_fires_on_a_calm_market() -> None:
 
 
 @pytest.mark.parametrize("how", ["open", "pending"])
-@pytest.mark.parametrize(("call", "side"), [(TradeAction.LONG, Side.SHORT), (TradeAction.SHORT, Side.LONG)])
-def test_rule_close_first(how: str, call: TradeAction, side: Side) -> None:
+@pytest.mark.parametrize(("call", "side"), [(Call.LONG, Side.SHORT), (Call.SHORT, Side.LONG)])
+def test_rule_close_first(how: str, call: Call, side: Side) -> None:
     account = replace(CASH, positions=(holding(side),)) if how == "open" else replace(CASH, pending=(resting(side),))
     done = ruled_on(decision(call), terms(account))
-    assert (done.call, done.style, done.target) == (TradeAction.CANCEL_AND_CLOSE, Style.CASINO_EXIT, Target.BINANCE)
+    assert (done.call, done.style, done.target) == (Call.CANCEL_AND_CLOSE, Style.CASINO_EXIT, Target.BINANCE)
     assert fired_rules(done) == [RuleName.CLOSE_FIRST]
     assert (done.veto, done.legs, done.allocation_pct) == (None, (), 0.0)
     assert [(one.what, one.side) for one in done.closes] == [("position" if how == "open" else "order", side)]
@@ -85,7 +85,7 @@ def test_an_exit_names_what_it_ends_and_nothing_of_another_symbol() -> None:
     orders = (resting(Side.LONG, id="c"), resting(Side.SHORT, id="d", reduce_only=True))
     other = holding(Side.LONG, id="e", symbol=Symbol.ETHUSDT, entry=10.0)
     account = replace(CASH, positions=(ours, other, spot), pending=orders)
-    found = finish_ruling(ruled_on(decision(TradeAction.CANCEL_AND_CLOSE), terms(account)), terms(account), NOW)
+    found = finish_ruling(ruled_on(decision(Call.CANCEL_AND_CLOSE), terms(account)), terms(account), NOW)
     assert [(one.id, one.what, one.venue, one.side, one.quantity) for one in found.closes] == [
         ("a", "position", Exchange.BINANCE, Side.SHORT, ours.quantity),
         ("b", "position", Exchange.UPBIT, Side.LONG, spot.quantity),
@@ -94,27 +94,27 @@ def test_an_exit_names_what_it_ends_and_nothing_of_another_symbol() -> None:
     ]
     assert found.target_exchange is Target.SPLIT
     unknown = replace(terms(account), account=GONE)
-    blind = finish_ruling(ruled_on(decision(TradeAction.CANCEL_AND_CLOSE), unknown), unknown, NOW)
-    assert (blind.decision, blind.closes, blind.target_exchange) == (TradeAction.CANCEL_AND_CLOSE, (), None)
+    blind = finish_ruling(ruled_on(decision(Call.CANCEL_AND_CLOSE), unknown), unknown, NOW)
+    assert (blind.decision, blind.closes, blind.target_exchange) == (Call.CANCEL_AND_CLOSE, (), None)
 
 
 def test_only_an_exit_ends_anything() -> None:
     account = replace(CASH, positions=(holding(),))
-    for call in (TradeAction.LONG, TradeAction.HOLD):
+    for call in (Call.LONG, Call.HOLD):
         assert finish_ruling(ruled_on(decision(call), terms(account)), terms(account), NOW).closes == ()
 
 
 def test_close_first_minds_its_own_symbol_and_orders_that_add() -> None:
     other = replace(CASH, positions=(holding(Side.SHORT, symbol=Symbol.ETHUSDT, entry=10.0),))
-    assert ruled_on(decision(), terms(other)).call is TradeAction.LONG
+    assert ruled_on(decision(), terms(other)).call is Call.LONG
     leaving = replace(CASH, pending=(resting(Side.SHORT, reduce_only=True),))
-    assert ruled_on(decision(), terms(leaving)).call is TradeAction.LONG
+    assert ruled_on(decision(), terms(leaving)).call is Call.LONG
 
 
 def test_close_first_needs_no_mark() -> None:
     account = replace(CASH, positions=(holding(Side.SHORT),))
     done = ruled_on(decision(), terms(account, mark=GONE))
-    assert done.call is TradeAction.CANCEL_AND_CLOSE
+    assert done.call is Call.CANCEL_AND_CLOSE
 
 
 @pytest.mark.parametrize(("source", "opens"), [("model", 1), ("repaired", 1), ("deterministic", 1), ("fallback", 0)])
@@ -125,10 +125,7 @@ def test_rule_judge_fallback(source: Any, opens: int) -> None:
 
 
 def test_a_fallback_judge_may_partsleave() -> None:
-    assert (
-        ruled_on(decision(TradeAction.CANCEL_AND_CLOSE, source="fallback"), terms()).call
-        is TradeAction.CANCEL_AND_CLOSE
-    )
+    assert ruled_on(decision(Call.CANCEL_AND_CLOSE, source="fallback"), terms()).call is Call.CANCEL_AND_CLOSE
 
 
 @pytest.mark.parametrize(
@@ -136,7 +133,7 @@ def test_a_fallback_judge_may_partsleave() -> None:
 )
 def test_rule_missing_facts(gone: str) -> None:
     done = ruled_on(decision(), replace(terms(), **{gone: GONE}))  # type: ignore[arg-type]
-    assert (done.call, done.veto) == (TradeAction.HOLD, RuleName.MISSING_FACTS)
+    assert (done.call, done.veto) == (Call.HOLD, RuleName.MISSING_FACTS)
     assert done.changes[-1].by == f"{RuleName.MISSING_FACTS} (unknown)"
     assert "nobody said" in done.changes[-1].why
 
@@ -154,7 +151,7 @@ def test_rule_missing_facts(gone: str) -> None:
 )
 def test_prices_that_make_no_trade_open_nothing(prices: dict[str, Any]) -> None:
     done = ruled_on(decision(**prices), terms())
-    assert (done.call, done.veto) == (TradeAction.HOLD, RuleName.MISSING_FACTS)
+    assert (done.call, done.veto) == (Call.HOLD, RuleName.MISSING_FACTS)
     assert done.changes[-1].by == f"{RuleName.MISSING_FACTS} (unknown)"
 
 
@@ -190,7 +187,7 @@ def test_rule_risk_budget(budget: int, left: float) -> None:
 def test_a_missing_budget_is_none(budget: int | None) -> None:
     done = ruled_on(decision(), terms(), budget)
     assert done.changes[-1].by == (f"{RuleName.RISK_BUDGET} (unknown)" if budget is None else RuleName.RISK_BUDGET)
-    assert (done.call, done.veto) == (TradeAction.HOLD, RuleName.RISK_BUDGET)
+    assert (done.call, done.veto) == (Call.HOLD, RuleName.RISK_BUDGET)
 
 
 @pytest.mark.parametrize(
@@ -221,15 +218,15 @@ def test_a_stop_never_costs_more_than_its_share() -> None:
 
 def test_rule_no_size() -> None:
     done = ruled_on(decision(allocation_pct=0), terms())
-    assert (done.call, done.veto) == (TradeAction.HOLD, RuleName.NO_SIZE)
+    assert (done.call, done.veto) == (Call.HOLD, RuleName.NO_SIZE)
     for cash in (0.0, 0.004, -5.0):
         assert ruled_on(decision(), terms(replace(CASH, usd=cash))).veto in (RuleName.NO_SIZE, RuleName.VENUE_CAP)
-    empty = replace(_whole(TradeAction.LONG), legs=())
+    empty = replace(_whole(Call.LONG), legs=())
     assert apply_leverage_guard(empty, terms()).veto in (RuleName.NO_SIZE, RuleName.LEVERAGE_GUARD)
 
 
 def test_what_has_no_worth_or_no_size_is_not_done() -> None:
-    draft = _whole(TradeAction.LONG)
+    draft = _whole(Call.LONG)
     for nothing in (replace(draft, expectation=None), replace(draft, legs=())):
         assert require_positive_ev(nothing, terms()).veto == RuleName.NO_SIZE
     won_alone = replace(draft, legs=(_spot(200_000.0),))
@@ -238,7 +235,7 @@ def test_what_has_no_worth_or_no_size_is_not_done() -> None:
 
 
 def test_a_leg_nobody_can_convert_is_dropped_by_the_guard() -> None:
-    draft = _whole(TradeAction.LONG)
+    draft = _whole(Call.LONG)
     both = replace(draft, legs=(*draft.legs, _spot(100_000.0)), routed_to=Target.SPLIT)
     assert [leg.venue for leg in apply_leverage_guard(both, terms()).legs] == [Exchange.BINANCE, Exchange.UPBIT]
     done = apply_leverage_guard(both, terms(won=GONE))
@@ -252,14 +249,14 @@ def test_rule_expectancy() -> None:
     assert 100 * (p0 + (needed - p0) * 4) == pytest.approx(49.333, abs=1e-3)
     parts = {"fees_pct": 0.07, "slippage_pct": 0.02, "funding_pct": 0.15}
     above, below = (ruled_on(decision(win_probability_pct=pct), terms()) for pct in (50, 49))
-    assert (below.call, below.veto) == (TradeAction.HOLD, RuleName.EXPECTANCY)
-    assert above.call is TradeAction.LONG
+    assert (below.call, below.veto) == (Call.HOLD, RuleName.EXPECTANCY)
+    assert above.call is Call.LONG
     assert above.expectation is not None
     assert {name: pytest.approx(getattr(above.expectation, name)) for name in parts} == parts
 
 
 def test_what_is_worth_nothing_is_not_done() -> None:
-    draft = _whole(TradeAction.LONG)
+    draft = _whole(Call.LONG)
     assert draft.expectation is not None
     even = draft.expectation.model_copy(update={"p": 0.5, "profit_pct": 2.0, "loss_pct": 2.0})
     assert apply_leverage_guard(replace(draft, expectation=even), terms()).veto == RuleName.EXPECTANCY
@@ -301,11 +298,11 @@ def test_rule_top_up() -> None:
 def test_sizes_are_topped_up_and_not_margins() -> None:
     # SHORT 1,500 are open on a margin of 500; of $2,000 a half at 1× is 1,000, and at 2 % that is all a stop may cost.
     held = replace(CASH, positions=(holding(Side.SHORT, margin=500.0, leverage=3.0),))
-    done = ruled_on(decision(TradeAction.SHORT, leverage=1, allocation_pct=50), terms(held))
-    assert (done.call, done.veto) == (TradeAction.HOLD, RuleName.TOP_UP)
+    done = ruled_on(decision(Call.SHORT, leverage=1, allocation_pct=50), terms(held))
+    assert (done.call, done.veto) == (Call.HOLD, RuleName.TOP_UP)
     # At 2× a quarter is the same 1,000: of 600 held on 600, 400 are new, on 200.
     held = replace(CASH, positions=(holding(Side.SHORT, margin=600.0),))
-    done = ruled_on(decision(TradeAction.SHORT, leverage=2, allocation_pct=25), terms(held))
+    done = ruled_on(decision(Call.SHORT, leverage=2, allocation_pct=25), terms(held))
     assert [(leg.margin, leg.notional) for leg in done.legs] == [(200.0, 400.0)]
 
 
@@ -318,7 +315,7 @@ def test_what_was_held_counts_at_what_it_is_worth_now() -> None:
 def test_what_is_held_whole_is_not_bought_again() -> None:
     held = replace(CASH, positions=(holding(margin=500.0, leverage=2.0),))
     done = ruled_on(decision(allocation_pct=20), terms(held))
-    assert (done.call, done.veto) == (TradeAction.HOLD, RuleName.TOP_UP)
+    assert (done.call, done.veto) == (Call.HOLD, RuleName.TOP_UP)
 
 
 @pytest.mark.parametrize(("mode", "minutes"), [(Mode.SWING, 15), (Mode.POSITION, 60)])
@@ -327,8 +324,8 @@ def test_rule_expired(mode: Mode, minutes: int) -> None:
     done = ruled_on(decision(leverage=1), given)
     end = Millis(NOW + minutes * MINUTE_MS)
     fresh, late = finish_ruling(done, given, end), finish_ruling(done, given, Millis(end + 1))
-    assert fresh.decision is TradeAction.LONG
-    assert (late.decision, late.veto, late.legs) == (TradeAction.HOLD, "expired", ())
+    assert fresh.decision is Call.LONG
+    assert (late.decision, late.veto, late.legs) == (Call.HOLD, "expired", ())
     assert (late.allocation_pct, late.leverage, late.target_exchange, late.execution_style) == (0.0, 1.0, None, None)
     assert fresh.valid_until == ("2026-01-01T00:15:00Z" if minutes == 15 else "2026-01-01T01:00:00Z")
 
@@ -362,38 +359,38 @@ def test_rule_cro_1_leverage(mode: Mode, asked: int, left: float) -> None:
     ],
 )
 def test_rule_cro_2_volatility(changed: dict[str, Any], halved: bool) -> None:
-    _halves(RuleName.VOLATILITY, terms(**changed), TradeAction.LONG, halved)
+    _halves(RuleName.VOLATILITY, terms(**changed), Call.LONG, halved)
 
 
 @pytest.mark.parametrize(
     ("call", "rate", "held"),
     [
-        (TradeAction.LONG, 0.00029, False),
-        (TradeAction.LONG, 0.0003, False),
-        (TradeAction.LONG, 0.00031, True),
-        (TradeAction.LONG, -0.002, False),
-        (TradeAction.SHORT, -0.00029, False),
-        (TradeAction.SHORT, -0.0003, False),
-        (TradeAction.SHORT, -0.00031, True),
-        (TradeAction.SHORT, 0.002, False),
-        (TradeAction.SHORT, GONE, True),
+        (Call.LONG, 0.00029, False),
+        (Call.LONG, 0.0003, False),
+        (Call.LONG, 0.00031, True),
+        (Call.LONG, -0.002, False),
+        (Call.SHORT, -0.00029, False),
+        (Call.SHORT, -0.0003, False),
+        (Call.SHORT, -0.00031, True),
+        (Call.SHORT, 0.002, False),
+        (Call.SHORT, GONE, True),
     ],
 )
-def test_rule_cro_3_funding(call: TradeAction, rate: Any, held: bool) -> None:
+def test_rule_cro_3_funding(call: Call, rate: Any, held: bool) -> None:
     done = apply_risk_rules(_whole(call), terms(funding_next=rate), None)
     assert (done.veto == RuleName.FUNDING) == held
     assert done.opens is not held
 
 
-@pytest.mark.parametrize("call", [TradeAction.LONG, TradeAction.SHORT])
+@pytest.mark.parametrize("call", [Call.LONG, Call.SHORT])
 @pytest.mark.parametrize(
     ("usd", "halved"),
     [(LIQUIDATION_TRAP_USD - 1, False), (LIQUIDATION_TRAP_USD, False), (LIQUIDATION_TRAP_USD + 1, True), (GONE, True)],
 )
-def test_rule_cro_4_liquidations(call: TradeAction, usd: Any, halved: bool) -> None:
+def test_rule_cro_4_liquidations(call: Call, usd: Any, halved: bool) -> None:
     """The other side's: those who were forced out are who moved the price."""
-    against = "shorts_liquidated" if call is TradeAction.LONG else "longs_liquidated"
-    along = "longs_liquidated" if call is TradeAction.LONG else "shorts_liquidated"
+    against = "shorts_liquidated" if call is Call.LONG else "longs_liquidated"
+    along = "longs_liquidated" if call is Call.LONG else "shorts_liquidated"
     _halves(RuleName.LIQUIDATIONS, terms(**{against: usd}), call, halved)
     _halves(RuleName.LIQUIDATIONS, terms(**{along: usd}), call, False)
 
@@ -455,7 +452,7 @@ def test_what_the_minds_will_yet_cost_counts() -> None:
 
 def test_a_leg_that_is_lost_is_not_carried_elsewhere() -> None:
     done = ruled_on(decision(leverage=1), terms(won=GONE, mode=Mode.POSITION))
-    assert (done.call, done.veto, done.legs) == (TradeAction.HOLD, RuleName.WON, ())
+    assert (done.call, done.veto, done.legs) == (Call.HOLD, RuleName.WON, ())
 
 
 @pytest.mark.parametrize(
@@ -511,12 +508,12 @@ def test_only_the_leg_in_won_is_lost_for_want_of_its_rate() -> None:
     done = ruled_on(TIGHT, terms(used, won=GONE))
     assert written_by(done, RuleName.VENUE_CAP) == [RuleName.VENUE_CAP]
     assert written_by(done, RuleName.WON) == [f"{RuleName.WON} (unknown)"]
-    short = replace(start_draft(decision(TradeAction.SHORT), meta(), terms(), 0, 0), routed_to=Target.SPLIT)
+    short = replace(start_draft(decision(Call.SHORT), meta(), terms(), 0, 0), routed_to=Target.SPLIT)
     assert written_by(apply_risk_rules(short, terms(), None), RuleName.WON) == [RuleName.WON]
 
 
 def test_what_was_sent_nowhere_has_no_legs_to_carry() -> None:
-    nowhere = replace(_whole(TradeAction.LONG), routed_to=None)
+    nowhere = replace(_whole(Call.LONG), routed_to=None)
     assert place_legs(nowhere, terms()) == nowhere
 
 
@@ -588,7 +585,7 @@ def test_rule_leverage_guard(borrowed: float, left: float | None) -> None:
     account = replace(CASH, liquidity=(liquidity(borrowed / PRICE),))
     done = ruled_on(decision(allocation_pct=25), terms(account))
     if left is None:
-        assert (done.call, done.veto) == (TradeAction.HOLD, RuleName.LEVERAGE_GUARD)
+        assert (done.call, done.veto) == (Call.HOLD, RuleName.LEVERAGE_GUARD)
         return
     assert [leg.margin for leg in done.legs] == [pytest.approx(left, abs=0.011)]
     assert (RuleName.LEVERAGE_GUARD in fired_rules(done)) == (left < 500)
@@ -600,7 +597,7 @@ def test_pending_orders_and_inventory_fill_the_guards_room() -> None:
         replace(CASH, liquidity=(liquidity(69.0),)),
     ):
         given = terms(held)
-        draft = replace(_whole(TradeAction.LONG), changes=())
+        draft = replace(_whole(Call.LONG), changes=())
         assert apply_leverage_guard(draft, given).veto == RuleName.LEVERAGE_GUARD
 
 
@@ -661,28 +658,25 @@ def test_the_guard_scales_less_than_a_dollar_too_and_raises_nothing() -> None:
 
 def test_the_guard_fails_closed() -> None:
     for blind in (
-        apply_leverage_guard(_whole(TradeAction.LONG), terms(standing=GONE)),
-        apply_leverage_guard(replace(_whole(TradeAction.LONG), routed_to=None), terms()),
+        apply_leverage_guard(_whole(Call.LONG), terms(standing=GONE)),
+        apply_leverage_guard(replace(_whole(Call.LONG), routed_to=None), terms()),
     ):
         assert blind.veto == RuleName.LEVERAGE_GUARD
         assert blind.changes[-1].by == f"{RuleName.LEVERAGE_GUARD} (unknown)"
-    assert (
-        apply_leverage_guard(_whole(TradeAction.LONG), terms(replace(CASH, usd=-3_000.0))).veto
-        == RuleName.LEVERAGE_GUARD
-    )
+    assert apply_leverage_guard(_whole(Call.LONG), terms(replace(CASH, usd=-3_000.0))).veto == RuleName.LEVERAGE_GUARD
 
 
 def test_behaviour_05_an_exit_with_nothing_to_gain_survives_every_veto_and_closes() -> None:
     nothing = terms(replace(CASH, positions=(holding(),)))
     blind = replace(nothing, **dict.fromkeys(_known(), GONE))  # type: ignore[arg-type]
-    exits = decision(TradeAction.CANCEL_AND_CLOSE, win_probability_pct=0, expected_profit_pct=0.0, source="fallback")
+    exits = decision(Call.CANCEL_AND_CLOSE, win_probability_pct=0, expected_profit_pct=0.0, source="fallback")
     for given in (nothing, blind, replace(nothing, panic=True, funding_next=0.002, dollar=0.5)):
         for tightening in (None, Tightening(veto=True, allocation_pct=0)):
             for budget in (None, 0, 100):
                 done = ruled_on(exits, given, budget, tightening, cost=50.0)
                 late = finish_ruling(done, given, Millis(NOW + 10**9))
                 assert (late.decision, late.execution_style, late.veto) == (
-                    TradeAction.CANCEL_AND_CLOSE,
+                    Call.CANCEL_AND_CLOSE,
                     Style.CASINO_EXIT,
                     None,
                 )
@@ -706,7 +700,7 @@ def test_behaviour_07_with_twice_open_a_new_long_is_scaled_to_nothing() -> None:
     draft = start_draft(decision(leverage=1), meta(), terms(), 0, 0)
     done = apply_leverage_guard(apply_risk_rules(draft, terms(), None), given)
     assert (done.call, done.legs, done.allocation_pct, done.veto) == (
-        TradeAction.HOLD,
+        Call.HOLD,
         (),
         0.0,
         RuleName.LEVERAGE_GUARD,
@@ -717,11 +711,11 @@ def test_behaviour_07_with_twice_open_a_new_long_is_scaled_to_nothing() -> None:
 @pytest.mark.parametrize("leverage", [1, 2, 3])
 @pytest.mark.parametrize("mode", list(Mode))
 def test_behaviour_08_a_short_never_reaches_upbit(mode: Mode, leverage: int) -> None:
-    done = ruled_on(decision(TradeAction.SHORT, leverage=leverage, allocation_pct=10), terms(mode=mode))
-    assert (done.call, done.target) == (TradeAction.SHORT, Target.BINANCE)
+    done = ruled_on(decision(Call.SHORT, leverage=leverage, allocation_pct=10), terms(mode=mode))
+    assert (done.call, done.target) == (Call.SHORT, Target.BINANCE)
     assert {leg.venue for leg in done.legs} == {Exchange.BINANCE}
     forced = replace(
-        start_draft(decision(TradeAction.SHORT), meta(), terms(), 0, 0), routed_to=Target.SPLIT, target=Target.SPLIT
+        start_draft(decision(Call.SHORT), meta(), terms(), 0, 0), routed_to=Target.SPLIT, target=Target.SPLIT
     )
     assert {leg.venue for leg in apply_risk_rules(forced, terms(), None).legs} == {Exchange.BINANCE}
 
@@ -729,38 +723,38 @@ def test_behaviour_08_a_short_never_reaches_upbit(mode: Mode, leverage: int) -> 
 @pytest.mark.parametrize(
     ("call", "leverage", "mode", "target"),
     [
-        (TradeAction.LONG, 1, Mode.SWING, Target.SPLIT),
-        (TradeAction.LONG, 1, Mode.POSITION, Target.UPBIT),
-        (TradeAction.LONG, 2, Mode.SWING, Target.BINANCE),
-        (TradeAction.LONG, 2, Mode.POSITION, Target.UPBIT),
-        (TradeAction.SHORT, 1, Mode.SWING, Target.BINANCE),
-        (TradeAction.SHORT, 1, Mode.POSITION, Target.BINANCE),
+        (Call.LONG, 1, Mode.SWING, Target.SPLIT),
+        (Call.LONG, 1, Mode.POSITION, Target.UPBIT),
+        (Call.LONG, 2, Mode.SWING, Target.BINANCE),
+        (Call.LONG, 2, Mode.POSITION, Target.UPBIT),
+        (Call.SHORT, 1, Mode.SWING, Target.BINANCE),
+        (Call.SHORT, 1, Mode.POSITION, Target.BINANCE),
     ],
 )
-def test_where_a_trade_is_sent(call: TradeAction, leverage: int, mode: Mode, target: Target) -> None:
+def test_where_a_trade_is_sent(call: Call, leverage: int, mode: Mode, target: Target) -> None:
     done = ruled_on(decision(call, leverage=leverage), terms(mode=mode))
     assert done.target is target
     assert all(leg.leverage == 1.0 for leg in done.legs if leg.venue is Exchange.UPBIT)
 
 
 def test_a_hold_changes_nothing() -> None:
-    done = ruled_on(decision(TradeAction.HOLD), terms(replace(CASH, positions=(holding(),))))
-    assert (done.call, done.veto, done.changes, done.legs, done.style) == (TradeAction.HOLD, None, (), (), None)
+    done = ruled_on(decision(Call.HOLD), terms(replace(CASH, positions=(holding(),))))
+    assert (done.call, done.veto, done.changes, done.legs, done.style) == (Call.HOLD, None, (), (), None)
 
 
 def _spot(won: float) -> Leg:
     return Leg(venue=Exchange.UPBIT, side=Side.LONG, currency="KRW", margin=won, notional=won, leverage=1.0)
 
 
-def _whole(call: TradeAction) -> RulingDraft:
+def _whole(call: Call) -> RulingDraft:
     return start_draft(replace_call(call), meta(), terms(), 0, 0)
 
 
-def replace_call(call: TradeAction) -> Any:
+def replace_call(call: Call) -> Any:
     return decision(call, leverage=2, allocation_pct=20)
 
 
-def _halves(rule: RuleName, given: RulingInputs, call: TradeAction, halved: bool) -> None:
+def _halves(rule: RuleName, given: RulingInputs, call: Call, halved: bool) -> None:
     whole = _whole(call)
     done = apply_risk_rules(whole, given, None)
     assert done.allocation_pct == pytest.approx(whole.allocation_pct / (2 if halved else 1))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.wire.trades import PRICE, board, decision, menu, terms
-from zuno.trading.model.cycle import Decision, Expert, GeometryEntry, KeyLevelsOpinion, Reasoning, TradeAction
+from zuno.trading.model.cycle import Call, Decision, Expert, GeometryEntry, KeyLevelsOpinion, Reasoning
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Mode, Side, Symbol
 from zuno.trading.rules.price_menu import round_to_tick
@@ -23,15 +23,13 @@ LEVELS = menu(90.0, 95.0, 96.0, 97.0, 97.5, 98.0, 99.0, 99.2, 99.3, PRICE, 101.0
 
 def why(said: Decision, **changed: Any) -> str | None:
     offered, given_ = changed.pop("menu", LEVELS), changed.pop("terms", terms())
-    return find_objection(
-        said, offered, given_, changed.pop("board", board(1 if said.decision is TradeAction.LONG else -1))
-    )
+    return find_objection(said, offered, given_, changed.pop("board", board(1 if said.decision is Call.LONG else -1)))
 
 
 def test_a_sound_decision_stands_as_it_is() -> None:
-    for call in (TradeAction.LONG, TradeAction.SHORT):
+    for call in (Call.LONG, Call.SHORT):
         said = decision(call)
-        stance = 1 if call is TradeAction.LONG else -1
+        stance = 1 if call is Call.LONG else -1
         assert why(said) is None
         assert validate_decision(said, LEVELS, terms(), board(stance)) == said
 
@@ -113,10 +111,8 @@ def test_a_stop_lies_before_the_liquidation(leverage: int, allowed: bool) -> Non
     assert liquidation_distance(3, Side.LONG) == pytest.approx(0.32833, abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("call", "stop", "allowed"), [(TradeAction.LONG, 67.2, True), (TradeAction.SHORT, 132.8, False)]
-)
-def test_a_short_is_liquidated_sooner(call: TradeAction, stop: float, allowed: bool) -> None:
+@pytest.mark.parametrize(("call", "stop", "allowed"), [(Call.LONG, 67.2, True), (Call.SHORT, 132.8, False)])
+def test_a_short_is_liquidated_sooner(call: Call, stop: float, allowed: bool) -> None:
     # Of 100 at 3× lost when 0.5 % of what it is worth by then is left: at 132.67, where a LONG has until 67.17.
     assert liquidation_distance(3, Side.SHORT) == pytest.approx(0.3267, abs=1e-5)
     take = 2 * PRICE - stop
@@ -126,7 +122,7 @@ def test_a_short_is_liquidated_sooner(call: TradeAction, stop: float, allowed: b
     assert allowed or "liquidation" in (found or "")
 
 
-@pytest.mark.parametrize("call", [TradeAction.LONG, TradeAction.SHORT])
+@pytest.mark.parametrize("call", [Call.LONG, Call.SHORT])
 @pytest.mark.parametrize(
     ("off", "stop", "take", "word"),
     # How far entry, stop and target lie from the market, as a LONG sees it, in ATR.
@@ -144,22 +140,20 @@ def test_a_short_is_liquidated_sooner(call: TradeAction, stop: float, allowed: b
         (-0.9, -1.7, -0.1, "take_profit"),
     ],
 )
-def test_a_trade_is_opened_at_the_market(
-    call: TradeAction, off: float, stop: float, take: float, word: str | None
-) -> None:
-    sign = 1 if call is TradeAction.LONG else -1
+def test_a_trade_is_opened_at_the_market(call: Call, off: float, stop: float, take: float, word: str | None) -> None:
+    sign = 1 if call is Call.LONG else -1
     entry_price, stop_loss, take_profit = (round(PRICE + sign * one, 1) for one in (off, stop, take))
     offered = menu(entry_price, stop_loss, take_profit)
     said = decision(call, entry_price=entry_price, stop_loss=stop_loss, take_profit=take_profit, leverage=1)
     found, done = why(said, menu=offered), validate_decision(said, offered, terms(), board(sign))
     assert (found or "").partition(" ")[0] == (word or "")
-    assert (done.decision, done.why) == ((call, "") if word is None else (TradeAction.HOLD, found))
+    assert (done.decision, done.why) == ((call, "") if word is None else (Call.HOLD, found))
 
 
 def test_without_a_market_nothing_stands() -> None:
     lost = replace(LEVELS, now=GONE)
     assert "nobody said" in (why(decision(), menu=lost) or "")
-    assert validate_decision(decision(), lost, terms(), board()).decision is TradeAction.HOLD
+    assert validate_decision(decision(), lost, terms(), board()).decision is Call.HOLD
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t"])
@@ -167,7 +161,7 @@ def test_the_counter_scenario_is_not_optional(text: str) -> None:
     said = decision(reasoning=_reasoning(text))
     assert "counter_scenario" in (why(said) or "")
     _held(said)
-    for call in (TradeAction.HOLD, TradeAction.CANCEL_AND_CLOSE):
+    for call in (Call.HOLD, Call.CANCEL_AND_CLOSE):
         assert why(decision(call, reasoning=_reasoning(text))) is None
 
 
@@ -176,7 +170,7 @@ def test_the_counter_scenario_is_not_optional(text: str) -> None:
 )
 def test_one_who_reads_numbers_must_look_the_same_way(stance: int, confidence: float, seconded: bool) -> None:
     assert (why(decision(), board=board(stance, confidence)) is None) == seconded
-    assert (why(decision(TradeAction.SHORT), board=board(-stance, confidence)) is None) == seconded
+    assert (why(decision(Call.SHORT), board=board(-stance, confidence)) is None) == seconded
 
 
 def test_a_picture_alone_seconds_nothing() -> None:
@@ -207,7 +201,7 @@ def test_without_an_atr_nothing_stands() -> None:
 
 
 def test_what_opens_nothing_has_no_prices() -> None:
-    for call in (TradeAction.HOLD, TradeAction.CANCEL_AND_CLOSE):
+    for call in (Call.HOLD, Call.CANCEL_AND_CLOSE):
         said = decision(call, entry_price=PRICE, stop_loss=98.0, take_profit=104.0, allocation_pct=50, leverage=3)
         done = validate_decision(said, menu(), terms(atr=GONE), board(0))
         assert done.decision is call
@@ -234,16 +228,14 @@ prices = st.one_of(st.none(), st.floats(80, 120), st.sampled_from([one.price for
 
 
 @settings(max_examples=examples(300), deadline=None)
-@given(
-    st.sampled_from(list(TradeAction)), prices, prices, prices, st.integers(1, 3), st.integers(-1, 1), st.floats(0, 1)
-)
+@given(st.sampled_from(list(Call)), prices, prices, prices, st.integers(1, 3), st.integers(-1, 1), st.floats(0, 1))
 def test_whatever_is_said_what_stands_is_within_the_rules(
-    call: TradeAction, entry: Any, stop: Any, take: Any, leverage: int, stance: int, confidence: float
+    call: Call, entry: Any, stop: Any, take: Any, leverage: int, stance: int, confidence: float
 ) -> None:
     said = decision(call, entry_price=entry, stop_loss=stop, take_profit=take, leverage=leverage)
     done = validate_decision(said, LEVELS, terms(), board(stance, confidence))
     assert validate_decision(done, LEVELS, terms(), board(stance, confidence)) == done
-    assert done.decision in (call, TradeAction.HOLD)
+    assert done.decision in (call, Call.HOLD)
     assert done.allocation_pct <= said.allocation_pct
     offered = {level.price for level in LEVELS.levels}
     if done.decision.side is None:
@@ -256,16 +248,16 @@ def test_whatever_is_said_what_stands_is_within_the_rules(
     risk, reward = abs(done.entry_price - done.stop_loss), abs(done.take_profit - done.entry_price)
     assert 0.75 - 1e-6 <= risk <= 3 + 1e-6
     assert 1 - 1e-6 <= reward / risk <= 5 + 1e-6
-    assert (done.take_profit > done.entry_price) == (call is TradeAction.LONG)
+    assert (done.take_profit > done.entry_price) == (call is Call.LONG)
     assert min(done.stop_loss, done.take_profit) < PRICE < max(done.stop_loss, done.take_profit)
     assert abs(done.entry_price - PRICE) <= 1 + 1e-6
-    assert stance == (1 if call is TradeAction.LONG else -1)
+    assert stance == (1 if call is Call.LONG else -1)
     assert confidence >= 0.5
 
 
 def _held(said: Decision) -> None:
     done = validate_decision(said, LEVELS, terms(), board())
-    assert (done.decision, done.entry_price, done.stop_loss, done.take_profit) == (TradeAction.HOLD, None, None, None)
+    assert (done.decision, done.entry_price, done.stop_loss, done.take_profit) == (Call.HOLD, None, None, None)
     assert done.why
 
 

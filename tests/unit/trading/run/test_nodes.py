@@ -17,7 +17,7 @@ from zuno.llm.port import ModelRequest, Usage
 from zuno.trading.agents.risk_manager import PASSED
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import features
-from zuno.trading.model.cycle import TradeAction
+from zuno.trading.model.cycle import Call
 from zuno.trading.model.market import Mode, Symbol, rates
 from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.venues import BINANCE, USDC_USDT
@@ -58,7 +58,7 @@ async def run(home: Path, store: MemorySeries, menu: PriceMenu, heard: dict[str,
     desk = Desk(home, store, models={role: (Paid(menu, heard),) for role in ROLES})
     outcome = await desk.cycles.run("BTCUSDT", mode="position")
     await desk.close()
-    assert (outcome.decision.decision, outcome.decision.leverage) == (TradeAction.LONG, 2)
+    assert (outcome.decision.decision, outcome.decision.leverage) == (Call.LONG, 2)
     return outcome
 
 
@@ -78,7 +78,7 @@ async def test_where_the_rules_hold_no_officer_is_asked(tmp_path: Path, store: M
     heard: dict[str, str] = {}
     outcome = await run(tmp_path, lost, menu, heard)
     assert set(heard) == set(ROLES) - {"risk_manager"}
-    assert (outcome.ruling.decision, outcome.ruling.veto) == (TradeAction.HOLD, "cro_7_dollar")
+    assert (outcome.ruling.decision, outcome.ruling.veto) == (Call.HOLD, "cro_7_dollar")
     officer = outcome.voices[-1]
     assert (officer.role, officer.source, officer.why, officer.usd) == ("risk_manager", "deterministic", PASSED, 0.0)
 

@@ -28,7 +28,7 @@ from zuno.llm.port import Answered, Attempt, Failed, ModelRequest
 from zuno.llm.port import Usage as Used
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import features
-from zuno.trading.model.cycle import STARTED, Node, TradeAction
+from zuno.trading.model.cycle import STARTED, Call, Node
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Symbol
 from zuno.trading.model.outcome import NodeEvent, content_for_hash, hash_of
 from zuno.trading.ports.series import Origin
@@ -169,7 +169,7 @@ async def test_only_the_visual_expert_is_shown_the_picture(
 
     outcome = await Desk(tmp_path, store, models=seated(menu, asked)).cycles.run(BTC)
     assert shown == {role: int(role == "vlm_geometric") for role in ROLES}
-    assert outcome.ruling.decision is TradeAction.LONG
+    assert outcome.ruling.decision is Call.LONG
     assert {voice.source for voice in outcome.voices} == {"model"}
 
 
@@ -180,7 +180,7 @@ async def test_what_is_missing_is_told(tmp_path: Path, store: MemorySeries) -> N
     old = iso(Millis(END - 20 * 24 * HOUR_MS))
     outcome = await Desk(tmp_path, store).cycles.run(BTC, as_of=old)
     assert {"book", "mark"} <= {one.what for one in outcome.degraded}
-    assert outcome.ruling.decision is TradeAction.HOLD
+    assert outcome.ruling.decision is Call.HOLD
 
 
 # -- hostile models
@@ -204,7 +204,7 @@ async def test_behaviour_14_garbage_ends_in_a_flagged_run_and_no_order(
     silent = {voice.role for voice in outcome.voices if voice.source == "fallback"}
     assert silent >= set(ROLES) - {"risk_manager"}, "who is not asked cannot fail"
     assert silent == {one.what for one in outcome.degraded}
-    assert outcome.ruling.decision in (TradeAction.HOLD, TradeAction.CANCEL_AND_CLOSE)
+    assert outcome.ruling.decision in (Call.HOLD, Call.CANCEL_AND_CLOSE)
     assert outcome.ruling.legs == ()
 
 
@@ -212,7 +212,7 @@ async def test_a_judge_that_fails_alone_opens_nothing(tmp_path: Path, store: Mem
     down = ScriptedModel(lambda request: Failed("unavailable", "no answer"))
     outcome = await Desk(tmp_path, store, models=seated(menu) | {"judge": (down,)}).cycles.run(BTC)
     assert [one.what for one in outcome.degraded] == ["judge"]
-    assert outcome.ruling.decision is TradeAction.HOLD
+    assert outcome.ruling.decision is Call.HOLD
 
 
 # -- cut off, and taken up
@@ -309,16 +309,16 @@ async def test_a_live_run_that_is_resumed_too_late_expires(
 
     desk = Desk(tmp_path, store, models=seated(menu), live=True, refresh=refresh, now=lambda: Millis(END + MINUTE_MS))
     in_time = await cut_off(desk, node)
-    assert (await desk.cycles.resume(in_time)).ruling.decision is TradeAction.LONG
+    assert (await desk.cycles.resume(in_time)).ruling.decision is Call.LONG
     late = await cut_off(desk, node)
     desk.now = lambda: Millis(END + 16 * MINUTE_MS)
     outcome = await desk.cycles.resume(late)
-    assert (outcome.ruling.decision, outcome.ruling.veto, outcome.ruling.legs) == (TradeAction.HOLD, "expired", ())
+    assert (outcome.ruling.decision, outcome.ruling.veto, outcome.ruling.legs) == (Call.HOLD, "expired", ())
     assert (await desk.cycles.replay(late)).identical
     assert (await desk.cycles.replay(in_time)).identical
     assert {run.run_id: run.outcome.ruling.decision for run in await desk.cycles.runs() if run.outcome} == {
-        late: TradeAction.HOLD,
-        in_time: TradeAction.LONG,
+        late: Call.HOLD,
+        in_time: Call.LONG,
     }
     assert (await desk.cycles.resume(late)) == (await desk.cycles.outcome(late)) == outcome
 
@@ -326,7 +326,7 @@ async def test_a_live_run_that_is_resumed_too_late_expires(
 async def test_a_recorded_run_never_expires(tmp_path: Path, store: MemorySeries, menu: PriceMenu) -> None:
     desk = Desk(tmp_path, store, models=seated(menu))
     run_id = await cut_off(desk, Node.EXECUTE_TRADE)
-    assert (await desk.cycles.resume(run_id)).ruling.decision is TradeAction.LONG
+    assert (await desk.cycles.resume(run_id)).ruling.decision is Call.LONG
 
 
 # -- the lease

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.wire.told import PNG, board, decided, held, left, outcome, spoilt, told
-from zuno.trading.model.cycle import TradeAction
+from zuno.trading.model.cycle import Call
 from zuno.trading.model.outcome import Chart
 from zuno.trading.service.report import build_report, feed_ages, format_number, format_signed, format_span
 
@@ -59,8 +59,8 @@ def page(**changed: Any) -> Page:
     [
         {},
         {"ruling": held()},
-        {"decision": decided(TradeAction.HOLD), "expectation": None, "ruling": held(veto=None, changes=())},
-        {"decision": decided(TradeAction.CANCEL_AND_CLOSE), "expectation": None, "ruling": left()},
+        {"decision": decided(Call.HOLD), "expectation": None, "ruling": held(veto=None, changes=())},
+        {"decision": decided(Call.CANCEL_AND_CLOSE), "expectation": None, "ruling": left()},
         {"board": board(vlm_geometry=None, liquidity=None, synthesis=None), "chart": None, "picture": None},
         {"degraded": (), "anomalies": (), "voices": ()},
     ],
@@ -105,7 +105,7 @@ def test_a_ruling_that_was_held_says_by_what() -> None:
 
 
 def test_an_exit_says_what_it_ends() -> None:
-    words = page(decision=decided(TradeAction.CANCEL_AND_CLOSE), expectation=None, ruling=left()).words
+    words = page(decision=decided(Call.CANCEL_AND_CLOSE), expectation=None, ruling=left()).words
     for said in ("position pos_1", "▼ short", "0.02", "order ord_2", "▲ long", "0.5"):
         assert said in words, said
 
@@ -139,7 +139,7 @@ def test_what_a_stranger_writes_is_text_and_nothing_else() -> None:
 
 
 def test_direction_is_told_by_a_sign_beside_the_colour() -> None:
-    words = page(decision=decided(TradeAction.SHORT), ruling=held(decision=TradeAction.SHORT, veto=None)).words
+    words = page(decision=decided(Call.SHORT), ruling=held(decision=Call.SHORT, veto=None)).words
     assert words.count("▼ SHORT") >= 2
     assert "▼ down" in words
     assert "▲ up" in words

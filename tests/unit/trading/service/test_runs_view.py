@@ -9,7 +9,7 @@ import pytest
 
 from tests.wire.told import RUN, board, decided, held, ruled, spoilt, told, unfinished
 from zuno.kernel.errors import Refused
-from zuno.trading.model.cycle import RuleChange, TradeAction
+from zuno.trading.model.cycle import Call, RuleChange
 from zuno.trading.model.outcome import MissingInput
 from zuno.trading.service.runs_view import run_view, runs_view, why_view
 
@@ -54,7 +54,7 @@ def test_an_invented_market_says_so_and_a_real_one_does_not() -> None:
 
 
 def test_where_nothing_was_to_be_opened_the_keys_stay_and_the_cost_is_told() -> None:
-    found = document(expectation=None, decision=decided(TradeAction.HOLD), ruling=held())["ev"]
+    found = document(expectation=None, decision=decided(Call.HOLD), ruling=held())["ev"]
     assert found["llm_cost_usd"] == pytest.approx(0.0123)
     assert {name for name, value in found.items() if value is None} == set(document()["ev"]) - {"llm_cost_usd"}
 
