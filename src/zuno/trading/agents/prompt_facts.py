@@ -138,7 +138,8 @@ def anomalies_section(case: Case) -> Section:
     ids = anomaly_ids(case)
     fired = [remark(id_, anomaly.said, f"{anomaly.name}: ") for id_, anomaly in zip(ids, found.anomalies, strict=True)]
     unknown = [
-        remark(f"unjudged_{at}", one.reason, f"not judged, {one.rule}: ") for at, one in enumerate(found.unknown, 1)
+        remark(f"unjudged_{at}", skipped.reason, f"not judged, {skipped.rule}: ")
+        for at, skipped in enumerate(found.unknown, 1)
     ]
     return Section("anomalies", 99, (*(fired or [Line("none fired")]), *unknown))
 

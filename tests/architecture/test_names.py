@@ -1,0 +1,128 @@
+"""How things are called: functions are verbs, a class name means one thing in a desk, JSON keys follow one rule."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+import zuno
+from tests.paths import CHECKOUT, SOURCE
+from zuno.kernel.view import View
+from zuno.llm.question import Opinion
+from zuno.trading.model.cycle import Part
+
+IRREGULAR = frozenset(
+    "told held said made given taken kept seen found shown known heard written drawn begun done gone left lost met paid"
+    " sent spent stood thought understood won bought built brought caught chosen dealt driven fallen felt grown hidden"
+    " laid meant risen sold sought spoken struck sworn taught thrown bound fed".split()
+)
+VERBS_AND_NOUNS = frozenset("need seed feed speed embed proceed exceed succeed".split())
+MOST_PARTICIPLES = 0.02
+PAGE_LINES = 60
+SNAKE_PREFIX = "zuno.trading."
+"""The seed's schemas, `ruling` and `ev` keep the seed's snake_case: the trading desk's opinions and records."""
+
+
+@cache
+def trees() -> list[tuple[Path, ast.Module]]:
+    return [(path, ast.parse(path.read_text())) for path in sorted(SOURCE.rglob("*.py"))]
+
+
+def is_bare_participle(name: str) -> bool:
+    word = name.strip("_")
+    return word in IRREGULAR or (word.endswith("ed") and "_" not in word and word not in VERBS_AND_NOUNS)
+
+
+def functions() -> Iterator[tuple[str, str]]:
+    for path, tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield f"{path.relative_to(SOURCE)}:{node.lineno}", node.name
+
+
+def test_few_functions_are_one_bare_participle() -> None:
+    every = list(functions())
+    bare = [f"{where} {name}" for where, name in every if is_bare_participle(name)]
+    assert len(bare) < MOST_PARTICIPLES * len(every), bare
+
+
+def test_nothing_is_called_one() -> None:
+    def named_one(node: ast.AST) -> bool:
+        stored = isinstance(node, ast.Name) and node.id == "one" and isinstance(node.ctx, ast.Store)
+        return stored or (isinstance(node, ast.arg) and node.arg == "one")
+
+    found = [str(path.relative_to(SOURCE)) for path, tree in trees() for node in ast.walk(tree) if named_one(node)]
+    assert found == []
+
+
+def test_a_class_name_means_one_thing_in_a_desk() -> None:
+    for desk in ("lp", "trading"):
+        places = defaultdict(list)
+        for path, tree in trees():
+            if path.is_relative_to(SOURCE / desk):
+                for node in ast.walk(tree):
+                    if isinstance(node, ast.ClassDef):
+                        places[node.name].append(str(path.relative_to(SOURCE)))
+        assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def import_everything() -> None:
+    for module in pkgutil.walk_packages(zuno.__path__, "zuno."):
+        if not module.name.startswith("zuno.adapters.") and not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+
+
+def subclasses(kind: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for child in kind.__subclasses__():
+        yield child
+        yield from subclasses(child)
+
+
+def keys(model: type[BaseModel]) -> list[str]:
+    by_alias = model.model_config.get("serialize_by_alias", False)
+    return [(field.serialization_alias if by_alias else None) or name for name, field in model.model_fields.items()]
+
+
+def nested(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in getattr(annotation, "__args__", ()):
+        yield from nested(argument)
+
+
+def test_json_keys_are_camel_case_but_for_the_seeds_schemas() -> None:
+    import_everything()
+    pending: list[type[BaseModel]] = [*subclasses(View)]
+    assert len(pending) > 50
+    seen: set[type[BaseModel]] = set()
+    wrong = []
+    while pending:
+        model = pending.pop()
+        if model in seen:
+            continue
+        seen.add(model)
+        if not (issubclass(model, Part | Opinion) and model.__module__.startswith(SNAKE_PREFIX)):
+            wrong += [f"{model.__module__}.{model.__name__}.{key}" for key in keys(model) if "_" in key]
+        pending += [inner for field in model.model_fields.values() for inner in nested(field.annotation)]
+    assert wrong == []
+    assert any(issubclass(model, Part) for model in seen)
+
+
+def test_the_glossary_is_short() -> None:
+    rows = re.findall(r"(?m)^\| (?!term )", (CHECKOUT / "docs" / "glossary.md").read_text())
+    assert 40 < len(rows) < 70
+
+
+def test_every_decision_is_one_page() -> None:
+    records = sorted((CHECKOUT / "docs" / "decisions").glob("*.md"))
+    assert len(records) > 20
+    assert [record.name for record in records if len(record.read_text().splitlines()) > PAGE_LINES] == []
