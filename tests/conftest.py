@@ -29,6 +29,7 @@ limit_recursion()
 gc.disable()  # until all tests are collected: a million objects that stay, walked again and again
 
 WORLD_CACHE = CACHE / "devnet"
+SLOW_TESTS = Path(__file__).with_name("slow_tests.txt")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -36,11 +37,16 @@ def pytest_configure(config: pytest.Config) -> None:
         check_skips(config)
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m "not slow"` chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What is slow comes first. Each worker begins with an equal part of the list, and whoever is done takes from the
     end of another's: so the first part begins with what needs the devnet's world, which one worker then builds while
     the others have something else to do; every other part with its share of the whole stories, which wait for processes
     and clocks; and all of them end with what is quick."""
+    slow = frozenset(SLOW_TESTS.read_text().splitlines())
+    for item in items:
+        if item.nodeid.partition("[")[0] in slow:
+            item.add_marker("slow")
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     kinds: tuple[list[pytest.Item], list[pytest.Item], list[pytest.Item]] = ([], [], [])
     for item in items:

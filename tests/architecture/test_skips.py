@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import SLOW_TESTS
 from tests.paths import CHECKOUT
 
 CONFTEST = """
@@ -71,3 +73,11 @@ def test_skips_with_a_written_reason_pass_and_others_fail(suite: Path, workers: 
 def test_a_part_of_the_tests_may_leave_lines_unused(suite: Path, part: tuple[str, ...]) -> None:
     assert run(suite, ["no server", "no library", "no moon"], *part) == (0, [])
     assert run(suite, [], *part)[0] == 1
+
+
+def test_every_slow_test_listed_exists() -> None:
+    lines = [line for line in SLOW_TESTS.read_text().splitlines() if not line.startswith("#")]
+    assert lines == sorted(set(lines))
+    for line in lines:
+        path, *_, name = line.split("::")
+        assert re.search(rf"(?m)^ *(async )?def {name}\(", (CHECKOUT / path).read_text()), line

@@ -190,10 +190,10 @@ def test_leaving_the_block_frees_the_port_even_with_idle_clients() -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_cleanly(number: signal.Signals) -> None:
     script = (
-        "from zuno.adapters.chain.devnet.evm import Chain, Genesis\n"
-        "from zuno.adapters.chain.devnet.node import Node\n"
+        "from zuno.adapters.chain.devnet.evm import Genesis, LocalChain\n"
+        "from zuno.adapters.chain.devnet.node import DevnetNode\n"
         "from zuno.adapters.chain.devnet.server import serve_until_signalled\n"
-        "serve_until_signalled(Node(Chain.create(Genesis())), 0, lambda url: print(url, flush=True))\n"
+        "serve_until_signalled(DevnetNode(LocalChain.create(Genesis())), 0, lambda url: print(url, flush=True))\n"
         "print('bye', flush=True)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)

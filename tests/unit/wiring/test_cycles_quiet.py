@@ -23,14 +23,14 @@ from zuno.wiring import open_zuno
 
 if sys.argv[2] == "house":
     open_zuno(sys.argv[1]).cycles()
-from zuno.trading.run.graph import conduct
+from zuno.trading.run.graph import run_graph
 
 async def step():
     return "0" * 64
 
 async def main():
     async with sqlite_checkpoints(Path(sys.argv[1]) / "cycles.db") as saver:
-        await conduct("run_1", {node: step for node in Node}, saver)
+        await run_graph("run_1", {node: step for node in Node}, saver)
 
 asyncio.run(main())
 
