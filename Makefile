@@ -11,7 +11,7 @@ PYTEST := $(BIN)/pytest -n auto --maxprocesses 8 --dist worksteal -q
 
 .PHONY: demo help check test soak lint types layers unit suite format bench study crash crash-cycle devnet constraints clean
 
-demo: $(VENV)/.base  ## install, then show the embedded world
+demo: $(VENV)/.base  ## install, then run the tour on the simulated chain
 	$(BIN)/zuno demo
 
 help:  ## list these commands
@@ -19,7 +19,7 @@ help:  ## list these commands
 
 check: lint layers types unit  ## what to run after an edit: everything quick, in under two minutes
 
-test: lint layers types suite  ## everything that must be green before a change is merged, in under ten minutes
+test: lint layers types suite  ## everything that must be green before a change is merged, in about a quarter of an hour
 
 soak: $(VENV)/.dev $(NODE)  ## what takes longer: all mesh seeds, small models, a thousand examples a property, every crash
 	$(PYTEST) -m soak -o timeout=1800

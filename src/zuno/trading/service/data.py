@@ -145,7 +145,7 @@ class DataDesk:
             repeated=begun.written.same,
             corrected=begun.written.changed,
             said=f"{begun.origin.label}: {count:,} rows of {len(begun.spans)} series, up to {format_minute(last)} UTC.",
-            notes=("its dirt is told by `zuno data check`", *elsewhere),
+            notes=("its injected faults are listed by `zuno data check`", *elsewhere),
         )
 
     async def seal(self, before: Millis) -> SealedView:
