@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isqrt
 
 from zuno.kernel.text import Token, base_and_quote
 from zuno.kernel.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick
@@ -137,3 +138,19 @@ def whole_price(sqrt_price_x96: int, token0: Token, token1: Token) -> Fraction:
     price = whole_token1_price(sqrt_price_x96, token0, token1)
     base, _ = base_and_quote(token0, token1)
     return price if base is token0 else 1 / price
+
+
+def sqrt_price_for(price: Fraction, token0: Token, token1: Token) -> int:
+    """The inverse of `whole_price`, rounded down to what Q64.96 can hold."""
+    base, _ = base_and_quote(token0, token1)
+    token1_price = price if base is token0 else 1 / price
+    square = token1_price * Fraction(10**token1.decimals, 10**token0.decimals) * Q192
+    return isqrt(square.numerator // square.denominator)
+
+
+def quote_worth(
+    amount0: Fraction | int, amount1: Fraction | int, sqrt_price_x96: int, token0: Token, token1: Token
+) -> Fraction:
+    """Base units of the quote token that both amounts are worth at this price."""
+    price, (_, quote) = price_of(sqrt_price_x96), base_and_quote(token0, token1)
+    return amount0 * price + amount1 if quote is token1 else amount0 + amount1 / price

@@ -17,7 +17,7 @@ _UNIX = re.compile(r"[0-9]{9,11}")
 _UNIX_MILLIS = re.compile(r"[0-9]{13}")
 _BELOW_MILLISECOND = re.compile(r"[.,][0-9]{3,}[1-9]")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_PERCENT = re.compile(r"[+-]?(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][+-]?[0-9]{1,2})? *%?")
+PERCENT = re.compile(r"[+-]?(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][+-]?[0-9]{1,2})? *%?")
 _SPAN_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _NUMBER = re.compile(r"(?:[0-9]+|[1-9][0-9]{0,2}(?:,[0-9]{3})+)(?:\.[0-9]+)?|\.[0-9]+")
 MAX_TOKENS: Final = Decimal(10) ** 15
@@ -96,7 +96,7 @@ def _parse_point(text: str, now: Millis) -> Millis:
 
 def parse_percent(text: str) -> Decimal:
     """A price move in percent, without an exponent or trailing zeros."""
-    if not _PERCENT.fullmatch(text.strip()):
+    if not PERCENT.fullmatch(text.strip()):
         raise Usage(f"{text[:80]!r} is not a percentage; write -6 or 2.5.")
     value = Decimal(text.strip().removesuffix("%").rstrip())
     if not -100 < value <= 1000:

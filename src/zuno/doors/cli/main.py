@@ -153,6 +153,22 @@ def lp_pnl(
     run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).pnl(position, since))
 
 
+@lp.command("whatif")
+def lp_whatif(
+    ctx: typer.Context,
+    position: PositionId,
+    price: Annotated[
+        str | None,
+        typer.Option("--price", metavar="PRICE", help="Change in % or a price: -20%, 2400; default: today's."),
+    ] = None,
+    chain: ChainName = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Show a position at another price: tokens, worth, impermanent loss; and from -50 % to +50 %."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).whatif(position, price))
+
+
 @recommend.command("rebalance")
 def recommend_rebalance(
     ctx: typer.Context,

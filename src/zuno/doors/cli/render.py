@@ -25,6 +25,7 @@ from zuno.doors.cli.demo_tour import CarriedOut, DemoOpening
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, console, grid, heading, notes_block, short, thousands
 from zuno.doors.cli.mesh_screens import shown_mesh, shown_ping, shown_table
 from zuno.doors.cli.plan_screens import copyable_lines, shown_execution, shown_simulation, shown_unsigned
+from zuno.doors.cli.portfolio_screens import shown_whatif
 from zuno.doors.cli.shell_screens import render_agents, shown_reading
 from zuno.doors.cli.trade_screens import shown_chart, shown_features
 from zuno.doors.reading.parse_view import ParseView
@@ -52,6 +53,7 @@ from zuno.lp.service.views import (
     PositionView,
     ResetView,
     TermsView,
+    WhatIfView,
 )
 from zuno.lp.service.wallets import AllowancesView, AllowanceView, BalancesView, WalletsView, WalletView
 from zuno.lp.watch.alerts import AlertsView, AnsweredView
@@ -84,6 +86,7 @@ def _render_view(view: View) -> RenderableType:
 _render_view.register(ParseView, shown_reading)
 _render_view.register(AgentsView, render_agents)
 
+_render_view.register(WhatIfView, shown_whatif)
 _render_view.register(AlertsView, shown_alerts)
 _render_view.register(AnsweredView, shown_answer)
 _render_view.register(TickView, shown_tick)

@@ -8,8 +8,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
-from zuno.kernel.arguments import _NUMBER, MAX_DIGITS, parse_amount
+from zuno.kernel.arguments import _NUMBER, MAX_DIGITS, PERCENT, parse_amount
 from zuno.kernel.errors import Usage
+from zuno.kernel.numbers_text import decimal_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Address, HexId
 from zuno.lp.service.wish_words import token_named
@@ -28,6 +29,8 @@ NEAR_EDGE: Final = Decimal(15)
 """Percent of a range's width: nearer to an edge than that, the monitor warns."""
 MOST_FEE: Final = 100_000
 """Pips. A tenth of every trade is no fee tier but a misread percentage."""
+PRICE_FACTORS: Final = (Fraction(1, 100), Fraction(11))
+"""How far from today's price a what-if goes: -99 % to +1000 %."""
 PIPS_IN: Final = {"%": Decimal(10_000), "percent": Decimal(10_000), "bp": Decimal(100), "bps": Decimal(100)}
 
 
@@ -61,6 +64,25 @@ def state(text: str | None) -> Callable[[bool, str], bool]:
     if text not in states:
         raise Usage(f"{str(text)[:40]!r} is no state of a position; choose in-range, out-of-range or risky.")
     return states[text]
+
+
+def hypothetical_price(text: str, today: Fraction) -> Fraction:
+    """A price in whole quote tokens, or a change of today's in percent: `2400`, `-20%`."""
+    typed = text.strip()
+    if PERCENT.fullmatch(typed) and (typed.endswith("%") or typed.startswith(("+", "-"))):
+        factor = 1 + Fraction(Decimal(typed.removesuffix("%").rstrip())) / 100
+    elif _NUMBER.fullmatch(typed) and len(typed) <= MAX_DIGITS:
+        factor = Fraction(Decimal(typed.replace(",", ""))) / today
+    else:
+        raise Usage(f"{plain_text(text, 40)!r} is not a price or a change; write 2400, -20% or +5%.")
+    low, high = PRICE_FACTORS
+    if not low <= factor <= high:
+        least, most = (decimal_text(today * bound, 6) for bound in PRICE_FACTORS)
+        raise Usage(
+            f"{plain_text(text, 40)} lies beyond -99 % to +1000 % of today's price, {decimal_text(today, 6)}; "
+            f"give a price from {least} to {most}."
+        )
+    return today * factor
 
 
 def pips_of(number: str, unit: str) -> int:

@@ -10,9 +10,11 @@ from fractions import Fraction
 from typing import TypeVar
 
 from zuno.amm.identity import pool_id
-from zuno.amm.model import NO_HOOKS, LpPosition, price_of
+from zuno.amm.model import NO_HOOKS, LpPosition, price_of, sqrt_price_for, whole_price
+from zuno.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE
 from zuno.kernel.arguments import parse_moment
-from zuno.kernel.errors import Broken, Malformed, PoolNotInitialized, Unavailable, Unknown, Usage
+from zuno.kernel.errors import Broken, Malformed, PoolNotInitialized, Refused, Unavailable, Unknown, Usage
+from zuno.kernel.numbers_text import decimal_text, money_text
 from zuno.kernel.text import base_and_quote, market_name
 from zuno.kernel.units import Address, HexId, Seconds
 from zuno.lp.model.chains import FEE_TIERS
@@ -22,6 +24,7 @@ from zuno.lp.ports.chain import Chain, Missing, OwnedPositions
 from zuno.lp.ports.market import Feeds
 from zuno.lp.rules.attribution import attribute
 from zuno.lp.rules.volatility import realized_vol_bps
+from zuno.lp.rules.whatif import deposited_amounts, position_at_price
 from zuno.lp.service import arguments, to_views
 from zuno.lp.service.views import (
     FactView,
@@ -32,9 +35,12 @@ from zuno.lp.service.views import (
     PoolsView,
     PoolView,
     PositionsView,
+    PriceCaseView,
+    WhatIfView,
 )
 
 VOLATILITY_HOURS = 720
+WHATIF_PERCENTS = (-50, -40, -30, -20, -10, -5, 0, 5, 10, 20, 30, 40, 50)
 T = TypeVar("T")
 
 
@@ -133,6 +139,51 @@ class LpDesk:
                 f"do not trust these figures and report the position id and chain.{known}"
             )
         return view
+
+    async def whatif(self, text: str, price: str | None = None) -> WhatIfView:
+        """The position at a price, or at today's changed by a percentage, and at a row of others around today's."""
+        position = await self.position(arguments.position_id(text))
+        pool = position.pool
+        if position.liquidity == 0:
+            raise Refused(f"Position {position.id} is empty: no price changes what it holds.")
+        today = whole_price(pool.sqrt_price_x96, pool.token0, pool.token1)
+        wanted = today if price is None else arguments.hypothetical_price(price, today)
+        deposited, notes = await self._deposited(position)
+
+        def case(at: Fraction) -> PriceCaseView:
+            sqrt_price = sqrt_price_for(at, pool.token0, pool.token1)
+            if not MIN_SQRT_PRICE <= sqrt_price < MAX_SQRT_PRICE:
+                raise Refused("No pool can have that price.")
+            change = decimal_text((at / today - 1) * 100, 6)
+            return to_views.price_case_view(position, change, position_at_price(position, sqrt_price), deposited)
+
+        lower, upper = to_views.tick_prices(pool, position.range.lower, position.range.upper)
+        put_in = deposited or (None, None)
+        return WhatIfView(
+            **dict(case(wanted)),
+            chain=position.chain,
+            block=position.block.number,
+            timestamp=position.block.timestamp,
+            id=str(position.id),
+            pool=to_views.key_view(pool.key, pool.token0, pool.token1),
+            price_now=to_views.price_text(pool.sqrt_price_x96, pool.token0, pool.token1),
+            price_lower=lower,
+            price_upper=upper,
+            price_unit=to_views.price_unit(pool.token0, pool.token1),
+            unit=base_and_quote(pool.token0, pool.token1)[1].shown_name,
+            deposited0_human=None if put_in[0] is None else money_text(put_in[0], pool.token0.decimals, 18),
+            deposited1_human=None if put_in[1] is None else money_text(put_in[1], pool.token1.decimals, 18),
+            table=tuple(case(today * (100 + percent) / 100) for percent in WHATIF_PERCENTS),
+            notes=notes,
+        )
+
+    async def _deposited(self, position: LpPosition) -> tuple[tuple[Fraction, Fraction] | None, tuple[str, ...]]:
+        """What was put into the position, or why nobody can say."""
+        try:
+            put_in = deposited_amounts(await self._chain.history(position.id, None), position.id)
+        except (Unavailable, Malformed) as error:
+            return None, (f"what was put in at the mint is unknown: {error}",)
+        return put_in, () if put_in else ("what was put in at the mint is unknown: its mint is not on record",)
 
     async def _with_native_price(self, history: PositionHistory) -> PositionHistory:
         """A pool that cannot price gas gets today's price of the native coin, if anybody knows it."""

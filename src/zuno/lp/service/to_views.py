@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from zuno.amm.identity import pool_id
-from zuno.amm.model import LpPosition, PoolKey, PoolState, whole_price
+from zuno.amm.model import LpPosition, PoolKey, PoolState, quote_worth, whole_price
 from zuno.amm.ticks import MAX_TICK, MIN_TICK, sqrt_price_at_tick
 from zuno.kernel.numbers_text import decimal_text, money_text
 from zuno.kernel.text import Token, base_and_quote, format_units
@@ -14,15 +14,18 @@ from zuno.lp.model.history import PositionEvent, PositionHistory
 from zuno.lp.model.market import Fact
 from zuno.lp.ports.world import PriceMove
 from zuno.lp.rules.attribution import Attribution, PnlTerms
+from zuno.lp.rules.whatif import PositionAtPrice
 from zuno.lp.service.views import (
     ExactTermsView,
     FactView,
+    HodlView,
     MoveView,
     PnlView,
     PoolKeyView,
     PoolMoveView,
     PoolView,
     PositionView,
+    PriceCaseView,
     TermsView,
 )
 
@@ -119,7 +122,7 @@ def _value_text(position: LpPosition) -> str:
     pool = position.pool
     _, quote = base_and_quote(pool.token0, pool.token1)
     total0, total1 = position.amount0 + position.fees0, position.amount1 + position.fees1
-    worth = total0 * pool.price + total1 if quote is pool.token1 else total0 + total1 / pool.price
+    worth = quote_worth(total0, total1, pool.sqrt_price_x96, pool.token0, pool.token1)
     return money_text(worth, quote.decimals)
 
 
@@ -172,6 +175,34 @@ def pnl_view(chain: str, position_id: int, history: PositionHistory, result: Att
         exact=result.exact,
         computed=history.computed,
         notes=tuple(notes),
+    )
+
+
+def price_case_view(
+    position: LpPosition, percent: str, case: PositionAtPrice, deposited: tuple[Fraction, Fraction] | None
+) -> PriceCaseView:
+    token0, token1 = position.pool.token0, position.pool.token1
+    _, quote = base_and_quote(token0, token1)
+
+    def money(value: Fraction) -> str:
+        return money_text(value, quote.decimals)
+
+    put_in = None if deposited is None else quote_worth(*deposited, case.sqrt_price_x96, token0, token1)
+    return PriceCaseView(
+        percent=percent,
+        price=price_text(case.sqrt_price_x96, token0, token1),
+        amount0=str(case.amount0),
+        amount1=str(case.amount1),
+        amount0_human=format_units(case.amount0, token0.decimals),
+        amount1_human=format_units(case.amount1, token1.decimals),
+        worth=money(case.worth),
+        hodl_worth=money(case.hodl_worth),
+        divergence_loss=money(case.divergence_loss),
+        fees_worth=money(case.fees_worth),
+        in_range=case.in_range,
+        since_mint=None
+        if put_in is None
+        else HodlView(hodl_worth=money(put_in), divergence_loss=money(put_in - case.worth)),
     )
 
 

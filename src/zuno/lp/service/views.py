@@ -184,6 +184,49 @@ class PnlView(View):
     notes: tuple[str, ...]
 
 
+class HodlView(View):
+    """A position against tokens that were held instead; positive is a loss. In whole quote tokens."""
+
+    hodl_worth: str
+    divergence_loss: str
+
+
+class PriceCaseView(HodlView):
+    """A position at one price; `worth` is without uncollected fees."""
+
+    percent: str
+    """The change from today's price."""
+    price: str
+    amount0: str
+    amount1: str
+    amount0_human: str
+    amount1_human: str
+    worth: str
+    fees_worth: str
+    """Today's uncollected fees at that price."""
+    in_range: bool
+    since_mint: HodlView | None
+    """Against the tokens put in at the mint; None where the mint is not on record."""
+
+
+class WhatIfView(PriceCaseView, ChainView):
+    """A position at a price that is not today's."""
+
+    id: str
+    pool: PoolKeyView
+    price_now: str
+    price_lower: str
+    price_upper: str
+    price_unit: str
+    unit: str
+    """The quote token that everything is valued in."""
+    deposited0_human: str | None
+    deposited1_human: str | None
+    table: tuple[PriceCaseView, ...]
+    """The same from -50 % to +50 %."""
+    notes: tuple[str, ...]
+
+
 class PoolMoveView(View):
     id: str
     label: str
