@@ -5,7 +5,20 @@ from __future__ import annotations
 import subprocess
 import sys
 
-BENCHES = ("amm", "cli", "chain", "monitor", "debate", "mesh", "indicators", "features", "chart", "collector", "cycle")
+BENCHES = (
+    "amm",
+    "cli",
+    "chain",
+    "monitor",
+    "portfolio",
+    "debate",
+    "mesh",
+    "indicators",
+    "features",
+    "chart",
+    "collector",
+    "cycle",
+)
 
 
 def main() -> int:

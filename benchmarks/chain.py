@@ -56,8 +56,8 @@ def text(address: bytes) -> Address:
     return Address("0x" + address.hex())
 
 
-def build() -> World:
-    """A thousand positions of one wallet in forty ranges of one pool, and some trades."""
+def build(positions: int = POSITIONS) -> World:
+    """Positions of one wallet in forty ranges of one pool, and some trades."""
     artifacts = find_artifacts(NODE_MODULES)
     wallet = dev_address("wallet")
     chain = LocalChain.create(v4_genesis(artifacts, balances={wallet: 10**6 * ETHER}, timestamp=1_700_000_000))
@@ -91,10 +91,10 @@ def build() -> World:
             send(permit2, calldata.call(grant, token, spender, 2**160 - 1, 2**48 - 1))
     key_words = calldata.key_tuple(world.key)
     send(text(at.pool_manager), calldata.call(f"initialize({calldata.KEY},uint160)", key_words, START_PRICE))
-    for first in range(0, POSITIONS, PER_TX):
+    for first in range(0, positions, PER_TX):
         mints = [
             calldata.mint_position(world.key, *_range(number), 10**12, MOST, MOST, world.wallet)
-            for number in range(first, min(first + PER_TX, POSITIONS))
+            for number in range(first, min(first + PER_TX, positions))
         ]
         pay = calldata.settle_pair(world.key.currency0, world.key.currency1)
         send(manager, calldata.modify_liquidities([*mints, pay], FOREVER))

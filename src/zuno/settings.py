@@ -139,6 +139,14 @@ def _addresses(raw: object) -> object:
     return tuple(map(_address, filter(None, map(str.strip, raw.split(","))))) if isinstance(raw, str) else raw
 
 
+def _labelled_wallets(raw: object) -> object:
+    """`cold=0x…, 0x…` as addresses with their labels; one without a label has none."""
+    if not isinstance(raw, str):
+        return raw
+    pairs = [part.rpartition("=") for part in filter(None, map(str.strip, raw.split(",")))]
+    return {_address(address.strip()): label.strip() for label, _, address in pairs}
+
+
 def _chain(text: str) -> str:
     name = text.strip().lower()
     if name in _LOCAL_CHAINS:
@@ -162,6 +170,7 @@ Dollars = Annotated[Decimal, Field(ge=0, allow_inf_nan=False)]
 FeePct = Annotated[float, Field(ge=0, le=5, allow_inf_nan=False)]
 OptionalAddress = Annotated[str, AfterValidator(_address)] | None
 Hooks = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_addresses)]
+LabelledWallets = Annotated[dict[str, str], NoDecode, BeforeValidator(_labelled_wallets)]
 PeerId = Annotated[str, AfterValidator(_peer_id)] | None
 
 
@@ -195,6 +204,9 @@ class Settings(BaseSettings):
     agent_wallet_address: OptionalAddress = Field(
         None,
         description="wallet that signs and whose positions are watched; default: the only one in `zuno wallet show`",
+    )
+    watched_wallets: LabelledWallets = Field(
+        {}, description="more wallets to watch, comma-separated, each with or without a label: `cold=0x…`"
     )
     passphrase_file: Path | None = Field(
         None, description="file (0600) with the wallet passphrase on its first line, for services"

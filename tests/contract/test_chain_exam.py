@@ -329,6 +329,32 @@ async def test_what_swaps_tell_of_fees_is_what_the_state_shows(chain_case: Chain
     assert 0 < evenly < len(chain_case.pools)
 
 
+@pytest.mark.parametrize("days", [1, 7])
+async def test_a_window_has_the_fees_that_attribution_finds(chain_case: ChainCase, days: int) -> None:
+    chain, since = chain_case.chain, Seconds(chain_case.ended - days * 24 * HOUR)
+    held = (await chain.positions(chain_case.held)).positions
+    window = await chain.window(held, since)
+    assert (window.opened.timestamp, window.closed) == (since, await chain.head())
+    assert window.fees.keys() == set(chain_case.held)
+    for position in held:
+        earned = attribute(await chain.history(position.id, since))
+        pairs = zip(window.fees[position.id], (earned.fees0, earned.fees1), strict=True)
+        assert all(0 <= told - ours <= 1 for ours, told in pairs)  # a difference of floors, or the floor of it
+        path = window.paths[position.pool.id]
+        assert (path[0].block, path[-1].block) == (window.opened, window.closed)
+        assert path[-1].sqrt_price_x96 == position.pool.sqrt_price_x96
+        times = [point.block.timestamp for point in path]
+        assert times == sorted(set(times))
+        assert len(times) >= days * 24
+
+
+async def test_a_window_leaves_out_what_was_not_there(chain_case: ChainCase) -> None:
+    chain = chain_case.chain
+    held = (await chain.positions(chain_case.held)).positions
+    window = await chain.window(held, Seconds(chain_case.minted - HOUR))
+    assert window.fees == {}
+
+
 async def test_no_swap_no_fees(chain_case: ChainCase) -> None:
     with pytest.raises(Unavailable):
         await chain_case.chain.swap_fees(chain_case.pools[0], Seconds(chain_case.ended + 1))

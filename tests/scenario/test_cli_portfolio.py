@@ -45,3 +45,55 @@ def test_whatif_takes_a_price(zuno: Any) -> None:
 def test_whatif_refuses_what_is_no_price_or_too_far(zuno: Any, price: str) -> None:
     ran = zuno("lp", "whatif", "1", "--price", price, "--json")
     assert (ran.code, ran.document["error"]["kind"]) == (2, "usage")
+
+
+def test_the_portfolio_adds_up_and_agrees_with_attribution(zuno: Any) -> None:
+    ran = zuno("lp", "portfolio", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    seen = ran.document
+    totals = seen["totals"]
+    assert (totals["currency"], totals["windowHours"], totals["unpriced"]) == ("USD", 24, [])
+    held = zuno("lp", "positions", "--json").document["positions"]
+    assert Decimal(totals["worth"]) == sum(Decimal(position["valueHuman"]) for position in held)
+    for line in seen["positions"]:
+        pnl = zuno("lp", "pnl", line["id"], "--since", "24h", "--json").document["inToken1"]
+        for ours, theirs in (("fees24h", "fees"), ("lvr24h", "lvr")):
+            assert Decimal(line[ours]) == pytest.approx(Decimal(pnl[theirs]), abs=Decimal("0.00001"))
+        assert line["netApr"] < line["feeApr"]
+    assert Decimal(totals["fees24h"]) == pytest.approx(
+        sum(Decimal(line["fees24h"]) for line in seen["positions"]), abs=Decimal("0.00001")
+    )
+    assert zuno("lp", "portfolio", "--window", "7d").code == 0
+
+
+def test_a_rebalance_is_one_lineage_of_the_portfolio(zuno: Any) -> None:
+    assert zuno("sim", "move", "--percent", "-6").code == 0
+    plan = zuno("lp", "recommend", "rebalance", "1", "--candidate", "2", "--json").document["planId"]
+    for step in ("approve", "apply"):
+        assert zuno("plan", step, plan, "--yes", "--json").code == 0
+    seen = zuno("lp", "portfolio", "--json").document
+    lines = {line["id"]: line for line in seen["positions"]}
+    assert lines.keys() == {"2", "4"}
+    assert lines["4"]["positionIds"] == ["1", "4"]
+    pnl = zuno("lp", "pnl", "4", "--since", "24h", "--json").document["inToken1"]
+    hours = Decimal(str(lines["4"]["windowHours"]))
+    assert Decimal(lines["4"]["fees24h"]) * hours / 24 == pytest.approx(Decimal(pnl["fees"]), rel=Decimal("0.001"))
+
+
+def test_several_wallets_have_labels_and_nothing_is_nothing(zuno: Any) -> None:
+    other, own = "0x" + "11" * 20, zuno("lp", "positions", "--json").document["wallet"]
+    named = f"cold={other}, main={own}"
+    both = zuno("lp", "portfolio", "--wallet", other, "--wallet", own, "--json", ZUNO_WATCHED_WALLETS=named).document
+    assert [(wallet["label"], wallet["address"], wallet["positions"]) for wallet in both["wallets"]] == [
+        ("cold", other, 0),
+        ("main", own, 2),
+    ]
+    assert Decimal(both["wallets"][1]["worth"]) == Decimal(both["totals"]["worth"])
+    empty = zuno("lp", "portfolio", "--wallet", f"cold={other}", "--json").document
+    assert (empty["wallets"][0]["worth"], empty["totals"]["worth"], empty["positions"]) == ("0", "0", [])
+    assert (empty["totals"]["fees24h"], empty["totals"]["feeApr"]) == (None, None)
+
+
+@pytest.mark.parametrize("option", [["--window", "5m"], ["--window", "60d"], ["--wallet", "cold=0x12"]])
+def test_a_portfolio_refuses_what_it_cannot_read(zuno: Any, option: list[str]) -> None:
+    assert zuno("lp", "portfolio", *option).code == 2

@@ -16,6 +16,7 @@ from zuno.lp.service.local_chains import Devnet, LocalChain, SimPlayground
 from zuno.lp.service.mesh import MeshService
 from zuno.lp.service.mesh_peer import PeerService
 from zuno.lp.service.mesh_supervisor import MeshHost
+from zuno.lp.service.portfolio import PortfolioDesk
 from zuno.lp.service.positions import LpDesk
 from zuno.lp.service.recommend import RecommendService
 from zuno.lp.service.wallets import WalletOnChain, WalletService
@@ -71,6 +72,10 @@ class Zuno(Protocol):
 
     def monitor(self, *, announce: bool = False) -> Monitor:
         """The watch over every configured wallet; `announce`: alerts that no service carries are told on stderr."""
+        ...
+
+    def portfolio(self) -> PortfolioDesk:
+        """Every watched wallet's positions taken together."""
         ...
 
     def wallets(self) -> WalletService:

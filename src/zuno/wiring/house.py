@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from zuno.lp.service.mesh_debate import MeshDebateRunner, OwnerEndpoint
     from zuno.lp.service.mesh_peer import PeerService
     from zuno.lp.service.mesh_supervisor import MeshHost
+    from zuno.lp.service.portfolio import PortfolioDesk
     from zuno.lp.service.recommend import DebateRunner, LocalDebateRunner, RecommendService
     from zuno.lp.service.wallets import WalletOnChain, WalletService
     from zuno.lp.watch.alerts import AlertDesk
@@ -161,6 +162,11 @@ class Application:
         return build_monitor(
             self._settings, self._chains, self._signers, self._samples(), self._open_journal, announce=announce
         )
+
+    def portfolio(self) -> PortfolioDesk:
+        from zuno.wiring.watching import build_portfolio
+
+        return build_portfolio(self._settings, self._chains, self._signers, self._samples())
 
     def execution(self) -> Execution:
         from zuno.lp.service.execution import Execution

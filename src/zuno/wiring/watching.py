@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from zuno.journal.port import Journal
     from zuno.kernel.notify import Notifier
     from zuno.lp.ports.samples import Samples
+    from zuno.lp.service.portfolio import PortfolioDesk
     from zuno.lp.watch.alerts import AlertDesk
     from zuno.lp.watch.monitor import Monitor, Watch
     from zuno.wiring.chains import Chains
@@ -55,6 +56,18 @@ def build_monitor(
     )
 
 
+def build_portfolio(settings: Settings, chains: Chains, signers: Signers, samples: Samples) -> PortfolioDesk:
+    from zuno.lp.service.portfolio import PortfolioDesk
+
+    return PortfolioDesk(
+        watches=lambda: _watches(settings, chains, signers),
+        chain_of=chains.open_chain,
+        feeds_of=chains.feeds,
+        samples=samples,
+        labels={Address(address): label for address, label in settings.watched_wallets.items()},
+    )
+
+
 def _notifier(settings: Settings, announce: bool) -> Notifier | None:
     token, chat = settings.telegram_bot_token, settings.telegram_chat_id
     if (token is None) != (chat is None):
@@ -78,7 +91,8 @@ def _watches(settings: Settings, chains: Chains, signers: Signers) -> tuple[Watc
     default, wallet = settings.default_chain(), settings.agent_wallet_address
     live = [chain.name for chain in CHAINS if settings.rpc_urls(chain.name)]
     kept = [wallet.address for wallet in signers.folder().all()]
-    owners = dict.fromkeys([*([] if wallet is None else [Address(wallet)]), *kept])
+    named = [Address(address) for address in settings.watched_wallets]
+    owners = dict.fromkeys([*([] if wallet is None else [Address(wallet)]), *kept, *named])
     watches = [Watch(name, owner) for name in live for owner in owners]
     if default == "sim" and (settings.chain_id == "sim" or not watches):
         watches.append(Watch("sim", local=True))

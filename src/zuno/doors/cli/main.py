@@ -129,6 +129,24 @@ def lp_positions(
     run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).positions(ids or (), wallet, only))
 
 
+@lp.command("portfolio")
+def lp_portfolio(
+    ctx: typer.Context,
+    wallets: Annotated[
+        list[str] | None,
+        typer.Option("--wallet", metavar="[LABEL=]ADDRESS", help="Only this wallet; repeatable. Default: all watched."),
+    ] = None,
+    window: Annotated[
+        str, typer.Option("--window", metavar="SPAN", help="Window of fees, APR and time in range: 24h, 7d.")
+    ] = "24h",
+    chain: ChainName = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Show all positions in USD: worth, fees per day, fee APR, net APR after LVR, time in range."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.portfolio().portfolio(wallets or (), window, chain))
+
+
 @lp.command("inspect")
 def lp_inspect(
     ctx: typer.Context, position: PositionId, chain: ChainName = None, home: Home = None, json: Json = False

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading, notes_block, short
+from zuno.lp.service.portfolio import PortfolioPositionView, PortfolioView
 from zuno.lp.service.views import PriceCaseView, WhatIfView
 
 
@@ -64,3 +66,62 @@ def _holds(view: WhatIfView, case: PriceCaseView) -> str:
 def _loss(than: str, held: str, loss: str, unit: str) -> str:
     share = f" ({Decimal(loss) / Decimal(held) * 100:.2f} %)" if Decimal(held) else ""
     return f"{short(loss)} {unit}{share} against {than}, worth {short(held)} {unit}"
+
+
+def shown_portfolio(view: PortfolioView) -> RenderableType:
+    parts: list[RenderableType] = [heading("Portfolio in USD")]
+    for wallet in view.wallets:
+        name = f"{wallet.label} ({wallet.address})" if wallet.label else wallet.address or "no wallet"
+        worth = "not read" if wallet.worth is None else f"{short(wallet.worth)} USD"
+        parts.append(Text(f"{name} on {wallet.chain}: {worth}", style="" if wallet.complete else BAD))
+        parts += notes_block([wallet.note] if wallet.note else [])
+        mine = [line for line in view.positions if (line.wallet, line.chain) == (wallet.address, wallet.chain)]
+        if mine:
+            parts.append(_portfolio_rows(mine))
+    totals = view.totals
+    facts = grid()
+    for label, value in (
+        ("worth", f"{_usd(totals.worth)}, of it {_usd(totals.uncollected)} uncollected fees"),
+        ("per day", f"{_usd(totals.fees24h)} fees, {_usd(totals.lvr24h)} LVR"),
+        ("fee APR", _percent(totals.fee_apr)),
+        ("net APR", f"{_percent(totals.net_apr)}, after LVR"),
+    ):
+        facts.add_row(label, value)
+    unpriced = [f"not priced: position {line.id} on {line.chain} ({line.pool}): {line.why}" for line in totals.unpriced]
+    unknown = [f"fees unknown: position {line.id} on {line.chain}: {line.how}" for line in _unknown(view)]
+    parts += [heading(f"In all, over {totals.window_hours:g} h"), facts]
+    return Group(*parts, *notes_block([*unpriced, *unknown, *view.notes]))
+
+
+def _portfolio_rows(lines: Sequence[PortfolioPositionView]) -> Rows:
+    table = Rows("id", "pool", "worth", "fees/day", "LVR/day", "fee APR", "net APR", "in range", spare=("fee APR",))
+    for line in lines:
+        inside = _percent(line.time_in_range)
+        table.add_row(
+            line.id,
+            line.pool.label,
+            _amount(line.worth),
+            _amount(line.fees24h),
+            _amount(line.lvr24h),
+            _percent(line.fee_apr),
+            _percent(line.net_apr),
+            Text(inside, style=GOOD if line.in_range else BAD),
+        )
+    return table
+
+
+def _unknown(view: PortfolioView) -> list[PortfolioPositionView]:
+    named = set(view.totals.unknown)
+    return [line for line in view.positions if f"{line.id} on {line.chain}" in named]
+
+
+def _usd(value: str | None) -> str:
+    return "unknown" if value is None else f"{short(value)} USD"
+
+
+def _amount(value: str | None) -> str:
+    return "?" if value is None else short(value)
+
+
+def _percent(value: float | None) -> str:
+    return "?" if value is None else f"{100 * value:.1f} %"

@@ -73,6 +73,18 @@ class StateAtBlock:
     positions: Mapping[int, LpPosition]
 
 
+@dataclass(frozen=True, slots=True)
+class PositionsWindow:
+    """What positions did from a past block to now."""
+
+    opened: Block
+    closed: Block
+    fees: Mapping[int, tuple[int, int]]
+    """What each earned in both tokens; one whose liquidity was another at the beginning is left out."""
+    paths: Mapping[HexId, tuple[PricedBlock, ...]]
+    """By pool, prices an hour apart or a little more, from `opened` to `closed`."""
+
+
 class Chain(Protocol):
     """Promises, for every adapter:
 
@@ -129,6 +141,13 @@ class Chain(Protocol):
 
     async def history(self, position_id: int, since: Seconds | None) -> PositionHistory:
         """What happened to a position from `since` (None: from its first mint) to now."""
+        ...
+
+    async def window(self, positions: Sequence[LpPosition], since: Seconds) -> PositionsWindow:
+        """These positions of the present over the time from `since`, in a handful of requests however many they are.
+
+        It opens near `since`, or with the chain. `Unavailable` where the past is not kept.
+        """
         ...
 
     async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:

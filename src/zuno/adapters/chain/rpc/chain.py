@@ -21,23 +21,33 @@ from zuno.adapters.chain.rpc.history import HistoryReader
 from zuno.adapters.chain.rpc.node import RpcNode
 from zuno.adapters.chain.rpc.positions import PositionNft, PositionNfts
 from zuno.adapters.chain.rpc.readers import PinnedRead, Readers
-from zuno.adapters.chain.rpc.storage import PositionPlace, Words, locate_position, pool_state, read_worth
+from zuno.adapters.chain.rpc.storage import (
+    WORDS_PER_CALL,
+    PositionPlace,
+    Words,
+    locate_position,
+    pool_state,
+    read_worth,
+)
 from zuno.adapters.chain.rpc.transport import FailoverProvider, RpcPolicy
 from zuno.adapters.chain.rpc.validate import ResultValidator
 from zuno.adapters.chain.rpc.writer import RpcWriter
+from zuno.amm.fees import earned_rounding_down
 from zuno.amm.identity import pool_slots, unpack_slot0
 from zuno.amm.model import Block, LpPosition, PoolKey, PoolState
-from zuno.kernel.errors import PoolNotInitialized, Refused, Unavailable, Unknown, Usage
+from zuno.kernel.errors import Malformed, PoolNotInitialized, Refused, Unavailable, Unknown, Usage
 from zuno.kernel.text import Token
-from zuno.kernel.units import Address, Amount, HexId, Liquidity, Seconds
+from zuno.kernel.units import Address, Amount, HexId, Liquidity, Seconds, SqrtPriceX96
 from zuno.lp.model.chains import ChainInfo
 from zuno.lp.model.history import PositionHistory, PricedBlock, SwapFees
-from zuno.lp.model.market import GasQuote
-from zuno.lp.ports.chain import Holdings, Missing, OwnedPositions, PoolsFound, Snapshot, StateAtBlock
+from zuno.lp.model.market import HOUR, GasQuote
+from zuno.lp.ports.chain import Holdings, Missing, OwnedPositions, PoolsFound, PositionsWindow, Snapshot, StateAtBlock
 
 _POOL_ID: Final = re.compile(r"0x[0-9a-f]{64}")
 _ADDRESS: Final = re.compile(r"0x[0-9a-f]{40}")
 _UINT256: Final = 1 << 256
+MOST_PRICES: Final = 168
+"""Of a window; a longer one than a week has them further apart than an hour."""
 
 
 class RpcChain:
@@ -101,6 +111,13 @@ class RpcChain:
 
     async def history(self, position_id: int, since: Seconds | None) -> PositionHistory:
         return await self._at_head(lambda head: self._history_reader.read(position_id, since, head), by_events=True)
+
+    async def window(self, positions: Sequence[LpPosition], since: Seconds) -> PositionsWindow:
+        now = positions[0].block
+        try:
+            return await self._window_at(positions, since, now)
+        except NoSuchState as lost:
+            raise Unavailable(f"the past of block {now.number} could not be read: {lost}") from lost
 
     async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
         wanted = (await self.pool(pool_id)).id
@@ -245,6 +262,52 @@ class RpcChain:
             for pool_id, key in keys.items()
         }
         return {pool_id: state for pool_id, state in states.items() if state is not None}
+
+    async def _window_at(self, positions: Sequence[LpPosition], since: Seconds, head: Block) -> PositionsWindow:
+        """Fee growth at both ends, and the prices in between."""
+        step = max(HOUR, (head.timestamp - since) // MOST_PRICES)
+        blocks = await self._read.times.spaced(since, Seconds(step), head)
+        manager, storage = self.info.deployment.position_manager, self._read.storage
+        places = {
+            position.id: locate_position(
+                manager, position.pool.id, position.range.lower, position.range.upper, position.id
+            )
+            for position in positions
+        }
+        slots = list(dict.fromkeys(slot for place in places.values() for slot in place.slots()))
+        pools = {place.pool_id: place.pool.slot0 for place in places.values()}
+        now = await storage.words_again(slots, head)
+        prices = list(pools.values())
+        between = [(block, prices) for block in blocks[1:-1]]
+        try:
+            if len(slots) > WORDS_PER_CALL:
+                past = [await storage.words(slots, blocks[0]), *await storage.words_of_blocks(between)]
+            else:
+                past = await storage.words_of_blocks([(blocks[0], slots), *between])
+        except NoSuchState as missing:
+            raise Unavailable(f"a past state needs a node that keeps it (an archive node): {missing}") from missing
+        except Malformed as empty:
+            raise Unavailable(f"the pools cannot be read at block {blocks[0].number}: {empty}") from empty
+        then = past[0]
+        fees = dict[int, tuple[int, int]]()
+        for token, place in places.items():
+            start, end = read_worth(place, then), read_worth(place, now)
+            if start.info.liquidity == end.info.liquidity:
+                fees[token] = (
+                    earned_rounding_down(end.inside0, start.inside0, end.info.liquidity),
+                    earned_rounding_down(end.inside1, start.inside1, end.info.liquidity),
+                )
+        priced_blocks = [
+            (block, {pool_id: unpack_slot0(words[slot0]).sqrt_price_x96 for pool_id, slot0 in pools.items()})
+            for block, words in zip(blocks, (*past, now), strict=True)
+        ]
+        paths = {
+            pool_id: tuple(
+                PricedBlock(block, SqrtPriceX96(priced[pool_id])) for block, priced in priced_blocks if priced[pool_id]
+            )
+            for pool_id in pools
+        }
+        return PositionsWindow(blocks[0], head, fees, paths)
 
     async def _swap_fees_at(self, pool_id: HexId, since: Seconds, head: Block) -> SwapFees:
         return await self._read.prices.swap_fees(await self._pool_at(pool_id, head), since, head)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Final
 
 from zuno.adapters.chain.rpc import abi
@@ -80,6 +80,37 @@ class BlockTimes:
             else:
                 high = middle
         return low
+
+    async def spaced(self, since: Seconds, step: Seconds, head: Block) -> list[Block]:
+        """Blocks about `step` apart from near `since` to the head, oldest first: two requests where blocks come evenly.
+
+        Blocks at growing distances tell how time and numbers go together; the wanted ones are aimed at between them.
+        """
+        distances = {1 << power for power in range(head.number.bit_length())}
+        known = await self.blocks({head.number - far for far in distances} | {0, head.number}, head)
+        wanted = range(max(since, known[0].timestamp), head.timestamp, step)
+        aimed = list[Block]()
+        for _ in range(2):  # once more where they do not come evenly
+            marks = sorted(known.values(), key=_number)
+            numbers = {_aim(marks, time) for time in wanted}
+            found = await self.blocks(numbers, head)
+            known |= found
+            aimed = sorted(found.values(), key=_number)
+            if aimed and abs(aimed[0].timestamp - wanted[0]) <= step:
+                return [*aimed, head]
+        first = await self.last_by(Seconds(wanted[0]), head) if wanted else None
+        later = [block for block in aimed if first is not None and block.number > first.number]
+        return [*([] if first is None else [first]), *later, head]
+
+
+def _aim(marks: Sequence[Block], time: int) -> int:
+    """The number a block of that time would have if those between two known ones came evenly."""
+    low, high = next(pair for pair in pairwise(marks) if pair[0].timestamp <= time < pair[1].timestamp)
+    return low.number + (high.number - low.number) * (time - low.timestamp) // (high.timestamp - low.timestamp)
+
+
+def _number(block: Block) -> int:
+    return block.number
 
 
 class PriceReader:

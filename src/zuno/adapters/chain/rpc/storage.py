@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from zuno.adapters.chain.rpc import abi
+from zuno.adapters.chain.rpc import abi, requests
 from zuno.adapters.chain.rpc.errors import CallReverted, NoSuchState, ResponseTooLarge
 from zuno.adapters.chain.rpc.node import RpcNode
+from zuno.adapters.chain.rpc.transport import RpcRequest
 from zuno.amm.fees import earned_rounding_down, growth_inside
 from zuno.amm.identity import (
     PoolSlots,
@@ -31,6 +32,8 @@ from zuno.kernel.units import Address, HexId, Liquidity, Pips, SqrtPriceX96, Tic
 
 WORDS_PER_CALL: Final = 2_500
 """About 6 million gas and 160 kB of request: well inside what public nodes allow one call."""
+
+BLOCKS_PER_BATCH: Final = 50
 
 Words = dict[int, int]
 
@@ -89,6 +92,8 @@ class Storage:
     def __init__(self, node: RpcNode, pool_manager: Address) -> None:
         self._node = node
         self._pool_manager = pool_manager
+        self._newest_of: HexId | None = None
+        self._newest = Words()
 
     async def words(self, slots: Iterable[int], at: Block) -> Words:
         """All of them, or the fault that kept one away."""
@@ -115,7 +120,28 @@ class Storage:
                 found.update(answer)
         if faults and not found:
             raise faults[0]
+        self._newest_of, self._newest = at.hash, found
         return found, faults[0] if faults else None
+
+    async def words_again(self, slots: Sequence[int], at: Block) -> Words:
+        """Words that were probably read of this block just now: a block's state does not change."""
+        known = self._newest if self._newest_of == at.hash else Words()
+        return known if all(slot in known for slot in slots) else await self.words(slots, at)
+
+    async def words_of_blocks(self, wanted: Sequence[tuple[Block, Sequence[int]]]) -> list[Words]:
+        """Words at many blocks, in few exchanges."""
+        found = list[Words]()
+        for start in range(0, len(wanted), BLOCKS_PER_BATCH):
+            part = wanted[start : start + BLOCKS_PER_BATCH]
+            answers = await self._node.ask_together([self._question(at, slots) for at, slots in part])
+            found += [dict(zip(slots, words, strict=True)) for (_, slots), words in zip(part, answers, strict=True)]
+        return found
+
+    def _question(self, at: Block, slots: Sequence[int]) -> RpcRequest:
+        count = len(slots)
+        return requests.view(
+            self._pool_manager, abi.extsload(slots), at, lambda data: abi.extsload_results(data, count)
+        )
 
     async def _read_words(self, slots: Sequence[int], at: Block) -> Words:
         try:

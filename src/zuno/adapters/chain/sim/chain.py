@@ -9,18 +9,19 @@ from decimal import Decimal
 from fractions import Fraction
 
 from zuno.adapters.chain.sim.engine import BASE_FEE, PRIORITY_FEE, SimWorld
-from zuno.adapters.chain.sim.history import position_history
+from zuno.adapters.chain.sim.history import hourly_prices, position_history
 from zuno.adapters.chain.sim.transactions import parse_transaction
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.world import SIM, WALLET, shift_reference
 from zuno.amm import identity
-from zuno.amm.model import Block, PoolState
+from zuno.amm.fees import earned_rounding_down
+from zuno.amm.model import Block, LpPosition, PoolState
 from zuno.kernel.errors import PoolNotInitialized, Refused, Unavailable, Unknown
 from zuno.kernel.units import Address, HexId, Seconds
 from zuno.lp.model.chains import curated_keys
 from zuno.lp.model.history import PositionHistory, PricedBlock, SwapFees
 from zuno.lp.model.market import HOUR, GasQuote
-from zuno.lp.ports.chain import Holdings, Missing, OwnedPositions, PoolsFound, Snapshot, StateAtBlock
+from zuno.lp.ports.chain import Holdings, Missing, OwnedPositions, PoolsFound, PositionsWindow, Snapshot, StateAtBlock
 from zuno.lp.ports.spending import SendResult
 from zuno.lp.ports.world import PoolMove, PriceMove
 from zuno.lp.rules.fee_yield import growth_of_swaps
@@ -90,6 +91,26 @@ class SimChain:
 
     async def history(self, position_id: int, since: Seconds | None) -> PositionHistory:
         return position_history(self._now, position_id, since)
+
+    async def window(self, positions: Sequence[LpPosition], since: Seconds) -> PositionsWindow:
+        world, fees = self._now, dict[int, tuple[int, int]]()
+        first = max(world.prices[self.index(position.pool.id)][0].block.timestamp for position in positions)
+        then = world.past(max(since, first))
+        for position in positions:
+            nft, before = world.nfts.get(position.id), then.nfts.get(position.id)
+            if nft is None or before is None:
+                continue
+            start, end = then.standing(before), world.standing(nft)
+            if start.liquidity == end.liquidity:
+                fees[nft.id] = (
+                    earned_rounding_down(end.fee_growth_inside0_x128, start.fee_growth_inside0_x128, end.liquidity),
+                    earned_rounding_down(end.fee_growth_inside1_x128, start.fee_growth_inside1_x128, end.liquidity),
+                )
+        paths = {
+            position.pool.id: hourly_prices(world.prices[self.index(position.pool.id)], then.head, world.head)
+            for position in positions
+        }
+        return PositionsWindow(then.head, world.head, fees, paths)
 
     async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
         index, world = self.index(pool_id), self._now

@@ -80,7 +80,7 @@ class _HistoryBuilder:
             start=start,
             end=world.standing(nft) if burn is None else None,
             events=tuple(entries.events),
-            path=_hourly(world.prices[nft.pool], opened, closed),
+            path=hourly_prices(world.prices[nft.pool], opened, closed),
             native_side=SIM.native_side(spec.key),
             externals=tuple(entries.externals),
             notes=(*self._notes, *entries.notes),
@@ -258,7 +258,7 @@ def _share(amount: int, mine: Collection[int], everyone: Collection[int]) -> int
     return sum(part for token, part in zip(order, parts, strict=True) if token in mine)
 
 
-def _hourly(prices: Sequence[PricedBlock], opened: Block, closed: Block) -> tuple[PricedBlock, ...]:
+def hourly_prices(prices: Sequence[PricedBlock], opened: Block, closed: Block) -> tuple[PricedBlock, ...]:
     """The price at the opening, then the last of every hour: as coarse as a live chain's history."""
     first = next(price for price in prices if price.block.number == opened.number)
     closes = {

@@ -1,0 +1,163 @@
+"""What a position did over a window of its past: fees, mean worth, LVR and time in range. Statistics, not balances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Final
+
+from zuno.amm.fees import earned_rounding_down
+from zuno.amm.liquidity import amounts_for_liquidity
+from zuno.amm.model import LpPosition, Range, quote_worth
+from zuno.amm.ticks import sqrt_price_at_tick, tick_at_sqrt_price
+from zuno.kernel.text import Token, base_and_quote
+from zuno.kernel.units import Seconds
+from zuno.lp.model.history import PositionEvent, PositionHistory, PricedBlock
+from zuno.lp.ports.samples import PoolSample
+from zuno.lp.rules.attribution import attribute
+from zuno.lp.rules.carry import rebalancing_gain_token1
+
+YEAR: Final = 365 * 86_400
+Legs = tuple[tuple[Range, int], ...]
+"""Ranges held at a moment, with their liquidity."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFigures:
+    """A position over a window; money in base units of the pool's quote token."""
+
+    seconds: int
+    """Time with liquidity in the pool."""
+    fees: Fraction
+    """At today's price."""
+    mean_worth: Fraction
+    """Of the principal, over that time."""
+    lvr: Fraction
+    in_range: Fraction
+    """Share of that time."""
+    lineage: tuple[int, ...]
+    """The position and those it was rebalanced from in the window, oldest first."""
+    how: str
+    """What the figures were read from."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    at: Seconds
+    sqrt_price_x96: int
+    legs: Legs
+    """Held from then on."""
+
+
+def figures_of_window(
+    position: LpPosition, fees: tuple[int, int], path: Sequence[PricedBlock], how: str
+) -> WindowFigures | None:
+    """Of a position whose liquidity stayed the same. None where there is no time to speak of."""
+    legs: Legs = ((position.range, position.liquidity),)
+    marks = [_Mark(point.block.timestamp, point.sqrt_price_x96, legs) for point in path]
+    pool = position.pool
+    return _figures(marks, fees, pool.sqrt_price_x96, (pool.token0, pool.token1), (position.id,), how)
+
+
+def figures_of_history(history: PositionHistory, how: str) -> WindowFigures | None:
+    """Of a position that was minted, changed or rebalanced in the window: it and those before it are one lineage."""
+    result = attribute(history)
+    touches = [event for event in history.events if isinstance(event, PositionEvent)]
+    ids = dict.fromkeys(touch.position_id for touch in touches)
+    if history.start is not None:
+        ids = {history.start.position_id: None, **ids}
+    tokens = (history.token0, history.token1)
+    price = history.path[-1].sqrt_price_x96
+    return _figures(list(_marks(history)), (result.fees0, result.fees1), price, tokens, tuple(ids), how)
+
+
+def fees_from_samples(samples: Sequence[PoolSample], position: LpPosition) -> tuple[int, int]:
+    """An estimate from the pool's fee growth at moments of our own: all of it between two of them inside the range,
+    half of it where only one is."""
+    earned = [0, 0]
+    for before, after in pairwise(samples):
+        halves = position.range.contains(before.tick) + position.range.contains(after.tick)
+        growths = (
+            (after.fee_growth_global0_x128, before.fee_growth_global0_x128),
+            (after.fee_growth_global1_x128, before.fee_growth_global1_x128),
+        )
+        for side, (now, then) in enumerate(growths):
+            earned[side] += earned_rounding_down(now, then, position.liquidity) * halves // 2
+    return earned[0], earned[1]
+
+
+def annual_rate(gain: Fraction, mean_worth: Fraction, seconds: int) -> Fraction | None:
+    """A gain over a window as a yearly share of the mean worth: gain ÷ worth × 365 d ÷ window."""
+    if mean_worth <= 0 or seconds <= 0:
+        return None
+    return gain / mean_worth * Fraction(YEAR, seconds)
+
+
+def _marks(history: PositionHistory) -> Iterator[_Mark]:
+    """The path with what was held along it; a touch counts from the next price on record."""
+    upcoming = iter([event for event in history.events if isinstance(event, PositionEvent)])
+    touch = next(upcoming, None)
+    held: dict[int, tuple[Range, int]] = {}
+    if history.start is not None:
+        held[history.start.position_id] = (history.start.range, history.start.liquidity)
+    for point in history.path:
+        while touch is not None and touch.block.number <= point.block.number:
+            held[touch.position_id] = (touch.range, touch.liquidity_after)
+            touch = next(upcoming, None)
+        legs = tuple((span, liquidity) for span, liquidity in held.values() if liquidity)
+        yield _Mark(point.block.timestamp, point.sqrt_price_x96, legs)
+
+
+def _figures(
+    marks: Sequence[_Mark],
+    fees: tuple[int, int],
+    sqrt_price_x96: int,
+    tokens: tuple[Token, Token],
+    lineage: tuple[int, ...],
+    how: str,
+) -> WindowFigures | None:
+    seconds, worth_time, lvr, inside_time = 0, Fraction(0), 0.0, Fraction(0)
+    for before, after in pairwise(marks):
+        span = after.at - before.at
+        if not before.legs or span <= 0:
+            continue
+        seconds += span
+        ends = (before.sqrt_price_x96, after.sqrt_price_x96)
+        worth_time += span * sum((_worth(before.legs, price, tokens) for price in ends), Fraction(0)) / 2
+        inside_time += Fraction(span * sum(_is_inside(before.legs, price) for price in ends), 2)
+        lvr += sum(_lvr_in_quote(leg, ends, tokens) for leg in before.legs)
+    if seconds == 0:
+        return None
+    return WindowFigures(
+        seconds=seconds,
+        fees=quote_worth(*fees, sqrt_price_x96, *tokens),
+        mean_worth=worth_time / seconds,
+        lvr=Fraction(lvr),
+        in_range=inside_time / seconds,
+        lineage=lineage,
+        how=how,
+    )
+
+
+def _worth(legs: Legs, sqrt_price_x96: int, tokens: tuple[Token, Token]) -> Fraction:
+    total = Fraction(0)
+    for span, liquidity in legs:
+        edges = sqrt_price_at_tick(span.lower), sqrt_price_at_tick(span.upper)
+        amounts = amounts_for_liquidity(sqrt_price_x96, *edges, liquidity, round_up=False)
+        total += quote_worth(*amounts, sqrt_price_x96, *tokens)
+    return total
+
+
+def _is_inside(legs: Legs, sqrt_price_x96: int) -> bool:
+    tick = tick_at_sqrt_price(sqrt_price_x96)
+    return any(span.contains(tick) for span, _ in legs)
+
+
+def _lvr_in_quote(leg: tuple[Range, int], prices_x96: tuple[int, int], tokens: tuple[Token, Token]) -> float:
+    span, liquidity = leg
+    edges = sqrt_price_at_tick(span.lower), sqrt_price_at_tick(span.upper)
+    in_token1 = rebalancing_gain_token1(liquidity, edges, *prices_x96)
+    _, quote = base_and_quote(*tokens)
+    return in_token1 if quote is tokens[1] else in_token1 / (prices_x96[1] / 2**96) ** 2
