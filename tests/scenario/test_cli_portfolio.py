@@ -76,8 +76,27 @@ def test_a_rebalance_is_one_lineage_of_the_portfolio(zuno: Any) -> None:
     assert lines.keys() == {"2", "4"}
     assert lines["4"]["positionIds"] == ["1", "4"]
     pnl = zuno("lp", "pnl", "4", "--since", "24h", "--json").document["inToken1"]
+    gone = zuno("lp", "positions", "--closed", "--json").document
+    assert [(line["id"], line["became"], line["newPositionId"]) for line in gone["positions"]] == [
+        ("1", "rebalanced", "4")
+    ]
+    assert (gone["positions"][0]["planId"], gone["complete"]) == (plan, True)
     hours = Decimal(str(lines["4"]["windowHours"]))
     assert Decimal(lines["4"]["fees24h"]) * hours / 24 == pytest.approx(Decimal(pnl["fees"]), rel=Decimal("0.001"))
+
+
+def test_nothing_is_gone_until_it_is_closed(zuno: Any) -> None:
+    assert zuno("lp", "positions", "--closed", "--json").document["positions"] == []
+    plan = zuno("lp", "close", "2", "--json").document["planId"]
+    for step in ("approve", "apply"):
+        assert zuno("plan", step, plan, "--yes", "--json").code == 0
+    (line,) = zuno("lp", "positions", "--closed", "--json").document["positions"]
+    assert (line["id"], line["became"], line["planId"], line["why"]) == ("2", "closed", plan, "")
+    assert line["closedAt"] > line["openedAt"]
+    pnl = zuno("lp", "pnl", "2", "--json").document["inToken1"]
+    assert (line["result"], line["fees"]) == (pnl["result"], pnl["fees"])
+    assert zuno("lp", "positions", "--closed").code == 0
+    assert zuno("lp", "positions", "--closed", "--id", "2").code == 2
 
 
 def test_several_wallets_have_labels_and_nothing_is_nothing(zuno: Any) -> None:

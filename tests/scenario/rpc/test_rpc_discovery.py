@@ -55,6 +55,32 @@ async def test_every_position_is_found_whatever_the_node_allows(desk: Any, limit
     assert (owned.ids, owned.complete, owned.note) == (tuple(ids), True, "")
 
 
+async def test_what_is_gone_was_burnt_or_given_away(desk: Any) -> None:
+    stage = desk.stage
+    before = stage.mint(stage.weth_pool, -200_700, -199_980, LIQUIDITY)
+    ids = [*before, *some_positions(stage)]
+    gone = tuple(sorted(set(range(before[0], ids[-1] + 1)) - set(ids)))
+    assert len(gone) == 2
+    chain = desk.chain(await desk.node())
+    past = await chain.past_positions(stage.wallet)
+    assert (past.ids, past.complete, past.note) == (gone, True, "")
+    back = calldata.call("transferFrom(address,address,uint256)", stage.trader, stage.wallet, gone[1])
+    stage.send("trader", stage.info.deployment.position_manager, back)
+    assert (await chain.past_positions(stage.wallet)).ids == gone[:1]
+
+    def no_feeds(pool_id: HexId) -> Feeds:
+        raise AssertionError("the pool prices its own gas")
+
+    async def no_plans(name: str) -> dict[int, Any]:
+        raise Unavailable("no journal")
+
+    shown = await LpDesk(chain, no_feeds).closed(stage.wallet, no_plans)
+    (line,) = shown.positions
+    assert (line.id, line.became, line.why, line.plan_id) == (str(gone[0]), "closed", "", None)
+    assert line.result is not None
+    assert "no journal" in shown.note
+
+
 async def test_the_search_stops_once_the_balance_is_reached(desk: Any) -> None:
     stage = desk.stage
     for _ in range(40):

@@ -122,10 +122,18 @@ def lp_positions(
             "--only", metavar="STATE", help="in-range, out-of-range, or risky (out of range or near an edge)."
         ),
     ] = None,
+    closed: Annotated[bool, typer.Option("--closed", help="What became of positions that are gone.")] = False,
     home: Home = None,
     json: Json = False,
 ) -> None:
     """List a wallet's positions with exact amounts and uncollected fees."""
+    if closed:
+        if ids or only:
+            raise typer.BadParameter("--closed takes --wallet and --chain, not --id or --only")
+        run_command.answer(
+            ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).closed(wallet, zuno.archive().ended_positions)
+        )
+        return
     run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).positions(ids or (), wallet, only))
 
 

@@ -9,8 +9,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading, notes_block, short
+from zuno.kernel.numbers_text import time_text
 from zuno.lp.service.portfolio import PortfolioPositionView, PortfolioView
-from zuno.lp.service.views import PriceCaseView, WhatIfView
+from zuno.lp.service.views import ClosedPositionsView, PriceCaseView, WhatIfView
 
 
 def shown_whatif(view: WhatIfView) -> RenderableType:
@@ -125,3 +126,34 @@ def _amount(value: str | None) -> str:
 
 def _percent(value: float | None) -> str:
     return "?" if value is None else f"{100 * value:.1f} %"
+
+
+def shown_closed(view: ClosedPositionsView) -> RenderableType:
+    title = heading(f"Positions that are gone on {view.chain} at block {view.block}")
+    if not view.positions:
+        return Group(title, Text("None." if view.complete else "None found so far."), *_note(view.note))
+    table = Rows("id", "pool", "became", "result", "fees", "LVR", "from", "to", spare=("from", "to"))
+    for line in view.positions:
+        new = "" if line.new_position_id is None else f" into {line.new_position_id}"
+        table.add_row(
+            line.id,
+            "?" if line.pool is None else line.pool.label,
+            f"{line.became}{new}",
+            "?" if line.result is None else f"{short(line.result)} {line.unit}",
+            _amount(line.fees),
+            _amount(line.lvr),
+            _day(line.opened_at),
+            _day(line.closed_at),
+        )
+    lineages = [f"{line.id} with those it came from: {', '.join(line.position_ids)}" for line in view.positions]
+    lineages = [text for text, line in zip(lineages, view.positions, strict=True) if len(line.position_ids) > 1]
+    missing = [f"{line.id}: {line.why}" for line in view.positions if line.why]
+    return Group(title, table, *notes_block([*lineages, *missing]), *_note(view.note))
+
+
+def _note(text: str) -> list[Text]:
+    return notes_block([text] if text else [])
+
+
+def _day(timestamp: int | None) -> str:
+    return "" if timestamp is None else time_text(timestamp).split(" ")[0]

@@ -25,7 +25,7 @@ from zuno.doors.cli.demo_tour import CarriedOut, DemoOpening
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, console, grid, heading, notes_block, short, thousands
 from zuno.doors.cli.mesh_screens import shown_mesh, shown_ping, shown_table
 from zuno.doors.cli.plan_screens import copyable_lines, shown_execution, shown_simulation, shown_unsigned
-from zuno.doors.cli.portfolio_screens import shown_portfolio, shown_whatif
+from zuno.doors.cli.portfolio_screens import shown_closed, shown_portfolio, shown_whatif
 from zuno.doors.cli.shell_screens import render_agents, shown_reading
 from zuno.doors.cli.trade_screens import shown_chart, shown_features
 from zuno.doors.reading.parse_view import ParseView
@@ -42,6 +42,7 @@ from zuno.lp.service.plan_view import CandidateView, PlanView, RecommendedView
 from zuno.lp.service.portfolio import PortfolioView
 from zuno.lp.service.to_views import fee_text
 from zuno.lp.service.views import (
+    ClosedPositionsView,
     FactView,
     InspectView,
     MoveView,
@@ -88,6 +89,7 @@ _render_view.register(ParseView, shown_reading)
 _render_view.register(AgentsView, render_agents)
 
 _render_view.register(WhatIfView, shown_whatif)
+_render_view.register(ClosedPositionsView, shown_closed)
 _render_view.register(PortfolioView, shown_portfolio)
 _render_view.register(AlertsView, shown_alerts)
 _render_view.register(AnsweredView, shown_answer)

@@ -57,6 +57,17 @@ class OwnedPositions:
 
 
 @dataclass(frozen=True, slots=True)
+class PastPositions:
+    """The position ids that left a wallet, burnt or given away. `complete`: the whole past was searched."""
+
+    block: Block
+    owner: Address
+    ids: tuple[int, ...]
+    complete: bool
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Holdings:
     """A wallet's positions, found and read at one block."""
 
@@ -125,6 +136,10 @@ class Chain(Protocol):
 
     async def holdings(self, owner: Address) -> Holdings:
         """The ids `owner` holds now, and those positions, both at the same block."""
+        ...
+
+    async def past_positions(self, owner: Address) -> PastPositions:
+        """The ids `owner` held once and does not hold now, the newest last."""
         ...
 
     async def positions(self, ids: Sequence[int]) -> Snapshot:

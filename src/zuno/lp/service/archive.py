@@ -16,7 +16,7 @@ from zuno.lp.mesh.envelope import Envelope, read_entry
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import Arguing, Context, Debate, FlowCreateStart, FlowFailed, FlowStart, Kind, PlanReady
 from zuno.lp.model.plan import PlanState
-from zuno.lp.model.plan_events import PlanApplying, PlanApproved, PlanInstructed, PlanOver, PlanSimulated
+from zuno.lp.model.plan_events import Action, PlanApplying, PlanApproved, PlanInstructed, PlanOver, PlanSimulated
 from zuno.lp.service import plan_view as plans
 from zuno.lp.service.plan_view import ChoiceRefused, PlanRecord, PlanView, SourceView, ThoughtView, plan_view
 from zuno.lp.service.recommend import LocalDebateRunner, load_context
@@ -75,6 +75,15 @@ class PlanDiffView(View):
     before: str
     after: str
     changes: tuple[PlanChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EndedPosition:
+    """What a plan made of a position: `closed`, or `rebalanced` into a new one."""
+
+    what: str
+    plan_id: str
+    new_position_id: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +160,28 @@ class Archive:
                 states[str(entry.payload["planId"])] = state or str(entry.payload["state"])
         newest = sorted(made, key=lambda entry: entry.seq, reverse=True)[:MOST]
         return PlanListView(plans=tuple(_line(entry, states) for entry in newest))
+
+    async def ended_positions(self, chain: str) -> dict[int, EndedPosition]:
+        """Positions of a chain that a plan of this home took down, by id."""
+        journal = await self._open_journal()
+        acted: dict[str, tuple[str, int]] = {}
+        async for entry in journal.entries(kind=plans.PLAN_KIND):
+            record = PlanRecord.model_validate(dict(entry.payload))
+            if record.chain == chain and record.position_id is not None and record.choice != "hold":
+                what = "closed" if record.choice == "close" else "rebalanced"
+                acted[record.plan_id] = (what, int(record.position_id))
+        async for entry in journal.entries(kind=PlanInstructed.kind):
+            told = PlanInstructed.model_validate(dict(entry.payload))
+            position = told.instruction.position_id
+            if told.instruction.chain == chain and position is not None and told.instruction.action is Action.CLOSE:
+                acted[told.plan_id] = ("closed", position)
+        found: dict[int, EndedPosition] = {}
+        async for entry in journal.entries(kind=PlanOver.kind):
+            over = PlanOver.model_validate(dict(entry.payload))
+            if over.plan_id in acted and over.state in {PlanState.CONFIRMED, PlanState.PARTIAL}:
+                what, position = acted[over.plan_id]
+                found[position] = EndedPosition(what, over.plan_id, over.new_position_id)
+        return found
 
     async def plan(self, plan_id: str) -> PlanView:
         return _view(*await self._load_plan(plan_id))

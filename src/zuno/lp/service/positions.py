@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from zuno.amm.identity import pool_id
 from zuno.amm.model import NO_HOOKS, LpPosition, price_of, sqrt_price_for, whole_price
 from zuno.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE
 from zuno.kernel.arguments import parse_moment
-from zuno.kernel.errors import Broken, Malformed, PoolNotInitialized, Refused, Unavailable, Unknown, Usage
+from zuno.kernel.errors import Broken, Malformed, PoolNotInitialized, Refused, Unavailable, Unknown, Usage, ZunoError
 from zuno.kernel.numbers_text import decimal_text, money_text
 from zuno.kernel.text import base_and_quote, market_name
 from zuno.kernel.units import Address, HexId, Seconds
@@ -27,6 +27,8 @@ from zuno.lp.rules.volatility import realized_vol_bps
 from zuno.lp.rules.whatif import deposited_amounts, position_at_price
 from zuno.lp.service import arguments, to_views
 from zuno.lp.service.views import (
+    ClosedPositionsView,
+    ClosedPositionView,
     FactView,
     InspectView,
     MarketView,
@@ -39,9 +41,19 @@ from zuno.lp.service.views import (
     WhatIfView,
 )
 
+if TYPE_CHECKING:
+    from zuno.lp.service.archive import EndedPosition
+
 VOLATILITY_HOURS = 720
 WHATIF_PERCENTS = (-50, -40, -30, -20, -10, -5, 0, 5, 10, 20, 30, 40, 50)
+MOST_CLOSED = 20
+"""Positions that are gone of which one answer tells: each is a search of its own."""
+CLOSED_FIGURES = (
+    *("pool", "opened_at", "closed_at", "unit"),
+    *("result", "fees", "divergence_loss", "gas", "swap_cost", "lvr"),
+)
 T = TypeVar("T")
+ReadEnds = Callable[[str], Awaitable["Mapping[int, EndedPosition]"]]
 
 
 class LpDesk:
@@ -116,6 +128,67 @@ class LpDesk:
             note=owned.note if owned else "",
             positions=tuple(to_views.position_view(position) for position in snapshot.positions),
             missing=tuple(MissingView(id=str(missing.id), reason=missing.reason) for missing in snapshot.missing),
+        )
+
+    async def closed(self, wallet: str | None, read_ends: ReadEnds) -> ClosedPositionsView:
+        """Positions the wallet had and has no more, and what became of them; `read_ends` is what the journal knows."""
+        owner = await self._chain.wallet() if wallet is None else arguments.wallet_address(wallet)
+        if owner is None:
+            raise Usage("Whose positions? Give --wallet ADDRESS, or set ZUNO_AGENT_WALLET_ADDRESS.")
+        past = await self._chain.past_positions(owner)
+        notes = [past.note] if past.note else []
+        ends: Mapping[int, EndedPosition] = {}
+        try:
+            ends = await read_ends(self._chain.info.name)
+        except ZunoError as error:
+            notes.append(f"the journal was not read: {str(error).rstrip('.')}")
+        newest = sorted(past.ids, reverse=True)
+        if len(newest) > MOST_CLOSED:
+            notes.append(f"the newest {MOST_CLOSED} of {len(newest)}")
+        lines = [
+            await self._closed_position(position_id, ends.get(position_id)) for position_id in newest[:MOST_CLOSED]
+        ]
+        followed = {ancestor: line.id for line in lines for ancestor in line.position_ids[:-1]}
+        return ClosedPositionsView(
+            chain=self._chain.info.name,
+            block=past.block.number,
+            timestamp=past.block.timestamp,
+            wallet=owner,
+            complete=past.complete,
+            note="; ".join(notes),
+            positions=tuple(_with_successor(line, followed.get(line.id)) for line in lines),
+        )
+
+    async def _closed_position(self, position_id: int, end: EndedPosition | None) -> ClosedPositionView:
+        new = None if end is None or end.new_position_id is None else str(end.new_position_id)
+        known = {"id": str(position_id), "new_position_id": new, "plan_id": None if end is None else end.plan_id}
+        try:
+            history = await self._with_native_price(await self._chain.history(position_id, None))
+            result = attribute(history)
+        except (Unavailable, Malformed, Broken, Unknown) as error:
+            nothing = dict.fromkeys(CLOSED_FIGURES)
+            became = "gone" if end is None else end.what
+            return ClosedPositionView(
+                **known, **nothing, became=became, position_ids=(str(position_id),), why=str(error)
+            )
+        pnl = to_views.pnl_view(self._chain.info.name, position_id, history, result)
+        terms = pnl.in_token1 if base_and_quote(history.token0, history.token1)[1] is history.token1 else pnl.in_token0
+        became = "transferred" if pnl.open else "closed" if end is None else end.what
+        return ClosedPositionView(
+            **known,
+            became=became,
+            pool=pnl.pool,
+            position_ids=pnl.position_ids,
+            opened_at=pnl.from_timestamp,
+            closed_at=None if pnl.open else pnl.to_timestamp,
+            unit=terms.token,
+            result=terms.result,
+            fees=terms.fees,
+            divergence_loss=terms.divergence_loss,
+            gas=terms.gas,
+            swap_cost=terms.swap_cost,
+            lvr=terms.lvr,
+            why="" if result.adds_up else "its terms do not add up; do not trust these figures",
         )
 
     async def inspect(self, text: str) -> InspectView:
@@ -269,6 +342,13 @@ class LpDesk:
         notes = (*series.notes, f"{vol.returns} hourly returns, {vol.gaps} hours missing")
         fact = Fact(Fraction(vol.bps), series.source, series.as_of, series.read_at, series.limit, notes)
         return to_views.fact_view(fact, unit, digits=4)
+
+
+def _with_successor(line: ClosedPositionView, successor: str | None) -> ClosedPositionView:
+    """A position that another one's record goes back to was rebalanced, whoever did it."""
+    if successor is None or line.new_position_id is not None:
+        return line
+    return line.model_copy(update={"became": "rebalanced", "new_position_id": successor})
 
 
 async def _ask(question: Awaitable[Fact[T]]) -> tuple[Fact[T] | None, str]:

@@ -96,6 +96,39 @@ class PositionsView(ChainView):
     missing: tuple[MissingView, ...]
 
 
+class ClosedPositionView(View):
+    """A position that is gone; money in whole tokens of `unit`, null where its past could not be read."""
+
+    id: str
+    became: str
+    """`rebalanced`, `closed` or `transferred`; `gone` where neither chain nor journal tells."""
+    new_position_id: str | None
+    plan_id: str | None
+    """The plan of this home that did it."""
+    pool: PoolKeyView | None
+    position_ids: tuple[str, ...]
+    """It and those it was rebalanced from, oldest first: the figures are of all of them."""
+    opened_at: int | None
+    closed_at: int | None
+    unit: str | None
+    result: str | None
+    fees: str | None
+    divergence_loss: str | None
+    gas: str | None
+    swap_cost: str | None
+    lvr: str | None
+    why: str
+    """Why figures are missing."""
+
+
+class ClosedPositionsView(ChainView):
+    wallet: str
+    complete: bool
+    note: str
+    positions: tuple[ClosedPositionView, ...]
+    """The newest first."""
+
+
 class FactView(View):
     """A market fact, or the reason why there is none."""
 

@@ -41,7 +41,16 @@ from zuno.kernel.units import Address, Amount, HexId, Liquidity, Seconds, SqrtPr
 from zuno.lp.model.chains import ChainInfo
 from zuno.lp.model.history import PositionHistory, PricedBlock, SwapFees
 from zuno.lp.model.market import HOUR, GasQuote
-from zuno.lp.ports.chain import Holdings, Missing, OwnedPositions, PoolsFound, PositionsWindow, Snapshot, StateAtBlock
+from zuno.lp.ports.chain import (
+    Holdings,
+    Missing,
+    OwnedPositions,
+    PastPositions,
+    PoolsFound,
+    PositionsWindow,
+    Snapshot,
+    StateAtBlock,
+)
 
 _POOL_ID: Final = re.compile(r"0x[0-9a-f]{64}")
 _ADDRESS: Final = re.compile(r"0x[0-9a-f]{40}")
@@ -102,6 +111,10 @@ class RpcChain:
     async def holdings(self, owner: Address) -> Holdings:
         holder = _address(owner)
         return await self._at_head(lambda head: self._holdings_at(holder, head))
+
+    async def past_positions(self, owner: Address) -> PastPositions:
+        holder = _address(owner)
+        return await self._at_head(lambda head: self._read.owned.read_past(holder, head))
 
     async def positions(self, ids: Sequence[int]) -> Snapshot:
         return await self._at_head(lambda head: self._positions_at(ids, head))

@@ -17,7 +17,7 @@ from zuno.amm.model import Block, PoolKey
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Address, HexId, Pips
 from zuno.lp.model.chains import ChainInfo, curated_keys
-from zuno.lp.ports.chain import OwnedPositions
+from zuno.lp.ports.chain import OwnedPositions, PastPositions
 
 OWNED_QUERIES: Final = 2_000
 POOL_QUERIES: Final = 200
@@ -124,6 +124,29 @@ class OwnedReader:
         note = f"found {len(held)} of {balance} positions: {why or 'the events of the rest are not on this node'}"
         note = f"{note}; run again to go on from here"
         return OwnedPositions(head, owner, tuple(sorted(held)), balance, complete=False, note=note)
+
+    async def read_past(self, owner: Address, head: Block) -> PastPositions:
+        """Every id that a Transfer took from `owner` and none has brought back."""
+        query = Query(self._manager, (abi.TRANSFER, abi.address_word(owner)))
+        log_search = LogSearch(
+            self._node, self._scanner, self._cache, f"past-{owner}", query, _format_transfer, _parse_token_id
+        )
+        spans, note, held = 0, "", set[int]()
+        try:
+            await log_search.open()
+            first = await self._deployment.block(head.number)
+            async for _ in log_search.walk(first, head, self._info.confirmations):
+                spans += 1
+                if spans >= OWNED_QUERIES:
+                    note = f"stopped after {spans} log queries; run again to go on from here"
+                    break
+            held = await self._confirm_owned(owner, log_search.found, head)
+        except (Unavailable, Malformed) as fault:
+            if isinstance(fault, NoSuchState):
+                raise
+            note = f"the search did not end: {fault}"
+        ids = sorted({_parse_token_id(finding) for finding in log_search.found} - held)
+        return PastPositions(head, owner, tuple(ids), not note, note)
 
     async def _search(
         self, log_search: LogSearch, owner: Address, held: set[int], balance: int, head: Block

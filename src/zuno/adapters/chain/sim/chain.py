@@ -21,7 +21,16 @@ from zuno.kernel.units import Address, HexId, Seconds
 from zuno.lp.model.chains import curated_keys
 from zuno.lp.model.history import PositionHistory, PricedBlock, SwapFees
 from zuno.lp.model.market import HOUR, GasQuote
-from zuno.lp.ports.chain import Holdings, Missing, OwnedPositions, PoolsFound, PositionsWindow, Snapshot, StateAtBlock
+from zuno.lp.ports.chain import (
+    Holdings,
+    Missing,
+    OwnedPositions,
+    PastPositions,
+    PoolsFound,
+    PositionsWindow,
+    Snapshot,
+    StateAtBlock,
+)
 from zuno.lp.ports.spending import SendResult
 from zuno.lp.ports.world import PoolMove, PriceMove
 from zuno.lp.rules.fee_yield import growth_of_swaps
@@ -66,6 +75,11 @@ class SimChain:
     async def holdings(self, owner: Address) -> Holdings:
         owned = await self.owned(owner)
         return Holdings(owned, await self.positions(owned.ids))
+
+    async def past_positions(self, owner: Address) -> PastPositions:
+        world, wanted = self._now, owner.lower()
+        gone = (nft.id for nft in world.all_nfts.values() if nft.owner == wanted and nft.id not in world.nfts)
+        return PastPositions(world.head, Address(wanted), tuple(sorted(gone)), complete=True)
 
     async def positions(self, ids: Sequence[int]) -> Snapshot:
         world, found, missing = self._now, [], []
