@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # One worker a core; a worker takes up to a gigabyte.
 PYTEST := $(BIN)/pytest -n auto --maxprocesses 8 --dist worksteal -q
 
-.PHONY: demo help check test soak lint types layers unit suite format bench study crash crash-cycle devnet constraints clean
+.PHONY: demo help check test soak lint types layers unit suite format bench study crash crash-cycle models devnet constraints clean
 
 demo: $(VENV)/.base  ## install, then run the tour on the simulated chain
 	$(BIN)/zuno demo
@@ -58,6 +58,8 @@ crash: $(VENV)/.dev $(NODE)  ## kill -9 at every persisted step of two rebalance
 crash-cycle: $(VENV)/.dev  ## kill -9 a trading cycle at every durable write and at every node, resume, and compare
 	$(BIN)/python -m tests.crash.cycle
 
+models: $(VENV)/.models  ## the language models' libraries; a vendor's key in the environment does the rest
+
 devnet: $(VENV)/.devnet $(NODE)  ## what `zuno devnet up` needs: py-evm and the official contract packages
 
 # One install routine: uv where it can be had (seconds), pip where it cannot (a minute). An environment that is half
@@ -77,9 +79,10 @@ define install
 	@touch $@
 endef
 
-$(VENV)/.base $(VENV)/.devnet $(VENV)/.dev: pyproject.toml constraints.txt
+$(VENV)/.base $(VENV)/.models $(VENV)/.devnet $(VENV)/.dev: pyproject.toml constraints.txt
 	$(install)
 
+$(VENV)/.models: EXTRAS := [models]
 $(VENV)/.devnet: EXTRAS := [devnet]
 $(VENV)/.dev: EXTRAS := [devnet,models,dev]
 

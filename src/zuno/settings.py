@@ -414,3 +414,8 @@ def _nearest(name: str, known: Mapping[str, str]) -> str | None:
     import difflib  # only on the way to an error
 
     return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.75)), None)
+
+
+def agent_roles() -> dict[str, tuple[str, ...]]:
+    """The agents of each desk, in the order they are shown."""
+    return {"lp": tuple(_LP_ROLES), "trading": tuple(_TRADING_ROLES)}

@@ -172,3 +172,26 @@ async def test_telegram_down_then_up_again_gets_everything_once_and_in_order(zun
         everything = [first, second, third, told]
         assert not any(TOKEN in ran.out + ran.err for ran in everything)
         assert TOKEN not in (home / "alerts.json").read_text()
+
+
+def test_a_price_alert_is_set_fired_and_removed(zuno: Zuno) -> None:
+    made = zuno("alerts", "add", "2", "--price-below", "3000", "--json")
+    assert made.code == 0, made.err
+    rule = made.document["rule"]
+    assert (rule["condition"], rule["level"], rule["unit"], rule["state"]) == (
+        *("price_below", "3000", "USDC per ETH", "armed"),
+    )
+    before = zuno("monitor", "once", "--json").document["events"]
+    assert zuno("sim", "move", "--percent", "-6").code == 0
+    events = zuno("monitor", "once", "--json").document["events"]
+    told = [(event["happening"], event["condition"]) for event in (*before, *events) if event["position"] == "2"]
+    assert told == [("raised", "price_below")]
+    listed = zuno("alerts", "--json").document
+    assert [line["state"] for line in listed["rules"]] == ["reached"]
+    assert rule["id"] in zuno("alerts").out
+    assert zuno("alerts", "remove", rule["id"]).code == 0
+    assert zuno("alerts", "--json").document["rules"] == []
+    assert zuno("alerts", "remove", rule["id"]).code == 3
+    for wrong in (["2"], ["2", "--price-above", "1", "--fees-above", "1"], ["2", "--price-above", "high"]):
+        assert zuno("alerts", "add", *wrong).code == 2
+    assert zuno("alerts", "add", "99", "--price-above", "1").code == 3

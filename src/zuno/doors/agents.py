@@ -1,16 +1,17 @@
-"""Who sits at the desk: each agent, and which model speaks for it or why none does."""
+"""Who sits at the desks: each agent, and which model speaks for it or why none does."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from zuno.kernel.view import View
 from zuno.llm.port import ModelRegistry
-from zuno.lp.model.debate import Role
 from zuno.lp.service.mesh import MeshView
 
 
 class AgentView(View):
+    desk: str
+    """`lp` or `trading`."""
     role: str
     models: tuple[str, ...]
     """Best first; empty where the rules speak."""
@@ -20,6 +21,9 @@ class AgentView(View):
 class AgentsView(View):
     chairs: tuple[AgentView, ...]
     where: str
+    """Of the LP desk; the trading desk is always in this process."""
+    install: str | None
+    """The command that installs the models, where a key is set and they are not installed."""
     mesh: MeshView | None
     """The peers, where a mesh is set up; which models speak for those elsewhere only they know."""
 
@@ -27,19 +31,34 @@ class AgentsView(View):
 class Agents:
     """Looks at the registry and at the mesh; no model is asked."""
 
-    def __init__(self, registry: ModelRegistry, mesh: Callable[[], Awaitable[MeshView | None]]) -> None:
+    def __init__(
+        self,
+        registry: ModelRegistry,
+        mesh: Callable[[], Awaitable[MeshView | None]],
+        roles: Mapping[str, Sequence[str]],
+        install: str | None,
+    ) -> None:
+        """`roles` by desk; `install`: what installs the models' libraries, where they are not there."""
         self._registry = registry
         self._mesh = mesh
+        self._roles = roles
+        self._install = install
 
     async def status(self) -> AgentsView:
-        roles = (Role.SCOUT, Role.STRATEGIST, Role.CRITIC, Role.ARBITER)
-        chairs = []
-        for role in roles:
-            assigned = self._registry.models_for(role.value, 0)
-            names = tuple(model.name for model in assigned.models)
-            chairs.append(AgentView(role=role.value, models=names, why=assigned.why))
+        chairs = [self._chair(desk, role) for desk, roles in self._roles.items() for role in roles]
+        missing = self._install if any(chair.why == _ABSENT for chair in chairs) else None
         await self._registry.close()
         mesh = await self._mesh()
         there = mesh is not None and all(peer.answers for peer in mesh.peers)
         where = f"on the mesh over {mesh.transport}" if mesh is not None and there else "in this process"
-        return AgentsView(chairs=tuple(chairs), where=where, mesh=mesh)
+        return AgentsView(chairs=tuple(chairs), where=where, install=missing, mesh=mesh)
+
+    def _chair(self, desk: str, role: str) -> AgentView:
+        assigned = self._registry.models_for(role, 0)
+        names = tuple(model.name for model in assigned.models)
+        if names and self._install is not None:
+            return AgentView(desk=desk, role=role, models=(), why=_ABSENT)
+        return AgentView(desk=desk, role=role, models=names, why=assigned.why)
+
+
+_ABSENT = "a key is set, but the models are not installed"

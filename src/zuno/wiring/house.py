@@ -19,7 +19,7 @@ from zuno.kernel.units import Address, Millis
 from zuno.lp.model.chains import ChainInfo
 from zuno.lp.service.local_chains import Devnet, LocalChain, SimPlayground
 from zuno.lp.service.positions import LpDesk, token_amounts
-from zuno.settings import Settings, read_settings
+from zuno.settings import Settings, agent_roles, read_settings
 from zuno.wiring.chains import LOCAL, Chains, unusable_home
 from zuno.wiring.editions import check_editions
 from zuno.wiring.markets import Markets
@@ -32,6 +32,7 @@ from zuno.wiring.version import code_version
 if TYPE_CHECKING:
     from zuno.adapters.keys.ed25519 import KeyFile
     from zuno.adapters.store.samples import SqliteSamples
+    from zuno.amm.model import LpPosition
     from zuno.doors.agents import Agents
     from zuno.doors.reading.model_help import Interpreter
     from zuno.doors.reading.place import Place
@@ -151,9 +152,13 @@ class Application:
         return self._journal
 
     def alerts(self) -> AlertDesk:
+        from zuno.lp.service.arguments import position_id
         from zuno.wiring.watching import build_alert_desk
 
-        return build_alert_desk(self._settings, self._open_journal)
+        async def read_position(text: str, chain: str | None) -> LpPosition:
+            return await self.lp(chain).position(position_id(text))
+
+        return build_alert_desk(self._settings, self._chains, self._signers, self._open_journal, read_position)
 
     def monitor(self, *, announce: bool = False) -> Monitor:
         from zuno.wiring.watching import build_monitor
@@ -217,8 +222,9 @@ class Application:
 
     def agents(self) -> Agents:
         from zuno.doors.agents import Agents
+        from zuno.wiring.minds import missing_models
 
-        return Agents(self._registry(), self._meshes.keeper().glance)
+        return Agents(self._registry(), self._meshes.keeper().glance, agent_roles(), missing_models())
 
     def data(self) -> DataDesk:
         from zuno.adapters.clock.system import unix_millis

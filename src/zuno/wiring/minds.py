@@ -97,3 +97,12 @@ class Models:
         table = settings.model_table()
         table["reader"] = table["scout"]  # who puts a market into words can read a line
         return open_models(table, keys, prices, settings.deterministic)
+
+
+def missing_models() -> str | None:
+    """The command that installs the vendors' libraries, where they are not installed."""
+    from importlib.util import find_spec
+
+    from zuno.adapters.model.vendors import INSTALL
+
+    return INSTALL if find_spec("pydantic_ai") is None else None

@@ -12,11 +12,12 @@ from zuno.lp.model.chains import CHAINS
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
+    from zuno.amm.model import LpPosition
     from zuno.journal.port import Journal
     from zuno.kernel.notify import Notifier
     from zuno.lp.ports.samples import Samples
     from zuno.lp.service.portfolio import PortfolioDesk
-    from zuno.lp.watch.alerts import AlertDesk
+    from zuno.lp.watch.alerts import AlertDesk, ReadPosition
     from zuno.lp.watch.monitor import Monitor, Watch
     from zuno.wiring.chains import Chains
     from zuno.wiring.signers import Signers
@@ -24,12 +25,18 @@ if TYPE_CHECKING:
 OpenJournal = Callable[[], Awaitable["Journal"]]
 
 
-def build_alert_desk(settings: Settings, journal: OpenJournal) -> AlertDesk:
+def build_alert_desk(
+    settings: Settings, chains: Chains, signers: Signers, journal: OpenJournal, read_position: ReadPosition
+) -> AlertDesk:
     from zuno.adapters.clock.system import SystemClock
     from zuno.adapters.store.alerts_file import AlertsFile
     from zuno.lp.watch.alerts import AlertDesk
 
-    return AlertDesk(AlertsFile(settings.home), journal, SystemClock())
+    def is_watched(position: LpPosition) -> bool:
+        watches = _watches(settings, chains, signers)
+        return any(watch.chain == position.chain and watch.wallet in {None, position.owner} for watch in watches)
+
+    return AlertDesk(AlertsFile(settings.home), journal, SystemClock(), read_position, is_watched)
 
 
 def build_monitor(

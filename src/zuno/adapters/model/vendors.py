@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import BinaryContent, ModelMessage, ModelResponse
     from pydantic_ai.models import Model as VendorSdk
 
-INSTALL = "pip install 'zuno[models]'"
+INSTALL = "`make models` in a checkout, or pip install 'zuno[models]'"
 MAX_BODY_BYTES = 1_000_000
 """The most we read of one HTTP answer; a thousand times what any answer of ours needs."""
 
@@ -64,7 +64,7 @@ class AbsentModel:
         return None
 
     async def reply(self, request: ModelRequest) -> Reply:
-        return Failed("unavailable", f"models are not installed; {INSTALL}", _NOTHING)
+        return Failed("unavailable", f"models are not installed: {INSTALL}", _NOTHING)
 
     async def close(self) -> None:
         return None

@@ -8,7 +8,7 @@ from rich.text import Text
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, heading, notes_block
 from zuno.kernel.numbers_text import time_text
 from zuno.kernel.text import plain_text
-from zuno.lp.watch.alerts import AlertEventView, AlertsView, AlertView, AnsweredView
+from zuno.lp.watch.alerts import AlertEventView, AlertRuleView, AlertsView, AlertView, AnsweredView, RuleView
 from zuno.lp.watch.monitor import ChainLookView, TickView
 
 _LONGEST_LINE = 400
@@ -55,11 +55,27 @@ def shown_alerts(view: AlertsView) -> RenderableType:
         for event in view.events:
             table.add_row(time_text(event.at), event.happening, event.alert, _about(event), event.reason)
         past = [heading("What happened, newest first"), table if view.events else Text("Nothing yet.", style=QUIET)]
-    return Group(heading(f"Alerts (last look: {when})"), *rows, *past, *notes_block(view.notes))
+    return Group(
+        heading(f"Alerts (last look: {when})"), *rows, *_rule_rows(view.rules), *past, *notes_block(view.notes)
+    )
 
 
 def shown_answer(view: AnsweredView) -> RenderableType:
     return Group(Text(view.done, style=GOOD), *_alert_rows((view.alert,)))
+
+
+def shown_rule(view: RuleView) -> RenderableType:
+    return Group(Text(view.done, style=GOOD), *_rule_rows((view.rule,)), *notes_block(view.notes))
+
+
+def _rule_rows(rules: tuple[AlertRuleView, ...]) -> list[RenderableType]:
+    if not rules:
+        return []
+    table = Rows("rule", "about", "tell when", "state")
+    for rule in rules:
+        level = f"{rule.condition.replace('_', ' ')} {rule.level} {rule.unit}"
+        table.add_row(rule.id, f"position {rule.position} on {rule.chain}", level, rule.state)
+    return [table]
 
 
 def _alert_rows(alerts: tuple[AlertView, ...]) -> list[RenderableType]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from zuno.doors.cli import run_command
-from zuno.doors.cli.options import Home, Json, group
+from zuno.doors.cli.options import ChainName, Home, Json, group
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 monitor = group("Watch positions of all configured wallets and send alerts. Read-only.")
 alerts = typer.Typer(
-    help="List, acknowledge and snooze alerts.",
+    help="List, add, remove, acknowledge and snooze alerts.",
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     invoke_without_command=True,
@@ -43,10 +44,50 @@ def alerts_list(
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """List active alerts."""
+    """List active alerts, and the price and fee alerts that are set."""
     ctx.obj = ctx.obj.at(home)
     if ctx.invoked_subcommand is None:
         run_command.answer(ctx.obj, json, lambda zuno: zuno.alerts().list(everything=everything))
+
+
+@alerts.command("add")
+def alerts_add(
+    ctx: typer.Context,
+    position: Annotated[str, typer.Argument(metavar="ID", help="Position id (NFT token id).")],
+    above: Annotated[
+        str | None, typer.Option("--price-above", metavar="N", help="Alert when the pool price reaches N.")
+    ] = None,
+    below: Annotated[
+        str | None, typer.Option("--price-below", metavar="N", help="Alert when the pool price falls to N.")
+    ] = None,
+    fees: Annotated[
+        str | None,
+        typer.Option("--fees-above", metavar="N", help="Alert when uncollected fees reach N quote tokens."),
+    ] = None,
+    chain: ChainName = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Add a price or fee alert for a position. Sent once, armed again after it clears."""
+
+    def add(zuno: Zuno) -> Awaitable[View]:
+        from zuno.lp.model.alerts import Condition
+
+        levels = {Condition.PRICE_ABOVE: above, Condition.PRICE_BELOW: below, Condition.FEES_ABOVE: fees}
+        return zuno.alerts().add(position, chain, levels)
+
+    run_command.answer(ctx.obj.at(home), json, add)
+
+
+@alerts.command("remove")
+def alerts_remove(
+    ctx: typer.Context,
+    rule: Annotated[str, typer.Argument(metavar="RULE", help="rule_ and 12 hex digits.")],
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Remove a price or fee alert."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.alerts().remove(rule))
 
 
 @alerts.command("ack")

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from zuno.doors.agents import AgentsView
-from zuno.doors.cli.alert_screens import shown_alerts, shown_answer, shown_tick
+from zuno.doors.cli.alert_screens import shown_alerts, shown_answer, shown_rule, shown_tick
 from zuno.doors.cli.book_screens import shown_book
 from zuno.doors.cli.cycle_screens import shown_run, shown_runs, shown_why
 from zuno.doors.cli.data_screens import (
@@ -58,7 +58,7 @@ from zuno.lp.service.views import (
     WhatIfView,
 )
 from zuno.lp.service.wallets import AllowancesView, AllowanceView, BalancesView, WalletsView, WalletView
-from zuno.lp.watch.alerts import AlertsView, AnsweredView
+from zuno.lp.watch.alerts import AlertsView, AnsweredView, RuleView
 from zuno.lp.watch.monitor import StoppedView, TickView
 from zuno.trading.service.collector import CollectedView, RoundView
 from zuno.trading.service.data import DataCheckView, DataStatusView, SynthView
@@ -93,6 +93,7 @@ _render_view.register(ClosedPositionsView, shown_closed)
 _render_view.register(PortfolioView, shown_portfolio)
 _render_view.register(AlertsView, shown_alerts)
 _render_view.register(AnsweredView, shown_answer)
+_render_view.register(RuleView, shown_rule)
 _render_view.register(TickView, shown_tick)
 _render_view.register(StoppedView, lambda view: Text(view.said))
 _render_view.register(DataStatusView, shown_data)

@@ -33,8 +33,9 @@ def shown_reading(view: ParseView) -> RenderableType:
 
 
 def render_agents(view: AgentsView) -> RenderableType:
-    table = Rows("agent", "speaks by")
+    table = Rows("desk", "agent", "speaks by", between={"desk": " "})
     for agent in view.chairs:
-        table.add_row(agent.role, ", then ".join(agent.models) or Text(f"rule: {agent.why}", style=QUIET))
+        table.add_row(agent.desk, agent.role, ", then ".join(agent.models) or Text(f"rule: {agent.why}", style=QUIET))
+    install = [] if view.install is None else [Text(f"To install the models: {view.install}", style=BAD)]
     mesh = [] if view.mesh is None else [Text(), shown_mesh(view.mesh)]
-    return Group(heading(f"The desk, {view.where}"), table, *mesh)
+    return Group(heading(f"The agents; the LP desk {view.where}"), table, *install, *mesh)

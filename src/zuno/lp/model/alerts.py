@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 
 from zuno.kernel.errors import Usage
@@ -13,6 +14,7 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.units import Address, Seconds
 
 _ALERT_ID = re.compile(r"alert_[0-9a-f]{12}")
+_RULE_ID = re.compile(r"rule_[0-9a-f]{12}")
 
 
 def is_alert_id(text: str) -> bool:
@@ -20,14 +22,24 @@ def is_alert_id(text: str) -> bool:
 
 
 class Condition(StrEnum):
-    """What is wrong, mildest first."""
+    """What is wrong, mildest first; then what an owner may ask to be told."""
 
     NEAR_EDGE = "near_edge"
     UNREACHABLE = "unreachable"
     OUT_OF_RANGE = "out_of_range"
+    PRICE_ABOVE = "price_above"
+    PRICE_BELOW = "price_below"
+    FEES_ABOVE = "fees_above"
+
+    @property
+    def asked_for(self) -> bool:
+        """The owner set it with a level: it is told once, and again only after it has cleared."""
+        return self in {Condition.PRICE_ABOVE, Condition.PRICE_BELOW, Condition.FEES_ABOVE}
 
     @property
     def severity(self) -> Severity:
+        if self is Condition.FEES_ABOVE:
+            return Severity.INFO
         return Severity.CRITICAL if self is Condition.OUT_OF_RANGE else Severity.WARNING
 
     def worse_than(self, other: Condition) -> bool:
@@ -59,6 +71,31 @@ class Subject:
     chain: str
     wallet: Address | None = None
     position: int | None = None
+    rule: str | None = None
+    """The owner's rule that it is about; None: the range."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRule:
+    """A level the owner wants to be told of."""
+
+    id: str
+    chain: str
+    wallet: Address
+    position: int
+    condition: Condition
+    level: Decimal
+    """Whole quote tokens: of the price, or of the uncollected fees."""
+    unit: str
+    made_at: Seconds
+
+    def __post_init__(self) -> None:
+        if not _RULE_ID.fullmatch(self.id) or not self.condition.asked_for or not self.level > 0:
+            raise ValueError("no rule: an id is rule_ and 12 hex digits, and a level is above zero")
+
+    @property
+    def subject(self) -> Subject:
+        return Subject(self.chain, self.wallet, self.position, self.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +168,17 @@ class AlertBook:
     trouble: str = ""
     """Why the last delivery failed; empty once one succeeds."""
     looked_at: Seconds | None = None
+    rules: tuple[AlertRule, ...] = ()
+    """What the owner asked to be told, in the order asked."""
 
 
 def alert_id(text: str) -> str:
     if not is_alert_id(text.strip()):
         raise Usage(f"{plain_text(text, 40)!r} is not an alert; an alert's id is alert_ and 12 hex digits.")
+    return text.strip()
+
+
+def rule_id(text: str) -> str:
+    if not _RULE_ID.fullmatch(text.strip()):
+        raise Usage(f"{plain_text(text, 40)!r} is not an alert rule; a rule's id is rule_ and 12 hex digits.")
     return text.strip()

@@ -3,33 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, replace
+from hashlib import sha256
 from typing import Final
 
+from zuno.amm.model import LpPosition
 from zuno.journal.port import Author, Journal
 from zuno.kernel import arguments
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.clock import Clock
-from zuno.kernel.errors import Unknown, Usage, ZunoError
+from zuno.kernel.errors import Refused, Unknown, Usage, ZunoError
 from zuno.kernel.notify import Notice, Notifier, RetryLater, Sent, Undeliverable
 from zuno.kernel.numbers_text import time_text
+from zuno.kernel.text import base_and_quote
 from zuno.kernel.units import Seconds
 from zuno.kernel.view import View
-from zuno.lp.model.alerts import Alert, AlertBook, AlertEventKind, Condition, Event, alert_id
+from zuno.lp.model.alerts import Alert, AlertBook, AlertEventKind, AlertRule, Condition, Event, alert_id, rule_id
 from zuno.lp.ports.alerts import AlertStore
 from zuno.lp.watch.rules import (
+    MOST_RULES,
     acknowledge_by_id,
+    add_rule,
+    judge_rule,
     mark_delivered,
     mark_journaled,
     mark_undeliverable,
     pending_events,
+    remove_rule,
     skip_delivery,
     snooze_by_id,
 )
 
 ENTRY: Final = "alert"
 """The kind of the journal's entries about alerts."""
+RULE_ENTRY: Final = "alert_rule"
+ReadPosition = Callable[[str, str | None], Awaitable[LpPosition]]
+"""A position by its id on a chain, or on the default chain."""
 LONGEST_SNOOZE: Final = 30 * 86_400
 FIRST_WAIT: Final = 2.0
 LONGEST_WAIT: Final = 300.0
@@ -43,12 +53,33 @@ _NAMES: Final = {
     Condition.OUT_OF_RANGE: "Out of range",
     Condition.NEAR_EDGE: "Near the edge",
     Condition.UNREACHABLE: "Chain unreachable",
+    Condition.PRICE_ABOVE: "Price above your level",
+    Condition.PRICE_BELOW: "Price below your level",
+    Condition.FEES_ABOVE: "Fees above your level",
 }
 _RECOVERIES: Final = {
     Condition.OUT_OF_RANGE: "Back in range",
     Condition.NEAR_EDGE: "Clear of the edge",
     Condition.UNREACHABLE: "Chain reachable again",
+    Condition.PRICE_ABOVE: "Price back below your level",
+    Condition.PRICE_BELOW: "Price back above your level",
+    Condition.FEES_ABOVE: "Fees back below your level",
 }
+
+
+class AlertRuleView(View):
+    """A level the owner set."""
+
+    id: str
+    chain: str
+    wallet: str
+    position: str
+    condition: str
+    level: str
+    unit: str
+    state: str
+    """`armed`, or `reached`: told once, armed again after it has cleared."""
+    made_at: int
 
 
 class AlertView(View):
@@ -58,6 +89,8 @@ class AlertView(View):
     chain: str
     wallet: str | None
     position: str | None
+    rule: str | None = None
+    """The owner's rule behind it; null: the range or the chain."""
     reason: str
     raised_at: int
     told_at: int
@@ -85,6 +118,7 @@ class AlertsView(View):
     looked_at: int | None
     """When a monitor last looked; None: never."""
     alerts: tuple[AlertView, ...]
+    rules: tuple[AlertRuleView, ...] = ()
     events: tuple[AlertEventView, ...] | None
     """With `--all`: what happened, newest first."""
     waiting: int
@@ -101,19 +135,37 @@ class AnsweredView(View):
     alert: AlertView
 
 
-class AlertDesk:
-    """List, acknowledge and snooze; the monitor may change alerts at the same time."""
+class RuleView(View):
+    """A rule that was added or removed."""
 
-    def __init__(self, store: AlertStore, journal: Callable[[], Awaitable[Journal]], clock: Clock) -> None:
+    done: str
+    rule: AlertRuleView
+    notes: tuple[str, ...]
+
+
+class AlertDesk:
+    """List, acknowledge, snooze, add and remove; the monitor may change alerts at the same time."""
+
+    def __init__(
+        self,
+        store: AlertStore,
+        journal: Callable[[], Awaitable[Journal]],
+        clock: Clock,
+        read_position: ReadPosition,
+        is_watched: Callable[[LpPosition], bool],
+    ) -> None:
         self._store = store
         self._journal = journal
         self._clock = clock
+        self._read_position = read_position
+        self._is_watched = is_watched
 
     async def list(self, *, everything: bool = False) -> AlertsView:
         book, now = await self._store.book(), self._clock.now()
         return AlertsView(
             looked_at=book.looked_at,
             alerts=tuple(alert_view(alert, now) for alert in _most_severe_first(book)),
+            rules=tuple(rule_view(rule, book) for rule in book.rules),
             events=tuple(map(event_view, reversed(book.events))) if everything else None,
             waiting=len(pending_events(book)),
             dropped=book.dropped,
@@ -134,6 +186,56 @@ class AlertDesk:
         until = Seconds(now + seconds)
         alert = await self._answer(wanted, lambda book: snooze_by_id(book, wanted, until, now))
         return AnsweredView(done=f"{wanted} is snoozed until {time_text(until)}.", alert=alert_view(alert, now))
+
+    async def add(self, text: str, chain: str | None, levels: Mapping[Condition, str | None]) -> RuleView:
+        """Tell the owner when a position's price or uncollected fees reach a level; one level at a time."""
+        given = [(condition, level) for condition, level in levels.items() if level is not None]
+        if len(given) != 1:
+            raise Usage("Give one of --price-above, --price-below and --fees-above.")
+        (condition, typed), now = given[0], self._clock.now()
+        level = arguments.parse_amount(typed)
+        position = await self._read_position(text, chain)
+        base, quote = base_and_quote(position.pool.token0, position.pool.token1)
+        fees = condition is Condition.FEES_ABOVE
+        unit = quote.shown_name if fees else f"{quote.shown_name} per {base.shown_name}"
+        name = f"{position.chain}|{position.owner}|{position.id}|{condition}|{level}|{now}"
+        wanted = AlertRule(
+            f"rule_{sha256(name.encode()).hexdigest()[:12]}",
+            position.chain,
+            position.owner,
+            position.id,
+            condition,
+            level,
+            unit,
+            now,
+        )
+        rule = await self._store.change(lambda book: add_rule(book, wanted))
+        if rule is None:
+            raise Refused(f"There are {MOST_RULES} alert rules already; `zuno alerts remove RULE` makes room.")
+        notes = []
+        if judge_rule(None, wanted, position, now)[0] is not None:
+            notes.append("it is reached already, so the next look of the monitor tells it")
+        if not self._is_watched(position):
+            notes.append(f"the monitor does not watch {position.owner}: add it to ZUNO_WATCHED_WALLETS")
+        if rule is wanted:
+            await self._record(rule, "added")
+        done = f"{rule.id} is set." if rule is wanted else f"{rule.id} says that already."
+        return RuleView(done=done, rule=rule_view(rule, await self._store.book()), notes=tuple(notes))
+
+    async def remove(self, text: str) -> RuleView:
+        wanted, now = rule_id(text), self._clock.now()
+        before = await self._store.book()
+        rule = await self._store.change(lambda book: remove_rule(book, wanted, now))
+        if rule is None:
+            raise Unknown(f"No alert rule {wanted}; `zuno alerts` lists them.")
+        await self._record(rule, "removed")
+        return RuleView(done=f"{wanted} is removed.", rule=rule_view(rule, before), notes=())
+
+    async def _record(self, rule: AlertRule, done: str) -> None:
+        journal = await self._journal()
+        payload = {**asdict(rule), "level": str(rule.level), "done": done}
+        await journal.append(kind=RULE_ENTRY, author=Author("owner"), payload=payload)
+        await journal_events(self._store, journal)
 
     async def _answer(self, wanted: str, make: Callable[[AlertBook], tuple[AlertBook, Alert | None]]) -> Alert:
         alert = await self._store.change(make)
@@ -273,6 +375,21 @@ def event_title(event: Event) -> str:
     return _TITLES.get((event.condition, event.happening), _NAMES[event.condition])
 
 
+def rule_view(rule: AlertRule, book: AlertBook) -> AlertRuleView:
+    reached = any(alert.subject == rule.subject for alert in book.active)
+    return AlertRuleView(
+        id=rule.id,
+        chain=rule.chain,
+        wallet=rule.wallet,
+        position=str(rule.position),
+        condition=rule.condition,
+        level=f"{rule.level:f}",
+        unit=rule.unit,
+        state="reached" if reached else "armed",
+        made_at=rule.made_at,
+    )
+
+
 def alert_view(alert: Alert, now: Seconds) -> AlertView:
     asleep = alert.snoozed_until is not None and now < alert.snoozed_until
     state = "snoozed" if asleep else "active" if alert.acknowledged_at is None else "acknowledged"
@@ -283,6 +400,7 @@ def alert_view(alert: Alert, now: Seconds) -> AlertView:
         chain=alert.subject.chain,
         wallet=alert.subject.wallet,
         position=None if alert.subject.position is None else str(alert.subject.position),
+        rule=alert.subject.rule,
         reason=alert.reason,
         raised_at=alert.raised_at,
         told_at=alert.told_at,

@@ -361,7 +361,7 @@ def _chain_view(seen: _ChainRead, book: AlertBook) -> ChainLookView:
     conditions = {
         (alert.subject.wallet, alert.subject.position): alert.condition
         for alert in book.active
-        if alert.subject.chain == seen.chain
+        if alert.subject.chain == seen.chain and alert.subject.rule is None
     }
     filled = [
         (wallet.wallet, position) for wallet in seen.wallets for position in wallet.positions if position.liquidity

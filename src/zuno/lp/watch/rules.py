@@ -12,11 +12,16 @@ from fractions import Fraction
 from hashlib import sha256
 from typing import Final
 
-from zuno.amm.model import LpPosition
+from zuno.amm.model import LpPosition, quote_worth, whole_price
+from zuno.kernel.numbers_text import decimal_text
+from zuno.kernel.text import base_and_quote
 from zuno.kernel.units import Address, Seconds
-from zuno.lp.model.alerts import Alert, AlertBook, AlertEventKind, ChainHealth, Condition, Event, Subject
+from zuno.lp.model.alerts import Alert, AlertBook, AlertEventKind, AlertRule, ChainHealth, Condition, Event, Subject
 
 HOUR: Final = 3_600
+PRICE_MARGIN: Final = Fraction(1, 100)
+FEES_MARGIN: Final = Fraction(1, 10)
+MOST_RULES: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,31 @@ def judge_position(
     subject = Subject(position.chain, wallet, position.id)
     condition = _condition(previous, position, limits)
     return _advance_alert(previous, subject, condition, _describe_range(position), now, limits)
+
+
+def judge_rule(
+    previous: Alert | None, rule: AlertRule, position: LpPosition, now: Seconds, limits: AlertThresholds = LIMITS
+) -> AlertChange:
+    """A position held against a level its owner set: told once when it is reached, ready again once it has cleared."""
+    seen, margin = _measure(rule, position)
+    level = Fraction(rule.level)
+    if rule.condition is Condition.PRICE_BELOW:
+        reached = seen <= level if previous is None else seen < level * (1 + margin)
+    else:
+        reached = seen >= level if previous is None else seen > level * (1 - margin)
+    what = "uncollected fees are" if rule.condition is Condition.FEES_ABOVE else "the price is"
+    reason = f"{what} {decimal_text(seen, 8)} {rule.unit}, the level is {rule.level}"
+    return _advance_alert(previous, rule.subject, rule.condition if reached else None, reason, now, limits)
+
+
+def _measure(rule: AlertRule, position: LpPosition) -> tuple[Fraction, Fraction]:
+    """What the level is held against, and the share of it that must be regained before it is told again."""
+    pool = position.pool
+    if rule.condition is not Condition.FEES_ABOVE:
+        return whole_price(pool.sqrt_price_x96, pool.token0, pool.token1), PRICE_MARGIN
+    _, quote = base_and_quote(pool.token0, pool.token1)
+    worth = quote_worth(position.fees0, position.fees1, pool.sqrt_price_x96, pool.token0, pool.token1)
+    return worth / 10**quote.decimals, FEES_MARGIN
 
 
 def judge_chain(
@@ -107,7 +137,7 @@ def _advance_alert(
     if previous is None:
         return (None, ()) if condition is None else _raise_alert(subject, condition, reason, now)
     if condition is None:
-        said = not _is_snoozed(previous, now)
+        said = not _is_snoozed(previous, now) and not previous.condition.asked_for  # nobody asked to hear that
         return None, (_event(previous, AlertEventKind.RECOVERED, now, reason, said=said),)
     current = replace(previous, condition=condition, reason=reason)
     happening = _worth_saying(current, now, limits)
@@ -134,7 +164,7 @@ def _worth_saying(alert: Alert, now: Seconds, limits: AlertThresholds) -> AlertE
         return AlertEventKind.EASED
     if alert.snoozed_until is not None:
         return AlertEventKind.REMINDED  # it ran out, and nothing is better
-    due = now - alert.told_at >= limits.remind_after and alert.acknowledged_at is None
+    due = now - alert.told_at >= limits.remind_after and alert.acknowledged_at is None and not alert.condition.asked_for
     return AlertEventKind.REMINDED if due else None
 
 
@@ -145,7 +175,8 @@ def _raise_alert(subject: Subject, condition: Condition, reason: str, now: Secon
 
 def _id_of(subject: Subject, now: Seconds) -> str:
     """A subject has one alert at a time, so its name and its moment tell alerts apart."""
-    name = f"{subject.chain}|{subject.wallet}|{subject.position}|{now}"
+    about = (subject.chain, subject.wallet, subject.position, *((subject.rule,) if subject.rule else ()))
+    name = "|".join(map(str, (*about, now)))
     return f"alert_{sha256(name.encode()).hexdigest()[:12]}"
 
 
@@ -228,15 +259,76 @@ def record_reading(
             settle(subject, judge_position(on.get(subject), position, wallet.wallet, now, limits))
         for subject, why in _closed_positions(on, look.chain, wallet):
             settle(subject, end_alert(on[subject], why, now))
+    rules = []
+    for rule in book.rules:
+        held, why = _find_position(rule, look)
+        if held is not None:
+            settle(rule.subject, judge_rule(on.get(rule.subject), rule, held, now, limits))
+        if why:
+            settle(rule.subject, (None, (_rule_ended(rule, on.get(rule.subject), why, now),)))
+        else:
+            rules.append(rule)
     return _append_events(
-        replace(book, chains={**book.chains, look.chain: health}, looked_at=now), on.values(), happened
+        replace(book, chains={**book.chains, look.chain: health}, looked_at=now, rules=tuple(rules)),
+        on.values(),
+        happened,
     )
+
+
+def _find_position(rule: AlertRule, look: ChainReading) -> tuple[LpPosition | None, str]:
+    """The position of a rule as it was read, or why there is none any more; neither where it was not read."""
+    if rule.chain != look.chain:
+        return None, ""
+    for wallet in look.wallets:
+        if wallet.wallet != rule.wallet or rule.position in wallet.unread:
+            continue
+        for position in wallet.positions:
+            if position.id == rule.position:
+                return position, ""
+        if rule.position in wallet.gone:
+            return None, "it was burnt, and its price and fee alerts with it"
+        if wallet.complete:
+            return None, "the wallet no longer holds it, and its price and fee alerts ended"
+    return None, ""
+
+
+def _rule_ended(rule: AlertRule, previous: Alert | None, why: str, now: Seconds) -> Event:
+    """An owner who waits for a level is told that nobody looks for it any more."""
+    alert = _id_of(rule.subject, now) if previous is None else previous.id
+    return Event(alert, now, AlertEventKind.ENDED, rule.subject, rule.condition, why)
+
+
+def add_rule(book: AlertBook, rule: AlertRule) -> tuple[AlertBook, AlertRule | None]:
+    """The rule that stands: an equal one if there is one already. None: there are too many."""
+    for known in book.rules:
+        if replace(known, id=rule.id, made_at=rule.made_at) == rule:
+            return book, known
+    if len(book.rules) >= MOST_RULES:
+        return book, None
+    return replace(book, rules=(*book.rules, rule)), rule
+
+
+def remove_rule(book: AlertBook, rule_id: str, now: Seconds) -> tuple[AlertBook, AlertRule | None]:
+    """None: there is no such rule. Its alert ends with it, without a word."""
+    gone = next((rule for rule in book.rules if rule.id == rule_id), None)
+    if gone is None:
+        return book, None
+    kept = tuple(alert for alert in book.active if alert.subject != gone.subject)
+    ended = [
+        _event(alert, AlertEventKind.ENDED, now, "its rule was removed", said=False)
+        for alert in book.active
+        if alert.subject == gone.subject
+    ]
+    without = replace(book, rules=tuple(rule for rule in book.rules if rule is not gone))
+    return _append_events(without, kept, ended)[0], gone
 
 
 def _closed_positions(on: Mapping[Subject, Alert], chain: str, look: WalletReading) -> list[tuple[Subject, str]]:
     seen = {position.id for position in look.positions} | look.unread
     found = []
     for subject in on:
+        if subject.rule is not None:
+            continue  # a rule ends with its position, whether it is on or not
         if (subject.chain, subject.wallet) != (chain, look.wallet) or subject.position in seen:
             continue
         if subject.position in look.gone:

@@ -18,9 +18,11 @@ from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.alerts_file import AlertsFile
 from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.store.samples import SqliteSamples
+from zuno.amm.model import LpPosition
 from zuno.journal.journal import ChainedJournal
-from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, Usage
+from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, Unknown, Usage
 from zuno.kernel.units import HexId, Millis, Seconds
+from zuno.lp.model.alerts import Condition
 from zuno.lp.ports.alerts import AlertStore
 from zuno.lp.ports.chain import Missing
 from zuno.lp.watch.alerts import AlertDesk, AlertSender
@@ -66,7 +68,10 @@ class House:
             tell=self.told.append,
             patience=self.patience,
         )
-        self.desk = AlertDesk(self.store, self._journal, self.clock)
+        self.desk = AlertDesk(self.store, self._journal, self.clock, self._position, lambda held: held.owner == WALLET)
+
+    async def _position(self, text: str, chain: str | None) -> LpPosition:
+        return next(held for known in self.chains for held in known.held if str(held.id) == text)
 
     async def _journal(self) -> ChainedJournal:
         if self.journal_fault is not None:
@@ -112,6 +117,34 @@ async def test_a_second_look_tells_and_journals_nothing_twice(tmp_path: Path) ->
     await house.monitor.once()
     assert happenings(tick) == []
     assert len(await house.entries()) == len(house.notifier.sent) == 1
+
+
+async def test_a_level_is_set_reached_told_and_removed(tmp_path: Path) -> None:
+    chain = WatchedChain(held=[position(500), position(500, id=2, owner=OTHER)])
+    house = House(tmp_path, [chain])
+    levels: dict[Condition, str | None] = dict.fromkeys(Condition, None)
+    # One base unit for one: 10¹² USDC per ETH.
+    said = await house.desk.add("1", None, {**levels, Condition.PRICE_ABOVE: "1,000,000.5"})
+    assert (said.rule.state, said.notes[0][:21]) == ("armed", "it is reached already")
+    again = await house.desk.add("1", None, {**levels, Condition.PRICE_ABOVE: "1000000.5"})
+    assert again.rule.id == said.rule.id
+    assert happenings(await house.later()) == ["raised"]
+    assert happenings(await house.later()) == []
+    (alert,) = (await house.desk.list()).alerts
+    assert (alert.rule, alert.condition, alert.severity) == (said.rule.id, "price_above", "warning")
+    assert (await house.desk.list()).rules[0].state == "reached"
+    assert [entry["subject"]["rule"] for entry in await house.entries()] == [said.rule.id]
+    assert "does not watch" in (await house.desk.add("2", None, {**levels, Condition.FEES_ABOVE: "1"})).notes[0]
+    assert (await house.desk.remove(said.rule.id)).rule.id == said.rule.id
+    assert (await house.desk.list()).alerts == ()
+    done = [entry.payload["done"] async for entry in house.journal.entries(kind="alert_rule")]
+    assert done == ["added", "added", "removed"]
+    none: dict[Condition, str] = {}
+    for wrong in (none, {Condition.PRICE_ABOVE: "1", Condition.PRICE_BELOW: "2"}, {Condition.PRICE_ABOVE: "-1"}):
+        with pytest.raises(Usage):
+            await house.desk.add("1", None, {**levels, **wrong})
+    with pytest.raises(Unknown):
+        await house.desk.remove(said.rule.id)
 
 
 async def test_recovery_is_told(tmp_path: Path) -> None:
