@@ -85,7 +85,7 @@ def question(token: str = TOKEN, **changes: Any) -> Question[Critique]:
         "role": "critic",
         "round": 0,
         "prompt": "critic",
-        "variables": {"token": Untrusted(token, 200), "facts": "3000 USDC, 24 h, 61 %"},
+        "variables": lambda: {"token": Untrusted(token, 200), "facts": "3000 USDC, 24 h, 61 %"},
         "output": Critique,
         "fallback": twin,
         "judge": judge,

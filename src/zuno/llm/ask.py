@@ -70,10 +70,10 @@ async def ask(question: Question[T], minds: ModelContext) -> SourcedAnswer[T]:
     one that gave it, once. Our own bugs raise: a prompt that cannot be rendered, a judge that raises, a record that
     cannot be written, a fallback outside its own bounds.
     """
-    prompt = minds.prompts.render(question.prompt, question.variables)
     assigned = minds.registry.models_for(question.role, question.round)
     if not assigned.models:
         return SourcedAnswer(_run_fallback(question), "deterministic", assigned.why)
+    prompt = minds.prompts.render(question.prompt, question.variables())
     opening = _build_request(question, prompt, minds.timeout)
     tried: list[Attempt] = []
     for model in assigned.models:

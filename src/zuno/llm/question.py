@@ -45,7 +45,8 @@ class Question(Generic[T]):
     round: int
     prompt: str
     """The name of a prompt file."""
-    variables: Mapping[str, Value]
+    variables: Callable[[], Mapping[str, Value]]
+    """What stands in the prompt's places; worked out when a model is asked."""
     output: type[T]
     fallback: Callable[[], T]
     """The deterministic answer to the same question from the same facts, within the same bounds."""

@@ -22,6 +22,7 @@ _NAMES: Final = {
     "lvr": "lvr",
     "net": "net|carry|nets",
     "cost": "costs?|outlay|bill",
+    "worth": "worth",
     "buffer": "buffers?",
     "floor": "floors?",
     "breakeven": "break-?even",
@@ -51,6 +52,7 @@ _NAMED_BEHIND: Final = {
 }
 _AKIN: Final = {
     "net": {"fees", "lvr", "net"},
+    "worth": {"net", "worth"},
     "gas_yield": {"ceiling", "cost", "fees", "net"},
     "gas_price": {"gas", "price", "cost"},
     "pool_fee": {"fees"},

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
+from functools import cached_property
 from typing import Final
 
 ID: Final = re.compile(r"[a-z0-9][a-z0-9_]*(?:\.[a-z0-9][a-z0-9_]*)*")
@@ -154,8 +155,14 @@ class FactSheet(Mapping[str, Figure]):
         self.names = tuple(sorted({*names}, key=len, reverse=True))
         self.aliases = dict(aliases or {})
         self.rounds = rounds
-        self.candidates = frozenset(fact.candidate for fact in self.values() if fact.candidate is not None)
-        self.subjects = frozenset(fact.subject for fact in self.values() if fact.subject and fact.candidate is None)
+
+    @cached_property
+    def candidates(self) -> frozenset[int]:
+        return frozenset(fact.candidate for fact in self.values() if fact.candidate is not None)
+
+    @cached_property
+    def subjects(self) -> frozenset[str]:
+        return frozenset(fact.subject for fact in self.values() if fact.subject and fact.candidate is None)
 
     def __getitem__(self, key: str) -> Figure:
         return self._facts[key]

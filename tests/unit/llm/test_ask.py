@@ -280,10 +280,13 @@ async def test_a_bug_of_an_adapter_raises(desk: Desk) -> None:
         await ask(question(), desk.minds(ScriptedModel(bug)))
 
 
-async def test_a_prompt_that_cannot_be_written_raises_with_and_without_a_model(desk: Desk) -> None:
-    for models in ([], [says(GOOD)]):
-        with pytest.raises(ValueError, match="no value for facts"):
-            await ask(question(variables={"token": "WETH"}), desk.minds(*models))
+async def test_a_prompt_that_cannot_be_written_raises(desk: Desk) -> None:
+    with pytest.raises(ValueError, match="no value for facts"):
+        await ask(question(variables=lambda: {"token": "WETH"}), desk.minds(says(GOOD)))
+
+
+async def test_a_prompt_is_not_written_where_no_model_sits(desk: Desk) -> None:
+    assert (await ask(question(variables=bug), desk.minds())).source == "deterministic"
 
 
 async def test_a_cancelled_question_counts_its_reservation_and_frees_the_breaker(desk: Desk) -> None:

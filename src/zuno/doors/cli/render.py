@@ -376,7 +376,8 @@ def _(view: PlanView) -> RenderableType:
             f"{view.decided_by} after {_count_text(view.rounds, 'revision')}, "
             f"profile {view.profile}, regime {view.regime}",
         ),
-        ("confidence", f"{view.confidence:.2f}"),
+        ("why", view.because),
+        ("confidence", _confidence(view)),
         *(("caution", caution) for caution in view.cautions),
         *(() if opens_nothing else (("pool", chosen.pool.label),)),
         *((("ticks", f"{chosen.tick_lower} to {chosen.tick_upper}"),) if chosen.tick_lower is not None else ()),
@@ -394,9 +395,10 @@ def _(view: PlanView) -> RenderableType:
         "LVR",
         "net",
         "cost",
+        "worth",
         "even",
         "verdict",
-        spare=("LVR", "fees", "even"),
+        spare=("fees", "even", "cost"),
         between=_JOINED,
     )
     for candidate in view.candidates:
@@ -412,6 +414,7 @@ def _(view: PlanView) -> RenderableType:
                     candidate.carry.lvr24h,
                     candidate.carry.net24h,
                     candidate.carry.cost,
+                    candidate.carry.worth,
                 )
             ),
             "–" if candidate.carry.breakeven_hours is None else f"{Decimal(candidate.carry.breakeven_hours):.0f} h",
@@ -432,7 +435,7 @@ def _(view: PlanView) -> RenderableType:
     return Group(
         head,
         facts,
-        Text(f"per 24 h, cost once, in {unit}:", style=QUIET),
+        Text(f"per 24 h, cost once, worth over 14 days after cost, in {unit}:", style=QUIET),
         table,
         *notes_block(reasons),
         *_sources(view),
@@ -544,6 +547,12 @@ def _money(value: str | None) -> str:
 
 def _count_text(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _confidence(view: PlanView) -> str:
+    if (share := view.over_runner_up) is None:
+        return f"{view.confidence:.2f}"
+    return f"{view.confidence:.2f}, ahead of the runner-up on {100 * share:.0f} % of paths"
 
 
 def _voices(view: PlanView) -> str:

@@ -92,7 +92,7 @@ def _question(text: str) -> Question[Meaning]:
         role=ROLE,
         round=0,
         prompt="reader",
-        variables={"line": Untrusted(text, MAX_TEXT, quotable=True), "intents": intents},
+        variables=lambda: {"line": Untrusted(text, MAX_TEXT, quotable=True), "intents": intents},
         output=Meaning,
         fallback=lambda: Meaning(intent=NONE, slots=[]),
         judge=lambda meaning: _judge_meaning(text, meaning),

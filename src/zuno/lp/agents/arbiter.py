@@ -60,7 +60,7 @@ class Arbiter:
             role=self.role,
             round=len(debate.rounds) - 1,
             prompt="arbiter",
-            variables={
+            variables=lambda: {
                 "facts": context_lines(context),
                 "pair": pairs_of(context),
                 "debate": debate_lines(context, debate.rounds),

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from zuno.lp.model.ballot import CandidateKind, Decision, NextStep, PlanVerdict
-from zuno.lp.model.debate import Context, Debate, PlanReady, SceneFacts
-from zuno.lp.rules.ballot import floor_margin, next_step, overall
-from zuno.lp.rules.confidence import confidence, disagreement
-from zuno.lp.rules.limits import LIMITS, REFERENCE_LIMIT
+from zuno.lp.agents.scenes import scenes_of
+from zuno.lp.model.ballot import Candidate, CandidateKind, Decision, PlanVerdict
+from zuno.lp.model.debate import Context, Debate, PlanReady, Round, SceneFacts
+from zuno.lp.rules.confidence import confidence
+from zuno.lp.rules.limits import REFERENCE_LIMIT
+from zuno.lp.rules.stress import barriers, time_in_range
+from zuno.lp.rules.worth import PathWorths, best_rival, least_edge, path_worths, share_above, worth_token1
 
 
 def data_cautions(context: Context) -> tuple[str, ...]:
@@ -35,29 +37,41 @@ def conclude(context: Context, debate: Debate, decision: Decision) -> PlanReady:
     chosen = last.candidates[decision.index]
     if chosen.kind is not CandidateKind.HOLD and _off_reference(context.scenes[chosen.pool_index]):
         decision = replace(decision, verdict=PlanVerdict.REJECT)
-    raised = sum(
-        judgment.verdict.severity > rule.verdict.severity
-        for judgment, rule in zip(last.judgments, last.mechanical, strict=True)
-    )
+    share, over_runner_up = paired_shares(context, last, decision.index)
     return PlanReady(
         debate=debate,
         decision=decision,
-        confidence=confidence(
-            margin=floor_margin(chosen, LIMITS[context.profile]),
-            age=_age(context),
-            disagreement=disagreement(
-                converged=next_step(
-                    overall(last.candidates, last.judgments), len(debate.rounds) - 1, context.max_rounds
-                )
-                is NextStep.DECIDE,
-                revisions=len(debate.rounds) - 1,
-                allowed=context.max_rounds,
-                raised=raised,
-                candidates=len(last.candidates),
-            ),
-            known=_share_of_live_sources(context),
-        ),
+        confidence=confidence(share=share, age=_age(context), known=_share_of_live_sources(context)),
+        over_runner_up=None if over_runner_up is None else float(over_runner_up),
     )
+
+
+def paired_shares(context: Context, last: Round, index: int) -> tuple[Fraction | None, Fraction | None]:
+    """Of the same stress paths, the share on which the choice beats hold, and that on which it beats the runner-up.
+
+    For hold it is the share on which its best rival stays under the least edge that a move must have.
+    """
+    scenes, chosen, hold = scenes_of(context), last.candidates[index], last.candidates[0]
+    rival = best_rival(last.candidates, last.judgments, index)
+
+    def paths_of(candidate: Candidate | None) -> PathWorths | None:
+        if candidate is None:
+            return None
+        scene, time = scenes[candidate.pool_index], None
+        if scene.paths is not None and candidate.range is not None:
+            pool = scene.pool
+            time = time_in_range(scene.paths, barriers(candidate.range, pool.sqrt_price_x96, pool.tick))
+        return path_worths(candidate, time, scene.pool.sqrt_price_x96)
+
+    ours, theirs = paths_of(chosen), paths_of(rival)
+    over_runner_up = share_above(ours, theirs)
+    if chosen.kind is not CandidateKind.HOLD:
+        return (over_runner_up if rival is hold else share_above(ours, paths_of(hold))), over_runner_up
+    if rival is None:
+        return (Fraction(1) if worth_token1(chosen) is not None else None), None
+    least = least_edge(rival)
+    beaten = None if least is None else share_above(theirs, ours, least / (rival.capital_token1 or 1))
+    return (None if beaten is None else 1 - beaten), over_runner_up
 
 
 def _age(context: Context) -> Fraction:

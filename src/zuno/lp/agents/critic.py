@@ -76,7 +76,7 @@ class Critic:
             role=self.role,
             round=len(rounds) - 1,
             prompt="critic",
-            variables={
+            variables=lambda: {
                 "facts": context_lines(context),
                 "pair": pairs_of(context),
                 "candidates": candidate_lines(context, rounds, mechanical),

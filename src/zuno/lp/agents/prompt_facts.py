@@ -20,12 +20,13 @@ from zuno.lp.model.debate import Context, Debate, Role, Round, SceneFacts, Thoug
 from zuno.lp.rules.limits import LIMITS, ProfileLimits
 from zuno.lp.rules.regime import GAS_SPIKE, TREND, trend_of, volatility_marks
 from zuno.lp.rules.returns import NANO, rolling_vol_bps
+from zuno.lp.rules.worth import edge_over_hold, worth_token1
 from zuno.provenance.facts import FactSheet, Figure, Unit
 from zuno.provenance.refusal import find_faults
 from zuno.provenance.slots import annotate, cite_round, cut, find_slots, render
 
 FACTS_TOKENS: Final = 320
-BALLOT_TOKENS: Final = 500
+BALLOT_TOKENS: Final = 480
 DEBATE_TOKENS: Final = 220
 """Of the 1,200 a small model reads, what the facts, the ballot and the argument so far may take."""
 _REASON_CUTS: Final = (280, 120, 90, 60, 30, 0)
@@ -41,9 +42,10 @@ _COLUMNS: Final = (
     "fees_24h",
     "net_24h",
     "cost",
+    "worth",
     "breakeven",
     "lvr_24h",
-    "net_24h_less_hold",
+    "worth_less_hold",
     "buffer_1x_less_floor_1x",
     "buffer_2x_less_floor_2x",
     "price_less_lower_pct",
@@ -148,8 +150,16 @@ def ballot_facts(context: Context, candidates: Sequence[Candidate], prefix: str 
     hold = next((candidate for candidate in candidates if candidate.kind is CandidateKind.HOLD), None)
     for candidate in candidates:
         pool = context.scenes[candidate.pool_index].pool
-        for fact in _candidate_facts(candidate, hold, pool, LIMITS[context.profile]):
-            yield replace(fact, id=f"{prefix}c{candidate.index}.{fact.id}")
+        yield from _facts_of_candidate(f"{prefix}c{candidate.index}.", candidate, hold, pool, LIMITS[context.profile])
+
+
+@lru_cache(maxsize=256)
+def _facts_of_candidate(
+    prefix: str, candidate: Candidate, hold: Candidate | None, pool: PoolState, limits: ProfileLimits
+) -> tuple[Figure, ...]:
+    """Asked for by every reader of a debate, the same each time."""
+    facts = _candidate_facts(candidate, hold, pool, limits)
+    return tuple(replace(fact, id=f"{prefix}{fact.id}") for fact in facts)
 
 
 def _candidate_facts(
@@ -191,9 +201,11 @@ def _carry_facts(candidate: Candidate, hold: Candidate | None, pool: PoolState) 
     yield from amount("lvr_24h", carry.lvr24h_token1)
     yield from amount("net_24h", carry.net24h_token1)
     yield from amount("cost", carry.cost.total_token1)
+    yield from amount("worth", worth_token1(candidate))
     net, held = carry.net24h_token1, hold.carry.net24h_token1 if hold else None
     if hold is not None and hold is not candidate and hold.pool_index == candidate.pool_index:
         yield from amount("net_24h_less_hold", None if net is None or held is None else net - held, derived=True)
+        yield from amount("worth_less_hold", edge_over_hold(candidate, hold), derived=True)
     if carry.fees24h_token1 is not None and carry.lvr24h_token1:
         worth = carry.fees24h_token1 / carry.lvr24h_token1
         yield Figure("fees_24h_over_lvr_24h", worth, Unit.RATIO, derived=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import isfinite
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from zuno.llm.question import Opinion
 
@@ -24,6 +26,17 @@ class ShapeOpinion(Opinion):
     width_percent: Annotated[int, Field(ge=30, le=350, alias="widthPercent")]
     center_offset_ticks: Annotated[int, Field(ge=-2400, le=2400, alias="centerOffsetTicks")]
     rationale: Text
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_multiplier(cls, given: object) -> object:
+        """The width may also be said as a multiplier, `widthMultiplier` 1.4 for 140 percent."""
+        if isinstance(given, Mapping) and "widthPercent" not in given:
+            multiplier = given.get("widthMultiplier")
+            if isinstance(multiplier, int | float) and not isinstance(multiplier, bool) and isfinite(multiplier):
+                others = {name: value for name, value in given.items() if name != "widthMultiplier"}
+                return {**others, "widthPercent": round(100 * multiplier)}
+        return given
 
 
 class StrategistOpinion(Opinion):

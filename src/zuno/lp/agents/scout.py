@@ -50,7 +50,7 @@ class Scout:
             role=self.role,
             round=0,
             prompt="scout",
-            variables={"facts": context_lines(context), "pair": pairs_of(context)},
+            variables=lambda: {"facts": context_lines(context), "pair": pairs_of(context)},
             output=ScoutOpinion,
             fallback=lambda: ScoutOpinion(summary=summary(context)),
             faults=lambda opinion: text_faults(opinion.summary, facts, limits=SUMMARY_CHARS),

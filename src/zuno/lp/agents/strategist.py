@@ -76,30 +76,33 @@ class Strategist:
 
     def _question(self, inputs: ProposalInputs, number: int) -> Question[Any]:
         """Rebalance and create differ in what may be said, not in how it is judged."""
-        context = inputs.context
-        last = inputs.rounds[-1] if inputs.rounds else None
-        judged = candidate_lines(context, inputs.rounds, _with_advice(last), earlier=True) if last else "none"
-        variables: dict[str, Value] = {"facts": context_lines(context), "pair": pairs_of(context), "judged": judged}
-        create = context.flow == "create"
+        context, create = inputs.context, inputs.context.flow == "create"
         rules = _placeholder(create)
-        if create:
-            wish = context.wish
-            held = ", ".join(f"{line.amount} {line.token}" for line in wish.capital) if wish else ""
-            variables["capital"] = Untrusted(held)
-            variables["exposure"] = str(wish.exposure or Exposure.NEUTRAL) if wish else str(Exposure.NEUTRAL)
         # Its own candidates do not exist yet: what it may cite are those of the rounds before.
         facts = facts_of(context, inputs.rounds, len(inputs.rounds))
         return Question(
             role=self.role,
             round=number,
             prompt="strategist_create" if create else "strategist",
-            variables=variables,
+            variables=lambda: _variables(inputs),
             output=CreateStrategistOpinion if create else StrategistOpinion,
             fallback=lambda: rules,
             judge=lambda opinion: None if opinion is rules else _objection(opinion, inputs),
             faults=lambda opinion: [fault for shape in opinion.shapes for fault in text_faults(shape.rationale, facts)],
             slots=facts.list_ids,
         )
+
+
+def _variables(inputs: ProposalInputs) -> dict[str, Value]:
+    context, wish = inputs.context, inputs.context.wish
+    last = inputs.rounds[-1] if inputs.rounds else None
+    judged = candidate_lines(context, inputs.rounds, _with_advice(last), earlier=True) if last else "none"
+    told: dict[str, Value] = {"facts": context_lines(context), "pair": pairs_of(context), "judged": judged}
+    if context.flow == "create":
+        held = ", ".join(f"{line.amount} {line.token}" for line in wish.capital) if wish else ""
+        told["capital"] = Untrusted(held)
+        told["exposure"] = str((wish.exposure if wish else None) or Exposure.NEUTRAL)
+    return told
 
 
 def _with_advice(judged: Round) -> list[Judgment]:

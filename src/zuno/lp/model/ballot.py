@@ -12,7 +12,7 @@ from zuno.amm.model import Range
 from zuno.kernel.units import Wei
 from zuno.lp.model.plan import StepKind
 
-EDITION: Final = 2
+EDITION: Final = 3
 """Of the LP desk's rules, reasons, prompts and schemas: raised when a change of theirs changes decided bytes."""
 
 
@@ -222,14 +222,23 @@ class Carry:
     lvr24h_token1: Fraction | None
     cost: Cost
     breakeven_hours: Fraction | None = None
-    """Hours until the cost is earned back against holding; None when it never is, or is not known."""
+    """Hours until the cost is earned back against holding; None when the horizon comes first, or it is not known."""
     notes: tuple[str, ...] = ()
+    fees_hour_token1: Fraction | None = None
+    """Of an hour in range, whatever share of the hours that is."""
+    lvr_hour_token1: Fraction | None = None
 
     @property
     def net24h_token1(self) -> Fraction | None:
         if self.fees24h_token1 is None or self.lvr24h_token1 is None:
             return None
         return self.fees24h_token1 - self.lvr24h_token1
+
+    @property
+    def net_hour_token1(self) -> Fraction | None:
+        if self.fees_hour_token1 is None or self.lvr_hour_token1 is None:
+            return None
+        return self.fees_hour_token1 - self.lvr_hour_token1
 
     @property
     def gas_yield(self) -> Fraction | None:

@@ -83,6 +83,8 @@ Note = Annotated[str, Field(max_length=16_384)]
 """A sentence or several; reasons of feeds that failed may be long."""
 Notes = Annotated[tuple[Note, ...], Field(max_length=MOST_NOTES)]
 Digits = Annotated[Decimal, AfterValidator(_spelled_out)]
+Return = Annotated[int, Field(ge=-(10**10), le=10**10)]
+"""An hourly log return in 1e-9; beyond a factor of e^10 an hour is no price."""
 Revisions = Annotated[int, Field(ge=0, le=MOST_REVISIONS)]
 
 
@@ -125,7 +127,7 @@ class SceneFacts(Wire):
     position: LpPosition | None = None
     capital0: int = 0
     capital1: int = 0
-    returns_nano: Annotated[tuple[int, ...], Field(max_length=MOST_RETURNS)] = ()
+    returns_nano: Annotated[tuple[Return, ...], Field(max_length=MOST_RETURNS)] = ()
     """Hourly log returns in 1e-9, in the pool's own direction, oldest first."""
     fees: FeeWindow | None = None
     gas: GasQuote | None = None
@@ -309,6 +311,8 @@ class PlanReady(Arguing):
     kind: Literal[Kind.PLAN_READY] = Kind.PLAN_READY
     decision: Decision
     confidence: float = Field(ge=0, le=1)
+    over_runner_up: float | None = Field(None, ge=0, le=1)
+    """Share of the stress paths on which the choice is worth more than the best of the others; None: not known."""
 
     @model_validator(mode="after")
     def _on_the_ballot(self) -> Self:

@@ -26,8 +26,8 @@ from zuno.lp.model.ballot import (
     RiskProfile,
     Verdict,
 )
-from zuno.lp.rules.carry import score_token1
 from zuno.lp.rules.limits import LIMITS, ProfileLimits
+from zuno.lp.rules.worth import edge_over_hold, is_worth_moving, worth_of_capital, worth_token1
 
 CAUTION_MARGIN: Final = Fraction(1, 10)
 POINTS: Final = {Verdict.ACCEPT: 3, Verdict.REVISE: 1, Verdict.VETO: -10}
@@ -102,36 +102,26 @@ def next_step(word: Overall, revisions: int, allowed: int) -> NextStep:
     return NextStep.REVISE if revisions < allowed else NextStep.DEADLOCK
 
 
-def score(candidate: Candidate) -> Fraction | None:
-    """Money per unit of capital until the horizon: (net24h/24 × expected hours in range − cost) / capital."""
-    hours = candidate.stress.expected_hours_in_range if candidate.stress else None
-    if hours is None:
-        if candidate.range is not None:
-            return None
-        hours = Fraction(0)
-    money = score_token1(candidate.carry, hours)
-    if money is None or candidate.capital_token1 == 0:
-        return money
-    return money / candidate.capital_token1
-
-
 def winner(candidates: Sequence[Candidate], judgments: Sequence[Judgment]) -> int:
-    """The accepted candidate with the highest score, ties to the lower index.
+    """The accepted candidate worth most until the horizon, ties to the lower index; where hold is accepted, it wins
+    unless another is worth moving for.
 
-    With an unknown score among them, close is left out of the comparison: not knowing what staying earns is no
-    reason to leave. If then no score is known: hold, else the first accepted move, else close.
+    With an unknown worth among them, close is left out of the comparison: not knowing what staying earns is no
+    reason to leave. If then no worth is known: hold, else the first accepted move, else close.
     """
     accepted = [candidate for candidate, judgment in _pair_with_judgments(candidates, judgments) if _accepts(judgment)]
     if not accepted:
         raise ValueError("nothing was accepted: this ballot goes to the arbiter")
-    scores = {candidate.index: score(candidate) for candidate in accepted}
-    known = {index: value for index, value in scores.items() if value is not None}
-    if len(known) < len(scores):
-        staying = [candidate for candidate in accepted if candidate.kind is not CandidateKind.CLOSE]
-        known = {candidate.index: known[candidate.index] for candidate in staying if candidate.index in known}
-        if not known:
-            return (staying or accepted)[0].index
-    return max(known, key=lambda index: (known[index], -index))
+    worths = {candidate.index: worth_of_capital(candidate) for candidate in accepted}
+    if None in worths.values():
+        accepted = [candidate for candidate in accepted if candidate.kind is not CandidateKind.CLOSE] or accepted
+    hold = accepted[0] if accepted[0].kind is CandidateKind.HOLD else None
+    if hold is not None:
+        accepted = [hold, *(candidate for candidate in accepted[1:] if is_worth_moving(candidate, hold))]
+        if len(accepted) > 1:
+            accepted = accepted[1:]
+    known = {candidate.index: worth for candidate in accepted if (worth := worths[candidate.index]) is not None}
+    return max(known, key=lambda index: (known[index], -index)) if known else accepted[0].index
 
 
 def critic_decides(
@@ -269,13 +259,32 @@ def _decide(
         cautions.append(f"a buffer is within {_figure(100 * CAUTION_MARGIN)} % of its floor")
     if not _accepts(judgment):
         cautions.append(f"the candidate was not accepted: {judgment.reason}")
+    if (dear := _dear_move(chosen, candidates[0], judgments[0])) is not None:
+        cautions.append(dear)
     in_play = (
         candidate for candidate, its in _pair_with_judgments(candidates, judgments) if its.verdict is not Verdict.VETO
     )
-    if any(score(candidate) is None for candidate in in_play):
+    if any(worth_token1(candidate) is None for candidate in in_play):
         cautions.append("what some candidates earn is unknown")
     verdict = PlanVerdict.APPROVE_WITH_CAUTION if cautions else PlanVerdict.APPROVE
     return Decision(index, verdict, decided_by, tuple(cautions))
+
+
+def _dear_move(chosen: Candidate, hold: Candidate, held: Judgment) -> str | None:
+    """What speaks against paying for this move, where its worth is known."""
+    if chosen.kind is CandidateKind.HOLD or edge_over_hold(chosen, hold) is None:
+        return None
+    if _accepts(held) and not is_worth_moving(chosen, hold):
+        return "not worth moving: hold is accepted, and the edge over it is too small or comes too late"
+    hours, stress = chosen.carry.breakeven_hours, chosen.stress
+    if stress is None:
+        return None
+    if hours is None:
+        return "what the move costs is not earned back before the horizon"
+    if hours > stress.x1.median_hours:
+        own = f"c{chosen.index}"
+        return f"the move pays for itself after {{{own}.breakeven}}, beyond its 1× buffer of {{{own}.buffer_1x}}"
+    return None
 
 
 def _refuse_unless_open(index: int, candidates: Sequence[Candidate], judgments: Sequence[Judgment]) -> None:

@@ -21,11 +21,12 @@ from zuno.lp.plan.inventory import (
     worth_token1,
 )
 from zuno.lp.plan.sizing import as_planned
-from zuno.lp.rules.carry import MEASURED_GAS, MEASURED_LABEL, breakeven_hours, cost_of, lvr24h_token1, steps_for
-from zuno.lp.rules.fee_yield import fees24h_token1
+from zuno.lp.rules.carry import MEASURED_GAS, MEASURED_LABEL, cost_of, lvr_hour_token1, steps_for
+from zuno.lp.rules.fee_yield import fees_hour_token1
 from zuno.lp.rules.limits import LIMITS
 from zuno.lp.rules.ranges import Move, PoolGrid, create_base_width, rebalance_base_width
-from zuno.lp.rules.stress import StressPaths, barriers, stress
+from zuno.lp.rules.stress import HORIZON_HOURS, StressPaths, barriers, hours_in_range, stress
+from zuno.lp.rules.worth import breakeven_hours
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +104,10 @@ def rebalance_ballot(scene: PoolInputs, moves: Sequence[Move]) -> tuple[Candidat
         in_range=False,
         deposit=Deposit(0, 0, 0, *scene.have),
         stress=None,
-        carry=_carry(scene, CandidateKind.CLOSE, None, None, 0, hold.carry.net24h_token1),
+        carry=_carry(scene, CandidateKind.CLOSE, None, None, 0, hold),
         capital_token1=scene.capital_token1,
     )
-    rest = (_move_candidate(scene, move, index, hold.carry.net24h_token1) for index, move in enumerate(moves, start=2))
+    rest = (_move_candidate(scene, move, index, hold) for index, move in enumerate(moves, start=2))
     return (hold, close, *rest)
 
 
@@ -124,7 +125,7 @@ def create_ballot(scenes: Sequence[PoolInputs], moves: Sequence[Move]) -> tuple[
         capital_token1=home.capital_token1,
     )
     opened = (
-        _move_candidate(scenes[move.pool_index], move, index, Fraction(0)) for index, move in enumerate(moves, start=1)
+        _move_candidate(scenes[move.pool_index], move, index, nothing) for index, move in enumerate(moves, start=1)
     )
     return (nothing, *opened)
 
@@ -144,7 +145,7 @@ def _hold_candidate(scene: PoolInputs, position: LpPosition) -> Candidate:
     )
 
 
-def _move_candidate(scene: PoolInputs, move: Move, index: int, net24h_old: Fraction | None) -> Candidate:
+def _move_candidate(scene: PoolInputs, move: Move, index: int, hold: Candidate) -> Candidate:
     # Two tokens brought to a new position are both meant to go in; one alone has to become two first.
     may_swap = scene.position is not None or 0 in scene.have
     fitted = deposit(
@@ -165,7 +166,7 @@ def _move_candidate(scene: PoolInputs, move: Move, index: int, net24h_old: Fract
         in_range=move.range.contains(scene.pool.tick),
         deposit=put_in,
         stress=tested,
-        carry=_carry(scene, move.kind, put_in, tested, put_in.liquidity, net24h_old),
+        carry=_carry(scene, move.kind, put_in, tested, put_in.liquidity, hold, move.range),
         capital_token1=scene.capital_token1,
         pool_index=move.pool_index,
     )
@@ -183,8 +184,10 @@ def _carry(
     put_in: Deposit | None,
     tested: Stress | None,
     liquidity: int,
-    net24h_old: Fraction | None,
+    hold: Candidate | None,
+    band: Range | None = None,
 ) -> Carry:
+    """`hold` is what it is held against; None for hold itself."""
     pool, prep = scene.pool, put_in.prep if put_in else None
     cost = cost_of(
         steps_for(kind, prep, _erc20_outflows(scene), wraps=scene.wraps),
@@ -194,27 +197,45 @@ def _carry(
         units=scene.gas_units,
         label=scene.gas_label,
     )
-    fees: Fraction | None
-    lvr: Fraction | None
+    # Without a history nobody knows how long the price stays; what is not deposited earns nothing either way.
+    share = Fraction(0) if liquidity == 0 else tested.x1.in_range_share_24h if tested else None
+    fees = fees_hour_token1(
+        scene.fees,
+        sqrt_price_x96=pool.sqrt_price_x96,
+        liquidity=liquidity,
+        pool_liquidity=pool.liquidity,
+        others_liquidity=others_liquidity(pool, scene.position),
+    )
+    lvr = lvr_hour_token1(liquidity, pool.sqrt_price_x96, scene.variance_24h)
     if liquidity == 0:
         fees = lvr = Fraction(0)
-    elif tested is None:
-        fees = lvr = None  # without a history nobody knows how long the price stays
-    else:
-        share = tested.x1.in_range_share_24h
-        fees = fees24h_token1(
-            scene.fees,
-            sqrt_price_x96=pool.sqrt_price_x96,
-            liquidity=liquidity,
-            pool_liquidity=pool.liquidity,
-            others_liquidity=others_liquidity(pool, scene.position),
-            in_range_share_24h=share,
-        )
-        lvr = lvr24h_token1(liquidity, pool.sqrt_price_x96, scene.variance_24h, share)
-    carry = Carry(fees, lvr, cost, notes=(scene.fees.label,) if scene.fees else ("fee growth unknown",))
-    if kind is CandidateKind.HOLD:
+    carry = Carry(
+        _per_day(fees, share),
+        _per_day(lvr, share),
+        cost,
+        notes=(scene.fees.label,) if scene.fees else ("fee growth unknown",),
+        fees_hour_token1=fees,
+        lvr_hour_token1=lvr,
+    )
+    if hold is None:
         return carry
-    return replace(carry, breakeven_hours=breakeven_hours(cost.total_token1, carry.net24h_token1, net24h_old))
+    hours, hold_hours = _hours_in_range(scene, band), _hours_in_range(scene, hold.range)
+    rate = carry.net_hour_token1 if band is None or tested else None
+    hold_rate = hold.carry.net_hour_token1 if hold.range is None or hold.stress else None
+    return replace(carry, breakeven_hours=breakeven_hours(cost.total_token1, rate, hours, hold_rate, hold_hours))
+
+
+def _per_day(of_an_hour: Fraction | None, share: Fraction | None) -> Fraction | None:
+    if share == 0:
+        return Fraction(0)
+    return None if of_an_hour is None or share is None else 24 * of_an_hour * share
+
+
+def _hours_in_range(scene: PoolInputs, band: Range | None) -> Sequence[int]:
+    """Of all paths together by each hour; none where there is no range."""
+    if scene.paths is None or band is None:
+        return (0,) * HORIZON_HOURS
+    return hours_in_range(scene.paths, barriers(band, scene.pool.sqrt_price_x96, scene.pool.tick))
 
 
 def _erc20_outflows(scene: PoolInputs) -> int:

@@ -13,7 +13,7 @@ from typing import Final
 from zuno.amm.integers import Q96
 from zuno.amm.model import PoolState
 from zuno.kernel.units import Wei
-from zuno.lp.model.ballot import CandidateKind, Carry, Cost, PrepSwap
+from zuno.lp.model.ballot import CandidateKind, Cost, PrepSwap
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import StepKind
 
@@ -68,15 +68,13 @@ def rebalancing_gain_token1(
     return max(0.0, liquidity * (held0 * (end * end - start * start) - (after - before)))
 
 
-def lvr24h_token1(
-    liquidity: int, sqrt_price_x96: int, variance: float | None, in_range_share_24h: Fraction
-) -> Fraction | None:
-    """LVR of the next 24 h, for the share of it that is spent in range; None when the variance is unknown."""
-    if liquidity == 0 or in_range_share_24h == 0:
+def lvr_hour_token1(liquidity: int, sqrt_price_x96: int, variance_24h: float | None) -> Fraction | None:
+    """LVR of an hour in range; None when the variance is unknown."""
+    if liquidity == 0:
         return Fraction(0)
-    if variance is None:
+    if variance_24h is None:
         return None
-    return Fraction(lvr_token1(liquidity, sqrt_price_x96, variance)) * in_range_share_24h
+    return Fraction(lvr_token1(liquidity, sqrt_price_x96, variance_24h)) / 24
 
 
 def native_token1_in_pool(pool: PoolState, native_side: int | None) -> Fraction | None:
@@ -138,26 +136,6 @@ def cost_of(
         impact_token1=prep.impact_token1 if prep else Fraction(0),
         label=label,
     )
-
-
-def breakeven_hours(
-    cost_token1: Fraction | None, net24h_new_token1: Fraction | None, net24h_old_token1: Fraction | None
-) -> Fraction | None:
-    """Hours until the better carry has paid for the cost; None when it is no better, or something is unknown."""
-    if cost_token1 is None or net24h_new_token1 is None or net24h_old_token1 is None:
-        return None
-    gained_per_hour = (net24h_new_token1 - net24h_old_token1) / 24
-    return cost_token1 / gained_per_hour if gained_per_hour > 0 else None
-
-
-def score_token1(carry: Carry, expected_hours_in_range: Fraction) -> Fraction | None:
-    """What a candidate is worth to the owner: its carry for as long as it is expected to earn, less its cost."""
-    net, cost = carry.net24h_token1, carry.cost.total_token1
-    if cost is None:
-        return None
-    if expected_hours_in_range == 0:
-        return -cost
-    return None if net is None else net / 24 * expected_hours_in_range - cost
 
 
 def _approvals(tokens: int) -> tuple[StepKind, ...]:

@@ -15,7 +15,8 @@ from zuno.kernel.units import Seconds
 from zuno.lp.model.debate import FeeWindow
 from zuno.lp.model.history import SwapFees
 
-DAY: Final = 86_400
+HOUR: Final = 3_600
+DAY: Final = 24 * HOUR
 WEEK: Final = 7 * DAY
 
 
@@ -113,27 +114,21 @@ def window_of_swaps(found: SwapFees, wanted: int, name: str) -> FeeWindow | None
     return FeeWindow(found.growth0_x128, found.growth1_x128, seconds, f"{name} of Swap logs")
 
 
-def fees24h_token1(
-    window: FeeWindow | None,
-    *,
-    sqrt_price_x96: int,
-    liquidity: int,
-    pool_liquidity: int,
-    others_liquidity: int,
-    in_range_share_24h: Fraction,
+def fees_hour_token1(
+    window: FeeWindow | None, *, sqrt_price_x96: int, liquidity: int, pool_liquidity: int, others_liquidity: int
 ) -> Fraction | None:
-    """Expected fees of the next 24 h, in base units of token1 at today's price; None when the growth is unknown.
+    """Expected fees of an hour in range, in base units of token1 at today's price; None when the growth is unknown.
 
     The pool as measured paid `pool_liquidity`; with us there it would pay `others_liquidity + liquidity`, so the
     same fees are shared by more (or, after we leave, by fewer).
     """
     if window is None:
         return None
-    if liquidity == 0 or in_range_share_24h == 0:
+    if liquidity == 0:
         return Fraction(0)
     if pool_liquidity <= 0:
         # Growth per unit of liquidity was measured, but of which liquidity is no longer known.
         return None
     per_unit = (window.growth0_x128 * price_of(sqrt_price_x96) + window.growth1_x128) / Q128
     diluted = Fraction(pool_liquidity, others_liquidity + liquidity)
-    return per_unit * liquidity * diluted * in_range_share_24h * Fraction(DAY, window.seconds)
+    return per_unit * liquidity * diluted * Fraction(HOUR, window.seconds)

@@ -22,7 +22,7 @@ from zuno.amm.integers import Q96
 from zuno.amm.model import Range
 from zuno.kernel.errors import Unavailable
 from zuno.lp.model.ballot import Stress, StressPoint
-from zuno.lp.rules.returns import nano_returns
+from zuno.lp.rules.returns import NANO, nano_returns
 
 HISTORY_HOURS: Final = 720
 LEAST_HISTORY: Final = 168
@@ -37,6 +37,10 @@ DAY_HOURS: Final = 24
 # deviation makes up for it.
 _INWARD: Final = (5_826, 10_000)
 
+# Returns are squared in steps of 2^7 nano, which hold the wildest hour a context may have 336 times over.
+_SQUARE_BITS: Final = 7
+SQUARE: Final = Fraction(4**_SQUARE_BITS, NANO**2)
+
 _BLOCKS: Final = HORIZON_HOURS // BLOCK_HOURS
 _EXACT: Final = Context(prec=40)
 # ln(1.0001) in 1e-27: a tick index times this is good to far less than a nano.
@@ -50,9 +54,8 @@ class StressPaths:
     highs: NDArray[np.int64]
     """Highest sum of returns so far."""
     lows: NDArray[np.int64]
-    sums_sorted: NDArray[np.int64]
-    """Every sum of every hour, sorted: how many lie between two prices is two look-ups."""
-    first_day_sorted: NDArray[np.int64]
+    sums: NDArray[np.int64]
+    """Sum of returns at the end of each hour."""
     inward: int
     """How far the barriers move in, at 1×."""
     returns: int
@@ -109,12 +112,10 @@ def _draw(returns: tuple[int, ...], seed: int) -> StressPaths:
     for hour in range(1, HORIZON_HOURS):
         np.maximum(highs[hour - 1], sums[hour], out=highs[hour])
         np.minimum(lows[hour - 1], sums[hour], out=lows[hour])
-    first_day, whole = np.sort(sums[:DAY_HOURS], axis=None), sums.reshape(-1)
-    whole.sort()
-    for array in (highs, lows, whole, first_day):
+    for array in (highs, lows, sums):
         array.flags.writeable = False
     notes = () if count >= LEAST_HISTORY else (f"stress rests on {count} hourly returns, {LEAST_HISTORY} are wanted",)
-    return StressPaths(highs, lows, whole, first_day, inward, count, notes)
+    return StressPaths(highs, lows, sums, inward, count, notes)
 
 
 def barriers(band: Range, sqrt_price_x96: int, tick: int) -> Barriers:
@@ -123,8 +124,9 @@ def barriers(band: Range, sqrt_price_x96: int, tick: int) -> Barriers:
     return Barriers(_nano_log_tick(band.lower) - here, _nano_log_tick(band.upper) - here, band.contains(tick))
 
 
+@lru_cache(maxsize=32)
 def stress(paths: StressPaths, edges: Barriers) -> Stress:
-    """The range at 1×, 2× and 3×."""
+    """The range at 1×, 2× and 3×; the last few are kept, for everybody at the desk recomputes them."""
     x1, x2, x3 = (_point(paths, edges, multiple) for multiple in (1, 2, 3))
     return Stress(x1, x2, x3, HORIZON_HOURS, paths.notes)
 
@@ -137,6 +139,7 @@ def survives_hours(paths: StressPaths, edges: Barriers, multiple: int, hours: Fr
 
 
 def _point(paths: StressPaths, edges: Barriers, multiple: int) -> StressPoint:
+    inside = _inside(paths, edges, multiple)
     median = _hour_when(paths, edges, multiple, PATHS // 2)
     tenth = _hour_when(paths, edges, multiple, PATHS // 10)
     return StressPoint(
@@ -144,8 +147,8 @@ def _point(paths: StressPaths, edges: Barriers, multiple: int) -> StressPoint:
         median_hours=HORIZON_HOURS if median is None else median,
         p10_hours=HORIZON_HOURS if tenth is None else tenth,
         p_exit_24h=Fraction(_left_by(paths, edges, multiple, DAY_HOURS - 1), PATHS),
-        in_range_share=_share(paths.sums_sorted, edges, multiple),
-        in_range_share_24h=_share(paths.first_day_sorted, edges, multiple),
+        in_range_share=Fraction(int(np.count_nonzero(inside)), PATHS * HORIZON_HOURS),
+        in_range_share_24h=Fraction(int(np.count_nonzero(inside[:DAY_HOURS])), PATHS * DAY_HOURS),
         censored=median is None,
     )
 
@@ -178,12 +181,37 @@ def _left_by(paths: StressPaths, edges: Barriers, multiple: int, hour: int) -> i
     return PATHS - int(stayed)
 
 
-def _share(sums: NDArray[np.int64], edges: Barriers, multiple: int) -> Fraction:
-    """Share of sums in range. Being somewhere on the hour is no crossing: the true edges count here."""
-    below_lower, below_upper = (
-        int(np.searchsorted(sums, -(-edge // multiple), side="left")) for edge in (edges.lower, edges.upper)
-    )
-    return Fraction(below_upper - below_lower, sums.size)
+def _inside(paths: StressPaths, edges: Barriers, multiple: int = 1) -> NDArray[np.bool_]:
+    """Whether a path is in range at the end of an hour. Being somewhere on the hour is no crossing: the true edges
+    count here."""
+    lower, upper = (-(-edge // multiple) for edge in (edges.lower, edges.upper))
+    return (paths.sums >= lower) & (paths.sums < upper)
+
+
+@lru_cache(maxsize=32)
+def hours_in_range(paths: StressPaths, edges: Barriers) -> tuple[int, ...]:
+    """By the end of each hour, what all paths together have spent in range."""
+    return tuple(np.cumsum(_inside(paths, edges).sum(axis=1)).tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class TimeInRange:
+    """What each path spends in a range, in the order of the paths."""
+
+    hours: tuple[int, ...]
+    squares: tuple[int, ...]
+    """Of its hourly returns while in range, in `SQUARE`."""
+
+
+def time_in_range(paths: StressPaths, edges: Barriers) -> TimeInRange:
+    """Path by path, at the market's own volatility."""
+    inside, steps = _inside(paths, edges), np.empty_like(paths.sums)
+    steps[0] = paths.sums[0]
+    np.subtract(paths.sums[1:], paths.sums[:-1], out=steps[1:])
+    steps >>= _SQUARE_BITS
+    steps *= steps
+    steps *= inside
+    return TimeInRange(tuple(inside.sum(axis=0).tolist()), tuple(steps.sum(axis=0).tolist()))
 
 
 def _nano_log_tick(tick: int) -> int:

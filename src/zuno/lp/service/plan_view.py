@@ -20,11 +20,14 @@ from zuno.kernel.wire import Hex64, Wire
 from zuno.lp.agents.conclude import conclude, data_cautions
 from zuno.lp.agents.pool_choice import to_wrap
 from zuno.lp.agents.prompt_facts import facts_of, print_thoughts
-from zuno.lp.model.ballot import Candidate, Carry, Judgment, StressPoint
-from zuno.lp.model.debate import Context, Debate, PlanReady, Wish
+from zuno.lp.model.ballot import Candidate, CandidateKind, Judgment, StressPoint
+from zuno.lp.model.debate import Context, Debate, PlanReady, Round, Wish
 from zuno.lp.rules.ballot import owner_decides
+from zuno.lp.rules.stress import HORIZON_HOURS
+from zuno.lp.rules.worth import best_rival, edge_over_hold, is_worth_moving, least_edge, worth_token1
 from zuno.lp.service.to_views import key_view, tick_prices
 from zuno.lp.service.views import PoolKeyView
+from zuno.provenance.facts import Figure, Unit
 from zuno.provenance.slots import render
 
 HOURS_DIGITS = 6
@@ -79,6 +82,17 @@ class CarryView(View):
     fees24h: str | None = Field(alias="fees24h")
     lvr24h: str | None = Field(alias="lvr24h")
     net24h: str | None = Field(alias="net24h")
+    cost: str | None
+    worth: str | None
+    """Until the horizon, after the cost."""
+    breakeven_hours: str | None
+    token: str
+
+
+class EdgeView(View):
+    """What the choice is worth more than holding until the horizon, after its cost, in whole token1."""
+
+    worth: str | None
     cost: str | None
     breakeven_hours: str | None
     token: str
@@ -162,6 +176,11 @@ class PlanView(View):
     profile: str
     verdict: str
     confidence: float
+    over_runner_up: float | None
+    edge_over_hold: EdgeView | None
+    """None where the choice is to hold."""
+    because: ForeignText
+    """Why this and not hold, or why not to move, in one sentence."""
     decided_by: str
     cautions: tuple[ForeignText, ...]
     rounds: int
@@ -248,6 +267,9 @@ def plan_view(request_id: str, context: Context, ready: PlanReady, recorded_hash
         profile=context.profile,
         verdict=decision.verdict,
         confidence=ready.confidence,
+        over_runner_up=ready.over_runner_up,
+        edge_over_hold=_edge_view(chosen, last.candidates[0], scene.pool),
+        because=_compare_with_hold(chosen, last, scene.pool),
         decided_by=decision.decided_by,
         cautions=print_cautions(context, ready),
         rounds=len(ready.debate.rounds) - 1,
@@ -266,6 +288,47 @@ def plan_view(request_id: str, context: Context, ready: PlanReady, recorded_hash
         block=context.block.number,
         hash=digest,
     )
+
+
+def _edge_view(chosen: Candidate, hold: Candidate, pool: PoolState) -> EdgeView | None:
+    if chosen.kind is CandidateKind.HOLD:
+        return None
+    return EdgeView(
+        worth=_money(edge_over_hold(chosen, hold), pool),
+        cost=_money(chosen.carry.cost.total_token1, pool),
+        breakeven_hours=_hours(chosen.carry.breakeven_hours),
+        token=pool.token1.symbol,
+    )
+
+
+def _compare_with_hold(chosen: Candidate, last: Round, pool: PoolState) -> str:
+    hold, days = last.candidates[0], f"{HORIZON_HOURS // 24} days"
+    opens = chosen.kind is CandidateKind.OPEN or hold.range is None
+
+    def amount(value: Fraction) -> str:
+        return Figure("edge", value / 10**pool.token1.decimals, Unit.AMOUNT, symbol=pool.token1.symbol).print()
+
+    staying = "opening nothing" if opens else "holding"
+    if chosen.kind is not CandidateKind.HOLD:
+        edge, cost = edge_over_hold(chosen, hold), chosen.carry.cost.total_token1
+        if edge is None or cost is None:
+            return f"What {chosen.kind} earns is not known, so it is not known to beat {staying}."
+        after = f"over {days}, after {amount(cost)} of cost"
+        hours = chosen.carry.breakeven_hours
+        back = f", earned back in {int(hours)} h" if hours is not None and cost else ""
+        if edge >= 0:
+            return f"{chosen.kind.capitalize()} is worth {amount(edge)} more than {staying} {after}{back}."
+        return f"{chosen.kind.capitalize()} is worth {amount(-edge)} less than {staying} {after}."
+    rival = best_rival(last.candidates, last.judgments, chosen.index)
+    if rival is None or (least := least_edge(rival)) is None or (edge := edge_over_hold(rival, hold)) is None:
+        return "No other candidate is known to be worth more."
+    name = f"{rival.kind} ({rival.index})"
+    if edge < least:
+        more = f"gains {amount(edge)}" if edge > 0 else f"loses {amount(-edge)}"
+        return f"Not worth moving: {name} {more} over {days} against {staying}, where {amount(least)} is the least."
+    if not is_worth_moving(rival, hold):
+        return f"Not worth moving: {name} takes too long to earn back what it costs, for as long as its range lasts."
+    return f"By worth alone {name} would gain {amount(edge)} over {days} against {staying}."
 
 
 def _recommended_view(view: CandidateView, candidate: Candidate, pool: PoolState, wish: Wish | None) -> RecommendedView:
@@ -319,7 +382,7 @@ def _candidate_view(candidate: Candidate, judgment: Judgment, pool: PoolState) -
         price_lower=edges[0],
         price_upper=edges[1],
         stress=None if tested is None else StressView(x1=_point(tested.x1), x2=_point(tested.x2), x3=_point(tested.x3)),
-        carry=_carry_view(candidate.carry, pool),
+        carry=_carry_view(candidate, pool),
         verdict=judgment.verdict,
         reason=judgment.reason,
     )
@@ -335,16 +398,22 @@ def _point(point: StressPoint) -> StressPointView:
     )
 
 
-def _carry_view(carry: Carry, pool: PoolState) -> CarryView:
-    def money(value: Fraction | None) -> str | None:
-        return None if value is None else money_text(value, pool.token1.decimals)
-
-    hours = carry.breakeven_hours
+def _carry_view(candidate: Candidate, pool: PoolState) -> CarryView:
+    carry = candidate.carry
     return CarryView(
-        fees24h=money(carry.fees24h_token1),
-        lvr24h=money(carry.lvr24h_token1),
-        net24h=money(carry.net24h_token1),
-        cost=money(carry.cost.total_token1),
-        breakeven_hours=None if hours is None else decimal_text(hours, HOURS_DIGITS),
+        fees24h=_money(carry.fees24h_token1, pool),
+        lvr24h=_money(carry.lvr24h_token1, pool),
+        net24h=_money(carry.net24h_token1, pool),
+        cost=_money(carry.cost.total_token1, pool),
+        worth=_money(worth_token1(candidate), pool),
+        breakeven_hours=_hours(carry.breakeven_hours),
         token=pool.token1.symbol,
     )
+
+
+def _money(value: Fraction | None, pool: PoolState) -> str | None:
+    return None if value is None else money_text(value, pool.token1.decimals)
+
+
+def _hours(value: Fraction | None) -> str | None:
+    return None if value is None else decimal_text(value, HOURS_DIGITS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, Generic, TypeVar
 
 from zuno.llm.ask import ModelContext, ask
@@ -11,7 +12,7 @@ from zuno.llm.port import Image
 from zuno.llm.prompts import Value
 from zuno.llm.question import Question, SourcedAnswer, T
 from zuno.provenance.facts import FactSheet, Figure, Unit
-from zuno.trading.agents.prompt_budget import Line, Section, fit_prompt, max_prompt_chars
+from zuno.trading.agents.prompt_budget import FittedPrompt, Line, Section, fit_prompt, max_prompt_chars
 from zuno.trading.agents.prompt_facts import figure_of, text_faults
 from zuno.trading.model.cycle import (
     LONG_TEXT,
@@ -68,21 +69,24 @@ def expert_question(
 async def ask_agent(asking: AgentQuestion[T], minds: ModelContext) -> SourcedAnswer[T]:
     own = Line(", ".join(f"{{{id_}}}" for id_ in asking.own_ids))
     sections = [*asking.sections, *([Section("of your own answer", 101, (own,))] if asking.own_ids else [])]
-    prompt = fit_prompt(minds.prompts, asking.role, sections, asking.others or {}, max_prompt_chars(asking.role))
+
+    @cache
+    def fit() -> FittedPrompt:
+        return fit_prompt(minds.prompts, asking.role, sections, asking.others or {}, max_prompt_chars(asking.role))
 
     def faults(said: T) -> list[str]:
-        return text_faults(asking.texts(said), FactSheet((*prompt.figures, *asking.own(said))))
+        return text_faults(asking.texts(said), FactSheet((*fit().figures, *asking.own(said))))
 
     question = Question(
         role=asking.role,
         round=0,
         prompt=asking.role,
-        variables=prompt.variables,
+        variables=lambda: fit().variables,
         output=asking.output,
         fallback=asking.fallback,
         judge=asking.judge,
         faults=faults,
-        slots=lambda: FactSheet(prompt.figures).list_ids(),
+        slots=lambda: FactSheet(fit().figures).list_ids(),
         images=asking.images,
         max_output_tokens=asking.max_output_tokens,
     )

@@ -125,6 +125,6 @@ def test_what_is_offered_may_be_guessed() -> None:
 
 def test_the_question_fits_a_small_model() -> None:
     question = _question("x" * 400)
-    prompt = Prompts("zuno.doors.reading").render("reader", question.variables)
+    prompt = Prompts("zuno.doors.reading").render("reader", question.variables())
     assert prompt.tokens <= SMALL_MODEL_TOKENS
-    assert isinstance(question.variables["line"], Untrusted)
+    assert isinstance(question.variables()["line"], Untrusted)

@@ -41,12 +41,12 @@ from zuno.lp.rules.ballot import (
     next_step,
     overall,
     owner_decides,
-    score,
     stricter,
     winner,
     with_arbiter_verdict,
 )
 from zuno.lp.rules.limits import BUFFER_FLOOR_HOURS, GAS_YIELD_CEILING, LIMITS
+from zuno.lp.rules.worth import worth_of_capital
 
 ACCEPT, REVISE, VETO = Verdict.ACCEPT, Verdict.REVISE, Verdict.VETO
 CONSERVATIVE, BALANCED, AGGRESSIVE = RiskProfile
@@ -71,18 +71,19 @@ def candidate(
     share: Fraction = Fraction(1, 2),
     capital: int = 1000,
     liquidity: int = 10**6,
+    even: int | None = 1,
 ) -> Candidate:
-    """A candidate by its figures; without a range where the kind has none."""
+    """A candidate by its figures, of 24 h in range; without a range where the kind has none."""
 
-    def known(value: int | None) -> Fraction | None:
-        return None if value is None else Fraction(value)
+    def known(value: int | None, hours: int = 1) -> Fraction | None:
+        return None if value is None else Fraction(value, hours)
 
     cost = Cost((), 0, None, known(gas), Fraction(0), Fraction(0), "")
     if kind is KIND.CLOSE:
-        carry = Carry(Fraction(0), Fraction(0), cost)
+        carry = Carry(*(Fraction(0),) * 2, cost, None, (), *(Fraction(0),) * 2)
         return Candidate(index, kind, None, False, Deposit(0, 0, 0, 1, 1), None, carry, Fraction(capital))
     stress = Stress(point(1, x1, share), point(2, x2), point(3, 1), 336)
-    carry = Carry(known(fees), known(lvr), cost)
+    carry = Carry(known(fees), known(lvr), cost, known(even), (), known(fees, 24), known(lvr, 24))
     put_in = Deposit(liquidity, 1, 1, 0, 0)
     return Candidate(index, kind, BAND, inside, put_in, stress, carry, Fraction(capital))
 
@@ -314,15 +315,56 @@ def test_a_failed_round_goes_back_while_rounds_remain(word: Overall) -> None:
 # --- the winner
 
 
-def test_the_score_is_carry_for_the_hours_in_range_less_cost_per_capital() -> None:
-    assert score(candidate(fees=100, lvr=28, gas=4, share=Fraction(1, 4))) == Fraction(72 * 84 // 24 - 4, 1000)
-    assert score(close(5)) == Fraction(-5, 1000)
-    assert score(nothing()) == 0
-    assert score(candidate(capital=0, fees=24, lvr=0, gas=0)) == 168
-    assert score(replace(candidate(), stress=None)) is None, "a range nobody stressed earns nobody knows what"
+def test_worth_is_what_hours_in_range_pay_less_cost_per_capital() -> None:
+    assert worth_of_capital(candidate(fees=100, lvr=28, gas=4, share=Fraction(1, 4))) == Fraction(3 * 84 - 4, 1000)
+    assert worth_of_capital(close(5)) == Fraction(-5, 1000)
+    assert worth_of_capital(nothing()) == 0
+    assert worth_of_capital(candidate(capital=0, fees=24, lvr=0, gas=0)) == 168
+    assert worth_of_capital(candidate(fees=None, share=Fraction(0), gas=3)) == Fraction(-3, 1000), "never in range"
+    for unknown in (replace(candidate(), stress=None), candidate(fees=None), candidate(lvr=None), candidate(gas=None)):
+        assert worth_of_capital(unknown) is None
 
 
-def test_the_highest_score_wins_and_ties_go_to_the_lower_index() -> None:
+def test_time_in_range_counts_once() -> None:
+    """What a day earns holds the share of the day in range already; an hour in range does not."""
+    wide = candidate(2, fees=60, lvr=0, share=Fraction(9, 10))
+    tight = candidate(3, fees=100, lvr=0, share=Fraction(5, 10))
+    # 60 × 0.9 against 100 × 0.5 and 109 × 0.5. Counted twice, wide would win both times: 60 × 0.81 against 109 × 0.25.
+    assert winner((hold(fees=1), close(), wide, tight), judged(REVISE, ACCEPT, ACCEPT, ACCEPT)) == 2
+    tight = candidate(3, fees=109, lvr=0, share=Fraction(5, 10))
+    assert winner((hold(fees=1), close(), wide, tight), judged(REVISE, ACCEPT, ACCEPT, ACCEPT)) == 3
+
+
+def test_a_move_must_be_worth_it_where_hold_is_accepted() -> None:
+    def wins(**figures: int | None) -> bool:
+        ballot = (hold(), close(), candidate(2, **figures))  # type: ignore[arg-type]
+        return winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT)) == 2
+
+    # 168 of 336 h in range: a fee of 100 a day more is 7 × 100 more. Hold is worth 7 × 90.
+    assert wins(fees=104, gas=14)
+    assert not wins(fees=103, gas=14), "the edge is half its cost"
+    assert wins(fees=102, gas=0, capital=14_000)
+    assert not wins(fees=101, gas=0, capital=14_000), "under a thousandth of the capital"
+    assert wins(fees=200, even=49, x1=100)
+    assert not wins(fees=200, even=50, x1=100), "earned back no earlier than half the buffer"
+    assert not wins(fees=200, even=None)
+
+
+def test_where_hold_is_not_accepted_the_best_move_wins_with_a_caution() -> None:
+    for even, x1, cautioned in ((100, 100, False), (101, 100, True), (None, 100, True)):
+        ballot = (hold(), close(), candidate(2, fees=101, even=even, x1=x1))
+        decision = critic_decides(ballot, judged(REVISE, ACCEPT, ACCEPT), BALANCED)
+        assert (decision.index, bool(decision.cautions)) == (2, cautioned)
+
+
+def test_a_move_that_the_owner_takes_though_it_is_not_worth_it_is_cautioned() -> None:
+    ballot = (hold(), close(), candidate(2, fees=101))
+    assert owner_decides(2, ballot, judged(ACCEPT, ACCEPT, ACCEPT), BALANCED).cautions
+    assert owner_decides(1, ballot, judged(ACCEPT, ACCEPT, ACCEPT), BALANCED).cautions
+    assert not owner_decides(0, ballot, judged(ACCEPT, ACCEPT, ACCEPT), BALANCED).cautions
+
+
+def test_the_highest_worth_wins_and_ties_go_to_the_lower_index() -> None:
     ballot = (hold(), close(), candidate(2, gas=50), candidate(3, fees=120), candidate(4, fees=120))
     assert winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT, ACCEPT, ACCEPT)) == 3
     assert winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT, REVISE, ACCEPT)) == 4
@@ -378,17 +420,21 @@ known_scores = st.tuples(st.integers(0, 100), st.integers(0, 100), st.integers(0
 
 
 @given(st.lists(known_scores, min_size=1, max_size=4), st.lists(verdicts, min_size=4, max_size=4), known_scores)
-def test_the_winner_is_accepted_and_nobody_accepted_scores_higher(
+def test_the_winner_is_the_best_of_those_worth_moving_for_else_hold(
     figures: list[tuple[int, int, int]], drawn: list[Verdict], kept: tuple[int, int, int]
 ) -> None:
     moves = [candidate(index, fees=fees, lvr=lvr, gas=gas) for index, (fees, lvr, gas) in enumerate(figures, start=2)]
     ballot = (candidate(0, KIND.HOLD, fees=kept[0], lvr=kept[1], gas=0), close(kept[2]), *moves)
     judgments = judged(ACCEPT, ACCEPT, *drawn[: len(moves)])
     best = winner(ballot, judgments)
-    scores = {one.index: score(one) for one, its in zip(ballot, judgments, strict=True) if its.verdict is ACCEPT}
-    assert best in scores
-    top = max(value for value in scores.values() if value is not None)
-    assert best == min(index for index, value in scores.items() if value == top)
+    held = 7 * (kept[0] - kept[1])
+    gains = {1: (-kept[2] - held, kept[2])} | {
+        index: (7 * (fees - lvr) - gas - held, gas)
+        for index, (fees, lvr, gas) in enumerate(figures, start=2)
+        if drawn[index - 2] is ACCEPT
+    }
+    worth_it = {index: gain for index, (gain, cost) in gains.items() if gain >= max(cost, 1)}
+    assert best == (min(index for index, gain in worth_it.items() if gain == max(worth_it.values())) if worth_it else 0)
 
 
 # --- the last word
@@ -474,7 +520,7 @@ def test_a_deadlock_is_no_exit() -> None:
 
 
 def test_the_owner_may_take_anything_that_was_not_vetoed() -> None:
-    ballot = (hold(), close(), candidate(2), candidate(3), candidate(4))
+    ballot = (hold(), close(), candidate(2), candidate(3), candidate(4, fees=120))
     judgments = judged(ACCEPT, ACCEPT, VETO, REVISE, ACCEPT)
     assert owner_decides(4, ballot, judgments, BALANCED) == Decision(4, PlanVerdict.APPROVE, DecidedBy.OWNER)
     assert owner_decides(3, ballot, judgments, BALANCED).verdict is PlanVerdict.APPROVE_WITH_CAUTION

@@ -156,16 +156,12 @@ def test_what_is_held_in_range_is_not_diluted_and_what_is_not_is() -> None:
 
 def test_breakeven_is_against_holding() -> None:
     ballot = deterministic(scene(position(-201_000, -199_800)))
-    hold, _, *moves = ballot
-    assert hold.carry.net24h_token1 is not None
-    for move in moves:
-        net, cost = move.carry.net24h_token1, move.carry.cost.total_token1
-        assert net is not None
-        assert cost is not None
-        if net > hold.carry.net24h_token1:
-            assert move.carry.breakeven_hours == cost * 24 / (net - hold.carry.net24h_token1)
-        else:
-            assert move.carry.breakeven_hours is None
+    for move in ballot[2:]:
+        hours, stress = move.carry.breakeven_hours, move.stress
+        assert stress is not None
+        assert hours is not None
+        assert hours < stress.x1.median_hours, "out of range, whatever earns is soon ahead"
+    assert rebalance_ballot(scene(position(-201_600, -200_400)), [])[1].carry.breakeven_hours is None, "hold earns"
 
 
 @pytest.mark.parametrize(

@@ -26,11 +26,9 @@ from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import StepKind
 from zuno.lp.rules.carry import (
     MEASURED_GAS,
-    breakeven_hours,
     cost_of,
-    lvr24h_token1,
+    lvr_hour_token1,
     lvr_token1,
-    score_token1,
     steps_for,
 )
 from zuno.lp.rules.fee_yield import (
@@ -39,7 +37,7 @@ from zuno.lp.rules.fee_yield import (
     GrowthSample,
     SwapEvent,
     fee_window,
-    fees24h_token1,
+    fees_hour_token1,
     growth_of_swaps,
     own_window,
     window_of_swaps,
@@ -52,7 +50,6 @@ SWAP = PrepSwap(True, 100, 390, 1, Fraction(4), Fraction(6), PRICE_4, False)
 GWEI = Wei(10**9)
 MOVES = (CandidateKind.WIDEN, CandidateKind.TIGHTEN, CandidateKind.SHIFT)
 
-share = st.fractions(0, 1)
 liquidities = st.integers(1, 10**24)
 
 
@@ -64,22 +61,18 @@ def fees(
     liquidity: int = 10**6,
     pool: int = 10**9,
     others: int = 10**9,
-    time_in_range: Fraction = Fraction(1),
 ) -> Fraction | None:
-    return fees24h_token1(
-        window,
-        sqrt_price_x96=PRICE_4,
-        liquidity=liquidity,
-        pool_liquidity=pool,
-        others_liquidity=others,
-        in_range_share_24h=time_in_range,
+    """Of 24 h in range."""
+    hour = fees_hour_token1(
+        window, sqrt_price_x96=PRICE_4, liquidity=liquidity, pool_liquidity=pool, others_liquidity=others
     )
+    return None if hour is None else 24 * hour
 
 
 def test_a_week_of_growth_is_seven_days_of_fees_in_token1() -> None:
     window = FeeWindow(7 * Q128, 14 * Q128, WEEK, "7 d")
-    # Per unit of liquidity and day: 1 token0 at 4, and 2 token1. Half the time, half the pool.
-    assert fees(window, liquidity=10, pool=10, others=10, time_in_range=Fraction(1, 2)) == 10 * 6 * Fraction(1, 4)
+    # Per unit of liquidity and day: 1 token0 at 4, and 2 token1. Half the pool.
+    assert fees(window, liquidity=10, pool=10, others=10) == 10 * 6 * Fraction(1, 2)
 
 
 def test_holding_what_is_already_there_dilutes_nothing() -> None:
@@ -92,17 +85,16 @@ def test_unknown_growth_is_not_zero() -> None:
     assert fees(None) is None
     assert fees(pool=0, others=0) is None
     assert fees(liquidity=0) == 0
-    assert fees(time_in_range=Fraction(0)) == 0
 
 
-@given(liquidities, liquidities, share)
-def test_more_liquidity_earns_more_but_ever_less_per_unit(one: int, more: int, time_in_range: Fraction) -> None:
-    few, many = (fees(liquidity=amount, time_in_range=time_in_range) for amount in (one, one + more))
+@given(liquidities, liquidities)
+def test_more_liquidity_earns_more_but_ever_less_per_unit(least: int, more: int) -> None:
+    few, many = (fees(liquidity=amount) for amount in (least, least + more))
     assert few is not None
     assert many is not None
     assert few <= many
-    assert few / one >= many / (one + more)
-    total = fees(liquidity=1, others=0, time_in_range=time_in_range)
+    assert few / least >= many / (least + more)
+    total = fees(liquidity=1, others=0)
     assert total is not None
     assert many <= total * 10**9, "nobody earns more than the whole pool did"
 
@@ -148,13 +140,12 @@ def test_lvr_is_a_quarter_of_the_variance_of_the_value_it_stands_on() -> None:
     assert lvr_token1(1000, PRICE_4, 0.01) / (2 * 1000 * 2) == pytest.approx(0.01 / 8)
 
 
-def test_lvr_is_paid_in_range_only_and_unknown_without_a_variance() -> None:
-    half = lvr24h_token1(1000, PRICE_4, 0.01, Fraction(1, 2))
-    assert half is not None
-    assert float(half) == pytest.approx(2.5)
-    assert lvr24h_token1(1000, PRICE_4, None, Fraction(1, 2)) is None
-    assert lvr24h_token1(0, PRICE_4, None, Fraction(1)) == 0
-    assert lvr24h_token1(1000, PRICE_4, None, Fraction(0)) == 0
+def test_lvr_of_an_hour_is_unknown_without_a_variance() -> None:
+    hour = lvr_hour_token1(1000, PRICE_4, 0.01)
+    assert hour is not None
+    assert float(hour) == pytest.approx(5 / 24)
+    assert lvr_hour_token1(1000, PRICE_4, None) is None
+    assert lvr_hour_token1(0, PRICE_4, None) == 0
 
 
 def test_the_steps_of_every_kind() -> None:
@@ -207,25 +198,6 @@ def test_gas_that_cannot_be_priced_is_unknown_not_free(gas: GasQuote | None, nat
     assert nothing.total_token1 == 0, "doing nothing is free whatever gas costs"
 
 
-def test_breakeven() -> None:
-    assert breakeven_hours(Fraction(10), Fraction(48), Fraction(24)) == 10
-    assert breakeven_hours(Fraction(0), Fraction(48), Fraction(24)) == 0
-    assert breakeven_hours(Fraction(10), Fraction(0), Fraction(-24)) == 10, "leaving a loss is a gain"
-    for new, old in [(24, 24), (23, 24), (-25, -24)]:
-        assert breakeven_hours(Fraction(10), Fraction(new), Fraction(old)) is None
-    assert breakeven_hours(None, Fraction(48), Fraction(24)) is None
-    assert breakeven_hours(Fraction(10), None, Fraction(24)) is None
-    assert breakeven_hours(Fraction(10), Fraction(48), None) is None
-
-
-@given(st.fractions(0, 1000), st.fractions(-1000, 1000), st.fractions(-1000, 1000))
-def test_after_the_breakeven_hours_the_move_is_ahead(cost: Fraction, new: Fraction, old: Fraction) -> None:
-    hours = breakeven_hours(cost, new, old)
-    assert (hours is None) == (new <= old)
-    if hours is not None:
-        assert new / 24 * hours - cost == old / 24 * hours
-
-
 def carry(fees24h: int | None, lvr24h: int | None, gas: int | None) -> Carry:
     def known(value: int | None) -> Fraction | None:
         return None if value is None else Fraction(value)
@@ -234,13 +206,9 @@ def carry(fees24h: int | None, lvr24h: int | None, gas: int | None) -> Carry:
     return Carry(known(fees24h), known(lvr24h), cost)
 
 
-def test_net_and_score() -> None:
+def test_net() -> None:
     assert carry(50, 26, 3).net24h_token1 == 24
-    assert score_token1(carry(50, 26, 3), Fraction(100)) == 97
-    assert score_token1(carry(0, 0, 3), Fraction(0)) == -3
-    assert score_token1(carry(None, 26, 3), Fraction(0)) == -3, "never in range: what it would earn there is no matter"
-    for unknown in (carry(None, 26, 3), carry(50, None, 3), carry(50, 26, None)):
-        assert score_token1(unknown, Fraction(100)) is None
+    assert carry(None, 26, 3).net24h_token1 is None
 
 
 def test_gas_yield() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -121,7 +122,7 @@ def test_without_moving_the_barriers_in_buffers_would_be_overstated() -> None:
     paths, half = normal_paths(), 0.02
     assert paths.inward == pytest.approx(0.5826 * SIGMA_HOUR * 1e9, rel=0.01)
     true_median = 0.757 * half * half / SIGMA_HOUR**2
-    naive = StressPaths(paths.highs, paths.lows, paths.sums_sorted, paths.first_day_sorted, 0, paths.returns, ())
+    naive = replace(paths, inward=0, notes=())
     assert stress(paths, around(half, half)).x1.median_hours == pytest.approx(true_median, abs=1)
     assert stress(naive, around(half, half)).x1.median_hours > true_median + 1
 
@@ -302,7 +303,7 @@ def test_a_real_month_two_and_five_percent() -> None:
     assert paths.returns == 22 * 24 - 1
     assert stress(paths, percent(0.02)).x1.median_hours == 4
     assert stress(paths, percent(0.05)).x1.median_hours == 24
-    naive = StressPaths(paths.highs, paths.lows, paths.sums_sorted, paths.first_day_sorted, 0, paths.returns, ())
+    naive = replace(paths, inward=0, notes=())
     assert stress(naive, percent(0.02)).x1.median_hours in (7, 8)
 
 

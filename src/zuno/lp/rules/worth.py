@@ -1,0 +1,123 @@
+"""What a candidate is worth until the horizon, whether that is worth moving for, and on how many paths it is so.
+
+    worth        (fees − LVR of an hour in range) × expected hours in range − cost
+    edge         worth less hold's; a move wants at least max(its cost, 0.10 % of the capital)
+    breakeven    the first hour t with rate × H(t) − cost ≥ hold's rate × H_hold(t), H(t) the mean hours in range by t
+
+Path by path the fees are those of the path's own hours in range and the LVR is that of its own squared returns there,
+at today's price: what the tokens themselves gain or lose is not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import lcm
+from typing import Final
+
+from zuno.amm.integers import Q96
+from zuno.lp.model.ballot import Candidate, CandidateKind, Judgment, Verdict
+from zuno.lp.rules.stress import PATHS, SQUARE, TimeInRange
+
+LEAST_EDGE: Final = Fraction(1, 1_000)
+"""Of the capital, below which no move is worth it."""
+
+PathWorths = tuple[Sequence[int], int]
+"""Of each path a numerator, and the denominator of all."""
+
+
+def worth_token1(candidate: Candidate) -> Fraction | None:
+    """Until the horizon, in base units of token1; None when something is unknown."""
+    cost = candidate.carry.cost.total_token1
+    if candidate.range is None or cost is None:
+        return None if cost is None else -cost
+    rate, stress = candidate.carry.net_hour_token1, candidate.stress
+    if stress is None or (rate is None and stress.expected_hours_in_range):
+        return None
+    return (rate or 0) * stress.expected_hours_in_range - cost
+
+
+def worth_of_capital(candidate: Candidate) -> Fraction | None:
+    """The same per unit of capital, so that candidates of different pools compare."""
+    worth = worth_token1(candidate)
+    return worth if worth is None or candidate.capital_token1 == 0 else worth / candidate.capital_token1
+
+
+def edge_over_hold(candidate: Candidate, hold: Candidate) -> Fraction | None:
+    """What it is worth more than holding, in its own token1: holding earns in the same pool, or nothing at all."""
+    worth, held = worth_token1(candidate), worth_token1(hold)
+    return None if worth is None or held is None else worth - held
+
+
+def least_edge(candidate: Candidate) -> Fraction | None:
+    cost = candidate.carry.cost.total_token1
+    return None if cost is None else max(cost, candidate.capital_token1 * LEAST_EDGE)
+
+
+def is_worth_moving(candidate: Candidate, hold: Candidate) -> bool:
+    """The edge is large enough and the cost earned back within half of the 1× buffer; close has no buffer."""
+    edge, least = edge_over_hold(candidate, hold), least_edge(candidate)
+    if edge is None or least is None or edge < least:
+        return False
+    if candidate.kind is CandidateKind.CLOSE:
+        return True
+    hours, stress = candidate.carry.breakeven_hours, candidate.stress
+    return hours is not None and stress is not None and 2 * hours < stress.x1.median_hours
+
+
+def best_rival(candidates: Sequence[Candidate], judgments: Sequence[Judgment], index: int) -> Candidate | None:
+    """Of the others that were not vetoed, the one worth most; None where the worth of none is known."""
+    ranked = [
+        (worth, -candidate.index, candidate)
+        for candidate, judgment in zip(candidates, judgments, strict=True)
+        if candidate.index != index and judgment.verdict is not Verdict.VETO
+        if (worth := worth_of_capital(candidate)) is not None
+    ]
+    return max(ranked)[2] if ranked else None
+
+
+def breakeven_hours(
+    cost: Fraction | None,
+    rate: Fraction | None,
+    hours: Sequence[int],
+    hold_rate: Fraction | None,
+    hold_hours: Sequence[int],
+) -> Fraction | None:
+    """The first hour by which a move has earned more than hold in spite of its cost; None when the horizon comes first
+    or something is unknown. `hours` are those of all paths together by each hour."""
+    if cost is None or rate is None or hold_rate is None:
+        return None
+    scale = lcm(cost.denominator, rate.denominator, hold_rate.denominator)
+    new, held, owed = int(rate * scale), int(hold_rate * scale), int(cost * scale) * PATHS
+    for hour, (ours, theirs) in enumerate(zip(hours, hold_hours, strict=True), start=1):
+        if new * ours - owed >= held * theirs:
+            return Fraction(hour)
+    return None
+
+
+def path_worths(candidate: Candidate, time: TimeInRange | None, sqrt_price_x96: int) -> PathWorths | None:
+    """What it is worth on each path per unit of capital, as integers over a common denominator. None: unknown."""
+    cost, fees = candidate.carry.cost.total_token1, candidate.carry.fees_hour_token1
+    capital = candidate.capital_token1 or Fraction(1)
+    if cost is None:
+        return None
+    if candidate.range is None:
+        worth = -cost / capital
+        return (worth.numerator,) * PATHS, worth.denominator
+    if fees is None or time is None:
+        return None
+    lost = SQUARE * candidate.deposit.liquidity * sqrt_price_x96 / (4 * Q96 * capital)
+    earned, paid = fees / capital, cost / capital
+    scale = lcm(lost.denominator, earned.denominator, paid.denominator)
+    a, b, c = int(earned * scale), int(lost * scale), int(paid * scale)
+    return [a * hours - b * squares - c for hours, squares in zip(time.hours, time.squares, strict=True)], scale
+
+
+def share_above(ours: PathWorths | None, theirs: PathWorths | None, by: Fraction = Fraction(0)) -> Fraction | None:
+    """The share of paths on which ours is worth more than theirs, by more than `by` of the capital. None: unknown."""
+    if ours is None or theirs is None:
+        return None
+    (our, our_scale), (their, their_scale) = ours, theirs
+    a, b = their_scale * by.denominator, our_scale * by.denominator
+    least = by.numerator * our_scale * their_scale
+    return Fraction(sum(mine * a - other * b > least for mine, other in zip(our, their, strict=True)), PATHS)
