@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import Field
 
 from zuno.amm.model import Range
 from zuno.kernel.units import Wei
@@ -14,6 +16,10 @@ from zuno.lp.model.plan import StepKind
 
 EDITION: Final = 3
 """Of the LP desk's rules, reasons, prompts and schemas: raised when a change of theirs changes decided bytes."""
+
+
+NewerAmount = Annotated[Fraction | None, Field(exclude_if=lambda value: value is None)]
+"""A field that records of editions 1 and 2 do not have; without a value it is left out, so that those keep their bytes."""
 
 
 class RiskProfile(StrEnum):
@@ -224,9 +230,9 @@ class Carry:
     breakeven_hours: Fraction | None = None
     """Hours until the cost is earned back against holding; None when the horizon comes first, or it is not known."""
     notes: tuple[str, ...] = ()
-    fees_hour_token1: Fraction | None = None
+    fees_hour_token1: NewerAmount = None
     """Of an hour in range, whatever share of the hours that is."""
-    lvr_hour_token1: Fraction | None = None
+    lvr_hour_token1: NewerAmount = None
 
     @property
     def net24h_token1(self) -> Fraction | None:

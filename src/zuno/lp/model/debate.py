@@ -311,7 +311,7 @@ class PlanReady(Arguing):
     kind: Literal[Kind.PLAN_READY] = Kind.PLAN_READY
     decision: Decision
     confidence: float = Field(ge=0, le=1)
-    over_runner_up: float | None = Field(None, ge=0, le=1)
+    over_runner_up: float | None = Field(None, ge=0, le=1, exclude_if=lambda value: value is None)
     """Share of the stress paths on which the choice is worth more than the best of the others; None: not known."""
 
     @model_validator(mode="after")

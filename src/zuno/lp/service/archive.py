@@ -423,9 +423,12 @@ def _failure(request_id: str, messages: Sequence[Envelope], own: str, *, heard: 
 
 
 def _as_chosen(recorded: RecordedRequest, context: Context, ready: PlanReady) -> PlanReady:
-    """The debate's end as the owner took it."""
+    """The debate's end as the owner took it. How sure an older edition was is not worked out again by newer rules."""
     choice = None if recorded.plan is None else recorded.plan.owner_choice
-    return ready if choice is None else plans.chosen_by_owner(context, ready, choice)
+    if choice is None:
+        return ready
+    taken = plans.chosen_by_owner(context, ready, choice)
+    return taken.model_copy(update={"confidence": ready.confidence}) if recorded.older else taken
 
 
 def _view(recorded: RecordedRequest, context: Context, ready: PlanReady) -> PlanView:
