@@ -19,7 +19,7 @@ EDITION: Final = 3
 
 
 NewerAmount = Annotated[Fraction | None, Field(exclude_if=lambda value: value is None)]
-"""A field that records of editions 1 and 2 do not have; without a value it is left out, so that those keep their bytes."""
+"""A field that records of editions 1 and 2 do not have; left out without a value, so that they keep their bytes."""
 
 
 class RiskProfile(StrEnum):
