@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # One worker a core; a worker takes up to a gigabyte.
 PYTEST := $(BIN)/pytest -n auto --maxprocesses 8 --dist worksteal -q
 
-.PHONY: demo help check test soak lint types layers unit suite format bench study crash crash-cycle models devnet constraints clean
+.PHONY: demo help check test soak lint types layers unit world suite format bench study crash crash-cycle models devnet constraints clean
 
 demo: $(VENV)/.base  ## install, then run the tour on the simulated chain
 	$(BIN)/zuno demo
@@ -19,7 +19,9 @@ help:  ## list these commands
 
 check: lint layers types unit  ## what to run after an edit: everything quick, in under two minutes
 
-test: lint layers types suite  ## everything that must be green before a change is merged, in about a quarter of an hour
+test:  ## everything that must be green before a change is merged, in about ten minutes
+	$(MAKE) -j2 lint layers types world
+	$(MAKE) suite
 
 soak: $(VENV)/.dev $(NODE)  ## what takes longer: all mesh seeds, small models, a thousand examples a property, every crash
 	$(PYTEST) -m soak -o timeout=1800
@@ -38,6 +40,9 @@ types: $(VENV)/.dev  ## mypy: strict over src, benchmarks and studies, not stric
 
 unit: $(VENV)/.dev $(NODE)  ## the quick tests: unit, architecture, and our pool against the contracts
 	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not soak and not slow" tests/unit tests/architecture tests/differential/test_pool_differential.py
+
+world: $(VENV)/.dev $(NODE)  ## the devnet's world of the default seed, which takes a minute and is kept for the tests
+	$(BIN)/python -m tests.wire.devnet_world
 
 suite: $(VENV)/.dev $(NODE)  ## every test that is not left to soak
 	$(PYTEST)

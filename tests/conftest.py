@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import gc
 import os
 import pickle
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import tests.examples  # noqa: F401  # chooses the profile of all properties
-from tests.paths import CACHE, NODE_MODULES
+from tests.paths import NODE_MODULES
 from tests.skips import check_skips
 from zuno.adapters.chain.sim import world_file
 from zuno.adapters.chain.sim.engine import SimWorld, WorldEvent
@@ -28,7 +27,6 @@ for name in ("py_ecc", "eth", "web3"):
 limit_recursion()
 gc.disable()  # until all tests are collected: a million objects that stay, walked again and again
 
-WORLD_CACHE = CACHE / "devnet"
 SLOW_TESTS = Path(__file__).with_name("slow_tests.txt")
 
 
@@ -122,15 +120,9 @@ def node_modules() -> Path:
 @pytest.fixture(scope="session")
 def world_cache(node_modules: Path) -> Path:
     """A folder that holds the finished devnet world of the default seed, built by whoever comes first."""
-    from zuno.adapters.chain.devnet.artifacts import find_artifacts
-    from zuno.adapters.chain.devnet.story import open_world
-    from zuno.adapters.chain.world import DEFAULT_SEED
+    from tests.wire.devnet_world import build_world
 
-    WORLD_CACHE.mkdir(parents=True, exist_ok=True)
-    with open(WORLD_CACHE / "building.lock", "a", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        open_world(find_artifacts(node_modules), WORLD_CACHE, DEFAULT_SEED, lambda done, total: None)
-    return WORLD_CACHE
+    return build_world(node_modules)
 
 
 @pytest.fixture

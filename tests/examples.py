@@ -1,4 +1,4 @@
-"""How many examples a property is tried on: few after an edit, the same fifty in `make test`, new ones in `make soak`.
+"""How many examples a property is tried on: few after an edit, the same 25 in `make test`, new ones in `make soak`.
 
 `make check` sets HYPOTHESIS_PROFILE=quick, `make soak` sets it to deep. The examples of quick and usual are the same
 for everybody: what is green here is green there.
@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "usual")
-QUICK, USUAL, DEEP = 10, 50, 1_000
+QUICK, USUAL, DEEP = 10, 25, 1_000
 
 settings.register_profile("quick", max_examples=QUICK, derandomize=True, database=None)
 settings.register_profile("usual", max_examples=USUAL, derandomize=True, database=None)
@@ -22,9 +22,11 @@ settings.register_profile("deep", max_examples=DEEP)
 settings.load_profile(PROFILE)
 
 
-def examples(usual: int) -> int:
-    """The number for a property that wants another one than most, in proportion to the profile."""
-    return {"quick": max(2, usual * QUICK // USUAL), "deep": max(usual, DEEP)}.get(PROFILE, usual)
+def examples(of_fifty: int) -> int:
+    """The number for a property that wants another one than most, in proportion to the profile: so many where others
+    have fifty."""
+    share = {"quick": QUICK, "deep": DEEP}.get(PROFILE, USUAL)
+    return max(2, of_fifty * share // 50)
 
 
 def mark_all_but(every: int, values: Iterable[Any], mark: pytest.MarkDecorator) -> list[Any]:

@@ -66,10 +66,17 @@ def compare_fees_owed(ours: Pool, theirs: PoolOnChain, position: PositionKey) ->
         assert ours.fees_owed(*position) == expected
 
 
+def _mark_of(seed: int) -> tuple[pytest.MarkDecorator, ...]:
+    """An eighth of the seeds after every edit, half of them before a merge, all of them in soak."""
+    if seed % 2:
+        return (pytest.mark.soak,)
+    return (pytest.mark.slow,) if seed % 8 else ()
+
+
 @pytest.mark.parametrize(
     ("world", "seed"),
     [
-        pytest.param(world, seed, id=f"{world.name}-{seed}", marks=pytest.mark.slow if seed % 4 else ())
+        pytest.param(world, seed, id=f"{world.name}-{seed}", marks=_mark_of(seed))
         for world in WORLDS
         for seed in range(SEEDS_PER_WORLD)
     ],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from tests.wire.commands import run_zuno
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.units import Millis
@@ -15,6 +17,7 @@ END = 1_767_225_600_000
 BEFORE = fear_greed("somebody else")
 
 
+@pytest.mark.soak
 def test_a_market_is_invented_over_the_one_before(home: Path) -> None:
     async def earlier() -> None:
         store = SqliteSeries(home / "market" / "synthetic", Origin(True, "SYNTHETIC seed 10"))

@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.wire.live_home import BARS, OWN, ran, remembered, run
 from tests.wire.vendors.living import Living, Venues, bar, venues
 from zuno.adapters.series.sqlite import SqliteSeries
@@ -37,6 +39,7 @@ async def line(running: asyncio.subprocess.Process) -> Any:
     return json.loads(await asyncio.wait_for(running.stdout.readline(), 90))
 
 
+@pytest.mark.soak
 async def test_a_kill_leaves_neither_a_hole_nor_a_duplicate(home: Path) -> None:
     world = Living()
     await remembered(home, world)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from tests.wire.live_home import BARS, ran, remembered
 from tests.wire.model_server import http
 from tests.wire.vendors.living import Living, Venues, venues
@@ -34,6 +36,7 @@ async def test_a_live_desk_asks_everybody_and_says_who_failed(home: Path) -> Non
         assert "SYNTHETIC" not in live.out
 
 
+@pytest.mark.soak
 async def test_where_nobody_is_reached_that_is_said_and_nothing_invented(home: Path) -> None:
     names = ("BINANCE", "BYBIT", "OKX", "UPBIT", "DERIBIT", "YAHOO", "FEAR_GREED")
     nobody = Venues({f"ZUNO_{name}_URL": "http://127.0.0.1:9" for name in names})

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.wire.debating import (
     Overheard,
     Table,
@@ -55,6 +57,7 @@ def arbiter(request: ModelRequest) -> str:
     return arbiter_says(0, "approve_with_caution", "In round 0 " + (LONG * 8)[:1_980])
 
 
+@pytest.mark.soak
 async def test_the_largest_honest_debate_is_far_below_every_bound(tmp_path: Path) -> None:
     context = await observed(tmp_path)
     scripts: Any = {"scout": lambda asked: scout_says(LONG), "strategist": strategist, "critic": critic}

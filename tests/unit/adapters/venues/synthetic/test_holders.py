@@ -65,6 +65,7 @@ def every() -> list[Hours]:
     return [hours_of(seed, market(seed, path)) for seed in SEEDS for path in paths(seed).values()]
 
 
+@pytest.mark.soak
 def test_a_fair_part_of_spikes_is_a_breakout_or_a_cascade(every: list[Hours]) -> None:
     together: Counter[Label | None] = Counter()
     for one in every:
