@@ -28,10 +28,11 @@ from zuno.doors.cli.plan_screens import copyable_lines, shown_execution, shown_s
 from zuno.doors.cli.portfolio_screens import shown_closed, shown_portfolio, shown_whatif
 from zuno.doors.cli.shell_screens import render_agents, shown_reading
 from zuno.doors.cli.trade_screens import shown_chart, shown_features
+from zuno.doors.cli.transcript import thought_line
 from zuno.doors.reading.parse_view import ParseView
 from zuno.journal.audit import JournalTailView, JournalVerdictView
 from zuno.kernel.numbers_text import time_text
-from zuno.kernel.text import Token, plain_text
+from zuno.kernel.text import Token
 from zuno.kernel.view import ReplayView, View
 from zuno.lp.service.archive import PlanDiffView, PlanListView, WhyView
 from zuno.lp.service.execution_view import ExecutionView, SimulationView, UnsignedView
@@ -440,6 +441,7 @@ def _(view: PlanView) -> RenderableType:
         *notes_block(reasons),
         *_sources(view),
         *_strangers(*(candidate.pool for candidate in view.candidates)),
+        *map(thought_line, view.transcript),
     )
 
 
@@ -476,10 +478,8 @@ def _(view: PlanListView) -> RenderableType:
 @_render_view.register
 def _(view: WhyView) -> RenderableType:
     parts: list[RenderableType] = [heading(f"{view.request_id}, held by {view.code}")]
-    for thought in view.transcript:
-        line = Text(f"{thought.role:<11}{thought.round}  ", style=QUIET)
-        line.append(plain_text(thought.text, 2_000), style="")
-        parts.append(line)
+    if view.plan is None:
+        parts += map(thought_line, view.transcript)
     if view.failed is not None:
         parts.append(Text(f"The flow failed: {view.failed}", style=BAD))
     elif view.plan is None:

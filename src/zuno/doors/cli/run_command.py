@@ -70,14 +70,14 @@ def verdict(
 
 
 def listen_and_answer(session: Session, json: bool, question: Callable[[Zuno, Listen], Awaitable[View]]) -> None:
-    """Ask the desk, showing its thoughts as they come; a script gets them in the document alone."""
+    """Ask the desk, with a preview of its thoughts on a terminal; they stand under the answer."""
     if json:
         answer(session, json, lambda zuno: question(zuno, lambda thought: None))
         return
-    from zuno.doors.cli.transcript import Transcript
+    from zuno.doors.cli.transcript import Preview
 
-    with Transcript() as transcript:
-        view = _run_question(session, json, lambda zuno: question(zuno, transcript.hear))
+    with Preview() as preview:
+        view = _run_question(session, json, lambda zuno: question(zuno, preview.hear))
     _print(session, view, json)
 
 

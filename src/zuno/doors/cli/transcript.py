@@ -1,11 +1,14 @@
-"""The debate as it happens: a line for each thought in its role's colour, and a spinner on whoever is thinking."""
+"""The debate: a live preview while it runs, and the transcript under the card."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
 from rich.text import Text
 
 from zuno.doors.cli.layout import console
@@ -13,41 +16,56 @@ from zuno.kernel.text import plain_text
 
 if TYPE_CHECKING:
     from zuno.lp.model.debate import Thought
+    from zuno.lp.service.plan_view import ThoughtView
 
-_COLOURS = {"scout": "cyan", "strategist": "blue", "critic": "magenta", "arbiter": "yellow"}
-_NEXT = {"scout": "strategist", "strategist": "critic", "critic": "strategist or arbiter", "arbiter": "arbiter"}
+_COLOURS: Final = {"scout": "cyan", "strategist": "blue", "critic": "magenta", "arbiter": "yellow"}
+_NEXT: Final = {"scout": "strategist", "strategist": "critic", "critic": "strategist or arbiter", "arbiter": "arbiter"}
+_ROOM: Final = 6
+"""Lines of the terminal that a preview leaves free; a thought may take two."""
 
 
-class Transcript:
-    """Use as a context manager: the spinner ends with it. When its lines can no longer be written it falls silent; that
-    the answer cannot be written either is told once, at the end."""
+def thought_line(thought: Thought | ThoughtView) -> Text:
+    line = Text()
+    line.append(f"{thought.role:<11}", style=_COLOURS.get(str(thought.role), ""))
+    line.append(f"{thought.round}  ", style="dim")
+    return line.append(plain_text(thought.text, 2_000))  # a peer elsewhere may have written it
+
+
+class Preview:
+    """Use as a context manager: on a terminal the newest thoughts stand there until it ends, in a pipe nothing does.
+    What was heard of a debate that fails is printed. When lines can no longer be written it falls silent; that the
+    answer cannot be written either is told once, at the end."""
 
     def __init__(self) -> None:
         self._console = console()
-        self._deaf = False
-        self._status = self._console.status("scout is reading the chain", spinner="dots")
+        self._lines: list[Text] = []
+        self._spinner = Spinner("dots", "scout is reading the chain")
+        self._live = Live(console=self._console, refresh_per_second=8, transient=True, get_renderable=self._board)
 
-    def __enter__(self) -> Transcript:
+    def __enter__(self) -> Preview:
         if self._console.is_terminal:
-            self._status.start()
+            self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with suppress(OSError, SystemExit):
-            self._status.stop()
+            self._live.stop()
+            if error is not None:
+                self._console.print(*self._lines, sep="\n")
 
     def hear(self, thought: Thought) -> None:
-        if self._deaf:
-            return
-        role = str(thought.role)
-        line = Text()
-        line.append(f"{role:<11}", style=_COLOURS.get(role, ""))
-        line.append(f"{thought.round}  ", style="dim")
-        line.append(plain_text(thought.text, 2_000))  # a peer elsewhere may have written it
-        try:
-            self._console.print(line)
-            self._status.update(f"{_NEXT.get(role, 'the desk')} is thinking")
-        except (OSError, SystemExit):  # rich ends the process when nobody reads; the debate is to be had and kept
-            self._deaf = True
+        said, role = thought_line(thought), str(thought.role)
+        if role in _NEXT:
+            self._lines.append(said)
+            self._spinner.update(text=f"{_NEXT[role]} is thinking")
+        with suppress(OSError, SystemExit):  # rich ends the process when nobody reads; the debate is to be had and kept
+            if role not in _NEXT:  # how a wish was read is not part of the debate, and stays
+                self._console.print(said)
+            elif self._console.is_terminal:
+                self._live.refresh()
+
+    def _board(self) -> RenderableType:
+        newest = max(1, (self._console.height - _ROOM) // 2)
+        return Group(*self._lines[-newest:], self._spinner)
