@@ -6,15 +6,17 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from zuno.doors.reading.intents import Reading
     from zuno.doors.shell.port import ShellHost
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
+    from zuno.lp.service.views import PositionsView
+
+T = TypeVar("T")
 
 
 def _open(home: str | None) -> Zuno:
@@ -76,21 +78,31 @@ def door_of(home: str | None) -> ShellHost:
         running,
         CommandTree(),
         open_home(None).place(),
-        lambda text: _interpret(open_home(None), text),
+        lambda text: _ask_once(open_home(None), lambda zuno: zuno.interpreter().read(text)),
         partial(replace_file, durable=False),
+        lambda chain: _list_positions(open_home(None), chain),
     )
 
 
-def _interpret(zuno: Zuno, text: str) -> Reading | None:
+def _ask_once(zuno: Zuno, question: Callable[[Zuno], Awaitable[T]]) -> T:
     import asyncio
 
-    async def interpret() -> Reading | None:
+    async def answer() -> T:
         try:
-            return await zuno.interpreter().read(text)
+            return await question(zuno)
         finally:
             await zuno.close()
 
-    return asyncio.run(interpret())
+    return asyncio.run(answer())
+
+
+def _list_positions(zuno: Zuno, chain: str | None) -> PositionsView | None:
+    from zuno.kernel.errors import ZunoError
+
+    try:
+        return _ask_once(zuno, lambda opened: opened.lp(chain).positions())
+    except ZunoError:
+        return None
 
 
 def _mend_streams() -> None:

@@ -24,6 +24,8 @@ MAX_TOKENS: Final = Decimal(10) ** 15
 """A larger amount is a typing mistake."""
 MAX_DIGITS: Final = 60
 BITCOIN_GENESIS: Final = Seconds(1_230_940_800)
+WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+DAYS: Final = ("today", "yesterday")
 
 
 def parse_span(text: str) -> Seconds:
@@ -35,7 +37,7 @@ def parse_span(text: str) -> Seconds:
 
 
 def parse_moment(text: str, now: Seconds) -> Seconds:
-    """A point in the past: `7d`, `36h`, a date, an ISO time (UTC by default) or unix seconds.
+    """A point in the past: `7d`, `36h`, `monday`, a date, an ISO time (UTC by default) or unix seconds.
 
     `now` is the chain's time, which on a local chain is not today's.
     """
@@ -81,6 +83,8 @@ def _before_genesis_message(text: str) -> str:
 def _parse_point(text: str, now: Millis) -> Millis:
     if match := _SPAN.fullmatch(text.lower()):
         return Millis(now - int(match[1]) * _SPAN_SECONDS[match[2]] * 1_000)
+    if (days := _days_back(text.lower(), now)) is not None:
+        return Millis(now - now % 86_400_000 - days * 86_400_000)
     if _UNIX_MILLIS.fullmatch(text):
         return Millis(int(text))
     if _UNIX.fullmatch(text):
@@ -88,10 +92,18 @@ def _parse_point(text: str, now: Millis) -> Millis:
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:
-        raise Usage(f"{text[:80]!r} is not a time; write 7d, 36h, 2026-01-25 or 2026-01-25T12:00.") from None
+        raise Usage(f"{text[:80]!r} is not a time; write 7d, 36h, monday, 2026-01-25 or 2026-01-25T12:00.") from None
     if _BELOW_MILLISECOND.search(text):
         raise Usage(f"{text[:80]!r} is finer than a millisecond; give at most three decimals.")
     return Millis(((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1))
+
+
+def _days_back(day: str, now: Millis) -> int | None:
+    """Days since a day's name last began; None where it is no day's name."""
+    if day in DAYS:
+        return DAYS.index(day)
+    today = (_EPOCH + timedelta(milliseconds=now)).weekday()
+    return (today - WEEKDAYS.index(day)) % 7 if day in WEEKDAYS else None
 
 
 def parse_percent(text: str) -> Decimal:

@@ -26,6 +26,6 @@ def parse(
     def fetch(zuno: Zuno) -> Awaitable[View]:
         from zuno.doors.reading.parse_view import parse_line
 
-        return parse_line(text)
+        return parse_line(text, lambda: zuno.lp(None).positions())
 
     run_command.answer(ctx.obj.at(home), json, fetch)

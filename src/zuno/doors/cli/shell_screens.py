@@ -23,10 +23,12 @@ def shown_reading(view: ParseView) -> RenderableType:
         facts.add_row("command", f"zuno {shlex.join(view.command)}")
     if view.missing:
         facts.add_row("missing", ", ".join(view.missing))
+    if view.unused:
+        facts.add_row("not understood", ", ".join(view.unused))
     if view.ask:
         facts.add_row("asks back", view.ask)
-    if view.suggestion:
-        facts.add_row("perhaps", view.suggestion)
+    for at, choice in enumerate(view.choices):
+        facts.add_row("" if at else "perhaps", f"zuno {shlex.join(choice)}")
     for at, reason in enumerate(view.why):
         facts.add_row("" if at else "because", Text(reason, style=QUIET))
     return facts

@@ -1,182 +1,122 @@
-"""The intents a line can have, the slots each takes, and what a reading says of itself."""
+"""The intents of `examples.toml`, and what a reading of a line says of itself."""
 
 from __future__ import annotations
 
+import re
+import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from enum import StrEnum
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
 from types import MappingProxyType
 from typing import Final, Literal
 
+from zuno.doors.reading.terms import normal_words
 
-class Intent(StrEnum):
-    """What is wanted; `unclear` is asked back and does nothing."""
-
-    POSITIONS = "positions"
-    INSPECT = "inspect"
-    IN_RANGE = "in_range"
-    OUT_OF_RANGE = "out_of_range"
-    RISKY = "risky"
-    REBALANCE = "rebalance"
-    OPTIONS = "options"
-    WHY = "why"
-    DIFF = "diff"
-    SIMULATE = "simulate"
-    APPROVE = "approve"
-    APPLY = "apply"
-    CANCEL = "cancel"
-    STATUS = "status"
-    CREATE = "create"
-    BALANCES = "balances"
-    ALLOWANCES = "allowances"
-    WALLET = "wallet"
-    WALLET_CREATE = "wallet_create"
-    WALLET_IMPORT = "wallet_import"
-    SWITCH = "switch"
-    AGENTS = "agents"
-    PEERS = "peers"
-    ALERTS = "alerts"
-    ACK = "ack"
-    SNOOZE = "snooze"
-    REFRESH = "refresh"
-    POOLS = "pools"
-    POOL = "pool"
-    COLLECT = "collect"
-    CLOSE = "close"
-    ADD = "add"
-    REMOVE = "remove"
-    PNL = "pnl"
-    HISTORY = "history"
-    JOURNAL = "journal"
-    VERIFY = "verify"
-    REPLAY = "replay"
-    PLANS = "plans"
-    PLAN = "plan"
-    MONITOR_ONCE = "monitor_once"
-    MONITOR_RUN = "monitor_run"
-    SIM_MOVE = "sim_move"
-    SIM_RESET = "sim_reset"
-    DEVNET_UP = "devnet_up"
-    DEVNET_DOWN = "devnet_down"
-    DEVNET_STATUS = "devnet_status"
-    DEVNET_MOVE = "devnet_move"
-    DEMO = "demo"
-    VERSION = "version"
-    PARSE = "parse"
-    HELP = "help"
-    EXIT = "exit"
-    UNCLEAR = "unclear"
-
-
-DANGEROUS: Final = frozenset(
-    {
-        Intent.APPROVE,
-        Intent.APPLY,
-        Intent.CANCEL,
-        Intent.COLLECT,
-        Intent.CLOSE,
-        Intent.ADD,
-        Intent.REMOVE,
-        Intent.WALLET_CREATE,
-        Intent.WALLET_IMPORT,
-    }
-)
-"""What leads to a signature or a key. Read only from a line in which every word is understood, spelled as it is."""
-
-_DESTRUCTIVE: Final = frozenset({Intent.SIM_RESET, Intent.SIM_MOVE, Intent.DEVNET_DOWN, Intent.DEVNET_MOVE})
-GUESSABLE: Final = frozenset(Intent) - DANGEROUS - _DESTRUCTIVE - {Intent.UNCLEAR, Intent.PARSE}
-"""What a model may say a line means: whatever changes nothing that a person would miss."""
+Words = tuple[str, ...]
+UNCLEAR: Final = "unclear"
+"""Asked back; nothing is done."""
+OWN: Final = frozenset({"switch", "help", "exit"})
+"""What the shell does by itself."""
+_TYPICAL: Final = 3
+_SLOT = re.compile(r"\{(\w+)\}")
+_GROUP = re.compile(r"\[([^]]*)\]|(\S+)")
+_POINTED_AT: Final = frozenset({"position", "plan", "alert", "run", "reference"})
 
 
 @dataclass(frozen=True, slots=True)
-class Slots:
-    """The particulars of a line, as text that a command takes; `refers` is `last`, `first` … of what was shown."""
+class Intent:
+    name: str
+    groups: tuple[tuple[Words, bool], ...]
+    """The command's words, in groups that stand or fall together; whether the group is optional."""
+    signs: frozenset[str]
+    """One of these must stand in the line, spelled right; empty: it signs nothing."""
+    moves: bool
+    answer: str
+    """Said where there is no command."""
+    nearest: tuple[str, ...]
+    """The intents offered beside the answer."""
+    needs_one: tuple[str, ...]
+    """Slots of which one must be said."""
+    examples: tuple[Words, ...]
+    takes: frozenset[str]
+    needs: tuple[str, ...]
+    """In the order they are asked for."""
+    vocabulary: frozenset[str]
+    """The words of its examples."""
 
-    position: str | None = None
-    plan: str | None = None
-    other: str | None = None
-    request: str | None = None
-    alert: str | None = None
-    amount: str | None = None
-    percent: str | None = None
-    span: str | None = None
-    chain: str | None = None
-    pair: str | None = None
-    fee: str | None = None
-    profile: str | None = None
-    exposure: str | None = None
-    candidate: str | None = None
-    count: str | None = None
-    all: str | None = None
-    refers: str | None = None
-    wish: str | None = None
-    """A sentence that is handed on: what to open, or what to parse."""
-
-    def said(self) -> dict[str, str]:
-        """Those that are filled, by name."""
-        values = ((slot.name, getattr(self, slot.name)) for slot in fields(self))
-        return {name: value for name, value in values if value is not None}
-
-
-Need = Literal["position", "plan", "alert", "amount", "percent", "span", "chain", "reference", "pair"]
+    def command(self, slots: Mapping[str, str], *, gaps: bool = False) -> Words:
+        """The words after `zuno`; with `gaps` a slot that is missing stands in capitals."""
+        words: list[str] = []
+        for group, optional in self.groups:
+            wanted = [slot for word in group for slot in _SLOT.findall(word)]
+            if optional and not all(slot in slots for slot in wanted):
+                continue
+            for word in group:
+                values = [slots.get(slot, slot.upper() if gaps else "") for slot in _SLOT.findall(word)]
+                if not values:
+                    words.append(word)
+                    continue
+                first, *more = values[0].split(" + ")
+                words.append(first)
+                for value in more:  # an option that is said twice: --amount A --amount B
+                    words += [words[-2], value]
+        return tuple(words)
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """Which slots an intent takes, and which of them it cannot do without."""
+class Catalogue:
+    """Everything `examples.toml` says."""
 
-    takes: frozenset[str] = frozenset()
-    needs: tuple[Need, ...] = ()
-
-
-def _shape(takes: str = "", needs: tuple[Need, ...] = ()) -> Shape:
-    return Shape(frozenset(takes.split()), needs)
-
-
-_OF_POSITION = _shape("position refers chain", ("position",))
-_OF_PLAN = _shape("plan refers", ("plan",))
-SHAPES: Final[Mapping[Intent, Shape]] = MappingProxyType(
-    {
-        Intent.POSITIONS: _shape("chain"),
-        Intent.INSPECT: _OF_POSITION,
-        Intent.IN_RANGE: _shape("position refers chain"),
-        Intent.OUT_OF_RANGE: _shape("position refers chain"),
-        Intent.RISKY: _shape("position refers chain"),
-        Intent.REBALANCE: _shape("position refers chain profile candidate", ("position",)),
-        Intent.OPTIONS: _shape("plan", ("plan",)),
-        Intent.WHY: _shape("plan request", ("reference",)),
-        Intent.DIFF: _shape("plan other", ("plan",)),
-        Intent.SIMULATE: _OF_PLAN,
-        Intent.APPROVE: _OF_PLAN,
-        Intent.APPLY: _OF_PLAN,
-        Intent.CANCEL: _OF_PLAN,
-        Intent.STATUS: _OF_PLAN,
-        Intent.CREATE: _shape("amount pair fee profile exposure chain candidate wish", ("amount",)),
-        Intent.BALANCES: _shape("chain"),
-        Intent.ALLOWANCES: _shape("chain"),
-        Intent.SWITCH: _shape("chain", ("chain",)),
-        Intent.ALERTS: _shape("all"),
-        Intent.ACK: _shape("alert refers", ("alert",)),
-        Intent.SNOOZE: _shape("alert refers span", ("alert", "span")),
-        Intent.REFRESH: _shape("chain"),
-        Intent.POOLS: _shape("chain"),
-        Intent.POOL: _shape("pair fee chain", ("pair",)),
-        Intent.COLLECT: _OF_POSITION,
-        Intent.CLOSE: _OF_POSITION,
-        Intent.ADD: _shape("position refers chain amount", ("position", "amount")),
-        Intent.REMOVE: _shape("position refers chain percent", ("position", "percent")),
-        Intent.PNL: _shape("position refers chain span", ("position",)),
-        Intent.JOURNAL: _shape("count"),
-        Intent.REPLAY: _shape("plan request refers", ("reference",)),
-        Intent.PLAN: _OF_PLAN,
-        Intent.SIM_MOVE: _shape("percent", ("percent",)),
-        Intent.DEVNET_MOVE: _shape("percent", ("percent",)),
-    }
-)
+    intents: Mapping[str, Intent]
+    fillers: frozenset[str]
+    courtesies: tuple[Words, ...]
+    """What may lead a line and says nothing, the longest first."""
+    groups: frozenset[str]
+    """Names of groups of commands: they may lead an order too."""
+    verbs: frozenset[str]
+    """Every word that signs."""
+    vocabulary: frozenset[str]
 
 
-def shape_of(intent: Intent) -> Shape:
-    return SHAPES.get(intent, Shape())
+@lru_cache(maxsize=1)
+def load_catalogue() -> Catalogue:
+    raw = tomllib.loads((files("zuno.doors.reading") / "examples.toml").read_text(encoding="utf-8"))
+    fillers, groups, said = raw.pop("fillers").split(), raw.pop("groups").split(), raw.pop("courtesies")
+    courtesies = sorted((tuple(line.split()) for line in said.strip().splitlines()), key=len, reverse=True)
+    intents = {name: _intent(name, table) for name, table in raw.items()}
+    known = (word for intent in intents.values() for word in intent.vocabulary)
+    return Catalogue(
+        intents=MappingProxyType(intents),
+        fillers=frozenset(fillers),
+        courtesies=tuple(courtesies),
+        groups=frozenset(groups),
+        verbs=frozenset(word for intent in intents.values() for word in intent.signs),
+        vocabulary=frozenset([*known, *fillers, *groups, *(word for words in courtesies for word in words)]),
+    )
+
+
+def _intent(name: str, table: Mapping[str, str]) -> Intent:
+    command = _GROUP.findall(table.get("command", ""))
+    groups = tuple((tuple((group or word).split()), bool(group)) for group, word in command)
+    examples = tuple(normal_words(line) for line in table["examples"].strip().splitlines())
+    return Intent(
+        name=name,
+        groups=groups,
+        signs=frozenset(table.get("signs", "").split()),
+        moves=bool(table.get("moves", False)),
+        answer=table.get("answer", ""),
+        nearest=tuple(table.get("nearest", "").split()),
+        needs_one=tuple(table.get("needs", "").split()),
+        examples=examples,
+        takes=frozenset(_SLOT.findall(table.get("command", ""))),
+        needs=tuple(slot for words, optional in groups if not optional for slot in _SLOT.findall(" ".join(words))),
+        vocabulary=frozenset(word for example in examples for word in example),
+    )
+
+
+def intent_of(name: str) -> Intent:
+    return load_catalogue().intents[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,26 +124,60 @@ class Reading:
     """One line, read. Nothing is done on a reading that asks."""
 
     text: str
-    intent: Intent
-    slots: Slots = field(default_factory=Slots)
+    intent: str
+    slots: Mapping[str, str] = field(default_factory=dict)
+    """As text that a command takes. `refers` is `last`, `first` … of what was shown, `holds` the token or pair of the
+    position that is meant."""
     confidence: float = 0.0
     why: tuple[str, ...] = ()
     """Which words gave what."""
+    unused: tuple[str, ...] = ()
+    """What was found in the line and is of no use to the command."""
     ask: str = ""
     """What to ask back, where the line does not say what to do."""
-    suggestion: Intent | None = None
-    """What may have been meant, where it was not taken for granted."""
-    source: Literal["rules", "model"] = "rules"
+    choices: tuple[Reading, ...] = ()
+    """What may have been meant, the nearest first; at most three."""
+    suggestion: str | None = None
+    """An order that was nearly given."""
+    source: Literal["examples", "model"] = "examples"
 
     @property
-    def missing(self) -> tuple[Need, ...]:
+    def signs(self) -> bool:
+        return self.intent != UNCLEAR and bool(intent_of(self.intent).signs)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
         """What the intent still needs, in the order it is asked for."""
-        return tuple(need for need in shape_of(self.intent).needs if not _is_filled(need, self.slots))
+        if self.intent == UNCLEAR:
+            return ()
+        intent = intent_of(self.intent)
+        pointed = bool(_POINTED_AT & intent.takes) and ("refers" in self.slots or "holds" in self.slots)
+        open_ = [need for need in intent.needs if need not in self.slots and not (pointed and need in _POINTED_AT)]
+        one_of = intent.needs_one and not any(need in self.slots for need in intent.needs_one)
+        return (*open_, *(intent.needs_one[:1] if one_of else ()))
+
+    @property
+    def template(self) -> Words:
+        """The words after `zuno`, with a place in capitals for what is missing."""
+        return () if self.intent == UNCLEAR or self.ask else intent_of(self.intent).command(self.slots, gaps=True)
+
+    def command(self, chain: str | None = None) -> Words:
+        """The words after `zuno` once nothing is missing; else none. `chain` is meant where the line names none."""
+        if self.ask or self.intent in {UNCLEAR, *OWN} or self.missing or {"refers", "holds"} & self.slots.keys():
+            return ()
+        intent = intent_of(self.intent)
+        slots = self.slots if chain is None or "chain" in self.slots else {**self.slots, "chain": chain}
+        return intent.command(slots)
 
 
-def _is_filled(need: Need, slots: Slots) -> bool:
-    if need == "reference":
-        return bool(slots.plan or slots.request or slots.refers)
-    if need in ("position", "plan", "alert") and slots.refers:
-        return True
-    return getattr(slots, need) is not None
+def may_be_guessed(name: str) -> bool:
+    """What a model may say a line means: whatever signs nothing and changes nothing a person would miss."""
+    known = load_catalogue().intents.get(name)
+    return known is not None and bool(known.groups) and not (known.signs or known.moves or known.answer)
+
+
+def typical_lines() -> tuple[str, ...]:
+    """A few lines of each intent that can be typed as they stand."""
+    every = (intent.examples for intent in load_catalogue().intents.values())
+    plain = ([words for words in examples if not any(word.startswith("{") for word in words)] for examples in every)
+    return tuple(" ".join(words) for lines in plain for words in lines[:_TYPICAL])

@@ -1,57 +1,29 @@
-"""A model's help with a line the rules could not read: it may pick among intents that change nothing, and no more."""
+"""A model's help with a line the examples cannot read: it may pick among intents that change nothing, and no more."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from zuno.doors.reading.intents import GUESSABLE, Intent, Reading
+from zuno.doors.reading.intents import Reading, load_catalogue, may_be_guessed
 from zuno.doors.reading.reader import apply_model_intent
 from zuno.doors.reading.secrecy import looks_secret
-from zuno.doors.reading.tokens import MAX_TEXT
 from zuno.llm.ask import ModelContext, ask
 from zuno.llm.prompts import Untrusted
 from zuno.llm.question import Opinion, Question
+from zuno.lp.service.phrase import MAX_TEXT
 
 ROLE: Final = "reader"
 NONE: Final = "none"
-_MEANINGS: Final[Mapping[Intent, str]] = MappingProxyType(
-    {
-        Intent.POSITIONS: "list the wallet's positions",
-        Intent.INSPECT: "one position in full",
-        Intent.IN_RANGE: "whether positions are in range",
-        Intent.OUT_OF_RANGE: "which positions are out of range",
-        Intent.RISKY: "which positions are near an edge",
-        Intent.REBALANCE: "let the desk argue what to do with a position",
-        Intent.CREATE: "let the desk argue how to open a position",
-        Intent.OPTIONS: "the other candidates of a plan",
-        Intent.WHY: "why a plan was decided so",
-        Intent.DIFF: "compare two plans",
-        Intent.SIMULATE: "try a plan without sending it",
-        Intent.STATUS: "how far a plan has come",
-        Intent.PLANS: "list plans",
-        Intent.PLAN: "show a plan",
-        Intent.BALANCES: "what the wallet holds",
-        Intent.ALLOWANCES: "who may move its tokens",
-        Intent.WALLET: "which wallet this is",
-        Intent.SWITCH: "speak of another chain",
-        Intent.AGENTS: "who sits at the desk",
-        Intent.ALERTS: "list alerts",
-        Intent.POOLS: "list pools",
-        Intent.PNL: "what a position earned or lost",
-        Intent.HISTORY: "what was planned before",
-        Intent.JOURNAL: "the newest entries of the journal",
-        Intent.VERIFY: "check the journal",
-        Intent.REPLAY: "hold a debate again",
-        Intent.DEVNET_STATUS: "whether the local chain runs",
-        Intent.DEMO: "the tour",
-        Intent.HELP: "what can be said",
-    }
-)
-OFFERED: Final = tuple(intent.value for intent in _MEANINGS)
+_SHOWN: Final = 2
+"""So many examples tell a model what an intent means."""
+
+
+def offered_intents() -> tuple[str, ...]:
+    return tuple(name for name in load_catalogue().intents if may_be_guessed(name))
+
 
 SlotName = Literal["position", "plan", "alert", "chain", "span", "amount"]
 
@@ -62,7 +34,7 @@ class Particular(Opinion):
 
 
 class Meaning(Opinion):
-    intent: Annotated[str, Field(max_length=20, json_schema_extra={"enum": [*OFFERED, NONE]})]
+    intent: Annotated[str, Field(max_length=20)]
     slots: Annotated[list[Particular], Field(max_length=6)]
 
 
@@ -87,7 +59,11 @@ class Interpreter:
 
 
 def _question(text: str) -> Question[Meaning]:
-    intents = "\n".join(f"{intent.value}: {meaning}" for intent, meaning in _MEANINGS.items())
+    catalogue = load_catalogue().intents
+    intents = "\n".join(
+        f"{name}: {' / '.join(' '.join(words) for words in catalogue[name].examples[:_SHOWN])}"
+        for name in offered_intents()
+    )
     return Question(
         role=ROLE,
         round=0,
@@ -103,7 +79,7 @@ def _question(text: str) -> Question[Meaning]:
 def _judge_meaning(text: str, meaning: Meaning) -> str | None:
     if meaning.intent == NONE:
         return None
-    if meaning.intent not in OFFERED or Intent(meaning.intent) not in GUESSABLE:
+    if meaning.intent not in offered_intents():
         return "the intent is none of those offered"
     for slot in meaning.slots:
         if slot.text.casefold() not in text.casefold():
@@ -117,4 +93,4 @@ def _reading(text: str, meaning: Meaning) -> Reading | None:
     """The line under that intent, its slots read from the copied words by the same rules as any other's."""
     if meaning.intent == NONE:
         return None
-    return apply_model_intent(Intent(meaning.intent), text, {slot.name: slot.text for slot in meaning.slots})
+    return apply_model_intent(meaning.intent, text, {slot.name: slot.text for slot in meaning.slots})

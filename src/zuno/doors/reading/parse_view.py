@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from zuno.doors.reading.commands import QUESTIONS, command_of, template_of
-from zuno.doors.reading.intents import DANGEROUS, Reading
+from collections.abc import Awaitable, Callable
+
+from zuno.doors.reading.intents import Reading
 from zuno.doors.reading.reader import read
+from zuno.doors.reading.seen import asks_for_list, find_position, seen_positions
+from zuno.kernel.errors import ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import View
+from zuno.lp.service.views import PositionsView
 
 _MOST_SHOWN = 400
+_QUESTIONS = {
+    "amount": "How much of which token? Say it like 0.05 ETH.",
+    "percent": "By how many percent?",
+    "shift": "By how many percent?",
+    "span": "For how long? Say it like 6h.",
+    "since": "Since when? Say it like 7d or 2026-01-25.",
+    "pair": "Which pool? Say it like ETH/USDC 5bps.",
+    "symbol": "Which symbol, BTC or ETH?",
+    "side": "Long or short?",
+    "margin": "With how much margin?",
+    "above": "At which price, above or below? Or with fees above what? Say it like: above 3500.",
+    "line": "Which line? Say it behind `parse`.",
+    "other": "Which two plans? Say `diff` and both ids; `plans` lists them.",
+}
 
 
 class ParseView(View):
@@ -22,33 +40,49 @@ class ParseView(View):
     complete: bool
     """Whether `command` can be run as it stands."""
     missing: tuple[str, ...]
+    unused: tuple[str, ...]
+    """What was found in the line and is of no use to the command."""
     ask: str
     """What the shell would ask back."""
+    choices: tuple[tuple[str, ...], ...]
+    """Up to three commands that may have been meant, the nearest first."""
     suggestion: str | None
-    """What may have been meant, where that was not taken for granted."""
+    """An order that was nearly given, and is not taken for granted."""
     dangerous: bool
-    """Whether it leads to a signature or a key."""
+    """Whether it leads to a signature, a key or a booking."""
     source: str
 
 
+def question_for(slot: str) -> str:
+    return _QUESTIONS.get(slot, f"Which {slot}?")
+
+
 def parse_view(reading: Reading) -> ParseView:
-    ask = reading.ask or (QUESTIONS[reading.missing[0]] if reading.missing else "")
     return ParseView(
         text=plain_text(reading.text, _MOST_SHOWN),
-        intent=reading.intent.value,
-        slots=reading.slots.said(),
+        intent=reading.intent,
+        slots=dict(reading.slots),
         confidence=reading.confidence,
         why=reading.why,
-        command=template_of(reading),
-        complete=bool(command_of(reading)),
+        command=reading.template,
+        complete=bool(reading.command()),
         missing=reading.missing,
-        ask=ask,
-        suggestion=None if reading.suggestion is None else reading.suggestion.value,
-        dangerous=reading.intent in DANGEROUS,
+        unused=reading.unused,
+        ask=reading.ask or (question_for(reading.missing[0]) if reading.missing else ""),
+        choices=tuple(choice.template for choice in reading.choices),
+        suggestion=reading.suggestion,
+        dangerous=reading.signs,
         source=reading.source,
     )
 
 
-async def parse_line(text: str) -> ParseView:
-    """How the shell reads a line, by rule alone."""
-    return parse_view(read(text))
+async def parse_line(text: str, positions: Callable[[], Awaitable[PositionsView]]) -> ParseView:
+    """How the shell reads a line, by the examples alone; `positions` is asked where one is meant by what it holds."""
+    reading = read(text)
+    if not asks_for_list(reading):
+        return parse_view(reading)
+    try:
+        shown = await positions()
+    except ZunoError:
+        return parse_view(reading)
+    return parse_view(find_position(reading, seen_positions(shown)))

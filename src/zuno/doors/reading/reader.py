@@ -1,410 +1,279 @@
-"""Read one line: intent, slots, how surely, and which words said so. It never raises and never guesses a signature."""
+"""Read one line: intent, slots, how surely, and what may have been meant instead. It never raises."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from types import MappingProxyType
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
-from zuno.doors.reading.intents import DANGEROUS, GUESSABLE, Intent, Reading, Slots, shape_of
-from zuno.doors.reading.rules import Match, best_match, second_wishes
-from zuno.doors.reading.tokens import MAX_TEXT, Token, tokens_of
-from zuno.doors.reading.words import DANGEROUS_VERBS, LEADS, ORDINALS, SHARES, TRAILS
+from zuno.doors.reading.intents import UNCLEAR, Intent, Reading, intent_of, load_catalogue, may_be_guessed
+from zuno.doors.reading.nearest import NearestIntent, load_nearest
+from zuno.doors.reading.orders import CONDITIONS, ambiguity, doubt_about, is_negation, verb_of, without_courtesies
+from zuno.doors.reading.slots import Filled, fill_slots
+from zuno.doors.reading.spelling import mend
+from zuno.doors.reading.terms import normalize
 from zuno.kernel.errors import Usage
 from zuno.kernel.text import plain_text
+from zuno.lp.service.phrase import MAX_TEXT, Kind, Term, split_phrase
 from zuno.lp.service.wish_parser import parse_wish
-from zuno.lp.service.wish_words import LONG, RISK
 
-SURE: Final = 0.6
-"""Below this a reading is asked back."""
-_PER_MENDED: Final = 0.9
-_HEADED: Final = 3.0
-_WEAK: Final = 0.9
-_LISTS: Final = frozenset(
-    "POSITIONS POOLS PLANS ALERTS BALANCE ALLOWANCE PEERS AGENTS HISTORY JOURNAL OPTIONS PNL".split()
+_PER_UNUSED: Final = 0.8
+"""What a slot that an intent has no use for takes from its score."""
+_HARD: Final = frozenset(
+    {Kind.NUMBER, Kind.AMOUNT, Kind.PERCENT, Kind.PLAN, Kind.ALERT, Kind.RUN, Kind.REQUEST, Kind.PAIR}
 )
-_VERBS: Final = frozenset(intent.name for intent in DANGEROUS_VERBS.values())
-_POSITION_OBJECTS: Final = frozenset("PRON POSITION NUMBER ORDINAL CHAIN".split())
-_PLAN_OBJECTS: Final = frozenset("PRON PLAN PLANID ORDINAL".split())
-_OBJECTS: Final = MappingProxyType(
-    {
-        Intent.APPROVE: _PLAN_OBJECTS,
-        Intent.APPLY: _PLAN_OBJECTS,
-        Intent.CANCEL: _PLAN_OBJECTS,
-        Intent.COLLECT: _POSITION_OBJECTS | {"FEES"},
-        Intent.CLOSE: _POSITION_OBJECTS,
-        Intent.ADD: _POSITION_OBJECTS | {"LIQUIDITY", "AMOUNT"},
-        Intent.REMOVE: _POSITION_OBJECTS | {"LIQUIDITY", "PERCENT"},
-    }
-)
-"""What may stand in an order, by what it orders."""
-_POINTED_AT: Final = frozenset({"plan", "position", "alert"})
-_ASIDES: Final = frozenset({"JOINT", "FILL", "DULL"})
-_SLOTS_OF: Final = MappingProxyType(
-    {
-        "AMOUNT": {"amount"},
-        "PERCENT": {"percent", "fee"},
-        "PLANID": {"plan"},
-        "REQUESTID": {"request"},
-        "ALERTID": {"alert"},
-        "NUMBER": {"position", "count", "candidate"},
-        "SPAN": {"span"},
-        "PAIR": {"pair"},
-    }
-)
-_PARTICULARS: Final = frozenset(
-    """NUMBER POSITION PRON ORDINAL PLANID PLAN REQUESTID ALERTID ALERTS AMOUNT PERCENT SPAN CHAIN PAIR FEE TOKEN FILL
-    AND JOINT ALL LONG RISK""".split()
-)
-_WISH_NOISE: Final = frozenset(
-    "play where should would recommend suggest what how new some something which best i".split()
-)
+"""Counted twice: a line that names one of these is about it."""
+_PER_MISSING: Final = 0.15
+_SAME_WORDS: Final = 1.0
+"""A line that is an example, word for word, gains so much."""
+KNOWN: Final = 0.2
+"""Below this the examples of an intent know too little of a line for it to be taken."""
+MARGIN: Final = 0.4
+_MARGIN_TO_MOVE: Final = 0.8
+"""By so much the best intent must lead the next one; by more where it changes or stops something."""
+_WISHES_APART = re.compile(r"\s*(?:[;,]|\band then\b|\bthen\b|\band\b|\balso\b)\s*", re.IGNORECASE)
+_MOST_CHOICES: Final = 3
+_LOOKED_AT: Final = 12
+"""Of so many of the nearest intents the slots are filled."""
+_NOTHING_SAID: Final = "Say what you want; `help` lists what can be said."
+_ASK: Final = "I am not sure what you want."
 
 
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A line under one intent."""
+
+    intent: Intent
+    score: float
+    known: float
+    slots: Mapping[str, str]
+    unused: tuple[str, ...] = ()
+    doubt: str = ""
+    """Why it is no order, where it would sign; or what the intent cannot make of the line."""
+
+    def reading(self, text: str, confidence: float = 0.0) -> Reading:
+        why = (
+            f"near {self.intent.name} ({self.known:g})",
+            *(f"{name}: {said}" for name, said in self.slots.items()),
+        )
+        return Reading(text, self.intent.name, self.slots, confidence, why, self.unused)
+
+
+@lru_cache(maxsize=256)
 def read(text: str) -> Reading:
-    """What a line means, by rule."""
+    """What a line means, by its nearest examples."""
     if len(text) > MAX_TEXT:
-        return _ask_back(text, f"That is longer than {MAX_TEXT} characters; say it shorter.")
+        return Reading(text, UNCLEAR, ask=f"That is longer than {MAX_TEXT} characters; say it shorter.")
     first, _, rest = text.strip().partition(" ")
     if first.lower() == "parse" and rest.strip():
-        return Reading(text, Intent.PARSE, Slots(wish=rest.strip()), 1.0, ("'parse' asks how the rest is read",))
-    tokens = list(_mark_tokens(tokens_of(text)))
-    if not tokens:
-        return _ask_back(text, "Say what you want; `help` lists what can be said.")
-    if [token.concept for token in tokens] == ["QUESTION"]:
-        return Reading(text, Intent.HELP, confidence=1.0, why=("'?' asks for help",))
-    if any(token.concept in _VERBS for token in tokens) and not any(token.concept == "HOWTO" for token in tokens):
-        return _read_order(text, tokens)
-    if slip := next((token for token in tokens if token.concept == "SLIP"), None):
-        meant = DANGEROUS_VERBS[slip.value]
-        return _ask_back(text, f"Did you mean {slip.value}? Type it out: it is never guessed.", meant, (slip,))
-    return _match_intent(text, tokens)
+        return Reading(text, "parse", {"line": rest.strip()}, 1.0, ("'parse' asks how the rest is read",))
+    return read_by(text, load_nearest())
+
+
+def read_by(text: str, nearest: NearestIntent) -> Reading:
+    terms = split_phrase(text)
+    if not normalize(terms):
+        asked = any(term.kind is Kind.MARK for term in terms)
+        return Reading(text, "help", confidence=1.0) if asked else Reading(text, UNCLEAR, ask=_NOTHING_SAID)
+    ranked = rank(text, nearest)
+    return (
+        _read_order(text, terms, ranked)
+        or _read_number(text, terms)
+        or _read_two_wishes(text, ranked[0], nearest)
+        or _read_best(text, terms, ranked)
+    )
+
+
+def rank(text: str, nearest: NearestIntent) -> list[Candidate]:
+    """The nearest intents with what each makes of the line, the best first."""
+    catalogue, typed = load_catalogue(), split_phrase(text)
+    mended = mend(text)
+    terms = typed if mended == text else split_phrase(mended)
+    words = normalize(terms)
+    said = tuple(without_courtesies(words) or words)
+    scored = nearest.score_line(said)
+    near = sorted(scored, key=lambda name: -scored[name][0])[:_LOOKED_AT]
+    verbs = {term.low for term in typed} & catalogue.verbs
+    near += [name for name, intent in catalogue.intents.items() if intent.signs & verbs and name not in near]
+    found = []
+    for name in near:
+        score, known = scored[name]
+        same = said in catalogue.intents[name].examples
+        found.append(_candidate(catalogue.intents[name], mended, typed, terms, score + same * _SAME_WORDS, known))
+    return sorted(found, key=lambda candidate: (-candidate.score, candidate.intent.name))
+
+
+def _candidate(
+    intent: Intent, text: str, typed: Sequence[Term], terms: Sequence[Term], score: float, known: float
+) -> Candidate:
+    if intent.name == "create":
+        return _read_wish(intent, text, score, known)
+    filled = fill_slots(intent, terms)
+    unused = filled.unused
+    bare = Reading(text, intent.name, filled.slots)
+    hard = sum(term.kind in _HARD for term in unused)
+    score -= _PER_UNUSED * (len(unused) + hard) + _PER_MISSING * len(bare.missing)
+    doubt = doubt_about(intent, typed, filled) if intent.signs else _name_one(filled)
+    return Candidate(intent, score, known, filled.slots, tuple(term.text for term in unused), doubt)
+
+
+def _name_one(filled: Filled) -> str:
+    return f"Name one at a time: {plain_text(filled.doubled[0].text, 40)!r} is another." if filled.doubled else ""
+
+
+def _read_wish(intent: Intent, text: str, score: float, known: float) -> Candidate:
+    """The wish's own reader decides what a sentence about capital says; what it does not understand is asked back."""
+    try:
+        heard = parse_wish(text.replace("?", " "), intent.vocabulary)
+    except Usage as mistake:
+        return Candidate(intent, score - _PER_UNUSED, known, {}, doubt=str(mistake))
+    lines = [line for line in heard.lines if line.amount is not None and line.token is not None]
+    kept = heard.long_token
+    lines.sort(key=lambda line: line.token != kept)  # what one stays long in comes first
+    said = {
+        "token": lines[0].token if lines else None,
+        "quantity": f"{lines[0].amount:f}" if lines else None,
+        "with": f"{lines[1].amount:f} {lines[1].token}" if len(lines) > 1 else None,
+        "pair": None if heard.pair is None else "/".join(heard.pair),
+        "fee": None if heard.fee is None else f"{heard.fee}pips",
+        "exposure": None if heard.exposure is None else heard.exposure.value,
+        "profile": None if heard.profile is None else heard.profile.value,
+        "chain": heard.chain,
+    }
+    unused = tuple(str(line.token or line.amount) for line in heard.lines if line not in lines and line.token != kept)
+    slots = {name: value for name, value in said.items() if value is not None}
+    return Candidate(intent, score - _PER_UNUSED * len(unused) / 2, known, slots, unused)
+
+
+def _read_order(text: str, terms: Sequence[Term], ranked: Sequence[Candidate]) -> Reading | None:
+    """A line with a word that signs: the order it gives, or why it is none. None where the word is another's too."""
+    orders = [c for c in ranked if c.intent.signs and verb_of(c.intent, terms) is not None]
+    if not orders:
+        return None
+    best = ranked[0]
+    verbs = {term.low for term in terms if any(term.low in order.intent.signs for order in orders)}
+    if not best.intent.signs and verbs <= best.intent.vocabulary:
+        return None
+    plain = [order for order in orders if not order.doubt]
+    if not plain:
+        first = orders[0]
+        unsure = _is_refused(terms)
+        choices = _choices(text, ranked, orders=not unsure)
+        return Reading(text, UNCLEAR, ask=first.doubt, choices=choices, suggestion=first.intent.name)
+    if len(plain) > 1 and plain[0].score - plain[1].score < MARGIN / 2:
+        return Reading(
+            text, UNCLEAR, ask=_ASK, choices=_choices(text, plain, orders=True), suggestion=plain[0].intent.name
+        )
+    return plain[0].reading(text, 1.0)
+
+
+def _is_refused(terms: Sequence[Term]) -> bool:
+    """Whether the line says no, perhaps, or asks."""
+    return any(term.kind is Kind.MARK or is_negation(term.low) or term.low in CONDITIONS for term in terms)
+
+
+def _read_number(text: str, terms: Sequence[Term]) -> Reading | None:
+    broken = next((term for term in terms if term.kind is Kind.AMBIGUOUS), None)
+    return None if broken is None else Reading(text, UNCLEAR, ask=ambiguity(broken))
+
+
+def _read_two_wishes(text: str, best: Candidate, nearest: NearestIntent) -> Reading | None:
+    """Two clauses that mean different things by themselves."""
+    clauses = [clause for clause in _WISHES_APART.split(text) if clause]
+    if len(clauses) < 2 or len(clauses) > 5 or best.known >= 0.97:
+        return None
+    found: dict[str, Candidate] = {}
+    for clause in clauses:
+        terms = split_phrase(clause)
+        if not any(term.kind is Kind.WORD and term.low not in load_catalogue().fillers for term in terms):
+            continue
+        ranked = rank(clause, nearest)
+        if ranked[0].known >= 0.6 and _lead(ranked) >= MARGIN:
+            found.setdefault(ranked[0].intent.name, ranked[0])
+    if len(found) < 2:
+        return None
+    choices = tuple(c.reading(text) for c in found.values() if not c.intent.answer and not c.intent.signs)
+    return Reading(text, UNCLEAR, ask="That is more than one wish; say one at a time.", choices=choices[:_MOST_CHOICES])
+
+
+def _lead(ranked: Sequence[Candidate]) -> float:
+    """By how much the best leads the next one that means another command."""
+    best = ranked[0]
+    command = best.reading("").template
+    second = next((c for c in ranked[1:] if not command or c.reading("").template != command), None)
+    return best.score if second is None else best.score - second.score
+
+
+def _read_best(text: str, terms: Sequence[Term], ranked: Sequence[Candidate]) -> Reading:
+    best, lead = ranked[0], _lead(ranked)
+    sure = min(lead / (_MARGIN_TO_MOVE if best.intent.moves else MARGIN), best.known / KNOWN)
+    confidence = round(max(0.0, sure / (1 + sure)), 3)
+    refused = _is_refused(
+        [term for term in terms if term.kind is not Kind.MARK and term.low not in best.intent.vocabulary]
+    )
+    if best.intent.signs or sure < 1 or refused:
+        choices = _choices(text, ranked, orders=not _is_refused(terms))
+        ask = f"{_ASK} One of these?" if choices else f"{_ASK} `help` lists what can be said."
+        order = best.intent if best.intent.signs and not refused else None
+        if order is not None and sure >= 1:
+            ask = f"Did you mean {' or '.join(sorted(order.signs))}? Type it out: it is never guessed."
+        return Reading(
+            text, UNCLEAR, confidence=min(confidence, 0.49), ask=ask, choices=choices, suggestion=order and order.name
+        )
+    if best.doubt:
+        return Reading(
+            text, UNCLEAR, confidence=confidence, ask=best.doubt, choices=_choices(text, ranked, orders=False)
+        )
+    if best.intent.answer:
+        beside = (intent_of(name) for name in best.intent.nearest)
+        choices = tuple(Reading(text, intent.name, fill_slots(intent, terms).slots) for intent in beside)
+        return Reading(text, best.intent.name, confidence=confidence, ask=best.intent.answer, choices=choices)
+    return best.reading(text, confidence)
+
+
+def _choices(text: str, ranked: Sequence[Candidate], *, orders: bool) -> tuple[Reading, ...]:
+    """The nearest readings that mean different commands."""
+    chosen: dict[tuple[str, ...], Reading] = {}
+    for candidate in ranked:
+        reading = candidate.reading(text)
+        fits = candidate.known >= KNOWN / 2 and (orders or not candidate.intent.signs)
+        if len(chosen) < _MOST_CHOICES and reading.template and fits:
+            chosen.setdefault(reading.template, reading)
+    return tuple(chosen.values())
 
 
 def fill_missing(reading: Reading, text: str) -> Reading | None:
     """The reading with what was missing, where the text is nothing but that; None where it is something else."""
-    tokens = list(_mark_tokens(tokens_of(text[:MAX_TEXT])))
-    if not tokens or any(token.concept not in _PARTICULARS for token in tokens):
+    terms = split_phrase(text[:MAX_TEXT])
+    intent, fillers = intent_of(reading.intent), load_catalogue().fillers
+    named = fillers | {"position", "plan", "alert", "run", "percent"}
+    if any(term.kind in {Kind.ODD, Kind.MARK} or (term.kind is Kind.WORD and term.low not in named) for term in terms):
         return None
-    if reading.intent is Intent.CREATE:
-        whole = _read_wish(f"{reading.slots.wish or ''} {text}".strip(), tokens, reading.confidence, reading.why)
+    if intent.name == "create":
+        found = _read_wish(intent, f"{reading.text} {text}", 0.0, 1.0)
+        whole = None if found.doubt else replace(found.reading(f"{reading.text} {text}", reading.confidence))
     else:
-        slots = _slots(reading.intent, tokens)
-        if slots is None:
-            return None
-        known = reading.slots.said() | slots.said()
-        whole = replace(reading, slots=Slots(**known), why=(*reading.why, *_slot_reasons(reading.intent, slots)))
-    return whole if not whole.ask and whole.missing != reading.missing else None
+        filled = fill_slots(intent, terms)
+        slots = {**reading.slots, **filled.slots}
+        whole = None if filled.unused or filled.doubled else replace(reading, slots=slots)
+    return whole if whole is not None and whole.missing != reading.missing else None
 
 
-def apply_model_intent(intent: Intent, text: str, said: Mapping[str, str]) -> Reading | None:
-    """The line under an intent that somebody else found, with the words they copied; None where these do not fit."""
-    if intent not in GUESSABLE:
+def apply_model_intent(name: str, text: str, said: Mapping[str, str]) -> Reading | None:
+    """The line under an intent that a model found, with the words it copied; None where these do not fit."""
+    if not may_be_guessed(name):
         return None
-    if intent is Intent.CREATE:
-        wish = _read_wish(text, list(_mark_tokens(tokens_of(text))), SURE, ())
-        return None if wish.ask else replace(wish, source="model")
+    intent = intent_of(name)
+    if name == "create":
+        found = _read_wish(intent, text, 0.0, 1.0)
+        return None if found.doubt else replace(found.reading(text, 0.5), source="model")
     slots: dict[str, str] = {}
-    for name, words in said.items():
-        found = _slots(intent, list(_mark_tokens(tokens_of(words))))
-        value = None if found is None else found.said().get(name)
+    for slot, words in said.items():
+        value = fill_slots(intent, split_phrase(words)).slots.get(slot)
         if value is None:
             return None
-        slots[name] = value
-    why = tuple(f"{name}: {value}" for name, value in slots.items())
-    return Reading(text, intent, Slots(**slots), SURE, ("a model read it so", *why), source="model")
-
-
-def _ask_back(text: str, ask: str, suggestion: Intent | None = None, seen: Sequence[Token] = ()) -> Reading:
-    why = tuple(f"{plain_text(token.text, 40)!r} is not taken for granted" for token in seen)
-    return Reading(text, Intent.UNCLEAR, why=why, ask=ask, suggestion=suggestion)
-
-
-def _mark_tokens(tokens: Sequence[Token]) -> Iterator[Token]:
-    """Ordinals, `long`, and what was made, by where they stand."""
-    for at, token in enumerate(tokens):
-        behind = tokens[at + 1].concept if at + 1 < len(tokens) else ""
-        if token.value in ORDINALS and behind not in {"SPAN", "NUMBER"}:
-            yield replace(token, concept="ORDINAL", value=ORDINALS[token.value])
-        elif token.value == "that" and at and tokens[at - 1].concept in {"POSITIONS", "PLANS", "POOLS", "ALERTS"}:
-            yield replace(token, concept="FILL")  # "positions that are …" points at nothing
-        elif token.value in LONG:
-            yield replace(token, concept="LONG")
-        else:
-            yield token
-
-
-# -- what moves money: an order in which every word is understood, or nothing
-
-
-def _read_order(text: str, tokens: list[Token]) -> Reading:
-    at = next(at for at, token in enumerate(tokens) if token.concept in _VERBS)
-    verb = tokens[at]
-    intent = DANGEROUS_VERBS[verb.value]
-    if refusal := _no_order(tokens, at, intent):
-        return _ask_back(text, refusal, intent, (verb,))
-    slots = _slots(intent, tokens)
-    if slots is None:
-        return _ask_back(text, f"Name one thing to {verb.value}, not several.", intent, (verb,))
-    why = (f"{verb.text!r} orders {intent.value}", *_slot_reasons(intent, slots))
-    return Reading(text, intent, slots, 1.0, why)
-
-
-def _no_order(tokens: Sequence[Token], at: int, intent: Intent) -> str:
-    """Why this is no plain order; empty where it is."""
-    verb = tokens[at].text
-    concepts = {token.concept for token in tokens}
-    if refusal := _no_number(tokens):
-        return refusal
-    if "NEG" in concepts:
-        return f"Nothing is done: I read a no. To {verb}, say `{verb}` and what."
-    if "COND" in concepts:
-        return f"Nothing is done on a condition. Say `{verb}` and what, once it is time."
-    if "QUESTION" in concepts:
-        return f"Nothing is done on a question. To {verb}, say so without a question mark."
-    if sum(token.concept in _VERBS for token in tokens) > 1:
-        return "One thing at a time: say the first of these alone."
-    if not _leads(tokens[:at]):
-        return f"I am not sure that this is an order. To {verb}, begin with `{verb}`."
-    for place, token in enumerate(tokens[at + 1 :], at + 1):
-        if token.concept in _OBJECTS[intent] or token.value in TRAILS or token.concept == "JOINT":
-            continue
-        if token.value in SHARES and intent is Intent.REMOVE:
-            continue
-        if token.concept == "AND" and place + 1 < len(tokens) and tokens[place + 1].concept == "AMOUNT":
-            continue
-        return f"I do not know what {plain_text(token.text, 40)!r} has to do with {verb}; leave it out."
-    return ""
-
-
-def _leads(tokens: Sequence[Token]) -> bool:
-    """Whether only courtesies stand before the verb."""
-    words = [word for token in tokens if token.concept != "JOINT" for word in (token.value or token.text).split()]
-    while words:
-        lead = max((lead for lead in LEADS if tuple(words[: len(lead)]) == lead), key=len, default=None)
-        if lead is None:
-            return False
-        words = words[len(lead) :]
-    return not any(token.mended for token in tokens)
-
-
-# -- everything else
-
-
-def _match_intent(text: str, tokens: list[Token]) -> Reading:
-    match = best_match(tokens)
-    if match is None:
-        return _ask_back(text, _ask_again(tokens))
-    intent = match.rule.intent
-    if twice := _two_wishes(match, tokens):
-        return _ask_back(text, twice, intent)
-    if intent in DANGEROUS and (refusal := _not_plain(tokens)):
-        return _ask_back(text, refusal, intent)
-    confidence = _confidence(match, tokens)
-    why = tuple(_reasons(match, tokens))
-    if confidence < SURE:
-        return replace(_ask_back(text, _ask_again(tokens), intent), confidence=confidence, why=why)
-    if intent is Intent.CREATE:
-        return _read_wish(text, tokens, confidence, why)
-    slots = _slots(intent, tokens)
-    if slots is None:
-        return _ask_back(text, "Name one at a time, not several.", intent)
-    if stray := _stray(intent, match, tokens):
-        return _ask_back(
-            text, f"I do not know what {stray.text!r} is for here; say it without, or more plainly.", intent
-        )
-    return Reading(text, intent, slots, confidence, (*why, *_slot_reasons(intent, slots)))
-
-
-def _stray(intent: Intent, match: Match, tokens: Sequence[Token]) -> Token | None:
-    """A particular the intent has no use for: then something else was meant."""
-    takes = shape_of(intent).takes
-    for at, token in enumerate(tokens):
-        slots = _SLOTS_OF.get(token.concept)
-        if slots is not None and at not in match.used and takes.isdisjoint(slots):
-            return token
-    return None
-
-
-def _ask_again(tokens: Sequence[Token]) -> str:
-    if any(token.concept == "SIGN" for token in tokens):
-        return "Nothing is signed or sent by that word: plans are approved, then applied; `help` says how."
-    if refusal := _no_number(tokens):
-        return refusal
-    unknown = next((token for token in tokens if token.concept in {"UNKNOWN", "ODD"}), None)
-    if unknown is None:
-        return "I am not sure what you want; `help` lists what can be said."
-    return f"I do not know {plain_text(unknown.text, 40)!r} here; `help` lists what can be said."
-
-
-def _no_number(tokens: Sequence[Token]) -> str:
-    broken = next((token for token in tokens if token.concept == "BADNUMBER"), None)
-    return "" if broken is None else f"{broken.text[:40]!r} is no number; write plain digits such as 0.5 or 1500."
-
-
-def _two_wishes(match: Match, tokens: Sequence[Token]) -> str:
-    if "SIGN" in {token.concept for token in tokens}:
-        return _ask_again(tokens)
-    if broken := next((token for token in tokens if token.concept == "BADID"), None):
-        return f"{plain_text(broken.text, 40)!r} is no id; ids are plan_ or alert_ and 12 hex digits, req_ and 16."
-    if refusal := _no_number(tokens):
-        return refusal
-    for token in tokens:
-        if token.concept in {"NEG", "COND", "RANGE"} and token.concept not in match.rule.absorbs:
-            return f"{plain_text(token.text, 40)!r} makes me unsure; say plainly what to show or do."
-    others = list(second_wishes(match, tokens))
-    lists = {token.concept for token in tokens if token.concept in _LISTS}
-    joined = any(token.concept in {"AND", "JOINT"} for token in tokens)
-    more = len(lists) > 1 or (lists and match.rule.intent is Intent.SWITCH)
-    if others or (joined and more):
-        said = others[0].text if others else "and"
-        return f"That is more than one wish ({plain_text(said, 40)!r}); say one at a time."
-    return ""
-
-
-def _not_plain(tokens: Sequence[Token]) -> str:
-    doubtful = next((t for t in tokens if t.mended or t.concept in {"UNKNOWN", "ODD", "QUESTION", "SLIP"}), None)
-    return "" if doubtful is None else f"{plain_text(doubtful.text, 40)!r} makes me unsure; say it plainly."
-
-
-def _confidence(match: Match, tokens: Sequence[Token]) -> float:
-    content = [token for token in tokens if token.concept not in {*_ASIDES, "QUESTION", "IS", "AND"}]
-    known = [token for token in content if token.concept not in {"UNKNOWN", "ODD"}]
-    confidence = len(known) / max(1, len(content))
-    confidence *= _PER_MENDED ** sum(token.mended for token in tokens)
-    if match.score < _HEADED:
-        # Only things were named, nothing was asked of them: a word that is not known may be what was asked.
-        confidence *= _WEAK if known == content else SURE / 2
-    return round(confidence, 3)
-
-
-def _reasons(match: Match, tokens: Sequence[Token]) -> Iterator[str]:
-    used = ", ".join(tokens[at].said for at in match.used)
-    yield f"{used} → {match.rule.intent.value}"
-    for at, token in enumerate(tokens):
-        if token.mended and at not in match.used:
-            yield f"{token.text!r} read as {token.value!r}"
-        elif token.concept in {"UNKNOWN", "ODD"}:
-            yield f"{plain_text(token.text, 40)!r} is not known"
-
-
-def _slot_reasons(intent: Intent, slots: Slots) -> Iterator[str]:
-    for name, value in slots.said().items():
-        yield f"{name}: {value}"
-
-
-# -- slots
-
-
-def _slots(intent: Intent, tokens: Sequence[Token]) -> Slots | None:
-    """The slots the intent takes; None where the line names several of what it takes one of."""
-    takes = shape_of(intent).takes
-    kinds = ("PLANID", "NUMBER", "AMOUNT", "PERCENT", "SPAN", "CHAIN", "PAIR")
-    values: dict[str, list[str]] = {kind: [] for kind in kinds}
-    candidate: str | None = None
-    for at, token in enumerate(tokens):
-        if token.concept == "NUMBER" and at and tokens[at - 1].value in {"candidate", "option"}:
-            candidate = token.value
-        elif token.concept in values:
-            values[token.concept].append(token.value)
-    single = {name: found for name, found in values.items() if name not in {"PLANID", "AMOUNT"}}
-    plans = list(dict.fromkeys(values["PLANID"]))
-    if len(plans) > (2 if "other" in takes else 1) or any(len(set(found)) > 1 for found in single.values()):
-        return None
-    said = {
-        "position": _first(values["NUMBER"]),
-        "count": _first(values["NUMBER"]),
-        "plan": _first(plans),
-        "other": plans[1] if len(plans) > 1 else None,
-        "request": _value(tokens, "REQUESTID"),
-        "alert": _value(tokens, "ALERTID"),
-        "amount": " + ".join(values["AMOUNT"]) or None,
-        "percent": _percent(tokens),
-        "span": _first(values["SPAN"]),
-        "chain": _first(values["CHAIN"]),
-        "pair": _first(values["PAIR"]),
-        "fee": _fee(tokens),
-        "profile": next((RISK[token.value].value for token in tokens if token.value in RISK), None),
-        "candidate": candidate,
-        "all": "yes" if any(token.concept == "ALL" for token in tokens) else None,
-        "refers": _refers(tokens),
-    }
-    kept = {name: value for name, value in said.items() if name in takes and value is not None}
-    if any(kept.get(name) for name in ("position", "plan", "request", "alert")):
-        kept.pop("refers", None)
-    return Slots(**kept)
-
-
-def _first(values: Sequence[str]) -> str | None:
-    return values[0] if values else None
-
-
-def _value(tokens: Sequence[Token], concept: str) -> str | None:
-    return next((token.value for token in tokens if token.concept == concept), None)
-
-
-def _percent(tokens: Sequence[Token]) -> str | None:
-    share = next((SHARES[token.value] for token in tokens if token.value in SHARES), None)
-    said = _value(tokens, "PERCENT")
-    if said is None:
-        return share
-    falls = any(token.concept in {"DROP", "DOWN"} for token in tokens)
-    return f"-{said}" if falls and not said.startswith("-") else said
-
-
-def _fee(tokens: Sequence[Token]) -> str | None:
-    from zuno.lp.service.arguments import fee_of
-
-    said = next((token.text for token in tokens if token.concept in {"FEE", "PERCENT"}), None)
-    if said is None:
-        return None
-    try:
-        return str(fee_of(said.replace("basis points", "bps")))
-    except Usage:
-        return None
-
-
-def _refers(tokens: Sequence[Token]) -> str | None:
-    if ordinal := _value(tokens, "ORDINAL"):
-        return ordinal
-    pointing = any(token.concept == "PRON" or token.value == "try it" for token in tokens)
-    definite = any(token.definite and _POINTED_AT.intersection(token.value.split()) for token in tokens)
-    return "last" if pointing or definite else None
-
-
-# -- a position to open
-
-
-def _read_wish(text: str, tokens: Sequence[Token], confidence: float, why: tuple[str, ...]) -> Reading:
-    """The wish's own reader decides what a sentence about capital says; what it does not understand is asked back."""
-    wish = _wish_text(text, tokens)
-    try:
-        heard = parse_wish(wish)
-    except Usage as mistake:
-        reading = _ask_back(text, str(mistake), Intent.CREATE)
-        return replace(reading, confidence=min(confidence, SURE / 2), why=why)
-    lines = [f"{line.amount:f} {line.token}" for line in heard.lines if line.amount is not None and line.token]
-    complete = lines and len(lines) == len(heard.lines)
-    slots = Slots(
-        amount=" + ".join(lines) if complete else None,
-        pair=None if heard.pair is None else "/".join(heard.pair),
-        fee=None if heard.fee is None else str(heard.fee),
-        profile=None if heard.profile is None else heard.profile.value,
-        exposure=None if heard.exposure is None else heard.exposure.value,
-        chain=heard.chain,
-        wish=wish,
-    )
-    return Reading(text, Intent.CREATE, slots, confidence, (*why, *heard.notes))
-
-
-def _wish_text(text: str, tokens: Sequence[Token]) -> str:
-    """The sentence as typed, with slips mended and without the words that only ask."""
-    mended = {token.text: token.value for token in tokens if token.mended}
-    words = []
-    for word in text.split():
-        bare = word.strip("?!.,;:").lower()
-        if bare in _WISH_NOISE:
-            continue
-        words.append(word.lower().replace(bare, mended[bare]) if bare in mended else word)
-    return " ".join(words)
+        slots[slot] = value
+    why = ("a model read it so", *(f"{slot}: {value}" for slot, value in slots.items()))
+    return Reading(text, name, slots, 0.5, tuple(plain_text(reason, 80) for reason in why), source="model")

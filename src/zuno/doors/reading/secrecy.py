@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from zuno.doors.reading.words import KNOWN
+from zuno.doors.reading.intents import load_catalogue
 
 _TELLING = re.compile(
     r"(?<![0-9a-zA-Z])(?:0x)?[0-9a-fA-F]{64}(?![0-9a-zA-Z])"  # a private key, or a pool's id, which is no loss
@@ -25,5 +25,8 @@ def looks_secret(line: str) -> bool:
     """Whether a line has the looks of a key, a passphrase or a wallet's seed words."""
     if _TELLING.search(line) or _BLOB.search(line):
         return True
-    strange = [word for word in line.lower().split() if _WORD.fullmatch(word) and word not in KNOWN]
-    return len(line.split()) >= SEED_WORDS and 2 * len(strange) >= len(line.split())
+    words = line.lower().split()
+    if len(words) < SEED_WORDS:
+        return False
+    known = load_catalogue().vocabulary
+    return 2 * sum(bool(_WORD.fullmatch(word)) and word not in known for word in words) >= len(words)

@@ -1,52 +1,60 @@
-"""Slips of the keyboard: a word is mended when exactly one known meaning lies near enough."""
+"""Mend slips of the keyboard: a word that no example has, one letter away from exactly one that some example has."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import re
+from collections import defaultdict
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-LONG_WORD: Final = 8
-"""From here on two slips are forgiven, below it one; under four letters none."""
-SHORT_WORD: Final = 4
-LONGEST: Final = 24
+from zuno.doors.reading.intents import load_catalogue
+from zuno.doors.reading.orders import CONDITIONS, NEGATIONS
+from zuno.lp.service.phrase import CHAIN_WORDS, RISK, TOKENS
+
+_WORD = re.compile(r"(?<![\w/.-])[a-z][a-z']{3,23}(?![\w/.-])", re.IGNORECASE)
+_SHORTEST: Final = 4
 
 
-@lru_cache(maxsize=65_536)
-def slips(word: str, other: str) -> int:
-    """Letters to insert, drop, change or swap with their neighbour to turn one word into the other."""
-    before: list[int] = []
-    above = list(range(len(other) + 1))
-    for row, letter in enumerate(word, 1):
-        line = [row]
-        for column, wanted in enumerate(other, 1):
-            cost = 0 if letter == wanted else 1
-            best = min(above[column] + 1, line[column - 1] + 1, above[column - 1] + cost)
-            if row > 1 and column > 1 and letter == other[column - 2] and word[row - 2] == wanted:
-                best = min(best, before[column - 2] + 1)
-            line.append(best)
-        before, above = above, line
-    return above[-1]
+def mend(text: str) -> str:
+    """The line with its slips mended. A `not` is never the result; an order is taken from what was typed alone."""
+    return _WORD.sub(lambda found: nearest_word(found.group().lower()) or found.group(), text)
 
 
-def nearest(word: str, known: Mapping[str, str]) -> str | None:
-    """The known word a slip away; None where none is near, or where near ones mean different things."""
-    if not SHORT_WORD <= len(word) <= LONGEST:
+@lru_cache(maxsize=4_096)
+def nearest_word(word: str) -> str | None:
+    """The known word one slip away; None where there is none, or several that are as likely."""
+    if word in load_catalogue().vocabulary or word in TOKENS | CHAIN_WORDS | RISK.keys():
         return None
-    most = 2 if len(word) >= LONG_WORD else 1
-    for distance in range(1, most + 1):
-        near = [other for other in known if abs(len(other) - len(word)) <= distance and slips(word, other) == distance]
-        near = [other for other in near if len(other) >= SHORT_WORD - 1 and (distance == 1 or len(other) >= LONG_WORD)]
-        swapped = [other for other in near if sorted(other) == sorted(word)]
-        near = swapped or near  # two letters in the wrong order say more than a letter too many
-        if near:
-            return near[0] if len({known[other] for other in near}) == 1 else None
-    return None
+    near = {other for shorter in _with_a_letter_less(word) for other in _mendable().get(shorter, ())}
+    near = {other for other in near if _is_one_slip(word, other)}
+    swapped = {other for other in near if sorted(other) == sorted(word)}
+    alike = {other for other in near if (other[0], other[-1]) == (word[0], word[-1])}
+    best = swapped or alike or near
+    return best.pop() if len(best) == 1 else None
 
 
-def one_slip_from(word: str, words: Collection[str]) -> str | None:
-    """The one of a few words that must not be guessed which this may be meant for."""
-    if not SHORT_WORD - 1 <= len(word) <= LONGEST:
-        return None
-    near = (other for other in words if abs(len(other) - len(word)) <= 1 and slips(word, other) == 1)
-    return next(near, None)
+def _with_a_letter_less(word: str) -> list[str]:
+    return [word, *(word[:at] + word[at + 1 :] for at in range(len(word)))]
+
+
+def _is_one_slip(word: str, other: str) -> bool:
+    """A letter too many, too few or changed, or two neighbours swapped."""
+    if len(word) != len(other):
+        longer, shorter = sorted((word, other), key=len, reverse=True)
+        return shorter in _with_a_letter_less(longer)
+    wrong = [at for at, (ours, theirs) in enumerate(zip(word, other, strict=True)) if ours != theirs]
+    swapped = len(wrong) == 2 and wrong[1] == wrong[0] + 1 and word[wrong[0]] == other[wrong[1]]
+    return len(wrong) == 1 or (swapped and word[wrong[1]] == other[wrong[0]])
+
+
+@lru_cache(maxsize=1)
+def _mendable() -> Mapping[str, set[str]]:
+    """Known words by what is left of them without one letter: two words that share one differ by one slip."""
+    known = load_catalogue().vocabulary - NEGATIONS - CONDITIONS
+    table: dict[str, set[str]] = defaultdict(set)
+    for word in known | RISK.keys():
+        if len(word) >= _SHORTEST and word.isalpha():
+            for shorter in _with_a_letter_less(word):
+                table[shorter].add(word)
+    return table

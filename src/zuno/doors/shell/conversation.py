@@ -1,22 +1,22 @@
-"""What the shell keeps in mind between lines: what was shown, the chain spoken of, and one open question."""
+"""What the shell keeps in mind between lines: what was shown, the chain spoken of, what was asked and offered."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from zuno.doors.reading.commands import QUESTIONS, Words, command_of
-from zuno.doors.reading.intents import DANGEROUS, Intent, Need, Reading, Slots, shape_of
+from zuno.doors.reading.intents import UNCLEAR, Reading, Words, intent_of
+from zuno.doors.reading.parse_view import question_for
 from zuno.doors.reading.reader import fill_missing, read
+from zuno.doors.reading.seen import PLACES, Seen, asks_for_list, find_position, seen_position, seen_positions
 from zuno.kernel.view import View
 from zuno.lp.service.archive import PlanDiffView, PlanListView, WhyView
 from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.views import PnlView, PositionsView, PositionView
 from zuno.lp.watch.alerts import AlertsView, AnsweredView
 
-_PLACES: Final = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4}
 _PLAN: Final = re.compile(r"plan_[0-9a-f]{12}")
 _MOST_KEPT: Final = 200
 
@@ -27,6 +27,8 @@ class Run:
 
     words: Words
     by_model: bool = False
+    unused: tuple[str, ...] = ()
+    """What was found in the line and is not in the words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class Ask:
     question: str
     reading: Reading | None = None
     """What could not be read, where a model may help with it."""
+    choices: tuple[Words, ...] = ()
+    """Commands to choose from; the next line may be the number of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +60,18 @@ class Leave:
 Turn = Run | Ask | Switched | Help | Leave
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A position that was shown, and where."""
-
-    chain: str
-    id: str
-
-
 class Conversation:
-    """One person, one shell. `it` is the last of its kind that stood on the screen, never the last that was typed."""
+    """One person, one shell. `it` is the last of its kind that stood on the screen, never the last that was typed.
 
-    def __init__(self) -> None:
+    `look` fetches the positions of a chain where a line means one by what it holds and none were shown yet.
+    """
+
+    def __init__(self, look: Callable[[str | None], PositionsView | None] = lambda chain: None) -> None:
         self.chain: str | None = None
         """What lines mean that name no chain; None: the house's default."""
         self.wallet: str | None = None
         """The last wallet shown."""
+        self._look = look
         self._positions: list[Seen] = []
         """The last list shown, in its order."""
         self._position: Seen | None = None
@@ -82,6 +82,7 @@ class Conversation:
         self._alerts: list[str] = []
         self._open: Reading | None = None
         """The question that was asked last, if it may still be answered."""
+        self._offered: tuple[Reading, ...] = ()
 
     @property
     def plan(self) -> str | None:
@@ -94,30 +95,36 @@ class Conversation:
         return tuple(dict.fromkeys(shown))
 
     def hear(self, line: str) -> Turn:
-        """What a line asks for. A question that was open is answered by it, or forgotten."""
+        """What a line asks for. A question or an offer that was open is answered by it, or forgotten."""
         pending, self._open = self._open, None
+        offered, self._offered = self._offered, ()
+        if line.strip().isdigit() and 0 < int(line) <= len(offered):
+            return self.act_on(offered[int(line) - 1])
         if pending is not None and (whole := fill_missing(pending, line)):
             return self.act_on(whole)
         return self.act_on(read(line))
 
     def act_on(self, reading: Reading) -> Turn:
         """The turn a reading leads to, with what points at the screen put in its place."""
-        match reading.intent:
-            case Intent.UNCLEAR:
-                return Ask(reading.ask, reading)
-            case Intent.HELP:
-                return Help()
-            case Intent.EXIT:
-                return Leave()
+        if reading.ask:
+            self._offered = reading.choices
+            unread = reading if reading.intent == UNCLEAR else None
+            return Ask(reading.ask, unread, tuple(choice.template for choice in reading.choices))
+        if reading.intent == "help":
+            return Help()
+        if reading.intent == "exit":
+            return Leave()
         resolved = self._resolve(reading)
         if isinstance(resolved, Ask):
             return resolved
+        if resolved.ask:
+            return self.act_on(resolved)
         if resolved.missing:
             return self._question(resolved, resolved.missing[0])
-        if resolved.intent is Intent.SWITCH:
-            self.chain = resolved.slots.chain
-            return Switched(str(resolved.slots.chain))
-        return Run(command_of(resolved, self.chain), by_model=resolved.source == "model")
+        if resolved.intent == "switch":
+            self.chain = resolved.slots["chain"]
+            return Switched(self.chain)
+        return Run(resolved.command(self.chain), resolved.source == "model", resolved.unused)
 
     def remember_view(self, view: View) -> None:
         """A view stood on the screen."""
@@ -125,10 +132,12 @@ class Conversation:
         self.wallet = wallet if isinstance(wallet, str) else self.wallet
         match view:
             case PositionsView():
-                self._positions = [Seen(position.chain, position.id) for position in view.positions[:_MOST_KEPT]]
+                self._positions = seen_positions(view)
                 if len(self._positions) == 1:
                     self._position = self._positions[0]
-            case PositionView() | PnlView():
+            case PositionView():
+                self._position = seen_position(view)
+            case PnlView():
                 self._position = Seen(view.chain, view.id)
             case PlanListView():
                 self._plans = [shown.plan_id for shown in view.plans[:_MOST_KEPT]]
@@ -164,46 +173,60 @@ class Conversation:
     # -- putting what was shown in the place of what points at it
 
     def _resolve(self, reading: Reading) -> Reading | Ask:
-        slots, takes = reading.slots, shape_of(reading.intent).takes
-        if reading.intent is Intent.DIFF:
+        slots, takes = reading.slots, intent_of(reading.intent).takes
+        if reading.intent == "diff":
             return self._two_plans(reading)
-        if reading.intent is Intent.OPTIONS and slots.plan is None and self.plan is None and self._position:
-            reading = replace(reading, intent=Intent.REBALANCE, slots=Slots())
-            slots, takes = reading.slots, shape_of(Intent.REBALANCE).takes
-        if slots.refers is not None:
-            return self._resolve_reference(reading, slots.refers)
+        if reading.intent == "plan" and "plan" not in slots and self.plan is None and self._position:
+            return self._resolve(Reading(reading.text, "rebalance", confidence=reading.confidence))
+        if asks_for_list(reading):
+            return self._from_list(reading)
+        if "refers" in slots:
+            return self._resolve_reference(reading, slots["refers"])
         # What only shows may take the last one for granted; what signs is told which.
-        if reading.intent not in DANGEROUS and reading.missing:
+        if not reading.signs and reading.missing:
             if reading.missing[0] == "position" and self._position is not None:
                 return _with_position(reading, self._position)
-            if reading.missing[0] in ("plan", "reference") and self.plan is not None:
+            if reading.missing[0] == "plan" and self.plan is not None:
                 return _with(reading, plan=self.plan)
-        if slots.position is not None and slots.chain is None and "chain" in takes and self.chain is None:
-            return _with_position(reading, self._where(slots.position))
+        if reading.intent in {"why", "replay"} and "reference" not in slots and self.plan is not None:
+            return _with(reading, reference=self.plan)
+        if "position" in slots and "chain" not in slots and "chain" in takes and self.chain is None:
+            return _with_position(reading, self._where(slots["position"]))
         return reading
 
-    def _where(self, position: str) -> Seen:
+    def _from_list(self, reading: Reading) -> Reading:
+        """A position by its place, or by what it holds: in the list shown, else in the chain's own."""
+        shown = self._positions
+        if not shown and (view := self._look(reading.slots.get("chain", self.chain))):
+            shown = seen_positions(view)
+        found = find_position(reading, shown)
+        if found.ask and not found.choices:
+            self._open = replace(found, ask="")
+        return (
+            _with_position(found, self._where(found.slots["position"], shown)) if "position" in found.slots else found
+        )
+
+    def _where(self, position: str, shown: Sequence[Seen] = ()) -> Seen:
         """On which chain a position of that number was shown; the one pointed at last goes first."""
-        shown = [*([self._position] if self._position else []), *self._positions]
-        return next((seen for seen in shown if seen.id == position), Seen("", position))
+        seen = [*([self._position] if self._position else []), *(shown or self._positions)]
+        return next((known for known in seen if known.id == position), Seen("", position))
 
     def _resolve_reference(self, reading: Reading, refers: str) -> Reading | Ask:
-        needs = shape_of(reading.intent)
-        bare = replace(reading, slots=replace(reading.slots, refers=None))
-        if "position" in needs.takes:
-            seen = self._nth_position(refers)
-            return _with_position(bare, seen) if seen else self._question(bare, "position", shown=False)
-        if "alert" in needs.takes:
+        takes = intent_of(reading.intent).takes
+        bare = replace(reading, slots={name: said for name, said in reading.slots.items() if name != "refers"})
+        if "position" in takes:
+            return (
+                _with_position(bare, self._position)
+                if self._position
+                else self._question(bare, "position", shown=False)
+            )
+        if "alert" in takes:
             alert = _nth(self._alerts, refers)
             return _with(bare, alert=alert) if alert else self._question(bare, "alert", shown=False)
+        if "plan" not in takes:
+            return bare
         plan = self._nth_plan(refers)
         return _with(bare, plan=plan) if plan else self._question(bare, "plan", shown=False)
-
-    def _nth_position(self, refers: str) -> Seen | None:
-        if refers == "last":
-            return self._position
-        place = _PLACES.get(refers)
-        return self._positions[place] if place is not None and place < len(self._positions) else None
 
     def _nth_plan(self, refers: str) -> str | None:
         if refers == "last":
@@ -213,18 +236,18 @@ class Conversation:
         return _nth(self._plans, refers)
 
     def _two_plans(self, reading: Reading) -> Reading | Ask:
-        named = [plan for plan in (reading.slots.plan, reading.slots.other) if plan is not None]
+        named = [reading.slots[name] for name in ("plan", "other") if name in reading.slots]
         others = [plan for plan in self._past_plans if plan not in named]
         if len(named) < 2:
             named = [*others[-(2 - len(named)) :], *named]
         if len(named) < 2:
-            return Ask("Which two plans? Say `diff` and both ids; `plans` lists them.")
-        return _with(reading, plan=named[0], other=named[1])
+            return Ask(question_for("other"))
+        return replace(reading, slots={"plan": named[0], "other": named[1]})
 
-    def _question(self, reading: Reading, need: Need, *, shown: bool = True) -> Ask:
+    def _question(self, reading: Reading, need: str, *, shown: bool = True) -> Ask:
         """Ask once; the next line may be the answer."""
         self._open = reading
-        question = QUESTIONS[need]
+        question = question_for(need)
         last = {"position": self._position.id if self._position else None, "plan": self.plan}.get(need)
         if last is not None:
             return Ask(f"{question} The last one shown is {last}: say its id, or `it`.")
@@ -236,46 +259,15 @@ class Conversation:
 def _nth(shown: Sequence[str], refers: str) -> str | None:
     if refers == "last":
         return shown[0] if len(shown) == 1 else None
-    place = _PLACES.get(refers)
+    place = PLACES.get(refers)
     return shown[place] if place is not None and place < len(shown) else None
 
 
 def _with(reading: Reading, **slots: str) -> Reading:
-    return replace(reading, slots=replace(reading.slots, **slots))
+    return replace(reading, slots={**reading.slots, **slots})
 
 
 def _with_position(reading: Reading, seen: Seen) -> Reading:
     """A position keeps the chain it was shown on, unless the line names another."""
-    chain = reading.slots.chain or seen.chain
-    return _with(reading, position=seen.id, **({"chain": chain} if chain else {}))
-
-
-PHRASES: Final = (
-    "show positions",
-    "inspect position",
-    "are we in range",
-    "which positions are risky",
-    "recommend rebalance",
-    "what are my options",
-    "why",
-    "diff",
-    "simulate it",
-    "approve it",
-    "apply it",
-    "cancel it",
-    "create a position with",
-    "show balances",
-    "show allowances",
-    "switch to",
-    "agents status",
-    "show alerts",
-    "ack alert",
-    "refresh pools",
-    "collect fees",
-    "close position",
-    "history",
-    "logs",
-    "help",
-    "exit",
-)
-"""Lines that people type; what is asked of the shell most."""
+    takes_chain = seen.chain and "chain" not in reading.slots and "chain" in intent_of(reading.intent).takes
+    return _with(reading, position=seen.id, **({"chain": seen.chain} if takes_chain else {}))

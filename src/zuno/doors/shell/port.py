@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from zuno.doors.reading.intents import Reading
     from zuno.doors.reading.place import Place
     from zuno.kernel.view import View
+    from zuno.lp.service.views import PositionsView
 
 
 class Grammar(Protocol):
@@ -42,3 +43,5 @@ class ShellHost:
     """Ask a model what a line means; None where none is seated or none knows."""
     write: Callable[[Path, bytes], None]
     """Replace a file that only its owner may read: whole or not at all."""
+    positions: Callable[[str | None], PositionsView | None] = lambda chain: None
+    """The positions on a chain, where a line means one by what it holds; None where they cannot be read."""

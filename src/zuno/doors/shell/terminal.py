@@ -14,7 +14,7 @@ from prompt_toolkit.output import Output
 from prompt_toolkit.styles import Style
 from rich.text import Text
 
-from zuno.doors.shell.conversation import PHRASES
+from zuno.doors.reading.intents import typical_lines
 from zuno.doors.shell.history import PrivateHistory
 from zuno.doors.shell.port import ShellHost
 from zuno.doors.shell.turns import ShellSession, on_stderr
@@ -30,7 +30,7 @@ class ShellCompleter(Completer):
 
     def __init__(self, talk: ShellSession, commands: tuple[str, ...]) -> None:
         self._talk = talk
-        self._lines = tuple(dict.fromkeys((*PHRASES, *commands)))
+        self._lines = tuple(dict.fromkeys((*typical_lines(), *commands)))
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         typed = document.text_before_cursor.lstrip()

@@ -9,7 +9,6 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from zuno.doors.reading.intents import DANGEROUS
 from zuno.doors.reading.secrecy import looks_secret
 from zuno.doors.shell.conversation import Ask, Conversation, Help, Leave, Run, Switched, Turn
 from zuno.doors.shell.port import ShellHost
@@ -40,7 +39,7 @@ class ShellSession:
     def __init__(self, door: ShellHost, say: Callable[[Text], None] | None = None) -> None:
         self._door = door
         self._say = say or on_stderr
-        self.conversation = Conversation()
+        self.conversation = Conversation(door.positions)
 
     @property
     def standing(self) -> str:
@@ -67,25 +66,29 @@ class ShellSession:
             case Switched(chain):
                 self.conversation.wallet = None
                 self._say(Text(f"On {chain} from here on.", style="dim"))
-            case Run(words, by_model):
+            case Run(words, by_model, unused):
                 self._say(_echo(words, by_model))
+                if unused:
+                    self._say(Text(f"Not understood here: {', '.join(unused)}.", style="yellow"))
                 return self._run(words)
-            case Ask(question, reading):
+            case Ask(question, reading, choices):
                 if reading is not None and (better := self._ask_model(text, turn)):
                     return self._turn(better, text)
                 if reading is not None and self._door.grammar.begins(_split(text)):
                     return self._run(_split(text))  # the command line says what is wrong with its own words
                 self._say(Text(question, style="yellow"))
+                for number, words in enumerate(choices, 1):
+                    self._say(Text(f"  {number}  zuno {shlex.join(words)}"))
                 return USAGE
         return 0
 
     def _ask_model(self, text: str, asked: Ask) -> Turn | None:
-        """What a model makes of a line that the rules could not read; nothing that signs, and no line with a secret."""
-        if asked.reading is None or asked.reading.suggestion in DANGEROUS or looks_secret(text):
+        """What a model makes of a line the examples could not read; nothing that signs, and no line with a secret."""
+        if asked.reading is None or asked.reading.suggestion is not None or looks_secret(text):
             return None
         try:
             reading = self._door.interpret(text)
-        except ZunoError:  # the rules' own question is still an answer
+        except ZunoError:  # the question is still an answer
             return None
         return None if reading is None else self.conversation.act_on(reading)
 

@@ -13,7 +13,7 @@ from zuno.kernel.errors import Usage
 from zuno.kernel.numbers_text import decimal_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Address, HexId
-from zuno.lp.service.wish_words import token_named
+from zuno.lp.service.phrase import token_named
 
 _ID = re.compile(r"[0-9]{1,78}")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, TypeVar
@@ -17,44 +17,43 @@ from zuno.kernel.arguments import parse_amount
 from zuno.kernel.errors import Usage
 from zuno.kernel.text import plain_text
 from zuno.lp.model.ballot import Exposure, RiskProfile
-from zuno.lp.model.chains import chain_named
 from zuno.lp.model.debate import Capital, Wish
-from zuno.lp.service.arguments import PIPS_IN, fee_of, pair_of, pips_of
-from zuno.lp.service.wish_words import (
-    AFTER_ON,
-    CHAIN_WORDS,
-    FILLERS,
-    FOREIGN_MONEY,
-    HORIZON,
-    LONG,
-    MISREAD,
-    MOST_BARE_FEE,
-    NEUTRAL,
-    NOT_BEFORE_AMOUNT,
-    ONLY_AFTER_ON,
-    PERCENT_OF,
-    RISK,
-    RISK_BEFORE,
-    RISK_BEHIND,
-    SAYS_FEE,
-    TARGETS,
-    TOKENS,
-    token_named,
-)
+from zuno.lp.service.arguments import fee_of, pair_of
+from zuno.lp.service.phrase import CHAIN_WORDS, MAX_TEXT, TOKENS, Kind, Term, split_phrase, token_named
 
-MAX_TEXT: Final = 400
-
-_ADDRESS = r"0x[0-9a-fA-F]{40}"
-_WORD = r"[A-Za-z][A-Za-z0-9]*(?:[.'][A-Za-z0-9]+)*"
-_PIECE = re.compile(
-    rf"(?P<address>{_ADDRESS}(?![0-9A-Za-z]))"
-    rf"|(?P<number>(?:(?<![A-Za-z0-9])[-+])?(?:[0-9][0-9.,_]*|\.[0-9]+))(?P<glued>%|[A-Za-z][A-Za-z0-9]*)?"
-    rf"|(?P<word>{_WORD}(?:-{_WORD})*)"
-    r"|(?P<sign>[%/@])"
-    r"|(?P<other>\S)"
+FILLERS: Final = frozenset(
+    """a about account add all-in allocate am amount an and any approximately around as asset assets at be best bit
+    bring buy by can capital capital's chain could create crypto currently deploy dear deposit desk dex do earn earning
+    exposure extra fairly fee fees fine for from funds gas get give go good got great have help hello hey hi i i'd i'll
+    i'm i've idle in income into invest investing investment is just keep kind let like liquidity lp make making manner
+    market me mint mode money mostly my need network new nice now of off ok okay on open opening our out pair place
+    placed please plus pool pools position positions preferably pretty profile provide providing put quick quickly quite
+    range rather really relatively roughly set should side sir sitting so some somewhat spare stance start stay staying
+    strategy style super supply tank thank thanks the then there tier to token tokens trade trades trading two uniswap
+    up us use using v4 very wallet wanna want wanted way we while will wish with work worth would yes yield you your
+    zuno""".split()
 )
+"""Words that change nothing wherever they stand, but see `_NOT_BEFORE_AMOUNT`. A word listed nowhere is asked back."""
+_NOT_BEFORE_AMOUNT: Final = frozenset(
+    "keep stay staying from by up off out at to for in into on against vs versus gas spare fee fees yield trade trades "
+    "earn earning income get buy".split()
+)
+"""Before an amount these may make it something other than capital: a price, a reserve, a goal."""
+_AFTER_ON: Final = frozenset("the a my uniswap v4 chain zuno top".split())
+_AGAINST: Final = frozenset({"against", "versus", "vs"})
+_HORIZON: Final = frozenset("term time run haul while period".split())
+"""After "long" these speak of time, not of a token."""
+_PERCENT_OF: Final = frozenset("of width wide range slippage apr apy yield each down up".split())
+_SAYS_FEE: Final = frozenset("fee fees tier pool".split())
+_MOST_BARE_FEE: Final = 10_000
+"""Pips. A larger percentage is a fee only where the sentence says so."""
+_HINT: Final = (
+    'leave it out, or say it like "0.05 ETH passively", with ETH/USDC for a pair, 5bps for a fee, on base for a chain'
+)
+_END: Final = Term(Kind.JOINT, "", "")
 _LINE = re.compile(r"(?P<number>[-+.0-9][0-9.,_]*)\s*(?P<token>0x[0-9a-fA-F]{40}|[A-Za-z][A-Za-z0-9.]{0,15})")
 _SYMBOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9.]{0,15}")
+_ADDRESS = r"0x[0-9a-fA-F]{40}"
 T = TypeVar("T")
 
 
@@ -128,54 +127,19 @@ def same_token(name: str, other: str) -> bool:
     return first == second
 
 
-def parse_wish(text: str) -> ParsedWish:
-    """What the sentence says, complete or not."""
+def parse_wish(text: str, known: Collection[str] = ()) -> ParsedWish:
+    """What the sentence says, complete or not. `known`: more words that change nothing."""
     if len(text) > MAX_TEXT:
         raise Usage(f"A wish has at most {MAX_TEXT} characters.")
-    return _Reader(_pieces(text)).read()
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    kind: str
-    text: str
-    glued: str = ""
-
-    @property
-    def low(self) -> str:
-        return self.text.lower()
-
-
-def _pieces(text: str) -> list[_Piece]:
-    plain = text.replace("−", "-").replace("–", "-").replace("’", "'")
-    pieces = []
-    for found in _PIECE.finditer(plain):
-        kind = found.lastgroup or ""
-        if found["number"] is not None:
-            number = found["number"]
-            kept = number if found["glued"] else number.rstrip(".,")  # "50 USDC, 0.05." ends a clause, not a number
-            pieces.append(_Piece("number", kept, found["glued"] or ""))
-        elif kind == "other":
-            _check_sign(found["other"])
-        else:
-            pieces.append(_Piece(kind, found[kind]))
-    return pieces
-
-
-def _check_sign(sign: str) -> None:
-    """Punctuation and pictures say nothing; money signs and letters of other scripts may say something else."""
-    kind = unicodedata.category(sign)
-    if kind == "Sc":
-        raise Usage(f"{sign} names no token: amounts are in tokens, such as 50 USDC.")
-    if kind[0] in "LN" or sign == "-":
-        raise Usage(f"{sign!r} is not understood here; use plain letters and digits.")
+    return _Reader(split_phrase(text), known).read()
 
 
 class _Reader:
-    """One walk over the pieces, left to right."""
+    """One walk over the terms, left to right."""
 
-    def __init__(self, pieces: Sequence[_Piece]) -> None:
-        self._pieces = pieces
+    def __init__(self, terms: Sequence[Term], known: Collection[str]) -> None:
+        self._terms = [term for term in terms if term.kind not in {Kind.JOINT, Kind.MARK}]
+        self._known = known
         self._at = 0
         self._heard = ParsedWish()
         self._mentioned: list[str] = []
@@ -183,8 +147,8 @@ class _Reader:
         self._against: str | None = None
 
     def read(self) -> ParsedWish:
-        while self._at < len(self._pieces):
-            self._at += self._step()
+        while self._at < len(self._terms):
+            self._at += self._step(self._terms[self._at])
         parsed = self._heard
         for token in self._mentioned:
             # A second mention of what was already given an amount adds nothing.
@@ -198,206 +162,133 @@ class _Reader:
                 parsed.pair = (ours, self._against)
         return parsed
 
-    def _piece(self, ahead: int) -> _Piece:
+    def _term(self, ahead: int) -> Term:
         index = self._at + ahead
-        return self._pieces[index] if 0 <= index < len(self._pieces) else _Piece("end", "")
+        return self._terms[index] if 0 <= index < len(self._terms) else _END
 
     def _low(self, ahead: int) -> str:
-        piece = self._piece(ahead)
-        return piece.low if piece.kind == "word" else ""
+        term = self._term(ahead)
+        return term.value if term.kind is Kind.WORD else ""
 
-    def _step(self) -> int:
-        """Read what stands here; how many pieces it took."""
-        piece = self._piece(0)
-        match piece.kind:
-            case "number":
-                return self._number(piece)
-            case "word":
-                return self._pair_here() or self._chain_here() or self._word(piece)
-            case "address":
-                return self._pair_here() or self._mention(piece.text)
-            case _ if piece.text == "@":
-                return self._chain_here() or self._not_understood("@")
+    def _step(self, term: Term) -> int:
+        """Read what stands here; how many terms it took."""
+        after = self._term(1)
+        match term.kind:
+            case Kind.AMOUNT:
+                number, token = term.value.split()
+                return self._capital(number, token, term.text, 1)
+            case Kind.NUMBER if after.kind is Kind.PAIR:  # "0.05 ETH/USDC": the token is half of a pair as well
+                return self._capital(term.value, after.value.split("/")[0], f"{term.text} {after.text}", 1)
+            case Kind.NUMBER if after.kind is Kind.WORD and self._may_be_token(after):
+                return self._capital(term.value, token_named(after.text), f"{term.text} {after.text}", 2)
+            case Kind.NUMBER:
+                self._heard.lines.append(CapitalLine(parse_amount(term.value), None))
+            case Kind.MONEY:
+                raise Usage(f"{term.text!r} names no token: amounts are in tokens, such as 50 USDC.")
+            case Kind.PERCENT if self._low(1) not in _PERCENT_OF:
+                self._set_fee(term, f"{term.value}%")
+            case Kind.FEE:
+                self._set_fee(term, term.value)
+            case Kind.PAIR:
+                self._set_pair(term)
+            case Kind.CHAIN:
+                self._heard.chain = _once("chain", self._heard.chain, term.value)
+                self._note(term.text, f"the chain {term.value}")
+            case Kind.PROFILE:
+                profile = RiskProfile(term.value)
+                self._heard.profile = _once("profile", self._heard.profile, profile)
+                self._note(term.text, f"profile {profile}")
+            case Kind.TOKEN if self._low(1) == "exposure":
+                return self._stay_long(term.value, f"{term.text} exposure", 2)
+            case Kind.TOKEN | Kind.ADDRESS:
+                self._mentioned.append(term.value)
+            case Kind.POINTER:
+                pass
+            case Kind.WORD:
+                return self._word(term)
+            case Kind.ODD if _is_picture(term.text):
+                pass
+            case Kind.AMBIGUOUS:
+                raise Usage(f"{plain_text(term.text, 40)!r} can be read in two ways; write plain digits such as 1500.")
             case _:
-                return self._not_understood(piece.text)
+                self._not_understood(term.text)
+        return 1
 
-    # -- numbers
+    def _may_be_token(self, term: Term) -> bool:
+        """A word behind a number that means nothing else."""
+        return not (self._is_filler(term.value) or "-" in term.value or term.value in CHAIN_WORDS | _AGAINST)
 
-    def _number(self, piece: _Piece) -> int:
-        if self._low(-1) in {"on", "chain"} and not piece.glued and chain_named(piece.text):
-            return self._set_chain(piece.text, f"on {piece.text}", 1)
-        if piece.glued:
-            return self._read_quantity(piece.text, piece.glued, f"{piece.text}{piece.glued}", 1)
-        after = self._piece(1)
-        if after.kind in {"word", "address"} or after.text == "%":
-            return self._read_quantity(piece.text, after.text, f"{piece.text} {after.text}", 2)
-        return self._amount_alone(piece.text)
-
-    def _read_quantity(self, number: str, unit: str, said: str, took: int) -> int:
-        low = unit.lower()
-        if low == "basis" and self._low(took) in {"point", "points"}:
-            return self._set_fee(number, "bps", f"{said} {self._low(took)}", took + 1)
-        if low in PIPS_IN or low in {"pip", "pips"}:
-            if low in {"%", "percent"} and self._low(took) in PERCENT_OF:
-                raise Usage(f"{said} {self._low(took)} is not understood; amounts are in tokens, such as 0.05 ETH.")
-            return self._set_fee(number, low, said, took)
-        if low in FOREIGN_MONEY:
-            raise Usage(f"{said!r} names no token: say which, such as 50 USDC.")
-        if took == 1 and (len(unit) == 1 or re.fullmatch(r"e\d*", low)):
-            raise Usage(f"{said!r} is not understood; write the number out, such as 1500 USDC.")
-        if low in MISREAD:
-            raise Usage(f"{said!r} is not understood: {MISREAD[low]}")
-        parts = unit.split("-")
-        if low in TOKENS or len(unit) == 42 or (not _is_keyword(low) and len(parts) == 1 and not chain_named(low)):
-            after = self._piece(took)
-            if after.text == "/":  # "0.05 ETH/USDC": the token is half of a pair as well
-                return self._capital(number, token_named(unit), said, took - 1)
-            return self._capital(number, token_named(unit), said, took)
-        if len(parts) == 2 and all(part.lower() in TOKENS for part in parts):
-            return self._capital(number, token_named(parts[0]), f"{number} {parts[0]}", took - 1)
-        if took == 1:
-            raise Usage(f"{said!r} is not understood; an amount needs a token, such as 0.05 ETH.")
-        return self._amount_alone(number)
+    def _is_filler(self, word: str) -> bool:
+        return word in FILLERS or word in self._known
 
     def _capital(self, number: str, token: str, said: str, took: int) -> int:
-        if self._low(-1) in NOT_BEFORE_AMOUNT:
+        if self._low(-1) in _NOT_BEFORE_AMOUNT:
             raise Usage(
                 f"'{self._low(-1)} {said}' is not understood; name only what you bring, or say it with --token, "
                 "--amount and --with."
             )
         self._heard.lines.append(CapitalLine(parse_amount(number), token))
         self._note(said, "capital")
-        return max(took, 1)
+        return took
 
-    def _amount_alone(self, number: str) -> int:
-        self._heard.lines.append(CapitalLine(parse_amount(number), None))
-        return 1
-
-    def _set_fee(self, number: str, unit: str, said: str, took: int) -> int:
-        pips = pips_of(number, unit)
-        if pips > MOST_BARE_FEE and SAYS_FEE.isdisjoint({self._low(-1), self._low(took)}):
-            raise Usage(f"{said!r} is not understood; if it is the pool's fee, say '{said} fee' or give --fee.")
+    def _set_fee(self, term: Term, fee: str) -> None:
+        pips = fee_of(fee)
+        if pips > _MOST_BARE_FEE and _SAYS_FEE.isdisjoint({self._low(-1), self._low(1)}):
+            raise Usage(
+                f"{term.text!r} is not understood; if it is the pool's fee, say '{term.text} fee' or give --fee."
+            )
         self._heard.fee = _once("fee", self._heard.fee, pips)
-        self._note(said, f"a fee of {self._heard.fee} pips")
-        return took
+        self._note(term.text, f"a fee of {pips} pips")
 
-    # -- words
+    def _set_pair(self, term: Term) -> None:
+        names = term.value.split("/")
+        if not (any(name.lower() in TOKENS or len(name) == 42 for name in names) or term.text.isupper()):
+            self._not_understood(term.text)
+        self._heard.pair = _once("pair", self._heard.pair, (names[0], names[1]))
+        self._note(term.text, "the pair")
 
-    def _pair_here(self) -> int:
-        """A pair: `ETH/USDC`, `ETH / USDC`, `eth-usdc`."""
-        first, slash, second = self._piece(0), self._piece(1), self._piece(2)
-        if slash.text == "/" and second.kind in {"word", "address"}:
-            names = (first.text, second.text)
-            if any(name.lower() in TOKENS or len(name) == 42 for name in names) or all(n.isupper() for n in names):
-                return self._set_pair(names, 3)
-            return self._not_understood("/".join(names))
-        parts = first.text.split("-")
-        if len(parts) == 2 and any(part.lower() in TOKENS for part in parts) and not chain_named(first.text):
-            return self._set_pair((parts[0], parts[1]), 1)
-        return 0
-
-    def _set_pair(self, names: tuple[str, str], took: int) -> int:
-        pair = (token_named(names[0]), token_named(names[1]))
-        self._heard.pair = _once("pair", self._heard.pair, pair)
-        self._note("/".join(names), "the pair")
-        return took
-
-    def _chain_here(self) -> int:
-        """A chain, which is obeyed: `on sepolia`, `base sepolia`, `@base`. `on` with an unknown name is asked back."""
-        lead = 1 if self._low(0) == "on" or self._piece(0).text == "@" else 0
-        name, after = self._low(lead), self._low(lead + 1)
-        both = f"{name}-{after}"
-        if name and after and chain_named(both):
-            return self._set_chain(both, both, lead + 2)
-        known = name in CHAIN_WORDS or (lead == 1 and name in ONLY_AFTER_ON and not self._is_pair(lead))
-        if known:
-            tail = 1 if after in {"one", "mainnet", "chain", "network"} else 0
-            return self._set_chain(name, name, lead + 1 + tail)
-        if lead and name and not self._is_pair(lead) and name not in AFTER_ON:
-            raise Usage(f"No chain is called {plain_text(name, 40)!r}; Zuno knows {', '.join(sorted(CHAIN_WORDS))}.")
-        return 0
-
-    def _is_pair(self, ahead: int) -> bool:
-        return self._piece(ahead + 1).text == "/" or any(p in TOKENS for p in self._low(ahead).split("-")[1:])
-
-    def _set_chain(self, name: str, said: str, took: int) -> int:
-        info = chain_named(name)
-        self._heard.chain = _once("chain", self._heard.chain, info.name if info else name)
-        self._note(said, f"the chain {self._heard.chain}")
-        return took
-
-    def _word(self, piece: _Piece) -> int:
-        low = piece.low
-        if took := self._risk_here(piece):
-            return took
-        if low in MISREAD:
-            raise Usage(f"{piece.text!r} is not understood: {MISREAD[low]}")
-        if low in LONG:
-            return self._long(piece)
-        if low in NEUTRAL:
-            return self._set_exposure(Exposure.NEUTRAL, piece.text, 1)
-        if low in {"against", "versus", "vs"} and self._low(1) in TOKENS:
-            self._against = _once("pair", self._against, token_named(self._low(1)))
-            self._note(f"{piece.text} {self._piece(1).text}", "the other token of the pair")
+    def _word(self, term: Term) -> int:
+        word, after = term.value, self._term(1)
+        if word in {"long", "long-token"}:
+            ahead = 1 + (self._low(1) in {"on", "the", "my"})
+            if self._low(ahead) in _HORIZON:
+                return ahead + 1
+            if self._term(ahead).kind is Kind.TOKEN:
+                return self._stay_long(self._term(ahead).value, f"{term.text} {self._term(ahead).text}", ahead + 1)
+            return self._set_exposure(Exposure.LONG_TOKEN, term.text, 1)
+        if word in {"neutral", "neutrally"}:
+            return self._set_exposure(Exposure.NEUTRAL, term.text, 1)
+        if word in _AGAINST and after.kind is Kind.TOKEN:
+            self._against = _once("pair", self._against, after.value)
+            self._note(f"{term.text} {after.text}", "the other token of the pair")
             return 2
-        if low in TOKENS:
-            return self._mention(token_named(low))
-        if low in FILLERS or low in TARGETS or low == "on":
-            return 1
-        return self._not_understood(piece.text)
+        if word == "on" and after.kind is Kind.WORD and self._low(1) not in _AFTER_ON:
+            raise Usage(
+                f"No chain is called {plain_text(after.text, 40)!r}; Zuno knows {', '.join(sorted(CHAIN_WORDS))}."
+            )
+        if word == "risk" and self._low(1) == "profile":
+            return 2
+        return 1 if self._is_filler(word) else self._not_understood(term.text)
 
-    def _risk_here(self, piece: _Piece) -> int:
-        """How boldly: one word ("safely"), or one beside "risk" ("low risk", "risk averse", "balanced risk")."""
-        low, after = piece.low, self._low(1)
-        if low in RISK:
-            return self._set_profile(RISK[low], piece.text, 1 + (after == "risk"))
-        if low in RISK_BEFORE and after == "risk":
-            return self._set_profile(RISK_BEFORE[low], f"{piece.text} {after}", 2)
-        if low == "risk" and after in RISK_BEHIND and not (after == "on" and self._names_chain(2)):
-            return self._set_profile(RISK_BEHIND[after], f"{piece.text} {after}", 2)
-        return 2 if low == "risk" and after == "profile" else 0
-
-    def _names_chain(self, ahead: int) -> bool:
-        return self._low(ahead) in CHAIN_WORDS or self._low(ahead) in ONLY_AFTER_ON
-
-    def _set_profile(self, profile: RiskProfile, said: str, took: int) -> int:
-        self._heard.profile = _once("profile", self._heard.profile, profile)
-        self._note(said, f"profile {profile}")
-        return took
-
-    def _long(self, piece: _Piece) -> int:
-        ahead = 1 + (self._low(1) in {"on", "the", "my"})
-        if self._low(ahead) in HORIZON:
-            return ahead + 1
-        if self._low(ahead) in TOKENS:
-            token = token_named(self._low(ahead))
-            self._heard.long_token = _once("token to stay long", self._heard.long_token, token)
-            return self._set_exposure(Exposure.LONG_TOKEN, f"{piece.text} {token}", ahead + 1)
-        return self._set_exposure(Exposure.LONG_TOKEN, piece.text, 1)
+    def _stay_long(self, token: str, said: str, took: int) -> int:
+        self._heard.long_token = _once("token to stay long", self._heard.long_token, token)
+        return self._set_exposure(Exposure.LONG_TOKEN, said, took)
 
     def _set_exposure(self, exposure: Exposure, said: str, took: int) -> int:
         self._heard.exposure = _once("exposure", self._heard.exposure, exposure)
         self._note(said, f"exposure {exposure}")
         return took
 
-    def _mention(self, token: str) -> int:
-        self._mentioned.append(token)
-        return 1
-
     def _not_understood(self, text: str) -> int:
-        raise Usage(
-            f'{plain_text(text, 40)!r} is not understood; leave it out, or say it like "0.05 ETH passively", '
-            "with ETH/USDC for a pair, 5bps for a fee, on base for a chain."
-        )
+        raise Usage(f"{plain_text(text, 40)!r} is not understood; {_HINT}.")
 
     def _note(self, said: str, meant: str) -> None:
         self._heard.notes.append(f"{said!r} is {meant}")
 
 
-def _is_keyword(low: str) -> bool:
-    """A word with a meaning of its own, which therefore is no token's name."""
-    ours = (FILLERS, TARGETS, RISK, LONG, NEUTRAL, MISREAD, CHAIN_WORDS, HORIZON, PERCENT_OF)
-    return low == "on" or any(low in words for words in ours)
+def _is_picture(text: str) -> bool:
+    """Signs and pictures say nothing; money signs and letters of other scripts may say something else."""
+    return all(unicodedata.category(sign)[0] not in "LN" and unicodedata.category(sign) != "Sc" for sign in text)
 
 
 def _once(what: str, before: T | None, now: T) -> T:

@@ -1,0 +1,61 @@
+"""Positions that stood on a screen, and which of them a line means: by its place in the list or by what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from zuno.doors.reading.intents import UNCLEAR, Reading, intent_of
+from zuno.lp.service.views import PositionsView, PositionView
+from zuno.lp.service.wish_parser import same_token
+
+PLACES: Final = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4}
+_MOST_KEPT: Final = 200
+_MOST_CHOICES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    chain: str
+    id: str
+    tokens: tuple[str, ...] = ()
+
+
+def seen_position(view: PositionView) -> Seen:
+    return Seen(view.chain, view.id, (view.pool.currency0.symbol, view.pool.currency1.symbol))
+
+
+def seen_positions(view: PositionsView) -> list[Seen]:
+    return [seen_position(position) for position in view.positions[:_MOST_KEPT]]
+
+
+def asks_for_list(reading: Reading) -> bool:
+    """Whether the line means a position by its place in a list, or by what it holds."""
+    takes = reading.intent != UNCLEAR and "position" in intent_of(reading.intent).takes
+    return takes and ("holds" in reading.slots or reading.slots.get("refers") in PLACES)
+
+
+def find_position(reading: Reading, seen: Sequence[Seen]) -> Reading:
+    """The reading with the position it means; asked back where none or several are meant."""
+    slots = {name: value for name, value in reading.slots.items() if name not in {"refers", "holds"}}
+    held, refers = reading.slots.get("holds"), reading.slots.get("refers")
+    if held is None:
+        place = PLACES[str(refers)]
+        found = [seen[place]] if place < len(seen) else []
+    else:
+        found = _holders(held.split("/"), seen)
+    if len(found) == 1:
+        return replace(reading, slots={**slots, "position": found[0].id})
+    said = f"holds {held}" if held else f"is the {refers}"
+    if not found:
+        return replace(reading, slots=slots, ask=f"No position shown {said}; say its id.")
+    choices = tuple(replace(reading, slots={**slots, "position": position.id}) for position in found[:_MOST_CHOICES])
+    return replace(reading, slots=slots, ask=f"More than one position {said}.", choices=choices)
+
+
+def _holders(tokens: Sequence[str], seen: Sequence[Seen]) -> list[Seen]:
+    """Those that hold every token itself; else those that hold its like, as WETH is to ETH."""
+    exact = [position for position in seen if all(token in position.tokens for token in tokens)]
+    alike = [s for s in seen if all(any(same_token(token, held) for held in s.tokens) for token in tokens)]
+    return exact or alike

@@ -1,0 +1,239 @@
+"""Fill an intent's slots from the terms of a line; what it has no use for is named, not dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from zuno.doors.reading.intents import Intent
+from zuno.kernel.errors import Usage
+from zuno.lp.service.arguments import fee_of
+from zuno.lp.service.phrase import TOKENS, Kind, Term
+
+_PRICES: Final = frozenset({"move", "above", "below", "fees"})
+_POINTED_AT: Final = ("position", "plan", "alert", "run", "reference")
+_IDS: Final = {
+    Kind.PLAN: ("plan", "reference", "other"),
+    Kind.REQUEST: ("reference",),
+    Kind.RUN: ("run", "reference"),
+    Kind.ALERT: ("alert",),
+    Kind.SPAN: ("span", "since"),
+    Kind.DAY: ("since",),
+    Kind.TIMES: ("leverage",),
+    Kind.ADDRESS: ("address",),
+    Kind.FEE: ("fee",),
+    Kind.PROFILE: ("profile",),
+}
+"""Which slots a kind of term goes into, the first that is taken and free."""
+_BEFORE_POSITION: Final = frozenset("position positions nft lp id number position's".split())
+_BEFORE_PRICE: Final = frozenset(
+    "at to hits hit reaches reach above over below under than exceeds exceed past price falls drops".split()
+)
+_DOWN: Final = frozenset(
+    """drop drops dropped dropping fall falls fell falling crash crashes crashed down lower lowers lose loses dump dumps
+    dumped sink sinks decline declines below under less""".split()
+)
+_UP: Final = frozenset("above over exceed exceeds more rises rise up higher exceeding past greater".split())
+_SIDES: Final = frozenset({"long", "short"})
+_SOFT: Final = frozenset(
+    {Kind.TOKEN, Kind.CHAIN, Kind.PROFILE, Kind.ORDINAL, Kind.SHARE, Kind.DAY, Kind.SPAN, Kind.NUMBER}
+)
+"""Kinds whose words may simply be words of an example."""
+
+
+@dataclass(slots=True)
+class Filled:
+    slots: dict[str, str] = field(default_factory=dict)
+    unused: list[Term] = field(default_factory=list)
+    """Found in the line, of no use to the intent."""
+    doubled: list[Term] = field(default_factory=list)
+    """A second answer to what one is taken of."""
+
+
+def fill_slots(intent: Intent, terms: Sequence[Term]) -> Filled:
+    return _Filler(intent, terms).fill()
+
+
+class _Filler:
+    def __init__(self, intent: Intent, terms: Sequence[Term]) -> None:
+        self._takes, self._terms = intent.takes, terms
+        self._intent = intent
+        self._vocabulary = intent.vocabulary
+        self._words = {term.value for term in terms if term.kind is Kind.WORD}
+        self._filled = Filled()
+
+    def fill(self) -> Filled:
+        self._place_numbers([at for at, term in enumerate(self._terms) if term.kind is Kind.NUMBER])
+        for at, term in enumerate(self._terms):
+            if term.kind not in {Kind.WORD, Kind.MARK, Kind.JOINT, Kind.ODD, Kind.NUMBER, Kind.AMBIGUOUS}:
+                self._place(at, term)
+        self._place_words()
+        slots = self._filled.slots
+        if any(slots.get(name) for name in _POINTED_AT):
+            slots.pop("refers", None)
+            slots.pop("holds", None)
+        return self._filled
+
+    def _word(self, at: int) -> str:
+        return self._terms[at].value if 0 <= at < len(self._terms) and self._terms[at].kind is Kind.WORD else ""
+
+    def _put(self, name: str, term: Term, value: str | None = None) -> None:
+        said = term.value if value is None else value
+        if self._filled.slots.setdefault(name, said) != said:
+            self._filled.doubled.append(term)
+
+    def _leave(self, term: Term) -> None:
+        word_of_ours = term.kind in _SOFT and term.low in self._vocabulary
+        place = "{n}" if term.kind is Kind.NUMBER else f"{{{term.kind.value}}}"
+        market = term.kind is Kind.TOKEN and _PRICES & self._takes and place in self._vocabulary
+        if not word_of_ours and not market:
+            self._filled.unused.append(term)
+
+    # -- numbers: which position, which price, how many
+
+    def _place_numbers(self, places: list[int]) -> None:
+        free = [at for at in places if not self._place_marked(at)]
+        if "low" in self._takes and len(free) >= 2:
+            wants_id = "position" not in self._filled.slots and len(free) > 2
+            first, *free = free if wants_id else [-1, *free]
+            if wants_id:
+                self._put("position", self._terms[first])
+            if all("position" in self._filled.slots or float(self._terms[at].value) >= 100 for at in free[:2]):
+                low, high, *free = free
+                self._put("low", self._terms[low])
+                self._put("high", self._terms[high])
+        for at in free:
+            name = next((name for name in ("position", "count", "margin") if name in self._takes), None)
+            if name == "position" and name in self._filled.slots and _PRICES & self._takes:
+                self._place_price(self._terms[at], self._terms[at].value)
+            elif name is None or (name == "position" and not self._terms[at].value.isdigit()):
+                self._leave(self._terms[at])
+            else:
+                self._put(name, self._terms[at])
+
+    def _place_marked(self, at: int) -> bool:
+        """A number whose neighbours say what it is."""
+        term, before, after = self._terms[at], self._word(at - 1), self._word(at + 1)
+        if before in {"candidate", "option"} and "candidate" in self._takes:
+            self._put("candidate", term)
+        elif before in _BEFORE_POSITION and "position" in self._takes and term.value.isdigit():
+            self._put("position", term)
+        elif "margin" in self._takes and "margin" in {before, after}:
+            self._put("margin", term)
+        elif before in _BEFORE_PRICE and _PRICES & self._takes:
+            self._place_price(term, term.value)
+        else:
+            return False
+        return True
+
+    def _place_price(self, term: Term, value: str) -> None:
+        if "move" in self._takes:
+            self._put("move", term, value)
+        elif {"fees", "fee", "earned", "made"} & self._words:
+            self._put("fees", term, value)
+        elif _DOWN & self._words:
+            self._put("below", term, value)
+        elif _UP & self._words:
+            self._put("above", term, value)
+        else:
+            self._put("price", term, value)
+
+    # -- everything else
+
+    def _place(self, at: int, term: Term) -> None:
+        takes, slots = self._takes, self._filled.slots
+        match term.kind:
+            case Kind.AMOUNT if "amount" in takes:
+                slots["amount"] = f"{slots['amount']} + {term.value}" if "amount" in slots else term.value
+            case Kind.AMOUNT | Kind.MONEY if _PRICES & takes:
+                self._place_price(term, term.value.split()[0])
+            case Kind.MONEY if "margin" in takes:
+                self._put("margin", term)
+            case Kind.PERCENT:
+                self._place_percent(term)
+            case Kind.SHARE if "percent" in takes:
+                self._put("percent", term)
+            case Kind.SHARE if "move" in takes and term.value == "50":
+                self._put("move", term, "-50%")
+            case Kind.PAIR if "pair" in takes:
+                self._put("pair", term)
+            case Kind.PAIR if "position" in takes:
+                self._put("holds", term)
+            case Kind.TOKEN:
+                self._place_token(at, term)
+            case Kind.CHAIN:
+                self._place_chain(term)
+            case Kind.POINTER:
+                if self._points(at):
+                    slots.setdefault("refers", "last")
+            case Kind.ORDINAL if any(name in takes for name in _POINTED_AT) and "reference" not in takes:
+                self._put("refers", term)
+            case Kind.ORDINAL if term.value == "last" and "reference" in takes:
+                pass
+            case _ if name := self._free_slot(term.kind):
+                self._put(name, term, self._fee(term) if name == "fee" else None)
+            case _:
+                self._leave(term)
+
+    def _free_slot(self, kind: Kind) -> str | None:
+        fitting = [name for name in _IDS.get(kind, ()) if name in self._takes]
+        return next((name for name in fitting if name not in self._filled.slots), fitting[-1] if fitting else None)
+
+    def _fee(self, term: Term) -> str | None:
+        try:
+            return f"{fee_of(term.value)}pips"
+        except Usage:
+            return None
+
+    def _points(self, at: int) -> bool:
+        """`positions that are …` points at nothing."""
+        named = any(name in self._takes for name in _POINTED_AT if name != "reference")
+        return named and self._word(at - 1) not in {"positions", "plans", "pools", "alerts", "ones"}
+
+    def _place_percent(self, term: Term) -> None:
+        if "percent" in self._takes:
+            self._put("percent", term)
+        elif "shift" in self._takes or "move" in self._takes:
+            falls = bool(_DOWN & self._words) and not term.value.startswith("-")
+            signed = f"-{term.value}" if falls else term.value
+            self._put(*(("shift", term, signed) if "shift" in self._takes else ("move", term, f"{signed}%")))
+        elif "fee" in self._takes:
+            self._put("fee", term, self._fee(Term(Kind.FEE, term.text, f"{term.value}%")))
+        else:
+            self._leave(term)
+
+    def _place_token(self, at: int, term: Term) -> None:
+        beside = self._word(at + 1) in {"position", "lp", "nft", "one", "liquidity"} or self._word(at - 1) in {
+            "my",
+            "the",
+        }
+        if "symbol" in self._takes and term.value in {"BTC", "ETH"}:
+            self._put("symbol", term, f"{term.value}USDT")
+        elif "position" in self._takes and (beside or not _PRICES & self._takes):
+            self._put("holds", term)
+        else:
+            self._leave(term)
+
+    def _place_chain(self, term: Term) -> None:
+        if "symbol" in self._takes and term.low in TOKENS:
+            self._put("symbol", term, "ETHUSDT")
+        elif "chain" in self._takes:
+            self._put("chain", term)
+        else:
+            self._leave(term)
+
+    def _place_words(self) -> None:
+        """Slots that are plain words: a side, a mode, a definite thing."""
+        takes, slots = self._takes, self._filled.slots
+        sides = sorted(_SIDES & self._words)
+        if "side" in takes and len(sides) == 1:
+            slots["side"] = sides[0]
+        if "mode" in takes and ("swing" in self._words or "position" in self._words):
+            slots["mode"] = "swing" if "swing" in self._words else "position"
+        if "move" in takes and "move" not in slots and {"doubles", "doubled", "double"} & self._words:
+            slots["move"] = "100%"
+        for at in range(len(self._terms)):
+            named = self._word(at) if self._word(at - 1) == "the" else ""
+            if named in takes and named in _POINTED_AT:
+                slots.setdefault("refers", "last")

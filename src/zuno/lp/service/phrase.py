@@ -1,0 +1,327 @@
+"""Split a line into words and slots: amounts, ids, percents, dates, tokens, chains. The shell and create wishes share it."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from zuno.kernel.arguments import DAYS, WEEKDAYS
+from zuno.lp.model.ballot import RiskProfile
+from zuno.lp.model.chains import CHAINS, chain_named
+
+MAX_TEXT: Final = 400
+"""A longer line is asked back unread."""
+
+
+class Kind(StrEnum):
+    """What a term is; everything but `word`, `mark`, `joint` and `odd` is a slot."""
+
+    WORD = "word"
+    NUMBER = "number"
+    AMOUNT = "amount"
+    MONEY = "money"
+    PERCENT = "percent"
+    FEE = "fee"
+    SPAN = "span"
+    DAY = "day"
+    TIMES = "times"
+    PLAN = "plan"
+    REQUEST = "request"
+    RUN = "run"
+    ALERT = "alert"
+    ADDRESS = "address"
+    PAIR = "pair"
+    TOKEN = "token"
+    CHAIN = "chain"
+    PROFILE = "profile"
+    ORDINAL = "ordinal"
+    SHARE = "share"
+    POINTER = "pointer"
+    AMBIGUOUS = "ambiguous"
+    """A number that can be read two ways, or none: `1,500`, `1.2.3`, an id that is too short."""
+    MARK = "mark"
+    JOINT = "joint"
+    ODD = "odd"
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    kind: Kind
+    text: str
+    """As it was typed."""
+    value: str
+    """In the form a command takes: digits without separators, symbols in capitals, spans such as 6h."""
+
+    @property
+    def low(self) -> str:
+        return self.text.lower()
+
+
+# -- vocabulary
+
+_ALIASES: Final = {"ether": "ETH", "ethers": "ETH", "ethereum": "ETH", "bitcoin": "BTC", "bitcoins": "BTC"}
+TOKENS: Final = frozenset(
+    [
+        *(token.symbol.lower() for chain in CHAINS for token in chain.tokens),
+        *_ALIASES,
+        *"btc wbtc cbbtc wsteth cbeth usde usds eurc arb uni link".split(),
+    ]
+)
+"""Names that mean a token wherever they stand; any other word means one only behind a number or in a pair."""
+CHAIN_WORDS: Final = frozenset([*(chain.name for chain in CHAINS), "sim", "devnet"])
+_CHAIN_BEHIND: Final = frozenset("on to chain network use @".split())
+"""Behind these `eth`, `arb` and `op` are chains; anywhere else they are tokens or nothing."""
+RISK: Final[Mapping[str, RiskProfile]] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            "passive passively safe safely safer safest cautious cautiously careful carefully conservative "
+            "conservatively low-risk lower-risk risk-averse risk-off".split(),
+            RiskProfile.CONSERVATIVE,
+        ),
+        **dict.fromkeys("moderate moderately medium balanced medium-risk mid-risk".split(), RiskProfile.BALANCED),
+        **dict.fromkeys(
+            "active actively yolo degen aggressive aggressively risky high-risk higher-risk risk-on risk-tolerant "
+            "risk-seeking".split(),
+            RiskProfile.AGGRESSIVE,
+        ),
+    }
+)
+_RISK_BEFORE: Final = {
+    **dict.fromkeys("low lower lowest little minimal".split(), RiskProfile.CONSERVATIVE),
+    **dict.fromkeys("high higher highest".split(), RiskProfile.AGGRESSIVE),
+}
+_RISK_BEHIND: Final = {
+    **dict.fromkeys("averse off".split(), RiskProfile.CONSERVATIVE),
+    **dict.fromkeys("tolerant seeking loving on".split(), RiskProfile.AGGRESSIVE),
+}
+_ORDINALS: Final = {
+    **{name: name for name in "first second third fourth fifth last previous".split()},
+    **dict.fromkeys("latest newest".split(), "last"),
+    **{f"{at}{end}": name for at, end, name in ((1, "st", "first"), (2, "nd", "second"), (3, "rd", "third"))},
+}
+_NUMBER_WORDS: Final = {
+    name: str(value)
+    for value, name in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
+}
+_BEFORE_ID: Final = frozenset(
+    "position nft lp number no candidate option on of for about inspect close rebalance collect compound exit halve "
+    "pnl il to from in is if position's id".split()
+)
+"""Behind these `one` is a number."""
+_SHARES: Final = {
+    **dict.fromkeys("half halve halves".split(), "50"),
+    **dict.fromkeys("quarter".split(), "25"),
+    **dict.fromkeys("all everything whole entire".split(), "100"),
+}
+_POINTERS: Final = frozenset("it this that these those them".split())
+_UNITS: Final = {"mi": "m", "m": "m", "h": "h", "d": "d", "w": "w"}
+_PERIODS: Final = {"minute": "1m", "hour": "1h", "day": "1d", "week": "1w", "month": "30d", "year": "365d"}
+_PERIOD_LEADS: Final = frozenset("a an last past this".split())
+SPECIAL_WORDS: Final = frozenset(
+    {*TOKENS, *CHAIN_WORDS, *RISK, *_RISK_BEFORE, *_NUMBER_WORDS, *_PERIODS, *WEEKDAYS, *DAYS, "risk", "op", "percent"}
+)
+"""Words that may be, or be part of, something else than a word."""
+
+_DIGITS = r"(?:[0-9][0-9.,_]*[0-9]|[0-9]|\.[0-9]+)"
+_NUMBER = rf"(?:(?<![0-9a-z])[-+])?{_DIGITS}"
+_PIECE = re.compile(
+    r"(?P<plan>plan_[0-9a-f]{12})(?![0-9a-z_])"
+    r"|(?P<request>req_[0-9a-f]{16})(?![0-9a-z_])"
+    r"|(?P<run>run_[0-9a-f]{16})(?![0-9a-z_])"
+    r"|(?P<alert>alert_[0-9a-f]{12})(?![0-9a-z_])"
+    r"|(?P<badid>(?:plan|req|run|alert)_[0-9a-z_]*)"
+    r"|(?P<address>0x[0-9a-f]{40})(?![0-9a-z])"
+    r"|(?P<hex>0x[0-9a-z]*)"
+    rf"|(?P<money>[$€£]\s?{_DIGITS}k?(?![0-9a-z])|{_DIGITS}k?\s?(?:\$|€|£|usd\b|dollars?\b|bucks\b|euros?\b))"
+    rf"|(?P<percent>{_NUMBER}\s?(?:%|percent\b|pct\b|per cent\b))"
+    rf"|(?P<fee>{_NUMBER}\s?(?:bps?|pips?|basis points?)\b)"
+    r"|(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2}(?:t[0-9]{2}:[0-9]{2})?)(?![0-9a-z])"
+    r"|(?P<span>[0-9]{1,6}\s?(?:minutes?|mins?|hours?|hrs?|days?|weeks?|months?|m|h|d|w)\b(?![-']))"
+    rf"|(?P<times>{_DIGITS}x\b)"
+    rf"|(?P<number>#?{_NUMBER})(?P<scale>k\b|\s?thousand\b)?(?P<glued>[a-z_][0-9a-z_]*)?"
+    r"|(?P<option>--[a-z][a-z-]*)"
+    r"|(?P<pair>(?:0x[0-9a-f]{40}|[a-z][a-z0-9.]{0,15})\s?/\s?(?:0x[0-9a-f]{40}|[a-z][a-z0-9.]{0,15}))"
+    r"|(?P<word>p&l|[a-z][a-z0-9]*(?:[-'.][a-z0-9]+)*)"
+    r"|(?P<mark>[?])"
+    r"|(?P<joint>[,;:+@&])"
+    r"|(?P<dull>\s+|[!()~*…]|(?<=[0-9a-z])-|[-.](?![0-9]))"
+    r"|(?P<odd>\w+|\S)",
+    re.IGNORECASE,
+)
+_SAME = str.maketrans({"’": "'", "‘": "'", "−": "-", "–": "-", "—": "-", "“": '"', "”": '"'})
+
+
+def token_named(text: str) -> str:
+    """A token's name as the rest of Zuno writes it: symbols in capitals, addresses in lower case."""
+    if len(text) == 42 and text[:2].lower() == "0x":
+        return text.lower()
+    return _ALIASES.get(text.lower(), text.upper())
+
+
+def split_phrase(text: str) -> list[Term]:
+    """The terms of a line, in their order."""
+    plain = text.translate(_SAME)
+    folded = unicodedata.normalize("NFKC", plain)
+    odd = [Term(Kind.ODD, "unusual characters", "")] if folded != plain else []
+    return [*odd, *_join(_pieces(folded))]
+
+
+def plain_number(text: str) -> str | None:
+    """Digits without separators; None where a comma may mean thousands or decimals, or nothing is meant at all."""
+    sign, digits = (text[0], text[1:]) if text[:1] in {"-", "+"} else ("", text)
+    sign = sign.replace("+", "")
+    if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+", digits):
+        return sign + digits
+    if re.fullmatch(r"[1-9][0-9]{0,2}(?:,[0-9]{3}){2,}(?:\.[0-9]+)?|[1-9][0-9]{0,2},[0-9]{3}\.[0-9]+", digits):
+        return sign + digits.replace(",", "")
+    if re.fullmatch(r"[0-9]+,[0-9]+", digits) and not re.fullmatch(r"[1-9][0-9]{0,2},[0-9]{3}", digits):
+        return sign + digits.replace(",", ".")
+    return None
+
+
+def _pieces(text: str) -> list[Term]:
+    terms: list[Term] = []
+    for found in _PIECE.finditer(text):
+        kind, said = str(found.lastgroup), found.group()
+        if found["number"] is not None:
+            terms += _number_terms(found["number"], found["scale"] or "", found["glued"] or "")
+            continue
+        match kind:
+            case "dull":
+                continue
+            case "badid":
+                terms.append(Term(Kind.AMBIGUOUS, said, ""))
+            case "money" | "percent" | "fee" | "times":
+                terms.append(_quantity(Kind(kind), said))
+            case "span":
+                number, unit = re.split(r"(?<=[0-9])\s?(?=[a-z])", said.lower(), maxsplit=1)
+                days = unit.startswith("mo")
+                span = f"{int(number) * 30}d" if days else number + (_UNITS.get(unit[:2]) or _UNITS[unit[0]])
+                terms.append(Term(Kind.SPAN, said, span))
+            case "pair":
+                terms.append(Term(Kind.PAIR, said, "/".join(token_named(name.strip()) for name in said.split("/"))))
+            case "option" | "word":
+                terms.append(Term(Kind.WORD, said, said.lower()))
+            case "odd" | "hex":
+                terms.append(Term(Kind.ODD, said, said))
+            case _:
+                terms.append(Term(Kind(kind), said, said.lower()))
+    return terms
+
+
+def _quantity(kind: Kind, said: str) -> Term:
+    digits = re.search(_NUMBER, said)
+    number = None if digits is None else plain_number(digits.group())
+    if number is None:
+        return Term(Kind.AMBIGUOUS, said, "")
+    if kind is Kind.FEE:
+        return Term(kind, said, f"{number}{'pips' if 'pip' in said.lower() else 'bps'}")
+    scaled = re.search(r"[0-9]k", said, re.IGNORECASE)
+    return Term(kind, said, _times_thousand(number) if scaled else number)
+
+
+def _number_terms(number: str, scale: str, glued: str) -> list[Term]:
+    """A number, with what is glued to it: `1.5k`, `0.05ETH`."""
+    plain, said = plain_number(number.lstrip("#")), number + scale
+    if plain is not None and not glued:
+        return [Term(Kind.NUMBER, said, _times_thousand(plain) if scale else plain)]
+    if plain is None or (glued.lower() not in TOKENS and not _is_symbol(glued)):
+        ordinal = _ORDINALS.get(f"{number}{glued}".lower())
+        return [Term(Kind.ORDINAL, said + glued, ordinal)] if ordinal else [Term(Kind.AMBIGUOUS, said + glued, "")]
+    value = _times_thousand(plain) if scale else plain
+    return [Term(Kind.AMOUNT, said + glued, f"{value} {token_named(glued)}")]
+
+
+def _is_symbol(text: str) -> bool:
+    return len(text) > 2 and text.isupper()
+
+
+def _times_thousand(number: str) -> str:
+    return format((Decimal(number) * 1000).normalize(), "f")
+
+
+def _join(pieces: Sequence[Term]) -> list[Term]:
+    """Put together what belongs together, left to right."""
+    terms: list[Term] = []
+    at = 0
+    while at < len(pieces):
+        taken, term = _term_at(pieces, at, terms[-1].value if terms else "")
+        terms.append(term)
+        at += taken
+    return terms
+
+
+def _term_at(pieces: Sequence[Term], at: int, before: str) -> tuple[int, Term]:
+    term = pieces[at]
+    after = pieces[at + 1] if at + 1 < len(pieces) else Term(Kind.WORD, "", "")
+    word, behind = term.value, after.value if after.kind is Kind.WORD else ""
+    both = f"{term.text} {after.text}"
+    if term.kind is Kind.NUMBER and (behind in TOKENS or after.kind is Kind.ADDRESS):
+        return 2, Term(Kind.AMOUNT, both, f"{word} {token_named(after.text)}")
+    if term.kind is not Kind.WORD:
+        return 1, term
+    if word in _NUMBER_WORDS and behind in TOKENS:
+        return 2, Term(Kind.AMOUNT, both, f"{_NUMBER_WORDS[word]} {token_named(behind)}")
+    if behind and chain_named(f"{word}-{behind}"):
+        return 2, Term(Kind.CHAIN, both, f"{word}-{behind}")
+    if chain := _chain_at(word, before):
+        tail = behind in {"one", "mainnet"} and word not in CHAIN_WORDS - {"arbitrum"}
+        return (2, Term(Kind.CHAIN, both, chain)) if tail else (1, Term(Kind.CHAIN, term.text, chain))
+    if (profile := _profile_at(word, behind)) is not None:
+        return profile[0], Term(Kind.PROFILE, both if profile[0] == 2 else term.text, profile[1].value)
+    if word in _PERIOD_LEADS and behind in _PERIODS:
+        return 2, Term(Kind.SPAN, both, _PERIODS[behind])
+    if word in _NUMBER_WORDS and behind.rstrip("s") in _PERIODS:
+        return 2, Term(Kind.SPAN, both, _spell_span(_NUMBER_WORDS[word], behind.rstrip("s")))
+    if word in WEEKDAYS or word in DAYS:
+        return 1, Term(Kind.DAY, term.text, word)
+    parts = word.split("-")
+    if len(parts) == 2 and any(part in TOKENS for part in parts) and all(map(str.isalnum, parts)):
+        return 1, Term(Kind.PAIR, term.text, "/".join(map(token_named, parts)))
+    if word.endswith("usdt") and word.removesuffix("usdt") in {"btc", "eth"}:
+        return 1, Term(Kind.TOKEN, term.text, word.removesuffix("usdt").upper())
+    if word in TOKENS:
+        if behind in TOKENS and behind != word:
+            return 2, Term(Kind.PAIR, both, f"{token_named(word)}/{token_named(behind)}")
+        return 1, Term(Kind.TOKEN, term.text, token_named(word))
+    if word == "three" and behind == "quarters":
+        return 2, Term(Kind.SHARE, both, "75")
+    if word in _NUMBER_WORDS and (before in _BEFORE_ID if word == "one" else not behind.endswith("s")):
+        return 1, Term(Kind.NUMBER, term.text, _NUMBER_WORDS[word])
+    if word in _ORDINALS and after.kind not in {Kind.SPAN, Kind.NUMBER}:
+        return 1, Term(Kind.ORDINAL, term.text, _ORDINALS[word])
+    if word in _SHARES:
+        return 1, Term(Kind.SHARE, term.text, _SHARES[word])
+    if word in _POINTERS:
+        return 1, Term(Kind.POINTER, term.text, "last")
+    return 1, term
+
+
+def _chain_at(word: str, before: str) -> str | None:
+    """Chains by name; a number is none."""
+    if word in CHAIN_WORDS:
+        return word
+    info = chain_named(word) if before in _CHAIN_BEHIND and not word.isdigit() else None
+    return None if info is None else info.name
+
+
+def _profile_at(word: str, behind: str) -> tuple[int, RiskProfile] | None:
+    """How boldly: one word ("safely"), or one beside "risk" ("low risk", "risk averse")."""
+    if word in RISK:
+        return 1 + (behind == "risk"), RISK[word]
+    if word in _RISK_BEFORE and behind == "risk":
+        return 2, _RISK_BEFORE[word]
+    if word == "risk" and behind in _RISK_BEHIND:
+        return 2, _RISK_BEHIND[behind]
+    return None
+
+
+def _spell_span(number: str, unit: str) -> str:
+    one = _PERIODS[unit]
+    return f"{int(number) * int(one[:-1])}{one[-1]}"
