@@ -60,10 +60,8 @@ class Interpreter:
 
 def _question(text: str) -> Question[Meaning]:
     catalogue = load_catalogue().intents
-    intents = "\n".join(
-        f"{name}: {' / '.join(' '.join(words) for words in catalogue[name].examples[:_SHOWN])}"
-        for name in offered_intents()
-    )
+    said = {name: [" ".join(words) for words in catalogue[name].examples[:_SHOWN]] for name in offered_intents()}
+    intents = "\n".join(f"{name}: {' / '.join(lines)}" for name, lines in said.items())
     return Question(
         role=ROLE,
         round=0,

@@ -1,4 +1,4 @@
-"""When a line is an order to sign: its verb spelled right, nothing but what the order is about, no doubt of any kind."""
+"""When a line is an order to sign: its verb spelled right, every word about the order, no doubt of any kind."""
 
 from __future__ import annotations
 

@@ -210,22 +210,17 @@ def _read_best(text: str, terms: Sequence[Term], ranked: Sequence[Candidate]) ->
     best, lead = ranked[0], _lead(ranked)
     sure = min(lead / (_MARGIN_TO_MOVE if best.intent.moves else MARGIN), best.known / KNOWN)
     confidence = round(max(0.0, sure / (1 + sure)), 3)
-    refused = _is_refused(
-        [term for term in terms if term.kind is not Kind.MARK and term.low not in best.intent.vocabulary]
-    )
-    if best.intent.signs or sure < 1 or refused:
+    strange = [term for term in terms if term.kind is not Kind.MARK and term.low not in best.intent.vocabulary]
+    if best.intent.signs or sure < 1 or _is_refused(strange):
         choices = _choices(text, ranked, orders=not _is_refused(terms))
         ask = f"{_ASK} One of these?" if choices else f"{_ASK} `help` lists what can be said."
-        order = best.intent if best.intent.signs and not refused else None
+        order = best.intent.name if best.intent.signs else None
         if order is not None and sure >= 1:
-            ask = f"Did you mean {' or '.join(sorted(order.signs))}? Type it out: it is never guessed."
-        return Reading(
-            text, UNCLEAR, confidence=min(confidence, 0.49), ask=ask, choices=choices, suggestion=order and order.name
-        )
+            ask = f"Did you mean {' or '.join(sorted(best.intent.signs))}? Type it out: it is never guessed."
+        return Reading(text, UNCLEAR, confidence=min(confidence, 0.49), ask=ask, choices=choices, suggestion=order)
     if best.doubt:
-        return Reading(
-            text, UNCLEAR, confidence=confidence, ask=best.doubt, choices=_choices(text, ranked, orders=False)
-        )
+        choices = _choices(text, ranked[1:], orders=False)
+        return Reading(text, UNCLEAR, confidence=confidence, ask=best.doubt, choices=choices)
     if best.intent.answer:
         beside = (intent_of(name) for name in best.intent.nearest)
         choices = tuple(Reading(text, intent.name, fill_slots(intent, terms).slots) for intent in beside)

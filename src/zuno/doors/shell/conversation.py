@@ -202,9 +202,9 @@ class Conversation:
         found = find_position(reading, shown)
         if found.ask and not found.choices:
             self._open = replace(found, ask="")
-        return (
-            _with_position(found, self._where(found.slots["position"], shown)) if "position" in found.slots else found
-        )
+        if "position" not in found.slots:
+            return found
+        return _with_position(found, self._where(found.slots["position"], shown))
 
     def _where(self, position: str, shown: Sequence[Seen] = ()) -> Seen:
         """On which chain a position of that number was shown; the one pointed at last goes first."""
@@ -215,11 +215,9 @@ class Conversation:
         takes = intent_of(reading.intent).takes
         bare = replace(reading, slots={name: said for name, said in reading.slots.items() if name != "refers"})
         if "position" in takes:
-            return (
-                _with_position(bare, self._position)
-                if self._position
-                else self._question(bare, "position", shown=False)
-            )
+            if self._position is None:
+                return self._question(bare, "position", shown=False)
+            return _with_position(bare, self._position)
         if "alert" in takes:
             alert = _nth(self._alerts, refers)
             return _with(bare, alert=alert) if alert else self._question(bare, "alert", shown=False)
