@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from zuno.doors.reading.commands import command_of
 
 from tests.wire.model_server import chat, serving
-from zuno.doors.reading.commands import command_of
 from zuno.wiring import open_zuno
 
 pytest.importorskip("pydantic_ai")

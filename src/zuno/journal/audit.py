@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer
@@ -9,7 +10,7 @@ from pydantic import SerializerFunctionWrapHandler, model_serializer
 from zuno.journal.chain import Fault
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Entry
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import Unknown, Usage
 from zuno.kernel.view import VerdictView, View
 
 
@@ -55,6 +56,14 @@ class JournalAudit:
     async def verify(self) -> JournalVerdictView:
         verdict = await self._journal.verify()
         return JournalVerdictView(ok=verdict.ok, entries=verdict.entries, first_bad=verdict.fault, notes=verdict.notes)
+
+    async def last_request(self, kinds: Collection[str]) -> str:
+        """The request or run whose entry of one of these kinds is the newest."""
+        found = [entry for kind in kinds for entry in await self._journal.latest(1, kind=kind)]
+        newest = max(found, key=lambda entry: entry.seq, default=None)
+        if newest is None or newest.request_id is None:
+            raise Unknown("Nothing was decided here yet; `zuno lp recommend` and `zuno trade run` do.")
+        return newest.request_id
 
     async def tail(self, count: int) -> JournalTailView:
         if not 1 <= count <= MAX_TAIL:

@@ -63,7 +63,9 @@ Candidate = Annotated[
     ),
 ]
 PlanId = Annotated[str, typer.Argument(metavar="PLAN", help="plan_ and 12 hex digits.")]
-Again = Annotated[str, typer.Argument(metavar="PLAN|REQUEST|RUN", help="Plan, request or run id.")]
+Again = Annotated[
+    str | None, typer.Argument(metavar="PLAN|REQUEST|RUN", help="Plan, request or run id (default: the last decision).")
+]
 PositionId = Annotated[str, typer.Argument(metavar="ID", help="Position id (NFT token id).")]
 Percent = Annotated[str, typer.Option("--percent", metavar="P", help="ETH price change in %, e.g. -6.")]
 
@@ -305,27 +307,36 @@ def devnet_down(ctx: typer.Context, home: Home = None, json: Json = False) -> No
 
 
 @app.command()
-def why(ctx: typer.Context, reference: Again, home: Home = None, json: Json = False) -> None:
-    """Show a debate or a trading run from the journal. No model calls."""
+def why(ctx: typer.Context, reference: Again = None, home: Home = None, json: Json = False) -> None:
+    """Show a debate or a trading run from the journal, the last by default. No model calls."""
 
-    def fetch(zuno: Zuno) -> Awaitable[View]:
+    async def fetch(zuno: Zuno) -> View:
         from zuno.trading.service.report import Reports
 
-        of_the_desk = reference.strip().startswith("run_")
-        return Reports(zuno.cycles()).why(reference) if of_the_desk else zuno.archive().why(reference)
+        which = reference or await _last_decision(zuno)
+        of_the_desk = which.strip().startswith("run_")
+        return await (Reports(zuno.cycles()).why(which) if of_the_desk else zuno.archive().why(which))
 
     run_command.answer(ctx.obj.at(home), json, fetch)
 
 
 @app.command()
-def replay(ctx: typer.Context, reference: Again, home: Home = None, json: Json = False) -> None:
-    """Replay a debate or a trading run offline and compare the result with the record."""
+def replay(ctx: typer.Context, reference: Again = None, home: Home = None, json: Json = False) -> None:
+    """Replay a debate or a trading run offline, the last by default, and compare the result with the record."""
 
-    def again(zuno: Zuno) -> Awaitable[ReplayView]:
-        of_the_desk = reference.strip().startswith("run_")
-        return zuno.cycles().replay(reference) if of_the_desk else zuno.archive().replay(reference)
+    async def again(zuno: Zuno) -> ReplayView:
+        which = reference or await _last_decision(zuno)
+        of_the_desk = which.strip().startswith("run_")
+        return await (zuno.cycles().replay(which) if of_the_desk else zuno.archive().replay(which))
 
     run_command.verdict(ctx.obj.at(home), json, again)
+
+
+async def _last_decision(zuno: Zuno) -> str:
+    from zuno.lp.service.plan_view import PLAN_KIND
+    from zuno.trading.service.runs import DECIDED
+
+    return await zuno.audit().last_request((PLAN_KIND, DECIDED))
 
 
 @plan.command("list")

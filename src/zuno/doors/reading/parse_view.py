@@ -15,6 +15,7 @@ from zuno.lp.service.views import PositionsView
 _MOST_SHOWN = 400
 _QUESTIONS = {
     "amount": "How much of which token? Say it like 0.05 ETH.",
+    "quantity": "How much of which token? Say it like 0.05 ETH.",
     "percent": "By how many percent?",
     "shift": "By how many percent?",
     "span": "For how long? Say it like 6h.",

@@ -141,6 +141,7 @@ def _read_wish(intent: Intent, text: str, score: float, known: float) -> Candida
         "exposure": None if heard.exposure is None else heard.exposure.value,
         "profile": None if heard.profile is None else heard.profile.value,
         "chain": heard.chain,
+        "long": kept if not lines else None,
     }
     unused = tuple(str(line.token or line.amount) for line in heard.lines if line not in lines and line.token != kept)
     slots = {name: value for name, value in said.items() if value is not None}
@@ -233,8 +234,8 @@ def _choices(text: str, ranked: Sequence[Candidate], *, orders: bool) -> tuple[R
     chosen: dict[tuple[str, ...], Reading] = {}
     for candidate in ranked:
         reading = candidate.reading(text)
-        fits = candidate.known >= KNOWN / 2 and (orders or not candidate.intent.signs)
-        if len(chosen) < _MOST_CHOICES and reading.template and fits:
+        fits = candidate.known >= (2 * KNOWN if candidate.intent.signs else KNOWN / 4)
+        if len(chosen) < _MOST_CHOICES and reading.template and fits and (orders or not reading.signs):
             chosen.setdefault(reading.template, reading)
     return tuple(chosen.values())
 

@@ -26,6 +26,8 @@ def nearest_word(word: str) -> str | None:
     """The known word one slip away; None where there is none, or several that are as likely."""
     if word in load_catalogue().vocabulary or word in TOKENS | CHAIN_WORDS | RISK.keys():
         return None
+    if any(word == no or _is_one_slip(word, no) for no in NEGATIONS | CONDITIONS if len(no) >= _SHORTEST - 1):
+        return None  # it may be a no
     near = {other for shorter in _with_a_letter_less(word) for other in _mendable().get(shorter, ())}
     near = {other for other in near if _is_one_slip(word, other)}
     swapped = {other for other in near if sorted(other) == sorted(word)}

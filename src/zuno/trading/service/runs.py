@@ -50,6 +50,8 @@ from zuno.trading.service.features import TradingDesk
 if TYPE_CHECKING:
     from zuno.trading.run.graph import Saver
 
+DECIDED: Final = ENDED
+"""The kind of entry that ends a run."""
 _RUN: Final = re.compile(r"run_[0-9a-f]{16}")
 MOST: Final = 500
 """Runs that are listed or looked back at."""

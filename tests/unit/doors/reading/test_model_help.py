@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from zuno.doors.reading.commands import command_of
 
 from tests.wire.asking import Desk
 from tests.wire.fakes.model import ScriptedModel, in_order
-from zuno.doors.reading.commands import command_of
 from zuno.doors.reading.intents import DANGEROUS, GUESSABLE, Intent, Reading
 from zuno.doors.reading.model_help import OFFERED, Interpreter, _question
 from zuno.llm.ask import ModelContext

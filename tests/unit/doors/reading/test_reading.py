@@ -1,4 +1,4 @@
-"""A line for the shell is read the same way every time; what signs is read only from a plain order."""
+"""A line for the shell is read by its nearest examples, the same way every time; what signs from a plain order alone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pytest
 from hypothesis import given, settings
@@ -14,57 +13,201 @@ from hypothesis import strategies as st
 
 from tests import paths
 from tests.examples import examples
-from zuno.doors.reading.commands import command_of, template_of
-from zuno.doors.reading.intents import DANGEROUS, GUESSABLE, SHAPES, Intent, Slots
+from tests.shell_place import read_in_place
+from zuno.doors.cli.grammar_lookup import CommandTree
+from zuno.doors.reading.intents import OWN, UNCLEAR, Reading, intent_of, load_catalogue, may_be_guessed
 from zuno.doors.reading.parse_view import parse_view
-from zuno.doors.reading.reader import SURE, apply_model_intent, fill_missing, read
-from zuno.doors.reading.spelling import nearest, slips
-from zuno.doors.reading.words import DANGEROUS_VERBS, KNOWN, MENDABLE, WORDS
+from zuno.doors.reading.reader import KNOWN, apply_model_intent, fill_missing, read
+from zuno.doors.reading.spelling import mend, nearest_word
 
-GOLDEN = paths.GOLDEN / "shell"
 PLAN = "plan_0123456789ab"
 EDITS_EACH = min(6, examples(6))
+INTENTS = load_catalogue().intents
+SIGNING = {name: intent for name, intent in INTENTS.items() if intent.signs}
+VERBS = sorted(load_catalogue().verbs)
+SAMPLES = {
+    "position": "1",
+    "plan": PLAN,
+    "other": "plan_ba9876543210",
+    "alert": "alert_0123456789ab",
+    "run": "run_0123456789abcdef",
+    "reference": PLAN,
+    "symbol": "BTCUSDT",
+    "mode": "swing",
+    "side": "long",
+    "span": "6h",
+    "since": "monday",
+    "percent": "50",
+    "shift": "-6",
+    "move": "-20%",
+    "pair": "ETH/USDC",
+    "fee": "500pips",
+    "amount": "0.5 ETH",
+    "chain": "sim",
+    "address": "0x" + "ab" * 20,
+    "token": "ETH",
+    "with": "50 USDC",
+    "exposure": "neutral",
+    "profile": "balanced",
+    "line": "show positions",
+}
 
 
-@dataclass(frozen=True)
-class Phrase:
-    text: str
-    intent: Intent
-    slots: dict[str, str]
+def words(line: str) -> str:
+    return " ".join(read_in_place(line).template)
 
 
-def phrases(name: str) -> Iterator[Phrase]:
-    for line in (GOLDEN / f"{name}.txt").read_text(encoding="utf-8").splitlines():
+def corpus() -> Iterator[tuple[str, str]]:
+    for line in (paths.GOLDEN / "shell" / "corpus.txt").read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
-            text, _, expected = line.rpartition(" => ")
-            intent, _, slots = expected.partition(" ")
-            pairs = (one.strip().split("=", 1) for one in slots.split(";") if one)
-            yield Phrase(text, Intent(intent), dict(pairs))
+            text, _, command = line.rpartition(" => ")
+            yield text, command
 
 
-def understood(text: str) -> tuple[Intent, dict[str, str]]:
-    reading = read(text)
-    slots = reading.slots.said()
-    slots.pop("wish", None)
-    return reading.intent, slots
+def test_every_line_of_the_corpus_is_read_as_written() -> None:
+    expected = dict(corpus())
+    assert len(expected) > 400
+    assert {line: words(line) or "-" for line in expected} == expected
 
 
-@pytest.mark.parametrize(("name", "least"), [("corpus", 320), ("heldout", 80), ("heldout2", 50)])
-def test_every_phrasing_is_read_as_written(name: str, least: int, capsys: pytest.CaptureFixture[str]) -> None:
-    expected = list(phrases(name))
-    assert len({phrase.text for phrase in expected}) == len(expected) >= least
-    wrong = [
-        (phrase.text, understood(phrase.text), (phrase.intent, phrase.slots))
-        for phrase in expected
-        if understood(phrase.text) != (phrase.intent, phrase.slots)
-    ]
-    with capsys.disabled():
-        print(f" {name}: {len(expected) - len(wrong)}/{len(expected)}", end="")
-    assert wrong == []
+# -- the examples
 
 
-def test_the_corpus_speaks_of_every_intent() -> None:
-    assert set(Intent) - {phrase.intent for phrase in phrases("corpus")} == set()
+def test_every_intent_has_examples_of_its_own() -> None:
+    seen: Counter[tuple[str, ...]] = Counter()
+    for intent in INTENTS.values():
+        assert len(set(intent.examples)) >= 10, intent.name
+        seen.update(set(intent.examples))
+        assert bool(intent.groups) != bool(intent.answer), intent.name
+        assert all(INTENTS[name].groups for name in intent.nearest)
+    assert [words for words, count in seen.items() if count > 1] == [], "one example, two meanings"
+
+
+def test_every_command_of_the_command_line_can_be_said() -> None:
+    """And every command an intent means is one of the command line's."""
+    tree = CommandTree()
+    commands = [i.command({**dict.fromkeys(i.takes, "2"), **SAMPLES}) for i in INTENTS.values() if i.name not in OWN]
+    assert [command for command in commands if command and not (tree.fits(command) or command[0] == "alerts")] == []
+    said = {" ".join(command[:length]) for command in commands for length in (1, 2, 3)}
+    assert set(tree.names()) - said == {"peer", "mesh join", "trade book lp"}, "typed as they stand"
+
+
+@pytest.mark.parametrize("name", sorted(SIGNING))
+def test_an_example_that_signs_is_an_order(name: str) -> None:
+    """Each has a listed word, and reads as its own intent."""
+    intent = INTENTS[name]
+    assert all(intent.signs & set(words) for words in intent.examples)
+
+
+def test_what_signs_is_what_is_listed() -> None:
+    """Every intent with a word that moves money is guarded by it."""
+    acts = "approve apply cancel close remove add collect compound revoke resume".split()
+    for name, intent in INTENTS.items():
+        if intent.groups and intent.groups[0][0] in {("lp",), ("plan",)}:
+            command = intent.command(SAMPLES)
+            assert bool(intent.signs) == (command[1] in acts), name
+
+
+# -- forms people type
+
+FORMS = {
+    "tell me about position two": "lp inspect 2",
+    "rebalance my eth position conservatively": "lp recommend rebalance 2 --profile conservative",
+    "what happens if ETH drops 20 %": "lp whatif POSITION --price -20%",
+    "what would position 1 be worth at 2500": "lp whatif 1 --price 2500",
+    "how much did i make on 1 since monday": "lp pnl 1 --since monday",
+    "create a position with 1.5k USDC passively on sepolia": (
+        "lp recommend create --token USDC --amount 1500 --profile conservative --chain sepolia"
+    ),
+    "create a position with 0,5 ETH": "lp recommend create --token ETH --amount 0.5",
+    "i want to keep my eth exposure, 1.2 eth": "lp recommend create --token ETH --amount 1.2 --exposure long-token",
+    "halve position 2": "lp remove 2 --percent 50",
+    "close everything": "lp close --all",
+    "collect all fees": "lp collect --all",
+    "exit position 2": "lp close 2",
+    "rebalance 1 between 2800 and 3400": "lp recommend rebalance 1 --range 2800 3400",
+    "alert me when position 1 goes below 2500": "alerts add 1 --price-below 2500",
+    "alert me when fees of position 2 exceed 50": "alerts add 2 --fees-above 50",
+    "analyze BTC": "trade run BTCUSDT",
+    "run the trading desk on ETH": "trade run ETHUSDT",
+    "what does the desk think about bitcoin": "trade run BTCUSDT",
+    "inspect my weth position": "lp inspect 1",
+    "impermanent loss on 2": "lp pnl 2",
+    "add 0.1 ETH and 200 USDC to position 3": "lp add 3 --amount 0.1 ETH --amount 200 USDC",
+    "drop the price by 6% on devnet": "devnet move --percent -6",
+    "show the last 50 entries of the journal": "journal tail --count 50",
+}
+
+
+@pytest.mark.parametrize("line", FORMS)
+def test_a_form_people_type_is_read(line: str) -> None:
+    assert words(line) == FORMS[line]
+
+
+@pytest.mark.parametrize("line", ["inspect 1 on 2", "rebalance on 1", "pnl on 8453", "collect fees on 10"])
+def test_a_number_behind_on_is_a_position_and_never_a_chain(line: str) -> None:
+    assert "--chain" not in read(line).template
+
+
+def test_a_position_is_meant_by_what_it_holds() -> None:
+    assert read_in_place("close my usdc position").choices, "both hold it"
+    assert words("close my usdc position") == ""
+    assert {" ".join(choice.template) for choice in read_in_place("exit my usdc position").choices} == {
+        "lp close 1",
+        "lp close 2",
+    }
+    assert "DAI" in read_in_place("close my dai position").ask
+
+
+@pytest.mark.parametrize("number", ["1,500", "1.000,5", "1.2.3", "2x0"])
+@pytest.mark.parametrize("line", ["create a position with {} ETH", "add {} ETH to position 1", "pnl of {}"])
+def test_a_number_that_reads_two_ways_is_asked_back(line: str, number: str) -> None:
+    reading = read(line.format(number))
+    assert (reading.intent, reading.template) == (UNCLEAR, ())
+    assert number in reading.ask
+
+
+@pytest.mark.parametrize(
+    ("line", "left"),
+    [("who can spend my usdc", "usdc"), ("show my balance since monday", "monday"), ("list my plans on base", "base")],
+)
+def test_what_a_command_has_no_use_for_is_named(line: str, left: str) -> None:
+    reading = read(line)
+    assert left in reading.unused or not reading.template
+
+
+@pytest.mark.parametrize(
+    "line", ["undo that", "gas price", "pause trading", "profit this week", "what did we learn", "hello", "buy 1 ETH"]
+)
+def test_what_has_no_command_is_answered(line: str) -> None:
+    reading = read(line)
+    assert reading.ask
+    assert reading.template == ()
+    assert 1 <= len(reading.choices) <= 3
+    assert not any(choice.signs for choice in reading.choices)
+
+
+@pytest.mark.parametrize(
+    "line", ["show balances and allowances", "switch to base, show pools", "why and show my plans"]
+)
+def test_two_wishes_are_one_too_many(line: str) -> None:
+    reading = read(line)
+    assert reading.template == ()
+    assert len(reading.choices) == 2
+
+
+@pytest.mark.parametrize("line", ["x" * 10_000, "approve it " * 1_000, "", "   ", "…", "\x00", "одобри план", "批准"])
+def test_a_line_that_says_nothing_is_asked_back(line: str) -> None:
+    reading = read(line)
+    assert (reading.intent, reading.template) == (UNCLEAR, ())
+    assert reading.ask
+
+
+def test_the_nearest_readings_are_offered() -> None:
+    view = parse_view(read("gimme numero 2"))
+    assert view.command == ()
+    assert 1 <= len(view.choices) <= 3
+    assert ("lp", "inspect", "2") in view.choices
 
 
 # -- slips of the keyboard
@@ -83,62 +226,58 @@ def edits(text: str, chance: random.Random, count: int) -> Iterator[str]:
         )
 
 
-def test_one_slip_keeps_the_intent_or_is_asked_back(capsys: pytest.CaptureFixture[str]) -> None:
+def says_so(line: str, reading: Reading) -> bool:
+    """Whether a listed word of the intent stands in the line, spelled right."""
+    return bool(intent_of(reading.intent).signs & set(re.findall("[a-z]+", line.lower())))
+
+
+def test_one_slip_keeps_the_command_or_is_asked_back(capsys: pytest.CaptureFixture[str]) -> None:
     chance = random.Random(20)
     kept: Counter[str] = Counter()
-    for phrase in [*phrases("corpus"), *phrases("heldout")]:
-        if phrase.intent is Intent.UNCLEAR:
+    for line, command in corpus():
+        if command == "-" or read(line).signs:
             continue
-        for slip in edits(phrase.text, chance, EDITS_EACH):
-            intent = read(slip).intent
-            if phrase.intent in DANGEROUS:
-                assert intent == phrase.intent or intent not in DANGEROUS, (phrase.text, slip)
-                continue
-            assert intent not in DANGEROUS, (phrase.text, slip)
-            kept["same" if intent is phrase.intent else "asked" if intent is Intent.UNCLEAR else "other"] += 1
+        for slip in edits(line, chance, EDITS_EACH):
+            reading = read_in_place(slip)
+            assert not reading.signs or says_so(slip, reading), (line, slip)
+            same = reading.intent == read(line).intent
+            kept["same" if same else "asked" if not reading.template else "other"] += 1
     with capsys.disabled():
         print(f" slips: {dict(kept)}", end="")
-    assert kept["same"] + kept["asked"] >= 0.95 * kept.total()
+    assert kept["same"] + kept["asked"] >= 0.98 * kept.total()
     assert kept["same"] >= 0.6 * kept.total(), "asking back is no answer to everything"
 
 
-@pytest.mark.parametrize("verb", sorted(DANGEROUS_VERBS))
-def test_no_slip_makes_a_verb_that_signs(verb: str) -> None:
-    """Every single edit of it, in the plainest order there is: asked back, or another word of its own."""
-    of_plan = DANGEROUS_VERBS[verb] in {Intent.APPROVE, Intent.APPLY, Intent.CANCEL}
-    rest = PLAN if of_plan else "position 3"
+@pytest.mark.parametrize("name", sorted(SIGNING))
+def test_no_slip_of_an_order_signs(name: str) -> None:
+    """Every single edit of every listed word, in the intent's own examples."""
     letters = "abcdefghijklmnopqrstuvwxyz"
-    slipped = {verb[:at] + verb[at + 1 :] for at in range(len(verb))}
-    slipped |= {verb[:at] + letter + verb[at:] for at in range(len(verb) + 1) for letter in letters}
-    slipped |= {verb[:at] + letter + verb[at + 1 :] for at in range(len(verb)) for letter in letters}
-    for word in slipped - {verb}:
-        assert read(f"{word} {rest}").intent not in DANGEROUS, word
-    assert read(f"{verb} {rest}").intent is DANGEROUS_VERBS[verb]
-
-
-def test_what_signs_is_never_mended_to() -> None:
-    assert MENDABLE.keys() & DANGEROUS_VERBS.keys() == set()
-    assert "NEG" not in MENDABLE.values()
-    assert set(DANGEROUS_VERBS) <= set(WORDS) <= KNOWN
+    for verb in INTENTS[name].signs:
+        rest = next(" ".join(e).replace(verb, "{}", 1) for e in INTENTS[name].examples if verb in e and len(e) > 1)
+        slips = {verb[:at] + verb[at + 1 :] for at in range(len(verb))}
+        slips |= {verb[:at] + letter + verb[at:] for at in range(len(verb) + 1) for letter in letters}
+        slips |= {verb[:at] + letter + verb[at + 1 :] for at in range(len(verb)) for letter in letters}
+        for slip in sorted(slips - set(VERBS))[:: max(1, 60 // EDITS_EACH)]:
+            line = re.sub(r"\{n\}", "1", rest.replace("{}", slip, 1))
+            assert not read(line).signs, line
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "distance"),
-    [("range", "rnage", 1), ("range", "range", 0), ("range", "rang", 1), ("positions", "postion", 2), ("ab", "ba", 1)],
+    ("slip", "meant"), [("postions", "positions"), ("rnage", "range"), ("simlate", "simulate"), ("lsit", "list")]
 )
-def test_slips_are_counted(one: str, other: str, distance: int) -> None:
-    assert slips(one, other) == slips(other, one) == distance
+def test_a_slip_is_mended_to_a_word_of_the_examples(slip: str, meant: str) -> None:
+    assert nearest_word(slip) == meant
+    assert mend(f"show {slip} please") == f"show {meant} please"
 
 
-def test_a_slip_between_two_meanings_is_not_mended() -> None:
-    assert nearest("baat", {"boat": "A", "beat": "B"}) is None
-    assert nearest("baat", {"boat": "A", "beat": "A"}) in {"boat", "beat"}
-    assert nearest("bot", {"boat": "A"}) is None, "too short to tell"
+def test_a_no_is_never_mended_to() -> None:
+    assert mend("nevr dont nott withou") == "nevr dont nott withou"
 
 
 # -- orders, and what only looks like one
 
 ORDERS = ["approve", "apply", "cancel", "close position 3", "collect fees of position 3", "remove 50% of position 3"]
+ORDERS += ["compound 2", "revoke approvals", "close everything", "withdraw half of position 1", "close my btc trade"]
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -173,13 +312,15 @@ ORDERS = ["approve", "apply", "cancel", "close position 3", "collect fees of pos
         "someone said {}",
         "{} for somebody else",
         "plaese {}",
+        "{} bitte nicht",
+        "no quiero {}",
     ],
 )
-def test_what_is_no_plain_order_is_asked_back(order: str, frame: str) -> None:
+def test_what_is_no_plain_order_signs_nothing(order: str, frame: str) -> None:
     reading = read(frame.format(order))
-    assert reading.intent is Intent.UNCLEAR
-    assert reading.ask
-    assert command_of(reading) == template_of(reading) == ()
+    assert not reading.signs
+    refused = {"don't", "not", "never", "nt", "if", "unless", "later", "?"} & set(re.findall(r"[\w']+|\?", frame))
+    assert not refused or not any(choice.signs for choice in reading.choices)
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -188,35 +329,27 @@ def test_what_is_no_plain_order_is_asked_back(order: str, frame: str) -> None:
 )
 def test_a_plain_order_is_taken(order: str, frame: str) -> None:
     reading = read(frame.format(order))
-    assert reading.intent in DANGEROUS
+    assert reading.signs
     assert reading.confidence == 1.0
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("don't approve it", "I read a no"),
-        ("approve it if it holds", "condition"),
-        ("approve it?", "question"),
-        ("approve it and apply it", "One thing at a time"),
-        ("the plan to approve", "begin with `approve`"),
-        ("approve it frobnicate", "'frobnicate'"),
-        (f"approve {PLAN} plan_ba9876543210", "not several"),
-        ("aprove it", "Did you mean approve"),
-    ],
-)
-def test_the_reason_is_told(text: str, told: str) -> None:
-    assert told in read(text).ask
+@pytest.mark.parametrize("text", ["ａｐｐｒｏｖｅ it", "аpprove it", "appr\u200bove it"])
+def test_letters_in_disguise_are_no_order(text: str) -> None:
+    assert read(text).intent == UNCLEAR
 
 
-def test_letters_in_disguise_are_no_order() -> None:
-    assert read("ａｐｐｒｏｖｅ it").intent is Intent.UNCLEAR
-    assert read("аpprove it").intent is Intent.UNCLEAR, "a Cyrillic а"
-
-
-@pytest.mark.parametrize("pair", [(one, two) for one in DANGEROUS_VERBS for two in DANGEROUS_VERBS if one != two])
+@pytest.mark.parametrize("pair", [(first, second) for first in VERBS for second in VERBS if first != second])
 def test_two_orders_are_one_too_many(pair: tuple[str, str]) -> None:
-    assert read("{} it and {} it".format(*pair)).intent is Intent.UNCLEAR
+    assert not read("{} it and {} it".format(*pair)).signs
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"), [("aprove it", "approve"), ("clsoe position 3", "close"), ("colect fees", "collect")]
+)
+def test_an_order_that_is_nearly_given_is_named(line: str, meant: str) -> None:
+    reading = read(line)
+    assert (reading.intent, reading.suggestion) == (UNCLEAR, meant)
+    assert meant in reading.ask
 
 
 # -- what a reading says of itself
@@ -224,119 +357,31 @@ def test_two_orders_are_one_too_many(pair: tuple[str, str]) -> None:
 
 def test_a_reading_explains_itself() -> None:
     reading = read("recomend rebalance for position 3 safely")
-    assert reading.intent is Intent.REBALANCE
-    assert SURE <= reading.confidence < 1
-    assert any("recomend" in reason and "recommend" in reason for reason in reading.why)
-    assert "position: 3" in reading.why
-    assert "profile: conservative" in reading.why
-
-
-def test_doubt_lowers_confidence() -> None:
-    sure, slipped, odd = (
-        read(text).confidence for text in ("show balances", "show balnces", "show balances frobnicate")
-    )
-    assert sure > slipped > 0
-    assert sure > odd > 0
-
-
-def test_a_suggestion_is_not_an_intent() -> None:
-    view = parse_view(read("aprove it"))
-    assert (view.intent, view.suggestion, view.dangerous, view.command) == ("unclear", "approve", False, ())
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("show positions", "lp positions"),
-        ("which positions are out of range", "lp positions --only out-of-range"),
-        ("is position 3 in range on base", "lp positions --id 3 --chain base"),
-        ("rebalance 5 with candidate 2, aggressive", "lp recommend rebalance 5 --profile aggressive --candidate 2"),
-        (f"approve {PLAN}", f"plan approve {PLAN}"),
-        (f"apply {PLAN}", f"plan apply {PLAN}"),
-        ("snooze alert_0123456789ab for a day", "alerts snooze alert_0123456789ab 1d"),
-        ("remove half of position 3", "lp remove 3 --percent 50"),
-        ("pnl of 1 over 2 weeks", "lp pnl 1 --since 2w"),
-        ("show pool ETH/USDC 5bps", "lp pool ETH/USDC 500pips"),
-        ("drop the price by 6% on devnet", "devnet move --percent -6"),
-        ("start the devnet", "devnet up --background"),
-        ("show the last 50 entries of the journal", "journal tail --count 50"),
-    ],
-)
-def test_a_reading_means_words_of_the_command_line(text: str, words: str) -> None:
-    assert " ".join(command_of(read(text))) == words
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "drop the price by {}% on devnet",
-        "snooze alert_0123456789ab for {} h",
-        "snooze alert_0123456789ab for {}h",
-        "pnl of 1 since {}d",
-        "journal {}",
-        "inspect position {}",
-        "create a position with {} ETH",
-        "add {} ETH to position 1",
-        "remove {}% of position 1",
-        "close position {}",
-    ],
-)
-@pytest.mark.parametrize("number", ["0,5", "1,5", "12,50", "1.000,5", "1.2.3"])
-def test_a_number_is_read_whole_or_not_at_all(line: str, number: str) -> None:
-    """In pieces `1,5 h` would be five hours."""
-    reading = read(line.format(number))
-    assert reading.intent is Intent.UNCLEAR, reading
-    assert reading.ask == f"{number!r} is no number; write plain digits such as 0.5 or 1500."
-
-
-def test_a_comma_among_digits_is_left_for_the_command_line_to_refuse() -> None:
-    assert read("remove 0,050% of position 1").slots.percent == "0,050"
-    assert read("drop the price by 1,000% on devnet").slots.percent == "-1,000"
-
-
-def test_amounts_are_words_of_their_own() -> None:
-    words = command_of(read("add 0.1 ETH and 200 USDC to position 3"))
-    assert words == ("lp", "add", "3", "--amount", "0.1 ETH", "--amount", "200 USDC")
-    assert command_of(read("craete a position with 0.05 ETH")) == (
-        *("lp", "recommend", "create"),
-        "create a position with 0.05 ETH",
-    )
+    assert reading.intent == "rebalance"
+    assert 0.5 <= reading.confidence < 1
+    assert {"position: 3", "profile: conservative"} <= set(reading.why)
 
 
 def test_what_points_at_the_screen_is_no_command_yet() -> None:
-    assert command_of(read("approve it")) == command_of(read("inspect the first")) == ()
-    assert template_of(read("approve it")) == ("plan", "approve", "PLAN")
+    assert read("approve it").command() == read("inspect the first").command() == ()
+    assert read("approve it").template == ("plan", "approve", "PLAN")
 
 
-def test_nothing_ever_means_yes() -> None:
-    for phrase in [*phrases("corpus"), *phrases("heldout")]:
-        reading = read(phrase.text)
-        assert not any(word.startswith("--y") for word in (*command_of(reading), *template_of(reading)))
-
-
-@pytest.mark.parametrize("text", ["inspect", "approve", "why", "snooze", "create a position", "switch", "add 1 ETH"])
-def test_what_is_missing_has_a_place(text: str) -> None:
+@pytest.mark.parametrize("text", ["inspect", "approve", "snooze", "create a position", "switch", "add 1 ETH"])
+def test_what_is_missing_is_asked_for(text: str) -> None:
     reading = read(text)
     assert reading.missing
-    assert command_of(reading) == ()
-    if reading.intent not in {Intent.SWITCH, Intent.CREATE}:
-        assert any(word.isupper() for word in template_of(reading))
-
-
-def test_every_slot_an_intent_takes_exists() -> None:
-    names = set(Slots.__slots__)
-    for shape in SHAPES.values():
-        assert shape.takes <= names
+    assert reading.command() == ()
+    assert parse_view(reading).ask
 
 
 def test_an_answer_fills_what_was_missing() -> None:
     asked = read("recommend a rebalance, yolo")
     whole = fill_missing(asked, "position 4")
     assert whole is not None
-    assert whole.slots.said() == {"position": "4", "profile": "aggressive"}
-    assert fill_missing(asked, "show balances") is None, "a command of its own"
-    assert fill_missing(asked, "no") is None
-    assert fill_missing(asked, "yes") is None
+    assert dict(whole.slots) == {"position": "4", "profile": "aggressive"}
+    for line in ("show balances", "no", "yes"):
+        assert fill_missing(asked, line) is None, line
 
 
 @pytest.mark.parametrize(
@@ -347,34 +392,56 @@ def test_only_the_particular_itself_is_an_answer(line: str) -> None:
     assert fill_missing(read("approve"), line.format(PLAN)) is None
 
 
-def test_another_readers_intent_is_held_to_the_same_rules() -> None:
-    assert apply_model_intent(Intent.APPROVE, f"approve {PLAN}", {"plan": PLAN}) is None
-    assert apply_model_intent(Intent.INSPECT, "numero 7", {"position": "numero"}) is None
-    assert apply_model_intent(Intent.INSPECT, "numero 7", {"chain": "7"}) is None
-    reading = apply_model_intent(Intent.INSPECT, "numero 7", {"position": "7"})
-    assert reading is not None
-    assert reading.slots.said() == {"position": "7"}
-
-
 def test_an_amount_completes_a_wish() -> None:
     whole = fill_missing(read("create a position on base, safely"), "0.05 ETH")
     assert whole is not None
-    assert command_of(whole)[-1] == "create a position on base, safely 0.05 ETH"
+    assert " ".join(whole.command()) == (
+        "lp recommend create --token ETH --amount 0.05 --profile conservative --chain base"
+    )
+
+
+def test_another_readers_intent_is_held_to_the_same_rules() -> None:
+    assert apply_model_intent("approve", f"approve {PLAN}", {"plan": PLAN}) is None
+    assert apply_model_intent("inspect", "numero 7", {"position": "numero"}) is None
+    assert apply_model_intent("inspect", "numero 7", {"chain": "7"}) is None
+    reading = apply_model_intent("inspect", "numero 7", {"position": "7"})
+    assert reading is not None
+    assert reading.slots == {"position": "7"}
 
 
 def test_a_model_may_guess_nothing_that_signs_or_moves() -> None:
-    assert GUESSABLE.isdisjoint(DANGEROUS)
-    for intent in ("sim_reset", "devnet_down", "sim_move", "devnet_move", "unclear", "wallet_create", "cancel"):
-        assert intent not in GUESSABLE
+    assert not any(may_be_guessed(name) for name in SIGNING)
+    for name in ("sim_reset", "devnet_down", "sim_move", "devnet_move", UNCLEAR, "wallet_create", "undo", "mesh_down"):
+        assert not may_be_guessed(name)
 
 
 # -- anything at all
 
+FOREIGN = "bitte nicht zeige schließe posición cerrar ferme annule positionen apruebe はい да close close".split()
 ANY_TEXT = st.one_of(
     st.text(max_size=10_000),
     st.lists(
         st.sampled_from(
-            [*sorted(KNOWN)[::7], *DANGEROUS_VERBS, "it", PLAN, "3", "0.5 ETH", "50%", "?", "\x1b[2J", "--yes"]
+            [
+                *sorted(load_catalogue().vocabulary)[::17],
+                *VERBS,
+                *FOREIGN,
+                *(
+                    "it",
+                    PLAN,
+                    "3",
+                    "0.5 ETH",
+                    "50%",
+                    "?",
+                    "\x1b[2J",
+                    "--yes",
+                    "everything",
+                    "aprove",
+                    "clos",
+                    "not",
+                    "if",
+                ),
+            ]
         ),
         max_size=9,
     ).map(" ".join),
@@ -385,20 +452,36 @@ ANY_TEXT = st.one_of(
 @given(ANY_TEXT)
 def test_any_text_is_read_and_read_alike(text: str) -> None:
     reading = read(text)
+    read.cache_clear()
     assert reading == read(text)
     assert 0 <= reading.confidence <= 1
-    assert "--yes" not in template_of(reading)
-    view = parse_view(reading)
-    assert view.model_dump_json()
-    if reading.intent in DANGEROUS:
-        assert any(word in re.findall("[a-z]+", text.lower()) for word in (*DANGEROUS_VERBS, "wallet"))
-    if reading.intent is Intent.UNCLEAR:
+    assert not any(word.startswith("--y") for word in reading.template)
+    assert parse_view(reading).model_dump_json()
+    assert len(reading.choices) <= 3
+    if reading.signs:
+        assert says_so(text, reading)
+        assert not {"not", "if", "?", "nicht"} & set(re.findall(r"\w+|\?", text.lower()))
+    if reading.intent == UNCLEAR:
         assert reading.ask
 
 
+@settings(max_examples=examples(200), deadline=None)
+@given(st.sampled_from(sorted(SIGNING)), st.randoms(use_true_random=False), st.data())
+def test_a_mutated_order_signs_only_if_it_says_so(name: str, chance: random.Random, data: st.DataObject) -> None:
+    line = " ".join(data.draw(st.sampled_from(INTENTS[name].examples))).replace("{n}", "1")
+    for mutant in edits(line, chance, 4):
+        reading = read(mutant)
+        assert not reading.signs or says_so(mutant, reading), mutant
+
+
 @settings(max_examples=examples(100), deadline=None)
-@given(st.sampled_from(sorted(DANGEROUS_VERBS)), st.sampled_from(["not", "never", "don't"]), st.data())
+@given(st.sampled_from(VERBS), st.sampled_from(["not", "never", "don't", "nicht"]), st.data())
 def test_a_no_anywhere_is_a_no(verb: str, negation: str, data: st.DataObject) -> None:
-    words = f"please {verb} it now".split()
-    words.insert(data.draw(st.integers(0, len(words))), negation)
-    assert read(" ".join(words)).intent is Intent.UNCLEAR
+    said = f"please {verb} it now".split()
+    said.insert(data.draw(st.integers(0, len(said))), negation)
+    assert not read(" ".join(said)).signs
+
+
+def test_a_reading_needs_something_known() -> None:
+    assert read("asdf qwer zxcv").choices == ()
+    assert 0 < KNOWN < 1
