@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from zuno.doors.reading.commands import command_of
 
 from tests.wire.model_server import chat, serving
 from zuno.wiring import open_zuno
@@ -29,7 +28,7 @@ async def test_a_seated_model_reads_the_line_and_is_on_record(home: Path, monkey
         await zuno.close()
     assert reading is not None
     assert reading.source == "model"
-    assert command_of(reading) == ("lp", "inspect", "7")
+    assert reading.command() == ("lp", "inspect", "7")
     assert [(entry.kind, entry.role) for entry in tail.entries] == [("model_attempt", "reader")]
     assert verdict.ok
     assert (home / "spend.json").exists(), "the day's budget counts it"

@@ -16,13 +16,22 @@ from zuno.doors.reading.spelling import mend
 from zuno.doors.reading.terms import normalize
 from zuno.kernel.errors import Usage
 from zuno.kernel.text import plain_text
-from zuno.lp.service.phrase import MAX_TEXT, Kind, Term, split_phrase
+from zuno.lp.service.phrase import MAX_TEXT, Term, TermKind, split_phrase
 from zuno.lp.service.wish_parser import parse_wish
 
 _PER_UNUSED: Final = 0.8
 """What a slot that an intent has no use for takes from its score."""
 _HARD: Final = frozenset(
-    {Kind.NUMBER, Kind.AMOUNT, Kind.PERCENT, Kind.PLAN, Kind.ALERT, Kind.RUN, Kind.REQUEST, Kind.PAIR}
+    {
+        TermKind.NUMBER,
+        TermKind.AMOUNT,
+        TermKind.PERCENT,
+        TermKind.PLAN,
+        TermKind.ALERT,
+        TermKind.RUN,
+        TermKind.REQUEST,
+        TermKind.PAIR,
+    }
 )
 """Counted twice: a line that names one of these is about it."""
 _PER_MISSING: Final = 0.15
@@ -75,7 +84,7 @@ def read(text: str) -> Reading:
 def read_by(text: str, nearest: NearestIntent) -> Reading:
     terms = split_phrase(text)
     if not normalize(terms):
-        asked = any(term.kind is Kind.MARK for term in terms)
+        asked = any(term.kind is TermKind.MARK for term in terms)
         return Reading(text, "help", confidence=1.0) if asked else Reading(text, UNCLEAR, ask=_NOTHING_SAID)
     ranked = rank(text, nearest)
     return (
@@ -172,11 +181,11 @@ def _read_order(text: str, terms: Sequence[Term], ranked: Sequence[Candidate]) -
 
 def _is_refused(terms: Sequence[Term]) -> bool:
     """Whether the line says no, perhaps, or asks."""
-    return any(term.kind is Kind.MARK or is_negation(term.low) or term.low in CONDITIONS for term in terms)
+    return any(term.kind is TermKind.MARK or is_negation(term.low) or term.low in CONDITIONS for term in terms)
 
 
 def _read_number(text: str, terms: Sequence[Term]) -> Reading | None:
-    broken = next((term for term in terms if term.kind is Kind.AMBIGUOUS), None)
+    broken = next((term for term in terms if term.kind is TermKind.AMBIGUOUS), None)
     return None if broken is None else Reading(text, UNCLEAR, ask=ambiguity(broken))
 
 
@@ -188,7 +197,7 @@ def _read_two_wishes(text: str, best: Candidate, nearest: NearestIntent) -> Read
     found: dict[str, Candidate] = {}
     for clause in clauses:
         terms = split_phrase(clause)
-        if not any(term.kind is Kind.WORD and term.low not in load_catalogue().fillers for term in terms):
+        if not any(term.kind is TermKind.WORD and term.low not in load_catalogue().fillers for term in terms):
             continue
         ranked = rank(clause, nearest)
         if ranked[0].known >= 0.6 and _lead(ranked) >= MARGIN:
@@ -211,12 +220,12 @@ def _read_best(text: str, terms: Sequence[Term], ranked: Sequence[Candidate]) ->
     best, lead = ranked[0], _lead(ranked)
     sure = min(lead / (_MARGIN_TO_MOVE if best.intent.moves else MARGIN), best.known / KNOWN)
     confidence = round(max(0.0, sure / (1 + sure)), 3)
-    strange = [term for term in terms if term.kind is not Kind.MARK and term.low not in best.intent.vocabulary]
+    strange = [term for term in terms if term.kind is not TermKind.MARK and term.low not in best.intent.vocabulary]
     if best.intent.signs or sure < 1 or _is_refused(strange):
         choices = _choices(text, ranked, orders=not _is_refused(terms))
         ask = f"{_ASK} One of these?" if choices else f"{_ASK} `help` lists what can be said."
-        order = best.intent.name if best.intent.signs else None
-        if order is not None and sure >= 1:
+        order = best.intent.name if best.intent.signs and sure >= 1 else None
+        if order is not None:
             ask = f"Did you mean {' or '.join(sorted(best.intent.signs))}? Type it out: it is never guessed."
         return Reading(text, UNCLEAR, confidence=min(confidence, 0.49), ask=ask, choices=choices, suggestion=order)
     if best.doubt:
@@ -245,7 +254,10 @@ def fill_missing(reading: Reading, text: str) -> Reading | None:
     terms = split_phrase(text[:MAX_TEXT])
     intent, fillers = intent_of(reading.intent), load_catalogue().fillers
     named = fillers | {"position", "plan", "alert", "run", "percent"}
-    if any(term.kind in {Kind.ODD, Kind.MARK} or (term.kind is Kind.WORD and term.low not in named) for term in terms):
+    if any(
+        term.kind in {TermKind.ODD, TermKind.MARK} or (term.kind is TermKind.WORD and term.low not in named)
+        for term in terms
+    ):
         return None
     if intent.name == "create":
         found = _read_wish(intent, f"{reading.text} {text}", 0.0, 1.0)

@@ -9,21 +9,22 @@ from typing import Final
 from zuno.doors.reading.intents import Intent
 from zuno.kernel.errors import Usage
 from zuno.lp.service.arguments import fee_of
-from zuno.lp.service.phrase import TOKENS, Kind, Term
+from zuno.lp.service.phrase import TOKENS, Term, TermKind
 
 _PRICES: Final = frozenset({"move", "above", "below", "fees"})
 _POINTED_AT: Final = ("position", "plan", "alert", "run", "reference")
 _IDS: Final = {
-    Kind.PLAN: ("plan", "reference", "other"),
-    Kind.REQUEST: ("reference",),
-    Kind.RUN: ("run", "reference"),
-    Kind.ALERT: ("alert",),
-    Kind.SPAN: ("span", "since"),
-    Kind.DAY: ("since",),
-    Kind.TIMES: ("leverage",),
-    Kind.ADDRESS: ("address",),
-    Kind.FEE: ("fee",),
-    Kind.PROFILE: ("profile",),
+    TermKind.PLAN: ("plan", "reference", "other"),
+    TermKind.REQUEST: ("reference",),
+    TermKind.RUN: ("run", "reference"),
+    TermKind.ALERT: ("alert",),
+    TermKind.RULE: ("rule",),
+    TermKind.SPAN: ("span", "since"),
+    TermKind.DAY: ("since",),
+    TermKind.TIMES: ("leverage",),
+    TermKind.ADDRESS: ("address",),
+    TermKind.FEE: ("fee",),
+    TermKind.PROFILE: ("profile",),
 }
 """Which slots a kind of term goes into, the first that is taken and free."""
 _BEFORE_POSITION: Final = frozenset("position positions nft lp id number position's".split())
@@ -37,7 +38,16 @@ _DOWN: Final = frozenset(
 _UP: Final = frozenset("above over exceed exceeds more rises rise up higher exceeding past greater".split())
 _SIDES: Final = frozenset({"long", "short"})
 _SOFT: Final = frozenset(
-    {Kind.TOKEN, Kind.CHAIN, Kind.PROFILE, Kind.ORDINAL, Kind.SHARE, Kind.DAY, Kind.SPAN, Kind.NUMBER}
+    {
+        TermKind.TOKEN,
+        TermKind.CHAIN,
+        TermKind.PROFILE,
+        TermKind.ORDINAL,
+        TermKind.SHARE,
+        TermKind.DAY,
+        TermKind.SPAN,
+        TermKind.NUMBER,
+    }
 )
 """Kinds whose words may simply be words of an example."""
 
@@ -60,13 +70,20 @@ class _Filler:
         self._takes, self._terms = intent.takes, terms
         self._intent = intent
         self._vocabulary = intent.vocabulary
-        self._words = {term.value for term in terms if term.kind is Kind.WORD}
+        self._words = {term.value for term in terms if term.kind is TermKind.WORD}
         self._filled = Filled()
 
     def fill(self) -> Filled:
-        self._place_numbers([at for at, term in enumerate(self._terms) if term.kind is Kind.NUMBER])
+        self._place_numbers([at for at, term in enumerate(self._terms) if term.kind is TermKind.NUMBER])
         for at, term in enumerate(self._terms):
-            if term.kind not in {Kind.WORD, Kind.MARK, Kind.JOINT, Kind.ODD, Kind.NUMBER, Kind.AMBIGUOUS}:
+            if term.kind not in {
+                TermKind.WORD,
+                TermKind.MARK,
+                TermKind.JOINT,
+                TermKind.ODD,
+                TermKind.NUMBER,
+                TermKind.AMBIGUOUS,
+            }:
                 self._place(at, term)
         self._place_words()
         slots = self._filled.slots
@@ -76,7 +93,7 @@ class _Filler:
         return self._filled
 
     def _word(self, at: int) -> str:
-        return self._terms[at].value if 0 <= at < len(self._terms) and self._terms[at].kind is Kind.WORD else ""
+        return self._terms[at].value if 0 <= at < len(self._terms) and self._terms[at].kind is TermKind.WORD else ""
 
     def _put(self, name: str, term: Term, value: str | None = None) -> None:
         said = term.value if value is None else value
@@ -85,8 +102,8 @@ class _Filler:
 
     def _leave(self, term: Term) -> None:
         word_of_ours = term.kind in _SOFT and term.low in self._vocabulary
-        place = "{n}" if term.kind is Kind.NUMBER else f"{{{term.kind.value}}}"
-        market = term.kind is Kind.TOKEN and _PRICES & self._takes and place in self._vocabulary
+        place = "{n}" if term.kind is TermKind.NUMBER else f"{{{term.kind.value}}}"
+        market = term.kind is TermKind.TOKEN and _PRICES & self._takes and place in self._vocabulary
         if not word_of_ours and not market:
             self._filled.unused.append(term)
 
@@ -144,39 +161,39 @@ class _Filler:
     def _place(self, at: int, term: Term) -> None:
         takes, slots = self._takes, self._filled.slots
         match term.kind:
-            case Kind.AMOUNT if "amount" in takes:
+            case TermKind.AMOUNT if "amount" in takes:
                 slots["amount"] = f"{slots['amount']} + {term.value}" if "amount" in slots else term.value
-            case Kind.AMOUNT | Kind.MONEY if _PRICES & takes:
+            case TermKind.AMOUNT | TermKind.MONEY if _PRICES & takes:
                 self._place_price(term, term.value.split()[0])
-            case Kind.MONEY if "margin" in takes:
+            case TermKind.MONEY if "margin" in takes:
                 self._put("margin", term)
-            case Kind.PERCENT:
+            case TermKind.PERCENT:
                 self._place_percent(term)
-            case Kind.SHARE if "percent" in takes:
+            case TermKind.SHARE if "percent" in takes:
                 self._put("percent", term)
-            case Kind.SHARE if "move" in takes and term.value == "50":
+            case TermKind.SHARE if "move" in takes and term.value == "50":
                 self._put("move", term, "-50%")
-            case Kind.PAIR if "pair" in takes:
+            case TermKind.PAIR if "pair" in takes:
                 self._put("pair", term)
-            case Kind.PAIR if "position" in takes:
+            case TermKind.PAIR if "position" in takes:
                 self._put("holds", term)
-            case Kind.TOKEN:
+            case TermKind.TOKEN:
                 self._place_token(at, term)
-            case Kind.CHAIN:
+            case TermKind.CHAIN:
                 self._place_chain(term)
-            case Kind.POINTER:
+            case TermKind.POINTER:
                 if self._points(at):
                     slots.setdefault("refers", "last")
-            case Kind.ORDINAL if any(name in takes for name in _POINTED_AT) and "reference" not in takes:
+            case TermKind.ORDINAL if any(name in takes for name in _POINTED_AT) and "reference" not in takes:
                 self._put("refers", term)
-            case Kind.ORDINAL if term.value == "last" and "reference" in takes:
+            case TermKind.ORDINAL if term.value == "last" and "reference" in takes:
                 pass
             case _ if name := self._free_slot(term.kind):
                 self._put(name, term, self._fee(term) if name == "fee" else None)
             case _:
                 self._leave(term)
 
-    def _free_slot(self, kind: Kind) -> str | None:
+    def _free_slot(self, kind: TermKind) -> str | None:
         fitting = [name for name in _IDS.get(kind, ()) if name in self._takes]
         return next((name for name in fitting if name not in self._filled.slots), fitting[-1] if fitting else None)
 
@@ -199,7 +216,7 @@ class _Filler:
             signed = f"-{term.value}" if falls else term.value
             self._put(*(("shift", term, signed) if "shift" in self._takes else ("move", term, f"{signed}%")))
         elif "fee" in self._takes:
-            self._put("fee", term, self._fee(Term(Kind.FEE, term.text, f"{term.value}%")))
+            self._put("fee", term, self._fee(Term(TermKind.FEE, term.text, f"{term.value}%")))
         else:
             self._leave(term)
 

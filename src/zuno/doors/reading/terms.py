@@ -6,13 +6,15 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from zuno.lp.service.phrase import SPECIAL_WORDS, TOKENS, Kind, Term, split_phrase
+from zuno.lp.service.phrase import SPECIAL_WORDS, TOKENS, Term, TermKind, split_phrase
 
 _PLACE = re.compile(r"\{(\w+)\}")
 _PLAIN_WORDS = re.compile(r"[a-z' ]*")
 _KINDS: Final = {"id": "n", "price": "n", "count": "n", "req": "request"}
-_PLAIN: Final = frozenset({Kind.WORD, Kind.POINTER, Kind.ORDINAL, Kind.SHARE, Kind.ODD, Kind.AMBIGUOUS})
-_ONE_NUMBER: Final = frozenset({Kind.NUMBER, Kind.MONEY})
+_PLAIN: Final = frozenset(
+    {TermKind.WORD, TermKind.POINTER, TermKind.ORDINAL, TermKind.SHARE, TermKind.ODD, TermKind.AMBIGUOUS}
+)
+_ONE_NUMBER: Final = frozenset({TermKind.NUMBER, TermKind.MONEY})
 _ABOUT: Final = frozenset({"sim", "devnet"})
 """Chains that also speak for an intent by themselves."""
 
@@ -32,13 +34,13 @@ def normal_words(example: str) -> tuple[str, ...]:
 def normalize(terms: Sequence[Term]) -> list[str]:
     words: list[str] = []
     for at, term in enumerate(terms):
-        if term.kind in {Kind.MARK, Kind.JOINT}:
+        if term.kind in {TermKind.MARK, TermKind.JOINT}:
             continue
         if term.kind in _PLAIN:
             words.append(term.low)
-        elif term.kind is Kind.CHAIN and term.low in TOKENS and at and terms[at - 1].low == "on":
+        elif term.kind is TermKind.CHAIN and term.low in TOKENS and at and terms[at - 1].low == "on":
             words.append("{token}")
-        elif term.kind is Kind.PROFILE:
+        elif term.kind is TermKind.PROFILE:
             words += ["{profile}", *term.low.split()]
         else:
             words.append("{n}" if term.kind in _ONE_NUMBER else f"{{{term.kind.value}}}")

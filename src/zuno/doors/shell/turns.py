@@ -76,9 +76,8 @@ class ShellSession:
                     return self._turn(better, text)
                 if reading is not None and self._door.grammar.begins(_split(text)):
                     return self._run(_split(text))  # the command line says what is wrong with its own words
-                self._say(Text(question, style="yellow"))
-                for number, words in enumerate(choices, 1):
-                    self._say(Text(f"  {number}  zuno {shlex.join(words)}"))
+                offer = "".join(f"\n  {number}  zuno {shlex.join(words)}" for number, words in enumerate(choices, 1))
+                self._say(Text.assemble((question, "yellow"), offer))
                 return USAGE
         return 0
 

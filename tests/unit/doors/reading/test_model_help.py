@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from zuno.doors.reading.commands import command_of
 
 from tests.wire.asking import Desk
 from tests.wire.fakes.model import ScriptedModel, in_order
-from zuno.doors.reading.intents import DANGEROUS, GUESSABLE, Intent, Reading
-from zuno.doors.reading.model_help import OFFERED, Interpreter, _question
+from zuno.doors.reading.intents import Reading, load_catalogue, may_be_guessed
+from zuno.doors.reading.model_help import Interpreter, _question, offered_intents
 from zuno.llm.ask import ModelContext
 from zuno.llm.prompts import SMALL_MODEL_TOKENS, Prompts, Untrusted
 from zuno.llm.spend import Ceiling
 
+SIGNING = [name for name, intent in load_catalogue().intents.items() if intent.signs]
 LINE = "gimme the lowdown on numero 7 over at base"
 
 
@@ -39,14 +39,23 @@ async def read(
 async def test_a_model_reads_what_the_rules_could_not(tmp_path: Path) -> None:
     reading, model, table = await read(tmp_path, said("inspect", position="7", chain="base"))
     assert reading is not None
-    assert (reading.intent, reading.source) == (Intent.INSPECT, "model")
-    assert command_of(reading) == ("lp", "inspect", "7", "--chain", "base")
+    assert (reading.intent, reading.source) == ("inspect", "model")
+    assert reading.command() == ("lp", "inspect", "7", "--chain", "base")
     assert table.outcomes() == ["ok"]
     assert LINE in model.asked[0].turns[0].text
 
 
 @pytest.mark.parametrize(
-    "intent", [*sorted(DANGEROUS), "sign", "send", "sim_reset", "devnet_down", "unclear", "rm -rf"]
+    "intent",
+    [
+        *(name for name, intent in load_catalogue().intents.items() if intent.signs),
+        "sign",
+        "send",
+        "sim_reset",
+        "devnet_down",
+        "unclear",
+        "rm -rf",
+    ],
 )
 async def test_a_model_never_yields_what_signs_or_moves(tmp_path: Path, intent: str) -> None:
     """Not even when it insists."""
@@ -77,7 +86,7 @@ async def test_what_does_not_stand_in_the_line_is_refused(tmp_path: Path, answer
 async def test_a_mended_answer_is_taken(tmp_path: Path) -> None:
     reading, _, table = await read(tmp_path, said("approve"), said("inspect", position="7"))
     assert reading is not None
-    assert reading.intent is Intent.INSPECT
+    assert reading.intent == "inspect"
     assert table.outcomes() == ["out_of_bounds", "ok"]
 
 
@@ -114,13 +123,13 @@ async def test_the_budget_holds_here_too(tmp_path: Path) -> None:
 async def test_a_wish_is_read_by_its_own_rules(tmp_path: Path) -> None:
     reading, _, _ = await read(tmp_path, said("create", amount="0.5 ETH"), line="0.5 ETH, safely")
     assert reading is not None
-    assert reading.slots.said() == {"amount": "0.5 ETH", "profile": "conservative", "wish": "0.5 ETH, safely"}
+    assert reading.slots == {"token": "ETH", "quantity": "0.5", "profile": "conservative"}
     again, _, _ = await read(tmp_path, said("create"), said("create"), line="everything but the kitchen sink")
     assert again is None
 
 
 def test_what_is_offered_may_be_guessed() -> None:
-    assert {Intent(name) for name in OFFERED} <= GUESSABLE
+    assert all(map(may_be_guessed, offered_intents()))
 
 
 def test_the_question_fits_a_small_model() -> None:

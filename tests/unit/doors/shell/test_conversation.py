@@ -8,8 +8,10 @@ from typing import TypeVar
 
 import pytest
 
-from zuno.doors.reading.intents import DANGEROUS, Intent
+from tests.shell_place import POSITIONS
+from zuno.doors.reading.intents import UNCLEAR
 from zuno.doors.reading.reader import read
+from zuno.doors.reading.seen import seen_positions
 from zuno.doors.shell.conversation import Ask, Conversation, Help, Leave, Run, Switched
 from zuno.lp.service.archive import PlanListView, WhyView
 from zuno.lp.service.plan_view import PlanView
@@ -129,7 +131,7 @@ def test_what_signs_is_told_what_even_if_one_was_shown(line: str, screens: dict[
     asked = question(talk.hear(line))
     assert "say its id, or `it`" in asked
     whole = talk.hear("it")
-    assert words(whole).split()[1] == read(line).intent.value
+    assert words(whole).split()[1] == read(line).intent
     assert "--yes" not in words(whole)
 
 
@@ -147,7 +149,7 @@ def test_one_question_is_open_at_a_time() -> None:
     assert words(talk.hear("show balances")) == "wallet balance", "a command of its own"
     assert isinstance(talk.hear("4"), Ask), "the question is forgotten"
     assert question(talk.hear("create a position on base")).startswith("How much")
-    assert words(talk.hear("0.05 ETH")) == "lp recommend create create a position on base 0.05 ETH"
+    assert words(talk.hear("0.05 ETH")) == "lp recommend create --token ETH --amount 0.05 --chain base"
     assert question(talk.hear("approve")) == "Which plan?"
     for line in ("no", "yes", "ok", "not that one", "never mind"):
         talk.hear("approve")
@@ -167,7 +169,7 @@ def test_a_chain_is_kept_until_another_is_named(screens: dict[str, object]) -> N
     assert words(talk.hear("show positions")) == "lp positions --chain base"
     assert words(talk.hear("show positions on devnet")) == "lp positions --chain devnet"
     assert words(talk.hear("create a position with 1 ETH")) == (
-        "lp recommend create create a position with 1 ETH --chain base"
+        "lp recommend create --token ETH --amount 1 --chain base"
     )
     assert words(talk.hear("logs")) == "journal tail", "a journal has no chain"
     assert words(talk.hear("inspect 3")) == "lp inspect 3 --chain base"
@@ -243,11 +245,11 @@ def test_what_could_not_be_read_is_handed_on() -> None:
     turn = Conversation().hear("frobnicate the flux")
     assert isinstance(turn, Ask)
     assert turn.reading is not None
-    assert turn.reading.intent is Intent.UNCLEAR
+    assert turn.reading.intent == UNCLEAR
     slip = Conversation().hear("aprove it")
     assert isinstance(slip, Ask)
     assert slip.reading is not None
-    assert slip.reading.suggestion in DANGEROUS
+    assert slip.reading.suggestion == "approve"
 
 
 def test_ids_are_remembered_for_completion(screens: dict[str, object]) -> None:
@@ -256,3 +258,42 @@ def test_ids_are_remembered_for_completion(screens: dict[str, object]) -> None:
     talk.remember_view(plan(screens))
     assert set(talk.ids) == {"1", "2", plan(screens).plan_id}
     assert talk.wallet == positions(screens).wallet
+
+
+def test_the_demo_world_is_the_place_phrases_are_read_in(screens: dict[str, object]) -> None:
+    assert tuple(seen_positions(positions(screens))) == POSITIONS
+
+
+def test_a_position_is_meant_by_what_it_holds(screens: dict[str, object]) -> None:
+    talk = Conversation(lambda chain: positions(screens))
+    assert words(talk.hear("rebalance my eth position safely")) == (
+        "lp recommend rebalance 2 --profile conservative --chain sim"
+    )
+    assert words(talk.hear("inspect the first")) == "lp inspect 1 --chain sim"
+    asked = talk.hear("inspect my usdc position")
+    assert isinstance(asked, Ask)
+    assert asked.choices == (("lp", "inspect", "1"), ("lp", "inspect", "2"))
+    assert words(talk.hear("2")) == "lp inspect 2"
+    assert question(Conversation().hear("inspect my eth position"))
+
+
+def test_a_digit_takes_a_choice_once() -> None:
+    talk = Conversation()
+    asked = talk.hear("show balances and allowances")
+    assert isinstance(asked, Ask)
+    assert asked.choices == (("wallet", "balance"), ("wallet", "allowances"))
+    assert words(talk.hear("2")) == "wallet allowances"
+    assert isinstance(talk.hear("2"), Ask), "the offer is forgotten"
+    talk.hear("show balances and allowances")
+    assert isinstance(talk.hear("3"), Ask), "there is no third"
+
+
+def test_what_was_not_understood_is_told() -> None:
+    turn = Conversation().hear("who can spend my usdc")
+    assert isinstance(turn, Run)
+    assert turn.unused == ("usdc",)
+
+
+def test_why_and_replay_mean_the_last_where_none_was_shown() -> None:
+    assert words(Conversation().hear("why")) == "why"
+    assert words(Conversation().hear("replay it")) == "replay"

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from zuno.adapters.atomic_file import replace_file
 from zuno.doors.cli.grammar_lookup import CommandTree
-from zuno.doors.reading.intents import Intent, Reading, Slots
+from zuno.doors.reading.intents import Reading
 from zuno.doors.reading.place import Place
 from zuno.doors.reading.secrecy import looks_secret
 from zuno.doors.shell.history import MOST_LINES, PrivateHistory
@@ -95,7 +95,7 @@ def test_prose_is_run_as_the_command_it_means_and_says_so(ran: Ran, line: str, w
     assert ran.said == ["→ zuno " + " ".join(words)] or ran.said == []
 
 
-@pytest.mark.parametrize("line", ["approve it", "plan approve it", "why this", "plan apply the last", "replay that"])
+@pytest.mark.parametrize("line", ["approve it", "plan approve it", "simulate this", "plan apply the last"])
 def test_what_points_is_never_taken_for_an_id(ran: Ran, line: str) -> None:
     assert ran.talk.line(line) == 2
     assert ran.words == []
@@ -112,11 +112,11 @@ def test_what_is_no_order_runs_nothing_and_asks_nobody_else(ran: Ran, line: str)
 
 
 def test_a_model_is_asked_only_when_the_rules_are_at_a_loss(tmp_path: Path) -> None:
-    ran = Ran(tmp_path, Reading("", Intent.INSPECT, Slots(position="7"), 0.6, source="model"))
+    ran = Ran(tmp_path, Reading("", "inspect", {"position": "7"}, 0.6, source="model"))
     assert ran.talk.line("show balances") == 0
     assert ran.asked == []
-    assert ran.talk.line("gimme the lowdown on numero 7") == 0
-    assert ran.asked == ["gimme the lowdown on numero 7"]
+    assert ran.talk.line("zeig mir mal nummer 7") == 0
+    assert ran.asked == ["zeig mir mal nummer 7"]
     assert ran.words[-1] == ["lp", "inspect", "7"]
     assert ran.said[-1].endswith("(read by a model)")
     for line in ("aprove it", "should i apply it", "my private key is " + "ab" * 32):
