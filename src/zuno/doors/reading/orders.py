@@ -8,7 +8,7 @@ from typing import Final
 from zuno.doors.reading.intents import Intent, load_catalogue
 from zuno.doors.reading.slots import Filled
 from zuno.kernel.text import plain_text
-from zuno.lp.service.phrase import Term, TermKind
+from zuno.lp.service.phrase import Form, Term
 
 NEGATIONS: Final = frozenset(
     """not don't dont never no cannot can't cant won't wont nothing without neither nor doesn't doesnt isn't isnt
@@ -23,8 +23,8 @@ def is_negation(word: str) -> bool:
     return word in NEGATIONS or word.endswith(("n't", "'nt"))
 
 
-_SAID: Final = frozenset({TermKind.WORD, TermKind.SHARE})
-_LEADING: Final = frozenset({TermKind.WORD, TermKind.SHARE, TermKind.POINTER, TermKind.ORDINAL, TermKind.ODD})
+_SAID: Final = frozenset({Form.WORD, Form.SHARE})
+_LEADING: Final = frozenset({Form.WORD, Form.SHARE, Form.POINTER, Form.ORDINAL, Form.ODD})
 
 
 def verb_of(intent: Intent, terms: Sequence[Term]) -> int | None:
@@ -38,14 +38,14 @@ def doubt_about(intent: Intent, terms: Sequence[Term], filled: Filled) -> str:
     if at is None:
         return "Nothing is signed on a guess; `help` lists what can be said."
     verb = terms[at].low
-    words = [term.low for term in terms if term.kind is not TermKind.JOINT]
+    words = [term.low for term in terms if term.kind is not Form.JOINT]
     if any(map(is_negation, words)):
         return f"Nothing is done: I read a no. To {verb}, say `{verb}` and what."
     if any(word in CONDITIONS for word in words):
         return f"Nothing is done on a condition. Say `{verb}` and what, once it is time."
-    if any(term.kind is TermKind.MARK for term in terms):
+    if any(term.kind is Form.MARK for term in terms):
         return f"Nothing is done on a question. To {verb}, say so without a question mark."
-    if broken := next((term for term in terms if term.kind is TermKind.AMBIGUOUS), None):
+    if broken := next((term for term in terms if term.kind is Form.AMBIGUOUS), None):
         return ambiguity(broken)
     verbs = load_catalogue().verbs
     if sum(term.kind in _SAID and term.low in verbs and _orders(term, intent) for term in terms) > 1:
@@ -55,9 +55,9 @@ def doubt_about(intent: Intent, terms: Sequence[Term], filled: Filled) -> str:
     if filled.doubled:
         return f"Name one thing to {verb}, not several."
     known = intent.vocabulary | load_catalogue().fillers | intent.signs
-    slots = {id(term) for term in terms if term.kind is not TermKind.WORD and term.kind is not TermKind.ODD}
+    slots = {id(term) for term in terms if term.kind is not Form.WORD and term.kind is not Form.ODD}
     strange = [*filled.unused, *(t for t in terms[at:] if id(t) not in slots and t.low not in known)]
-    strange += [term for term in terms if term.kind is TermKind.ODD]
+    strange += [term for term in terms if term.kind is Form.ODD]
     if strange:
         return f"I do not know what {plain_text(strange[0].text, 40)!r} has to do with {verb}; leave it out."
     return ""

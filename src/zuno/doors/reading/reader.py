@@ -16,21 +16,21 @@ from zuno.doors.reading.spelling import mend
 from zuno.doors.reading.terms import normalize
 from zuno.kernel.errors import Usage
 from zuno.kernel.text import plain_text
-from zuno.lp.service.phrase import MAX_TEXT, Term, TermKind, split_phrase
+from zuno.lp.service.phrase import MAX_TEXT, Form, Term, split_phrase
 from zuno.lp.service.wish_parser import parse_wish
 
 _PER_UNUSED: Final = 0.8
 """What a slot that an intent has no use for takes from its score."""
 _HARD: Final = frozenset(
     {
-        TermKind.NUMBER,
-        TermKind.AMOUNT,
-        TermKind.PERCENT,
-        TermKind.PLAN,
-        TermKind.ALERT,
-        TermKind.RUN,
-        TermKind.REQUEST,
-        TermKind.PAIR,
+        Form.NUMBER,
+        Form.AMOUNT,
+        Form.PERCENT,
+        Form.PLAN,
+        Form.ALERT,
+        Form.RUN,
+        Form.REQUEST,
+        Form.PAIR,
     }
 )
 """Counted twice: a line that names one of these is about it."""
@@ -84,7 +84,7 @@ def read(text: str) -> Reading:
 def read_by(text: str, nearest: NearestIntent) -> Reading:
     terms = split_phrase(text)
     if not normalize(terms):
-        asked = any(term.kind is TermKind.MARK for term in terms)
+        asked = any(term.kind is Form.MARK for term in terms)
         return Reading(text, "help", confidence=1.0) if asked else Reading(text, UNCLEAR, ask=_NOTHING_SAID)
     ranked = rank(text, nearest)
     return (
@@ -181,11 +181,11 @@ def _read_order(text: str, terms: Sequence[Term], ranked: Sequence[Candidate]) -
 
 def _is_refused(terms: Sequence[Term]) -> bool:
     """Whether the line says no, perhaps, or asks."""
-    return any(term.kind is TermKind.MARK or is_negation(term.low) or term.low in CONDITIONS for term in terms)
+    return any(term.kind is Form.MARK or is_negation(term.low) or term.low in CONDITIONS for term in terms)
 
 
 def _read_number(text: str, terms: Sequence[Term]) -> Reading | None:
-    broken = next((term for term in terms if term.kind is TermKind.AMBIGUOUS), None)
+    broken = next((term for term in terms if term.kind is Form.AMBIGUOUS), None)
     return None if broken is None else Reading(text, UNCLEAR, ask=ambiguity(broken))
 
 
@@ -197,7 +197,7 @@ def _read_two_wishes(text: str, best: Candidate, nearest: NearestIntent) -> Read
     found: dict[str, Candidate] = {}
     for clause in clauses:
         terms = split_phrase(clause)
-        if not any(term.kind is TermKind.WORD and term.low not in load_catalogue().fillers for term in terms):
+        if not any(term.kind is Form.WORD and term.low not in load_catalogue().fillers for term in terms):
             continue
         ranked = rank(clause, nearest)
         if ranked[0].known >= 0.6 and _lead(ranked) >= MARGIN:
@@ -220,7 +220,7 @@ def _read_best(text: str, terms: Sequence[Term], ranked: Sequence[Candidate]) ->
     best, lead = ranked[0], _lead(ranked)
     sure = min(lead / (_MARGIN_TO_MOVE if best.intent.moves else MARGIN), best.known / KNOWN)
     confidence = round(max(0.0, sure / (1 + sure)), 3)
-    strange = [term for term in terms if term.kind is not TermKind.MARK and term.low not in best.intent.vocabulary]
+    strange = [term for term in terms if term.kind is not Form.MARK and term.low not in best.intent.vocabulary]
     if best.intent.signs or sure < 1 or _is_refused(strange):
         choices = _choices(text, ranked, orders=not _is_refused(terms))
         ask = f"{_ASK} One of these?" if choices else f"{_ASK} `help` lists what can be said."
@@ -254,10 +254,7 @@ def fill_missing(reading: Reading, text: str) -> Reading | None:
     terms = split_phrase(text[:MAX_TEXT])
     intent, fillers = intent_of(reading.intent), load_catalogue().fillers
     named = fillers | {"position", "plan", "alert", "run", "percent"}
-    if any(
-        term.kind in {TermKind.ODD, TermKind.MARK} or (term.kind is TermKind.WORD and term.low not in named)
-        for term in terms
-    ):
+    if any(term.kind in {Form.ODD, Form.MARK} or (term.kind is Form.WORD and term.low not in named) for term in terms):
         return None
     if intent.name == "create":
         found = _read_wish(intent, f"{reading.text} {text}", 0.0, 1.0)

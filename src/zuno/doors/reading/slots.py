@@ -9,22 +9,22 @@ from typing import Final
 from zuno.doors.reading.intents import Intent
 from zuno.kernel.errors import Usage
 from zuno.lp.service.arguments import fee_of
-from zuno.lp.service.phrase import TOKENS, Term, TermKind
+from zuno.lp.service.phrase import TOKENS, Form, Term
 
 _PRICES: Final = frozenset({"move", "above", "below", "fees"})
 _POINTED_AT: Final = ("position", "plan", "alert", "run", "reference")
 _IDS: Final = {
-    TermKind.PLAN: ("plan", "reference", "other"),
-    TermKind.REQUEST: ("reference",),
-    TermKind.RUN: ("run", "reference"),
-    TermKind.ALERT: ("alert",),
-    TermKind.RULE: ("rule",),
-    TermKind.SPAN: ("span", "since"),
-    TermKind.DAY: ("since",),
-    TermKind.TIMES: ("leverage",),
-    TermKind.ADDRESS: ("address",),
-    TermKind.FEE: ("fee",),
-    TermKind.PROFILE: ("profile",),
+    Form.PLAN: ("plan", "reference", "other"),
+    Form.REQUEST: ("reference",),
+    Form.RUN: ("run", "reference"),
+    Form.ALERT: ("alert",),
+    Form.RULE: ("rule",),
+    Form.SPAN: ("span", "since"),
+    Form.DAY: ("since",),
+    Form.TIMES: ("leverage",),
+    Form.ADDRESS: ("address",),
+    Form.FEE: ("fee",),
+    Form.PROFILE: ("profile",),
 }
 """Which slots a kind of term goes into, the first that is taken and free."""
 _BEFORE_POSITION: Final = frozenset("position positions nft lp id number position's".split())
@@ -39,14 +39,14 @@ _UP: Final = frozenset("above over exceed exceeds more rises rise up higher exce
 _SIDES: Final = frozenset({"long", "short"})
 _SOFT: Final = frozenset(
     {
-        TermKind.TOKEN,
-        TermKind.CHAIN,
-        TermKind.PROFILE,
-        TermKind.ORDINAL,
-        TermKind.SHARE,
-        TermKind.DAY,
-        TermKind.SPAN,
-        TermKind.NUMBER,
+        Form.TOKEN,
+        Form.CHAIN,
+        Form.PROFILE,
+        Form.ORDINAL,
+        Form.SHARE,
+        Form.DAY,
+        Form.SPAN,
+        Form.NUMBER,
     }
 )
 """Kinds whose words may simply be words of an example."""
@@ -70,19 +70,19 @@ class _Filler:
         self._takes, self._terms = intent.takes, terms
         self._intent = intent
         self._vocabulary = intent.vocabulary
-        self._words = {term.value for term in terms if term.kind is TermKind.WORD}
+        self._words = {term.value for term in terms if term.kind is Form.WORD}
         self._filled = Filled()
 
     def fill(self) -> Filled:
-        self._place_numbers([at for at, term in enumerate(self._terms) if term.kind is TermKind.NUMBER])
+        self._place_numbers([at for at, term in enumerate(self._terms) if term.kind is Form.NUMBER])
         for at, term in enumerate(self._terms):
             if term.kind not in {
-                TermKind.WORD,
-                TermKind.MARK,
-                TermKind.JOINT,
-                TermKind.ODD,
-                TermKind.NUMBER,
-                TermKind.AMBIGUOUS,
+                Form.WORD,
+                Form.MARK,
+                Form.JOINT,
+                Form.ODD,
+                Form.NUMBER,
+                Form.AMBIGUOUS,
             }:
                 self._place(at, term)
         self._place_words()
@@ -93,7 +93,7 @@ class _Filler:
         return self._filled
 
     def _word(self, at: int) -> str:
-        return self._terms[at].value if 0 <= at < len(self._terms) and self._terms[at].kind is TermKind.WORD else ""
+        return self._terms[at].value if 0 <= at < len(self._terms) and self._terms[at].kind is Form.WORD else ""
 
     def _put(self, name: str, term: Term, value: str | None = None) -> None:
         said = term.value if value is None else value
@@ -102,8 +102,8 @@ class _Filler:
 
     def _leave(self, term: Term) -> None:
         word_of_ours = term.kind in _SOFT and term.low in self._vocabulary
-        place = "{n}" if term.kind is TermKind.NUMBER else f"{{{term.kind.value}}}"
-        market = term.kind is TermKind.TOKEN and _PRICES & self._takes and place in self._vocabulary
+        place = "{n}" if term.kind is Form.NUMBER else f"{{{term.kind.value}}}"
+        market = term.kind is Form.TOKEN and _PRICES & self._takes and place in self._vocabulary
         if not word_of_ours and not market:
             self._filled.unused.append(term)
 
@@ -161,39 +161,39 @@ class _Filler:
     def _place(self, at: int, term: Term) -> None:
         takes, slots = self._takes, self._filled.slots
         match term.kind:
-            case TermKind.AMOUNT if "amount" in takes:
+            case Form.AMOUNT if "amount" in takes:
                 slots["amount"] = f"{slots['amount']} + {term.value}" if "amount" in slots else term.value
-            case TermKind.AMOUNT | TermKind.MONEY if _PRICES & takes:
+            case Form.AMOUNT | Form.MONEY if _PRICES & takes:
                 self._place_price(term, term.value.split()[0])
-            case TermKind.MONEY if "margin" in takes:
+            case Form.MONEY if "margin" in takes:
                 self._put("margin", term)
-            case TermKind.PERCENT:
+            case Form.PERCENT:
                 self._place_percent(term)
-            case TermKind.SHARE if "percent" in takes:
+            case Form.SHARE if "percent" in takes:
                 self._put("percent", term)
-            case TermKind.SHARE if "move" in takes and term.value == "50":
+            case Form.SHARE if "move" in takes and term.value == "50":
                 self._put("move", term, "-50%")
-            case TermKind.PAIR if "pair" in takes:
+            case Form.PAIR if "pair" in takes:
                 self._put("pair", term)
-            case TermKind.PAIR if "position" in takes:
+            case Form.PAIR if "position" in takes:
                 self._put("holds", term)
-            case TermKind.TOKEN:
+            case Form.TOKEN:
                 self._place_token(at, term)
-            case TermKind.CHAIN:
+            case Form.CHAIN:
                 self._place_chain(term)
-            case TermKind.POINTER:
+            case Form.POINTER:
                 if self._points(at):
                     slots.setdefault("refers", "last")
-            case TermKind.ORDINAL if any(name in takes for name in _POINTED_AT) and "reference" not in takes:
+            case Form.ORDINAL if any(name in takes for name in _POINTED_AT) and "reference" not in takes:
                 self._put("refers", term)
-            case TermKind.ORDINAL if term.value == "last" and "reference" in takes:
+            case Form.ORDINAL if term.value == "last" and "reference" in takes:
                 pass
             case _ if name := self._free_slot(term.kind):
                 self._put(name, term, self._fee(term) if name == "fee" else None)
             case _:
                 self._leave(term)
 
-    def _free_slot(self, kind: TermKind) -> str | None:
+    def _free_slot(self, kind: Form) -> str | None:
         fitting = [name for name in _IDS.get(kind, ()) if name in self._takes]
         return next((name for name in fitting if name not in self._filled.slots), fitting[-1] if fitting else None)
 
@@ -216,7 +216,7 @@ class _Filler:
             signed = f"-{term.value}" if falls else term.value
             self._put(*(("shift", term, signed) if "shift" in self._takes else ("move", term, f"{signed}%")))
         elif "fee" in self._takes:
-            self._put("fee", term, self._fee(Term(TermKind.FEE, term.text, f"{term.value}%")))
+            self._put("fee", term, self._fee(Term(Form.FEE, term.text, f"{term.value}%")))
         else:
             self._leave(term)
 

@@ -6,15 +6,13 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from zuno.lp.service.phrase import SPECIAL_WORDS, TOKENS, Term, TermKind, split_phrase
+from zuno.lp.service.phrase import SPECIAL_WORDS, TOKENS, Form, Term, split_phrase
 
 _PLACE = re.compile(r"\{(\w+)\}")
 _PLAIN_WORDS = re.compile(r"[a-z' ]*")
 _KINDS: Final = {"id": "n", "price": "n", "count": "n", "req": "request"}
-_PLAIN: Final = frozenset(
-    {TermKind.WORD, TermKind.POINTER, TermKind.ORDINAL, TermKind.SHARE, TermKind.ODD, TermKind.AMBIGUOUS}
-)
-_ONE_NUMBER: Final = frozenset({TermKind.NUMBER, TermKind.MONEY})
+_PLAIN: Final = frozenset({Form.WORD, Form.POINTER, Form.ORDINAL, Form.SHARE, Form.ODD, Form.AMBIGUOUS})
+_ONE_NUMBER: Final = frozenset({Form.NUMBER, Form.MONEY})
 _ABOUT: Final = frozenset({"sim", "devnet"})
 """Chains that also speak for an intent by themselves."""
 
@@ -34,13 +32,13 @@ def normal_words(example: str) -> tuple[str, ...]:
 def normalize(terms: Sequence[Term]) -> list[str]:
     words: list[str] = []
     for at, term in enumerate(terms):
-        if term.kind in {TermKind.MARK, TermKind.JOINT}:
+        if term.kind in {Form.MARK, Form.JOINT}:
             continue
         if term.kind in _PLAIN:
             words.append(term.low)
-        elif term.kind is TermKind.CHAIN and term.low in TOKENS and at and terms[at - 1].low == "on":
+        elif term.kind is Form.CHAIN and term.low in TOKENS and at and terms[at - 1].low == "on":
             words.append("{token}")
-        elif term.kind is TermKind.PROFILE:
+        elif term.kind is Form.PROFILE:
             words += ["{profile}", *term.low.split()]
         else:
             words.append("{n}" if term.kind in _ONE_NUMBER else f"{{{term.kind.value}}}")

@@ -19,7 +19,7 @@ MAX_TEXT: Final = 400
 """A longer line is asked back unread."""
 
 
-class TermKind(StrEnum):
+class Form(StrEnum):
     """What a term is; everything but `word`, `mark`, `joint` and `odd` is a slot."""
 
     WORD = "word"
@@ -53,7 +53,7 @@ class TermKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    kind: TermKind
+    kind: Form
     text: str
     """As it was typed."""
     value: str
@@ -170,7 +170,7 @@ def split_phrase(text: str) -> list[Term]:
     """The terms of a line, in their order."""
     plain = text.translate(_SAME)
     folded = unicodedata.normalize("NFKC", plain)
-    odd = [Term(TermKind.ODD, "unusual characters", "")] if folded != plain else []
+    odd = [Term(Form.ODD, "unusual characters", "")] if folded != plain else []
     return [*odd, *_join(_pieces(folded))]
 
 
@@ -198,31 +198,31 @@ def _pieces(text: str) -> list[Term]:
             case "dull":
                 continue
             case "badid":
-                terms.append(Term(TermKind.AMBIGUOUS, said, ""))
+                terms.append(Term(Form.AMBIGUOUS, said, ""))
             case "money" | "percent" | "fee" | "times":
-                terms.append(_quantity(TermKind(kind), said))
+                terms.append(_quantity(Form(kind), said))
             case "span":
                 number, unit = re.split(r"(?<=[0-9])\s?(?=[a-z])", said.lower(), maxsplit=1)
                 days = unit.startswith("mo")
                 span = f"{int(number) * 30}d" if days else number + (_UNITS.get(unit[:2]) or _UNITS[unit[0]])
-                terms.append(Term(TermKind.SPAN, said, span))
+                terms.append(Term(Form.SPAN, said, span))
             case "pair":
-                terms.append(Term(TermKind.PAIR, said, "/".join(token_named(name.strip()) for name in said.split("/"))))
+                terms.append(Term(Form.PAIR, said, "/".join(token_named(name.strip()) for name in said.split("/"))))
             case "option" | "word":
-                terms.append(Term(TermKind.WORD, said, said.lower()))
+                terms.append(Term(Form.WORD, said, said.lower()))
             case "odd" | "hex":
-                terms.append(Term(TermKind.ODD, said, said))
+                terms.append(Term(Form.ODD, said, said))
             case _:
-                terms.append(Term(TermKind(kind), said, said.lower()))
+                terms.append(Term(Form(kind), said, said.lower()))
     return terms
 
 
-def _quantity(kind: TermKind, said: str) -> Term:
+def _quantity(kind: Form, said: str) -> Term:
     digits = re.search(_NUMBER, said)
     number = None if digits is None else plain_number(digits.group())
     if number is None:
-        return Term(TermKind.AMBIGUOUS, said, "")
-    if kind is TermKind.FEE:
+        return Term(Form.AMBIGUOUS, said, "")
+    if kind is Form.FEE:
         return Term(kind, said, f"{number}{'pips' if 'pip' in said.lower() else 'bps'}")
     scaled = re.search(r"[0-9]k", said, re.IGNORECASE)
     return Term(kind, said, _times_thousand(number) if scaled else number)
@@ -232,14 +232,12 @@ def _number_terms(number: str, scale: str, glued: str) -> list[Term]:
     """A number, with what is glued to it: `1.5k`, `0.05ETH`."""
     plain, said = plain_number(number.lstrip("#")), number + scale
     if plain is not None and not glued:
-        return [Term(TermKind.NUMBER, said, _times_thousand(plain) if scale else plain)]
+        return [Term(Form.NUMBER, said, _times_thousand(plain) if scale else plain)]
     if plain is None or (glued.lower() not in TOKENS and not _is_symbol(glued)):
         ordinal = _ORDINALS.get(f"{number}{glued}".lower())
-        return (
-            [Term(TermKind.ORDINAL, said + glued, ordinal)] if ordinal else [Term(TermKind.AMBIGUOUS, said + glued, "")]
-        )
+        return [Term(Form.ORDINAL, said + glued, ordinal)] if ordinal else [Term(Form.AMBIGUOUS, said + glued, "")]
     value = _times_thousand(plain) if scale else plain
-    return [Term(TermKind.AMOUNT, said + glued, f"{value} {token_named(glued)}")]
+    return [Term(Form.AMOUNT, said + glued, f"{value} {token_named(glued)}")]
 
 
 def _is_symbol(text: str) -> bool:
@@ -263,47 +261,47 @@ def _join(pieces: Sequence[Term]) -> list[Term]:
 
 def _term_at(pieces: Sequence[Term], at: int, before: str) -> tuple[int, Term]:
     term = pieces[at]
-    after = pieces[at + 1] if at + 1 < len(pieces) else Term(TermKind.WORD, "", "")
-    word, behind = term.value, after.value if after.kind is TermKind.WORD else ""
+    after = pieces[at + 1] if at + 1 < len(pieces) else Term(Form.WORD, "", "")
+    word, behind = term.value, after.value if after.kind is Form.WORD else ""
     both = f"{term.text} {after.text}"
-    if term.kind is TermKind.NUMBER and (behind in TOKENS or after.kind is TermKind.ADDRESS):
-        return 2, Term(TermKind.AMOUNT, both, f"{word} {token_named(after.text)}")
-    if term.kind is not TermKind.WORD:
+    if term.kind is Form.NUMBER and (behind in TOKENS or after.kind is Form.ADDRESS):
+        return 2, Term(Form.AMOUNT, both, f"{word} {token_named(after.text)}")
+    if term.kind is not Form.WORD:
         return 1, term
     if word in _NUMBER_WORDS and behind in TOKENS:
-        return 2, Term(TermKind.AMOUNT, both, f"{_NUMBER_WORDS[word]} {token_named(behind)}")
+        return 2, Term(Form.AMOUNT, both, f"{_NUMBER_WORDS[word]} {token_named(behind)}")
     if behind and chain_named(f"{word}-{behind}"):
-        return 2, Term(TermKind.CHAIN, both, f"{word}-{behind}")
+        return 2, Term(Form.CHAIN, both, f"{word}-{behind}")
     if chain := _chain_at(word, before):
         tail = behind in {"one", "mainnet"} and word not in CHAIN_WORDS - {"arbitrum"}
-        return (2, Term(TermKind.CHAIN, both, chain)) if tail else (1, Term(TermKind.CHAIN, term.text, chain))
+        return (2, Term(Form.CHAIN, both, chain)) if tail else (1, Term(Form.CHAIN, term.text, chain))
     if (profile := _profile_at(word, behind)) is not None:
-        return profile[0], Term(TermKind.PROFILE, both if profile[0] == 2 else term.text, profile[1].value)
+        return profile[0], Term(Form.PROFILE, both if profile[0] == 2 else term.text, profile[1].value)
     if word in _PERIOD_LEADS and behind in _PERIODS:
-        return 2, Term(TermKind.SPAN, both, _PERIODS[behind])
+        return 2, Term(Form.SPAN, both, _PERIODS[behind])
     if word in _NUMBER_WORDS and behind.rstrip("s") in _PERIODS:
-        return 2, Term(TermKind.SPAN, both, _spell_span(_NUMBER_WORDS[word], behind.rstrip("s")))
+        return 2, Term(Form.SPAN, both, _spell_span(_NUMBER_WORDS[word], behind.rstrip("s")))
     if word in WEEKDAYS or word in DAYS:
-        return 1, Term(TermKind.DAY, term.text, word)
+        return 1, Term(Form.DAY, term.text, word)
     parts = word.split("-")
     if len(parts) == 2 and any(part in TOKENS for part in parts) and all(map(str.isalnum, parts)):
-        return 1, Term(TermKind.PAIR, term.text, "/".join(map(token_named, parts)))
+        return 1, Term(Form.PAIR, term.text, "/".join(map(token_named, parts)))
     if word.endswith("usdt") and word.removesuffix("usdt") in {"btc", "eth"}:
-        return 1, Term(TermKind.TOKEN, term.text, word.removesuffix("usdt").upper())
+        return 1, Term(Form.TOKEN, term.text, word.removesuffix("usdt").upper())
     if word in TOKENS:
         if behind in TOKENS and behind != word:
-            return 2, Term(TermKind.PAIR, both, f"{token_named(word)}/{token_named(behind)}")
-        return 1, Term(TermKind.TOKEN, term.text, token_named(word))
+            return 2, Term(Form.PAIR, both, f"{token_named(word)}/{token_named(behind)}")
+        return 1, Term(Form.TOKEN, term.text, token_named(word))
     if word == "three" and behind == "quarters":
-        return 2, Term(TermKind.SHARE, both, "75")
+        return 2, Term(Form.SHARE, both, "75")
     if word in _NUMBER_WORDS and (before in _BEFORE_ID if word == "one" else not behind.endswith("s")):
-        return 1, Term(TermKind.NUMBER, term.text, _NUMBER_WORDS[word])
-    if word in _ORDINALS and after.kind not in {TermKind.SPAN, TermKind.NUMBER}:
-        return 1, Term(TermKind.ORDINAL, term.text, _ORDINALS[word])
+        return 1, Term(Form.NUMBER, term.text, _NUMBER_WORDS[word])
+    if word in _ORDINALS and after.kind not in {Form.SPAN, Form.NUMBER}:
+        return 1, Term(Form.ORDINAL, term.text, _ORDINALS[word])
     if word in _SHARES:
-        return 1, Term(TermKind.SHARE, term.text, _SHARES[word])
+        return 1, Term(Form.SHARE, term.text, _SHARES[word])
     if word in _POINTERS:
-        return 1, Term(TermKind.POINTER, term.text, "last")
+        return 1, Term(Form.POINTER, term.text, "last")
     return 1, term
 
 

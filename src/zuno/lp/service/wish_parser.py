@@ -19,7 +19,7 @@ from zuno.kernel.text import plain_text
 from zuno.lp.model.ballot import Exposure, RiskProfile
 from zuno.lp.model.debate import Capital, Wish
 from zuno.lp.service.arguments import fee_of, pair_of
-from zuno.lp.service.phrase import CHAIN_WORDS, MAX_TEXT, TOKENS, Term, TermKind, split_phrase, token_named
+from zuno.lp.service.phrase import CHAIN_WORDS, MAX_TEXT, TOKENS, Form, Term, split_phrase, token_named
 
 FILLERS: Final = frozenset(
     """a about account add all-in allocate am amount an and any approximately around as asset assets at be best bit
@@ -50,7 +50,7 @@ _MOST_BARE_FEE: Final = 10_000
 _HINT: Final = (
     'leave it out, or say it like "0.05 ETH passively", with ETH/USDC for a pair, 5bps for a fee, on base for a chain'
 )
-_END: Final = Term(TermKind.JOINT, "", "")
+_END: Final = Term(Form.JOINT, "", "")
 _LINE = re.compile(r"(?P<number>[-+.0-9][0-9.,_]*)\s*(?P<token>0x[0-9a-fA-F]{40}|[A-Za-z][A-Za-z0-9.]{0,15})")
 _SYMBOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9.]{0,15}")
 _ADDRESS = r"0x[0-9a-fA-F]{40}"
@@ -138,7 +138,7 @@ class _Reader:
     """One walk over the terms, left to right."""
 
     def __init__(self, terms: Sequence[Term], known: Collection[str]) -> None:
-        self._terms = [term for term in terms if term.kind not in {TermKind.JOINT, TermKind.MARK}]
+        self._terms = [term for term in terms if term.kind not in {Form.JOINT, Form.MARK}]
         self._known = known
         self._at = 0
         self._heard = ParsedWish()
@@ -168,47 +168,47 @@ class _Reader:
 
     def _low(self, ahead: int) -> str:
         term = self._term(ahead)
-        return term.value if term.kind is TermKind.WORD else ""
+        return term.value if term.kind is Form.WORD else ""
 
     def _step(self, term: Term) -> int:
         """Read what stands here; how many terms it took."""
         after = self._term(1)
         match term.kind:
-            case TermKind.AMOUNT:
+            case Form.AMOUNT:
                 number, token = term.value.split()
                 return self._capital(number, token, term.text, 1)
-            case TermKind.NUMBER if after.kind is TermKind.PAIR:  # "0.05 ETH/USDC": the token is half of a pair as well
+            case Form.NUMBER if after.kind is Form.PAIR:  # "0.05 ETH/USDC": the token is half of a pair as well
                 return self._capital(term.value, after.value.split("/")[0], f"{term.text} {after.text}", 1)
-            case TermKind.NUMBER if after.kind is TermKind.WORD and self._may_be_token(after):
+            case Form.NUMBER if after.kind is Form.WORD and self._may_be_token(after):
                 return self._capital(term.value, token_named(after.text), f"{term.text} {after.text}", 2)
-            case TermKind.NUMBER:
+            case Form.NUMBER:
                 self._heard.lines.append(CapitalLine(parse_amount(term.value), None))
-            case TermKind.MONEY:
+            case Form.MONEY:
                 raise Usage(f"{term.text!r} names no token: amounts are in tokens, such as 50 USDC.")
-            case TermKind.PERCENT if self._low(1) not in _PERCENT_OF:
+            case Form.PERCENT if self._low(1) not in _PERCENT_OF:
                 self._set_fee(term, f"{term.value}%")
-            case TermKind.FEE:
+            case Form.FEE:
                 self._set_fee(term, term.value)
-            case TermKind.PAIR:
+            case Form.PAIR:
                 self._set_pair(term)
-            case TermKind.CHAIN:
+            case Form.CHAIN:
                 self._heard.chain = _once("chain", self._heard.chain, term.value)
                 self._note(term.text, f"the chain {term.value}")
-            case TermKind.PROFILE:
+            case Form.PROFILE:
                 profile = RiskProfile(term.value)
                 self._heard.profile = _once("profile", self._heard.profile, profile)
                 self._note(term.text, f"profile {profile}")
-            case TermKind.TOKEN if self._low(1) == "exposure":
+            case Form.TOKEN if self._low(1) == "exposure":
                 return self._stay_long(term.value, f"{term.text} exposure", 2)
-            case TermKind.TOKEN | TermKind.ADDRESS:
+            case Form.TOKEN | Form.ADDRESS:
                 self._mentioned.append(term.value)
-            case TermKind.POINTER:
+            case Form.POINTER:
                 pass
-            case TermKind.WORD:
+            case Form.WORD:
                 return self._word(term)
-            case TermKind.ODD if _is_picture(term.text):
+            case Form.ODD if _is_picture(term.text):
                 pass
-            case TermKind.AMBIGUOUS:
+            case Form.AMBIGUOUS:
                 raise Usage(f"{plain_text(term.text, 40)!r} can be read in two ways; write plain digits such as 1500.")
             case _:
                 self._not_understood(term.text)
@@ -253,16 +253,16 @@ class _Reader:
             ahead = 1 + (self._low(1) in {"on", "the", "my"})
             if self._low(ahead) in _HORIZON:
                 return ahead + 1
-            if self._term(ahead).kind is TermKind.TOKEN:
+            if self._term(ahead).kind is Form.TOKEN:
                 return self._stay_long(self._term(ahead).value, f"{term.text} {self._term(ahead).text}", ahead + 1)
             return self._set_exposure(Exposure.LONG_TOKEN, term.text, 1)
         if word in {"neutral", "neutrally"}:
             return self._set_exposure(Exposure.NEUTRAL, term.text, 1)
-        if word in _AGAINST and after.kind is TermKind.TOKEN:
+        if word in _AGAINST and after.kind is Form.TOKEN:
             self._against = _once("pair", self._against, after.value)
             self._note(f"{term.text} {after.text}", "the other token of the pair")
             return 2
-        if word == "on" and after.kind is TermKind.WORD and self._low(1) not in _AFTER_ON:
+        if word == "on" and after.kind is Form.WORD and self._low(1) not in _AFTER_ON:
             raise Usage(
                 f"No chain is called {plain_text(after.text, 40)!r}; Zuno knows {', '.join(sorted(CHAIN_WORDS))}."
             )
