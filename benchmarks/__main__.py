@@ -8,6 +8,7 @@ import sys
 BENCHES = (
     "amm",
     "cli",
+    "shell",
     "chain",
     "monitor",
     "portfolio",

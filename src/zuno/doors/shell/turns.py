@@ -18,19 +18,22 @@ USAGE: Final = 2
 _POINTING: Final = frozenset(
     "it this that these those the one first second third fourth fifth last latest newest previous".split()
 )
+_OF_WHAT_WAS_SHOWN: Final = (["why"], ["replay"])
+"""Commands that mean the last by themselves; in the shell that is the last shown."""
 HELP: Final = """Say it, or type a command as after `zuno` (`lp positions --chain devnet`; `--help` behind any of them).
 
-  look        show positions · inspect position 1 · are we in range · which positions are risky · pnl of 1 since 7d
-              show pools · show balances · show allowances · show alerts · history · logs · agents status
-  decide      recommend rebalance · what should I do with it, safely · create a position with 0.05 ETH passively
-              what are my options · why · diff · replay it
-  act         simulate it · approve it · apply it · cancel it · collect fees of 1 · close position 1
-              add 0.1 ETH to position 1 · remove 50% of position 1
-  trade       trade run BTCUSDT · trade features ETHUSDT · trade runs · trade why RUN   (typed as they stand)
-  elsewhere   switch to base · start the devnet · drop the price by 6% on devnet · reset the sim · ack alert · demo
+  look        show positions · inspect position 1 · are we in range · which positions are risky · pnl of 1 since monday
+              portfolio · what if ETH drops 20% · show pools · show balances · who can spend my USDC · history · logs
+  decide      recommend rebalance · what should I do with my ETH position, safely · why · why not tighter
+              create a position with 1.5k USDC passively · what are my options · diff · replay it
+  act         simulate it · approve it · apply it · cancel it · collect all fees · compound 1 · close position 1
+              add 0.1 ETH to position 1 · halve position 1 · revoke approvals
+  trade       analyze BTC · what does the desk think about ETH · chart of BTC · open trades · trade runs
+  watch       alert me if position 1 goes below 2500 · show alerts · ack alert · start the monitor · agents · peers
+  elsewhere   switch to base · start the devnet · drop the price by 6% on devnet · reset the sim · demo
   leave       exit, or Ctrl-D; Ctrl-C ends what is running
 
-`it`, `this`, `the first`: what was shown last. Approve and apply show what they act on and want the word typed."""
+A digit takes one of the commands offered. `it`, `this`, `the first`: what was shown last. Approve and apply show what they act on and want the word typed."""
 
 
 class ShellSession:
@@ -96,7 +99,7 @@ class ShellSession:
         words = _split(text)
         if words[:1] == ["zuno"]:
             return self._add_chain(words[1:]) if len(words) > 1 else None
-        if not words or (_POINTING & {word.lower() for word in words[1:]}):
+        if not words or words in _OF_WHAT_WAS_SHOWN or (_POINTING & {word.lower() for word in words[1:]}):
             return None
         if self._door.grammar.fits(words) or (
             self._door.grammar.begins(words) and any(word.startswith("--") for word in words)
