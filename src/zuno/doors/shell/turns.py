@@ -33,7 +33,8 @@ HELP: Final = """Say it, or type a command as after `zuno` (`lp positions --chai
   elsewhere   switch to base · start the devnet · drop the price by 6% on devnet · reset the sim · demo
   leave       exit, or Ctrl-D; Ctrl-C ends what is running
 
-A digit takes one of the commands offered. `it`, `this`, `the first`: what was shown last. Approve and apply show what they act on and want the word typed."""
+A digit takes one of the commands offered. `it`, `this`, `the first`: what was shown last.
+Approve and apply show what they act on and want the word typed."""
 
 
 class ShellSession:
