@@ -243,7 +243,7 @@ def _choices(text: str, ranked: Sequence[Candidate], *, orders: bool) -> tuple[R
     chosen: dict[tuple[str, ...], Reading] = {}
     for candidate in ranked:
         reading = candidate.reading(text)
-        fits = candidate.known >= (2 * KNOWN if candidate.intent.signs else KNOWN / 4)
+        fits = candidate.known >= (KNOWN if candidate.intent.signs else KNOWN / 4)
         if len(chosen) < _MOST_CHOICES and reading.template and fits and (orders or not reading.signs):
             chosen.setdefault(reading.template, reading)
     return tuple(chosen.values())

@@ -88,8 +88,8 @@ class _Filler:
         self._place_words()
         slots = self._filled.slots
         if any(slots.get(name) for name in _POINTED_AT):
-            slots.pop("refers", None)
-            slots.pop("holds", None)
+            pointing = {slots.pop("refers", ""), slots.pop("holds", "")} - {"", "last"}
+            self._filled.unused += [term for term in self._terms if term.value in pointing]
         return self._filled
 
     def _word(self, at: int) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 
 from zuno.doors.reading.intents import load_catalogue
 from zuno.doors.reading.orders import CONDITIONS, NEGATIONS
-from zuno.lp.service.phrase import CHAIN_WORDS, RISK, TOKENS
+from zuno.lp.service.phrase import RISK, SPECIAL_WORDS
 
 _WORD = re.compile(r"(?<![\w/.-])[a-z][a-z']{3,23}(?![\w/.-])", re.IGNORECASE)
 _SHORTEST: Final = 4
@@ -24,7 +24,7 @@ def mend(text: str) -> str:
 @lru_cache(maxsize=4_096)
 def nearest_word(word: str) -> str | None:
     """The known word one slip away; None where there is none, or several that are as likely."""
-    if word in load_catalogue().vocabulary or word in TOKENS | CHAIN_WORDS | RISK.keys():
+    if word in load_catalogue().vocabulary or word in SPECIAL_WORDS or word.removesuffix("s") in SPECIAL_WORDS:
         return None
     if any(word == no or _is_one_slip(word, no) for no in NEGATIONS | CONDITIONS if len(no) >= _SHORTEST - 1):
         return None  # it may be a no

@@ -124,6 +124,8 @@ _POINTERS: Final = frozenset("it this that these those them".split())
 _UNITS: Final = {"mi": "m", "m": "m", "h": "h", "d": "d", "w": "w"}
 _PERIODS: Final = {"minute": "1m", "hour": "1h", "day": "1d", "week": "1w", "month": "30d", "year": "365d"}
 _PERIOD_LEADS: Final = frozenset("a an last past this".split())
+_BEFORE_PERIOD: Final = frozenset("for in over within of by since".split())
+"""Behind these `a day` is a length of time; elsewhere it may be a rate."""
 SPECIAL_WORDS: Final = frozenset(
     {*TOKENS, *CHAIN_WORDS, *RISK, *_RISK_BEFORE, *_NUMBER_WORDS, *_PERIODS, *WEEKDAYS, *DAYS, "risk", "op", "percent"}
 )
@@ -277,7 +279,9 @@ def _term_at(pieces: Sequence[Term], at: int, before: str) -> tuple[int, Term]:
         return (2, Term(Form.CHAIN, both, chain)) if tail else (1, Term(Form.CHAIN, term.text, chain))
     if (profile := _profile_at(word, behind)) is not None:
         return profile[0], Term(Form.PROFILE, both if profile[0] == 2 else term.text, profile[1].value)
-    if word in _PERIOD_LEADS and behind in _PERIODS:
+    if word in {"a", "one"} and behind in {"third", "fifth"}:
+        return 2, Term(Form.AMBIGUOUS, both, "")
+    if behind in _PERIODS and word in (_PERIOD_LEADS if before in _BEFORE_PERIOD else _PERIOD_LEADS - {"a", "an"}):
         return 2, Term(Form.SPAN, both, _PERIODS[behind])
     if word in _NUMBER_WORDS and behind.rstrip("s") in _PERIODS:
         return 2, Term(Form.SPAN, both, _spell_span(_NUMBER_WORDS[word], behind.rstrip("s")))
