@@ -76,6 +76,8 @@ class Catalogue:
     """Names of groups of commands: they may lead an order too."""
     verbs: frozenset[str]
     """Every word that signs."""
+    questions: Mapping[str, str]
+    """What is asked where a slot is missing."""
     vocabulary: frozenset[str]
 
 
@@ -84,6 +86,7 @@ def load_catalogue() -> Catalogue:
     raw = tomllib.loads((files("zuno.doors.reading") / "examples.toml").read_text(encoding="utf-8"))
     fillers, groups, said = raw.pop("fillers").split(), raw.pop("groups").split(), raw.pop("courtesies")
     courtesies = sorted((tuple(line.split()) for line in said.strip().splitlines()), key=len, reverse=True)
+    questions = raw.pop("questions")
     intents = {name: _intent(name, table) for name, table in raw.items()}
     known = (word for intent in intents.values() for word in intent.vocabulary)
     return Catalogue(
@@ -92,6 +95,7 @@ def load_catalogue() -> Catalogue:
         courtesies=tuple(courtesies),
         groups=frozenset(groups),
         verbs=frozenset(word for intent in intents.values() for word in intent.signs),
+        questions=MappingProxyType(questions),
         vocabulary=frozenset([*known, *fillers, *groups, *(word for words in courtesies for word in words)]),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from zuno.doors.reading.intents import Reading
+from zuno.doors.reading.intents import Reading, load_catalogue
 from zuno.doors.reading.reader import read
 from zuno.doors.reading.seen import asks_for_list, find_position, seen_positions
 from zuno.kernel.errors import ZunoError
@@ -13,21 +13,6 @@ from zuno.kernel.view import View
 from zuno.lp.service.views import PositionsView
 
 _MOST_SHOWN = 400
-_QUESTIONS = {
-    "amount": "How much of which token? Say it like 0.05 ETH.",
-    "quantity": "How much of which token? Say it like 0.05 ETH.",
-    "percent": "By how many percent?",
-    "shift": "By how many percent?",
-    "span": "For how long? Say it like 6h.",
-    "since": "Since when? Say it like 7d or 2026-01-25.",
-    "pair": "Which pool? Say it like ETH/USDC 5bps.",
-    "symbol": "Which symbol, BTC or ETH?",
-    "side": "Long or short?",
-    "margin": "With how much margin?",
-    "above": "At which price, above or below? Or with fees above what? Say it like: above 3500.",
-    "line": "Which line? Say it behind `parse`.",
-    "other": "Which two plans? Say `diff` and both ids; `plans` lists them.",
-}
 
 
 class ParseView(View):
@@ -55,7 +40,7 @@ class ParseView(View):
 
 
 def question_for(slot: str) -> str:
-    return _QUESTIONS.get(slot, f"Which {slot}?")
+    return load_catalogue().questions.get(slot, f"Which {slot}?")
 
 
 def parse_view(reading: Reading) -> ParseView:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
+from importlib.resources import files
 from typing import Final
 
 from rich.console import Console
@@ -20,21 +21,6 @@ _POINTING: Final = frozenset(
 )
 _OF_WHAT_WAS_SHOWN: Final = (["why"], ["replay"])
 """Commands that mean the last by themselves; in the shell that is the last shown."""
-HELP: Final = """Say it, or type a command as after `zuno` (`lp positions --chain devnet`; `--help` behind any of them).
-
-  look        show positions · inspect position 1 · are we in range · which positions are risky · pnl of 1 since monday
-              portfolio · what if ETH drops 20% · show pools · show balances · who can spend my USDC · history · logs
-  decide      recommend rebalance · what should I do with my ETH position, safely · why · why not tighter
-              create a position with 1.5k USDC passively · what are my options · diff · replay it
-  act         simulate it · approve it · apply it · cancel it · collect all fees · compound 1 · close position 1
-              add 0.1 ETH to position 1 · halve position 1 · revoke approvals
-  trade       analyze BTC · what does the desk think about ETH · chart of BTC · open trades · trade runs
-  watch       alert me if position 1 goes below 2500 · show alerts · ack alert · start the monitor · agents · peers
-  elsewhere   switch to base · start the devnet · drop the price by 6% on devnet · reset the sim · demo
-  leave       exit, or Ctrl-D; Ctrl-C ends what is running
-
-A digit takes one of the commands offered. `it`, `this`, `the first`: what was shown last.
-Approve and apply show what they act on and want the word typed."""
 
 
 class ShellSession:
@@ -66,7 +52,7 @@ class ShellSession:
             case Leave():
                 return None
             case Help():
-                self._say(Text(HELP))
+                self._say(Text((files("zuno.doors.shell") / "help.txt").read_text(encoding="utf-8").rstrip()))
             case Switched(chain):
                 self.conversation.wallet = None
                 self._say(Text(f"On {chain} from here on.", style="dim"))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
 
 from zuno.kernel.arguments import DAYS, WEEKDAYS
-from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.chains import CHAINS, chain_named
 
 MAX_TEXT: Final = 400
@@ -66,66 +67,30 @@ class Term:
 
 # -- vocabulary
 
-_ALIASES: Final = {"ether": "ETH", "ethers": "ETH", "ethereum": "ETH", "bitcoin": "BTC", "bitcoins": "BTC"}
-TOKENS: Final = frozenset(
-    [
-        *(token.symbol.lower() for chain in CHAINS for token in chain.tokens),
-        *_ALIASES,
-        *"btc wbtc cbbtc wsteth cbeth usde usds eurc arb uni link".split(),
-    ]
-)
+
+_RAW: Final = tomllib.loads((files("zuno.lp.service") / "words.toml").read_text(encoding="utf-8"))
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(_RAW[name].split())
+
+
+def _meanings(name: str) -> Mapping[str, str]:
+    """Each word of a table with what it means."""
+    return MappingProxyType({word: meaning for meaning, words in _RAW[name].items() for word in words.split()})
+
+
+_ALIASES, _ORDINALS, _NUMBER_WORDS = _meanings("tokens"), _meanings("ordinals"), _meanings("numbers")
+TOKENS: Final = frozenset([*(token.symbol.lower() for chain in CHAINS for token in chain.tokens), *_ALIASES])
 """Names that mean a token wherever they stand; any other word means one only behind a number or in a pair."""
 CHAIN_WORDS: Final = frozenset([*(chain.name for chain in CHAINS), "sim", "devnet"])
-_CHAIN_BEHIND: Final = frozenset("on to chain network use @".split())
-"""Behind these `eth`, `arb` and `op` are chains; anywhere else they are tokens or nothing."""
-RISK: Final[Mapping[str, RiskProfile]] = MappingProxyType(
-    {
-        **dict.fromkeys(
-            "passive passively safe safely safer safest cautious cautiously careful carefully conservative "
-            "conservatively low-risk lower-risk risk-averse risk-off".split(),
-            RiskProfile.CONSERVATIVE,
-        ),
-        **dict.fromkeys("moderate moderately medium balanced medium-risk mid-risk".split(), RiskProfile.BALANCED),
-        **dict.fromkeys(
-            "active actively yolo degen aggressive aggressively risky high-risk higher-risk risk-on risk-tolerant "
-            "risk-seeking".split(),
-            RiskProfile.AGGRESSIVE,
-        ),
-    }
-)
-_RISK_BEFORE: Final = {
-    **dict.fromkeys("low lower lowest little minimal".split(), RiskProfile.CONSERVATIVE),
-    **dict.fromkeys("high higher highest".split(), RiskProfile.AGGRESSIVE),
-}
-_RISK_BEHIND: Final = {
-    **dict.fromkeys("averse off".split(), RiskProfile.CONSERVATIVE),
-    **dict.fromkeys("tolerant seeking loving on".split(), RiskProfile.AGGRESSIVE),
-}
-_ORDINALS: Final = {
-    **{name: name for name in "first second third fourth fifth last previous".split()},
-    **dict.fromkeys("latest newest".split(), "last"),
-    **{f"{at}{end}": name for at, end, name in ((1, "st", "first"), (2, "nd", "second"), (3, "rd", "third"))},
-}
-_NUMBER_WORDS: Final = {
-    name: str(value)
-    for value, name in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
-}
-_BEFORE_ID: Final = frozenset(
-    "position nft lp number no candidate option on of for about inspect close rebalance collect compound exit halve "
-    "pnl il to from in is if position's id".split()
-)
-"""Behind these `one` is a number."""
-_SHARES: Final = {
-    **dict.fromkeys("half halve halves".split(), "50"),
-    **dict.fromkeys("quarter".split(), "25"),
-    **dict.fromkeys("all everything whole entire".split(), "100"),
-}
-_POINTERS: Final = frozenset("it this that these those them".split())
+FILLERS: Final = _words("fillers")
+RISK: Final = _meanings("profiles")
+_RISK_BEFORE, _RISK_BEHIND, _SHARES = _meanings("before_risk"), _meanings("behind_risk"), _meanings("shares")
+_CHAIN_LEADS, _ONE_LEADS, _POINTERS = _words("chain_leads"), _words("one_leads"), _words("pointers")
+_PERIOD_LEADS, _RATE_LEADS = _words("period_leads"), _words("rate_leads")
 _UNITS: Final = {"mi": "m", "m": "m", "h": "h", "d": "d", "w": "w"}
 _PERIODS: Final = {"minute": "1m", "hour": "1h", "day": "1d", "week": "1w", "month": "30d", "year": "365d"}
-_PERIOD_LEADS: Final = frozenset("a an last past this".split())
-_BEFORE_PERIOD: Final = frozenset("for in over within of by since".split())
-"""Behind these `a day` is a length of time; elsewhere it may be a rate."""
 SPECIAL_WORDS: Final = frozenset(
     {*TOKENS, *CHAIN_WORDS, *RISK, *_RISK_BEFORE, *_NUMBER_WORDS, *_PERIODS, *WEEKDAYS, *DAYS, "risk", "op", "percent"}
 )
@@ -278,10 +243,10 @@ def _term_at(pieces: Sequence[Term], at: int, before: str) -> tuple[int, Term]:
         tail = behind in {"one", "mainnet"} and word not in CHAIN_WORDS - {"arbitrum"}
         return (2, Term(Form.CHAIN, both, chain)) if tail else (1, Term(Form.CHAIN, term.text, chain))
     if (profile := _profile_at(word, behind)) is not None:
-        return profile[0], Term(Form.PROFILE, both if profile[0] == 2 else term.text, profile[1].value)
+        return profile[0], Term(Form.PROFILE, both if profile[0] == 2 else term.text, profile[1])
     if word in {"a", "one"} and behind in {"third", "fifth"}:
         return 2, Term(Form.AMBIGUOUS, both, "")
-    if behind in _PERIODS and word in (_PERIOD_LEADS if before in _BEFORE_PERIOD else _PERIOD_LEADS - {"a", "an"}):
+    if behind in _PERIODS and (word in _PERIOD_LEADS or (word in {"a", "an"} and before in _RATE_LEADS)):
         return 2, Term(Form.SPAN, both, _PERIODS[behind])
     if word in _NUMBER_WORDS and behind.rstrip("s") in _PERIODS:
         return 2, Term(Form.SPAN, both, _spell_span(_NUMBER_WORDS[word], behind.rstrip("s")))
@@ -298,7 +263,7 @@ def _term_at(pieces: Sequence[Term], at: int, before: str) -> tuple[int, Term]:
         return 1, Term(Form.TOKEN, term.text, token_named(word))
     if word == "three" and behind == "quarters":
         return 2, Term(Form.SHARE, both, "75")
-    if word in _NUMBER_WORDS and (before in _BEFORE_ID if word == "one" else not behind.endswith("s")):
+    if word in _NUMBER_WORDS and (before in _ONE_LEADS if word == "one" else not behind.endswith("s")):
         return 1, Term(Form.NUMBER, term.text, _NUMBER_WORDS[word])
     if word in _ORDINALS and after.kind not in {Form.SPAN, Form.NUMBER}:
         return 1, Term(Form.ORDINAL, term.text, _ORDINALS[word])
@@ -313,11 +278,11 @@ def _chain_at(word: str, before: str) -> str | None:
     """Chains by name; a number is none."""
     if word in CHAIN_WORDS:
         return word
-    info = chain_named(word) if before in _CHAIN_BEHIND and not word.isdigit() else None
+    info = chain_named(word) if before in _CHAIN_LEADS and not word.isdigit() else None
     return None if info is None else info.name
 
 
-def _profile_at(word: str, behind: str) -> tuple[int, RiskProfile] | None:
+def _profile_at(word: str, behind: str) -> tuple[int, str] | None:
     """How boldly: one word ("safely"), or one beside "risk" ("low risk", "risk averse")."""
     if word in RISK:
         return 1 + (behind == "risk"), RISK[word]

@@ -19,21 +19,8 @@ from zuno.kernel.text import plain_text
 from zuno.lp.model.ballot import Exposure, RiskProfile
 from zuno.lp.model.debate import Capital, Wish
 from zuno.lp.service.arguments import fee_of, pair_of
-from zuno.lp.service.phrase import CHAIN_WORDS, MAX_TEXT, TOKENS, Form, Term, split_phrase, token_named
+from zuno.lp.service.phrase import CHAIN_WORDS, FILLERS, MAX_TEXT, TOKENS, Form, Term, split_phrase, token_named
 
-FILLERS: Final = frozenset(
-    """a about account add all-in allocate am amount an and any approximately around as asset assets at be best bit
-    bring buy by can capital capital's chain could create crypto currently deploy dear deposit desk dex do earn earning
-    exposure extra fairly fee fees fine for from funds gas get give go good got great have help hello hey hi i i'd i'll
-    i'm i've idle in income into invest investing investment is just keep kind let like liquidity lp make making manner
-    market me mint mode money mostly my need network new nice now of off ok okay on open opening our out pair place
-    placed please plus pool pools position positions preferably pretty profile provide providing put quick quickly quite
-    range rather really relatively roughly set should side sir sitting so some somewhat spare stance start stay staying
-    strategy style super supply tank thank thanks the then there tier to token tokens trade trades trading two uniswap
-    up us use using v4 very wallet wanna want wanted way we while will wish with work worth would yes yield you your
-    zuno""".split()
-)
-"""Words that change nothing wherever they stand, but see `_NOT_BEFORE_AMOUNT`. A word listed nowhere is asked back."""
 _NOT_BEFORE_AMOUNT: Final = frozenset(
     "keep stay staying from by up off out at to for in into on against vs versus gas spare fee fees yield trade trades "
     "earn earning income get buy".split()
