@@ -102,8 +102,10 @@ def _days_back(day: str, now: Millis) -> int | None:
     """Days since a day's name last began; None where it is no day's name."""
     if day in DAYS:
         return DAYS.index(day)
-    today = (_EPOCH + timedelta(milliseconds=now)).weekday()
-    return (today - WEEKDAYS.index(day)) % 7 if day in WEEKDAYS else None
+    if day not in WEEKDAYS:
+        return None
+    today = now // 86_400_000 + 3  # the epoch was a Thursday
+    return (today - WEEKDAYS.index(day)) % 7
 
 
 def parse_percent(text: str) -> Decimal:

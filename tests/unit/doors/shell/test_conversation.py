@@ -49,6 +49,7 @@ def screens(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
         "plan": plan,
         "why": shown(lambda zuno: zuno.archive().why(plan.plan_id)),
         "plans": shown(lambda zuno: zuno.archive().plans()),
+        "last": shown(lambda zuno: zuno.audit().last_request(("plan", "cycle_ended"))),
     }
 
 
@@ -297,3 +298,7 @@ def test_what_was_not_understood_is_told() -> None:
 def test_why_and_replay_mean_the_last_where_none_was_shown() -> None:
     assert words(Conversation().hear("why")) == "why"
     assert words(Conversation().hear("replay it")) == "replay"
+
+
+def test_the_last_decision_is_known(screens: dict[str, object]) -> None:
+    assert screens["last"] == plan(screens).request_id

@@ -67,6 +67,11 @@ def test_only_plain_digits_are_digits(read: Callable[[str], object], text: str, 
         ("2026-01-30", NOW - DAY),
         ("2026-01-30T01:00+01:00", NOW - DAY),
         (str(NOW), NOW),
+        ("today", NOW),
+        ("Saturday", NOW),
+        ("yesterday", NOW - DAY),
+        ("monday", NOW - 5 * DAY),
+        ("sunday", NOW - 6 * DAY),
     ],
 )
 def test_a_moment_counts_from_the_chains_own_time(text: str, moment: int) -> None:
