@@ -35,7 +35,6 @@ from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Peer, Think
 from zuno.lp.model.ballot import PlanVerdict, Verdict
 from zuno.lp.model.debate import Arguing, Context, FlowFailed, Kind, PlanReady, Role, Thought
-from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.transport import Parcel
 from zuno.lp.service.plan_view import decided_hash
 from zuno.lp.service.recommend import load_context
@@ -178,7 +177,7 @@ class Theatre:
     """Everything a seed is played with."""
 
     frozen: Context
-    chain: Chain
+    chain: SimChain
     keys: Mapping[Role, NodeKey]
     minds: Any
     hash: str = ""

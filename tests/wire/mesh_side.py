@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from tests.wire.debating import Table, observed
+from tests.wire.debating import Table, feeds_of_sim, observed
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.clock.system import unix_millis
@@ -22,6 +22,7 @@ from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Entry
 from zuno.lp.agents.arbiter import Arbiter
 from zuno.lp.agents.critic import Critic
+from zuno.lp.agents.observe import observe_again
 from zuno.lp.agents.scout import Scout
 from zuno.lp.agents.strategist import Strategist
 from zuno.lp.mesh.delivery import DeliveryLimits
@@ -30,8 +31,7 @@ from zuno.lp.mesh.peer import OutgoingMessage, Peer, Think
 from zuno.lp.mesh.peer_process import MeshPeer
 from zuno.lp.mesh.running import AGENTS, PeerRunner
 from zuno.lp.model.ballot import RiskProfile
-from zuno.lp.model.debate import Context, FlowStart, PlanReady, Role
-from zuno.lp.ports.chain import Chain
+from zuno.lp.model.debate import Context, FlowStart, PlanReady, Role, SceneFacts
 from zuno.lp.service.archive import Archive, RecordedRequest, ReplayDebateRunner
 from zuno.lp.service.mesh_debate import MeshDebateRunner, OwnerEndpoint, OwnerInbox
 from zuno.lp.service.recommend import load_context
@@ -90,8 +90,10 @@ async def a_mesh(
     silent: Sequence[Role] = (),
     patience: float = 20.0,
     rules: DeliveryLimits | None = None,
+    own: Context | None = None,
 ) -> AsyncIterator[Side]:
-    """Four peers and an owner in this process, each with a key and a journal of its own."""
+    """Four peers and an owner in this process, each with a key and a journal of its own. `own`: what the owner's
+    sources say, if it is not the simulation's."""
     seen = context or await observed(folder / "sim")
     keys = {role: KeyFile(folder / role.value / "peer.key") for role in Role}
     for key in keys.values():
@@ -129,6 +131,10 @@ async def a_mesh(
     async def observe(start: object) -> Context:
         return seen
 
+    async def observe_here(context: Context) -> tuple[SceneFacts, ...]:
+        chain = _sim(folder)
+        return own.scenes if own else await observe_again(context, chain, feeds_of_sim(chain))
+
     def agent(role: Role) -> Peer:
         async def recall(digest: str) -> Context:
             return await load_context(journals[role], digest)
@@ -159,6 +165,7 @@ async def a_mesh(
         now=unix_millis,
         stopwatch=time.perf_counter,
         chain_of=lambda name: _sim(folder),
+        observe_again=observe_here,
         request_id=REQUEST,
         max_rounds=2,
         patience=patience,
@@ -171,7 +178,7 @@ async def a_mesh(
             await one.close()
 
 
-def _sim(folder: Path) -> Chain:
+def _sim(folder: Path) -> SimChain:
     return SimChain(SimFile(folder / "sim"))
 
 

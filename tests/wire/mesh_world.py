@@ -16,6 +16,8 @@ from functools import partial
 from random import Random
 from typing import Any, cast
 
+from tests.wire.debating import feeds_of_sim
+from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.transport.inproc import InProcess
 from zuno.journal.journal import ChainedJournal
@@ -24,6 +26,7 @@ from zuno.kernel.canonical import Digest, digest, encode_model
 from zuno.kernel.errors import ZunoError
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.units import Millis
+from zuno.lp.agents.observe import observe_again
 from zuno.lp.mesh.delivery import DeliveryLimits, Outgoing
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Peer
@@ -31,7 +34,6 @@ from zuno.lp.mesh.peer_process import MeshPeer
 from zuno.lp.mesh.running import PeerRunner
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import FlowCreateStart, FlowFailed, FlowStart, PlanReady, Role
-from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.transport import Parcel
 from zuno.lp.service.mesh_debate import LOOK, DebateTimeout, MeshDebateRunner, OwnerEndpoint, OwnerInbox
 from zuno.lp.service.recommend import record_plan
@@ -110,12 +112,13 @@ class Owner(MeshDebateRunner):
 
     async def check(
         self, opening: Envelope, end: Envelope, ready: PlanReady, start: FlowStart | FlowCreateStart
-    ) -> None:
+    ) -> tuple[str, ...]:
         name = digest(encode_model(ready))
         if self.checked is None or name not in self.checked:
-            await MeshDebateRunner.check(self, opening, end, ready, start)
+            assert await MeshDebateRunner.check(self, opening, end, ready, start) == ()
         if self.checked is not None:
             self.checked.add(name)
+        return ()
 
 
 @dataclass
@@ -154,7 +157,7 @@ class World:
         keys: Mapping[Role, NodeKey],
         peer_of: PeerOf,
         weather: Weather,
-        chain: Chain,
+        chain: SimChain,
         *,
         patience: float = 300.0,
         checked: set[str] | None = None,
@@ -322,6 +325,7 @@ class World:
             now=lambda: self.now,
             stopwatch=self._seconds,
             chain_of=lambda name: self._chain,
+            observe_again=lambda context: observe_again(context, self._chain, feeds_of_sim(self._chain)),
             request_id=request_id,
             max_rounds=ASKED.max_rounds,
             patience=self._patience,

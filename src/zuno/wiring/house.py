@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from zuno.llm.port import ModelRegistry
     from zuno.lp.agents.scout import Observe
     from zuno.lp.execute.context import ExecutionContext, SpendingLimits, Timeouts
-    from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart
+    from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, SceneFacts
+    from zuno.lp.ports.chain import Chain
     from zuno.lp.service.archive import Archive, RecordedRequest, ReplayDebateRunner
     from zuno.lp.service.execution import Execution
     from zuno.lp.service.mesh import MeshService
@@ -381,6 +382,7 @@ class Application:
             now=unix_millis,
             stopwatch=perf_counter,
             chain_of=self._chains.open_chain,
+            observe_again=self._observe_again,
             request_id=request_id,
             max_rounds=rounds,
             patience=self._debate_timeout(rounds),
@@ -464,9 +466,17 @@ class Application:
         from zuno.lp.agents.observe import observe
 
         chain = chains.open_chain(start.chain)
-        # A local world keeps its whole past and may be made anew: samples of the world before would lie about it.
-        samples = None if chain is chains.sim or chain.info is DEVNET else self._samples()
-        return await observe(start, chain, chains.feeds, samples)
+        return await observe(start, chain, chains.feeds, self._samples_of(chain))
+
+    async def _observe_again(self, context: Context) -> tuple[SceneFacts, ...]:
+        from zuno.lp.agents.observe import observe_again
+
+        chain = self._chains.open_chain(context.chain)
+        return await observe_again(context, chain, self._chains.feeds, self._samples_of(chain))
+
+    def _samples_of(self, chain: Chain) -> SqliteSamples | None:
+        """A local world keeps its whole past and may be made anew: samples of the world before would lie about it."""
+        return None if chain.info in LOCAL else self._samples()
 
     def _minds(self, journal: Journal, request_id: str) -> ModelContext:
         return self._models.minds(journal, request_id, self._registry())

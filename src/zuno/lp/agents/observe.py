@@ -189,8 +189,10 @@ async def observe_pool(
     position: LpPosition | None = None,
     capital: tuple[int, int] = (0, 0),
     samples: Samples | None = None,
+    *,
+    fees_apart: bool = False,
 ) -> SceneFacts:
-    """One pool's facts, each with its source, none invented."""
+    """One pool's facts, each with its source, none invented; `fees_apart`: but for its fees."""
     # A survey has several pools of one pair.
     now, label = sources.now, f"{pool.token0.symbol}/{pool.token1.symbol}" if position else pool_label(pool)
     base, quote = base_and_quote(pool.token0, pool.token1)
@@ -206,7 +208,7 @@ async def observe_pool(
         capital0=capital[0],
         capital1=capital[1],
         returns_nano=nano_returns(returns),
-        fees=await _fees(pool, chain, now, label, sources, samples),
+        fees=None if fees_apart else await _fees(pool, chain, now, label, sources, samples),
         gas=None if gas is None else gas.value,
         gas_median=Fraction(median(sampled)) if sampled else None,
         native_token1=await _native(pool, chain, feeds, now, sources),
@@ -215,6 +217,36 @@ async def observe_pool(
         regime_why=reading.why,
         regime_notes=reading.notes,
     )
+
+
+async def observe_again(
+    context: Context, chain: Chain, feeds_of: OpenFeeds, samples: Samples | None = None
+) -> tuple[SceneFacts, ...]:
+    """Our own reading of pools that somebody else read at a block of theirs, which holds: each one's fees over the very
+    window that they measured."""
+    seen = []
+    for scene in context.scenes:
+        sources = Sources(context.block.timestamp)
+        feeds = feeds_of(chain, scene.pool.id)
+        facts = await observe_pool(scene.pool, chain, feeds, sources, scene.position, samples=samples, fees_apart=True)
+        fees = None if scene.fees is None else await _fees_over(scene.fees.seconds, scene.pool, chain, samples)
+        seen.append(facts.model_copy(update={"fees": fees}))
+    return tuple(seen)
+
+
+async def _fees_over(seconds: int, pool: PoolState, chain: Chain, samples: Samples | None) -> FeeWindow | None:
+    """Fee growth of so many seconds: the chain's own past first, for samples seldom begin at the same moment."""
+    readers: list[ReadFees] = [_fees_from_archive, _fees_from_swaps]
+    if samples is not None:
+        readers.append(partial(_fees_from_samples, samples))
+    for read in readers:
+        try:
+            window, _ = await read(pool, chain, seconds, "the same time", Seconds(pool.block.timestamp - seconds))
+        except (Unavailable, Malformed, Broken):
+            continue
+        if window.seconds > 0:
+            return window
+    return None
 
 
 async def _returns(

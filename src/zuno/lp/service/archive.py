@@ -290,7 +290,7 @@ class Archive:
 
     async def _check_record(self, recorded: RecordedRequest) -> str:
         """The hash of an older edition's plan, if its record gives it; else `Broken`. Of the owner's own choice the
-        reasons are not on record: there the plan's id must follow from the hash."""
+        reasons are not on record, nor is the verdict that doubts capped: there the id must follow from the hash."""
         plan, end = recorded.plan, recorded.end
         if end is None:
             raise Broken(f"{recorded.request_id} has no plan")
@@ -298,7 +298,7 @@ class Archive:
         then = plans.hash_decided(content, end)
         if plan is None:
             return then
-        chosen = plan.owner_choice is not None
+        chosen = plan.owner_choice is not None or bool(plan.doubts)
         if plan.plan_id != plans.plan_id_of(recorded.request_id, plan.hash) or not (chosen or plan.hash == then):
             raise Broken(_other_hash(plan.plan_id))
         return plan.hash
@@ -424,11 +424,13 @@ def _failure(request_id: str, messages: Sequence[Envelope], own: str, *, heard: 
 
 def _as_chosen(recorded: RecordedRequest, context: Context, ready: PlanReady) -> PlanReady:
     """The debate's end as the owner took it. How sure an older edition was is not worked out again by newer rules."""
-    choice = None if recorded.plan is None else recorded.plan.owner_choice
-    if choice is None:
+    if recorded.plan is None:
         return ready
-    taken = plans.chosen_by_owner(context, ready, choice)
-    return taken.model_copy(update={"confidence": ready.confidence}) if recorded.older else taken
+    choice, taken = recorded.plan.owner_choice, ready
+    if choice is not None:
+        taken = plans.chosen_by_owner(context, ready, choice)
+        taken = taken.model_copy(update={"confidence": ready.confidence}) if recorded.older else taken
+    return plans.with_doubts(taken, recorded.plan.doubts)
 
 
 def _view(recorded: RecordedRequest, context: Context, ready: PlanReady) -> PlanView:

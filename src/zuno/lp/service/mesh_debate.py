@@ -22,13 +22,24 @@ from zuno.kernel.units import Seconds
 from zuno.kernel.view import sanitise
 from zuno.kernel.wire import Wire
 from zuno.lp.agents.verify_peer_plan import check_age, check_asked, check_ready, check_seen
+from zuno.lp.agents.verify_scout import check_yield, find_doubts
 from zuno.lp.mesh.delivery import edition_refusal
 from zuno.lp.mesh.envelope import Envelope, to_bytes
 from zuno.lp.mesh.peer import OutgoingMessage
 from zuno.lp.mesh.running import AGENTS, PeerRunner, PingReply
 from zuno.lp.mesh.station import EnvelopeSigner, journal_envelope
 from zuno.lp.model.ballot import EDITION
-from zuno.lp.model.debate import AgentThought, Context, FlowCreateStart, FlowFailed, FlowStart, Kind, PlanReady, Role
+from zuno.lp.model.debate import (
+    AgentThought,
+    Context,
+    FlowCreateStart,
+    FlowFailed,
+    FlowStart,
+    Kind,
+    PlanReady,
+    Role,
+    SceneFacts,
+)
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.mesh import MeshFolder
 from zuno.lp.service.recommend import DebateEnd, Listen, error_of, load_context
@@ -155,6 +166,8 @@ class MeshDebateRunner:
     now: Callable[[], int]
     stopwatch: Callable[[], float]
     chain_of: Callable[[str], Chain]
+    observe_again: Callable[[Context], Awaitable[tuple[SceneFacts, ...]]]
+    """This home's own reading of the pools of a context."""
     request_id: str
     max_rounds: int
     patience: float
@@ -233,8 +246,8 @@ class MeshDebateRunner:
                 await self._record(opening, FlowFailed(at=Role.CLI, error="refused", reason=reason))
                 raise Refused(reason)
             case PlanReady() as ready:
-                await self.check(opening, end, ready, start)
-                return DebateEnd(ready, digest(to_bytes(end)))
+                doubts = await self.check(opening, end, ready, start)
+                return DebateEnd(ready, digest(to_bytes(end)), doubts)
             case FlowFailed() as failed:
                 raise error_of(failed)
             case _:
@@ -276,8 +289,9 @@ class MeshDebateRunner:
 
     async def check(
         self, opening: Envelope, end: Envelope, ready: PlanReady, start: FlowStart | FlowCreateStart
-    ) -> None:
-        """Nothing is shown that does not follow from the rules, and from what the chain says to us."""
+    ) -> tuple[str, ...]:
+        """Nothing is shown that does not follow from the rules, and from what the chain says to us. What our own
+        sources do not bear out is handed back as doubts."""
         try:
             context = await load_context(self.journal, ready.debate.context)
         except (Malformed, *_NO_FIGURES):
@@ -287,11 +301,14 @@ class MeshDebateRunner:
             raise await self._reject_end(opening, end, f"with a context it says is the scout's, {lie}")
         try:
             check_ready(context, ready, start)
+            doubts = find_doubts(context, await self.observe_again(context))
+            check_yield(ready)
         except (Malformed, Refused, Usage) as error:
             raise await self._reject_end(opening, end, str(error)) from None
         except _NO_FIGURES as error:
             why = f"its figures cannot be computed with ({type(error).__name__})"
             raise await self._reject_end(opening, end, why) from None
+        return doubts
 
     async def _find_unconfirmed(
         self, context: Context, opening: Envelope, start: FlowStart | FlowCreateStart

@@ -20,7 +20,7 @@ from zuno.kernel.wire import Hex64, Wire
 from zuno.lp.agents.conclude import conclude, data_cautions
 from zuno.lp.agents.pool_choice import to_wrap
 from zuno.lp.agents.prompt_facts import facts_of, print_thoughts
-from zuno.lp.model.ballot import Candidate, CandidateKind, Judgment, StressPoint
+from zuno.lp.model.ballot import Candidate, CandidateKind, Judgment, PlanVerdict, StressPoint
 from zuno.lp.model.debate import Context, Debate, PlanReady, Round, Wish
 from zuno.lp.rules.ballot import owner_decides
 from zuno.lp.rules.stress import HORIZON_HOURS
@@ -52,6 +52,8 @@ class PlanRecord(Wire):
     message: Hex64 | None = None
     """The sha256 of the `plan_ready`, as it was signed, that was checked; an id alone could be given twice by whoever
     holds the key. None: written before this was recorded."""
+    doubts: tuple[str, ...] = Field((), exclude_if=lambda doubts: not doubts)
+    """What the owner's own sources do not bear out of a plan that peers elsewhere made."""
 
 
 class ChoiceRefused(Wire):
@@ -206,6 +208,16 @@ def chosen_by_owner(context: Context, ready: PlanReady, index: int) -> PlanReady
     return conclude(context, ready.debate, decision)
 
 
+def with_doubts(ready: PlanReady, doubts: Sequence[str]) -> PlanReady:
+    """The end as an owner with doubts takes it: never a plain approval."""
+    if not doubts:
+        return ready
+    said = ready.decision
+    capped = max(said.verdict, PlanVerdict.APPROVE_WITH_CAUTION, key=lambda verdict: verdict.severity)
+    decision = replace(said, verdict=capped, cautions=(*said.cautions, *doubts))
+    return ready.model_copy(update={"decision": decision})
+
+
 def print_cautions(context: Context, ready: PlanReady) -> tuple[str, ...]:
     facts = facts_of(context, ready.debate.rounds)
     return tuple(render(caution, facts, ready.decision.index) for caution in ready.decision.cautions)
@@ -232,9 +244,11 @@ def hash_decided(context: Mapping[str, Any], ready: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical(decided)).hexdigest()
 
 
-def record_of(plan: PlanView, owner_choice: int | None, message: Digest) -> PlanRecord:
+def record_of(plan: PlanView, owner_choice: int | None, message: Digest, doubts: Sequence[str] = ()) -> PlanRecord:
     same = plan.model_dump(include=set(PlanRecord.model_fields), by_alias=False)
-    return PlanRecord(**same, choice=plan.recommended.kind, owner_choice=owner_choice, message=message)
+    return PlanRecord(
+        **same, choice=plan.recommended.kind, owner_choice=owner_choice, message=message, doubts=tuple(doubts)
+    )
 
 
 def plan_id_of(request_id: str, digest: str) -> str:

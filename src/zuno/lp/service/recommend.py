@@ -48,6 +48,8 @@ class DebateEnd:
     ready: PlanReady
     message: Digest
     """Of the bytes that were signed."""
+    doubts: tuple[str, ...] = ()
+    """What the owner's own sources do not bear out."""
 
 
 class DebateRunner(Protocol):
@@ -197,12 +199,18 @@ async def record_plan(room: DebateRunner, end: DebateEnd, candidate: int | None)
         except Refused as error:
             await _record_refusal(room, end, candidate, str(error))
             raise Refused(f"{error} `zuno why {room.request_id}` shows the last ballot.") from None
-    plan = plan_view.plan_view(room.request_id, context, ready)
-    record = plan_view.record_of(plan, candidate, end.message)
+
+    def plan_with(doubts: Sequence[str]) -> tuple[PlanView, PlanRecord]:
+        plan = plan_view.plan_view(room.request_id, context, plan_view.with_doubts(ready, doubts))
+        return plan, plan_view.record_of(plan, candidate, end.message, doubts)
+
+    plan, record = plan_with(end.doubts)
     entry = await room.journal.append_once(
         kind=plan_view.PLAN_KIND, author=Author(Role.CLI.value), payload=record, request_id=room.request_id
     )
     stands = PlanRecord.model_validate(dict(entry.payload))
+    if stands.doubts != record.doubts:
+        plan, record = plan_with(stands.doubts)  # this home's sources said otherwise then: the first word stands
     if stands != record:
         raise Broken(
             f"A request has one plan, and {room.request_id} has {stands.plan_id} on record ({stands.choice}, decided "

@@ -21,14 +21,15 @@ from zuno.adapters.mesh.folder import MeshFiles
 from zuno.amm.model import Block
 from zuno.kernel.canonical import canonical
 from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable
-from zuno.kernel.units import Seconds
+from zuno.kernel.units import Seconds, Wei
 from zuno.lp.mesh.delivery import DeliveryLimits
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage
 from zuno.lp.mesh.running import AGENTS
 from zuno.lp.mesh.station import EnvelopeSigner, journal_envelope
 from zuno.lp.model.ballot import DecidedBy, Judgment, PlanVerdict, Verdict
-from zuno.lp.model.debate import FlowCreateStart, FlowFailed, FlowStart, PlanReady, Role
+from zuno.lp.model.debate import Context, FlowCreateStart, FlowFailed, FlowStart, PlanReady, Role
+from zuno.lp.model.market import GasQuote
 from zuno.lp.ports.chain import Chain
 from zuno.lp.service import mesh_debate
 from zuno.lp.service.mesh_debate import DISBELIEVED
@@ -264,9 +265,91 @@ async def test_an_arbiter_that_takes_what_was_vetoed(tmp_path: Path, times: str,
 
     start = START.model_copy(update={"max_rounds": 0})
     async with a_mesh(
-        tmp_path, rough.model_copy(update={"max_rounds": 0}), twists={Role.ARBITER: forged(change)}
+        tmp_path, rough.model_copy(update={"max_rounds": 0}), twists={Role.ARBITER: forged(change)}, own=rough
     ) as side:
         await refused(side, "arbiter", why, start)
+
+
+def with_scene(context: Context, **changes: Any) -> Context:
+    return context.model_copy(update={"scenes": (context.scenes[0].model_copy(update=changes),)})
+
+
+def lie_about(context: Context, figure: str) -> Context:
+    """A Scout under its own key, everybody after it honest."""
+    (scene,) = context.scenes
+    assert scene.fees is not None
+    assert scene.native_token1 is not None
+    match figure:
+        case "no volatility":
+            return shaken(context, Fraction(0))
+        case "a third of the volatility":
+            return shaken(context, Fraction(1, 3))
+        case "hours that undo each other":
+            undone = [step for move in scene.returns_nano[::2] for step in (move, -move)]
+            return with_scene(context, returns_nano=tuple(undone))
+        case "fee growth":
+            grown = replace(
+                scene.fees,
+                growth0_x128=scene.fees.growth0_x128 * 1_000,
+                growth1_x128=scene.fees.growth1_x128 * 1_000,
+            )
+            return with_scene(context, fees=grown)
+        case "fee window":
+            return with_scene(context, fees=replace(scene.fees, seconds=60))
+        case "gas":
+            return with_scene(context, gas=GasQuote(Wei(0), Wei(0)))
+        case "native price":
+            return with_scene(context, native_token1=scene.native_token1 / 20)
+        case "reference price":
+            return with_scene(context, reference_gap=Fraction(1, 20))
+    raise AssertionError(figure)
+
+
+@pytest.mark.parametrize(
+    ("figure", "why"),
+    [
+        ("no volatility", "the volatility is 0 times"),
+        ("a third of the volatility", "the volatility is 0.333 times"),
+        ("hours that undo each other", "the size of daily moves is"),
+        ("fee growth", "the fee growth is 1e.03 times"),
+        ("fee window", "measured over 60 s"),
+        ("gas", "the price of gas is 0 times"),
+        ("native price", "the native coin's price is 0.05 times"),
+        ("reference price", "the reference price is"),
+    ],
+)
+async def test_a_scout_that_lies_about_what_no_block_holds(tmp_path: Path, figure: str, why: str) -> None:
+    async with a_mesh(tmp_path, lie_about(await observed(tmp_path / "sim"), figure)) as side:
+        await refused(side, "critic", why)
+
+
+async def test_an_absurd_yield_is_refused_where_nobody_can_check_it(tmp_path: Path) -> None:
+    seen = await observed(tmp_path / "sim")
+    async with a_mesh(tmp_path, lie_about(seen, "fee growth"), own=with_scene(seen, fees=None)) as side:
+        await refused(side, "critic", "in a year, and more than 1,000 %")
+
+
+async def test_a_figure_a_little_off_caps_the_verdict_for_every_reader(tmp_path: Path) -> None:
+    """The peers' own word stays as they signed it; the owner's plan is another, and stays so when it is joined again
+    with better sources."""
+    seen = await observed(tmp_path / "sim")
+    unread = with_scene(seen, returns_nano=(), reference_gap=None, gas=None, fees=None)
+    async with a_mesh(tmp_path, shaken(seen, Fraction(5, 4)), own=unread) as side:
+        end = await side.room.debate(START, deaf)
+        assert [doubt.partition(" is ")[0] for doubt in end.doubts] == [
+            "the fee growth",
+            "the price of gas",
+            "the volatility",
+            "the reference price",
+        ]
+        plan = await record_plan(side.room, end, None)
+        assert plan.verdict == "approve_with_caution"
+        assert set(end.doubts) <= set(plan.cautions)
+        archive = archive_of(side, tmp_path)
+        assert await archive.plan(plan.plan_id) == plan
+        assert (await archive.replay(REQUEST)).identical
+        assert (await archive.decision(plan.plan_id))[0] == plan.hash
+        assert await record_plan(side.room, replace(end, doubts=()), None) == plan
 
 
 async def test_a_context_that_is_none(tmp_path: Path) -> None:
