@@ -96,14 +96,17 @@ class OverNodes:
     knows_senders = True
     patience = PATIENCE
 
-    def __init__(self, nodes: dict[str, AxlNode], endpoints: AsyncExitStack) -> None:
+    def __init__(self, nodes: dict[str, AxlNode], endpoints: AsyncExitStack, first_patience: float = 0.0) -> None:
         self._nodes = nodes
+        self._first_patience = first_patience
         self._endpoints = endpoints
         self._made: dict[Role, AxlTransport] = {}
 
     def _transport(self, role: Role, node: str) -> AxlTransport:
         peers = {other: public_of(other) for other in (CLI, SCOUT, STRATEGIST, CRITIC)}
-        transport = AxlTransport(role, self._nodes[node].url, peers, patience=self.patience)
+        transport = AxlTransport(
+            role, self._nodes[node].url, peers, patience=self.patience, first_patience=self._first_patience
+        )
         self._endpoints.push_async_callback(transport.close)
         return transport
 
@@ -239,6 +242,10 @@ async def real_nodes(folder: Path, names: list[str]) -> AsyncIterator[dict[str, 
 BETWEEN_PROCESSES = ("axl", "iroh", "axl-node")
 between_processes = pytest.mark.parametrize("bench", BETWEEN_PROCESSES, indirect=True)
 """Questions that make no sense inside one process, which has no half to lose and no stranger."""
+FIRST_CONTACT, FIRST_PATIENCE = 3.0, 5.0
+"""As it was measured between real nodes, and longer than any of these tests waits for a peer it has met."""
+impatient = pytest.mark.parametrize("bench", [*BETWEEN_PROCESSES, "axl-slow"], indirect=True)
+"""Questions of patience are asked of nodes, too, that take three seconds to find each other."""
 
 
 @pytest.fixture(params=("inproc", *BETWEEN_PROCESSES))
@@ -251,6 +258,10 @@ async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
             case "axl":
                 nodes = await stack.enter_async_context(axl_nodes([public_of(name) for name in names], jitter=0.01))
                 yield OverNodes(dict(zip(names, nodes, strict=True)), stack)
+            case "axl-slow":
+                keys = [public_of(name) for name in names]
+                nodes = await stack.enter_async_context(axl_nodes(keys, first_contact=FIRST_CONTACT))
+                yield OverNodes(dict(zip(names, nodes, strict=True)), stack, FIRST_PATIENCE)
             case "iroh":
                 if find_spec("iroh") is None:
                     pytest.skip("the iroh library is not installed: pip install 'zuno[mesh]'")
@@ -258,7 +269,8 @@ async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
             case _:
                 if not AXL_NODE:
                     pytest.skip("no real AXL node: ZUNO_TEST_AXL_NODE names no binary")
-                yield OverNodes(await stack.enter_async_context(real_nodes(tmp_path, list(names))), stack)  # type: ignore[arg-type]
+                found = await stack.enter_async_context(real_nodes(tmp_path, list(names)))
+                yield OverNodes(found, stack, FIRST_PATIENCE)  # type: ignore[arg-type]
 
 
 async def got(transport: Transport, role: Role) -> bytes:
@@ -338,7 +350,7 @@ async def test_the_largest_message_passes_and_a_larger_one_is_refused(bench: Ben
     assert await got(scout, SCOUT) == largest
 
 
-@between_processes
+@impatient
 async def test_who_is_not_there_is_unavailable_in_time(bench: Bench) -> None:
     bench.patience = SHORT
     cli = await bench.endpoint(CLI)
@@ -347,7 +359,7 @@ async def test_who_is_not_there_is_unavailable_in_time(bench: Bench) -> None:
         await asyncio.wait_for(cli.send(STRATEGIST, b"anybody?"), BOUND)
 
 
-@between_processes
+@impatient
 async def test_who_left_is_unavailable_in_time(bench: Bench) -> None:
     bench.patience = SHORT
     cli, scout = await bench.endpoint(CLI), await bench.endpoint(SCOUT)
@@ -358,7 +370,7 @@ async def test_who_left_is_unavailable_in_time(bench: Bench) -> None:
         await asyncio.wait_for(cli.send(SCOUT, b"gone"), BOUND)
 
 
-@between_processes
+@impatient
 async def test_one_who_is_away_keeps_nobody_else_waiting(bench: Bench) -> None:
     bench.patience = 1.0
     cli, scout = await bench.endpoint(CLI), await bench.endpoint(SCOUT)

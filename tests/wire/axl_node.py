@@ -1,7 +1,8 @@
 """AXL nodes on loopback with the manners of the real ones, as they were measured.
 
 At most once and no more: an inbox of 100 that forgets its oldest, senders known by a key rebuilt from an address, sends
-that overtake each other, two minutes of silence for a peer that is gone, and JSON the node keeps for itself.
+that overtake each other, two minutes of silence for a peer that is gone, JSON the node keeps for itself, and on demand
+a slow first contact.
 """
 
 from __future__ import annotations
@@ -46,6 +47,9 @@ class Overlay:
     stall: float = STALL
     jitter: float = 0.0
     """Up to so many seconds on the way, drawn for each message: what is sent at once arrives in any order."""
+    first_contact: float = 0.0
+    """Seconds that the first message from a node to another takes, while it looks for the way; what is sent meanwhile
+    waits with it."""
     chance: random.Random = field(default_factory=lambda: random.Random(20))
     nodes: dict[str, AxlNode] = field(default_factory=dict)
 
@@ -76,6 +80,8 @@ class AxlNode:
     inbox: deque[tuple[str, bytes]] = field(default_factory=lambda: deque(maxlen=INBOX))
     heard: list[Request] = field(default_factory=list)
     connections: int = 0
+    _ways: dict[str, float] = field(default_factory=dict)
+    """When the way to a node was found."""
     _port: int = 0
     _server: asyncio.Server | None = None
     _serving: set[asyncio.Task[Any]] = field(default_factory=set)
@@ -91,6 +97,7 @@ class AxlNode:
     async def start(self) -> None:
         """With nothing in the inbox: a node remembers nothing."""
         self.inbox.clear()
+        self._ways.clear()
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, limit=1 << 20)
         self._port = self._server.sockets[0].getsockname()[1]
         self.overlay.nodes[self.address] = self
@@ -153,10 +160,17 @@ class AxlNode:
         if peer is None:
             await asyncio.sleep(self.overlay.stall)
             return 502, {}, b"Failed to reach peer: operation timed out\n"
+        await self._find_way(peer)
         if peer.tcp_port != self.tcp_port:
             return 502, {}, b"Failed to reach peer: connection was refused\n"
         peer._arrived(rebuilt(self.address), request.body)
         return 200, {"Content-Type": "application/octet-stream", "X-Sent-Bytes": str(len(request.body))}, b""
+
+    async def _find_way(self, peer: AxlNode) -> None:
+        if self.overlay.first_contact:
+            now = asyncio.get_running_loop().time()
+            known = self._ways.setdefault(peer.address, now + self.overlay.first_contact)
+            await asyncio.sleep(max(0.0, known - now))
 
     def _arrived(self, sender: str, data: bytes) -> None:
         """What is too large or routed elsewhere is gone, and the sender has been told that all is well."""
@@ -181,9 +195,11 @@ async def _read(reader: asyncio.StreamReader) -> Request:
 
 
 @asynccontextmanager
-async def axl_nodes(keys: list[str], stall: float = STALL, jitter: float = 0.0) -> AsyncIterator[list[AxlNode]]:
+async def axl_nodes(
+    keys: list[str], stall: float = STALL, jitter: float = 0.0, first_contact: float = 0.0
+) -> AsyncIterator[list[AxlNode]]:
     """Nodes that reach each other, one for each key."""
-    overlay = Overlay(stall, jitter)
+    overlay = Overlay(stall, jitter, first_contact)
     nodes = [AxlNode(overlay, key) for key in keys]
     try:
         for node in nodes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from zuno.kernel.errors import Malformed, Refused, Unavailable, Usage, ZunoError
@@ -19,6 +20,8 @@ from zuno.lp.service.recommend import Listen, record_plan
 TRANSPORTS: Final = ("iroh", "axl")
 IN_PROCESS: Final = "inproc"
 PING_SECONDS: Final = 1.5
+FIRST_CONTACT_SECONDS: Final = MappingProxyType({"axl": 15.0})
+"""For whoever may be there and did not answer by then: nodes that never met look for the way first, each of them."""
 NOT_SET_UP: Final = "No mesh is set up in this home; `zuno mesh init` does so."
 _HOST: Final = re.compile(r"[A-Za-z0-9.-]{1,253}")
 _REQUEST: Final = re.compile(r"req_[0-9a-f]{16}")
@@ -201,7 +204,7 @@ class MeshService:
         way = self.way(transport)
         endpoint = await self._open_endpoint(way)
         try:
-            answered = await endpoint.ping(PING_SECONDS)
+            answered = await self._ask_all(endpoint, way)
         finally:
             await endpoint.close()
         check_answers(answered, endpoint, way)
@@ -264,6 +267,27 @@ class MeshService:
         finally:
             await endpoint.close()
 
+    async def _ask_all(self, endpoint: OwnerEndpoint, way: str) -> dict[Role, PingReply]:
+        """Who is there. Where first contact is slow, whoever may be there is given more time."""
+        answered = await endpoint.ping(PING_SECONDS)
+        silent = tuple(role for role in AGENTS if role not in answered)
+        here, longest = self.here(), FIRST_CONTACT_SECONDS.get(way, 0.0)
+        if silent and longest and all(role not in here or self._folder.lock(role.value).holder() for role in silent):
+            answered |= await endpoint.ping(longest - PING_SECONDS, silent)
+        return answered
+
+    async def warm_routes(self, way: str, roles: Sequence[Role]) -> tuple[Role, ...]:
+        """Meet these peers once, so that the first question finds the way known. Who did not answer."""
+        longest = FIRST_CONTACT_SECONDS.get(way)
+        if longest is None:
+            return ()
+        endpoint = await self._open_endpoint(way)
+        try:
+            answered = await endpoint.ping(longest, tuple(roles))
+        finally:
+            await endpoint.close()
+        return tuple(role for role in roles if role not in answered)
+
     def way(self, transport: str | None) -> str:
         kept = self._folder.running_mesh()
         return parse_transport(transport) or (kept.transport if kept else None) or self._default_transport()
@@ -296,7 +320,7 @@ class MeshService:
 
     async def _open_answering(self, way: str, code: Callable[[], str], tell: Callable[[str], None]) -> OwnerEndpoint:
         endpoint = await self._open_endpoint(way)
-        answered = await endpoint.ping(PING_SECONDS)
+        answered = await self._ask_all(endpoint, way)
         try:
             check_answers(answered, endpoint, way)
         except ZunoError:
@@ -377,4 +401,4 @@ def check_answers(answered: Mapping[Role, PingReply], endpoint: OwnerEndpoint, t
 
 def silent_sentence(silent: Sequence[Role], transport: str) -> str:
     names = ", ".join(role.value for role in silent)
-    return f"No answer over {transport} within {PING_SECONDS:g} s from: {names}; `zuno mesh status` shows the peers."
+    return f"No answer over {transport} from: {names}; `zuno mesh status` shows the peers."

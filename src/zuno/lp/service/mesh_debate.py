@@ -133,8 +133,8 @@ class OwnerEndpoint:
         self.running.start()
         self._sharing = asyncio.create_task(self._share())
 
-    async def ping(self, patience: float) -> dict[Role, PingReply]:
-        return await self.running.ping(AGENTS, patience, self._folder.pinned_reply)
+    async def ping(self, patience: float, roles: tuple[Role, ...] = AGENTS) -> dict[Role, PingReply]:
+        return await self.running.ping(roles, patience, self._folder.pinned_reply)
 
     async def close(self) -> None:
         if self._closed:

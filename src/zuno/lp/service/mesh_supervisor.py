@@ -13,7 +13,7 @@ from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
 from zuno.lp.model.debate import Role
 from zuno.lp.ports.mesh import Child, MeshFolder, PeerProcesses, RunningMesh
-from zuno.lp.service.mesh import MeshService, MeshView, format_pids
+from zuno.lp.service.mesh import MeshService, MeshView, format_pids, silent_sentence
 
 FIRST_PAUSE: Final = 0.2
 LONGEST_PAUSE: Final = 10.0
@@ -103,7 +103,7 @@ class MeshHost:
         if way == "axl" and self._peer_processes.has_nodes:
             starts |= {f"node of the {role}": partial(self._peer_processes.node, role) for role in (Role.CLI, *roles)}
         keeping = [asyncio.ensure_future(self._keep(name, start, way, hear)) for name, start in starts.items()]
-        watching = asyncio.ensure_future(self._watch(roles, hear, look))
+        watching = asyncio.ensure_future(self._watch(roles, way, hear, look))
         stopping = asyncio.ensure_future(stop.wait())
         tasks = [*keeping, watching, stopping]
         try:
@@ -133,8 +133,8 @@ class MeshHost:
             self._tell(hear, "died", name, child.pid, text)
             await self._sleep(pause)
 
-    async def _watch(self, roles: tuple[Role, ...], hear: Hear, look: Callable[[], None]) -> None:
-        """Tells when a new process is there, and when all are."""
+    async def _watch(self, roles: tuple[Role, ...], way: str, hear: Hear, look: Callable[[], None]) -> None:
+        """Tells when a new process is there, and when all are and the owner has met them."""
         there: dict[Role, int] = {}
         while True:
             for role in roles:
@@ -143,9 +143,20 @@ class MeshHost:
                     there[role] = child.pid
                     self._tell(hear, "started", role.value, child.pid, f"The {role} is there.")
                     if len(there) == len(roles) and sum(self._restarts.values()) == 0:
+                        await self._meet(roles, way, hear)
                         self._tell(hear, "up", None, None, "The mesh is up.")
             look()
             await self._sleep(LOOK)
+
+    async def _meet(self, roles: tuple[Role, ...], way: str, hear: Hear) -> None:
+        """A mesh is up with a peer that does not answer yet, too: the note says so."""
+        try:
+            silent = await self._keeper.warm_routes(way, roles)
+        except (Unavailable, Refused) as error:
+            self._tell(hear, "note", None, None, str(error))
+            return
+        if silent:
+            self._tell(hear, "note", None, None, silent_sentence(silent, way))
 
     async def _end_all(self, hear: Hear) -> None:
         """Ask each to end, and make those end that do not."""

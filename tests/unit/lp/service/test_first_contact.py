@@ -1,0 +1,103 @@
+"""The first question over nodes that never met: the way there takes longer than an answer does."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.wire.axl_node import axl_nodes
+from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.mesh.folder import MeshFiles
+from zuno.adapters.store.memory import MemoryStore
+from zuno.adapters.transport.axl import AxlTransport
+from zuno.journal.journal import ChainedJournal
+from zuno.kernel.errors import Unavailable
+from zuno.lp.mesh.peer_process import MeshPeer
+from zuno.lp.mesh.running import AGENTS, PeerRunner
+from zuno.lp.model.debate import Role
+from zuno.lp.service import mesh
+from zuno.lp.service.mesh import MeshService
+from zuno.lp.service.mesh_debate import OwnerEndpoint, OwnerInbox
+
+
+@asynccontextmanager
+async def strangers(home: Path) -> AsyncIterator[tuple[MeshService, MeshFiles]]:
+    """Four peers and their owner, each at a node that has met no other."""
+    files = MeshFiles(home)
+    keys = {role: KeyFile(files.of(role) / "peer.key") for role in Role}
+    ids = {role: KeyFile(files.of(role) / "axl.key") for role in Role}
+
+    async def nowhere(*ignored: object) -> object:
+        raise AssertionError("nobody is to be asked")
+
+    async def open_endpoint(way: str) -> OwnerEndpoint:
+        inbox = OwnerInbox()
+        endpoint = OwnerEndpoint(runner(Role.CLI), inbox, files, way)
+        endpoint.start()
+        return endpoint
+
+    keeper = MeshService(
+        files,
+        str(files.root),
+        keys.__getitem__,
+        ids.__getitem__,
+        lambda role: (None, f"http://127.0.0.1:{9002 + 10 * list(Role).index(role)}"),
+        lambda: "axl",
+        open_endpoint,
+        nowhere,  # type: ignore[arg-type]
+        nowhere,  # type: ignore[arg-type]
+        nowhere,  # type: ignore[arg-type]
+    )
+    await keeper.init(None, None, ())
+    table = {role: key.public for role, key in keys.items()}
+    peer_ids = {role: key.public for role, key in ids.items()}
+
+    def runner(role: Role) -> PeerRunner:
+        journal = ChainedJournal(MemoryStore(), keys[role], code=lambda: "test", now=unix_millis)
+        return PeerRunner(
+            role,
+            AxlTransport(role, urls[role], peer_ids),
+            lambda send: MeshPeer(
+                role, None, journal, keys[role], table, send, unix_millis, chance=Random(5), code="test"
+            ),
+            stopwatch=time.perf_counter,
+            nonce=lambda: os.urandom(8).hex(),
+        )
+
+    async with AsyncExitStack() as stack:
+        nodes = await stack.enter_async_context(axl_nodes(list(peer_ids.values()), first_contact=0.4))
+        urls = {role: node.url for role, node in zip(peer_ids, nodes, strict=True)}
+        for role in AGENTS:
+            peer = runner(role)
+            peer.start()
+            stack.push_async_callback(peer.close)
+        yield keeper, files
+
+
+@pytest.fixture(autouse=True)
+def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mesh, "PING_SECONDS", 0.1)
+
+
+async def test_whoever_runs_is_given_time_to_be_met(tmp_path: Path) -> None:
+    async with strangers(tmp_path) as (keeper, files):
+        with pytest.raises(Unavailable):  # as far as this home knows, none of them runs
+            await keeper.ping("axl")
+        for role in AGENTS:
+            files.lock(role.value).take()
+        assert set((await keeper.ping("axl")).answered) == {role.value for role in AGENTS}
+
+
+async def test_routes_that_are_warm_answer_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with strangers(tmp_path) as (keeper, _):
+        assert await keeper.warm_routes("axl", AGENTS) == ()
+        monkeypatch.setattr(mesh, "PING_SECONDS", 5.0)  # of a machine that is busy; without a lock no more is given
+        assert set((await keeper.ping("axl")).answered) == {role.value for role in AGENTS}
+        assert await keeper.warm_routes("iroh", AGENTS) == ()  # where first contact is quick nobody is asked
