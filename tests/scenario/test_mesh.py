@@ -434,7 +434,7 @@ class Overlay:
         assert self._ready.wait(10)
 
     async def _serve(self) -> None:
-        async with axl_nodes(self._keys, stall=2.0, first_contact=3.0) as nodes:
+        async with axl_nodes(self._keys, stall=2.0, first_contact=1.0) as nodes:
             self.urls = [node.url for node in nodes]
             self._ready.set()
             await self._done.wait()

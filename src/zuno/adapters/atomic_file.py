@@ -1,4 +1,5 @@
-"""Atomic file writes: a reader, and whoever comes after a kill -9, finds the old file or the new one, never half."""
+"""Atomic file writes: a reader, and whoever comes after a kill -9, finds the old file or the new one, never half. On a
+full disk that is the old one, and `NoRoom`."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
+
+from zuno.adapters.full_disk import noticing_full_disk
 
 DRAFT_SUFFIX = ".partial"
 
@@ -21,13 +24,14 @@ def create_file(path: Path, content: bytes) -> bool:
     """A new file, 0600 and on disk. False: there was one already, and it stays as it is."""
     draft = _draft_of(path)
     try:
-        _write(draft, content, 0o600)
-        flush_to_disk(draft)
-        try:
-            os.link(draft, path)
-        except FileExistsError:
-            return False
-        flush_to_disk(path.parent)
+        with noticing_full_disk(path):
+            _write(draft, content, 0o600)
+            flush_to_disk(draft)
+            try:
+                os.link(draft, path)
+            except FileExistsError:
+                return False
+            flush_to_disk(path.parent)
     finally:
         draft.unlink(missing_ok=True)
     return True
@@ -38,10 +42,11 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
     """A place beside the file to write to; at the end it becomes the file. An error leaves the old one as it was."""
     draft = _draft_of(path)
     try:
-        yield draft
-        if durable:
-            flush_to_disk(draft)
-        os.replace(draft, path)
+        with noticing_full_disk(path):
+            yield draft
+            if durable:
+                flush_to_disk(draft)
+            os.replace(draft, path)
     except BaseException:
         with suppress(OSError):
             draft.unlink()

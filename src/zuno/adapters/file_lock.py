@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from zuno.adapters.full_disk import unwritable
 from zuno.adapters.process_identity import ProcessIdentity, start_time
 from zuno.kernel.errors import Refused, Unavailable
 
@@ -54,7 +55,7 @@ class FileLock:
                 self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise Unavailable(f"{self._path} cannot be opened ({error.strerror}); nothing was done.") from error
+            raise unwritable(self._path, error, "; nothing was done") from error
         try:
             self._acquire(handle)
             if self._signed:

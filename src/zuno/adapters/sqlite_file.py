@@ -10,7 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
-from zuno.kernel.errors import Broken, Unavailable
+from zuno.adapters.full_disk import unanswering, unwritable
+from zuno.kernel.errors import Broken
 
 T = TypeVar("T")
 MAY_PASS: Final = {
@@ -68,7 +69,7 @@ class SqliteFile:
             if code is None:
                 raise  # the module's own complaint about our call: a bug
             if code & 0xFF in MAY_PASS:
-                raise Unavailable(f"{self.path} did not answer ({error}).") from error
+                raise unanswering(self.path, error) from error
             raise Broken(f"{self.path} is damaged ({error}); {self._remedy}") from error
 
     def _within(self, begin: str, act: Callable[[sqlite3.Connection], T]) -> T:
@@ -82,7 +83,7 @@ class SqliteFile:
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise Unavailable(f"{self.path.parent} cannot be made ({error.strerror}).") from error
+            raise unwritable(self.path.parent, error) from error
         connection = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
         try:
             _log_ahead(connection)

@@ -2,6 +2,7 @@
 
     ZunoError
     ├── Unavailable   a source did not answer: retry, then fall back, and say so
+    │   └── NoRoom        a disk is full
     ├── Malformed     a source answered nonsense: fall back, keep the evidence
     ├── Refused       a rule said no: tell the person, do nothing
     │   ├── Unknown       a well-formed id that names nothing
@@ -12,6 +13,12 @@ A fifth thing, `Usage`, is not a reaction but a typing mistake: the request itse
 """
 
 from __future__ import annotations
+
+from errno import EDQUOT, EFBIG, ENOSPC
+from typing import Final
+
+FULL_DISK: Final = frozenset({ENOSPC, EDQUOT, EFBIG})
+"""How the system calls a write that finds no room."""
 
 
 class ZunoError(Exception):
@@ -24,6 +31,13 @@ class Usage(ZunoError):
 
 class Unavailable(ZunoError):
     """A source did not answer."""
+
+
+class NoRoom(Unavailable):
+    """A disk is full: nothing was written, and what was there stays."""
+
+    def __init__(self, place: object) -> None:
+        super().__init__(f"No room on the disk of {place}: nothing was written; make room and try again.")
 
 
 class Malformed(ZunoError):

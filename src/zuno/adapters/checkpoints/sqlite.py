@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zuno.adapters.checkpoints import strict_serializer
+from zuno.adapters.full_disk import unanswering
 from zuno.kernel.errors import Broken, Unavailable
 
 if TYPE_CHECKING:
@@ -45,7 +46,9 @@ async def sqlite_checkpoints(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
         code = getattr(error, "sqlite_errorcode", None)
         if code is not None and code & 0xFF in _DAMAGE:
             raise Broken(f"{path} is damaged ({error}); remove it, the journal knows every run.") from error
-        raise Unavailable(f"{path} did not answer ({error}).") from error
+        if code is None:
+            raise Unavailable(f"{path} did not answer ({error}).") from error
+        raise unanswering(path, error) from error
 
 
 def _look(path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zuno.adapters.atomic_file import create_file
+from zuno.adapters.full_disk import unwritable
 from zuno.kernel.errors import Broken, Refused, Unavailable
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class KeyFile:
                 create_file(self._path, _fresh())
             create_file(self._half, f"{_public_of(self._private)}\n".encode())
         except OSError as error:
-            raise Unavailable(f"{self._path} cannot be written ({error.strerror}).") from error
+            raise unwritable(self._path, error) from error
 
     @cached_property
     def public(self) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
+from zuno.adapters.full_disk import unwritable
 from zuno.kernel.errors import Unavailable
 from zuno.llm.spend import Ceiling, Spend
 
@@ -60,7 +61,7 @@ class DayBookFile:
             with FileLock(self._lock, timeout=WAIT_SECONDS):
                 yield
         except OSError as error:
-            raise Unavailable(f"{self._path.name} cannot be used ({error.strerror})") from error
+            raise unwritable(self._path, error) from error
 
     def _load(self) -> dict[int, Spend]:
         try:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from zuno.adapters.atomic_file import DRAFT_SUFFIX, replacing
-from zuno.kernel.errors import Broken, Unavailable
+from zuno.adapters.full_disk import is_full, unwritable
+from zuno.kernel.errors import Broken, NoRoom, Unavailable
 
 if TYPE_CHECKING:
     import duckdb
@@ -153,6 +154,8 @@ class ParquetFiles:
         try:
             yield
         except duckdb.IOException as error:
+            if is_full(self._folder):
+                raise NoRoom(self._folder / name) from error
             raise Unavailable(f"{self._folder} did not answer ({_first_line(error)}).") from error
         except duckdb.OutOfMemoryException as error:
             raise Unavailable(f"{self._folder} needs more memory than there is ({_first_line(error)}).") from error
@@ -164,7 +167,7 @@ class ParquetFiles:
         try:
             yield
         except OSError as error:
-            raise Unavailable(f"{self._folder} cannot be written ({error.strerror}).") from error
+            raise unwritable(self._folder, error) from error
 
 
 class FileGone(Broken):

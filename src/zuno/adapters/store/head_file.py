@@ -9,6 +9,7 @@ from pathlib import Path
 
 from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
+from zuno.adapters.full_disk import noticing_full_disk, unwritable
 from zuno.kernel.errors import Unavailable
 
 _SECTOR = 512
@@ -28,7 +29,7 @@ class HeadFile:
         """Hold the journal; every other process and every other store of this one waits its turn."""
         lock = FileLock(self._lock, timeout=self._patience, signed=False)
         with lock:
-            yield HeldLock(lock.handle)
+            yield HeldLock(lock.handle, self._lock)
 
     def head(self) -> bytes | None:
         try:
@@ -61,22 +62,24 @@ class HeadFile:
         try:
             yield
         except OSError as error:
-            raise Unavailable(f"{self._head} cannot be written ({error.strerror}).") from error
+            raise unwritable(self._head, error) from error
 
 
 class HeldLock:
     """The lock while it is ours."""
 
-    def __init__(self, handle: int) -> None:
+    def __init__(self, handle: int, path: Path) -> None:
         self._handle = handle
+        self._path = path
 
     def read_note(self) -> bytes | None:
         return os.pread(self._handle, 4_096, 0) or None
 
     def begin(self, note: bytes) -> None:
         """Leave the note. It outlives the process, not a power cut: it names what was lost, it saves nothing."""
-        os.pwrite(self._handle, note, 0)
-        os.ftruncate(self._handle, len(note))
+        with noticing_full_disk(self._path):
+            os.pwrite(self._handle, note, 0)
+            os.ftruncate(self._handle, len(note))
 
     def finish(self) -> None:
         os.ftruncate(self._handle, 0)

@@ -8,11 +8,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from zuno.adapters.full_disk import unanswering
 from zuno.adapters.sqlite_file import MAY_PASS
 from zuno.adapters.store.head_file import HeadFile
 from zuno.adapters.store.table_store import TableStore
 from zuno.journal.port import DamagedRow, Row
-from zuno.kernel.errors import Broken, Unavailable
+from zuno.kernel.errors import Broken
 
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS entries (
@@ -148,7 +149,7 @@ class SqliteTables:
             yield
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorcode & 0xFF in MAY_PASS:
-                raise Unavailable(f"{self._path} did not answer ({error}).") from error
+                raise unanswering(self._path, error) from error
             raise Broken(f"{self._path.name} cannot be read as a journal ({error})") from error
 
 

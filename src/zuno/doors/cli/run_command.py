@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, Usage, ZunoError
+from zuno.kernel.errors import FULL_DISK, Broken, Malformed, NoRoom, Refused, Unavailable, Usage, ZunoError
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
@@ -139,6 +139,11 @@ def _run_question(session: Session, json: bool, question: Callable[[Zuno], Await
         return asyncio.run(conversation())
     except ZunoError as error:
         raise Failed(_report_error(error, json)) from error
+    except OSError as error:
+        if error.errno not in FULL_DISK:
+            raise _bug(error, json) from error
+        place = error.filename or session.home or "Zuno's home"
+        raise Failed(_report_error(NoRoom(place), json)) from error
     except Exception as error:
         raise _bug(error, json) from error
 
@@ -160,9 +165,13 @@ def _keep_evidence() -> str:
     import tempfile
     import traceback
 
-    handle, path = tempfile.mkstemp(prefix="zuno-bug-", suffix=".txt")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(traceback.format_exc())
+    told = traceback.format_exc()
+    try:
+        handle, path = tempfile.mkstemp(prefix="zuno-bug-", suffix=".txt")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(told)
+    except OSError:
+        return f"please report it: {told[-600:]}"
     return f"please report it with {path}."
 
 

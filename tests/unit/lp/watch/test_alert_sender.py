@@ -13,7 +13,7 @@ from tests.wire.fakes.notifier import MemoryNotifier
 from tests.wire.watching import NOW, WALLET, full_disk, position, until
 from zuno.adapters.notifier.telegram import TelegramNotifier
 from zuno.adapters.store.alerts_file import AlertsFile
-from zuno.kernel.errors import Unavailable
+from zuno.kernel.errors import NoRoom
 from zuno.kernel.notify import Notice, RetryLater, SendResult, Sent, Undeliverable
 from zuno.kernel.units import Seconds
 from zuno.lp.ports.alerts import AlertStore
@@ -147,7 +147,7 @@ async def test_with_nobody_to_deliver_to_nothing_waits() -> None:
 async def test_a_crash_between_the_answer_and_its_note_repeats_one_message(tmp_path: Path) -> None:
     store, notifier = AlertsFile(tmp_path), MemoryNotifier()
     await raise_alerts(store, 1, 2)
-    with full_disk(), pytest.raises(Unavailable, match="cannot be written"):
+    with full_disk(), pytest.raises(NoRoom):
         await AlertSender(store, notifier, print).deliver()
     await AlertSender(store, notifier, print).deliver()
     assert [notice.position for notice in notifier.sent] == ["1", "1", "2"]

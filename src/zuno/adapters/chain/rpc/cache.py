@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.foreign_json import shallow
+from zuno.kernel.errors import NoRoom
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -39,11 +40,10 @@ class JsonCache:
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
             replace_file(self._path(name), json.dumps(value, separators=(",", ":")).encode())
-        except OSError as error:
+        except (OSError, NoRoom) as error:
             if self._writable:
-                _log.warning(
-                    "Nothing can be kept in %s (%s): the next run reads it anew.", self._directory, error.strerror
-                )
+                why = error.strerror if isinstance(error, OSError) else error
+                _log.warning("Nothing can be kept in %s (%s): the next run reads it anew.", self._directory, why)
             self._writable = False
         else:
             self._writable = True

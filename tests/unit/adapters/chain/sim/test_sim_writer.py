@@ -21,7 +21,7 @@ from zuno.adapters.chain.sim.ledger import PROPOSER
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.sim.writer import SimWriter
 from zuno.adapters.chain.world import DEFAULT_SEED, DEPLOYMENT, OTHERS, SIM, USDC, WALLET, WETH, pool_specs
-from zuno.kernel.errors import Broken, Refused, Unavailable, Unknown
+from zuno.kernel.errors import Broken, NoRoom, Refused, Unknown
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds
 from zuno.lp.model.history import PositionEvent, WalletSwap
@@ -282,7 +282,7 @@ async def test_what_cannot_be_saved_was_not_sent(
 
     with monkeypatch.context() as broken:
         broken.setattr(os, "replace", full)
-        with pytest.raises(Unavailable, match="No space left"):
+        with pytest.raises(NoRoom):
             await writer.send(raw)
     assert await chain.head() == before.block
     assert await writer.wallet_state(WALLET, CURRENCIES, ()) == before

@@ -1,0 +1,45 @@
+"""A full disk, told apart from other trouble: whichever store meets it, a person reads the same sentence."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from zuno.kernel.errors import FULL_DISK, NoRoom, Unavailable
+
+
+@contextmanager
+def noticing_full_disk(path: Path) -> Iterator[None]:
+    """A write that finds no room is `NoRoom`; any other error stays what it is."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL_DISK:
+            raise NoRoom(path) from error
+        raise
+
+
+def unwritable(path: Path, error: OSError, advice: str = "") -> Unavailable:
+    """What a file that could not be written is to whoever wanted it."""
+    if error.errno in FULL_DISK:
+        return NoRoom(path)
+    return Unavailable(f"{path} cannot be written ({error.strerror}){advice}.")
+
+
+def unanswering(path: Path, error: sqlite3.DatabaseError) -> Unavailable:
+    """A database that does not take or give anything now. SQLite calls some writes that find no room an I/O error."""
+    code = error.sqlite_errorcode & 0xFF
+    if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and is_full(path.parent)):
+        return NoRoom(path)
+    return Unavailable(f"{path} did not answer ({error}).")
+
+
+def is_full(folder: Path) -> bool:
+    """Whether not even one more block could be written there."""
+    try:
+        return os.statvfs(folder).f_bavail == 0
+    except OSError:
+        return False

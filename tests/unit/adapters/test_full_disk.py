@@ -1,0 +1,67 @@
+"""A full disk, on a real one: a small tmpfs in a mount namespace of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from errno import EDQUOT, EFBIG, EIO, ENOSPC
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.paths import CHECKOUT
+from zuno.adapters.full_disk import noticing_full_disk, unwritable
+from zuno.kernel.errors import NoRoom, Unavailable
+
+STORES = (
+    "journal entry",
+    "journal bundle",
+    "series",
+    "samples",
+    "alerts",
+    "day book",
+    "mesh folder",
+    "sim world",
+    "node key",
+    "wallet",
+    "checkpoints",
+    "any file",
+)
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What every store said, in one run of one process."""
+    alone = ["unshare", "--map-root-user", "--mount"]
+    if subprocess.run([*alone, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("no full disk: this system gives no mount namespace")
+    command = [*alone, sys.executable, "-m", "tests.wire.full_stores", str(tmp_path_factory.mktemp("disk"))]
+    ran = subprocess.run(command, check=False, capture_output=True, text=True, cwd=CHECKOUT)
+    assert ran.returncode == 0, ran.stderr
+    found: dict[str, Any] = json.loads(ran.stdout)
+    return found
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_no_room_is_said_in_one_sentence_by(told: dict[str, Any], store: str) -> None:
+    kind, said = told[store]
+    assert kind == NoRoom.__name__, said
+    assert said.startswith("No room on the disk of ")
+
+
+def test_it_is_exit_4_and_nothing_is_lost(told: dict[str, Any]) -> None:
+    code, said = told["command line"]
+    assert (code, said.split(" of ")[0]) == (4, "No room on the disk")
+    assert told["journal verify"] == 0
+    assert set(told) == {*STORES, "command line", "journal verify"}
+
+
+@pytest.mark.parametrize(("number", "full"), [(ENOSPC, True), (EDQUOT, True), (EFBIG, True), (EIO, False)])
+def test_other_trouble_stays_what_it_is(number: int, full: bool) -> None:
+    error = OSError(number, "as the system says")
+    assert isinstance(unwritable(Path("a"), error), NoRoom) is full
+    with pytest.raises(NoRoom if full else OSError), noticing_full_disk(Path("a")):
+        raise error
+    assert issubclass(NoRoom, Unavailable)
