@@ -13,7 +13,7 @@ from zuno.kernel.units import Address, HexId, Wei
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.model.chains import SwapStruct
 from zuno.lp.model.market import GasQuote
-from zuno.lp.model.plan import Bounds, Flow, Step, StepKind, StepPlan, WalletState
+from zuno.lp.model.plan import Bounds, Flow, Leftover, Step, StepKind, StepPlan, WalletState
 from zuno.lp.model.plan_events import Action, Draft, GasBound, Instruction
 from zuno.lp.plan import minting, positions
 from zuno.lp.plan.calls import DecodedCall
@@ -55,6 +55,21 @@ class SimulatedDraft:
             return self.simulation.changes
         decoded = (decode(step.to, step.value, step.data, self.swaps) for step in all_steps(self.draft))
         return effects(decoded, self.draft.pool, self.draft.position)
+
+    @property
+    def leftover(self) -> Leftover | None:
+        """What stays in the wallet: as the node simulated it, else as the plan was built."""
+        planned = self.draft.leftover
+        if planned is None or self.simulation.how is not SimulationMethod.SIMULATED or self.error is not None:
+            return planned
+        key, instruction = self.draft.pool.key, self.draft.instruction
+        left = [instruction.capital0, instruction.capital1]
+        for side, currency in enumerate((key.currency0, key.currency1)):
+            left[side] += self.changes.get(currency, 0)
+            if instruction.brings_ether and currency in {flow.currency for flow in self.draft.steps[0].least_in}:
+                left[side] += self.changes.get(NATIVE, 0)
+        price = self.simulation.sqrt_price_after_x96 or planned.sqrt_price_x96
+        return replace(planned, amount0=left[0], amount1=left[1], sqrt_price_x96=price)
 
     @property
     def sqrt_price_after_x96(self) -> int | None:
@@ -101,6 +116,7 @@ class OnChainState:
             self.wallet_state.allowances,
             bounds,
             wrapped_native(context),
+            self.wallet_state.next_position_id,
         )
 
 
@@ -171,6 +187,7 @@ async def build_draft(
         steps=plan.steps,
         later=plan.later,
         notes=plan.notes,
+        leftover=plan.leftover,
     )
     tried = SimulatedDraft(draft, simulation, swaps)
     if tried.error is not None:

@@ -43,7 +43,7 @@ from zuno.lp.execute.plan_state import (
 )
 from zuno.lp.execute.send import Notify, SigningInputs, StepSender
 from zuno.lp.execute.verify_outcome import gas_spent, position_actions, verify_outcome
-from zuno.lp.model.plan import Allowances, Flow, Owns, PlanState, Step, StepKind, StepState
+from zuno.lp.model.plan import Allowances, Flow, Owns, PlanState, SecondHalf, Step, StepKind, StepState
 from zuno.lp.model.plan_events import (
     Approval,
     Draft,
@@ -58,7 +58,7 @@ from zuno.lp.model.plan_events import (
     PlanSimulated,
 )
 from zuno.lp.plan.approvals import build_revocations
-from zuno.lp.plan.calls import Approve, Execute, Mint, Permit, RouterSwap, SwapIn
+from zuno.lp.plan.calls import Approve, Execute, Mint, MintFromDeltas, Permit, RouterSwap, SwapIn
 from zuno.lp.plan.positions import finish_rebalance
 from zuno.lp.ports.spending import Fees, Simulation, SimulationMethod
 
@@ -302,20 +302,20 @@ class Gate:
         if step.kind not in kinds:
             raise Refused(f"a {step.kind} was not approved as a later step")
         for action in position_actions(self._context, step):
-            if isinstance(action, Mint) and (action.range, action.key) != (draft.later.range, draft.later.key):
+            opens = isinstance(action, Mint | MintFromDeltas)
+            if opens and (action.range, action.key) != (draft.later.range, draft.later.key):
                 raise Refused(f"ticks {action.range.lower} to {action.range.upper} were not approved")
         call = decode_step(self._context, step).call
         commands = call.commands if isinstance(call, Execute) else ()
-        for swap in (
-            swap_action for command in commands if isinstance(command, RouterSwap) for swap_action in command.actions
-        ):
-            if isinstance(swap, SwapIn):
-                if swap.zero_for_one != draft.later.zero_for_one:
-                    raise Refused("the swap goes the other way round than was approved")
-                if Fraction(swap.amount_out_min, swap.amount_in) < draft.later.least_rate:
-                    raise Refused(
-                        f"the swap takes {swap.amount_out_min} for {swap.amount_in}, less than the approved rate"
-                    )
+        swaps = [
+            action
+            for command in commands
+            if isinstance(command, RouterSwap)
+            for action in command.actions
+            if isinstance(action, SwapIn)
+        ]
+        if swaps:
+            _check_approved_swaps(swaps, draft.later)
 
     async def _prepare_signing(self, progress: PlanProgress, draft: Draft, index: int) -> SigningInputs:
         """Repeats every check just before a signature."""
@@ -531,6 +531,17 @@ class Gate:
     @property
     def _lock_name(self) -> str:
         return f"{self._context.info.name}-{self._context.wallet}"
+
+
+def _check_approved_swaps(swaps: Sequence[SwapIn], half: SecondHalf) -> None:
+    """One swap the approved way, then one back of no more than the first pays, each at its approved rate at least."""
+    if [swap.zero_for_one for swap in swaps] != [half.zero_for_one, not half.zero_for_one]:
+        raise Refused("the swaps go another way round than was approved")
+    for swap, rate in zip(swaps, (half.least_rate, half.guard_rate), strict=True):
+        if rate is not None and Fraction(swap.amount_out_min, swap.amount_in) < rate:
+            raise Refused(f"the swap takes {swap.amount_out_min} for {swap.amount_in}, less than the approved rate")
+    if swaps[1].amount_in > swaps[0].amount_out_min:
+        raise Refused(f"a swap back of {swaps[1].amount_in} is more than the {swaps[0].amount_out_min} there will be")
 
 
 def _discard_message(line: str) -> None:

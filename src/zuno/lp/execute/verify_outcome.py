@@ -12,7 +12,7 @@ from zuno.lp.execute.plan_state import PlanProgress, StepProgress
 from zuno.lp.model.plan import Step, StepState, WalletState
 from zuno.lp.model.plan_events import Draft
 from zuno.lp.plan.calls import Action as ChainAction
-from zuno.lp.plan.calls import Burn, Decrease, Execute, Increase, Mint, ModifyLiquidities
+from zuno.lp.plan.calls import Burn, Decrease, Execute, Increase, Mint, MintFromDeltas, ModifyLiquidities
 
 
 async def verify_outcome(
@@ -25,7 +25,7 @@ async def verify_outcome(
     for step in done:
         for action in position_actions(context, step.step):
             match action:
-                case Mint():
+                case Mint() | MintFromDeltas():
                     new_id = _minted_position_id(step, found)
                     if new_id is not None:
                         found += await _check_mint(context, new_id, action)
@@ -63,7 +63,7 @@ def _minted_position_id(step: StepProgress, found: list[str]) -> int | None:
     return ids[0] if ids else None
 
 
-async def _check_mint(context: ExecutionContext, token_id: int, asked: Mint) -> list[str]:
+async def _check_mint(context: ExecutionContext, token_id: int, asked: Mint | MintFromDeltas) -> list[str]:
     position = await _read_position(context, token_id)
     if position is None:
         return [f"position {token_id} was opened and cannot be found"]
@@ -77,8 +77,9 @@ async def _check_mint(context: ExecutionContext, token_id: int, asked: Mint) -> 
         problems.append(f"position {token_id} lies in another pool than the plan's")
     if position.owner != context.wallet:
         problems.append(f"position {token_id} belongs to {position.owner}")
-    if position.liquidity != asked.liquidity:
-        problems.append(f"position {token_id} holds liquidity {position.liquidity}, asked for was {asked.liquidity}")
+    least = asked.liquidity if isinstance(asked, Mint) else 1
+    if position.liquidity < least:
+        problems.append(f"position {token_id} holds liquidity {position.liquidity}, asked for was {least} at least")
     return problems
 
 

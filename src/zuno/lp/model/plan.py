@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from zuno.amm.model import Block, PoolKey, Range
+from zuno.amm.model import Block, PoolKey, Range, price_of
 from zuno.kernel.errors import Usage
 from zuno.kernel.units import Address, HexId, Seconds
 
@@ -171,7 +171,15 @@ class TickWithin:
     need: Literal["tick"] = "tick"
 
 
-Need = Annotated[Holds | Allows | Permits | Owns | TickWithin, Field(discriminator="need")]
+@dataclass(frozen=True, slots=True)
+class NextId:
+    """The next position gets this number."""
+
+    token_id: int
+    need: Literal["next_id"] = "next_id"
+
+
+Need = Annotated[Holds | Allows | Permits | Owns | TickWithin | NextId, Field(discriminator="need")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +232,8 @@ class WalletState:
     """Transactions mined by that block: the next one to be mined has this number."""
     next_nonce: int
     """The first number nobody has used: what waits at the node counts. Not below `nonce`."""
+    next_position_id: int = 0
+    """The number PositionManager gives to the next position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +250,31 @@ class SecondHalf:
     """Base units out for one base unit in, slippage taken off: no later swap may promise less."""
     preview: tuple[Step, ...]
     """The steps as they would be if the first half paid exactly what it would have paid at the plan's block."""
+    guard_rate: Annotated[Fraction | None, Field(exclude_if=lambda rate: rate is None)] = None
+    """The same of the small swap the other way round, which stops the mint at a price that moved in the first swap's
+    favour. Absent in plans from before it was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """What a plan leaves in the wallet of the tokens it was to put to work, in base units."""
+
+    amount0: int
+    amount1: int
+    whole0: int
+    whole1: int
+    """What burn and swap pay, or what was brought: all of it, the leftover included."""
+    sqrt_price_x96: int
+    """The price both are counted at."""
+    why: str
+
+    @property
+    def share(self) -> Fraction:
+        whole = self._worth(self.whole0, self.whole1)
+        return self._worth(self.amount0, self.amount1) / whole if whole else Fraction(0)
+
+    def _worth(self, amount0: int, amount1: int) -> Fraction:
+        return amount0 * price_of(self.sqrt_price_x96) + amount1
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,3 +285,5 @@ class StepPlan:
     bounds: Bounds
     later: SecondHalf | None = None
     notes: tuple[str, ...] = ()
+    leftover: Leftover | None = None
+    """None where nothing is put to work."""

@@ -16,7 +16,7 @@ from pydantic import Field
 from zuno.amm.model import Block, LpPosition, PoolState, Range
 from zuno.kernel.units import Wei
 from zuno.kernel.wire import Hex64, Wire
-from zuno.lp.model.plan import Bounds, Flow, PlanState, SecondHalf, Step, StepState
+from zuno.lp.model.plan import Bounds, Flow, Leftover, PlanState, SecondHalf, Step, StepState
 
 HexText = Annotated[str, Field(pattern=r"^0x([0-9a-f]{2})*$")]
 PlanId = Annotated[str, Field(pattern=r"^plan_[0-9a-f]{12}$")]
@@ -101,6 +101,8 @@ class Draft(Wire):
     steps: tuple[Step, ...]
     later: SecondHalf | None = None
     notes: tuple[str, ...] = ()
+    leftover: Annotated[Leftover | None, Field(exclude_if=lambda left: left is None)] = None
+    """Absent where nothing is put to work, and in drafts from before it was recorded."""
 
 
 class Approval(Wire):

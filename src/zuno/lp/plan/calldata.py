@@ -15,6 +15,8 @@ from zuno.lp.model.chains import SwapStruct
 KEY = "(address,address,uint24,int24,address)"
 OPEN_DELTA = 0
 """As an amount in SETTLE and TAKE: whatever is owed."""
+WHOLE_BALANCE = 1 << 255
+"""As an amount in SETTLE: everything the contract has."""
 SENDER = "0x0000000000000000000000000000000000000001"
 """As a recipient: whoever called."""
 

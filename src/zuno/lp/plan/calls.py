@@ -21,9 +21,29 @@ class Mint:
 
 
 @dataclass(frozen=True, slots=True)
+class MintFromDeltas:
+    """A mint of whatever the credit of the same call pays for; it never draws on anybody's wallet."""
+
+    key: PoolKey
+    range: Range
+    amount0_max: int
+    amount1_max: int
+    owner: Address
+
+
+@dataclass(frozen=True, slots=True)
 class Increase:
     token_id: int
     liquidity: int
+    amount0_max: int
+    amount1_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class IncreaseFromDeltas:
+    """An addition of whatever the credit of the same call pays for."""
+
+    token_id: int
     amount0_max: int
     amount1_max: int
 
@@ -55,7 +75,7 @@ class SwapIn:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """Pay a debt; an amount of 0 is all of it."""
+    """Pay a debt; an amount of 0 is all of it, 2^255 is everything the contract has."""
 
     currency: Address
     amount: int
@@ -99,7 +119,21 @@ class Sweep:
     recipient: Address
 
 
-Action = Mint | Increase | Decrease | Burn | SwapIn | Settle | SettlePair | Take | TakePair | CloseCurrency | Sweep
+Action = (
+    Mint
+    | MintFromDeltas
+    | Increase
+    | IncreaseFromDeltas
+    | Decrease
+    | Burn
+    | SwapIn
+    | Settle
+    | SettlePair
+    | Take
+    | TakePair
+    | CloseCurrency
+    | Sweep
+)
 
 
 # -- commands of the router

@@ -26,7 +26,9 @@ from zuno.lp.plan.calls import (
     Decrease,
     Execute,
     Increase,
+    IncreaseFromDeltas,
     Mint,
+    MintFromDeltas,
     ModifyLiquidities,
     Permit,
     RouterSwap,
@@ -115,6 +117,15 @@ def _action(action: int, data: bytes, struct: SwapStruct) -> Action:
             return Mint(_key(fields), Range(Tick(lower), Tick(upper)), *rest)
         case 0x03:
             return Burn(*_require_empty_hook_data(read_abi(("uint256", "uint128", "uint128", "bytes"), data)))
+        case 0x04:
+            return IncreaseFromDeltas(
+                *_require_empty_hook_data(read_abi(("uint256", "uint128", "uint128", "bytes"), data))
+            )
+        case 0x05:
+            shape = (*_KEY, "int24", "int24", "uint128", "uint128", "address", "bytes")
+            fields = _require_empty_hook_data(read_abi(shape, data))
+            lower, upper, *rest = fields[5:]
+            return MintFromDeltas(_key(fields), Range(Tick(lower), Tick(upper)), *rest)
         case 0x06:
             return _swap(data, struct)
         case 0x0B:

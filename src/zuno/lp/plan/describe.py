@@ -9,6 +9,7 @@ from zuno.amm.model import PoolKey
 from zuno.kernel.text import NATIVE, Token, format_units
 from zuno.kernel.units import Address, Seconds
 from zuno.lp.model.chains import Deployment
+from zuno.lp.plan.calldata import WHOLE_BALANCE
 from zuno.lp.plan.calls import (
     Action,
     Approve,
@@ -18,7 +19,9 @@ from zuno.lp.plan.calls import (
     Decrease,
     Execute,
     Increase,
+    IncreaseFromDeltas,
     Mint,
+    MintFromDeltas,
     ModifyLiquidities,
     Permit,
     RouterSwap,
@@ -125,6 +128,16 @@ def _lines(actions: tuple[Action, ...], names: Names, key: PoolKey, caller: Addr
                 )
             case Increase(token_id, liquidity, most0, most1):
                 yield f"add liquidity {liquidity} to position {token_id} for at most {both(most0, most1)}"
+            case MintFromDeltas(pool, band, most0, most1, owner):
+                yield (
+                    f"open ticks {band.lower} to {band.upper} of {_pool(pool, names)} with all that this call has paid "
+                    f"in, at most {both(most0, most1, pool)}; the position is given to {who(owner)}"
+                )
+            case IncreaseFromDeltas(token_id, most0, most1):
+                yield (
+                    f"add what this call still has to the new position {token_id}, at most {both(most0, most1)}; "
+                    f"if it gets another number, all of this reverts"
+                )
             case Decrease(token_id, 0, _, _):
                 yield f"collect the fees of position {token_id}"
             case Decrease(token_id, liquidity, least0, least1):
@@ -140,6 +153,8 @@ def _lines(actions: tuple[Action, ...], names: Names, key: PoolKey, caller: Addr
                 )
             case Settle(currency, amount, payer_is_user):
                 what = names.amount(currency, amount) if amount else f"the {names.token(currency)} owed"
+                if amount == WHOLE_BALANCE:
+                    what = f"all {names.token(currency)} it has"
                 yield f"pay {what} from {names.who(caller if payer_is_user else itself)}"
             case SettlePair(currency0, currency1):
                 yield f"pay the {names.token(currency0)} and {names.token(currency1)} owed from {names.who(caller)}"

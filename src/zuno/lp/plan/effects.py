@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from zuno.amm.liquidity import amounts_for_liquidity
+from zuno.amm.liquidity import amounts_for_liquidity, liquidity_for_amounts
 from zuno.amm.model import LpPosition, PoolState, Range
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
@@ -16,18 +16,23 @@ from zuno.lp.plan.calls import (
     Decrease,
     Execute,
     Increase,
+    IncreaseFromDeltas,
     Mint,
+    MintFromDeltas,
     ModifyLiquidities,
     RouterSwap,
     SwapIn,
+    TransferFrom,
     Wrap,
 )
 from zuno.lp.plan.inventory import range_edges
+from zuno.lp.plan.policy import settle_swaps
 
 
 def effects(calls: Iterable[DecodedCall], pool: PoolState, position: LpPosition | None) -> dict[Address, int]:
     """By currency what the wallet gains or loses, gas apart. Exact for liquidity; a swap counts for the least it may
-    pay and as if it left the price where it was. Fees are paid by whichever step touches the position first."""
+    pay and as if it left the price where it was, and so does what is minted from it. Fees are paid by whichever step
+    touches the position first."""
     key, price = pool.key, pool.sqrt_price_x96
     changes = dict.fromkeys((key.currency0, key.currency1, NATIVE), 0)
     owed = None if position is None else (position.fees0, position.fees1)
@@ -47,7 +52,13 @@ def effects(calls: Iterable[DecodedCall], pool: PoolState, position: LpPosition 
     def worth(band: Range, liquidity: int, *, round_up: bool) -> tuple[int, int]:
         return amounts_for_liquidity(price, *range_edges(band), liquidity, round_up=round_up)
 
+    def put_in(band: Range, credit0: int, credit1: int) -> None:
+        liquidity = liquidity_for_amounts(price, *range_edges(band), credit0, credit1)
+        cost0, cost1 = worth(band, liquidity, round_up=True)
+        pay(-cost0, -cost1)
+
     for decoded in calls:
+        before, brought, minted = dict(changes), _brought(decoded), None
         if isinstance(decoded.call, Wrap):
             changes[NATIVE] -= decoded.value
             changes[decoded.to] = changes.get(decoded.to, 0) + decoded.value
@@ -56,6 +67,13 @@ def effects(calls: Iterable[DecodedCall], pool: PoolState, position: LpPosition 
                 case Mint(_, band, liquidity):
                     cost0, cost1 = worth(band, liquidity, round_up=True)
                     pay(-cost0, -cost1)
+                    minted = band
+                case MintFromDeltas(_, band) if isinstance(decoded.call, Execute):
+                    put_in(band, *(brought.get(currency, 0) for currency in (key.currency0, key.currency1)))
+                case MintFromDeltas(_, band):
+                    put_in(band, *(changes[each] - before[each] for each in (key.currency0, key.currency1)))
+                case IncreaseFromDeltas() if minted is not None:
+                    put_in(minted, *(changes[each] - before[each] for each in (key.currency0, key.currency1)))
                 case Increase(_, liquidity):
                     cost0, cost1 = worth(touch().range, liquidity, round_up=True)
                     pay(-cost0, -cost1)
@@ -69,6 +87,24 @@ def effects(calls: Iterable[DecodedCall], pool: PoolState, position: LpPosition 
                 case _:
                     pass
     return changes
+
+
+def _brought(decoded: DecodedCall) -> dict[Address, int]:
+    """What a call of the router brings to PositionManager: what is sent there, and what its swaps leave of it."""
+    brought = {NATIVE: decoded.value}
+    if isinstance(decoded.call, Execute):
+        for command in decoded.call.commands:
+            match command:
+                case TransferFrom(token, _, amount):
+                    brought[token] = brought.get(token, 0) + amount
+                case RouterSwap(actions):
+                    paid, left = settle_swaps(actions)
+                    brought[NATIVE] -= paid.get(NATIVE, 0)
+                    for currency, amount in left.items():
+                        brought[currency] = brought.get(currency, 0) + amount
+                case _:
+                    pass
+    return brought
 
 
 def _actions(decoded: DecodedCall) -> Iterator[Action]:

@@ -7,11 +7,14 @@ from typing import Final
 
 from eth_abi.abi import encode
 
+from zuno.amm.model import PoolKey, Range
+from zuno.lp.plan.calldata import KEY, call, key_tuple, modify_liquidities
 from zuno.lp.plan.calldata import EncodedAction as Act
-from zuno.lp.plan.calldata import call, modify_liquidities
 
 INCREASE_LIQUIDITY: Final = 0x00
 DECREASE_LIQUIDITY: Final = 0x01
+INCREASE_FROM_DELTAS: Final = 0x04
+MINT_FROM_DELTAS: Final = 0x05
 CLOSE_CURRENCY: Final = 0x12
 
 PERMIT2_TRANSFER_FROM: Final = 0x02
@@ -26,6 +29,19 @@ def increase(token_id: int, liquidity: int, amount0_max: int, amount1_max: int) 
 
 def decrease(token_id: int, liquidity: int, amount0_min: int, amount1_min: int) -> Act:
     return Act(DECREASE_LIQUIDITY, encode(_CHANGE, (token_id, liquidity, amount0_min, amount1_min, b"")))
+
+
+def increase_from_deltas(token_id: int, amount0_max: int, amount1_max: int) -> Act:
+    """Add what the call's open credit pays for."""
+    types = ("uint256", "uint128", "uint128", "bytes")
+    return Act(INCREASE_FROM_DELTAS, encode(types, (token_id, amount0_max, amount1_max, b"")))
+
+
+def mint_from_deltas(key: PoolKey, band: Range, amount0_max: int, amount1_max: int, owner: str) -> Act:
+    """Open a range with what the call's open credit pays for."""
+    types = (KEY, "int24", "int24", "uint128", "uint128", "address", "bytes")
+    values = (key_tuple(key), band.lower, band.upper, amount0_max, amount1_max, owner, b"")
+    return Act(MINT_FROM_DELTAS, encode(types, values))
 
 
 def close_currency(currency: str) -> Act:

@@ -17,11 +17,11 @@ from zuno.amm.swap import step_exact_input
 from zuno.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE, cached_sqrt_price_at_tick
 from zuno.kernel.errors import SafeCastOverflow
 from zuno.lp.model.ballot import Deposit, PrepSwap
+from zuno.lp.model.plan import BPS, Leftover
 
 SLIPPAGE_BPS: Final = 50
-BPS: Final = 10_000
 
-# Halvings of the amount to swap: 2^-24 of the capital is far below the dust the bounds leave anyway.
+# Halvings of the amount to swap: 2^-24 of the capital is dust.
 _HALVINGS: Final = 24
 
 _LOWEST: Final = MIN_SQRT_PRICE + 1
@@ -119,30 +119,75 @@ def deposit(
     have1: int,
     *,
     may_swap: bool,
+    room_bps: int = 0,
     slippage_bps: int = SLIPPAGE_BPS,
     exact: QuoteSwap | None = None,
 ) -> Deposit:
     """`fit`, after a swap where one is allowed and more than the slippage bound would otherwise lie idle.
 
-    The amount to swap comes from the estimate; with `exact` quotes its outcome does not.
+    What follows a burn or a swap is minted from what that paid, at the price it meets, so that no room is left for the
+    price; `room_bps` is left by a mint that the wallet pays for. The amount to swap comes from the estimate, and from
+    `exact` quotes where the estimate misses.
     """
-    plain = fit(market.sqrt_price_x96, band, have0, have1, slippage_bps)
-    if not may_swap or _idle_share(market.sqrt_price_x96, band, have0, have1) * BPS <= slippage_bps:
+    price = market.sqrt_price_x96
+    plain = fit(price, band, have0, have1, room_bps)
+    if not may_swap or _idle_share(price, band, have0, have1) * BPS <= slippage_bps:
         return plain
     if market.liquidity <= 0:
-        return replace(plain, notes=("the pool has no liquidity but ours to swap against",))
-    quote = estimate(market)
-    zero_for_one = _too_much_token0(market.sqrt_price_x96, band, have0, have1, 0)
-    amount_in = _amount_to_swap(quote, zero_for_one, band, have0, have1, slippage_bps)
-    if amount_in == 0:
+        return replace(plain, notes=(ALONE_NOTE,))
+    zero_for_one = _too_much_token0(price, band, have0, have1)
+    swapped = _swap_to_fit(market, zero_for_one, band, have0, have1, slippage_bps, exact)
+    if swapped is None:
         return plain
-    swapped = (exact or quote)(zero_for_one, amount_in)
     after0, after1 = _after(swapped, zero_for_one, have0, have1)
-    minted = fit(swapped.sqrt_price_after_x96, band, after0, after1, slippage_bps)
+    minted = fit(swapped.sqrt_price_after_x96, band, after0, after1, 0)
     if minted.liquidity <= plain.liquidity:
-        return plain  # dust, or a pool too shallow: the swap would eat more than it puts to work
-    prep = _prep(swapped, zero_for_one, market.sqrt_price_x96, exact is not None)
+        return replace(plain, notes=(COSTLY_NOTE,))  # dust, or a pool too shallow
+    prep = _prep(swapped, zero_for_one, price, exact is not None)
     return Deposit(minted.liquidity, minted.amount0, minted.amount1, minted.left0, minted.left1, prep)
+
+
+ALONE_NOTE: Final = "the pool has no liquidity but ours to swap against"
+COSTLY_NOTE: Final = "a swap would cost more than it puts to work"
+
+
+def leftover_of(planned: Deposit, sqrt_price_x96: int, slippage_bps: int, room_bps: int = 0) -> Leftover:
+    """What a deposit leaves in the wallet, and why no more of it goes in."""
+    whole = (planned.amount0 + planned.left0, planned.amount1 + planned.left1)
+    percent = f"{slippage_bps / 100:g} %"
+    if planned.prep is not None:
+        why = "the range takes both tokens in its own ratio, and the swap is sized on a quote"
+    elif planned.notes:
+        why = planned.notes[0]
+    elif room_bps:
+        why = f"both tokens are used as they are, with room for the price to move by {percent}"
+    else:
+        why = f"less than {percent} is left over, too little for a swap"
+    price = sqrt_price_x96 if planned.prep is None else planned.prep.sqrt_price_after_x96
+    return Leftover(planned.left0, planned.left1, *whole, price, why)
+
+
+def _swap_to_fit(
+    market: SwapMarket,
+    zero_for_one: bool,
+    band: Range,
+    have0: int,
+    have1: int,
+    slippage_bps: int,
+    exact: QuoteSwap | None,
+) -> Quote | None:
+    """The swap after which both tokens go in; None where there is too little to swap."""
+    rough = estimate(market)
+    amount_in = _amount_to_swap(rough, zero_for_one, band, have0, have1)
+    if amount_in == 0:
+        return None
+    if exact is None:
+        return rough(zero_for_one, amount_in)
+    swapped = exact(zero_for_one, amount_in)
+    after = _after(swapped, zero_for_one, have0, have1)
+    if _idle_share(swapped.sqrt_price_after_x96, band, *after) * BPS <= slippage_bps:
+        return swapped
+    return exact(zero_for_one, _amount_to_swap(exact, zero_for_one, band, have0, have1))
 
 
 def _limits(
@@ -167,8 +212,8 @@ def cap_liquidity(liquidity_for: Callable[[int, int, int], int], lower: int, upp
         return MAX_UINT128
 
 
-def _too_much_token0(sqrt_price_x96: int, band: Range, have0: int, have1: int, slippage_bps: int) -> bool:
-    from0, from1 = _limits(sqrt_price_x96, band, have0, have1, slippage_bps)
+def _too_much_token0(sqrt_price_x96: int, band: Range, have0: int, have1: int) -> bool:
+    from0, from1 = _limits(sqrt_price_x96, band, have0, have1, 0)
     return from0 is None or (from1 is not None and from0 > from1)
 
 
@@ -188,9 +233,7 @@ def _idle_share(sqrt_price_x96: int, band: Range, have0: int, have1: int) -> Fra
     return worth_token1(best.left0, best.left1, sqrt_price_x96) / total
 
 
-def _amount_to_swap(
-    quote: QuoteSwap, zero_for_one: bool, band: Range, have0: int, have1: int, slippage_bps: int
-) -> int:
+def _amount_to_swap(quote: QuoteSwap, zero_for_one: bool, band: Range, have0: int, have1: int) -> int:
     """The least input after which the token we had too much of is no longer in excess."""
     low, high = 0, have0 if zero_for_one else have1
     for _ in range(_HALVINGS):
@@ -199,7 +242,7 @@ def _amount_to_swap(
             break
         swapped = quote(zero_for_one, middle)
         after = _after(swapped, zero_for_one, have0, have1)
-        if _too_much_token0(swapped.sqrt_price_after_x96, band, *after, slippage_bps) == zero_for_one:
+        if _too_much_token0(swapped.sqrt_price_after_x96, band, *after) == zero_for_one:
             low = middle
         else:
             high = middle
@@ -210,6 +253,11 @@ def _after(swapped: Quote, zero_for_one: bool, have0: int, have1: int) -> tuple[
     if zero_for_one:
         return have0 - swapped.amount_in, have1 + swapped.amount_out
     return have0 + swapped.amount_out, have1 - swapped.amount_in
+
+
+def quote_swap(market: SwapMarket, zero_for_one: bool, amount_in: int) -> PrepSwap:
+    """An estimate of one swap."""
+    return _prep(estimate(market)(zero_for_one, amount_in), zero_for_one, market.sqrt_price_x96, False)
 
 
 def _prep(swapped: Quote, zero_for_one: bool, sqrt_price_x96: int, exact: bool) -> PrepSwap:

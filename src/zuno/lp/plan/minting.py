@@ -6,17 +6,22 @@ Inside the router's call PositionManager's caller is the router: there, owner an
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import Final
 
-from zuno.amm.model import PoolState, Range
+from zuno.amm.fees import PIPS, protocol_fee_of_direction, swap_fee
+from zuno.amm.model import PoolKey, PoolState, Range, price_of
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
 from zuno.lp.model.ballot import PrepSwap
-from zuno.lp.model.plan import Step, StepKind, StepPlan, TickWithin
+from zuno.lp.model.chains import SwapStruct
+from zuno.lp.model.plan import BPS, Step, StepKind, StepPlan, TickWithin
 from zuno.lp.plan import calldata
 from zuno.lp.plan.approvals import allowance_needs, allowing, wrapping
 from zuno.lp.plan.context import PlanContext, flows
-from zuno.lp.plan.encoding import permit2_transfer_from, position_manager_call
-from zuno.lp.plan.inventory import QuoteSwap, deposit, market_without_us
+from zuno.lp.plan.encoding import mint_from_deltas, permit2_transfer_from, position_manager_call
+from zuno.lp.plan.inventory import QuoteSwap, deposit, leftover_of, market_without_us, quote_swap
 from zuno.lp.plan.sizing import least_of, size_mint
 
 
@@ -34,46 +39,90 @@ def create(
 
     `brings_ether`: the capital of the pool's wrapped side comes as ether and is wrapped first.
     """
+    slippage = terms.bounds.slippage_bps
     planned = deposit(
         market_without_us(pool),
         band,
         capital0,
         capital1,
         may_swap=0 in (capital0, capital1),
-        slippage_bps=terms.bounds.slippage_bps,
+        room_bps=slippage,
+        slippage_bps=slippage,
         exact=quotes,
     )
-    step = opening(terms, pool, band, capital0, capital1, swap_of(planned.prep, terms), terms.drift(pool))
+    drift = terms.drift(pool)
+    if planned.prep is None:
+        step = mint(terms, pool, band, capital0, capital1, drift)
+    else:
+        swap = guard_swap(pool, planned.prep, terms)
+        step = swap_and_mint(terms, pool, band, capital0, capital1, swap, drift)
     first = _wrap(terms, pool, step) if brings_ether else ()
     _check_holdings(terms, step, first)
     steps = (*first, *allowing(terms, step.to, step.most_out), step)
-    return StepPlan(steps, terms.bounds, notes=planned.notes)
+    leftover = leftover_of(planned, pool.sqrt_price_x96, slippage, slippage)
+    return StepPlan(steps, terms.bounds, notes=planned.notes, leftover=leftover)
 
 
 @dataclass(frozen=True, slots=True)
-class Swap:
-    """A quoted swap and the least it must pay; liquidity counts on no more than that."""
+class SwapBound:
+    """An exact input and the least it must pay."""
 
-    quoted: PrepSwap
+    amount_in: int
     least_out: int
 
 
-def swap_of(prep: PrepSwap | None, terms: PlanContext) -> Swap | None:
-    return None if prep is None else Swap(prep, least_out(prep.amount_out, terms))
+@dataclass(frozen=True, slots=True)
+class GuardedSwap:
+    """A swap, and after it a small one the other way round. The first stops at a price that moved against it, the
+    second at one that moved in its favour: what is minted after both is minted inside the bounds."""
+
+    zero_for_one: bool
+    main: SwapBound
+    guard: SwapBound
+    quoted_out: int
+    quoted_back: int
+    """What the two are quoted to pay."""
 
 
-def least_out(amount_out: int, terms: PlanContext) -> int:
-    """What a swap must pay, of what it was quoted; never nothing, which would be no bound at all."""
-    return least_of(amount_out, terms.bounds.slippage_bps)
+def guard_swap(
+    pool: PoolState, prep: PrepSwap, terms: PlanContext, approved: tuple[Fraction, Fraction | None] | None = None
+) -> GuardedSwap:
+    """The swap with its minima and its guard. `approved` are the rates of an approval: what is quoted now must not be
+    below them, and the stricter of the two is asked for."""
+    least_rate, guard_rate = approved or (None, None)
+    main = _bound(prep.amount_in, prep.amount_out, least_rate, terms)
+    price, zero_for_one = price_of(prep.sqrt_price_after_x96), not prep.zero_for_one
+    fee = swap_fee(protocol_fee_of_direction(pool.protocol_fee, zero_for_one), pool.lp_fee)
+    rate = (price if zero_for_one else 1 / price) * (PIPS - fee) / PIPS
+    amount_in = min(max(prep.amount_out // _GUARD_PART, _least_telling(rate)), main.least_out)
+    back = int(amount_in * rate)
+    guard = _bound(amount_in, back, guard_rate, terms)
+    return GuardedSwap(prep.zero_for_one, main, guard, prep.amount_out, back)
 
 
-def opening(
-    terms: PlanContext, pool: PoolState, band: Range, have0: int, have1: int, swap: Swap | None, drift: TickWithin
-) -> Step:
-    """The one step that mints, with its swap if there is one."""
-    if swap is None:
-        return mint(terms, pool, band, have0, have1, drift)
-    return swap_and_mint(terms, pool, band, have0, have1, swap, drift)
+def probe_swap(pool: PoolState, zero_for_one: bool, have: int) -> PrepSwap | None:
+    """A swap for the sake of its minimum alone; None where there is too little for one."""
+    market = market_without_us(pool)
+    amount_in = max(have // BPS, _least_telling(pool.price if zero_for_one else 1 / pool.price))
+    return None if market.liquidity <= 0 or have < amount_in else quote_swap(market, zero_for_one, amount_in)
+
+
+def _least_telling(rate: Fraction) -> int:
+    """An input so large that one unit more or less is below a basis point on either side."""
+    return max(BPS, ceil(BPS / rate))
+
+
+def _bound(amount_in: int, quoted: int, approved: Fraction | None, terms: PlanContext) -> SwapBound:
+    least = least_of(quoted, terms.bounds.slippage_bps)
+    if approved is None:
+        return SwapBound(amount_in, least)
+    strictest = ceil(amount_in * approved)
+    if quoted < strictest:
+        raise Refused(f"the swap would pay {quoted} for {amount_in}; the approved minimum for it is {strictest}")
+    return SwapBound(amount_in, max(least, strictest))
+
+
+_GUARD_PART: Final = 1_000
 
 
 def mint(terms: PlanContext, pool: PoolState, band: Range, have0: int, have1: int, drift: TickWithin) -> Step:
@@ -100,51 +149,58 @@ def mint(terms: PlanContext, pool: PoolState, band: Range, have0: int, have1: in
 
 
 def swap_and_mint(
-    terms: PlanContext, pool: PoolState, band: Range, have0: int, have1: int, swap: Swap, drift: TickWithin
+    terms: PlanContext, pool: PoolState, band: Range, have0: int, have1: int, swap: GuardedSwap, drift: TickWithin
 ) -> Step:
-    """One router call: swap into PositionManager, send the rest after it, mint there, and sweep both tokens home.
+    """One router call: swap into PositionManager, send the rest after it, and mint there with all that has come.
 
-    Liquidity counts on no more than the swap's minimum, so that every price at which the swap goes through also pays
-    for the mint.
+    Whatever the price is by then, both tokens go in as far as the range takes them; how far the price may have moved is
+    held by the minima of the two swaps.
     """
     key, at = pool.key, terms.deployment
-    prep, out_min = swap.quoted, swap.least_out
-    paid, got = (key.currency0, key.currency1) if prep.zero_for_one else (key.currency1, key.currency0)
-    spent0, spent1 = (prep.amount_in, -out_min) if prep.zero_for_one else (-out_min, prep.amount_in)
-    slippage = terms.bounds.slippage_bps
-    size = size_mint(prep.sqrt_price_after_x96, band, have0 - spent0, have1 - spent1, slippage)
-    cost_paid, cost_got = (size.most0, size.most1) if prep.zero_for_one else (size.most1, size.most0)
-    rest_paid, rest_got = cost_paid, max(0, cost_got - out_min)
+    pair = (key.currency0, key.currency1)
+    paid, got = pair if swap.zero_for_one else pair[::-1]
+    have_paid, have_got = (have0, have1) if swap.zero_for_one else (have1, have0)
+    rest_paid = have_paid - swap.main.amount_in
     swapped = [
-        calldata.swap_exact_in_single(key, prep.zero_for_one, prep.amount_in, out_min, at.swap_struct),
+        _swap_action(key, swap.zero_for_one, swap.main, at.swap_struct),
         calldata.settle(paid, calldata.OPEN_DELTA, payer_is_user=True),
-        calldata.take(got, at.position_manager, calldata.OPEN_DELTA),
+        _swap_action(key, not swap.zero_for_one, swap.guard, at.swap_struct),
+        *(calldata.take(each, at.position_manager, calldata.OPEN_DELTA) for each in (paid, got)),
     ]
+    least_bps = BPS - terms.bounds.slippage_bps
+    most_got = have_got + swap.quoted_out * BPS // least_bps + 1
+    most_paid = rest_paid + swap.quoted_back * BPS // least_bps + 1
+    most0, most1 = (most_paid, most_got) if swap.zero_for_one else (most_got, most_paid)
     opened = [
-        calldata.mint_position(key, band.lower, band.upper, size.liquidity, size.most0, size.most1, terms.wallet),
-        *(calldata.settle(each, calldata.OPEN_DELTA, payer_is_user=False) for each in (key.currency0, key.currency1)),
-        *(calldata.sweep(each, terms.wallet) for each in (key.currency0, key.currency1)),
+        *(
+            calldata.settle(each, calldata.WHOLE_BALANCE, payer_is_user=False)
+            for each in (key.currency0, key.currency1)
+        ),
+        mint_from_deltas(key, band, most0, most1, terms.wallet),
+        calldata.take_pair(*pair, terms.wallet),
     ]
     # Ether needs no transfer: the router hands all it has to PositionManager with the call itself.
     moved = [
         permit2_transfer_from(each, at.position_manager, rest)
-        for each, rest in ((paid, rest_paid), (got, rest_got))
+        for each, rest in ((paid, rest_paid), (got, have_got))
         if rest and each != NATIVE
     ]
     commands = [calldata.v4_swap(swapped), *moved, position_manager_call(opened, terms.deadline)]
-    out = flows((paid, prep.amount_in + rest_paid), (got, rest_got))
-    value = sum(flow.amount for flow in out if flow.currency == NATIVE)
+    out = flows((paid, have_paid), (got, have_got))
     return Step(
         StepKind.SWAP_AND_MINT,
         at.universal_router,
-        value,
+        sum(flow.amount for flow in out if flow.currency == NATIVE),
         calldata.execute(commands, terms.deadline),
         terms.deadline,
         needs=(drift, *terms.holding(out), *allowance_needs(terms, at.universal_router, out)),
-        recipients=(*(at.position_manager,) * (1 + len(moved)), *(terms.wallet,) * 3),
+        recipients=(*(at.position_manager,) * (2 + len(moved)), *(terms.wallet,) * 2),
         most_out=out,
-        least_in=flows((got, rest_got + out_min - cost_got)),
     )
+
+
+def _swap_action(key: PoolKey, zero_for_one: bool, bound: SwapBound, struct: SwapStruct) -> calldata.EncodedAction:
+    return calldata.swap_exact_in_single(key, zero_for_one, bound.amount_in, bound.least_out, struct)
 
 
 def _wrap(terms: PlanContext, pool: PoolState, step: Step) -> tuple[Step, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from zuno.amm.model import NO_HOOKS, LpPosition, PoolKey
@@ -11,17 +11,20 @@ from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, Seconds
 from zuno.lp.model.chains import Deployment
 from zuno.lp.model.plan import Bounds, Step
-from zuno.lp.plan.calldata import OPEN_DELTA, SENDER
+from zuno.lp.plan.calldata import OPEN_DELTA, SENDER, WHOLE_BALANCE
 from zuno.lp.plan.calls import (
     Action,
     Approve,
     Burn,
     CloseCurrency,
+    Command,
     DecodedCall,
     Decrease,
     Execute,
     Increase,
+    IncreaseFromDeltas,
     Mint,
+    MintFromDeltas,
     ModifyLiquidities,
     Permit,
     RouterSwap,
@@ -63,6 +66,8 @@ class Policy:
     wrapper: Address | None = None
     hooks: frozenset[Address] = frozenset()
     """Hooks that somebody has looked at; a pool with any other is shown and not touched."""
+    next_id: int = 0
+    """The number PositionManager gives to the next position: what a mint is added to in its own transaction."""
 
     @property
     def pair(self) -> tuple[Address, Address]:
@@ -92,6 +97,7 @@ def build_policy(
         dict(zip(pair, earned, strict=True)),
         terms.wrapper,
         hooks,
+        terms.next_id,
     )
 
 
@@ -165,7 +171,8 @@ def recipients(decoded: DecodedCall, at: Deployment, wallet: Address) -> Iterato
 def outflow(decoded: DecodedCall, pair: tuple[Address, Address]) -> dict[Address, int]:
     """The most of each currency that the bytes can cost, before what a position of the same call pays towards it.
 
-    `pair` are the currencies of the plan's pool: an increase does not name its own.
+    `pair` are the currencies of the plan's pool: an increase does not name its own. What is minted or added from the
+    credit of a call costs the wallet nothing: without that credit the contracts refuse it.
     """
     out = dict[Address, int]()
     match decoded.call:
@@ -180,10 +187,8 @@ def outflow(decoded: DecodedCall, pair: tuple[Address, Address]) -> dict[Address
             for command in commands:
                 match command:
                     case RouterSwap(actions):
-                        for action in actions:
-                            if isinstance(action, SwapIn):
-                                paid = action.key.currency0 if action.zero_for_one else action.key.currency1
-                                _add_amount(out, paid, action.amount_in)
+                        for currency, amount in settle_swaps(actions)[0].items():
+                            _add_amount(out, currency, amount)
                     case TransferFrom(token, _, amount):
                         _add_amount(out, token, amount)
             # The router's mint pays with what was sent after it: ether is all in the value.
@@ -217,14 +222,17 @@ def _check_own_call(actions: tuple[Action, ...], value: int, policy: Policy) -> 
     at = policy.deployment
     for action in actions:
         match action:
-            case Mint() | Increase() | Decrease() | Burn():
+            case Mint() | MintFromDeltas() | Increase() | Decrease() | Burn():
                 _check_change(action, policy, policy.wallet)
+            case IncreaseFromDeltas(token_id):
+                _require(token_id == policy.next_id, f"position {token_id} is not the next one ({policy.next_id})")
             case SettlePair(currency0, currency1) | TakePair(currency0, currency1, _):
-                _require((currency0, currency1) == policy.pair, f"{currency0} and {currency1} are not the pair")
+                _check_pair(currency0, currency1, policy)
             case CloseCurrency(currency) | Sweep(currency, _):
                 _check_currency(currency, policy)
             case Settle() | Take() | SwapIn():
                 raise Refused(f"{type(action).__name__} is no action of a plan's own call of PositionManager")
+    _check_from_credit(actions)
     for recipient in _recipients(actions, caller=policy.wallet, itself=at.position_manager):
         _require(recipient == policy.wallet, f"{recipient} would receive what is the wallet's")
     if value:
@@ -249,21 +257,22 @@ def _check_router_call(call: Execute, value: int, policy: Policy) -> None:
             case ModifyLiquidities():
                 raise Refused("PositionManager is called twice in one transaction")
     _check_deadline(last.deadline, policy)
-    for action in last.actions:
-        match action:
-            case Mint():
-                _check_change(action, policy, at.universal_router)
-            case Settle(currency, amount, payer_is_user):
-                _check_currency(currency, policy)
-                _require(not payer_is_user, "PositionManager would ask the router to pay")
-                _require(amount == OPEN_DELTA, f"a settlement of {amount} is not of what is owed")
-            case Sweep(currency, recipient):
-                _check_currency(currency, policy)
-                got = resolve_recipient(recipient, at.universal_router, at.position_manager)
-                _require(got == policy.wallet, f"{got} would receive what is the wallet's")
-            case _:
-                raise Refused(f"{type(action).__name__} is no action of the router's call of PositionManager")
-    _check_swept(last.actions, parked, policy)
+    _require(_guards_both_ways(before), "no swap each way holds the price at which the router mints")
+    *paid, minted, taken = last.actions if len(last.actions) > 1 else (None, None)
+    for action in paid:
+        if not isinstance(action, Settle):
+            raise Refused(f"{type(action).__name__} is no action of the router's call of PositionManager")
+        _check_currency(action.currency, policy)
+        _require(not action.payer_is_user, "PositionManager would ask the router to pay")
+        _require(action.amount == WHOLE_BALANCE, f"a settlement of {action.amount} is not of all that was brought")
+    if not isinstance(minted, MintFromDeltas) or not isinstance(taken, TakePair):
+        raise Refused("the router's call of PositionManager does not end with a mint and what it leaves over")
+    _check_change(minted, policy, at.universal_router)
+    _check_pair(taken.currency0, taken.currency1, policy)
+    got = resolve_recipient(taken.recipient, at.universal_router, at.position_manager)
+    _require(got == policy.wallet, f"{got} would receive what is the wallet's")
+    for currency in sorted(parked - {action.currency for action in paid if isinstance(action, Settle)}):
+        raise Refused(f"what is left of {currency} would stay in PositionManager, where anyone can take it")
 
 
 def _check_swap(actions: tuple[Action, ...], policy: Policy) -> set[Address]:
@@ -271,8 +280,9 @@ def _check_swap(actions: tuple[Action, ...], policy: Policy) -> set[Address]:
     at, parked = policy.deployment, set[Address]()
     for action in actions:
         match action:
-            case SwapIn(key, _, _, amount_out_min):
+            case SwapIn(key, _, amount_in, amount_out_min):
                 _check_key(key, policy)
+                _require(amount_in > 0, "the swap would take whatever the router is owed")
                 _require(amount_out_min > 0, "the swap would take any price")
             case Settle(currency, amount, payer_is_user):
                 _check_currency(currency, policy)
@@ -291,8 +301,47 @@ def _check_swap(actions: tuple[Action, ...], policy: Policy) -> set[Address]:
     return parked
 
 
-def _check_change(action: Mint | Increase | Decrease | Burn, policy: Policy, caller: Address) -> None:
-    if isinstance(action, Mint):
+def _guards_both_ways(commands: Sequence[Command]) -> bool:
+    """Whether swaps of the same transaction, each with its own minimum, stop at a price that moved up or down."""
+    swaps = (action for command in commands if isinstance(command, RouterSwap) for action in command.actions)
+    return {swap.zero_for_one for swap in swaps if isinstance(swap, SwapIn)} == {True, False}
+
+
+def settle_swaps(actions: tuple[Action, ...]) -> tuple[dict[Address, int], dict[Address, int]]:
+    """What the swaps of one command, at their minima, make the wallet pay of each currency, and what they leave."""
+    paid, net = dict[Address, int](), dict[Address, int]()
+    for action in actions:
+        match action:
+            case SwapIn(key, zero_for_one, amount_in, amount_out_min):
+                given, got = (key.currency0, key.currency1) if zero_for_one else (key.currency1, key.currency0)
+                _add_amount(net, given, -amount_in)
+                _add_amount(net, got, amount_out_min)
+            case Settle(currency):
+                owed = max(0, -net.get(currency, 0))
+                _add_amount(paid, currency, owed)
+                _add_amount(net, currency, owed)
+            case _:
+                pass
+    return paid, net
+
+
+def _check_from_credit(actions: tuple[Action, ...]) -> None:
+    """A burn pays for what is minted from credit; an addition from credit follows the mint whose price it relies on."""
+    burnt = minted = False
+    for action in actions:
+        if isinstance(action, MintFromDeltas):
+            _require(burnt, "a mint from credit follows no burn")
+        if isinstance(action, IncreaseFromDeltas):
+            _require(burnt and minted, "an addition from credit follows no burn and mint")
+        burnt, minted = burnt or isinstance(action, Burn), isinstance(action, Mint)
+
+
+def _check_pair(currency0: Address, currency1: Address, policy: Policy) -> None:
+    _require((currency0, currency1) == policy.pair, f"{currency0} and {currency1} are not the pair")
+
+
+def _check_change(action: Mint | MintFromDeltas | Increase | Decrease | Burn, policy: Policy, caller: Address) -> None:
+    if isinstance(action, Mint | MintFromDeltas):
         _check_key(action.key, policy)
         owner = resolve_recipient(action.owner, caller, policy.deployment.position_manager)
         _require(owner == policy.wallet, f"the position would belong to {owner}")
@@ -338,9 +387,9 @@ def _check_amount(token: Address, amount: int, policy: Policy) -> None:
 def _recipients(actions: tuple[Action, ...], *, caller: Address, itself: Address) -> Iterator[Address]:
     for action in actions:
         match action:
-            case Mint(owner=recipient) | Take(recipient=recipient) | TakePair(recipient=recipient):
+            case Mint(owner=recipient) | MintFromDeltas(owner=recipient):
                 yield resolve_recipient(recipient, caller, itself)
-            case Sweep(recipient=recipient):
+            case Take(recipient=recipient) | TakePair(recipient=recipient) | Sweep(recipient=recipient):
                 yield resolve_recipient(recipient, caller, itself)
             case CloseCurrency():
                 yield caller

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil
 
 from zuno.amm.model import LpPosition, PoolState, Range
 from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.text import NATIVE
-from zuno.lp.model.ballot import PrepSwap
-from zuno.lp.model.plan import Owns, SecondHalf, Step, StepKind, StepPlan
+from zuno.lp.model.ballot import Deposit, PrepSwap
+from zuno.lp.model.plan import Need, NextId, Owns, SecondHalf, Step, StepKind, StepPlan
 from zuno.lp.plan import calldata
 from zuno.lp.plan.approvals import allowance_needs, allowing
 from zuno.lp.plan.context import PlanContext, flows
-from zuno.lp.plan.encoding import close_currency, decrease, increase
-from zuno.lp.plan.inventory import QuoteSwap, available, deposit, market_without_us
-from zuno.lp.plan.minting import Swap, least_out, opening, swap_of
-from zuno.lp.plan.sizing import least_left, least_principal, size_mint, size_mint_from_burn
+from zuno.lp.plan.encoding import close_currency, decrease, increase, increase_from_deltas, mint_from_deltas
+from zuno.lp.plan.inventory import QuoteSwap, available, deposit, leftover_of, market_without_us
+from zuno.lp.plan.minting import guard_swap, mint, probe_swap, swap_and_mint
+from zuno.lp.plan.sizing import (
+    burn_holds_price,
+    least_principal,
+    most_proceeds,
+    size_mint,
+    size_mint_from_burn,
+)
 
 
 def rebalance(terms: PlanContext, position: LpPosition, band: Range, *, quotes: QuoteSwap | None = None) -> StepPlan:
@@ -27,19 +32,22 @@ def rebalance(terms: PlanContext, position: LpPosition, band: Range, *, quotes: 
     terms.check_owns(position)
     if band == position.range:
         raise Refused(f"position {position.id} lies in ticks {band.lower} to {band.upper} already")
+    slippage = terms.bounds.slippage_bps
     planned = deposit(
         market_without_us(position.pool, position),
         band,
         *available(position),
         may_swap=True,
-        slippage_bps=terms.bounds.slippage_bps,
+        slippage_bps=slippage,
         exact=quotes,
     )
+    leftover = leftover_of(planned, position.pool.sqrt_price_x96, slippage)
     if planned.prep is None:
         notes = (*_warnings(position), *planned.notes)
-        return StepPlan((_burn_and_mint(terms, position, band),), terms.bounds, notes=notes)
+        step = _burn_and_mint(terms, position, band, planned)
+        return StepPlan((step,), terms.bounds, notes=notes, leftover=leftover)
     later = _second_half(terms, position, band, planned.prep)
-    return StepPlan((_burn(terms, position),), terms.bounds, later, _warnings(position))
+    return StepPlan((_burn(terms, position),), terms.bounds, later, _warnings(position), leftover)
 
 
 def finish_rebalance(
@@ -72,8 +80,15 @@ def finish_rebalance(
         slippage_bps=terms.bounds.slippage_bps,
         exact=quotes,
     )
-    swap = None if planned.prep is None else _approved_swap(half, planned.prep, terms)
-    step = opening(terms, pool, half.range, paid0, paid1, swap, drift)
+    # Where nothing has to be swapped any more, a small swap still holds the price.
+    prep = planned.prep or probe_swap(pool, half.zero_for_one, paid0 if half.zero_for_one else paid1)
+    if prep is None:
+        step = mint(terms, pool, half.range, paid0, paid1, drift)
+    elif prep.zero_for_one != half.zero_for_one:
+        raise Refused("the tokens would now have to be swapped the other way round, which nobody approved")
+    else:
+        swap = guard_swap(pool, prep, terms, (half.least_rate, half.guard_rate))
+        step = swap_and_mint(terms, pool, half.range, paid0, paid1, swap, drift)
     return (*allowing(terms, step.to, step.most_out), step)
 
 
@@ -148,25 +163,43 @@ def add(terms: PlanContext, position: LpPosition, amount0: int, amount1: int) ->
     return StepPlan((*allowing(terms, manager, out), step), terms.bounds)
 
 
-def _burn_and_mint(terms: PlanContext, position: LpPosition, band: Range) -> Step:
-    """BURN + MINT + CLOSE_CURRENCY ×2, inside the position's own proceeds: no approval, and for ether no value."""
-    pool, slippage = position.pool, terms.bounds.slippage_bps
-    size = size_mint_from_burn(position, band, slippage)
+def _burn_and_mint(terms: PlanContext, position: LpPosition, band: Range, planned: Deposit) -> Step:
+    """BURN, a mint of all it pays, and CLOSE_CURRENCY ×2: no approval, and for ether no value.
+
+    What is minted is paid for by the call's own credit and by nothing else. A price outside the bounds is stopped by
+    the burn's minima where the old range covers the bounds, and else by a mint of fixed size, to which the rest is
+    added under the number it is going to get.
+    """
+    pool, slippage, most = position.pool, terms.bounds.slippage_bps, most_proceeds(position, terms.bounds.slippage_bps)
+    needs: tuple[Need, ...] = (Owns(position.id, position.liquidity), terms.drift(pool))
+    if burn_holds_price(position, slippage):
+        if planned.liquidity == 0:
+            raise Refused(
+                f"the tokens of position {position.id} mint no liquidity in ticks {band.lower} to {band.upper}"
+            )
+        minted = [mint_from_deltas(pool.key, band, *most, terms.wallet)]
+    else:
+        size = size_mint_from_burn(position, band, slippage)
+        minted = [
+            calldata.mint_position(
+                pool.key, band.lower, band.upper, size.liquidity, size.most0, size.most1, terms.wallet
+            ),
+            increase_from_deltas(terms.next_id, *most),
+        ]
+        needs = (*needs, NextId(terms.next_id))
     acts = [
         calldata.burn_position(position.id, *least_principal(position, position.liquidity, slippage)),
-        calldata.mint_position(pool.key, band.lower, band.upper, size.liquidity, size.most0, size.most1, terms.wallet),
+        *minted,
         *_closing(position),
     ]
-    left0, left1 = least_left(position, band, size.liquidity, slippage)
     return Step(
         StepKind.BURN_AND_MINT,
         terms.deployment.position_manager,
         0,
         calldata.modify_liquidities(acts, terms.deadline),
         terms.deadline,
-        needs=(Owns(position.id, position.liquidity), terms.drift(pool)),
+        needs=needs,
         recipients=(terms.wallet,) * 3,
-        least_in=flows((pool.key.currency0, left0), (pool.key.currency1, left1)),
     )
 
 
@@ -208,28 +241,18 @@ def _decrease(terms: PlanContext, position: LpPosition, liquidity: int, kind: St
 
 def _second_half(terms: PlanContext, position: LpPosition, band: Range, prep: PrepSwap) -> SecondHalf:
     pool = position.pool
-    preview = opening(terms, pool, band, *available(position), swap_of(prep, terms), terms.drift(pool))
+    swap = guard_swap(pool, prep, terms)
+    preview = swap_and_mint(terms, pool, band, *available(position), swap, terms.drift(pool))
     return SecondHalf(
         pool.id,
         pool.key,
         band,
         pool.tick,
         prep.zero_for_one,
-        Fraction(least_out(prep.amount_out, terms), prep.amount_in),
+        Fraction(swap.main.least_out, swap.main.amount_in),
         (*allowing(terms, preview.to, preview.most_out), preview),
+        Fraction(swap.guard.least_out, swap.guard.amount_in),
     )
-
-
-def _approved_swap(half: SecondHalf, prep: PrepSwap, terms: PlanContext) -> Swap:
-    """The swap with the stricter of two minima: what it is quoted now, and what was approved."""
-    if prep.zero_for_one != half.zero_for_one:
-        raise Refused("the tokens would now have to be swapped the other way round, which nobody approved")
-    approved = ceil(prep.amount_in * half.least_rate)
-    if prep.amount_out < approved:
-        raise Refused(
-            f"the swap would pay {prep.amount_out} for {prep.amount_in}; the approved minimum for it is {approved}"
-        )
-    return Swap(prep, max(least_out(prep.amount_out, terms), approved))
 
 
 def _closing(position: LpPosition) -> list[calldata.EncodedAction]:

@@ -100,18 +100,6 @@ def size_mint_from_burn(position: LpPosition, band: Range, slippage_bps: int) ->
     return _capped_at(sqrt_price, band, min(allowed), slippage_bps)
 
 
-def least_left(position: LpPosition, band: Range, liquidity: int, slippage_bps: int) -> tuple[int, int]:
-    """What comes home of a burn that mints this much again, at the worst price in the bounds for each token."""
-    left0, left1 = [], []
-    corners = (*range_edges(band), *range_edges(position.range))
-    for price in _corners(price_bounds(position.pool.sqrt_price_x96, slippage_bps), corners):
-        paid0, paid1 = amounts_for_liquidity(price, *range_edges(position.range), position.liquidity, round_up=False)
-        cost0, cost1 = amounts_for_liquidity(price, *range_edges(band), liquidity, round_up=True)
-        left0.append(paid0 + position.fees0 - cost0 - _ROUNDING)
-        left1.append(paid1 + position.fees1 - cost1 - _ROUNDING)
-    return max(0, min(left0)), max(0, min(left1))
-
-
 def least_principal(position: LpPosition, liquidity: int, slippage_bps: int) -> tuple[int, int]:
     """What taking out this liquidity pays at the worst price in the bounds for each token, fees apart."""
     low, high = price_bounds(position.pool.sqrt_price_x96, slippage_bps)
@@ -153,28 +141,21 @@ def _corners(bounds: tuple[int, int], prices: tuple[int, ...]) -> Iterator[int]:
 
 
 def as_planned(planned: Deposit, position: LpPosition | None, band: Range, have: tuple[int, int], bps: int) -> Deposit:
-    """A deposit with the liquidity its transactions will really mint: out of its own proceeds at every price in the
-    bounds, and after a swap with the least that may pay. None that would survive is a deposit of nothing."""
-    prep = planned.prep
-    try:
-        if prep is not None:
-            least = least_of(prep.amount_out, bps)
-            spent = (prep.amount_in, -least) if prep.zero_for_one else (-least, prep.amount_in)
-            price, size = (
-                prep.sqrt_price_after_x96,
-                size_mint(prep.sqrt_price_after_x96, band, have[0] - spent[0], have[1] - spent[1], bps),
-            )
-        elif position is not None:
-            price, size = position.pool.sqrt_price_x96, size_mint_from_burn(position, band, bps)
-        else:
-            return planned
-    except Refused:
-        return replace(planned, liquidity=0, amount0=0, amount1=0, left0=have[0], left1=have[1], prep=None)
-    cost0, cost1 = amounts_for_liquidity(price, *range_edges(band), size.liquidity, round_up=True)
-    whole0, whole1 = planned.amount0 + planned.left0, planned.amount1 + planned.left1
-    return replace(
-        planned, liquidity=size.liquidity, amount0=cost0, amount1=cost1, left0=whole0 - cost0, left1=whole1 - cost1
-    )
+    """A deposit as its transactions will make it: nothing where a burn would be followed by no mint that survives the
+    bounds."""
+    if planned.prep is None and position is not None and not burn_holds_price(position, bps):
+        try:
+            size_mint_from_burn(position, band, bps)
+        except Refused:
+            return replace(planned, liquidity=0, amount0=0, amount1=0, left0=have[0], left1=have[1])
+    return planned
+
+
+def burn_holds_price(position: LpPosition, slippage_bps: int) -> bool:
+    """Whether the minima of a burn revert at every price outside the bounds: so they do while the range covers them."""
+    low, high = price_bounds(position.pool.sqrt_price_x96, slippage_bps)
+    lower, upper = range_edges(position.range)
+    return lower < low and high < upper and position.liquidity > 0
 
 
 def least_of(amount_out: int, slippage_bps: int) -> int:

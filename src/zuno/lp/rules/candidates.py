@@ -153,6 +153,7 @@ def _move_candidate(scene: PoolInputs, move: Move, index: int, hold: Candidate) 
         move.range,
         *scene.have,
         may_swap=may_swap,
+        room_bps=0 if scene.position is not None else scene.slippage_bps,
         slippage_bps=scene.slippage_bps,
         exact=scene.exact_quotes,
     )

@@ -22,7 +22,7 @@ from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import Flow, PlanState, Step
 from zuno.lp.model.plan_events import Action, Approval, Draft, Instruction, PlanOutcome
 from zuno.lp.model.unsigned import SafeBatch, UnsignedTransaction
-from zuno.lp.plan.calls import Mint
+from zuno.lp.plan.calls import Mint, MintFromDeltas
 from zuno.lp.plan.describe import Names, words
 from zuno.lp.plan.unsigned import build_unsigned, safe_batch
 from zuno.lp.service.to_views import key_view, price_unit, tick_prices
@@ -198,7 +198,10 @@ def simulation_view(execution: ExecutionContext, drafted: SimulatedDraft, gas: G
     before = whole_price(pool.sqrt_price_x96, pool.token0, pool.token1)
     then = None if after is None else whole_price(after, pool.token0, pool.token1)
     opened = (
-        action.range for step in steps for action in position_actions(execution, step) if isinstance(action, Mint)
+        action.range
+        for step in steps
+        for action in position_actions(execution, step)
+        if isinstance(action, Mint | MintFromDeltas)
     )
     span = next(opened, None)
     edges = None if span is None else tick_prices(pool, span.lower, span.upper)

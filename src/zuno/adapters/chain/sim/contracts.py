@@ -16,8 +16,10 @@ from zuno.adapters.chain.sim.ledger import VAULT
 from zuno.adapters.chain.sim.permissions import MAX_UINT160
 from zuno.adapters.chain.sim.state import Nft, PoolEvent, PositionChange, SimState, Trade
 from zuno.adapters.chain.world import DEPLOYMENT, LIQUIDITY_ROUTER, SWAP_ROUTER, USDC, WETH, PoolSpec, furthest_price
-from zuno.amm.model import PoolKey
+from zuno.amm.liquidity import liquidity_for_amounts
+from zuno.amm.model import PoolKey, Range
 from zuno.amm.pool import LiquidityChange
+from zuno.amm.ticks import cached_sqrt_price_at_tick
 from zuno.kernel.errors import Panic, PoolRefusal, Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, Seconds
@@ -46,6 +48,8 @@ _ACTION_IDS: Final[dict[type[calls.Action], int]] = {
     calls.Decrease: 0x01,
     calls.Mint: 0x02,
     calls.Burn: 0x03,
+    calls.IncreaseFromDeltas: 0x04,
+    calls.MintFromDeltas: 0x05,
     calls.SwapIn: 0x06,
     calls.SettlePair: 0x0D,
     calls.TakePair: 0x11,
@@ -324,6 +328,14 @@ class _ManagerLock(_Lock):
             case calls.Mint(_, _, liquidity, max0, max1, owner):
                 nft = self._new(action, self._resolve(owner))
                 self._check_maximum(self._change(nft, liquidity), max0, max1)
+            case calls.MintFromDeltas(key, band, max0, max1, owner):
+                liquidity = self._from_credit(key, band)
+                nft = self._new(action, self._resolve(owner))
+                self._check_maximum(self._change(nft, liquidity), max0, max1)
+            case calls.IncreaseFromDeltas(token_id, max0, max1):
+                nft = self._run.require_owner(self._caller, token_id)
+                liquidity = self._from_credit(self._run.keys[nft.pool], nft.range)
+                self._check_maximum(self._change(nft, liquidity), max0, max1)
             case calls.Increase(token_id, liquidity, max0, max1):
                 nft = self._run.require_owner(self._caller, token_id)
                 self._check_maximum(self._change(nft, liquidity), max0, max1)
@@ -351,7 +363,13 @@ class _ManagerLock(_Lock):
             case _:
                 super()._act(action)
 
-    def _new(self, mint: calls.Mint, owner: Address) -> Nft:
+    def _from_credit(self, key: PoolKey, band: Range) -> int:
+        """The liquidity that all open credit pays for at the pool's price."""
+        price = self._run.books.pools[self._run.pool(key)].slot0.sqrt_price_x96
+        edges = cached_sqrt_price_at_tick(band.lower), cached_sqrt_price_at_tick(band.upper)
+        return liquidity_for_amounts(price, *edges, self._credit(key.currency0), self._credit(key.currency1))
+
+    def _new(self, mint: calls.Mint | calls.MintFromDeltas, owner: Address) -> Nft:
         books = self._run.books
         if owner == NATIVE:
             raise ContractRevert("INVALID_RECIPIENT")

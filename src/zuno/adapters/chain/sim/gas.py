@@ -56,7 +56,7 @@ def gas_wasted(floor: int, need: int) -> int:
 
 def _modify_gas(call: calls.ModifyLiquidities) -> int:
     kinds = [type(action) for action in call.actions]
-    if kinds.count(calls.Burn) == kinds.count(calls.Mint) == 1:
+    if kinds.count(calls.Burn) == kinds.count(calls.Mint) + kinds.count(calls.MintFromDeltas) == 1:
         return MEASURED_GAS[StepKind.BURN_AND_MINT]
     return sum(_BY_ACTION.get(kind, 0) for kind in kinds)
 
@@ -73,7 +73,9 @@ def _command_gas(command: calls.Command) -> int:
 
 _BY_ACTION: Final[dict[type[calls.Action], int]] = {
     calls.Mint: MEASURED_GAS[StepKind.MINT],
+    calls.MintFromDeltas: MEASURED_GAS[StepKind.MINT],
     calls.Burn: MEASURED_GAS[StepKind.BURN],
+    calls.IncreaseFromDeltas: INCREASE_GAS,
     calls.Increase: INCREASE_GAS,
     calls.Decrease: DECREASE_GAS,
 }
