@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("eth", reason="py-evm is the devnet extra")
 
 from eth_abi.abi import decode as abi_decode
+from eth_abi.abi import encode as abi_encode
 
 from tests.wire.tokens import TETHER_LIKE, assemble
 from zuno.adapters.chain.devnet.artifacts import find_artifacts
@@ -59,6 +60,7 @@ from zuno.lp.model.plan import (
 from zuno.lp.plan import calldata, minting, positions
 from zuno.lp.plan.approvals import build_revocations
 from zuno.lp.plan.context import PlanContext
+from zuno.lp.plan.encoding import position_manager_call
 from zuno.lp.plan.inventory import available, deposit, market_without_us, price_bounds, range_edges
 from zuno.lp.plan.policy import Policy, build_policy, verify_step
 from zuno.lp.plan.sizing import least_principal
@@ -403,6 +405,35 @@ def test_a_position_out_of_range_moves_on_its_own_side_in_one_step(stage: Stage,
     assert (new.amount1 if above else new.amount0) >= (position.amount1 if above else position.amount0) * 99 // 100
 
 
+@pytest.mark.parametrize("key", [WETH_POOL, NATIVE_POOL], ids=["weth", "native"])
+def test_a_move_at_the_edge_is_added_to_under_the_number_it_gets(stage: Stage, key: PoolKey) -> None:
+    """The edge of the old range lies in the bounds: its burn does not hold the price, a mint of fixed size does."""
+    pool = stage.pool(key)
+    stage.push(key, sqrt_price_at_tick(floor_to_spacing(pool.tick, key.tick_spacing)) + 10**20)
+    pool = stage.pool(key)
+    amounts = thousand_each(key)
+    stage.run(minting.create(stage.terms(), pool, around(pool, 0, 20), *amounts).steps, key)
+    edging = stage.position(stage.next_id() - 1)
+    band = around(pool, 0, 30)
+    (step,) = positions.rebalance(stage.terms(), edging, band).steps
+    new_id = stage.next_id()
+    assert NextId(new_id) in step.needs
+    before = stage.node.snapshot()
+    gained = stage.run((step,), key, edging)
+    new = minted_as_asked(stage, new_id, band, 1)
+    assert share_in(new, gained[key.currency0], gained[key.currency1]) > PUT_TO_WORK
+    assert stage.node.revert(before)
+    # Somebody else opens a position first: the number is another one's, and all of it reverts.
+    acts = [
+        calldata.mint_position(WETH_POOL, -887_200, 887_200, 10**12, AMPLE, AMPLE, OTHERS),
+        calldata.settle_pair(WETH_POOL.currency0, WETH_POOL.currency1),
+    ]
+    stage.do(DEPLOYMENT.position_manager, calldata.modify_liquidities(acts, FOREVER), sender=OTHERS)
+    assert stage.reverts(step)
+    with pytest.raises(Refused, match="is not the next one"):
+        verify_step(step, stage.policy((step,), key, edging))
+
+
 def test_widening_counts_what_the_old_range_loses(stage: Stage) -> None:
     """Sized by today's proceeds alone, a narrow range that becomes a wide one runs short inside the bounds."""
     pool = stage.pool(NATIVE_POOL)
@@ -474,6 +505,49 @@ def test_a_swap_tops_up_what_the_position_has_of_both(stage: Stage, held: int, b
     key = position.pool.key
     paid = {flow.currency for flow in plan.later.preview[-1].most_out}
     assert paid == {key.currency0, key.currency1}
+
+
+@pytest.mark.parametrize("above", [False, True])
+@pytest.mark.parametrize("held", [EDGE, INSIDE], ids=["weth", "native"])
+def test_a_second_half_cannot_be_sandwiched(stage: Stage, held: int, above: bool) -> None:
+    """Its own swap stops at a price that moved against it, its guard at one that moved in its favour."""
+    key = stage.position(held).pool.key
+    outside(stage, key, stage.position(held).range, above=above)
+    position = stage.position(held)
+    plan = positions.rebalance(stage.terms(), position, around(position.pool, 30, 30))
+    assert plan.later is not None
+    paid = stage.run(plan.steps, key, position)
+    pool = stage.pool(key)
+    *first, last = positions.finish_rebalance(plan.later, stage.terms(), pool, paid[key.currency0], paid[key.currency1])
+    for step in first:
+        stage.send(step)
+    naked = replace(last, data=without_guard(last))
+    before = stage.node.snapshot()
+    passed = []
+    for bps in (-100, 100):
+        for step in (last, naked):
+            stage.nudge(key, bps)
+            if not stage.reverts(step):
+                passed.append((step, bps))
+            assert stage.node.revert(before)
+            before = stage.node.snapshot()
+    assert passed == [(naked, 100 if plan.later.zero_for_one else -100)], "or the guard is good for nothing"
+    stage.send(last)
+
+
+def without_guard(step: Step) -> bytes:
+    """The same call without its swap back, and with a mint of any size."""
+    commands, inputs, deadline = abi_decode(["bytes", "bytes[]", "uint256"], step.data[4:])
+    actions, params = abi_decode(["bytes", "bytes[]"], inputs[0])
+    kept = [calldata.EncodedAction(*each) for at, each in enumerate(zip(actions, params, strict=True)) if at != 2]
+    assert actions[2] == 0x06
+    unlock, _ = abi_decode(["bytes", "uint256"], inputs[-1][4:])
+    acts = [calldata.EncodedAction(*each) for each in zip(*abi_decode(["bytes", "bytes[]"], unlock), strict=True)]
+    types = [calldata.KEY, "int24", "int24", "uint128", "uint128", "address", "bytes"]
+    key, lower, upper, _, _, owner, data = abi_decode(types, acts[2].params)
+    acts[2] = calldata.EncodedAction(acts[2].action, abi_encode(types, (key, lower, upper, AMPLE, AMPLE, owner, data)))
+    moved = zip(commands[1:-1], inputs[1:-1], strict=True)
+    return calldata.execute([calldata.v4_swap(kept), *moved, position_manager_call(acts, deadline)], deadline)
 
 
 def test_the_second_half_stops_where_the_approval_ends(stage: Stage) -> None:

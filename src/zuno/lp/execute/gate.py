@@ -302,8 +302,9 @@ class Gate:
         if step.kind not in kinds:
             raise Refused(f"a {step.kind} was not approved as a later step")
         for action in position_actions(self._context, step):
-            opens = isinstance(action, Mint | MintFromDeltas)
-            if opens and (action.range, action.key) != (draft.later.range, draft.later.key):
+            if not isinstance(action, Mint | MintFromDeltas):
+                continue
+            if (action.range, action.key) != (draft.later.range, draft.later.key):
                 raise Refused(f"ticks {action.range.lower} to {action.range.upper} were not approved")
         call = decode_step(self._context, step).call
         commands = call.commands if isinstance(call, Execute) else ()

@@ -136,7 +136,7 @@ def deposit(
     if market.liquidity <= 0:
         return replace(plain, notes=(ALONE_NOTE,))
     zero_for_one = _too_much_token0(price, band, have0, have1)
-    swapped = _swap_to_fit(market, zero_for_one, band, have0, have1, slippage_bps, exact)
+    swapped = _swap_to_fit(market, zero_for_one, band, have0, have1, exact)
     if swapped is None:
         return plain
     after0, after1 = _after(swapped, zero_for_one, have0, have1)
@@ -173,7 +173,6 @@ def _swap_to_fit(
     band: Range,
     have0: int,
     have1: int,
-    slippage_bps: int,
     exact: QuoteSwap | None,
 ) -> Quote | None:
     """The swap after which both tokens go in; None where there is too little to swap."""
@@ -185,7 +184,7 @@ def _swap_to_fit(
         return rough(zero_for_one, amount_in)
     swapped = exact(zero_for_one, amount_in)
     after = _after(swapped, zero_for_one, have0, have1)
-    if _idle_share(swapped.sqrt_price_after_x96, band, *after) * BPS <= slippage_bps:
+    if _idle_share(swapped.sqrt_price_after_x96, band, *after) * BPS <= 1:
         return swapped
     return exact(zero_for_one, _amount_to_swap(exact, zero_for_one, band, have0, have1))
 

@@ -122,7 +122,7 @@ def _bound(amount_in: int, quoted: int, approved: Fraction | None, terms: PlanCo
     return SwapBound(amount_in, max(least, strictest))
 
 
-_GUARD_PART: Final = 1_000
+_GUARD_PART: Final = 10_000
 
 
 def mint(terms: PlanContext, pool: PoolState, band: Range, have0: int, have1: int, drift: TickWithin) -> Step:

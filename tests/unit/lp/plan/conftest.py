@@ -94,7 +94,7 @@ class Scene:
 
     def terms(self, allowances: Allowances | None = None, bounds: Bounds | None = None) -> PlanContext:
         holdings = {NATIVE: 10**24, WETH.address: 10**24, USDC.address: 10**18}
-        return PlanContext(AT, WALLET, NOW, holdings, allowances or Allowances(), bounds or Bounds(), WETH.address)
+        return PlanContext(AT, WALLET, NOW, holdings, allowances or Allowances(), bounds or Bounds(), WETH.address, 70)
 
     def policy(self, key: PoolKey, steps: tuple[Step, ...], position: LpPosition | None = None) -> Policy:
         most: dict[Address, int] = {}
@@ -111,6 +111,7 @@ class Scene:
             name = pool.token0.symbol
             held = position_in(pool, near)
             gone = position_in(pool, ticks(-199_980, -199_020))
+            edging = position_in(pool, ticks(-201_000, -200_400), fees=(0, 0))
             steady = replace(held, fees0=Amount(0), fees1=Amount(0))
             moved = positions.rebalance(terms, gone, near)
             assert moved.later is not None
@@ -120,6 +121,7 @@ class Scene:
                 "swap0": (minting.create(terms, pool, near, 10**18, 0).steps, None),
                 "swap1": (minting.create(terms, pool, near, 0, 3 * 10**9).steps, None),
                 "rebalance": (positions.rebalance(terms, steady, ticks(-202_200, -199_800)).steps, steady),
+                "rebalance by number": (positions.rebalance(terms, edging, ticks(-201_000, -200_340)).steps, edging),
                 "first half": (moved.steps, gone),
                 "second half": (moved.later.preview, gone),
                 "add": (positions.add(terms, held, 10**18, 3 * 10**9).steps, held),

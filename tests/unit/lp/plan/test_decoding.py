@@ -28,7 +28,9 @@ keys = st.builds(PoolKey, addresses, addresses, st.integers(0, 2**24 - 1).map(Pi
 ranges = st.builds(Range, int24.map(Tick), int24.map(Tick))
 action = st.one_of(
     st.builds(calls.Mint, keys, ranges, uint256, uint128, uint128, addresses),
+    st.builds(calls.MintFromDeltas, keys, ranges, uint128, uint128, addresses),
     st.builds(calls.Increase, uint256, uint256, uint128, uint128),
+    st.builds(calls.IncreaseFromDeltas, uint256, uint128, uint128),
     st.builds(calls.Decrease, uint256, uint256, uint128, uint128),
     st.builds(calls.Burn, uint256, uint128, uint128),
     st.builds(calls.SwapIn, keys, st.booleans(), uint128, uint128),
@@ -61,6 +63,10 @@ def written(said: calls.Action, struct: SwapStruct) -> calldata.EncodedAction:
     match said:
         case calls.Mint(key, band, liquidity, most0, most1, owner):
             return calldata.mint_position(key, band.lower, band.upper, liquidity, most0, most1, owner)
+        case calls.MintFromDeltas(key, band, most0, most1, owner):
+            return encoding.mint_from_deltas(key, band, most0, most1, owner)
+        case calls.IncreaseFromDeltas(token, most0, most1):
+            return encoding.increase_from_deltas(token, most0, most1)
         case calls.Increase(token, liquidity, most0, most1):
             return encoding.increase(token, liquidity, most0, most1)
         case calls.Decrease(token, liquidity, least0, least1):
@@ -108,7 +114,7 @@ def _command(said: calls.Command, struct: SwapStruct) -> tuple[int, bytes]:
 
 
 @given(call, st.sampled_from(SwapStruct), uint256)
-def test_whcontractswas_written_is_read(said: calls.Call, struct: SwapStruct, value: int) -> None:
+def test_what_was_written_is_read(said: calls.Call, struct: SwapStruct, value: int) -> None:
     assert decode(TO, value, bytes_of(said, struct), struct) == calls.DecodedCall(TO, value, said)
 
 
@@ -185,7 +191,8 @@ HOOKED = encode(("uint256", "uint128", "uint128", "bytes"), (1, 0, 0, b"hi"))
     [
         (b"", "begins with 0x,"),
         (b"\xac\x96\x50\xd8" + bytes(64), "begins with 0xac9650d8"),  # multicall
-        (acts(0x05, bytes(32)), "action 0x05"),
+        (acts(0x07, bytes(32)), "action 0x07"),
+        (acts(0x05, bytes(32)), "ends at byte 32"),
         (acts(0x13, bytes(64)), "action 0x13"),
         (acts(0x15, bytes(32)), "action 0x15"),
         (acts(0x03, HOOKED), "2 bytes are meant for a hook"),
@@ -199,7 +206,7 @@ HOOKED = encode(("uint256", "uint128", "uint128", "bytes"), (1, 0, 0, b"hi"))
         ),
     ],
 )
-def test_whcontractsno_plan_does_is_refused(data: bytes, why: str) -> None:
+def test_what_no_plan_does_is_refused(data: bytes, why: str) -> None:
     with pytest.raises(Refused, match=why):
         decode(TO, 0, data, FIVE)
 
@@ -213,7 +220,7 @@ def test_a_value_too_large_for_its_type_is_refused(kind: str, word: int) -> None
         read_abi((kind,), word.to_bytes(32, "big"))
 
 
-def test_absurd_lengths_are_refused_contractsonce() -> None:
+def test_absurd_lengths_are_refused_at_once() -> None:
     for types in (("bytes",), ("bytes[]",)):
         with pytest.raises(Refused, match="are promised where"):
             read_abi(types, (32).to_bytes(32, "big") + (2**255).to_bytes(32, "big"))

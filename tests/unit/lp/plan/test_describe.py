@@ -48,23 +48,24 @@ def test_a_swap_and_mint_in_words(scene: Any, names: Names) -> None:
     wrap, approve, permit = (spoken(each, names, scene.wrapped.key) for each in allowing)
     assert wrap[0] == f"call WETH ({scene.weth.address}) with {wrap[1].split()[1]} ETH"
     assert wrap[1].endswith("ETH into WETH for your wallet")
-    assert approve[1].startswith("allow Permit2 to take up to 0.99")
-    assert permit[1].startswith("let UniversalRouter take up to 0.99")
+    assert approve[1].startswith("allow Permit2 to take up to 1 WETH")
+    assert permit[1].startswith("let UniversalRouter take up to 1 WETH")
     assert permit[1].endswith("WETH until 1800001800")
     lines = spoken(step, names, scene.wrapped.key)
     manager, wallet = "PositionManager", "your wallet"
     assert lines[1].startswith("swap 0.")
     assert lines[1].endswith("USDC in WETH/USDC 0.3 % (spacing 60)")
-    assert lines[2:4] == (f"pay the WETH owed from {wallet}", f"take the USDC due to {manager}")
-    assert lines[4].startswith("send 0.")
-    assert lines[4].endswith(f"WETH from {wallet} to {manager}")
-    assert "open ticks -201600 to -200400 of WETH/USDC 0.3 % (spacing 60) with liquidity " in lines[5]
-    assert lines[5].endswith(f"the position is given to {wallet}")
-    assert lines[6:] == (
-        f"pay the WETH owed from {manager}",
-        f"pay the USDC owed from {manager}",
-        f"send all WETH left in {manager} to {wallet}",
-        f"send all USDC left in {manager} to {wallet}",
+    assert lines[2] == f"pay the WETH owed from {wallet}"
+    assert lines[3].startswith("swap 0.")
+    assert lines[3].endswith("WETH in WETH/USDC 0.3 % (spacing 60)")
+    assert lines[4:6] == (f"take the WETH due to {manager}", f"take the USDC due to {manager}")
+    assert lines[6].startswith("send 0.")
+    assert lines[6].endswith(f"WETH from {wallet} to {manager}")
+    assert lines[7:9] == (f"pay all WETH it has from {manager}", f"pay all USDC it has from {manager}")
+    assert "open ticks -201600 to -200400 of WETH/USDC 0.3 % (spacing 60) with all that this call" in lines[9]
+    assert lines[9].endswith(f"the position is given to {wallet}")
+    assert lines[10:] == (
+        f"take the WETH and USDC due to {wallet}",
         "the mint not after 1800000900",
         "not after 1800000900",
     )

@@ -14,7 +14,7 @@ from zuno.kernel.units import Address, Seconds
 from zuno.lp.model.chains import SwapStruct
 from zuno.lp.model.plan import Bounds, Flow, StepKind
 from zuno.lp.plan import calldata, encoding, minting, positions
-from zuno.lp.plan.calldata import OPEN_DELTA, SENDER
+from zuno.lp.plan.calldata import OPEN_DELTA, SENDER, WHOLE_BALANCE
 from zuno.lp.plan.calls import DecodedCall
 from zuno.lp.plan.decoding import decode
 from zuno.lp.plan.policy import ITSELF, Policy, check, verify_step
@@ -59,7 +59,14 @@ class Forger:
         self.deadline = scene.now + 60
         most = {NATIVE: 10**19, scene.weth.address: 10**19, scene.usdc.address: 10**11}
         self.policy = Policy(
-            scene.at, scene.wallet, self.key, scene.now, position_id=7, most_out=most, wrapper=scene.weth.address
+            scene.at,
+            scene.wallet,
+            self.key,
+            scene.now,
+            position_id=7,
+            most_out=most,
+            wrapper=scene.weth.address,
+            next_id=70,
         )
 
     def mint(self, owner: str | None = None, key: Any = None, most0: int = 10**18) -> calldata.EncodedAction:
@@ -77,23 +84,36 @@ class Forger:
         return decode(self.manager, value, data, FIVE)
 
     def swapped(
-        self, least: int = 1, payer: bool = True, to: str | None = None, owed: int = OPEN_DELTA, due: int = OPEN_DELTA
+        self,
+        least: int = 10,
+        payer: bool = True,
+        to: str | None = None,
+        owed: int = OPEN_DELTA,
+        due: int = OPEN_DELTA,
+        back: int | None = 1,
     ) -> tuple[int, bytes]:
         key = self.key
         acts = [
             calldata.swap_exact_in_single(key, True, 10**17, least, FIVE),
             calldata.settle(key.currency0, owed, payer),
-            calldata.take(key.currency1, to or self.manager, due),
+            *([] if back is None else [calldata.swap_exact_in_single(key, False, 5, back, FIVE)]),
+            *(calldata.take(each, to or self.manager, due) for each in (key.currency0, key.currency1)),
         ]
         return calldata.v4_swap(acts)
 
-    def opened(self, *more: calldata.EncodedAction, owner: str | None = None, sweeps: bool = True) -> tuple[int, bytes]:
-        pair = (self.key.currency0, self.key.currency1)
+    def opened(
+        self,
+        *more: calldata.EncodedAction,
+        owner: str | None = None,
+        home: str | None = None,
+        paid: Sequence[int] = (0, 1),
+    ) -> tuple[int, bytes]:
+        pair, who = (self.key.currency0, self.key.currency1), self.scene.wallet
         acts = [
-            self.mint(owner),
-            *(calldata.settle(each, OPEN_DELTA, payer_is_user=False) for each in pair),
+            *(calldata.settle(pair[side], WHOLE_BALANCE, payer_is_user=False) for side in paid),
             *more,
-            *([calldata.sweep(each, self.scene.wallet) for each in pair] if sweeps else []),
+            encoding.mint_from_deltas(self.key, self.scene.ticks(-201_600, -200_400), 10**18, 10**9, owner or who),
+            calldata.take_pair(*pair, home or who),
         ]
         return encoding.position_manager_call(acts, self.deadline)
 
@@ -127,8 +147,8 @@ def test_a_position_goes_to_the_wallet_alone(forger: Forger, owner: str) -> None
 @pytest.mark.parametrize("owner", [STRANGER, SENDER, ITSELF])
 def test_inside_the_router_the_sender_is_not_the_wallet(forger: Forger, owner: str) -> None:
     forger.refuses(forger.routed(forger.swapped(), forger.opened(owner=owner)), "the position would belong to")
-    swept = forger.opened(forger.home(owner))
-    forger.refuses(forger.routed(forger.swapped(), swept), "would receive what is the wallet's")
+    kept = forger.opened(home=owner)
+    forger.refuses(forger.routed(forger.swapped(), kept), "would receive what is the wallet's")
 
 
 @pytest.mark.parametrize("recipient", [STRANGER, ITSELF])
@@ -146,7 +166,11 @@ def test_nothing_stays_with_the_contracts(forger: Forger) -> None:
     stays = "would stay in PositionManager"
     forger.refuses(forger.own([forger.mint(), forger.settle()], 10**18), stays)
     forger.refuses(forger.own([forger.mint(), forger.home(), forger.settle()], 10**18), stays)
-    forger.refuses(forger.routed(forger.swapped(), forger.opened(sweeps=False)), stays)
+    for paid in ((0,), (1,), ()):
+        forger.refuses(forger.routed(forger.swapped(), forger.opened(paid=paid)), stays)
+    for acts in ((), (forger.mint(),), (forger.mint(), forger.home())):
+        call = encoding.position_manager_call(acts, forger.deadline)
+        forger.refuses(forger.routed(forger.swapped(), call), "does not end with a mint and what it leaves over")
     forger.refuses(forger.routed(forger.swapped()), "the router's last command does not mint")
     forger.refuses(forger.routed(), "called for nothing")
     forger.refuses(forger.routed(forger.opened(), forger.opened()), "called twice")
@@ -163,10 +187,9 @@ def test_only_the_plans_position_and_pool_are_touched(forger: Forger) -> None:
     forger.refuses(forger.own([encoding.close_currency(weth)]), "is not of the pair")
     forger.refuses(forger.own([calldata.sweep(weth, forger.scene.wallet)]), "is not of the pair")
     sent = encoding.permit2_transfer_from(weth, forger.manager, 5)
-    swept = calldata.sweep(weth, forger.scene.wallet)
     forger.refuses(forger.routed(forger.swapped(), sent, forger.opened()), "is not of the pair")
-    for act in (swept, calldata.settle(weth, OPEN_DELTA, payer_is_user=False)):
-        forger.refuses(forger.routed(forger.swapped(), forger.opened(act)), "is not of the pair")
+    strange = calldata.settle(weth, WHOLE_BALANCE, payer_is_user=False)
+    forger.refuses(forger.routed(forger.swapped(), forger.opened(strange)), "is not of the pair")
     for act in (calldata.settle(weth, OPEN_DELTA, payer_is_user=True), calldata.take(weth, forger.scene.wallet, 0)):
         forger.refuses(forger.routed(calldata.v4_swap([act]), forger.opened()), "is not of the pair")
 
@@ -191,6 +214,9 @@ def test_each_call_has_its_own_actions(forger: Forger) -> None:
         encoding.increase(7, 1, 0, 0),
         calldata.burn_position(7, 0, 0),
         calldata.take_pair(forger.key.currency0, currency, wallet),
+        calldata.sweep(currency, wallet),
+        encoding.increase_from_deltas(70, 1, 1),
+        forger.mint(),
     ):
         forger.refuses(forger.routed(forger.swapped(), forger.opened(act)), "is no action of the router's call")
     forger.refuses(forger.routed(calldata.v4_swap([forger.home()]), forger.opened()), "is no action of a swap")
@@ -199,13 +225,44 @@ def test_each_call_has_its_own_actions(forger: Forger) -> None:
 def test_a_swap_has_a_minimum_and_pays_what_it_owes(forger: Forger) -> None:
     opened = forger.opened()
     forger.refuses(forger.routed(forger.swapped(least=0), opened), "would take any price")
+    forger.refuses(forger.routed(forger.swapped(back=0), opened), "would take any price")
     forger.refuses(forger.routed(forger.swapped(payer=False), opened), "happens to hold")
     forger.refuses(forger.routed(forger.swapped(owed=1 << 255), opened), "is not of what is owed")
     forger.refuses(forger.routed(forger.swapped(due=1), opened), "is not taking what is due")
     odd = forger.opened(calldata.settle(forger.key.currency1, 5, payer_is_user=False))
-    forger.refuses(forger.routed(forger.swapped(), odd), "is not of what is owed")
+    forger.refuses(forger.routed(forger.swapped(), odd), "is not of all that was brought")
     by_user = forger.opened(calldata.settle(forger.key.currency1, 0, payer_is_user=True))
     forger.refuses(forger.routed(forger.swapped(), by_user), "ask the router to pay")
+
+
+def test_a_router_s_mint_is_guarded_on_both_sides(forger: Forger) -> None:
+    forger.refuses(forger.routed(forger.swapped(back=None), forger.opened()), "no swap each way")
+    sent = encoding.permit2_transfer_from(forger.key.currency1, forger.manager, 5)
+    forger.refuses(forger.routed(sent, forger.opened()), "no swap each way")
+    whatever = calldata.swap_exact_in_single(forger.key, True, 0, 1, FIVE)
+    forger.refuses(forger.routed(calldata.v4_swap([whatever]), forger.opened()), "whatever the router is owed")
+
+
+def test_what_is_minted_from_credit_follows_what_pays_it(forger: Forger) -> None:
+    burn, band = calldata.burn_position(7, 0, 0), forger.scene.ticks(-201_600, -200_400)
+    closing = [encoding.close_currency(each) for each in (forger.key.currency0, forger.key.currency1)]
+
+    def minted(owner: str = forger.scene.wallet, key: Any = forger.key) -> calldata.EncodedAction:
+        return encoding.mint_from_deltas(key, band, 10**30, 10**30, owner)
+
+    def added(token_id: int = 70) -> calldata.EncodedAction:
+        return encoding.increase_from_deltas(token_id, 10**30, 10**30)
+
+    check(forger.own([burn, minted(), *closing]), forger.policy)
+    check(forger.own([burn, forger.mint(), added(), *closing]), forger.policy)
+    for owner in (STRANGER, ITSELF):
+        forger.refuses(forger.own([burn, minted(owner), *closing]), "the position would belong to")
+    forger.refuses(forger.own([burn, minted(key=replace(forger.key, fee=500)), *closing]), "another pool")
+    forger.refuses(forger.own([minted(), *closing]), "follows no burn")
+    for acts in ([burn, added()], [forger.mint(), added()], [burn, forger.mint(), forger.home(), added()]):
+        forger.refuses(forger.own([*acts, *closing]), "follows no burn and mint")
+    for other in (7, 69, 71):
+        forger.refuses(forger.own([burn, forger.mint(), added(other), *closing]), r"is not the next one \(70\)")
 
 
 def test_amounts_have_a_cap(forger: Forger) -> None:

@@ -14,12 +14,25 @@ from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Amount, Liquidity, Seconds, Tick
 from zuno.lp.model.ballot import CandidateKind
 from zuno.lp.model.chains import SwapStruct
-from zuno.lp.model.plan import Allowances, Allows, Bounds, Flow, Grant, Holds, Owns, Permits, Step, StepKind, TickWithin
-from zuno.lp.plan import calls, minting, positions
+from zuno.lp.model.plan import (
+    Allowances,
+    Allows,
+    Bounds,
+    Flow,
+    Grant,
+    Holds,
+    NextId,
+    Owns,
+    Permits,
+    Step,
+    StepKind,
+    TickWithin,
+)
+from zuno.lp.plan import calldata, calls, minting, positions
 from zuno.lp.plan.approvals import build_revocations
 from zuno.lp.plan.decoding import decode
 from zuno.lp.plan.inventory import available, deposit, market_without_us
-from zuno.lp.plan.sizing import size_mint
+from zuno.lp.plan.sizing import least_of, size_mint
 from zuno.lp.rules.carry import steps_for
 
 APPROVE, PERMIT = StepKind.APPROVE_PERMIT2, StepKind.PERMIT2_APPROVE
@@ -109,8 +122,10 @@ def test_the_second_half_promises_no_less_than_was_approved(scene: Any, near: An
         sqrt_price_x96=type(scene.wrapped.sqrt_price_x96)(scene.wrapped.sqrt_price_x96 * 9985 // 10_000),
     )
     steps = positions.finish_rebalance(plan.later, scene.terms(), lower, *available(gone))
-    (swap,) = (each for each in said(steps[-1]).commands[0].actions if isinstance(each, calls.SwapIn))
+    swap, back = (each for each in said(steps[-1]).commands[0].actions if isinstance(each, calls.SwapIn))
     assert Fraction(swap.amount_out_min, swap.amount_in) >= plan.later.least_rate
+    assert plan.later.guard_rate is not None
+    assert Fraction(back.amount_out_min, back.amount_in) >= plan.later.guard_rate
     with pytest.raises(Usage):
         positions.finish_rebalance(plan.later, scene.terms(), scene.native, 1, 1)
 
@@ -127,33 +142,59 @@ def test_a_swap_is_quoted_without_the_liquidity_that_will_be_gone(scene: Any, ne
     )
     assert alone is not None
     assert flattered is not None
-    assert later.least_rate == Fraction(minting.least_out(alone.amount_out, scene.terms()), alone.amount_in)
-    assert later.least_rate < Fraction(minting.least_out(flattered.amount_out, scene.terms()), flattered.amount_in)
+    assert later.least_rate == Fraction(least_of(alone.amount_out, 50), alone.amount_in)
+    assert later.least_rate < Fraction(least_of(flattered.amount_out, 50), flattered.amount_in)
 
 
-def test_a_second_half_that_needs_no_swap_only_mints(scene: Any, near: Any) -> None:
+def test_a_second_half_that_needs_no_swap_swaps_a_little_for_its_bounds(scene: Any, near: Any) -> None:
     gone = scene.position_in(scene.wrapped, scene.ticks(-199_980, -199_020))
     later = positions.rebalance(scene.terms(), gone, near).later
     assert later is not None
-    fits = deposit(market_without_us(scene.wrapped), near, 10**30, 3 * 10**9, may_swap=False, slippage_bps=0)
+    fits = deposit(market_without_us(scene.wrapped), near, 10**30, 3 * 10**9, may_swap=False)
     steps = positions.finish_rebalance(later, scene.terms(), scene.wrapped, fits.amount0, fits.amount1)
-    assert steps[-1].kind is StepKind.MINT
+    assert steps[-1].kind is StepKind.SWAP_AND_MINT
+    swap, back = (each for each in said(steps[-1]).commands[0].actions if isinstance(each, calls.SwapIn))
+    assert (swap.zero_for_one, back.zero_for_one) == (later.zero_for_one, not later.zero_for_one)
+    assert swap.amount_in <= (fits.amount0 if swap.zero_for_one else fits.amount1) // 5_000
+    deserted = replace(scene.wrapped, liquidity=Liquidity(0))
+    alone = positions.finish_rebalance(later, scene.terms(), deserted, fits.amount0, fits.amount1)
+    assert alone[-1].kind is StepKind.MINT, "nobody is there to swap with"
 
 
-def test_the_swap_and_the_mint_add_up(scene: Any, near: Any) -> None:
-    """What is sent to PositionManager is what the mint may cost, and what the swap must pay counts towards it."""
-    plan = minting.create(scene.terms(), scene.wrapped, near, 10**18, 0)
+@pytest.mark.parametrize("capital", [(10**18, 0), (0, 3 * 10**9), (10**12, 0), (0, 3_000_000)])
+def test_the_swaps_and_the_mint_add_up(scene: Any, near: Any, capital: tuple[int, int]) -> None:
+    """All that was brought is sent to PositionManager or swapped into it, and no more than the first swap pays is
+    swapped back."""
+    plan = minting.create(scene.terms(), scene.wrapped, near, *capital)
     call = said(plan.steps[-1])
-    swap, *sent, opened = call.commands
-    taken = swap.actions[0]
-    mint, settle0, settle1, *sweeps = opened.actions
-    assert [type(each) for each in swap.actions] == [calls.SwapIn, calls.Settle, calls.Take]
-    assert {each.token: each.amount for each in sent} == {scene.weth.address: mint.amount0_max}
-    assert mint.amount1_max <= taken.amount_out_min
-    assert taken.amount_in + mint.amount0_max <= 10**18
+    swapped, *sent, opened = call.commands
+    swap, settle, back, *taken = swapped.actions
+    settle0, settle1, mint, home = opened.actions
+    assert (settle.payer_is_user, settle.amount) == (True, 0)
+    assert (swap.zero_for_one, back.zero_for_one) == (capital[1] == 0, capital[1] > 0)
+    assert swap.amount_in + sum(each.amount for each in sent) == sum(capital)
+    assert 0 < back.amount_in <= swap.amount_out_min
+    assert back.amount_out_min > 0
+    assert {each.recipient for each in (*taken, *sent)} == {scene.at.position_manager}
+    assert {each.currency for each in taken} == {scene.weth.address, scene.usdc.address}
     assert (settle0.payer_is_user, settle1.payer_is_user) == (False, False)
-    assert [each.recipient for each in sweeps] == [scene.wallet] * 2
-    assert mint.owner == scene.wallet
+    assert settle0.amount == settle1.amount == calldata.WHOLE_BALANCE
+    assert (home.recipient, mint.owner) == (scene.wallet, scene.wallet)
+
+
+def test_a_move_near_the_edge_is_held_by_a_mint_of_fixed_size(scene: Any, near: Any) -> None:
+    """The minima of a burn bound the price as long as its range covers the bounds, and no further."""
+    pool = scene.wrapped
+    held = scene.position_in(pool, near, fees=(0, 0))
+    (inside,) = positions.rebalance(scene.terms(), held, scene.ticks(-202_200, -199_800)).steps
+    assert [type(each) for each in said(inside).actions[:2]] == [calls.Burn, calls.MintFromDeltas]
+    edging = scene.position_in(pool, scene.ticks(-201_000, -200_400), fees=(0, 0))
+    (step,) = positions.rebalance(scene.terms(), edging, scene.ticks(-201_000, -200_340)).steps
+    burn, mint, added, *closing = said(step).actions
+    assert [type(each) for each in closing] == [calls.CloseCurrency] * 2
+    assert (burn.token_id, added.token_id) == (edging.id, scene.terms().next_id)
+    assert NextId(scene.terms().next_id) in step.needs
+    assert mint.liquidity > 0
 
 
 @pytest.mark.parametrize("amount0", [0, 10**18])
