@@ -19,6 +19,7 @@ from zuno.lp.service.execution_view import (
     SimulationView,
     UnsignedView,
 )
+from zuno.lp.service.views import LeftoverView
 
 _GOOD_STATES = frozenset({"confirmed", "approved", "final"})
 _TO = {"add": "to", "remove": "from"}
@@ -56,6 +57,8 @@ def shown_simulation(view: SimulationView) -> RenderableType:
     facts.add_row("gas", f"{thousands(str(view.gas_used))} units, about {short(view.gas_cost_eth)} ETH")
     if view.range_low is not None and view.range_high is not None:
         facts.add_row("range", f"{short(view.range_low)} – {short(view.range_high)} {view.price_unit}")
+    if view.leftover is not None:
+        facts.add_row("stays home", leftover_text(view.leftover))
     if view.price_after is not None:
         facts.add_row(
             "price", f"{short(view.price_before)} → {short(view.price_after)} (moved {view.price_impact_bps} bps)"
@@ -77,6 +80,12 @@ _FOUND = {
     "simulated": "running every step on the latest block",
     "computed": "our own arithmetic; the node can only try the first step",
 }
+
+
+def leftover_text(left: LeftoverView) -> str:
+    """What a plan leaves in the wallet, and why."""
+    amounts = f"{short(left.token0)} {left.symbol0} and {short(left.token1)} {left.symbol1}"
+    return f"{amounts}, {100 * left.share:.2f} %: {left.why}"
 
 
 def shown_execution(view: ExecutionView) -> RenderableType:
@@ -108,6 +117,8 @@ def shown_execution(view: ExecutionView) -> RenderableType:
         )
     if view.new_position_id is not None:
         facts.add_row("new position", view.new_position_id)
+    if view.leftover is not None:
+        facts.add_row("stays home", leftover_text(view.leftover))
     if view.gas_cost_eth != "0":
         facts.add_row("gas paid", f"{short(view.gas_cost_eth)} ETH")
     if view.state == "approved" and view.expires_text is not None:

@@ -24,7 +24,13 @@ from zuno.doors.cli.data_screens import (
 from zuno.doors.cli.demo_tour import CarriedOut, DemoOpening
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, console, grid, heading, notes_block, short, thousands
 from zuno.doors.cli.mesh_screens import shown_mesh, shown_ping, shown_table
-from zuno.doors.cli.plan_screens import copyable_lines, shown_execution, shown_simulation, shown_unsigned
+from zuno.doors.cli.plan_screens import (
+    copyable_lines,
+    leftover_text,
+    shown_execution,
+    shown_simulation,
+    shown_unsigned,
+)
 from zuno.doors.cli.portfolio_screens import shown_closed, shown_portfolio, shown_whatif
 from zuno.doors.cli.shell_screens import render_agents, shown_reading
 from zuno.doors.cli.trade_screens import shown_chart, shown_features
@@ -384,6 +390,7 @@ def _(view: PlanView) -> RenderableType:
         *((("ticks", f"{chosen.tick_lower} to {chosen.tick_upper}"),) if chosen.tick_lower is not None else ()),
         *(((_verb(chosen), _puts_in(chosen)),) if chosen.tick_lower is not None else ()),
         *((("before", chosen.prep_action.removesuffix(" first")),) if chosen.prep_action else ()),
+        *((("stays home", leftover_text(chosen.leftover)),) if chosen.leftover else ()),
         ("voices", _voices(view)),
     ]
     for name, value in rows:

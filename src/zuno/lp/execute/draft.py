@@ -62,14 +62,9 @@ class SimulatedDraft:
         planned = self.draft.leftover
         if planned is None or self.simulation.how is not SimulationMethod.SIMULATED or self.error is not None:
             return planned
-        key, instruction = self.draft.pool.key, self.draft.instruction
-        left = [instruction.capital0, instruction.capital1]
-        for side, currency in enumerate((key.currency0, key.currency1)):
-            left[side] += self.changes.get(currency, 0)
-            if instruction.brings_ether and currency in {flow.currency for flow in self.draft.steps[0].least_in}:
-                left[side] += self.changes.get(NATIVE, 0)
+        left0, left1 = left_in_wallet(self.draft, self.changes)
         price = self.simulation.sqrt_price_after_x96 or planned.sqrt_price_x96
-        return replace(planned, amount0=left[0], amount1=left[1], sqrt_price_x96=price)
+        return replace(planned, amount0=left0, amount1=left1, sqrt_price_x96=price)
 
     @property
     def sqrt_price_after_x96(self) -> int | None:
@@ -96,6 +91,18 @@ class SimulatedDraft:
                     f"does the token charge for transfers?"
                 )
         return None
+
+
+def left_in_wallet(draft: Draft, changes: Mapping[Address, int]) -> tuple[int, int]:
+    """What of the capital, or of a burned position's proceeds, a plan that changes the wallet so leaves in it."""
+    key, instruction = draft.pool.key, draft.instruction
+    wrapper = draft.steps[0].to if instruction.brings_ether else None
+
+    def change(currency: Address) -> int:
+        return changes.get(currency, 0) + (changes.get(NATIVE, 0) if currency == wrapper else 0)
+
+    left0, left1 = instruction.capital0 + change(key.currency0), instruction.capital1 + change(key.currency1)
+    return max(0, left0), max(0, left1)
 
 
 @dataclass(frozen=True, slots=True)

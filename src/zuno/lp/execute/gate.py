@@ -400,8 +400,14 @@ class Gate:
     # -- endings
 
     async def _conclude(self, progress: PlanProgress, draft: Draft) -> None:
-        new_id, found = await verify_outcome(self._context, progress, draft)
-        event = PlanOver(plan_id=progress.plan_id, state=PlanState.CONFIRMED, new_position_id=new_id, problems=found)
+        outcome = await verify_outcome(self._context, progress, draft)
+        event = PlanOver(
+            plan_id=progress.plan_id,
+            state=PlanState.CONFIRMED,
+            new_position_id=outcome.new_id,
+            problems=outcome.problems,
+            leftover=outcome.leftover,
+        )
         await self._append(progress, event)
 
     async def _end_failed_plan(self, progress: PlanProgress, draft: Draft, step: StepProgress, notify: Notify) -> None:

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from zuno.amm.model import LpPosition
 from zuno.kernel.text import NATIVE
 from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.execute.draft import currencies, decode_step, least_change
+from zuno.lp.execute.draft import currencies, decode_step, least_change, left_in_wallet
 from zuno.lp.execute.plan_state import PlanProgress, StepProgress
-from zuno.lp.model.plan import Step, StepState, WalletState
+from zuno.lp.model.plan import Leftover, Step, StepState, WalletState
 from zuno.lp.model.plan_events import Draft
 from zuno.lp.plan.calls import Action as ChainAction
 from zuno.lp.plan.calls import Burn, Decrease, Execute, Increase, Mint, MintFromDeltas, ModifyLiquidities
 
 
-async def verify_outcome(
-    context: ExecutionContext, progress: PlanProgress, draft: Draft
-) -> tuple[int | None, tuple[str, ...]]:
-    """The id of the new position, if any, and every difference from the plan."""
+class ChainOutcome(NamedTuple):
+    """The new position, if any, every difference from the plan, and what stayed in the wallet."""
+
+    new_id: int | None
+    problems: tuple[str, ...]
+    leftover: Leftover | None
+
+
+async def verify_outcome(context: ExecutionContext, progress: PlanProgress, draft: Draft) -> ChainOutcome:
+    """What the chain shows once the last step is final."""
     done = [step for step in progress.steps if step.state is StepState.FINAL]
     found: list[str] = []
     new_id: int | None = None
@@ -40,7 +47,9 @@ async def verify_outcome(
                     pass
     wallet_state = await context.writer.wallet_state(context.wallet, currencies(draft.pool.key), ())
     found += _check_balances(progress, done, wallet_state)
-    return new_id, tuple(found)
+    opened = None if new_id is None else await _read_position(context, new_id)
+    leftover = None if opened is None else _measure_leftover(progress, draft, opened, wallet_state)
+    return ChainOutcome(new_id, tuple(found), leftover)
 
 
 def position_actions(context: ExecutionContext, step: Step) -> Iterator[ChainAction]:
@@ -108,6 +117,27 @@ def _check_balances(progress: PlanProgress, done: list[StepProgress], wallet_sta
                 f"missing, or something else was spent meanwhile"
             )
     return problems
+
+
+def _measure_leftover(
+    progress: PlanProgress, draft: Draft, opened: LpPosition, wallet_state: WalletState
+) -> Leftover | None:
+    """What was brought or paid out and is not in the new position, at the pool's price now."""
+    first = next((step for step in progress.steps if step.signed and step.newest.holdings), None)
+    if first is None or draft.leftover is None:
+        return None
+    before = {flow.currency: flow.amount for flow in first.newest.holdings}
+    change = {currency: wallet_state.holdings.get(currency, 0) - held for currency, held in before.items()}
+    change[NATIVE] = change.get(NATIVE, 0) + gas_spent(progress)
+    left0, left1 = left_in_wallet(draft, change)
+    return Leftover(
+        left0,
+        left1,
+        opened.amount0 + left0,
+        opened.amount1 + left1,
+        opened.pool.sqrt_price_x96,
+        draft.leftover.why,
+    )
 
 
 def gas_spent(progress: PlanProgress) -> int:

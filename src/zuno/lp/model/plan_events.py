@@ -251,6 +251,8 @@ class PlanOver(PlanEvent):
     new_position_id: int | None = None
     problems: tuple[str, ...] = ()
     """What the chain shows that is not what was asked."""
+    leftover: Annotated[Leftover | None, Field(exclude_if=lambda left: left is None)] = None
+    """What stayed in the wallet beside a new position, as the chain shows it."""
 
 
 class PlanOutcome(PlanEvent):

@@ -151,20 +151,21 @@ ALONE_NOTE: Final = "the pool has no liquidity but ours to swap against"
 COSTLY_NOTE: Final = "a swap would cost more than it puts to work"
 
 
-def leftover_of(planned: Deposit, sqrt_price_x96: int, slippage_bps: int, room_bps: int = 0) -> Leftover:
+def leftover_of(planned: Deposit, sqrt_price_x96: int, slippage_bps: int = SLIPPAGE_BPS) -> Leftover:
     """What a deposit leaves in the wallet, and why no more of it goes in."""
     whole = (planned.amount0 + planned.left0, planned.amount1 + planned.left1)
-    percent = f"{slippage_bps / 100:g} %"
-    if planned.prep is not None:
-        why = "the range takes both tokens in its own ratio, and the swap is sized on a quote"
-    elif planned.notes:
-        why = planned.notes[0]
-    elif room_bps:
-        why = f"both tokens are used as they are, with room for the price to move by {percent}"
-    else:
-        why = f"less than {percent} is left over, too little for a swap"
     price = sqrt_price_x96 if planned.prep is None else planned.prep.sqrt_price_after_x96
-    return Leftover(planned.left0, planned.left1, *whole, price, why)
+    left = Leftover(planned.left0, planned.left1, *whole, price, "")
+    percent = f"{slippage_bps / 100:g} %"
+    if planned.notes:
+        why = planned.notes[0]
+    elif left.share * BPS > slippage_bps:
+        why = f"the range takes both tokens in its own ratio, with room for the price to move by {percent}"
+    elif planned.prep is not None:
+        why = "the range takes both tokens in its own ratio, and the swap is sized on a quote"
+    else:
+        why = f"less than {percent} of it is left over, too little for a swap"
+    return replace(left, why=why)
 
 
 def _swap_to_fit(

@@ -59,7 +59,7 @@ def create(
     first = _wrap(terms, pool, step) if brings_ether else ()
     _check_holdings(terms, step, first)
     steps = (*first, *allowing(terms, step.to, step.most_out), step)
-    leftover = leftover_of(planned, pool.sqrt_price_x96, slippage, slippage)
+    leftover = leftover_of(planned, pool.sqrt_price_x96, slippage)
     return StepPlan(steps, terms.bounds, notes=planned.notes, leftover=leftover)
 
 

@@ -25,7 +25,7 @@ MEASURED_GAS: Final[Mapping[StepKind, int]] = MappingProxyType(
         StepKind.MINT: 419_478,
         StepKind.BURN: 153_578,
         StepKind.BURN_AND_MINT: 393_517,
-        StepKind.SWAP_AND_MINT: 418_000,
+        StepKind.SWAP_AND_MINT: 440_997,
     }
 )
 """Gas units as used by the official contracts on a local chain; an estimate of the node itself is better."""
@@ -39,8 +39,8 @@ _CALLDATA_BYTES: Final = {
     StepKind.PERMIT2_APPROVE: 132,
     StepKind.MINT: 1_060,
     StepKind.BURN: 676,
-    StepKind.BURN_AND_MINT: 1_156,
-    StepKind.SWAP_AND_MINT: 2_724,
+    StepKind.BURN_AND_MINT: 1_380,
+    StepKind.SWAP_AND_MINT: 3_332,
 }
 
 

@@ -25,8 +25,8 @@ from zuno.lp.model.unsigned import SafeBatch, UnsignedTransaction
 from zuno.lp.plan.calls import Mint, MintFromDeltas
 from zuno.lp.plan.describe import Names, words
 from zuno.lp.plan.unsigned import build_unsigned, safe_batch
-from zuno.lp.service.to_views import key_view, price_unit, tick_prices
-from zuno.lp.service.views import PoolKeyView
+from zuno.lp.service.to_views import key_view, leftover_view, price_unit, tick_prices
+from zuno.lp.service.views import LeftoverView, PoolKeyView
 
 IMPACT_DIGITS = 4
 
@@ -105,6 +105,8 @@ class SimulationView(View):
     range_low: str | None
     """The range that the calldata opens, in prices; None where it opens none."""
     range_high: str | None
+    leftover: LeftoverView | None
+    """What stays in the wallet; None where nothing is put to work."""
     steps: tuple[CallView, ...]
     bounds: BoundsView
     notes: tuple[str, ...]
@@ -148,6 +150,8 @@ class ExecutionView(View):
     capital: tuple[CapitalView, ...]
     """Fixed when the plan was made: nothing of any other token, and no more of these, ever leaves the wallet by it."""
     new_position_id: str | None
+    leftover: LeftoverView | None
+    """What stayed in the wallet beside the new position: as approved, once it is done as the chain shows it."""
     why: str
     steps: tuple[StepView, ...]
     gas_cost_eth: str
@@ -227,6 +231,7 @@ def simulation_view(execution: ExecutionContext, drafted: SimulatedDraft, gas: G
         price_unit=price_unit(pool.token0, pool.token1),
         range_low=None if edges is None else edges[0],
         range_high=None if edges is None else edges[1],
+        leftover=None if drafted.leftover is None else leftover_view(drafted.leftover, pool),
         steps=tuple(_call_view(execution, draft, index, step, drafted, tokens) for index, step in enumerate(steps)),
         bounds=bounds_view(draft, tokens),
         notes=draft.notes,
@@ -303,6 +308,7 @@ async def execution_view(
     draft, over = progress.draft, progress.over
     state = PlanState.EXPIRED if late else progress.state
     outcome = progress.outcome
+    left = (None if draft is None else draft.leftover) if over is None else over.leftover
     return ExecutionView(
         plan_id=progress.plan_id,
         state=state,
@@ -312,6 +318,7 @@ async def execution_view(
         position_id=_id(instruction.position_id),
         capital=await _capital_views(execution, draft, instruction),
         new_position_id=None if over is None else _id(over.new_position_id),
+        leftover=None if draft is None or left is None else leftover_view(left, draft.pool),
         why="" if over is None else over.why,
         steps=tuple(_step_view(execution, index, step, draft) for index, step in enumerate(_shown_steps(progress))),
         gas_cost_eth=format_units(gas_spent(progress), 18),

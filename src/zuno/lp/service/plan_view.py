@@ -22,11 +22,12 @@ from zuno.lp.agents.pool_choice import to_wrap
 from zuno.lp.agents.prompt_facts import facts_of, print_thoughts
 from zuno.lp.model.ballot import Candidate, CandidateKind, Judgment, PlanVerdict, StressPoint
 from zuno.lp.model.debate import Context, Debate, PlanReady, Round, Wish
+from zuno.lp.plan.inventory import leftover_of
 from zuno.lp.rules.ballot import owner_decides
 from zuno.lp.rules.stress import HORIZON_HOURS
 from zuno.lp.rules.worth import best_rival, edge_over_hold, is_worth_moving, least_edge, worth_token1
-from zuno.lp.service.to_views import key_view, tick_prices
-from zuno.lp.service.views import PoolKeyView
+from zuno.lp.service.to_views import key_view, leftover_view, tick_prices
+from zuno.lp.service.views import LeftoverView, PoolKeyView
 from zuno.provenance.facts import Figure, Unit
 from zuno.provenance.slots import render
 
@@ -119,6 +120,8 @@ class RecommendedView(CandidateView):
     amount1: str
     amount0_human: str
     amount1_human: str
+    leftover: LeftoverView | None
+    """What stays in the wallet; None where nothing is put to work."""
     prep_action: str | None
 
 
@@ -347,12 +350,14 @@ def _compare_with_hold(chosen: Candidate, last: Round, pool: PoolState) -> str:
 
 def _recommended_view(view: CandidateView, candidate: Candidate, pool: PoolState, wish: Wish | None) -> RecommendedView:
     put_in = candidate.deposit
+    left = leftover_view(leftover_of(put_in, pool.sqrt_price_x96), pool) if candidate.kind.move else None
     return RecommendedView(
         **dict(view),
         amount0=str(put_in.amount0),
         amount1=str(put_in.amount1),
         amount0_human=format_units(put_in.amount0, pool.token0.decimals),
         amount1_human=format_units(put_in.amount1, pool.token1.decimals),
+        leftover=left,
         prep_action=_prep_action(candidate, pool, wish),
     )
 

@@ -12,13 +12,18 @@ from zuno.kernel.numbers_text import decimal_text, money_text
 from zuno.kernel.text import Token, base_and_quote, format_units
 from zuno.lp.model.history import PositionEvent, PositionHistory
 from zuno.lp.model.market import Fact
+from zuno.lp.model.plan import Leftover
 from zuno.lp.ports.world import PriceMove
 from zuno.lp.rules.attribution import Attribution, PnlTerms
 from zuno.lp.rules.whatif import PositionAtPrice
 from zuno.lp.service.views import (
     ExactTermsView,
     FactView,
+<<<<<<< HEAD
     HodlView,
+=======
+    LeftoverView,
+>>>>>>> 3d83311 (Show what a plan leaves in the wallet on the card, in simulate and when it is done)
     MoveView,
     PnlView,
     PoolKeyView,
@@ -30,6 +35,17 @@ from zuno.lp.service.views import (
 )
 
 PRICE_DIGITS = 10
+
+
+def leftover_view(left: Leftover, pool: PoolState) -> LeftoverView:
+    return LeftoverView(
+        token0=format_units(left.amount0, pool.token0.decimals),
+        token1=format_units(left.amount1, pool.token1.decimals),
+        symbol0=pool.token0.shown_name,
+        symbol1=pool.token1.shown_name,
+        share=round(float(left.share), 6),
+        why=left.why,
+    )
 
 
 def key_view(key: PoolKey, token0: Token, token1: Token) -> PoolKeyView:

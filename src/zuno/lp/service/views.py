@@ -30,6 +30,18 @@ class PoolKeyView(View):
     label: str
 
 
+class LeftoverView(View):
+    """What a plan leaves in the wallet of the tokens it was to put to work, in whole tokens."""
+
+    token0: str
+    token1: str
+    symbol0: str
+    symbol1: str
+    share: float
+    """Of what burn and swap paid, or of what was brought, by worth."""
+    why: str
+
+
 class PoolView(PoolKeyView):
     """A pool at a block."""
 

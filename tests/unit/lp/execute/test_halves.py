@@ -243,15 +243,15 @@ async def test_a_new_position_that_is_not_what_was_asked(bench: Any) -> None:
     told = await bench.creation(capital1=10**9)
     book = await bench.apply(await bench.approved(told))
     draft = book.draft
-    new_id, found = await verify_outcome(bench.hands, book, draft)
+    new_id, found, _ = await verify_outcome(bench.hands, book, draft)
     assert (new_id, found) == (book.over.new_position_id, ())
     band = Range(Tick(told.range.lower - 10), told.range.upper)
     other = (await bench.drafted(told.model_copy(update={"range": band}))).draft
     book.steps[-1].step = other.steps[-1]
-    _, found = await verify_outcome(bench.hands, book, draft)
+    _, found, _ = await verify_outcome(bench.hands, book, draft)
     assert f"lies in ticks {told.range.lower} to {told.range.upper}, asked for were {band.lower}" in found[0]
     book.steps[-1].mined = None
-    _, found = await verify_outcome(bench.hands, book, draft)
+    _, found, _ = await verify_outcome(bench.hands, book, draft)
     assert "one position was to be opened, the receipt tells of 0" in found
 
 
@@ -263,7 +263,7 @@ async def test_a_new_position_of_somebody_else(bench: Any) -> None:
         address = bench.others
 
     other: Any = Other()
-    _, found = await verify_outcome(replace(bench.hands, signer=other), book, book.draft)
+    _, found, _ = await verify_outcome(replace(bench.hands, signer=other), book, book.draft)
     assert any(f"belongs to {bench.wallet}" in one for one in found)
 
 
@@ -271,7 +271,7 @@ async def test_a_position_that_was_burned_and_is_still_there(bench: Any) -> None
     draft = (await bench.drafted(await bench.told(Action.CLOSE))).draft
     book = PlanProgress(draft.plan_id, draft=draft)
     book.steps = [StepProgress(draft.steps[0], PlanPart.FIRST, StepState.FINAL)]
-    _, found = await verify_outcome(bench.hands, book, draft)
+    _, found, _ = await verify_outcome(bench.hands, book, draft)
     assert found == ("position 1 was burned and is still there",)
 
 
@@ -284,7 +284,7 @@ async def test_a_position_that_changed_by_something_else_than_was_asked(bench: A
         draft = book.draft
         assert (await verify_outcome(bench.hands, book, draft))[1] == ()
         odd = replace(draft.position, liquidity=Liquidity(draft.position.liquidity + 1))
-        _, found = await verify_outcome(bench.hands, book, draft.model_copy(update={"position": odd}))
+        _, found, _ = await verify_outcome(bench.hands, book, draft.model_copy(update={"position": odd}))
         assert len(found) == 1
         assert "was to be expected" in found[0]
 
@@ -294,6 +294,6 @@ async def test_tokens_that_did_not_come_home_are_missed(bench: Any) -> None:
     signed = book.steps[0].signed[0]
     more = tuple(Flow(flow.currency, flow.amount + (1 if flow.currency != NATIVE else 0)) for flow in signed.holdings)
     book.steps[0].signed[0] = signed.model_copy(update={"holdings": more})
-    _, found = await verify_outcome(bench.hands, book, book.draft)
+    _, found, _ = await verify_outcome(bench.hands, book, book.draft)
     assert len(found) == 2
     assert all("something is missing" in one for one in found)
