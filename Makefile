@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # One worker a core; a worker takes up to a gigabyte.
 PYTEST := $(BIN)/pytest -n auto --maxprocesses 8 --dist worksteal -q
 
-.PHONY: demo help check test soak lint types layers unit world suite format bench study crash crash-cycle models devnet constraints clean
+.PHONY: demo help check test soak lint types layers unit world suite format bench study rebalances crash crash-cycle models devnet constraints clean
 
 demo: $(VENV)/.base  ## install, then run the tour on the simulated chain
 	$(BIN)/zuno demo
@@ -56,6 +56,9 @@ bench: $(VENV)/.dev $(NODE)  ## ratios against yardsticks measured in the same r
 
 study: $(VENV)/.dev  ## what the trading desk rules without a model: 200 cycles over ten invented markets, and the mix
 	$(BIN)/python -m studies.rulings
+
+rebalances: $(VENV)/.dev $(NODE)  ## six rebalances with ±6 % moves on the real contracts, and what each leaves over
+	$(BIN)/python -m studies.rebalances
 
 crash: $(VENV)/.dev $(NODE)  ## kill -9 at every persisted step of two rebalances on the real contracts, and recover
 	$(BIN)/python -m tests.crash.matrix

@@ -494,6 +494,17 @@ def test_a_rebalance_with_a_swap_is_two_steps(stage: Stage, held: int, above: bo
         assert stage.grant(token, DEPLOYMENT.universal_router).amount == 0
 
 
+@pytest.mark.parametrize("held", [EDGE, INSIDE], ids=["weth", "native"])
+def test_six_moves_in_a_row_leave_next_to_nothing_at_home(stage: Stage, held: int) -> None:
+    key = stage.position(held).pool.key
+    for number, percent in enumerate((6, -6) * 3):
+        stage.nudge(key, percent * 100)
+        position = stage.position(held)
+        spacings = (300, 500)[number % 2] // key.tick_spacing
+        two_steps(stage, position, around(position.pool, spacings, spacings))
+        held = stage.next_id() - 1
+
+
 @pytest.mark.parametrize(("below", "above"), [(20, 60), (60, 20)])
 @pytest.mark.parametrize("held", [EDGE, INSIDE])
 def test_a_swap_tops_up_what_the_position_has_of_both(stage: Stage, held: int, below: int, above: int) -> None:
