@@ -19,11 +19,8 @@ from zuno.lp.rules.whatif import PositionAtPrice
 from zuno.lp.service.views import (
     ExactTermsView,
     FactView,
-<<<<<<< HEAD
     HodlView,
-=======
     LeftoverView,
->>>>>>> 3d83311 (Show what a plan leaves in the wallet on the card, in simulate and when it is done)
     MoveView,
     PnlView,
     PoolKeyView,
