@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -84,7 +85,8 @@ _FOUND = {
 
 def leftover_text(left: LeftoverView) -> str:
     """What a plan leaves in the wallet, and why."""
-    amounts = f"{short(left.token0)} {left.symbol0} and {short(left.token1)} {left.symbol1}"
+    tokens = ((left.token0, left.symbol0), (left.token1, left.symbol1))
+    amounts = " and ".join(f"{short(f'{Decimal(amount):.9f}')} {symbol}" for amount, symbol in tokens)
     return f"{amounts}, {100 * left.share:.2f} %: {left.why}"
 
 
