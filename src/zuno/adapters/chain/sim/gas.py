@@ -16,6 +16,8 @@ _TOKENS_PER_NONZERO: Final = 4
 
 # Measured on the devnet like the table of `core.carry`, which knows the steps of a candidate alone.
 INCREASE_GAS: Final = 162_037
+SWAP_AND_FIXED_MINT_GAS: Final = 418_000
+"""As plans were made before they minted from credit: worlds that hold such a transaction are played again."""
 DECREASE_GAS: Final = 154_621
 SWAP_GAS: Final = 99_048
 PERMITTED_TRANSFER_GAS: Final = 68_697
@@ -35,10 +37,10 @@ def gas_needed(call: calls.Call) -> int:
         case calls.ModifyLiquidities():
             return max(BARE_CALL_GAS, _modify_gas(call))
         case calls.Execute(commands):
-            if any(isinstance(command, calls.RouterSwap) for command in commands) and any(
-                isinstance(command, calls.ModifyLiquidities) for command in commands
-            ):
-                return MEASURED_GAS[StepKind.SWAP_AND_MINT]
+            modified = [command for command in commands if isinstance(command, calls.ModifyLiquidities)]
+            if modified and any(isinstance(command, calls.RouterSwap) for command in commands):
+                fixed = any(isinstance(action, calls.Mint) for command in modified for action in command.actions)
+                return SWAP_AND_FIXED_MINT_GAS if fixed else MEASURED_GAS[StepKind.SWAP_AND_MINT]
             return max(BARE_CALL_GAS, sum(map(_command_gas, commands)))
 
 

@@ -21,9 +21,10 @@ from zuno.adapters.chain.sim.ledger import PROPOSER
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.sim.writer import SimWriter
 from zuno.adapters.chain.world import DEFAULT_SEED, DEPLOYMENT, OTHERS, SIM, USDC, WALLET, WETH, pool_specs
+from zuno.amm.model import Range
 from zuno.kernel.errors import Broken, NoRoom, Refused, Unknown
 from zuno.kernel.text import NATIVE
-from zuno.kernel.units import Address, HexId, Seconds
+from zuno.kernel.units import Address, HexId, Seconds, Tick
 from zuno.lp.model.history import PositionEvent, WalletSwap
 from zuno.lp.model.plan import Grant, StepKind
 from zuno.lp.plan import calldata, encoding
@@ -155,9 +156,12 @@ def test_a_plans_steps_cost_what_was_measured(acting: Act) -> None:
         (tried,) = world.attempt(WALLET, [call])
         assert (tried.error, tried.gas_used, tried.gas_needed) == (None, MEASURED_GAS[step], MEASURED_GAS[step])
     swap = calldata.swap_exact_in_single(NATIVE_SPEC.key, True, 10**15, 0, DEPLOYMENT.swap_struct)
-    both = [calldata.v4_swap([swap]), encoding.position_manager_call([minted(world, 2)], 1 << 48)]
-    whole = decode(ROUTER, 0, calldata.execute(both, 1 << 48), DEPLOYMENT.swap_struct)
-    assert gas_needed(whole.call) == MEASURED_GAS[StepKind.SWAP_AND_MINT]
+    band = Range(Tick(-6_000), Tick(6_000))
+    from_credit = encoding.mint_from_deltas(NATIVE_SPEC.key, band, 1, 1, WALLET)
+    for opened, units in ((from_credit, MEASURED_GAS[StepKind.SWAP_AND_MINT]), (minted(world, 2), 418_000)):
+        both = [calldata.v4_swap([swap]), encoding.position_manager_call([opened], 1 << 48)]
+        whole = decode(ROUTER, 0, calldata.execute(both, 1 << 48), DEPLOYMENT.swap_struct)
+        assert gas_needed(whole.call) == units
 
 
 @pytest.mark.parametrize("limit", [40_000, 70_000, 153_577, 153_578, 500_000])
