@@ -46,6 +46,8 @@ def test_a_recommendation_becomes_a_position(zuno: Any) -> None:
     plan = planned(zuno)
     plan_id, wanted = plan["planId"], plan["recommended"]
     tried = zuno("plan", "simulate", plan_id, "--json").document
+    assert set(wanted["leftover"]) >= {"token0", "token1", "share", "why"}
+    assert max(wanted["leftover"]["share"], tried["leftover"]["share"]) < 0.02
     assert tried["ok"] is True
     assert tried["how"] == "simulated"
     assert zuno("plan", "status", plan_id, "--json").document["next"] == f"`zuno plan approve {plan_id}`"
@@ -62,6 +64,7 @@ def test_a_recommendation_becomes_a_position(zuno: Any) -> None:
     assert ran.code == 0, ran.err
     done = ran.document
     assert done["state"] == "confirmed"
+    assert done["leftover"]["share"] < 0.02
     assert [step["state"] for step in done["steps"]] == ["final"] * len(done["steps"])
     assert all(step["txHash"].startswith("0x") and step["gasUsed"] > 0 for step in done["steps"])
     shown = zuno("lp", "inspect", done["newPositionId"], "--json").document
@@ -135,6 +138,36 @@ def test_every_plan_without_a_debate(zuno: Any) -> None:
     assert done["newPositionId"] is None
     assert zuno("lp", "inspect", EDGE).code == 3
     assert zuno("journal", "verify").code == 0
+
+
+def carried_out(zuno: Any, *words: str) -> dict[str, Any]:
+    made = zuno(*words, "--json")
+    assert made.code == 0, made.err
+    approved(zuno, made.document["planId"])
+    done = zuno("plan", "apply", made.document["planId"], "--yes", "--json")
+    assert done.code == 0, done.err
+    document: dict[str, Any] = done.document
+    return document
+
+
+def test_everything_is_collected_closed_and_revoked_by_one_plan_each(zuno: Any) -> None:
+    collected = carried_out(zuno, "lp", "collect", "--all")
+    assert (collected["positionId"], collected["otherPositionIds"]) == ("1", ["2"])
+    assert [step["kind"] for step in collected["steps"]] == ["collect", "collect"]
+    assert zuno("lp", "collect", "--all").code == 3, "nothing is owed any more"
+    assert zuno("wallet", "allowances", "--json").document["allowances"] != []
+    revoked = carried_out(zuno, "lp", "revoke")
+    assert {step["kind"] for step in revoked["steps"]} == {"approve_permit2", "permit2_approve"}
+    assert all("take back" in step["words"][1] for step in revoked["steps"])
+    assert zuno("wallet", "allowances", "--json").document["allowances"] == []
+    again = zuno("lp", "revoke", "--json")
+    assert (again.code, again.document["error"]["kind"]) == (3, "refused")
+    closed = carried_out(zuno, "lp", "close", "--all")
+    assert (closed["state"], len(closed["steps"])) == ("confirmed", 2)
+    assert zuno("lp", "positions", "--json").document["positions"] == []
+    assert zuno("lp", "close", "--all").code == 3
+    for words in (("lp", "close"), ("lp", "close", "1", "--all"), ("lp", "collect")):
+        assert zuno(*words).code == 2
 
 
 def test_a_create_from_a_sentence_is_carried_out(zuno: Any) -> None:

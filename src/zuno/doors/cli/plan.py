@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 PlanId = Annotated[str, typer.Argument(metavar="PLAN", help="plan_ and 12 hex digits.")]
 PositionId = Annotated[str, typer.Argument(metavar="ID", help="Position id (NFT token id).")]
+SomePositionId = Annotated[str | None, typer.Argument(metavar="ID", help="Position id (NFT token id).")]
+All = Annotated[bool, typer.Option("--all", help="Every position of the wallet, in one plan.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Skip the confirmation; only on sim, devnet and testnets.")]
 
 
@@ -31,6 +33,7 @@ def register(plan: typer.Typer, lp: typer.Typer) -> None:
     lp.command("close")(close)
     lp.command("add")(add)
     lp.command("remove")(remove)
+    lp.command("revoke")(revoke)
 
 
 def simulate(ctx: typer.Context, plan_id: PlanId, home: Home = None, json: Json = False) -> None:
@@ -66,17 +69,32 @@ def status(ctx: typer.Context, plan_id: PlanId, home: Home = None, json: Json = 
 
 
 def collect(
-    ctx: typer.Context, position: PositionId, chain: ChainName = None, home: Home = None, json: Json = False
+    ctx: typer.Context,
+    position: SomePositionId = None,
+    every: All = False,
+    chain: ChainName = None,
+    home: Home = None,
+    json: Json = False,
 ) -> None:
-    """Plan to collect a position's fees."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().collect(position, chain))
+    """Plan to collect a position's fees, or those of every position."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().collect(position, chain, every=every))
 
 
 def close(
-    ctx: typer.Context, position: PositionId, chain: ChainName = None, home: Home = None, json: Json = False
+    ctx: typer.Context,
+    position: SomePositionId = None,
+    every: All = False,
+    chain: ChainName = None,
+    home: Home = None,
+    json: Json = False,
 ) -> None:
-    """Plan to close a position."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().close(position, chain))
+    """Plan to close a position, or every position."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().close(position, chain, every=every))
+
+
+def revoke(ctx: typer.Context, chain: ChainName = None, home: Home = None, json: Json = False) -> None:
+    """Plan to set every allowance of the wallet to zero."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().revoke(chain))
 
 
 def add(

@@ -33,7 +33,7 @@ def echo(view: ApprovalView) -> str:
     bounds = view.bounds
     out = ", ".join(map(_amount, bounds.most_out))
     leaves = f"at most {out} leave the wallet in a step" if out else "nothing leaves the wallet"
-    about = f" position {view.position_id}" if view.position_id else ""
+    about = _positions(view, "")
     return (
         f"{view.plan_id}: {view.action}{about} on {view.chain}; expected: {moved}; {leaves}, "
         f"gas at most {short(bounds.most_gas_eth)} ETH.\n"
@@ -42,8 +42,16 @@ def echo(view: ApprovalView) -> str:
     )
 
 
+def _positions(view: SimulationView | ExecutionView, before: str) -> str:
+    """The positions a plan is about, after a preposition of its own."""
+    ids = [*([view.position_id] if view.position_id else []), *view.other_position_ids]
+    if not ids:
+        return ""
+    return f"{before} position{'s' if len(ids) > 1 else ''} {', '.join(ids)}"
+
+
 def shown_simulation(view: SimulationView) -> RenderableType:
-    about = f" {_TO.get(view.action, 'of')} position {view.position_id}" if view.position_id else ""
+    about = _positions(view, f" {_TO.get(view.action, 'of')}")
     title = (
         f"{view.action.capitalize()}{about} on {view.chain}, {view.pool.label}: {view.plan_id} at block {view.block}"
     )
@@ -91,7 +99,7 @@ def leftover_text(left: LeftoverView) -> str:
 
 
 def shown_execution(view: ExecutionView) -> RenderableType:
-    about = f" {_TO.get(view.action, 'of')} position {view.position_id}" if view.position_id else ""
+    about = _positions(view, f" {_TO.get(view.action, 'of')}")
     title = Text.assemble(
         (f"{view.plan_id}: {view.action}{about} on {view.chain}: ", "bold"), (view.state, _style(view.state))
     )
@@ -121,6 +129,8 @@ def shown_execution(view: ExecutionView) -> RenderableType:
         facts.add_row("new position", view.new_position_id)
     if view.leftover is not None:
         facts.add_row("stays home", leftover_text(view.leftover))
+    if view.in_wallet:
+        facts.add_row("in the wallet now", " and ".join(map(_amount, view.in_wallet)))
     if view.gas_cost_eth != "0":
         facts.add_row("gas paid", f"{short(view.gas_cost_eth)} ETH")
     if view.state == "approved" and view.expires_text is not None:

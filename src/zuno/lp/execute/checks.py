@@ -14,7 +14,7 @@ from zuno.kernel.signing import NodeKey
 from zuno.kernel.text import NATIVE, base_and_quote, format_units, is_stable, market_name
 from zuno.kernel.units import Address, Seconds
 from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.execute.draft import GAS_MARGIN, OnChainState, all_steps, data_fee
+from zuno.lp.execute.draft import GAS_MARGIN, OnChainState, all_steps, data_fee, subject_of
 from zuno.lp.execute.plan_state import PlanProgress, draft_digest
 from zuno.lp.model.market import GasQuote, Pair
 from zuno.lp.model.plan import Allows, Bounds, Flow, Holds, Need, NextId, Owns, Permits, Step, StepKind, TickWithin
@@ -92,8 +92,9 @@ async def check_chain(context: ExecutionContext, draft: Draft) -> None:
 
 
 async def check_market(context: ExecutionContext, instruction: Instruction, pool: PoolState, bounds: Bounds) -> None:
-    """Tick drift since the decision and the reference price; fees may be collected at any price."""
-    if instruction.action is not Action.COLLECT:
+    """Tick drift since the decision and the reference price; fees may be collected, and allowances revoked, at any
+    price."""
+    if instruction.action not in (Action.COLLECT, Action.REVOKE):
         check_drift(instruction, pool, bounds)
         await check_reference(context, pool)
 
@@ -185,11 +186,13 @@ def check_policy(
     context: ExecutionContext, step: Step, onchain: OnChainState, draft: Draft, caps: tuple[Flow, ...]
 ) -> None:
     """Decodes the calldata and checks it against the policy, just before it is signed."""
-    _check_fees(step, onchain.position, draft.position)
-    position = onchain.position if onchain.position is not None else draft.position
+    pool, approved = subject_of(draft, step)
+    _check_fees(step, onchain.position, approved)
+    position = onchain.position if onchain.position is not None else approved
     allowed = {flow.currency: flow.amount for flow in caps}
     terms = onchain.terms(context, draft.bounds)
-    verify_step(step, build_policy(terms, draft.pool.key, allowed, position, context.limits.hooks))
+    revocable = frozenset(map(Address, draft.instruction.tokens))
+    verify_step(step, build_policy(terms, pool.key, allowed, position, context.limits.hooks, revocable))
 
 
 def _check_fees(step: Step, position: LpPosition | None, approved: LpPosition | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -13,15 +14,16 @@ from zuno.kernel.units import Address, HexId, Wei
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.model.chains import SwapStruct
 from zuno.lp.model.market import GasQuote
-from zuno.lp.model.plan import Bounds, Flow, Leftover, Step, StepKind, StepPlan, WalletState
+from zuno.lp.model.plan import Bounds, Flow, Leftover, Owns, Step, StepKind, StepPlan, WalletState
 from zuno.lp.model.plan_events import Action, Draft, GasBound, Instruction
 from zuno.lp.plan import minting, positions
+from zuno.lp.plan.approvals import build_revocations
 from zuno.lp.plan.calls import DecodedCall
 from zuno.lp.plan.context import PlanContext, flows
 from zuno.lp.plan.decoding import decode
 from zuno.lp.plan.effects import effects
 from zuno.lp.plan.inventory import QuoteSwap
-from zuno.lp.plan.policy import build_policy, outflow, verify_step
+from zuno.lp.plan.policy import Policy, build_policy, outflow, verify_step
 from zuno.lp.plan.sizing import check_tokens_used, most_proceeds
 from zuno.lp.ports.spending import Call, Fees, Simulation, SimulationMethod
 from zuno.lp.rules.carry import MEASURED_GAS
@@ -53,8 +55,13 @@ class SimulatedDraft:
         """The wallet's balance changes without gas: as the node simulated them, else computed here."""
         if self.simulation.how is SimulationMethod.SIMULATED:
             return self.simulation.changes
-        decoded = (decode(step.to, step.value, step.data, self.swaps) for step in all_steps(self.draft))
-        return effects(decoded, self.draft.pool, self.draft.position)
+        total: Counter[Address] = Counter()
+        for pool, position in subjects(self.draft):
+            steps = (step for step in all_steps(self.draft) if subject_of(self.draft, step) == (pool, position))
+            total.update(
+                effects((decode(step.to, step.value, step.data, self.swaps) for step in steps), pool, position)
+            )
+        return total
 
     @property
     def leftover(self) -> Leftover | None:
@@ -93,6 +100,25 @@ class SimulatedDraft:
         return None
 
 
+def subjects(draft: Draft) -> list[tuple[PoolState, LpPosition | None]]:
+    """The plan's positions, each with its pool; a plan about none has its pool alone."""
+    return [(draft.pool, draft.position), *((position.pool, position) for position in draft.others)]
+
+
+def subject_of(draft: Draft, step: Step) -> tuple[PoolState, LpPosition | None]:
+    """The pool and the position that a step is about: the one it has to own, else the plan's first."""
+    about = next((need.token_id for need in step.needs if isinstance(need, Owns)), None)
+    return next(
+        ((pool, position) for pool, position in subjects(draft) if position is not None and position.id == about),
+        (draft.pool, draft.position),
+    )
+
+
+def plan_currencies(draft: Draft) -> tuple[Address, ...]:
+    """Every currency that the plan's pools trade, and ether for gas."""
+    return tuple(dict.fromkeys(currency for pool, _ in subjects(draft) for currency in currencies(pool.key)))
+
+
 def left_in_wallet(draft: Draft, changes: Mapping[Address, int]) -> tuple[int, int]:
     """What of the capital, or of a burned position's proceeds, a plan that changes the wallet so leaves in it."""
     key, instruction = draft.pool.key, draft.instruction
@@ -127,15 +153,18 @@ class OnChainState:
         )
 
 
-async def read_onchain_state(context: ExecutionContext, wanted_pool: HexId, position_id: int | None) -> OnChainState:
-    """Pool, position and wallet at one block; read again where a new block came in between."""
+async def read_onchain_state(
+    context: ExecutionContext, wanted_pool: HexId, position_id: int | None, more: Sequence[Address] = ()
+) -> OnChainState:
+    """Pool, position and wallet at one block; read again where a new block came in between. `more`: currencies beside
+    the pool's own."""
     at = context.info.deployment
     for _ in range(_MAX_READS):
         position = None if position_id is None else await _read_position(context, position_id)
         pool = await context.chain.pool(wanted_pool) if position is None else position.pool
         if pool.id != wanted_pool:
             raise Refused(f"position {position_id} lies in pool {pool.id}, the plan is about {wanted_pool}")
-        tokens = currencies(pool.key)
+        tokens = tuple(dict.fromkeys((*currencies(pool.key), *more)))
         wallet_state = await context.writer.wallet_state(
             context.wallet, tokens, (at.position_manager, at.universal_router)
         )
@@ -158,17 +187,36 @@ async def build_draft(
     context: ExecutionContext, plan_id: str, plan_hash: str, instruction: Instruction
 ) -> SimulatedDraft:
     """The instruction as transactions, checked against the policy and simulated on the latest block."""
-    bounds = context.limits.bounds
-    onchain = await read_onchain_state(context, HexId(instruction.pool_id), instruction.position_id)
+    bounds, more = context.limits.bounds, tuple(map(Address, instruction.tokens))
+    first, *rest = instruction.each()
+    onchain = await read_onchain_state(context, HexId(first.pool_id), first.position_id, more)
     terms = onchain.terms(context, bounds)
     check_named_tokens_used(instruction, onchain)
-    plan = await _plan_steps(context, onchain, terms, instruction)
+    plan = await _plan_steps(context, onchain, terms, first)
     caps, proceeds = _spending_caps(plan, onchain, bounds)
-    _check_steps_against_policy(context, plan, onchain, terms, caps, proceeds)
+    policy = build_policy(
+        terms, onchain.pool.key, caps, onchain.position, context.limits.hooks, revocable=frozenset(more)
+    )
+    _check_steps_against_policy(plan, policy, proceeds)
+    others: list[LpPosition] = []
+    for single in rest:
+        seen = await read_onchain_state(context, HexId(single.pool_id), single.position_id)
+        if seen.position is None:
+            raise Refused(f"a {single.action} lacks what it is about")
+        added = await _plan_steps(context, seen, terms, single)
+        _check_steps_against_policy(
+            added, build_policy(terms, seen.pool.key, {}, seen.position, context.limits.hooks), ()
+        )
+        plan = replace(plan, steps=(*plan.steps, *added.steps), notes=(*plan.notes, *added.notes))
+        others.append(seen.position)
     check_capital_limits(instruction, onchain.pool, terms.wrapper, plan.steps)
     steps = (*plan.steps, *(plan.later.preview if plan.later else ()))
+    pools = (onchain.pool, *(position.pool for position in others))
     simulation = await context.writer.simulate(
-        context.wallet, [step_call(step) for step in steps], currencies(onchain.pool.key), onchain.pool.id
+        context.wallet,
+        [step_call(step) for step in steps],
+        tuple(dict.fromkeys(currency for pool in pools for currency in currencies(pool.key))),
+        onchain.pool.id,
     )
     gas = await context.chain.gas()
     swaps = context.info.deployment.swap_struct
@@ -195,6 +243,7 @@ async def build_draft(
         later=plan.later,
         notes=plan.notes,
         leftover=plan.leftover,
+        others=tuple(others),
     )
     tried = SimulatedDraft(draft, simulation, swaps)
     if tried.error is not None:
@@ -250,6 +299,11 @@ def _build_steps(
             return positions.collect(terms, position)
         case Action.ADD, LpPosition() as position, _:
             return positions.add(terms, position, instruction.capital0, instruction.capital1)
+        case Action.REVOKE, None, _:
+            steps = build_revocations(terms, tuple(map(Address, instruction.tokens)))
+            if not steps:
+                raise Refused("Nobody may take any of these tokens: there is nothing to revoke.")
+            return StepPlan(steps, terms.bounds)
         case Action.REMOVE, LpPosition() as position, _ if instruction.share is not None:
             return positions.remove(terms, position, instruction.share)
         case _:
@@ -270,15 +324,7 @@ def _spending_caps(
     return caps, flows((key.currency0, paid[0]), (key.currency1, paid[1]))
 
 
-def _check_steps_against_policy(
-    context: ExecutionContext,
-    plan: StepPlan,
-    onchain: OnChainState,
-    terms: PlanContext,
-    caps: dict[Address, int],
-    proceeds: tuple[Flow, ...],
-) -> None:
-    policy = build_policy(terms, onchain.pool.key, caps, onchain.position, context.limits.hooks)
+def _check_steps_against_policy(plan: StepPlan, policy: Policy, proceeds: tuple[Flow, ...]) -> None:
     for step in plan.steps:
         verify_step(step, policy)
     later = replace(policy, most_out={flow.currency: flow.amount for flow in proceeds})

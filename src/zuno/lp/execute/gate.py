@@ -21,14 +21,16 @@ from zuno.lp.execute.draft import (
     build_draft,
     check_capital_limits,
     check_named_tokens_used,
-    currencies,
     data_fee,
     decode_step,
     load_swap_quotes,
     measured_gas,
+    plan_currencies,
     read_onchain_state,
     step_call,
     step_name,
+    subject_of,
+    subjects,
     suggest_fees,
     wrapped_native,
 )
@@ -42,7 +44,7 @@ from zuno.lp.execute.plan_state import (
     unfinished_plans,
 )
 from zuno.lp.execute.send import Notify, SigningInputs, StepSender
-from zuno.lp.execute.verify_outcome import gas_spent, position_actions, verify_outcome
+from zuno.lp.execute.verify_outcome import measure_proceeds, position_actions, verify_outcome
 from zuno.lp.model.plan import Allowances, Flow, Owns, PlanState, SecondHalf, Step, StepKind, StepState
 from zuno.lp.model.plan_events import (
     Approval,
@@ -101,7 +103,8 @@ class Gate:
         if progress.signed_anything:
             raise Refused(f"{plan_id} is {progress.state} already; `zuno plan apply {plan_id}` goes on with it.")
         drafted = await build_draft(self._context, plan_id, plan_hash, instruction)
-        await checks.check_market(self._context, instruction, drafted.draft.pool, drafted.draft.bounds)
+        for single, (pool, _) in zip(instruction.each(), subjects(drafted.draft), strict=True):
+            await checks.check_market(self._context, single, pool, drafted.draft.bounds)
         await checks.check_spend(self._context, drafted.draft)
         if drafted.error is not None:
             raise Refused(_as_sentence(drafted.error))
@@ -277,7 +280,7 @@ class Gate:
         if draft.later is None:
             raise Refused(f"{progress.plan_id} has no second half")
         onchain = await read_onchain_state(self._context, HexId(draft.later.pool_id), None)
-        paid = _measure_proceeds(progress, draft, onchain)
+        paid = measure_proceeds(progress, draft, onchain.wallet_state.holdings)
         half = draft.later
         terms = onchain.terms(self._context, draft.bounds)
         amounts = {flow.currency: flow.amount for flow in paid}
@@ -323,7 +326,8 @@ class Gate:
         at = progress.steps[index]
         step = at.step
         about = next((need.token_id for need in step.needs if isinstance(need, Owns)), None)
-        onchain = await read_onchain_state(self._context, HexId(draft.pool.id), about)
+        more = (*plan_currencies(draft), *map(Address, draft.instruction.tokens))
+        onchain = await read_onchain_state(self._context, HexId(subject_of(draft, step)[0].id), about, more)
         if at.part is not PlanPart.REVOKING:
             checks.check_not_expired(draft, onchain.wallet_state.block.timestamp)
         checks.check_needs(step, onchain)
@@ -340,7 +344,7 @@ class Gate:
             onchain, step, gas, fees.max_fee, self._gas_bound(draft, at), most_fee, data_fee([step], price)
         )
         wallet_state = onchain.wallet_state
-        held = tuple(Flow(each, wallet_state.holdings.get(each, 0)) for each in currencies(draft.pool.key))
+        held = tuple(Flow(each, wallet_state.holdings.get(each, 0)) for each in plan_currencies(draft))
         return SigningInputs(wallet_state.next_nonce, gas, fees, held)
 
     def _step_caps(self, progress: PlanProgress, draft: Draft, part: PlanPart) -> tuple[Flow, ...]:
@@ -364,8 +368,8 @@ class Gate:
         return SignerHints(wallet_state.next_nonce, suggest_fees(await self._context.chain.gas()))
 
     async def _simulate(self, draft: Draft, steps: Sequence[Step]) -> SimulatedDraft:
-        calls, pair = [step_call(step) for step in steps], currencies(draft.pool.key)
-        simulation = await self._context.writer.simulate(self._context.wallet, calls, pair, HexId(draft.pool.id))
+        calls, traded = [step_call(step) for step in steps], plan_currencies(draft)
+        simulation = await self._context.writer.simulate(self._context.wallet, calls, traded, HexId(draft.pool.id))
         return self._with_simulation(draft, simulation)
 
     async def _skip_simulation(self, draft: Draft) -> SimulatedDraft:
@@ -375,19 +379,26 @@ class Gate:
 
     async def _check_fresh(self, draft: Draft) -> SimulatedDraft:
         """Nothing is signed yet: the whole plan is held against the world as it is now, and tried once more."""
-        instruction = draft.instruction
-        try:
-            onchain = await read_onchain_state(self._context, HexId(draft.pool.id), instruction.position_id)
-        except Unknown as gone:
-            raise Refused(f"What {draft.plan_id} is about has changed: {gone}") from gone
-        checks.check_not_expired(draft, onchain.wallet_state.block.timestamp)
-        await checks.check_market(self._context, instruction, onchain.pool, draft.bounds)
+        instruction, states = draft.instruction, dict[int | None, OnChainState]()
+        for single in instruction.each():
+            try:
+                seen = await read_onchain_state(
+                    self._context, HexId(single.pool_id), single.position_id, tuple(map(Address, single.tokens))
+                )
+            except Unknown as gone:
+                raise Refused(f"What {draft.plan_id} is about has changed: {gone}") from gone
+            checks.check_not_expired(draft, seen.wallet_state.block.timestamp)
+            await checks.check_market(self._context, single, seen.pool, draft.bounds)
+            states[single.position_id] = seen
+        onchain = states[instruction.position_id]
         check_named_tokens_used(instruction, onchain)
         steps = draft.steps
         check_capital_limits(instruction, onchain.pool, wrapped_native(self._context), steps)
         for index, step in enumerate(steps):
-            checks.check_needs(step, onchain, after=steps[:index])
-            checks.check_policy(self._context, step, onchain, draft, draft.caps)
+            _, position = subject_of(draft, step)
+            state = onchain if position is None else states[position.id]
+            checks.check_needs(step, state, after=steps[:index])
+            checks.check_policy(self._context, step, state, draft, draft.caps)
         simulated = await self._simulate(draft, all_steps(draft))
         if simulated.error is not None and draft.later is not None:
             # The second half is built anew from what the first pays: what was approved of it need not go through as is.
@@ -436,7 +447,7 @@ class Gate:
         if self._is_complete(progress, draft):
             await self._conclude(progress, draft)
             return
-        why = "called off after its first half" if progress.halfway else "called off"
+        why = "called off after its first half, its tokens are in the wallet" if progress.halfway else "called off"
         await self._end_plan(progress, draft, PlanState.CANCELLED, why, notify)
 
     async def _revert_reason(self, step: StepProgress) -> str:
@@ -576,21 +587,6 @@ def _later_steps(progress: PlanProgress) -> list[StepProgress]:
 def _later_mint_is_final(progress: PlanProgress) -> bool:
     mints = (StepKind.MINT, StepKind.SWAP_AND_MINT)
     return any(step.step.kind in mints and step.state is StepState.FINAL for step in _later_steps(progress))
-
-
-def _measure_proceeds(progress: PlanProgress, draft: Draft, onchain: OnChainState) -> tuple[Flow, ...]:
-    """What the first half brought: the wallet's holdings now against before it, gas added back, and never more than the
-    approval knew it could bring."""
-    first = next(step for step in progress.steps if step.part is PlanPart.FIRST and step.signed)
-    before = {flow.currency: flow.amount for flow in first.newest.holdings}
-    paid = []
-    for flow in draft.proceeds:
-        now = onchain.wallet_state.holdings.get(flow.currency, 0) + (
-            gas_spent(progress) if flow.currency == NATIVE else 0
-        )
-        gained = min(flow.amount, max(0, now - before.get(flow.currency, 0)))
-        paid.append(Flow(flow.currency, gained))
-    return tuple(paid)
 
 
 def _granted_allowances(

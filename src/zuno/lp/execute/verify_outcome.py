@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from zuno.amm.model import LpPosition
 from zuno.kernel.text import NATIVE
+from zuno.kernel.units import Address
 from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.execute.draft import currencies, decode_step, least_change, left_in_wallet
-from zuno.lp.execute.plan_state import PlanProgress, StepProgress
-from zuno.lp.model.plan import Leftover, Step, StepState, WalletState
+from zuno.lp.execute.draft import decode_step, least_change, left_in_wallet, plan_currencies, subjects
+from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress
+from zuno.lp.model.plan import Flow, Leftover, Step, StepState, WalletState
 from zuno.lp.model.plan_events import Draft
 from zuno.lp.plan.calls import Action as ChainAction
 from zuno.lp.plan.calls import Burn, Decrease, Execute, Increase, Mint, MintFromDeltas, ModifyLiquidities
@@ -45,7 +46,7 @@ async def verify_outcome(context: ExecutionContext, progress: PlanProgress, draf
                     found += await _check_liquidity(context, draft, token_id, -liquidity)
                 case _:
                     pass
-    wallet_state = await context.writer.wallet_state(context.wallet, currencies(draft.pool.key), ())
+    wallet_state = await context.writer.wallet_state(context.wallet, plan_currencies(draft), ())
     found += _check_balances(progress, done, wallet_state)
     opened = None if new_id is None else await _read_position(context, new_id)
     leftover = None if opened is None else _measure_leftover(progress, draft, opened, wallet_state)
@@ -93,7 +94,8 @@ async def _check_mint(context: ExecutionContext, token_id: int, asked: Mint | Mi
 
 
 async def _check_liquidity(context: ExecutionContext, draft: Draft, token_id: int, by: int) -> list[str]:
-    position, before = await _read_position(context, token_id), draft.position
+    position = await _read_position(context, token_id)
+    before = next((held for _, held in subjects(draft) if held is not None and held.id == token_id), None)
     if position is None or before is None:
         return [f"position {token_id} cannot be found"]
     if position.liquidity != before.liquidity + by:
@@ -138,6 +140,18 @@ def _measure_leftover(
         opened.pool.sqrt_price_x96,
         draft.leftover.why,
     )
+
+
+def measure_proceeds(progress: PlanProgress, draft: Draft, holdings: Mapping[Address, int]) -> tuple[Flow, ...]:
+    """What the first half brought: the wallet's holdings now against before it, gas added back, and never more than the
+    approval knew it could bring."""
+    first = next(step for step in progress.steps if step.part is PlanPart.FIRST and step.signed)
+    before = {flow.currency: flow.amount for flow in first.newest.holdings}
+    paid = []
+    for flow in draft.proceeds:
+        now = holdings.get(flow.currency, 0) + (gas_spent(progress) if flow.currency == NATIVE else 0)
+        paid.append(Flow(flow.currency, min(flow.amount, max(0, now - before.get(flow.currency, 0)))))
+    return tuple(paid)
 
 
 def gas_spent(progress: PlanProgress) -> int:

@@ -31,8 +31,18 @@ class Action(StrEnum):
     REMOVE = "remove"
     COLLECT = "collect"
     CLOSE = "close"
+    REVOKE = "revoke"
+    """Takes back what others may take of the wallet's tokens."""
     HOLD = "hold"
     """Nothing: never drafted, approved or applied."""
+
+
+class Target(Wire):
+    """A further position that a plan is about, and its pool's tick when it was decided."""
+
+    position_id: int
+    pool_id: str
+    tick: int
 
 
 class Instruction(Wire):
@@ -56,6 +66,17 @@ class Instruction(Wire):
     """The wrapped side's capital comes as ether."""
     share: Fraction | None = None
     """Of the liquidity, to be removed."""
+    others: Annotated[tuple[Target, ...], Field(exclude_if=lambda others: not others)] = ()
+    """Further positions to which the same is done (collect, close)."""
+    tokens: Annotated[tuple[str, ...], Field(exclude_if=lambda tokens: not tokens)] = ()
+    """Those of which nobody may take anything any more (revoke)."""
+
+    def each(self) -> tuple[Instruction, ...]:
+        """The same for one position at a time."""
+        return (
+            self.model_copy(update={"others": ()}),
+            *(self.model_copy(update={**target.model_dump(by_alias=False), "others": ()}) for target in self.others),
+        )
 
     @property
     def named_amounts(self) -> dict[int, int]:
@@ -103,6 +124,8 @@ class Draft(Wire):
     notes: tuple[str, ...] = ()
     leftover: Annotated[Leftover | None, Field(exclude_if=lambda left: left is None)] = None
     """Absent where nothing is put to work, and in drafts from before it was recorded."""
+    others: Annotated[tuple[LpPosition, ...], Field(exclude_if=lambda others: not others)] = ()
+    """Further positions that its steps are about, each in its own pool."""
 
 
 class Approval(Wire):

@@ -88,6 +88,10 @@ def words(decoded: DecodedCall, names: Names, key: PoolKey) -> tuple[str, ...]:
             lines.append(
                 f"wrap {names.amount(NATIVE, decoded.value)} into {names.token(decoded.to)} for {names.who(wallet)}"
             )
+        case Approve(spender, 0):
+            lines.append(f"take back what {names.who(spender)} may take of your {names.token(decoded.to)}")
+        case Permit(token, spender, 0, _):
+            lines.append(f"take back what {names.who(spender)} may take of your {names.token(token)} through Permit2")
         case Approve(spender, amount):
             lines.append(f"allow {names.who(spender)} to take up to {names.amount(decoded.to, amount)} of yours")
         case Permit(token, spender, amount, expiration):

@@ -68,6 +68,8 @@ class Policy:
     """Hooks that somebody has looked at; a pool with any other is shown and not touched."""
     next_id: int = 0
     """The number PositionManager gives to the next position: what a mint is added to in its own transaction."""
+    revocable: frozenset[Address] = frozenset()
+    """Further tokens, of which nothing may be allowed and everything taken back."""
 
     @property
     def pair(self) -> tuple[Address, Address]:
@@ -80,6 +82,7 @@ def build_policy(
     most_out: Mapping[Address, int],
     position: LpPosition | None = None,
     hooks: frozenset[Address] = frozenset(),
+    revocable: frozenset[Address] = frozenset(),
 ) -> Policy:
     """The policy of a plan in this pool, about this position where it has one already."""
     pair = (key.currency0, key.currency1)
@@ -98,6 +101,7 @@ def build_policy(
         terms.wrapper,
         hooks,
         terms.next_id,
+        revocable,
     )
 
 
@@ -127,14 +131,12 @@ def check(decoded: DecodedCall, policy: Policy) -> None:
             _require(decoded.to in policy.pair, f"the pool does not trade {decoded.to}")
         case Approve(spender, amount):
             # The same selector on PositionManager would give a position away.
-            _check_token(decoded.to, policy)
+            _check_allowed(decoded.to, amount, policy)
             _require(spender == at.permit2, f"{spender} may not be allowed to take tokens; only Permit2 may")
-            _check_amount(decoded.to, amount, policy)
         case Permit(token, spender, amount, expiration):
             _require(decoded.to == at.permit2, f"{decoded.to} is not Permit2")
-            _check_token(token, policy)
+            _check_allowed(token, amount, policy)
             _require(spender in (at.position_manager, at.universal_router), f"{spender} may not take tokens")
-            _check_amount(token, amount, policy)
             last = policy.now + policy.bounds.permit2_seconds
             _require(expiration <= last, f"a permit lasts until {expiration}, past {last}")
         case ModifyLiquidities(actions, deadline):
@@ -379,7 +381,10 @@ def _check_token(token: Address, policy: Policy) -> None:
     _require(token != NATIVE, "ether needs no approval")
 
 
-def _check_amount(token: Address, amount: int, policy: Policy) -> None:
+def _check_allowed(token: Address, amount: int, policy: Policy) -> None:
+    if amount == 0 and token in policy.revocable - {policy.deployment.position_manager}:
+        return
+    _check_token(token, policy)
     most = policy.most_out.get(token, 0)
     _require(amount <= most, f"an approval of {amount} of {token} is above the bound of {most}")
 

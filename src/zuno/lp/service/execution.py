@@ -25,7 +25,7 @@ from zuno.lp.execute.verify_outcome import gas_spent
 from zuno.lp.model.ballot import CandidateKind, PlanVerdict
 from zuno.lp.model.debate import Context, PlanReady
 from zuno.lp.model.plan import PlanState
-from zuno.lp.model.plan_events import Action, Approval, Instruction, PlanInstructed, PlanOutcome
+from zuno.lp.model.plan_events import Action, Approval, Instruction, PlanInstructed, PlanOutcome, Target
 from zuno.lp.plan.positions import check_owed
 from zuno.lp.plan.sizing import fix_capital
 from zuno.lp.service import arguments
@@ -151,11 +151,35 @@ class Execution:
 
     # -- plans without a debate
 
-    async def collect(self, position: str, chain: str | None) -> ExecutionView:
-        return await self._instruct(Action.COLLECT, position, chain)
+    async def collect(self, position: str | None, chain: str | None, *, every: bool = False) -> ExecutionView:
+        """Of one position, or of every one that is owed something."""
+        return await self._instruct_one_or_all(Action.COLLECT, position, chain, every=every)
 
-    async def close(self, position: str, chain: str | None) -> ExecutionView:
-        return await self._instruct(Action.CLOSE, position, chain)
+    async def close(self, position: str | None, chain: str | None, *, every: bool = False) -> ExecutionView:
+        return await self._instruct_one_or_all(Action.CLOSE, position, chain, every=every)
+
+    async def revoke(self, chain: str | None) -> ExecutionView:
+        """Take back everything that others may take of the wallet's tokens."""
+        execution = await self._context_of(chain or self._default_chain)
+        held = (await execution.chain.holdings(execution.wallet)).snapshot.positions
+        pools = [position.pool for position in held] or list((await execution.chain.pools()).pools)
+        known = (*execution.info.tokens, *(token for pool in pools for token in (pool.token0, pool.token1)))
+        tokens = tuple(dict.fromkeys(token.address for token in known if not token.native))
+        at = execution.info.deployment
+        seen = await execution.writer.wallet_state(execution.wallet, tokens, (at.position_manager, at.universal_router))
+        allowed = seen.allowances
+        granted = {token for (token, _), grant in allowed.grants.items() if grant.amount}
+        open_tokens = tuple(token for token in tokens if allowed.to_permit2.get(token, 0) or token in granted)
+        if not open_tokens or not pools:
+            raise Refused(f"Nobody may take any token of {execution.wallet}: there is nothing to revoke.")
+        instruction = Instruction(
+            action=Action.REVOKE,
+            chain=execution.info.name,
+            pool_id=pools[0].id,
+            tick=pools[0].tick,
+            tokens=open_tokens,
+        )
+        return await self._record(execution, instruction)
 
     async def remove(self, position: str, percent: str, chain: str | None) -> ExecutionView:
         """Take a share of the liquidity out; all of it is a close."""
@@ -168,6 +192,32 @@ class Execution:
         if not amounts:
             raise Usage('How much? Give --amount, such as --amount "0.5 WETH"; once or for both tokens.')
         return await self._instruct(Action.ADD, position, chain, amounts=amounts)
+
+    async def _instruct_one_or_all(
+        self, action: Action, position: str | None, chain: str | None, *, every: bool
+    ) -> ExecutionView:
+        if every == (position is not None):
+            raise Usage(f"Which? `zuno lp {action} ID` is for one position, `zuno lp {action} --all` for all of them.")
+        if position is not None:
+            return await self._instruct(action, position, chain)
+        execution = await self._context_of(chain or self._default_chain)
+        found = await execution.chain.holdings(execution.wallet)
+        if not found.owned.complete:
+            raise Refused(f"Not every position of the wallet is known ({found.owned.note}); name one after the other.")
+        held = [each for each in found.snapshot.positions if action is Action.CLOSE or each.fees0 or each.fees1]
+        if not held:
+            owed = "is owed fees" if action is Action.COLLECT else "is there"
+            raise Refused(f"No position of {execution.wallet} {owed}: there is nothing to {action}.")
+        first, *others = sorted(held, key=lambda each: each.id)
+        instruction = Instruction(
+            action=action,
+            chain=execution.info.name,
+            pool_id=first.pool.id,
+            tick=first.pool.tick,
+            position_id=first.id,
+            others=tuple(Target(position_id=each.id, pool_id=each.pool.id, tick=each.pool.tick) for each in others),
+        )
+        return await self._record(execution, instruction)
 
     async def _instruct(
         self,
@@ -196,6 +246,10 @@ class Execution:
             counterpart=counterpart,
             share=share,
         )
+        return await self._record(execution, instruction)
+
+    async def _record(self, execution: ExecutionContext, instruction: Instruction) -> ExecutionView:
+        """The instruction as a plan of its own in the journal."""
         digest = hashlib.sha256(canonical(instruction)).hexdigest()
         plan_id = "plan_" + hashlib.sha256(self._random(16) + digest.encode()).hexdigest()[:12]
         progress = PlanProgress(plan_id)
@@ -229,6 +283,8 @@ class Execution:
         draft = progress.draft
         if progress.over is None or progress.outcome is not None or draft is None or draft.position is None:
             return
+        if draft.others:
+            return  # `zuno lp pnl` tells of each
         if progress.over.state is not PlanState.CONFIRMED and not progress.halfway:
             return  # nothing became of the position
         attribution: dict[str, Any] | None = None

@@ -13,10 +13,20 @@ from zuno.kernel.text import NATIVE, Token, format_units
 from zuno.kernel.units import Address, HexId, Millis
 from zuno.kernel.view import View
 from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.execute.draft import SimulatedDraft, all_steps, data_fee, decode_step, step_name, wrapped_native
+from zuno.lp.execute.draft import (
+    SimulatedDraft,
+    all_steps,
+    data_fee,
+    decode_step,
+    plan_currencies,
+    step_name,
+    subject_of,
+    subjects,
+    wrapped_native,
+)
 from zuno.lp.execute.gate import SignerHints
 from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress
-from zuno.lp.execute.verify_outcome import gas_spent, position_actions
+from zuno.lp.execute.verify_outcome import gas_spent, measure_proceeds, position_actions
 from zuno.lp.model.chains import ETH
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import Flow, PlanState, Step
@@ -89,6 +99,7 @@ class SimulationView(View):
     chain: str
     wallet: str
     position_id: str | None
+    other_position_ids: tuple[str, ...]
     pool: PoolKeyView
     block: int
     ok: bool
@@ -147,11 +158,15 @@ class ExecutionView(View):
     chain: str
     wallet: str
     position_id: str | None
+    other_position_ids: tuple[str, ...]
+    """Further positions to which the same is done."""
     capital: tuple[CapitalView, ...]
     """Fixed when the plan was made: nothing of any other token, and no more of these, ever leaves the wallet by it."""
     new_position_id: str | None
     leftover: LeftoverView | None
     """What stayed in the wallet beside the new position: as approved, once it is done as the chain shows it."""
+    in_wallet: tuple[FlowView, ...]
+    """What the first half paid and is in the wallet now, where the second is not done."""
     why: str
     steps: tuple[StepView, ...]
     gas_cost_eth: str
@@ -196,7 +211,7 @@ def approval_view(
 
 def simulation_view(execution: ExecutionContext, drafted: SimulatedDraft, gas: GasQuote) -> SimulationView:
     draft, simulation = drafted.draft, drafted.simulation
-    pool, tokens = draft.pool, tokens_of(draft.pool)
+    pool, tokens = draft.pool, draft_tokens(execution, draft)
     steps, used = all_steps(draft), [call.gas_used for call in simulation.calls]
     after = drafted.sqrt_price_after_x96
     before = whole_price(pool.sqrt_price_x96, pool.token0, pool.token1)
@@ -215,6 +230,7 @@ def simulation_view(execution: ExecutionContext, drafted: SimulatedDraft, gas: G
         chain=draft.instruction.chain,
         wallet=draft.wallet,
         position_id=_id(draft.instruction.position_id),
+        other_position_ids=tuple(str(position.id) for position in draft.others),
         pool=key_view(pool.key, pool.token0, pool.token1),
         block=simulation.block.number,
         ok=drafted.error is None,
@@ -273,7 +289,7 @@ def _call_view(
         to=step.to,
         value=str(step.value),
         data="0x" + step.data.hex(),
-        words=in_words(execution, step, draft.pool.key, tokens),
+        words=in_words(execution, step, subject_of(draft, step)[0].key, tokens),
         most_out=tuple(flow_view(flow, tokens) for flow in step.most_out),
         least_in=tuple(flow_view(flow, tokens) for flow in step.least_in),
         gas_used=tried[index].gas_used if index < len(tried) else None,
@@ -292,6 +308,14 @@ def tokens_of(pool: PoolState) -> dict[Address, Token]:
     return {NATIVE: ETH, pool.key.currency0: pool.token0, pool.key.currency1: pool.token1}
 
 
+def draft_tokens(execution: ExecutionContext, draft: Draft) -> dict[Address, Token]:
+    """The tokens of the chain and of all the plan's pools."""
+    tokens = {token.address: token for token in execution.info.tokens}
+    for pool, _ in subjects(draft):
+        tokens |= tokens_of(pool)
+    return tokens
+
+
 def flow_view(flow: Flow, tokens: Mapping[Address, Token]) -> FlowView:
     token = tokens[flow.currency]
     return FlowView(
@@ -308,6 +332,7 @@ async def execution_view(
     draft, over = progress.draft, progress.over
     state = PlanState.EXPIRED if late else progress.state
     outcome = progress.outcome
+    resting = await _resting_tokens(execution, progress)
     left = (None if draft is None else draft.leftover) if over is None else over.leftover
     return ExecutionView(
         plan_id=progress.plan_id,
@@ -316,6 +341,7 @@ async def execution_view(
         chain=instruction.chain,
         wallet=execution.wallet if draft is None else draft.wallet,
         position_id=_id(instruction.position_id),
+        other_position_ids=tuple(str(target.position_id) for target in instruction.others),
         capital=await _capital_views(execution, draft, instruction),
         new_position_id=None if over is None else _id(over.new_position_id),
         leftover=None if draft is None or left is None else leftover_view(left, draft.pool),
@@ -327,8 +353,30 @@ async def execution_view(
         problems=() if over is None else over.problems,
         outcome=None if outcome is None else outcome.attribution,
         outcome_note="" if outcome is None else _outcome_note(outcome),
-        next=_next(progress.plan_id, state, instruction.action, bool(progress.steps) and progress.signed_anything),
+        in_wallet=tuple(resting),
+        next=_next(progress.plan_id, state, instruction.action, bool(progress.steps) and progress.signed_anything)
+        or _offer_create(instruction.chain, resting),
     )
+
+
+async def _resting_tokens(execution: ExecutionContext, progress: PlanProgress) -> list[FlowView]:
+    """What a plan that is half done, or ended so, has left in the wallet."""
+    draft, over = progress.draft, progress.over
+    if draft is None or not progress.halfway or (over is not None and over.state is PlanState.CONFIRMED):
+        return []
+    wallet_state = await execution.writer.wallet_state(execution.wallet, plan_currencies(draft), ())
+    paid = measure_proceeds(progress, draft, wallet_state.holdings)
+    return [flow_view(flow, tokens_of(draft.pool)) for flow in paid if flow.amount]
+
+
+def _offer_create(chain: str, resting: Sequence[FlowView]) -> str:
+    """The command that puts tokens that rest in the wallet to work again."""
+    if not resting:
+        return ""
+    first, *rest = resting
+    beside = "".join(f' --with "{flow.amount_human} {flow.symbol}"' for flow in rest)
+    brought = f"--token {first.symbol} --amount {first.amount_human}{beside}"
+    return f"`zuno lp recommend create --chain {chain} {brought}` opens a position with them"
 
 
 async def _capital_views(
@@ -359,7 +407,7 @@ def _outcome_note(outcome: PlanOutcome) -> str:
 def _step_view(execution: ExecutionContext, index: int, step: StepProgress, draft: Draft | None) -> StepView:
     mined = step.mined
     newest = step.signed[-1] if step.signed else None
-    tokens = {} if draft is None else tokens_of(draft.pool)
+    tokens = {} if draft is None else draft_tokens(execution, draft)
     return StepView(
         index=index,
         kind=step.step.kind,
@@ -372,7 +420,7 @@ def _step_view(execution: ExecutionContext, index: int, step: StepProgress, draf
         gas_cost_eth=format_units(mined.cost, 18) if mined else None,
         attempts=len(step.signed),
         why=step.why,
-        words=() if draft is None else in_words(execution, step.step, draft.pool.key, tokens),
+        words=() if draft is None else in_words(execution, step.step, subject_of(draft, step.step)[0].key, tokens),
     )
 
 
