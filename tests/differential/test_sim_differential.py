@@ -315,7 +315,10 @@ async def test_every_kind_of_plan_ends_on_the_same_wei(
     await stage.push("1.5")
     await stage.push("-2")
 
-    # Collect, add, remove.
+    # Compound, collect, add, remove.
+    await stage.do(positions.compound(await stage.terms(), stage.position(held)).steps)
+    await stage.push("0.6")
+    await stage.push("-0.4")
     await stage.do(positions.collect(await stage.terms(), stage.position(held)).steps)
     await stage.push("0.8")
     position = stage.position(held)

@@ -150,6 +150,23 @@ def carried_out(zuno: Any, *words: str) -> dict[str, Any]:
     return document
 
 
+def test_fees_are_put_back_where_that_pays(zuno: Any) -> None:
+    before = zuno("lp", "inspect", "2", "--json").document
+    done = carried_out(zuno, "lp", "compound", "2")
+    after = zuno("lp", "inspect", "2", "--json").document
+    assert (done["state"], done["newPositionId"]) == ("confirmed", None)
+    assert int(after["liquidity"]) > int(before["liquidity"])
+    assert zuno("lp", "compound", "2").code == 3, "nothing is owed any more"
+    zuno("sim", "move", "--percent", "0.05")
+    zuno("sim", "move", "--percent", "-0.05")
+    refused = zuno("lp", "compound", "2", "--json")
+    assert (refused.code, refused.document["error"]["kind"]) == (3, "refused")
+    made = zuno("lp", "compound", "2", "--anyway", "--json").document
+    assert float(made["gasUsd"]) > 0
+    assert float(made["breakEvenHours"]) > 336
+    assert float(made["bestInHours"]) > 0
+
+
 def test_everything_is_collected_closed_and_revoked_by_one_plan_each(zuno: Any) -> None:
     collected = carried_out(zuno, "lp", "collect", "--all")
     assert (collected["positionId"], collected["otherPositionIds"]) == ("1", ["2"])

@@ -674,6 +674,24 @@ def test_fees_larger_than_the_addition_come_home(stage: Stage, key: PoolKey) -> 
     assert stage.position(fat.id).liquidity > fat.liquidity
 
 
+@pytest.mark.parametrize("held", [EDGE, INSIDE], ids=["weth", "native"])
+def test_fees_go_back_into_their_position(stage: Stage, held: int) -> None:
+    position = stage.position(held)
+    key = position.pool.key
+    plan = positions.compound(stage.terms(), position)
+    (step,) = plan.steps
+    assert (step.value, step.most_out) == (0, ())
+    gained = stage.run(plan.steps, key, position)
+    grown, left = stage.position(held), plan.leftover
+    assert left is not None
+    assert grown.liquidity > position.liquidity
+    assert (grown.fees0, grown.fees1) == (0, 0)
+    for gain, planned in ((gained[key.currency0], left.amount0), (gained[key.currency1], left.amount1)):
+        assert abs(gain - planned) <= max(10, planned // 10**6)
+    # Once the fees are gone there is no credit, and the wallet is not asked for any.
+    assert stage.reverts(step)
+
+
 def thousand_each(key: PoolKey) -> tuple[int, int]:
     """About a thousand dollars' worth of either token."""
     amounts = {NATIVE: ETHER // 3, WETH.address: ETHER // 3, USDC.address: 1_000 * 10**6}
@@ -833,6 +851,10 @@ def plan_increase(stage: Stage) -> tuple[Step, ...]:
     return positions.add(stage.terms(), position, position.amount0, position.amount1).steps
 
 
+def plan_compound(stage: Stage) -> tuple[Step, ...]:
+    return positions.compound(stage.terms(), stage.position(INSIDE)).steps
+
+
 def plan_decrease(stage: Stage) -> tuple[Step, ...]:
     return positions.remove(stage.terms(), stage.position(INSIDE), Fraction(1, 2)).steps
 
@@ -848,6 +870,7 @@ MAKERS: Mapping[str, Make] = {
     "swap and mint wide": plan_wide_swap_and_mint,
     "rebalance": plan_rebalance,
     "increase": plan_increase,
+    "compound": plan_compound,
     "decrease": plan_decrease,
     "close": plan_close,
 }

@@ -34,6 +34,7 @@ def register(plan: typer.Typer, lp: typer.Typer) -> None:
     lp.command("add")(add)
     lp.command("remove")(remove)
     lp.command("revoke")(revoke)
+    lp.command("compound")(compound)
 
 
 def simulate(ctx: typer.Context, plan_id: PlanId, home: Home = None, json: Json = False) -> None:
@@ -90,6 +91,18 @@ def close(
 ) -> None:
     """Plan to close a position, or every position."""
     run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().close(position, chain, every=every))
+
+
+def compound(
+    ctx: typer.Context,
+    position: PositionId,
+    anyway: Annotated[bool, typer.Option("--anyway", help="Even if gas costs more than it earns back.")] = False,
+    chain: ChainName = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Plan to put a position's fees back into it, if that pays for the gas."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().compound(position, chain, anyway=anyway))
 
 
 def revoke(ctx: typer.Context, chain: ChainName = None, home: Home = None, json: Json = False) -> None:

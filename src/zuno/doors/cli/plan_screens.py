@@ -15,6 +15,7 @@ from zuno.lp.service.execution_view import (
     ApprovalView,
     CallView,
     CapitalView,
+    CompoundView,
     ExecutionView,
     FlowView,
     SimulationView,
@@ -125,6 +126,12 @@ def shown_execution(view: ExecutionView) -> RenderableType:
             "brings at most",
             " and ".join(map(_capital_text, sorted(view.capital, key=lambda capital: not capital.named))),
         )
+    if isinstance(view, CompoundView):
+        facts.add_row("fees owed", f"${view.fees_usd}, of which ${view.goes_in_usd} go in; gas about ${view.gas_usd}")
+        facts.add_row("earned back", "never" if view.break_even_hours is None else f"in {view.break_even_hours} h")
+        if view.best_in_hours is not None:
+            best = "now" if float(view.best_in_hours) == 0 else f"in {view.best_in_hours} h"
+            facts.add_row("pays best", f"{best}, at ${view.fees24h_usd} of fees a day")
     if view.new_position_id is not None:
         facts.add_row("new position", view.new_position_id)
     if view.leftover is not None:

@@ -254,7 +254,7 @@ async def check_spend(context: ExecutionContext, draft: Draft) -> Decimal | None
     ]  # fmt: skip
     worth: Fraction = Fraction(0)
     for flow in out:
-        usd = await _usd_value(context, draft.pool, flow)
+        usd = await usd_value(context, draft.pool, flow)
         if usd is None:
             if context.local:
                 return None
@@ -292,7 +292,8 @@ async def _spent_today(context: ExecutionContext, plan_id: str) -> Decimal:
     return total
 
 
-async def _usd_value(context: ExecutionContext, pool: PoolState, flow: Flow) -> Fraction | None:
+async def usd_value(context: ExecutionContext, pool: PoolState, flow: Flow) -> Fraction | None:
+    """What an amount of one of the pool's tokens, or of ether, is worth in dollars; None where nobody can say."""
     first = flow.currency == pool.key.currency0
     token, other = (pool.token0, pool.token1) if first else (pool.token1, pool.token0)
     if flow.currency == NATIVE:

@@ -297,6 +297,8 @@ def _build_steps(
             return positions.close(terms, position)
         case Action.COLLECT, LpPosition() as position, _:
             return positions.collect(terms, position)
+        case Action.COMPOUND, LpPosition() as position, _:
+            return positions.compound(terms, position)
         case Action.ADD, LpPosition() as position, _:
             return positions.add(terms, position, instruction.capital0, instruction.capital1)
         case Action.REVOKE, None, _:

@@ -14,7 +14,16 @@ from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress
 from zuno.lp.model.plan import Flow, Leftover, Step, StepState, WalletState
 from zuno.lp.model.plan_events import Draft
 from zuno.lp.plan.calls import Action as ChainAction
-from zuno.lp.plan.calls import Burn, Decrease, Execute, Increase, Mint, MintFromDeltas, ModifyLiquidities
+from zuno.lp.plan.calls import (
+    Burn,
+    Decrease,
+    Execute,
+    Increase,
+    IncreaseFromDeltas,
+    Mint,
+    MintFromDeltas,
+    ModifyLiquidities,
+)
 
 
 class ChainOutcome(NamedTuple):
@@ -31,7 +40,8 @@ async def verify_outcome(context: ExecutionContext, progress: PlanProgress, draf
     found: list[str] = []
     new_id: int | None = None
     for step in done:
-        for action in position_actions(context, step.step):
+        actions = tuple(position_actions(context, step.step))
+        for action in actions:
             match action:
                 case Mint() | MintFromDeltas():
                     new_id = _minted_position_id(step, found)
@@ -41,7 +51,8 @@ async def verify_outcome(context: ExecutionContext, progress: PlanProgress, draf
                     if await _read_position(context, token_id) is not None:
                         found.append(f"position {token_id} was burned and is still there")
                 case Increase(token_id=token_id, liquidity=liquidity):
-                    found += await _check_liquidity(context, draft, token_id, liquidity)
+                    more = any(isinstance(each, IncreaseFromDeltas) for each in actions)
+                    found += await _check_liquidity(context, draft, token_id, liquidity, more=more)
                 case Decrease(token_id=token_id, liquidity=liquidity):
                     found += await _check_liquidity(context, draft, token_id, -liquidity)
                 case _:
@@ -93,13 +104,17 @@ async def _check_mint(context: ExecutionContext, token_id: int, asked: Mint | Mi
     return problems
 
 
-async def _check_liquidity(context: ExecutionContext, draft: Draft, token_id: int, by: int) -> list[str]:
+async def _check_liquidity(
+    context: ExecutionContext, draft: Draft, token_id: int, by: int, *, more: bool = False
+) -> list[str]:
+    """`more`: what was left of the call's credit was added as well."""
     position = await _read_position(context, token_id)
     before = next((held for _, held in subjects(draft) if held is not None and held.id == token_id), None)
     if position is None or before is None:
         return [f"position {token_id} cannot be found"]
-    if position.liquidity != before.liquidity + by:
-        return [f"position {token_id} holds liquidity {position.liquidity}, {before.liquidity + by} was to be expected"]
+    expected = before.liquidity + by
+    if position.liquidity < expected or (position.liquidity > expected and not more):
+        return [f"position {token_id} holds liquidity {position.liquidity}, {expected} was to be expected"]
     return []
 
 

@@ -31,6 +31,8 @@ class Action(StrEnum):
     REMOVE = "remove"
     COLLECT = "collect"
     CLOSE = "close"
+    COMPOUND = "compound"
+    """Puts a position's fees back into it."""
     REVOKE = "revoke"
     """Takes back what others may take of the wallet's tokens."""
     HOLD = "hold"

@@ -72,8 +72,9 @@ def effects(calls: Iterable[DecodedCall], pool: PoolState, position: LpPosition 
                     put_in(band, *(brought.get(currency, 0) for currency in (key.currency0, key.currency1)))
                 case MintFromDeltas(_, band):
                     put_in(band, *(changes[each] - before[each] for each in (key.currency0, key.currency1)))
-                case IncreaseFromDeltas() if minted is not None:
-                    put_in(minted, *(changes[each] - before[each] for each in (key.currency0, key.currency1)))
+                case IncreaseFromDeltas():
+                    band = touch().range if minted is None else minted
+                    put_in(band, *(changes[each] - before[each] for each in (key.currency0, key.currency1)))
                 case Increase(_, liquidity):
                     cost0, cost1 = worth(touch().range, liquidity, round_up=True)
                     pay(-cost0, -cost1)

@@ -226,15 +226,15 @@ def _check_own_call(actions: tuple[Action, ...], value: int, policy: Policy) -> 
         match action:
             case Mint() | MintFromDeltas() | Increase() | Decrease() | Burn():
                 _check_change(action, policy, policy.wallet)
-            case IncreaseFromDeltas(token_id):
-                _require(token_id == policy.next_id, f"position {token_id} is not the next one ({policy.next_id})")
+            case IncreaseFromDeltas():
+                pass  # looked at below, with what it follows
             case SettlePair(currency0, currency1) | TakePair(currency0, currency1, _):
                 _check_pair(currency0, currency1, policy)
             case CloseCurrency(currency) | Sweep(currency, _):
                 _check_currency(currency, policy)
             case Settle() | Take() | SwapIn():
                 raise Refused(f"{type(action).__name__} is no action of a plan's own call of PositionManager")
-    _check_from_credit(actions)
+    _check_from_credit(actions, policy)
     for recipient in _recipients(actions, caller=policy.wallet, itself=at.position_manager):
         _require(recipient == policy.wallet, f"{recipient} would receive what is the wallet's")
     if value:
@@ -327,15 +327,20 @@ def settle_swaps(actions: tuple[Action, ...]) -> tuple[dict[Address, int], dict[
     return paid, net
 
 
-def _check_from_credit(actions: tuple[Action, ...]) -> None:
-    """A burn pays for what is minted from credit; an addition from credit follows the mint whose price it relies on."""
-    burnt = minted = False
+def _check_from_credit(actions: tuple[Action, ...], policy: Policy) -> None:
+    """A burn pays for what is minted from credit; an addition from credit follows the mint, or the addition, whose
+    bounds hold the price it relies on, and is of the same position."""
+    burnt, last = False, None
     for action in actions:
         if isinstance(action, MintFromDeltas):
             _require(burnt, "a mint from credit follows no burn")
         if isinstance(action, IncreaseFromDeltas):
-            _require(burnt and minted, "an addition from credit follows no burn and mint")
-        burnt, minted = burnt or isinstance(action, Burn), isinstance(action, Mint)
+            follows = isinstance(last, Increase) or (burnt and isinstance(last, Mint))
+            _require(follows, "an addition from credit follows no burn and mint, and no addition")
+            expected = policy.next_id if isinstance(last, Mint) else policy.position_id
+            why = f"position {action.token_id} is not the next one ({expected})"
+            _require(action.token_id == expected, why)
+        burnt, last = burnt or isinstance(action, Burn), action
 
 
 def _check_pair(currency0: Address, currency1: Address, policy: Policy) -> None:

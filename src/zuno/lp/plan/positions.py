@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from zuno.amm.model import LpPosition, PoolState, Range
@@ -13,7 +14,7 @@ from zuno.lp.plan import calldata
 from zuno.lp.plan.approvals import allowance_needs, allowing
 from zuno.lp.plan.context import PlanContext, flows
 from zuno.lp.plan.encoding import close_currency, decrease, increase, increase_from_deltas, mint_from_deltas
-from zuno.lp.plan.inventory import QuoteSwap, available, deposit, leftover_of, market_without_us
+from zuno.lp.plan.inventory import QuoteSwap, available, deposit, fit, leftover_of, market_without_us
 from zuno.lp.plan.minting import guard_swap, mint, probe_swap, swap_and_mint
 from zuno.lp.plan.sizing import (
     burn_holds_price,
@@ -110,6 +111,34 @@ def check_owed(position: LpPosition) -> None:
     """`Refused` where collecting would pay for gas and bring nothing home."""
     if not position.fees0 and not position.fees1:
         raise Refused(f"Position {position.id} is owed no fees: there is nothing to collect.")
+
+
+def compound(terms: PlanContext, position: LpPosition) -> StepPlan:
+    """Put the fees back: INCREASE of what they pay for at every price in the bounds, which holds the price, then
+    INCREASE_FROM_DELTAS of what is left, and CLOSE_CURRENCY ×2. Without credit it reverts: nothing leaves the wallet.
+    """
+    _check_filled(terms, position)
+    check_owed(position)
+    pool, slippage, fees = position.pool, terms.bounds.slippage_bps, (position.fees0, position.fees1)
+    size = size_mint(pool.sqrt_price_x96, position.range, *fees, slippage)
+    acts = [
+        increase(position.id, size.liquidity, size.most0, size.most1),
+        increase_from_deltas(position.id, *fees),
+        *_closing(position),
+    ]
+    step = Step(
+        StepKind.INCREASE,
+        terms.deployment.position_manager,
+        0,
+        calldata.modify_liquidities(acts, terms.deadline),
+        terms.deadline,
+        needs=(Owns(position.id, position.liquidity), terms.drift(pool)),
+        recipients=(terms.wallet,) * 2,
+    )
+    put_in = fit(pool.sqrt_price_x96, position.range, *fees, 0)
+    left = leftover_of(put_in, pool.sqrt_price_x96, slippage)
+    why = "fees come in another ratio than the range takes"
+    return StepPlan((step,), terms.bounds, leftover=replace(left, why=why))
 
 
 def remove(terms: PlanContext, position: LpPosition, share: Fraction) -> StepPlan:

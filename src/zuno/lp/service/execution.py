@@ -6,16 +6,17 @@ import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from zuno.amm.model import LpPosition
 from zuno.journal.port import Journal
 from zuno.kernel.canonical import canonical, to_json
-from zuno.kernel.errors import Broken, Refused, Usage, ZunoError
-from zuno.kernel.text import parse_units
+from zuno.kernel.errors import Broken, Refused, Unavailable, Usage, ZunoError
+from zuno.kernel.text import NATIVE, parse_units
+from zuno.kernel.units import Seconds
 from zuno.kernel.view import sanitise
 from zuno.lp.agents.pool_choice import means, to_wrap
-from zuno.lp.execute.checks import approval_hash
+from zuno.lp.execute.checks import approval_hash, usd_value
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.draft import SimulatedDraft
 from zuno.lp.execute.gate import Gate
@@ -24,14 +25,19 @@ from zuno.lp.execute.send import Notify
 from zuno.lp.execute.verify_outcome import gas_spent
 from zuno.lp.model.ballot import CandidateKind, PlanVerdict
 from zuno.lp.model.debate import Context, PlanReady
-from zuno.lp.model.plan import PlanState
+from zuno.lp.model.plan import Flow, PlanState
 from zuno.lp.model.plan_events import Action, Approval, Instruction, PlanInstructed, PlanOutcome, Target
+from zuno.lp.plan.inventory import fit
 from zuno.lp.plan.positions import check_owed
 from zuno.lp.plan.sizing import fix_capital
+from zuno.lp.rules.compounding import Compounding, weigh_compounding
+from zuno.lp.rules.portfolio import annual_rate, figures_of_history, figures_of_window
+from zuno.lp.rules.stress import HORIZON_HOURS
 from zuno.lp.service import arguments
 from zuno.lp.service.archive import Archive
 from zuno.lp.service.execution_view import (
     ApprovalView,
+    CompoundView,
     ExecutionView,
     SimulationView,
     UnsignedView,
@@ -181,6 +187,30 @@ class Execution:
         )
         return await self._record(execution, instruction)
 
+    async def compound(self, position: str, chain: str | None, *, anyway: bool = False) -> CompoundView:
+        """Put the fees back into their position, where what they earn there pays for the gas."""
+        execution = await self._context_of(chain or self._default_chain)
+        found = await self._own_position(execution, position)
+        check_owed(found)
+        weighed, owed = await _weigh_compounding(execution, found)
+        figures = {
+            "fees_usd": f"{float(owed):.2f}",
+            "goes_in_usd": f"{float(weighed.goes_in):.2f}",
+            "gas_usd": f"{float(weighed.gas):.2f}",
+            "fees24h_usd": f"{float(24 * weighed.fees_per_hour):.2f}",
+            "break_even_hours": None if weighed.break_even_hours is None else f"{float(weighed.break_even_hours):.1f}",
+            "best_in_hours": None if weighed.best_in_hours is None else f"{weighed.best_in_hours:.1f}",
+        }
+        if not weighed.pays and not anyway:
+            earned = "never" if weighed.break_even_hours is None else f"after {figures['break_even_hours']} h"
+            best = "" if not weighed.best_in_hours else f" It pays best in {figures['best_in_hours']} h."
+            raise Refused(
+                f"Gas of ${figures['gas_usd']} would put ${figures['goes_in_usd']} of fees back into position "
+                f"{found.id}, which earns it back {earned}; the bound is {HORIZON_HOURS} h.{best} --anyway does it."
+            )
+        plan = await self._instruct(Action.COMPOUND, position, chain)
+        return CompoundView(**dict(plan), **figures)
+
     async def remove(self, position: str, percent: str, chain: str | None) -> ExecutionView:
         """Take a share of the liquidity out; all of it is a close."""
         share = arguments.share(percent)
@@ -229,9 +259,7 @@ class Execution:
         amounts: Sequence[str] = (),
     ) -> ExecutionView:
         execution = await self._context_of(chain or self._default_chain)
-        found = await self._desk_of(execution.info.name).position(arguments.position_id(position))
-        if found.owner != execution.wallet:
-            raise Refused(f"Position {found.id} belongs to {found.owner}, not to {execution.wallet}.")
+        found = await self._own_position(execution, position)
         if action is Action.COLLECT:
             check_owed(found)
         capital, counterpart = await _fix_capital(execution, found, amounts) if amounts else ((0, 0), None)
@@ -247,6 +275,12 @@ class Execution:
             share=share,
         )
         return await self._record(execution, instruction)
+
+    async def _own_position(self, execution: ExecutionContext, position: str) -> LpPosition:
+        found = await self._desk_of(execution.info.name).position(arguments.position_id(position))
+        if found.owner != execution.wallet:
+            raise Refused(f"Position {found.id} belongs to {found.owner}, not to {execution.wallet}.")
+        return found
 
     async def _record(self, execution: ExecutionContext, instruction: Instruction) -> ExecutionView:
         """The instruction as a plan of its own in the journal."""
@@ -336,6 +370,40 @@ def _build_instruction(context: Context, ready: PlanReady) -> Instruction:
         capital1=scene.capital1 if creates else 0,
         brings_ether=creates and context.wish is not None and to_wrap(context.wish, scene.pool) is not None,
     )
+
+
+async def _weigh_compounding(execution: ExecutionContext, position: LpPosition) -> tuple[Compounding, Fraction]:
+    """Gas against what the fees would earn, in dollars, and what the fees are worth."""
+    pool, price = position.pool, position.pool.sqrt_price_x96
+
+    async def usd(amount0: int, amount1: int) -> Fraction:
+        worth = Fraction(0)
+        for flow in (Flow(pool.key.currency0, amount0), Flow(pool.key.currency1, amount1)):
+            value = await usd_value(execution, pool, flow) if flow.amount else Fraction(0)
+            if value is None:
+                raise Unavailable(f"Nobody can say what the tokens of position {position.id} are worth in dollars.")
+            worth += value
+        return worth
+
+    put_in = fit(price, position.range, position.fees0, position.fees1, 0)
+    quote = await execution.chain.gas()
+    ether = await usd_value(execution, pool, Flow(NATIVE, quote.price * COMPOUND_GAS))
+    if ether is None:
+        raise Unavailable("Nobody can say what gas costs in dollars.")
+    since = Seconds(position.block.timestamp - YIELD_WINDOW)
+    window = await execution.chain.window([position], since)
+    if position.id in window.fees:
+        figures = figures_of_window(position, window.fees[position.id], window.paths[pool.id], "fee growth")
+    else:
+        figures = figures_of_history(await execution.chain.history(position.id, since), "its history")
+    yearly = None if figures is None else annual_rate(figures.fees, figures.mean_worth, figures.seconds)
+    owed, worth = await usd(position.fees0, position.fees1), await usd(position.amount0, position.amount1)
+    hourly = Fraction(0) if yearly is None else yearly / (365 * 24)
+    return weigh_compounding(await usd(put_in.amount0, put_in.amount1), owed, ether, worth, hourly), owed
+
+
+COMPOUND_GAS: Final = 200_000
+YIELD_WINDOW: Final = 7 * 86_400
 
 
 async def _fix_capital(

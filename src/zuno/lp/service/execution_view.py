@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from pydantic import Field
+
 from zuno.amm.model import PoolKey, PoolState, whole_price
 from zuno.kernel.numbers_text import decimal_text, time_text
 from zuno.kernel.text import NATIVE, Token, format_units
@@ -178,6 +180,21 @@ class ExecutionView(View):
     outcome_note: str
     next: str
     """What can be done now."""
+
+
+class CompoundView(ExecutionView):
+    """A plan that puts fees back into their position, with what speaks for it; dollars as decimal strings."""
+
+    fees_usd: str
+    goes_in_usd: str
+    """Of the fees, what the range takes at this price."""
+    gas_usd: str
+    fees24h_usd: str = Field(alias="fees24hUsd")
+    """What the position earns in a day."""
+    break_even_hours: str | None
+    """After which what goes in has earned the gas back."""
+    best_in_hours: str | None
+    """From now, when it pays best: waiting longer would cost more than another transaction."""
 
 
 class UnsignedView(View):

@@ -261,11 +261,11 @@ async def test_a_token_is_worth_the_same_whichever_side_of_the_pool_it_is_on(ben
         sqrt_price_x96=SqrtPriceX96(2**192 // pool.sqrt_price_x96),
     )
     for flow in (Flow(key.currency0, ETHER), Flow(key.currency1, 7 * USDC)):
-        here, there = [await checks._usd_value(bench.hands, each, flow) for each in (pool, turned)]
+        here, there = [await checks.usd_value(bench.hands, each, flow) for each in (pool, turned)]
         assert here is not None
         assert there is not None
         assert float(there) == pytest.approx(float(here), rel=1e-12)
-    assert await checks._usd_value(bench.hands, turned, Flow(key.currency1, 7 * USDC)) == 7
+    assert await checks.usd_value(bench.hands, turned, Flow(key.currency1, 7 * USDC)) == 7
 
 
 async def test_what_a_position_pays_back_first_does_not_count(bench: Any) -> None:

@@ -18,6 +18,8 @@ _TOKENS_PER_NONZERO: Final = 4
 INCREASE_GAS: Final = 162_037
 SWAP_AND_FIXED_MINT_GAS: Final = 418_000
 """As plans were made before they minted from credit: worlds that hold such a transaction are played again."""
+ADDITION_GAS: Final = 33_000
+"""What is added from credit in the call that opened the position or added to it."""
 DECREASE_GAS: Final = 154_621
 SWAP_GAS: Final = 99_048
 PERMITTED_TRANSFER_GAS: Final = 68_697
@@ -77,7 +79,7 @@ _BY_ACTION: Final[dict[type[calls.Action], int]] = {
     calls.Mint: MEASURED_GAS[StepKind.MINT],
     calls.MintFromDeltas: MEASURED_GAS[StepKind.MINT],
     calls.Burn: MEASURED_GAS[StepKind.BURN],
-    calls.IncreaseFromDeltas: INCREASE_GAS,
+    calls.IncreaseFromDeltas: ADDITION_GAS,
     calls.Increase: INCREASE_GAS,
     calls.Decrease: DECREASE_GAS,
 }
