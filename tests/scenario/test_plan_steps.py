@@ -630,7 +630,7 @@ def test_ether_is_wrapped_first_for_a_pool_of_its_wrapper(stage: Stage) -> None:
     stage.do(WETH.address, calldata.call("transfer(address,uint256)", OTHERS, stage.balance(WETH.address)))
     pool = stage.pool(WETH_POOL)
     capital = (2 * ETHER, 0) if WETH_POOL.currency0 == WETH.address else (0, 2 * ETHER)
-    with pytest.raises(Refused, match="the wallet holds 0 of"):
+    with pytest.raises(Refused, match="The wallet holds 0 WETH"):
         minting.create(stage.terms(), pool, around(pool, 20, 20), *capital)
     plan = minting.create(stage.terms(), pool, around(pool, 20, 20), *capital, brings_ether=True)
     assert plan.steps[0].kind is StepKind.WRAP

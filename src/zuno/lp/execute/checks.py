@@ -19,6 +19,7 @@ from zuno.lp.execute.plan_state import PlanProgress, draft_digest
 from zuno.lp.model.market import GasQuote, Pair
 from zuno.lp.model.plan import Allows, Bounds, Flow, Holds, Need, NextId, Owns, Permits, Step, StepKind, TickWithin
 from zuno.lp.model.plan_events import Action, Approval, Draft, Instruction, PlanApplying, PlanApproved
+from zuno.lp.plan.context import amount_text
 from zuno.lp.plan.policy import build_policy, verify_step
 from zuno.lp.rules.limits import REFERENCE_LIMIT, reference_gap
 
@@ -144,18 +145,18 @@ def _check_need(need: Need, onchain: OnChainState) -> None:
         case Holds(currency, amount):
             have = wallet_state.holdings.get(currency, 0)
             if have < amount:
-                raise Refused(f"The wallet holds {_format_amount(have, currency, pool)}, the step may take "
-                              f"{_format_amount(amount, currency, pool)}.")  # fmt: skip
+                raise Refused(f"The wallet holds {amount_text(pool, currency, have)}, the step may take "
+                              f"{amount_text(pool, currency, amount)}.")  # fmt: skip
         case Allows(token, amount):
             have = wallet_state.allowances.to_permit2.get(token, 0)
             if have < amount:
-                raise Refused(f"Permit2 may take {_format_amount(have, token, pool)}, the step needs "
-                              f"{_format_amount(amount, token, pool)}.")  # fmt: skip
+                raise Refused(f"Permit2 may take {amount_text(pool, token, have)}, the step needs "
+                              f"{amount_text(pool, token, amount)}.")  # fmt: skip
         case Permits(token, spender, amount, until):
             grant = wallet_state.allowances.grant(token, spender)
             if grant.amount < amount:
-                raise Refused(f"{spender} may take {_format_amount(grant.amount, token, pool)} through Permit2, "
-                              f"the step needs {_format_amount(amount, token, pool)}.")  # fmt: skip
+                raise Refused(f"{spender} may take {amount_text(pool, token, grant.amount)} through Permit2, "
+                              f"the step needs {amount_text(pool, token, amount)}.")  # fmt: skip
             if grant.until < until:
                 raise Refused(f"The permit for {spender} ends at {grant.until}, the step may run until {until}.")
         case Owns(token_id, liquidity):
@@ -259,7 +260,7 @@ async def check_spend(context: ExecutionContext, draft: Draft) -> Decimal | None
             if context.local:
                 return None
             raise Refused(
-                f"Nobody can say what {_format_amount(flow.amount, flow.currency, draft.pool)} is worth in dollars, "
+                f"Nobody can say what {amount_text(draft.pool, flow.currency, flow.amount)} is worth in dollars, "
                 f"so the spending caps cannot be held."
             )
         worth += usd
@@ -315,10 +316,3 @@ async def usd_value(context: ExecutionContext, pool: PoolState, flow: Flow) -> F
 
 def _percent(share: Fraction) -> str:
     return f"{float(100 * share):.2f} %"
-
-
-def _format_amount(amount: int, currency: Address, pool: PoolState) -> str:
-    for token in (pool.token0, pool.token1):
-        if token.address == currency:
-            return f"{format_units(amount, token.decimals)} {token.symbol}"
-    return f"{format_units(amount, 18)} ETH" if currency == NATIVE else f"{amount} of {currency}"

@@ -19,7 +19,7 @@ from zuno.lp.model.plan_events import Action, Draft, GasBound, Instruction
 from zuno.lp.plan import minting, positions
 from zuno.lp.plan.approvals import build_revocations
 from zuno.lp.plan.calls import DecodedCall
-from zuno.lp.plan.context import PlanContext, flows
+from zuno.lp.plan.context import PlanContext, amount_text, flows
 from zuno.lp.plan.decoding import decode
 from zuno.lp.plan.effects import effects
 from zuno.lp.plan.inventory import QuoteSwap
@@ -93,10 +93,9 @@ class SimulatedDraft:
         for currency, change in self.simulation.changes.items():
             least = least_change(tried, currency)
             if change < least:
-                return (
-                    f"the wallet's {currency} would change by {change}, the bound is {least}: "
-                    f"does the token charge for transfers?"
-                )
+                pool = next((pool for pool, _ in subjects(self.draft) if currency in currencies(pool.key)), None)
+                found, bound = (amount_text(pool or self.draft.pool, currency, each) for each in (change, least))
+                return f"the wallet would change by {found}, the bound is {bound}: does the token charge for transfers?"
         return None
 
 
@@ -362,10 +361,9 @@ def check_capital_limits(
         most[NATIVE] = most.pop(wrapper, 0)
     for currency, amount in taken.items():
         if amount > most.get(currency, 0):
-            raise Refused(
-                f"the plan would take {amount} of {currency} from the wallet; {most.get(currency, 0)} of it was named "
-                f"or shown when it was made"
-            )
+            named = amount_text(pool, currency, most.get(currency, 0))
+            would = amount_text(pool, currency, amount)
+            raise Refused(f"The plan would take {would} from the wallet; {named} was named or shown when it was made.")
 
 
 def _left_notes(tried: SimulatedDraft, wrapper: Address | None) -> Iterator[str]:

@@ -9,7 +9,7 @@ from zuno.amm.model import LpPosition
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address
 from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.execute.draft import decode_step, least_change, left_in_wallet, plan_currencies, subjects
+from zuno.lp.execute.draft import currencies, decode_step, least_change, left_in_wallet, plan_currencies, subjects
 from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress
 from zuno.lp.model.plan import Flow, Leftover, Step, StepState, WalletState
 from zuno.lp.model.plan_events import Draft
@@ -24,6 +24,7 @@ from zuno.lp.plan.calls import (
     MintFromDeltas,
     ModifyLiquidities,
 )
+from zuno.lp.plan.context import amount_text
 
 
 class ChainOutcome(NamedTuple):
@@ -58,7 +59,7 @@ async def verify_outcome(context: ExecutionContext, progress: PlanProgress, draf
                 case _:
                     pass
     wallet_state = await context.writer.wallet_state(context.wallet, plan_currencies(draft), ())
-    found += _check_balances(progress, done, wallet_state)
+    found += _check_balances(progress, draft, done, wallet_state)
     opened = None if new_id is None else await _read_position(context, new_id)
     leftover = None if opened is None else _measure_leftover(progress, draft, opened, wallet_state)
     return ChainOutcome(new_id, tuple(found), leftover)
@@ -118,7 +119,9 @@ async def _check_liquidity(
     return []
 
 
-def _check_balances(progress: PlanProgress, done: list[StepProgress], wallet_state: WalletState) -> list[str]:
+def _check_balances(
+    progress: PlanProgress, draft: Draft, done: list[StepProgress], wallet_state: WalletState
+) -> list[str]:
     """The wallet's balance changes against the least the steps allow, gas apart."""
     first = next((step for step in done if step.signed and step.newest.holdings), None)
     if first is None:
@@ -129,9 +132,11 @@ def _check_balances(progress: PlanProgress, done: list[StepProgress], wallet_sta
         change = wallet_state.holdings.get(flow.currency, 0) - flow.amount + spent
         least = least_change([step.step for step in done], flow.currency)
         if change < least:
+            pool = next(pool for pool, _ in subjects(draft) if flow.currency in currencies(pool.key))
+            found, bound = (amount_text(pool, flow.currency, each) for each in (change, least))
             problems.append(
-                f"the wallet's {flow.currency} changed by {change}, the steps allow {least} at worst: something is "
-                f"missing, or something else was spent meanwhile"
+                f"the wallet changed by {found}, the steps allow {bound} at worst: something is missing, or something "
+                f"else was spent meanwhile"
             )
     return problems
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from zuno.amm.model import LpPosition, PoolState
 from zuno.kernel.errors import Refused
+from zuno.kernel.text import NATIVE, format_units
 from zuno.kernel.units import Address, Seconds
 from zuno.lp.model.chains import Deployment
 from zuno.lp.model.plan import Allowances, Bounds, Flow, Holds, Need, TickWithin
@@ -45,16 +46,25 @@ class PlanContext:
     def holding(self, flows: tuple[Flow, ...]) -> tuple[Need, ...]:
         return tuple(Holds(flow.currency, flow.amount) for flow in flows)
 
-    def check_holds(self, flows: tuple[Flow, ...]) -> None:
+    def check_holds(self, flows: tuple[Flow, ...], pool: PoolState) -> None:
         """`Refused`, with the number, where the wallet cannot pay what a plan may take at worst."""
         for flow in flows:
             have = self.holdings.get(flow.currency, 0)
             if have < flow.amount:
-                raise Refused(f"the wallet holds {have} of {flow.currency}, the plan may take {flow.amount}")
+                most = amount_text(pool, flow.currency, flow.amount)
+                raise Refused(f"The wallet holds {amount_text(pool, flow.currency, have)}, the plan may take {most}.")
 
     def check_owns(self, position: LpPosition) -> None:
         if position.owner != self.wallet:
             raise Refused(f"position {position.id} belongs to {position.owner}, not to {self.wallet}")
+
+
+def amount_text(pool: PoolState, currency: Address, amount: int) -> str:
+    """An amount of one of the pool's tokens, or of ether, as people write it."""
+    for token in (pool.token0, pool.token1):
+        if token.address == currency:
+            return f"{format_units(amount, token.decimals)} {token.shown_name}"
+    return f"{format_units(amount, 18)} ETH" if currency == NATIVE else f"{amount} base units of {currency}"
 
 
 def flows(*amounts: tuple[Address, int]) -> tuple[Flow, ...]:

@@ -19,7 +19,7 @@ from zuno.lp.model.chains import SwapStruct
 from zuno.lp.model.plan import BPS, Step, StepKind, StepPlan, TickWithin
 from zuno.lp.plan import calldata
 from zuno.lp.plan.approvals import allowance_needs, allowing, wrapping
-from zuno.lp.plan.context import PlanContext, flows
+from zuno.lp.plan.context import PlanContext, amount_text, flows
 from zuno.lp.plan.encoding import mint_from_deltas, permit2_transfer_from, position_manager_call
 from zuno.lp.plan.inventory import QuoteSwap, deposit, leftover_of, market_without_us, quote_swap
 from zuno.lp.plan.sizing import least_of, size_mint
@@ -57,7 +57,7 @@ def create(
         swap = guard_swap(pool, planned.prep, terms)
         step = swap_and_mint(terms, pool, band, capital0, capital1, swap, drift)
     first = _wrap(terms, pool, step) if brings_ether else ()
-    _check_holdings(terms, step, first)
+    _check_holdings(terms, pool, step, first)
     steps = (*first, *allowing(terms, step.to, step.most_out), step)
     leftover = leftover_of(planned, pool.sqrt_price_x96, slippage)
     return StepPlan(steps, terms.bounds, notes=planned.notes, leftover=leftover)
@@ -90,13 +90,13 @@ def guard_swap(
     """The swap with its minima and its guard. `approved` are the rates of an approval: what is quoted now must not be
     below them, and the stricter of the two is asked for."""
     least_rate, guard_rate = approved or (None, None)
-    main = _bound(prep.amount_in, prep.amount_out, least_rate, terms)
+    main = _bound(pool, prep.zero_for_one, prep.amount_in, prep.amount_out, least_rate, terms)
     price, zero_for_one = price_of(prep.sqrt_price_after_x96), not prep.zero_for_one
     fee = swap_fee(protocol_fee_of_direction(pool.protocol_fee, zero_for_one), pool.lp_fee)
     rate = (price if zero_for_one else 1 / price) * (PIPS - fee) / PIPS
     amount_in = min(max(prep.amount_out // _GUARD_PART, _least_telling(rate)), main.least_out)
     back = int(amount_in * rate)
-    guard = _bound(amount_in, back, guard_rate, terms)
+    guard = _bound(pool, zero_for_one, amount_in, back, guard_rate, terms)
     return GuardedSwap(prep.zero_for_one, main, guard, prep.amount_out, back)
 
 
@@ -112,13 +112,21 @@ def _least_telling(rate: Fraction) -> int:
     return max(BPS, ceil(BPS / rate))
 
 
-def _bound(amount_in: int, quoted: int, approved: Fraction | None, terms: PlanContext) -> SwapBound:
+def _bound(
+    pool: PoolState, zero_for_one: bool, amount_in: int, quoted: int, approved: Fraction | None, terms: PlanContext
+) -> SwapBound:
     least = least_of(quoted, terms.bounds.slippage_bps)
     if approved is None:
         return SwapBound(amount_in, least)
     strictest = ceil(amount_in * approved)
     if quoted < strictest:
-        raise Refused(f"the swap would pay {quoted} for {amount_in}; the approved minimum for it is {strictest}")
+        pair = (pool.key.currency0, pool.key.currency1)
+        paid, got = pair if zero_for_one else pair[::-1]
+        would, least_text = (amount_text(pool, got, each) for each in (quoted, strictest))
+        raise Refused(
+            f"The swap would pay {would} for {amount_text(pool, paid, amount_in)}; the approved minimum for it is "
+            f"{least_text}."
+        )
     return SwapBound(amount_in, max(least, strictest))
 
 
@@ -210,7 +218,7 @@ def _wrap(terms: PlanContext, pool: PoolState, step: Step) -> tuple[Step, ...]:
     return (wrapping(terms.wrapper, wanted),) if wanted else ()
 
 
-def _check_holdings(terms: PlanContext, step: Step, first: tuple[Step, ...]) -> None:
+def _check_holdings(terms: PlanContext, pool: PoolState, step: Step, first: tuple[Step, ...]) -> None:
     wrapped = {flow.currency for each in first for flow in each.least_in}
-    terms.check_holds(tuple(flow for flow in step.most_out if flow.currency not in wrapped))
-    terms.check_holds(tuple(flow for each in first for flow in each.most_out))
+    terms.check_holds(tuple(flow for flow in step.most_out if flow.currency not in wrapped), pool)
+    terms.check_holds(tuple(flow for each in first for flow in each.most_out), pool)

@@ -164,7 +164,7 @@ def add(terms: PlanContext, position: LpPosition, amount0: int, amount1: int) ->
     size = size_mint(pool.sqrt_price_x96, position.range, amount0, amount1, terms.bounds.slippage_bps)
     out0, out1 = max(0, size.most0 - position.fees0), max(0, size.most1 - position.fees1)
     out = flows((key.currency0, out0), (key.currency1, out1))
-    terms.check_holds(out)
+    terms.check_holds(out, pool)
     value = out0 if key.currency0 == NATIVE else 0
     acts = [
         increase(position.id, size.liquidity, size.most0, size.most1),
