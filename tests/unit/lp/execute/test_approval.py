@@ -99,6 +99,7 @@ async def test_a_changed_byte_of_the_draft_is_not_what_was_approved(bench: Any) 
         "later": None,
         "notes": ("a note",),
         "leftover": Leftover(1, 2, 3, 4, 5, "because"),
+        "others": (draft.position,),
         "block": replace(draft.block, number=draft.block.number + 1),
         "pool": replace(draft.pool, tick=draft.pool.tick + 1),  # type: ignore[arg-type]
         "position": None,
