@@ -160,9 +160,9 @@ def leftover_of(planned: Deposit, sqrt_price_x96: int, slippage_bps: int = SLIPP
     if planned.notes:
         why = planned.notes[0]
     elif left.share * BPS > slippage_bps:
-        why = f"the range takes both tokens in its own ratio, with room for the price to move by {percent}"
+        why = f"the range takes the pair in its own ratio, with room for the price to move by {percent}"
     elif planned.prep is not None:
-        why = "the range takes both tokens in its own ratio, and the swap is sized on a quote"
+        why = "the range takes the pair in its own ratio, and the swap is sized on a quote"
     else:
         why = f"less than {percent} of it is left over, too little for a swap"
     return replace(left, why=why)
