@@ -20,7 +20,8 @@ from zuno.doors.reading.parse_view import parse_view
 from zuno.doors.reading.reader import KNOWN, apply_model_intent, fill_missing, read
 from zuno.doors.reading.spelling import mend, nearest_word
 
-NOT_YET = {"recommend", "collect", "close", "compound", "revoke"}
+NOT_YET = {"recommend"}
+"""`lp recommend rebalance ID --range LO HI`."""
 PLAN = "plan_0123456789ab"
 EDITS_EACH = min(6, examples(6))
 INTENTS = load_catalogue().intents
