@@ -30,16 +30,25 @@ class FileLock:
 
     Held by somebody else: `Refused` with `refusal`, in which `{}` is the holder, or `Unavailable` where there is none.
     `signed`: the holder's pid and start time are written into the file. `parents`: missing folders are made, 0700.
+    `shared`: others may look too, nobody may write; the file is not made and need not be writable.
     """
 
     def __init__(
-        self, path: Path, refusal: str = "", *, timeout: float = 0.0, signed: bool = True, parents: bool = False
+        self,
+        path: Path,
+        refusal: str = "",
+        *,
+        timeout: float = 0.0,
+        signed: bool = True,
+        parents: bool = False,
+        shared: bool = False,
     ) -> None:
         self._path = path
         self._refusal = refusal
         self._timeout = timeout
         self._signed = signed
         self._parents = parents
+        self._shared = shared
         self._handle: int | None = None
 
     @property
@@ -53,7 +62,7 @@ class FileLock:
         try:
             if self._parents:
                 self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            handle = self._open()
         except OSError as error:
             raise unwritable(self._path, error, "; nothing was done") from error
         try:
@@ -64,6 +73,14 @@ class FileLock:
             os.close(handle)
             raise
         self._handle = handle
+
+    def _open(self) -> int:
+        if not self._shared:
+            return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            return os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)  # nobody has ever written
 
     def leave(self) -> None:
         if self._handle is not None:
@@ -106,7 +123,7 @@ class FileLock:
 
     def _acquire(self, handle: int) -> None:
         began = time.monotonic()
-        while not _try_lock(handle, fcntl.LOCK_EX):
+        while not _try_lock(handle, fcntl.LOCK_SH if self._shared else fcntl.LOCK_EX):
             # A shared lock is to be had where nobody holds it exclusively: then somebody is only looking.
             only_looked_at = _try_lock(handle, fcntl.LOCK_SH)
             fcntl.flock(handle, fcntl.LOCK_UN)

@@ -47,6 +47,11 @@ class Chains:
         self._devnet_url = ""
         self._service: CoinGecko | None = None
 
+    @property
+    def writable(self) -> bool:
+        """Whether the home can be written."""
+        return self._sealed is None
+
     def require_writable(self) -> None:
         if self._sealed is not None:
             raise unusable_home(self._settings.home, self._sealed)

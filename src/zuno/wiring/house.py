@@ -108,7 +108,7 @@ class Application:
         return LpDesk(opened, lambda pool_id: self._chains.feeds(opened, pool_id))
 
     def audit(self) -> JournalAudit:
-        return JournalAudit(self.journal())
+        return JournalAudit(self._journal_to_read())
 
     def advice(self, *, offline: bool = False, transport: str | None = None) -> RecommendService:
         from zuno.lp.service.recommend import RecommendService
@@ -138,15 +138,19 @@ class Application:
     def archive(self) -> Archive:
         from zuno.lp.service.archive import Archive
 
-        return Archive(self._open_journal, self._open_replay, code_version, self._meshes.attempts)
+        return Archive(self._read_journal, self._open_replay, code_version, self._meshes.attempts)
 
     def journal(self) -> ChainedJournal:
         """The one journal of this process: SQLite in the home, or Postgres where a URL is set."""
+        self._chains.require_writable()
+        return self._journal_to_read()
+
+    def _journal_to_read(self) -> ChainedJournal:
+        """The same, also where the home cannot be written."""
         from zuno.adapters.clock.system import unix_millis
         from zuno.journal.journal import ChainedJournal
 
         if self._journal is None:
-            self._chains.require_writable()
             key = self._key()
             secrets = self._settings.secrets()
             self._journal = ChainedJournal(self._store(key), key, code=code_version, now=unix_millis, secrets=secrets)
@@ -348,6 +352,13 @@ class Application:
                 sys.stderr.write(f"zuno: {note}\n")
             self._started = True
         return self.journal()
+
+    async def _read_journal(self) -> Journal:
+        """The journal for whoever only reads: nothing is mended in a home that cannot be written."""
+        if self._chains.writable:
+            return await self._open_journal()
+        await check_editions(self._journal_to_read())
+        return self._journal_to_read()
 
     def _samples(self) -> SqliteSamples:
         from zuno.adapters.store.samples import SqliteSamples

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import EACCES, EPERM, EROFS
 from pathlib import Path
 
 from zuno.adapters.atomic_file import replace_file
@@ -13,6 +14,7 @@ from zuno.adapters.full_disk import noticing_full_disk, unwritable
 from zuno.kernel.errors import Unavailable
 
 _SECTOR = 512
+_FORBIDDEN = {EACCES, EPERM, EROFS}
 _flush = getattr(os, "fdatasync", os.fsync)
 
 
@@ -30,6 +32,22 @@ class HeadFile:
         lock = FileLock(self._lock, timeout=self._patience, signed=False)
         with lock:
             yield HeldLock(lock.handle, self._lock)
+
+    @contextmanager
+    def looking(self) -> Iterator[HeldLock]:
+        """The same for whoever only reads: in a home that cannot be written nobody writes, and no lock is made."""
+        lock = FileLock(self._lock, timeout=self._patience, signed=False)
+        try:
+            lock.take()
+        except Unavailable as error:
+            if not isinstance(error.__cause__, OSError) or error.__cause__.errno not in _FORBIDDEN:
+                raise
+            lock = FileLock(self._lock, timeout=self._patience, signed=False, shared=True)
+            lock.take()
+        try:
+            yield HeldLock(lock.handle)
+        finally:
+            lock.leave()
 
     def head(self) -> bytes | None:
         try:

@@ -97,10 +97,10 @@ class PostgresTables:
             connection.close()
 
     def _select(self, query: LiteralString, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        """Rows of this node; none where nobody made the tables yet."""
-        if not self._key.exists():
-            return []
+        """Rows of this node; none where nobody made the tables yet. A server that does not answer has said nothing."""
         with self._vendor() as connection:
+            if not self._key.exists():
+                return []
             if not self._ready:
                 found = connection.execute("SELECT to_regclass('zuno.entries'), to_regclass('zuno.bundles')").fetchone()
                 if found is None or None in found:

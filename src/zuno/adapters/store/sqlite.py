@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -114,8 +115,23 @@ class SqliteTables:
         if self._writing is not None:
             return self._writing
         if self._reading is None:
-            self._reading = self._connect("ro")
+            self._reading = self._open_reader()
         return self._reading
+
+    def _open_reader(self) -> sqlite3.Connection:
+        connection = self._connect("ro")
+        try:
+            connection.execute("PRAGMA schema_version").fetchone()
+            return connection
+        except sqlite3.OperationalError as error:
+            connection.close()
+            # Beside a file it reads SQLite keeps one of its own; where no file can be made, nobody writes either.
+            sealed = not os.access(self._path.parent, os.W_OK, effective_ids=True)
+            log = self._path.with_name(f"{self._path.name}-wal")
+            unwritten = not log.exists() or log.stat().st_size == 0
+            if error.sqlite_errorcode & 0xFF not in MAY_PASS or not sealed or not unwritten:
+                raise
+        return self._connect("ro&immutable=1")
 
     def _writer(self) -> sqlite3.Connection:
         if self._writing is None:

@@ -134,7 +134,7 @@ class TableStore:
             self._tables.put_bundle(name, content)
 
     def _tail(self) -> Tail:
-        with self._head_file.alone() as held:
+        with self._head_file.looking() as held:
             return self._look(held)
 
     def _look(self, held: HeldLock) -> Tail:
