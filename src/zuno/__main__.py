@@ -32,7 +32,9 @@ def main() -> None:
 
         code = run(sys.argv[1:], _open, shell=_shell if _somebody_there() else None)
     except KeyboardInterrupt:  # before the command line was even read
-        code = 130
+        from zuno.doors.cli.run_command import tell_stopped
+
+        code = tell_stopped(json="--json" in sys.argv)
     sys.exit(code)
 
 

@@ -175,3 +175,10 @@ async def test_a_postgres_url_is_where_the_journal_goes(zuno: Zuno) -> None:
     assert wrong.code == 2
     assert "ZUNO_DATABASE_URL" in wrong.err
     assert "hush-hush" not in wrong.err + wrong.out
+
+
+@pytest.mark.parametrize("command", [("journal", "verify"), ("journal", "tail"), ("plan", "list")], ids=" ".join)
+def test_a_database_that_does_not_answer_is_not_an_empty_journal(zuno: Any, command: tuple[str, str]) -> None:
+    pytest.importorskip("psycopg", reason="the Postgres driver is an extra")
+    ran = zuno(*command, "--json", ZUNO_DATABASE_URL="postgresql://nobody@127.0.0.1:9/none")
+    assert (ran.code, ran.document["error"]["kind"]) == (4, "unavailable")

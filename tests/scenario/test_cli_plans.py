@@ -523,7 +523,7 @@ def test_the_word_is_typed_at_a_terminal_after_everything_was_shown(zuno: Any, h
     assert code == 0, said
     assert "Bounds: ticks" in said
     assert "mined in block" in said
-    assert re.search(r"tx hash +0x[0-9a-f]{64}\s", said), "not broken in two"
+    assert re.search(r"\s0x[0-9a-f]{64}\s", said), "not broken in two"
     assert state(zuno, plan_id) == "confirmed"
 
 

@@ -51,7 +51,7 @@ def shown_alerts(view: AlertsView) -> RenderableType:
     rows = _alert_rows(view.alerts) or [Text("No alert is on.", style=GOOD if view.looked_at else QUIET)]
     past: list[RenderableType] = []
     if view.events is not None:
-        table = Rows("when", "what", "alert", "about", "why", spare=("why",))
+        table = Rows("when", "what", "alert", "about", "why", spare=("alert",))
         for event in view.events:
             table.add_row(time_text(event.at), event.happening, event.alert, _about(event), event.reason)
         past = [heading("What happened, newest first"), table if view.events else Text("Nothing yet.", style=QUIET)]

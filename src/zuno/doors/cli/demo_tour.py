@@ -18,6 +18,14 @@ TOUR_PROFILE = "conservative"
 """The one whose floors the first proposal does not clear, so that the visitor sees an argument."""
 
 
+NEXT = (
+    ("zuno", "the shell: show positions, why"),
+    ("zuno lp portfolio", "worth, fees, APR and time in range"),
+    ('zuno lp recommend create "2 ETH safely"', "argue a new position"),
+)
+"""What a visitor may try after the tour, each in fewer than 80 columns."""
+
+
 class DemoOpening(View):
     pools: PoolsView
     before: PositionsView
@@ -39,6 +47,8 @@ class DemoView(View):
     plan: PlanView
     pnl: PnlView
     carried: CarriedOut
+    next: tuple[str, ...]
+    """Commands to try."""
 
 
 async def opening(zuno: Zuno) -> DemoOpening:
@@ -75,4 +85,5 @@ async def tour(zuno: Zuno) -> DemoView:
         plan=await argument(zuno, lambda thought: None),
         pnl=await accounts(zuno),
         carried=await carried_out(zuno),
+        next=tuple(command for command, _ in NEXT),
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from decimal import Decimal
 from itertools import compress
 
@@ -24,11 +26,25 @@ class _Console(Console):
         raise BrokenPipeError
 
 
+_piped_width = ContextVar("piped_width", default=_PIPED_WIDTH)
+
+
+@contextmanager
+def narrow_pipe() -> Iterator[None]:
+    """What is piped meanwhile fits an old terminal."""
+    before = _piped_width.set(80)
+    try:
+        yield
+    finally:
+        _piped_width.reset(before)
+
+
 def console() -> Console:
     """Where people read. Symbols come from strangers, so nothing in a text is markup."""
     plain = _Console(highlight=False, markup=False, emoji=False)
     # Piped output has no width of its own: give tables room rather than folding them.
-    return plain if plain.is_terminal else _Console(highlight=False, markup=False, emoji=False, width=_PIPED_WIDTH)
+    width = _piped_width.get()
+    return plain if plain.is_terminal else _Console(highlight=False, markup=False, emoji=False, width=width)
 
 
 class Rows:

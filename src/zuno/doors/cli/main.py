@@ -74,7 +74,7 @@ Percent = Annotated[str, typer.Option("--percent", metavar="P", help="ETH price 
 def _root(ctx: typer.Context, home: Home = None) -> None:
     ctx.obj = ctx.obj.at(home)
     if ctx.invoked_subcommand is None and ctx.obj.shell is not None:
-        raise typer.Exit(run_command.converse(ctx.obj, ctx.obj.shell))
+        raise run_command.Failed(run_command.converse(ctx.obj, ctx.obj.shell))
     help_alone(ctx)
 
 
@@ -410,6 +410,8 @@ def run(
 def _run(arguments: Sequence[str], session: run_command.Session) -> int:
     try:
         code = app(list(arguments), prog_name="zuno", obj=session, standalone_mode=False)
+        if code == run_command.STOPPED:  # how typer tells of Ctrl-C
+            return run_command.tell_stopped(json="--json" in arguments)
         return code if isinstance(code, int) else 0
     except typer.TyperException as mistake:
         where = getattr(getattr(mistake, "ctx", None), "command_path", "zuno")
@@ -418,7 +420,6 @@ def _run(arguments: Sequence[str], session: run_command.Session) -> int:
             f"{said}{'' if said.endswith('?') else '.'} Try `{where} --help`.", json="--json" in arguments
         )
     except (typer.Abort, KeyboardInterrupt):
-        run_command.complain("Stopped.")
-        return 130
+        return run_command.tell_stopped(json="--json" in arguments)
     except run_command.Failed as failure:
         return failure.code

@@ -108,16 +108,17 @@ def shown_execution(view: ExecutionView) -> RenderableType:
     if view.why:
         parts.append(Text(view.why))
     if view.steps:
-        table = Rows("step", "does", "state", "tx hash", "block", "gas used", "note", spare=("note", "block"))
-        for step in view.steps:
+        notes = [step.why or (f"{step.attempts} attempts" if step.attempts > 1 else "") for step in view.steps]
+        columns = ("step", "does", "state", "block", "gas used", *(("note",) if any(notes) else ()))
+        table = Rows(*columns, spare=("gas used", "block"))
+        for step, note in zip(view.steps, notes, strict=True):
             table.add_row(
                 str(step.index + 1),
-                step.kind.replace("_", " "),
+                step.kind.replace("_", " ") + (f"\n{step.tx_hash}" if step.tx_hash else ""),
                 Text(step.state, style=_style(step.state)),
-                step.tx_hash or "",
                 "" if step.block is None else str(step.block),
                 "" if step.gas_used is None else thousands(str(step.gas_used)),
-                step.why or (f"{step.attempts} attempts" if step.attempts > 1 else ""),
+                *((note,) if any(notes) else ()),
             )
         parts.append(table)
     facts = grid()

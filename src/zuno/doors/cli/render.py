@@ -617,7 +617,7 @@ def _state(view: PositionView, between: str = "\n") -> Text:
         return Text("empty", style=QUIET)
     if not view.in_range:
         return Text("out of range", style=BAD)
-    return Text(f"in range{between}{Decimal(view.edge_distance_percent):.1f} % of width left", style=GOOD)
+    return Text(f"in range{between}{Decimal(view.edge_distance_percent):.1f} % to edge", style=GOOD)
 
 
 def _pair(view: PositionView, *, fees: bool) -> str:

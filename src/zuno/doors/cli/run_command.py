@@ -21,7 +21,7 @@ Shown = TypeVar("Shown", bound="View")
 Opener = Callable[["str | None"], "Zuno"]
 """Opens Zuno at a home (None: where the environment says)."""
 
-USAGE, REFUSED, UNAVAILABLE, BROKEN, BUG, CLOSED_PIPE = 2, 3, 4, 5, 70, 141
+USAGE, REFUSED, UNAVAILABLE, BROKEN, BUG, STOPPED, CLOSED_PIPE = 2, 3, 4, 5, 70, 130, 141
 _KINDS: tuple[tuple[type[ZunoError], str, int], ...] = (
     (Usage, "usage", USAGE),
     (Refused, "refused", REFUSED),
@@ -104,11 +104,16 @@ def demo(session: Session, json: bool) -> None:
         if json:
             answer(here, json, demo_tour.tour)
             return
-        answer(here, json, demo_tour.opening)
-        listen_and_answer(here, json, demo_tour.argument)
-        answer(here, json, demo_tour.accounts)
-        answer(here, json, demo_tour.carried_out)
-        sys.stdout.write("SIMULATED world of a fixed seed: nothing above is market data.\n")
+        from zuno.doors.cli.layout import narrow_pipe
+
+        with narrow_pipe():
+            answer(here, json, demo_tour.opening)
+            listen_and_answer(here, json, demo_tour.argument)
+            answer(here, json, demo_tour.accounts)
+            answer(here, json, demo_tour.carried_out)
+        sys.stdout.write("SIMULATED world of a fixed seed: nothing above is market data.\n\nTry next:\n")
+        for command, what in demo_tour.NEXT:
+            sys.stdout.write(f"  {command:<40}{what}\n")
 
 
 def converse(session: Session, shell: Callable[[str | None], int]) -> int:
@@ -123,6 +128,14 @@ def tell_mistake(message: str, *, json: bool) -> int:
     """A command line that cannot be read."""
     _tell("usage", message, json)
     return USAGE
+
+
+def tell_stopped(*, json: bool) -> int:
+    """Ctrl-C: said once, and a script still gets its one document."""
+    with suppress(OSError):
+        _tell("stopped", "Stopped.", json)
+        sys.stdout.flush()
+    return STOPPED
 
 
 def _run_question(session: Session, json: bool, question: Callable[[Zuno], Awaitable[Shown]]) -> Shown:

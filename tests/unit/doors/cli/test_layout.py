@@ -86,7 +86,7 @@ async def test_no_width_loses_a_figure(
     out = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
     assert "…" not in out
     assert max(map(len, out.splitlines())) <= width
-    figures = ("3,074.82", "3,327.57", "5.772 WETH", "1,435.96 USDC", "22,561.83", "9.1 % of width left", "3,097.28")
+    figures = ("3,074.82", "3,327.57", "5.772 WETH", "1,435.96 USDC", "22,561.83", "9.1 % to edge", "3,097.28")
     for figure in figures:
         assert figure in out
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -89,7 +90,6 @@ def test_a_home_that_cannot_be_written_can_be_read(sealed_home: Path, capsys: py
         ["lp", "recommend", "rebalance", "1"],
         ["lp", "pools", "--chain", "devnet"],
         ["devnet", "status"],
-        ["journal", "verify"],
     ],
     ids=" ".join,
 )
@@ -101,6 +101,36 @@ def test_what_must_be_kept_is_refused_there(
     with powerless():
         assert run([*command, "--home", str(sealed_home)], open_zuno) == 4
     assert f"{sealed_home} cannot be used as Zuno's home (Permission denied)" in capsys.readouterr().err
+
+
+def test_the_journal_of_a_home_that_cannot_be_written_is_read(
+    sealed_home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argued = tmp_path / "argued"
+    assert run(["lp", "recommend", "rebalance", "1", "--json", "--home", str(argued)], open_zuno) == 0
+    plan = json.loads(capsys.readouterr().out)["planId"]
+    commands = (["plan", "list"], ["journal", "verify"], ["journal", "tail"], ["plan", "show", plan], ["replay", plan])
+    for command in commands:  # all they need is loaded now
+        assert run([*command, "--json", "--home", str(argued)], open_zuno) == 0
+    sealed_home.chmod(0o755)
+    shutil.copytree(argued, sealed_home, dirs_exist_ok=True)
+    for path in (*sealed_home.rglob("*"), sealed_home):
+        if os.geteuid() == 0:
+            os.chown(path, NOBODY, NOBODY)
+        path.chmod(0o555 if path.is_dir() else 0o400)
+    before = sorted(path.name for path in sealed_home.rglob("*"))
+    for command in commands:
+        capsys.readouterr()
+        with powerless():
+            code = run([*command, "--json", "--home", str(sealed_home)], open_zuno)
+        said = capsys.readouterr()
+        assert code == 0, said.err
+        assert plan in said.out or "entries" in said.out or "identical" in said.out
+    assert sorted(path.name for path in sealed_home.rglob("*")) == before
+    capsys.readouterr()
+    with powerless():
+        assert run(["lp", "close", "1", "--home", str(sealed_home)], open_zuno) == 4  # what is to be kept is refused
+    os.chown(sealed_home, os.geteuid(), os.getegid())
 
 
 def test_a_home_that_cannot_even_be_made_has_the_embedded_world(

@@ -1,0 +1,33 @@
+"""Ctrl-C while a command waits: it says so, and a script still gets one document."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.wire.commands import shell
+
+
+def test_ctrl_c_says_stopped_and_leaves_one_document(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(60)
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        words = [sys.executable, "-m", "zuno", "lp", "pools", "--chain", "base", "--json"]
+        with subprocess.Popen(
+            words,
+            env=shell(tmp_path, {"ZUNO_BASE_RPC_URL": url}),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as asked:
+            taken, _ = silent.accept()  # it has asked, and nobody answers
+            asked.send_signal(signal.SIGINT)
+            out, err = asked.communicate(timeout=60)
+            taken.close()
+    assert asked.returncode == 130
+    assert "stopped" in err.lower()
+    assert json.loads(out)["error"]["kind"] == "stopped"
