@@ -62,6 +62,13 @@ Candidate = Annotated[
         "--candidate", metavar="N", parser=whole_number, help="Use this candidate instead, unless it was vetoed."
     ),
 ]
+OwnPrices = Annotated[
+    tuple[str, str] | None,
+    typer.Option("--range", metavar="LOW HIGH", help="Put your own range on the ballot, in prices: 2800 3400."),
+]
+OwnTicks = Annotated[
+    tuple[str, str] | None, typer.Option("--ticks", metavar="LOW HIGH", help="The same in ticks: -196640 -195360.")
+]
 PlanId = Annotated[str, typer.Argument(metavar="PLAN", help="plan_ and 12 hex digits.")]
 Again = Annotated[
     str | None, typer.Argument(metavar="PLAN|REQUEST|RUN", help="Plan, request or run id (default: the last decision).")
@@ -204,18 +211,23 @@ def recommend_rebalance(
     profile: Profile = None,
     chain: ChainName = None,
     candidate: Candidate = None,
+    prices: OwnPrices = None,
+    ticks: OwnTicks = None,
     transport: Transport = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
     """Debate a position: hold, close, widen, tighten or shift."""
-    run_command.listen_and_answer(
-        ctx.obj.at(home),
-        json,
-        lambda zuno, listen: zuno.advice(transport=transport).rebalance(
-            position, chain=chain, profile=profile, candidate=candidate, listen=listen
-        ),
-    )
+
+    def fetch(zuno: Zuno, listen: Listen) -> Awaitable[View]:
+        from zuno.lp.service.arguments import own_range
+
+        own = own_range(prices, ticks)
+        return zuno.advice(transport=transport).rebalance(
+            position, chain=chain, profile=profile, candidate=candidate, own_range=own, listen=listen
+        )
+
+    run_command.listen_and_answer(ctx.obj.at(home), json, fetch)
 
 
 @recommend.command("create")
@@ -238,6 +250,8 @@ def recommend_create(
     profile: Profile = None,
     chain: ChainName = None,
     candidate: Candidate = None,
+    prices: OwnPrices = None,
+    ticks: OwnTicks = None,
     transport: Transport = None,
     home: Home = None,
     json: Json = False,
@@ -245,11 +259,13 @@ def recommend_create(
     """Debate a new position: pool and range, or none. Flags override the sentence."""
 
     def fetch(zuno: Zuno, listen: Listen) -> Awaitable[View]:
+        from zuno.lp.service.arguments import own_range
         from zuno.lp.service.wish_parser import Flags
 
+        own = own_range(prices, ticks)
         flags = Flags(token=token, amount=amount, with_=with_, pair=pair, fee=fee, exposure=exposure)
         return zuno.advice(transport=transport).create(
-            wish, flags, chain=chain, profile=profile, candidate=candidate, listen=listen
+            wish, flags, chain=chain, profile=profile, candidate=candidate, own_range=own, listen=listen
         )
 
     run_command.listen_and_answer(ctx.obj.at(home), json, fetch)

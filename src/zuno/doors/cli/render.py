@@ -386,6 +386,7 @@ def _(view: PlanView) -> RenderableType:
         ("why", view.because),
         ("confidence", _confidence(view)),
         *(("caution", caution) for caution in view.cautions),
+        *(() if view.own_range is None else (("your range", view.own_range),)),
         *(() if opens_nothing else (("pool", chosen.pool.label),)),
         *((("ticks", f"{chosen.tick_lower} to {chosen.tick_upper}"),) if chosen.tick_lower is not None else ()),
         *(((_verb(chosen), _puts_in(chosen)),) if chosen.tick_lower is not None else ()),
@@ -412,7 +413,7 @@ def _(view: PlanView) -> RenderableType:
     for candidate in view.candidates:
         mark = "→ " if candidate.index == chosen.index else "  "
         table.add_row(
-            f"{mark}{candidate.index} {candidate.kind}{_where(view, candidate)}",
+            f"{mark}{candidate.index} {candidate.kind}{' (yours)' if candidate.own else ''}{_where(view, candidate)}",
             _edges(candidate, "\n"),
             _buffers(candidate),
             *(

@@ -30,6 +30,7 @@ from zuno.lp.rules.fee_yield import (
     window_of_swaps,
 )
 from zuno.lp.rules.limits import reference_gap
+from zuno.lp.rules.own_range import place_own_range
 from zuno.lp.rules.regime import RegimeReading, classify
 from zuno.lp.rules.returns import nano_returns, rolling_vol_bps
 from zuno.lp.rules.stress import BLOCK_HOURS
@@ -113,6 +114,8 @@ async def observe_position(
 ) -> Context:
     """The context of a rebalance. `Refused` where there is nothing to argue about."""
     position = await _position(start.position_id, chain)
+    if start.own_range is not None and place_own_range(start.own_range, position.pool) == position.range:
+        raise Refused(f"{start.own_range} is the range that position {position.id} has now.")
     sources = Sources(position.block.timestamp)
     sources.plain("position", f"{chain.info.name} block {position.block.number}", position.block.timestamp)
     feeds = feeds_of(chain, position.pool.id)
@@ -127,6 +130,7 @@ async def observe_position(
         scenes=(scene,),
         sources=tuple(sources.notes),
         seeded=sources.is_seeded,
+        own_range=start.own_range,
     )
 
 
@@ -153,6 +157,8 @@ async def observe_wish(
     scenes = tuple(scene for scene in seen if len(scene.returns_nano) >= BLOCK_HOURS)
     if not scenes:
         raise Refused(f"No pool that fits the wish has a price history on {chain.info.name}; name another pair.")
+    if start.own_range is not None:
+        place_own_range(start.own_range, scenes[0].pool)  # or it is refused, before anybody argues
     return Context(
         flow="create",
         chain=chain.info.name,
@@ -164,6 +170,7 @@ async def observe_wish(
         wish=start.wish,
         sources=tuple(dict.fromkeys(sources.notes)),  # what several pools share is noted once
         seeded=sources.is_seeded,
+        own_range=start.own_range,
     )
 
 

@@ -10,7 +10,8 @@ from zuno.lp.agents.pool_choice import kept_side, to_wrap
 from zuno.lp.model.ballot import Candidate
 from zuno.lp.model.debate import Context, SceneFacts, Wish
 from zuno.lp.rules.candidates import PoolInputs, create_ballot, create_venue, rebalance_ballot, rebalance_venue
-from zuno.lp.rules.ranges import Move, PoolGrid
+from zuno.lp.rules.own_range import place_own_range
+from zuno.lp.rules.ranges import Move, PoolGrid, kind_of
 from zuno.lp.rules.returns import NANO, variance_24h
 from zuno.lp.rules.stress import BLOCK_HOURS, draw_paths
 
@@ -57,6 +58,22 @@ def venues_of(context: Context, scenes: Sequence[PoolInputs]) -> tuple[PoolGrid,
 def ballot_of(context: Context, scenes: Sequence[PoolInputs], moves: Sequence[Move]) -> tuple[Candidate, ...]:
     """Hold, close where there is something to close, and the moves, all figures computed."""
     return rebalance_ballot(scenes[0], moves) if context.flow == "rebalance" else create_ballot(scenes, moves)
+
+
+def own_moves(context: Context) -> tuple[Move, ...]:
+    """The owner's own range as a move, in the first pool; nothing where none was named."""
+    if context.own_range is None:
+        return ()
+    scene = context.scenes[0]
+    held, spacing = scene.position.range if scene.position else None, scene.pool.key.tick_spacing
+    band = place_own_range(context.own_range, scene.pool)
+    return (Move(kind_of(held, band, spacing), band, 0),)
+
+
+def with_own_moves(context: Context, moves: Sequence[Move]) -> list[Move]:
+    """The moves, and the owner's own range behind them: on every ballot, whatever was revised."""
+    known = {move.key for move in moves}
+    return [*moves, *(own for own in own_moves(context) if own.key not in known)]
 
 
 def moves_of(candidates: Sequence[Candidate]) -> tuple[Move, ...]:

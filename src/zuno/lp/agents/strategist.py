@@ -12,7 +12,7 @@ from zuno.llm.ask import ModelContext, ask
 from zuno.llm.prompts import Untrusted, Value
 from zuno.llm.question import Question
 from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, text_faults
-from zuno.lp.agents.scenes import ballot_of, scenes_of, tried_in, venues_of
+from zuno.lp.agents.scenes import ballot_of, own_moves, scenes_of, tried_in, venues_of, with_own_moves
 from zuno.lp.agents.schemas import CreateShapeOpinion, CreateStrategistOpinion, ShapeOpinion, StrategistOpinion
 from zuno.lp.agents.transcript import think_aloud, with_speaker
 from zuno.lp.mesh.envelope import Envelope
@@ -60,7 +60,7 @@ class Strategist:
         answer = await ask(self._question(inputs, number), self._minds)
         by_model = answer.source in ("model", "repaired")
         moves = inputs.moves(_shapes(answer.value)) if by_model else rule_moves(inputs)
-        candidates = ballot_of(inputs.context, inputs.scenes, moves)
+        candidates = ballot_of(inputs.context, inputs.scenes, with_own_moves(inputs.context, moves))
         texts = [shape.rationale for shape in answer.value.shapes] if by_model else rule_texts(inputs, candidates)
         debate = debate.model_copy(update={"rounds": (*debate.rounds, Round(candidates=candidates))})
         debate = with_speaker(debate, self.role, number, answer)
@@ -118,10 +118,11 @@ def rule_moves(inputs: ProposalInputs) -> list[Move]:
     """What the rules propose: fixed multipliers first, then the narrowest ranges that answer the critique."""
     if not inputs.rounds:
         return inputs.moves(_first_shapes(inputs))
-    last = inputs.rounds[-1]
+    last, own = inputs.rounds[-1], {move.key for move in own_moves(inputs.context)}
+    judged = judged_moves(last.candidates, last.judgments)
     return revise(
         inputs.venues,
-        judged_moves(last.candidates, last.judgments),
+        [(move, fault) for move, fault in judged if move.key not in own],
         [scene.paths for scene in inputs.scenes],
         LIMITS[inputs.context.profile],
         inputs.tried,

@@ -9,7 +9,7 @@ from zuno.amm.model import Range
 from zuno.amm.ticks import max_usable_tick, min_usable_tick
 from zuno.kernel.errors import Malformed
 from zuno.lp.agents.prompt_facts import facts_of, text_faults
-from zuno.lp.agents.scenes import ballot_of, moves_of, scenes_of, tried_in
+from zuno.lp.agents.scenes import ballot_of, moves_of, own_moves, scenes_of, tried_in
 from zuno.lp.model.debate import Context, Round
 from zuno.lp.rules.ballot import judge_all, merge
 from zuno.lp.rules.ranges import kind_of
@@ -51,11 +51,17 @@ def check_words(context: Context, rounds: Sequence[Round], number: int) -> None:
 
 def check_moves(context: Context, rounds: Sequence[Round]) -> None:
     """`Malformed` unless its moves are few, on the grid, new to the debate and called what they are."""
-    moves = moves_of(rounds[-1].candidates)
+    own = {move.key for move in own_moves(context)}
+    every = moves_of(rounds[-1].candidates)
+    if missing := own - {move.key for move in every}:
+        raise Malformed(f"the owner's own range {missing} is not on the ballot")
+    moves = [move for move in every if move.key not in own]
+    if len(every) > len(moves) + len(own):
+        raise Malformed("the owner's own range is on the ballot twice")
     if len(moves) > MAX_MOVES:
         raise Malformed(f"{len(moves)} moves were proposed, {MAX_MOVES} are the most")
-    tried = set(tried_in([earlier.candidates for earlier in rounds[:-1]]))
-    for move in moves:
+    tried = set(tried_in([earlier.candidates for earlier in rounds[:-1]])) - own
+    for move in every:
         if not 0 <= move.pool_index < len(context.scenes):
             raise Malformed(f"a move lies in pool {move.pool_index}, {len(context.scenes)} were surveyed")
         scene = context.scenes[move.pool_index]

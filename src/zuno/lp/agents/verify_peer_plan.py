@@ -69,6 +69,8 @@ def check_asked(context: Context, start: FlowStart | FlowCreateStart) -> None:
     asked = (start.chain, start.profile, start.max_rounds)
     if (context.chain, context.profile, context.max_rounds) != asked:
         raise Malformed("the context is for another chain, profile or number of rounds than was asked for")
+    if context.own_range != start.own_range:
+        raise Malformed("the context is about another range than the owner named")
     if context.seeded is not (start.chain == SEEDED_CHAIN):
         held = "are" if start.chain == SEEDED_CHAIN else "are not"
         raise Malformed(f"prices on {start.chain} {held} from a seeded series, and the context says otherwise")

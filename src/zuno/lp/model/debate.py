@@ -18,6 +18,7 @@ from typing import Annotated, ClassVar, Final, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from zuno.amm.model import Block, LpPosition, PoolState
+from zuno.amm.ticks import MAX_TICK
 from zuno.kernel.text import MAX_DECIMALS
 from zuno.kernel.wire import Hex64, Wire
 from zuno.lp.model.ballot import Candidate, Decision, Exposure, Judgment, Regime, RiskProfile
@@ -32,10 +33,10 @@ MOST_SOURCES: Final = 48
 """Six of each pool and one of the survey are asked."""
 MOST_NOTES: Final = 64
 """Of one source, one candidate or one decision, which may have a doubt about each source."""
-MOST_CANDIDATES: Final = 7
-"""Hold, close and five moves."""
+MOST_CANDIDATES: Final = 8
+"""Hold, close, five moves and the owner's own range."""
 MOST_THOUGHTS: Final = 160
-"""The Scout's and the Arbiter's, and in each of eleven rounds five of the Strategist's and seven of the Critic's."""
+"""The Scout's and the Arbiter's, and in each of eleven rounds six of the Strategist's and eight of the Critic's."""
 MOST_VOICES: Final = 2 * (MOST_REVISIONS + 1) + 2
 _DECIMAL_REACH: Final = 1_000
 """Digits before or after the point, as in canonical bytes."""
@@ -103,6 +104,29 @@ class Wish(Wire):
     fee: int | None = None
     """Pips."""
     exposure: Exposure | None = None
+
+
+class OwnRange(Wire):
+    """A range the owner wants judged beside the others: by prices as people quote the pair, or by ticks."""
+
+    unit: Literal["price", "ticks"]
+    lower: Digits
+    upper: Digits
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.lower >= self.upper or (self.unit == "price" and self.lower <= 0):
+            raise ValueError("a range goes from its lower edge to its upper one")
+        if self.unit == "ticks" and any(edge != int(edge) or abs(edge) > MAX_TICK for edge in (self.lower, self.upper)):
+            raise ValueError("a tick is a whole number within ±887272")
+        return self
+
+    def __str__(self) -> str:
+        return f"{'The ticks' if self.unit == 'ticks' else 'The range'} {self.lower:f} to {self.upper:f}"
+
+
+AskedRange = Annotated[OwnRange | None, Field(exclude_if=lambda own: own is None)]
+"""Absent where the owner named none, so that records from before keep their bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +200,7 @@ class Context(Wire):
     sources: tuple[SourceNote, ...] = Field(max_length=MOST_SOURCES)
     seeded: bool
     """Some figure comes from a seeded series: the verdict is capped."""
+    own_range: AskedRange = None
 
 
 class Thought(Wire):
@@ -255,6 +280,7 @@ class FlowStart(Wire):
     position_id: int = Field(gt=0)
     profile: RiskProfile
     max_rounds: Revisions
+    own_range: AskedRange = None
 
 
 class FlowCreateStart(Wire):
@@ -263,6 +289,7 @@ class FlowCreateStart(Wire):
     wish: Wish
     profile: RiskProfile
     max_rounds: Revisions
+    own_range: AskedRange = None
 
 
 class Arguing(Wire):

@@ -6,13 +6,16 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final
+from typing import Final, Literal
+
+from pydantic import ValidationError
 
 from zuno.kernel.arguments import _NUMBER, MAX_DIGITS, PERCENT, parse_amount
 from zuno.kernel.errors import Usage
 from zuno.kernel.numbers_text import decimal_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Address, HexId
+from zuno.lp.model.debate import OwnRange
 from zuno.lp.service.phrase import token_named
 
 _ID = re.compile(r"[0-9]{1,78}")
@@ -24,6 +27,7 @@ _PAIR = re.compile(
     r"(?P<base>0x[0-9a-fA-F]{40}|[A-Za-z0-9.]{1,16})\s*[/-]\s*(?P<quote>0x[0-9a-fA-F]{40}|[A-Za-z0-9.]{1,16})"
 )
 _PLAN = re.compile(r"plan_[0-9a-f]{12}")
+_TICK = re.compile(r"[+-]?[0-9]{1,7}")
 _CAPITAL = re.compile(r"(?P<amount>\S+?)\s*(?P<token>0x[0-9a-fA-F]{40}|[A-Za-z][A-Za-z0-9.]{0,15})")
 NEAR_EDGE: Final = Decimal(15)
 """Percent of a range's width: nearer to an edge than that, the monitor warns."""
@@ -130,3 +134,26 @@ def capital(text: str) -> tuple[Decimal, str]:
     if found is None:
         raise Usage(f"{plain_text(text, 40)!r} is not an amount of a token; write it like 0.5 WETH.")
     return parse_amount(found["amount"]), token_named(found["token"])
+
+
+def own_range(prices: tuple[str, str] | None, ticks: tuple[str, str] | None) -> OwnRange | None:
+    """The owner's own range, by prices or by ticks; None where neither is given."""
+    if prices is not None and ticks is not None:
+        raise Usage("Give --range or --ticks, not both.")
+    if ticks is not None:
+        return _edges("ticks", ticks, _TICK, "whole numbers such as -196640 -195360")
+    return None if prices is None else _edges("price", prices, _NUMBER, "prices such as 2800 3400")
+
+
+def _edges(unit: Literal["price", "ticks"], typed: tuple[str, str], form: re.Pattern[str], wanted: str) -> OwnRange:
+    for text in typed:
+        if not form.fullmatch(text.strip()) or len(text) > MAX_DIGITS:
+            raise Usage(f"{plain_text(text, 40)!r} is no edge of a range; write two {wanted}.")
+    lower, upper = (Decimal(text.strip().replace(",", "")) for text in typed)
+    if lower >= upper:
+        raise Usage(f"{typed[0]} to {typed[1]} is upside down or empty; write the lower edge first.")
+    try:
+        return OwnRange(unit=unit, lower=lower, upper=upper)
+    except ValidationError:
+        bound = "ticks lie within ±887272" if unit == "ticks" else "a price is above zero"
+        raise Usage(f"{typed[0]} to {typed[1]} is no range: {bound}.") from None

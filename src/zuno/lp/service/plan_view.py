@@ -20,6 +20,7 @@ from zuno.kernel.wire import Hex64, Wire
 from zuno.lp.agents.conclude import conclude, data_cautions
 from zuno.lp.agents.pool_choice import to_wrap
 from zuno.lp.agents.prompt_facts import facts_of, print_thoughts
+from zuno.lp.agents.scenes import own_moves
 from zuno.lp.model.ballot import Candidate, CandidateKind, Judgment, PlanVerdict, StressPoint
 from zuno.lp.model.debate import Context, Debate, PlanReady, Round, Wish
 from zuno.lp.plan.inventory import leftover_of
@@ -113,6 +114,8 @@ class CandidateView(View):
     carry: CarryView
     verdict: str
     reason: ForeignText
+    own: bool = False
+    """The range the owner named."""
 
 
 class RecommendedView(CandidateView):
@@ -199,6 +202,8 @@ class PlanView(View):
     sources: tuple[SourceView, ...]
     block: int
     hash: str
+    own_range: str | None = None
+    """Where the range that the owner named lies on the pool's grid."""
 
 
 def chosen_by_owner(context: Context, ready: PlanReady, index: int) -> PlanReady:
@@ -297,14 +302,25 @@ def plan_view(request_id: str, context: Context, ready: PlanReady, recorded_hash
             _earlier_view(number, view)
             for number, round_ in enumerate(ready.debate.rounds[:-1])
             for candidate, view in zip(round_.candidates, _candidate_views(context, ready.debate, number), strict=True)
-            if candidate.kind.move
+            if candidate.kind.move and not view.own
         ),
         transcript=thoughts_of(context, ready.debate, decision.index),
         voices=tuple(map(SpeakerView.model_validate, ready.debate.spoke)),
         sources=tuple(map(SourceView.model_validate, context.sources)),
         block=context.block.number,
         hash=digest,
+        own_range=_own_range_text(context),
     )
+
+
+def _own_range_text(context: Context) -> str | None:
+    """An edge rarely lies on the grid: where the spacing has put it."""
+    if context.own_range is None:
+        return None
+    (move,), pool = own_moves(context), context.scenes[0].pool
+    low, high = tick_prices(pool, move.range.lower, move.range.upper)
+    ticks = f"ticks {move.range.lower} to {move.range.upper}"
+    return f"{context.own_range}: {low} to {high} on the pool's grid of {pool.key.tick_spacing} ({ticks})"
 
 
 def _edge_view(chosen: Candidate, hold: Candidate, pool: PoolState) -> EdgeView | None:
@@ -376,17 +392,19 @@ def _prep_action(candidate: Candidate, pool: PoolState, wish: Wish | None) -> st
 
 def _candidate_views(context: Context, debate: Debate, number: int) -> tuple[CandidateView, ...]:
     facts, round_ = facts_of(context, debate.rounds, number), debate.rounds[number]
+    own = own_moves(context)
     return tuple(
         _candidate_view(
             candidate,
             replace(judgment, reason=render(judgment.reason, facts, judgment.index)),
             context.scenes[candidate.pool_index].pool,
+            own=any((candidate.pool_index, candidate.range) == (move.pool_index, move.range) for move in own),
         )
         for candidate, judgment in zip(round_.candidates, round_.judgments, strict=True)
     )
 
 
-def _candidate_view(candidate: Candidate, judgment: Judgment, pool: PoolState) -> CandidateView:
+def _candidate_view(candidate: Candidate, judgment: Judgment, pool: PoolState, *, own: bool) -> CandidateView:
     span = candidate.range
     edges: Sequence[str | None] = (None, None)
     if span is not None:
@@ -404,6 +422,7 @@ def _candidate_view(candidate: Candidate, judgment: Judgment, pool: PoolState) -
         carry=_carry_view(candidate, pool),
         verdict=judgment.verdict,
         reason=judgment.reason,
+        own=own,
     )
 
 

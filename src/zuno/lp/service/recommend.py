@@ -19,7 +19,17 @@ from zuno.lp.mesh.envelope import Envelope, to_bytes
 from zuno.lp.mesh.peer import OutgoingMessage
 from zuno.lp.mesh.station import EnvelopeSigner, MessageHandler, Now, journal_envelope, open_envelope
 from zuno.lp.model.ballot import RiskProfile
-from zuno.lp.model.debate import AgentThought, Context, FlowCreateStart, FlowFailed, FlowStart, PlanReady, Role, Thought
+from zuno.lp.model.debate import (
+    AgentThought,
+    Context,
+    FlowCreateStart,
+    FlowFailed,
+    FlowStart,
+    OwnRange,
+    PlanReady,
+    Role,
+    Thought,
+)
 from zuno.lp.ports.transport import Transport
 from zuno.lp.service import arguments, plan_view
 from zuno.lp.service.plan_view import ChoiceRefused, PlanRecord, PlanView
@@ -147,14 +157,22 @@ class RecommendService:
         chain: str | None = None,
         profile: str | None = None,
         candidate: int | None = None,
+        own_range: OwnRange | None = None,
         listen: Listen = _ignore_thought,
     ) -> PlanView:
-        """Argue about a position; `candidate` is the owner's own choice among what was not vetoed."""
+        """Argue about a position; `candidate` is the owner's own choice among what was not vetoed, `own_range` a range
+        of the owner's that is judged beside the others."""
         position_id = arguments.position_id(position)
         _check_choice(candidate)
         risk = _profile(profile or self._profile)
         room = await self._open_room()
-        start = FlowStart(chain=chain or self._chain, position_id=position_id, profile=risk, max_rounds=room.max_rounds)
+        start = FlowStart(
+            chain=chain or self._chain,
+            position_id=position_id,
+            profile=risk,
+            max_rounds=room.max_rounds,
+            own_range=own_range,
+        )
         return await self._plan(room, start, candidate, listen)
 
     async def create(
@@ -165,6 +183,7 @@ class RecommendService:
         chain: str | None = None,
         profile: str | None = None,
         candidate: int | None = None,
+        own_range: OwnRange | None = None,
         listen: Listen = _ignore_thought,
     ) -> PlanView:
         """Argue about opening a position; what the flags say wins over the sentence."""
@@ -177,6 +196,7 @@ class RecommendService:
             wish=asked_for.wish,
             profile=risk,
             max_rounds=room.max_rounds,
+            own_range=own_range,
         )
         if asked_for.notes:
             listen(Thought(role=Role.CLI, round=0, seq=0, text="; ".join(asked_for.notes), speaker="deterministic"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from zuno.amm.model import Block
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.units import HexId, Liquidity, Seconds
 from zuno.lp.agents.conclude import conclude
+from zuno.lp.agents.scenes import own_moves
 from zuno.lp.agents.verify_peer_plan import (
     NEWEST_BLOCKS,
     NODES_APART,
@@ -26,7 +28,7 @@ from zuno.lp.agents.verify_peer_plan import (
     check_seen,
 )
 from zuno.lp.model.ballot import DecidedBy, Judgment, PlanVerdict, RiskProfile, Verdict
-from zuno.lp.model.debate import Context, Debate, FlowCreateStart, FlowStart, PlanReady
+from zuno.lp.model.debate import Context, Debate, FlowCreateStart, FlowStart, OwnRange, PlanReady
 
 Seat = Callable[..., Table]
 
@@ -67,6 +69,38 @@ async def test_an_answer_to_another_question(seat: Seat, calm: Context, changes:
     ready = await honest(seat, calm)
     with pytest.raises(Malformed):
         check_ready(calm, ready, asked(calm, **changes))
+
+
+OWN = OwnRange(unit="price", lower=Decimal(2800), upper=Decimal(3400))
+
+
+@pytest.mark.parametrize("profile", RiskProfile)
+async def test_the_owners_range_is_on_every_ballot_unchanged(seat: Seat, calm: Context, profile: RiskProfile) -> None:
+    context = calm.model_copy(update={"own_range": OWN, "profile": profile})
+    ready = await seat(context).debate(profile, context.max_rounds)
+    check_ready(context, ready, asked(context, own_range=OWN))
+    (own,) = own_moves(context)
+    for round_ in ready.debate.rounds:
+        assert [candidate.range for candidate in round_.candidates].count(own.range) == 1
+    with pytest.raises(Malformed):
+        check_asked(context, asked(context))
+    with pytest.raises(Malformed):
+        check_asked(calm, asked(context, own_range=OWN))
+    last = ready.debate.rounds[-1]
+    without = with_last(
+        ready,
+        candidates=last.candidates[:-1],
+        mechanical=last.mechanical[:-1],
+        judgments=last.judgments[:-1],
+        suggestions=last.suggestions[:-1],
+    )
+    with pytest.raises(Malformed, match="own range"):
+        check_ready(context, ready.model_copy(update={"debate": without}), asked(context, own_range=OWN))
+
+
+def test_a_context_without_an_own_range_keeps_its_bytes(calm: Context) -> None:
+    assert "ownRange" not in calm.model_dump(by_alias=True)
+    assert "ownRange" not in asked(calm).model_dump(by_alias=True)
 
 
 async def test_a_strategist_s_figures_that_do_not_recompute(seat: Seat, calm: Context) -> None:

@@ -1,0 +1,70 @@
+"""A range the owner named, put on a pool's grid; what cannot be meant is refused with what may have been."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
+
+from zuno.amm.model import PoolState, Range, sqrt_price_for, whole_price
+from zuno.amm.ticks import (
+    MAX_SQRT_PRICE,
+    MIN_SQRT_PRICE,
+    ceil_to_spacing,
+    floor_to_spacing,
+    max_usable_tick,
+    min_usable_tick,
+    sqrt_price_at_tick,
+    tick_at_sqrt_price,
+)
+from zuno.kernel.errors import Refused
+from zuno.kernel.numbers_text import decimal_text
+from zuno.kernel.text import base_and_quote
+from zuno.kernel.units import Tick
+from zuno.lp.model.debate import OwnRange
+
+FAR: Final = 10
+"""A range that lies this many times above or below the price was typed in another unit."""
+NEAR: Final = 2
+"""One that is this near to the price once turned round was typed the other way round."""
+
+
+def place_own_range(own: OwnRange, pool: PoolState) -> Range:
+    """The owner's range with its lower tick rounded down and its upper one up to the pool's spacing. `Refused` for one
+    beyond the pool's ticks, or so far from the price that it was meant in another unit."""
+    spacing = pool.key.tick_spacing
+    if own.unit == "ticks":
+        low, high = int(own.lower), int(own.upper)
+    else:
+        _check_unit(own, pool)
+        ends = sorted(sqrt_price_for(Fraction(edge), pool.token0, pool.token1) for edge in (own.lower, own.upper))
+        if not MIN_SQRT_PRICE <= ends[0] < ends[1] < MAX_SQRT_PRICE:
+            raise Refused(f"{own} is no range of prices that a pool can have.")
+        low, high = tick_at_sqrt_price(ends[0]), tick_at_sqrt_price(ends[1])
+        high += sqrt_price_at_tick(high) < ends[1]
+    lower, upper = floor_to_spacing(low, spacing), ceil_to_spacing(high, spacing)
+    least, most = min_usable_tick(spacing), max_usable_tick(spacing)
+    if lower < least or upper > most:
+        raise Refused(f"{own} lies beyond the pool's ticks, {least} to {most}.")
+    return Range(Tick(lower), Tick(upper))
+
+
+def _check_unit(own: OwnRange, pool: PoolState) -> None:
+    price = whole_price(pool.sqrt_price_x96, pool.token0, pool.token1)
+    lower, upper = Fraction(own.lower), Fraction(own.upper)
+    if lower <= FAR * price and upper * FAR >= price:
+        return
+    base, quote = base_and_quote(pool.token0, pool.token1)
+    meant = f"prices here are {quote.shown_name} per {base.shown_name}, now {decimal_text(price, 6)}"
+    if 1 / upper <= NEAR * price and 1 / lower * NEAR >= price:
+        turned = f"{decimal_text(1 / upper, 6)} {decimal_text(1 / lower, 6)}"
+        raise Refused(f"{own} is the other way round: {meant}; write --range {turned}.")
+    power = _nearest_power_of_ten(price / ((lower + upper) / 2))
+    scaled = " ".join(f"{edge.scaleb(power).normalize():f}" for edge in (own.lower, own.upper))
+    raise Refused(f"{own} is off by decimals: {meant}; did you mean --range {scaled}?")
+
+
+def _nearest_power_of_ten(ratio: Fraction) -> int:
+    shown = Decimal(ratio.numerator) / Decimal(ratio.denominator)
+    power = shown.adjusted()
+    return power + (shown.scaleb(-power) ** 2 >= 10)
