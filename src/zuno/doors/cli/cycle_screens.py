@@ -273,7 +273,7 @@ def _degraded_sources(view: RunView) -> Iterator[RenderableType]:
 
 
 def _voices(view: RunView) -> RenderableType:
-    table = Rows("role", "spoke", "model", "tokens", "cost", "why", spare=("tokens", "cost"))
+    table = Rows("role", "spoke", "model", "tokens", "cost", "why", spare=("why", "tokens"))
     for voice in view.voices:
         table.add_row(
             voice.role, SPOKE[voice.source], voice.model or "–", f"{voice.tokens:,}", money(voice.usd), voice.why
