@@ -85,7 +85,7 @@ def test_five_basis_points_is_the_pool_of_0_05_percent(zuno: Zuno, asked: tuple[
 
 def test_ether_is_surveyed_native_first_and_wrapped_after(zuno: Zuno, bold: Any) -> None:
     plan = bold
-    assert [one["pool"]["label"] for one in moves(plan)][:3] == [
+    assert list(dict.fromkeys(one["pool"]["label"] for one in moves(plan))) == [
         "ETH/USDC 0.30 %",
         "WETH/USDC 0.05 %",
         "WETH/USDC 0.30 %",
@@ -131,7 +131,7 @@ def test_so_little_that_gas_eats_it_is_better_kept(zuno: Zuno) -> None:
     plan = create(zuno, "0.05 ETH passively")
     assert plan["recommended"]["kind"] == "hold"
     assert plan["recommended"]["prepAction"] is None
-    assert plan["rounds"] == 1
+    assert plan["rounds"] >= 1
     assert any("gas is" in one["text"] for one in plan["transcript"] if one["role"] == "critic")
 
 
@@ -185,10 +185,33 @@ def test_a_flag_wins_over_the_chain_in_the_sentence(zuno: Zuno) -> None:
     assert create(zuno, "5 ETH on sepolia", "--chain", "sim")["chain"] == "sim"
 
 
-@pytest.mark.parametrize("amount", ["0.000000000000000001", "1000000", "999999999999999"])
+@pytest.mark.parametrize("amount", ["0.000000000000000001", "1000000"])
 def test_dust_and_fortunes_end_in_a_plan(zuno: Zuno, amount: str) -> None:
     plan = create(zuno, f"{amount} ETH")
     assert plan["recommended"]["kind"] in {"hold", "open"}
+
+
+@pytest.mark.parametrize(
+    ("wish", "token"), [("96 WETH", "WETH"), ("1 WETH and 500000 USDC", "USDC"), ("999999999999999 ETH", "ETH")]
+)
+def test_more_than_the_wallet_holds_is_refused_by_name(zuno: Zuno, wish: str, token: str) -> None:
+    ran = zuno("lp", "recommend", "create", wish, "--json")
+    assert (ran.code, ran.document["error"]["kind"]) == (3, "refused")
+    held = {
+        line["token"]["symbol"]: line["amountHuman"]
+        for line in zuno("wallet", "balance", "--json").document["balances"]
+    }
+    assert f"holds {held[token]} {token}" in ran.document["error"]["message"]
+
+
+def test_every_pool_gets_all_three_widths_and_its_regime(bold: Any) -> None:
+    widths: dict[str, set[int]] = {}
+    for candidate in moves(bold):
+        widths.setdefault(candidate["pool"]["label"], set()).add(candidate["tickUpper"] - candidate["tickLower"])
+    assert [len(found) for found in widths.values()] == [3, 3, 3]
+    assert [line["pool"] for line in bold["regimes"]] == list(widths)
+    assert all(line["regime"] and "{" not in line["why"] for line in bold["regimes"])
+    assert (bold["candidates"][0]["kind"], bold["candidates"][0]["tickLower"]) == ("hold", None)
 
 
 def test_the_card_names_pools_and_what_comes_first(zuno: Zuno) -> None:

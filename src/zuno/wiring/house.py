@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from zuno.lp.service.mesh_supervisor import MeshHost
     from zuno.lp.service.portfolio import PortfolioDesk
     from zuno.lp.service.recommend import DebateRunner, LocalDebateRunner, RecommendService
-    from zuno.lp.service.wallets import WalletOnChain, WalletService
+    from zuno.lp.service.wallets import BalancesView, WalletOnChain, WalletService
     from zuno.lp.watch.alerts import AlertDesk
     from zuno.lp.watch.monitor import Monitor
     from zuno.trading.model.bundle import Slot
@@ -119,7 +119,17 @@ class Application:
         async def venue() -> DebateRunner:
             return await self._venue(way)
 
-        return RecommendService(venue, self._open_journal, self._settings.default_chain(), self._settings.risk_profile)
+        async def read_balances(chain: str) -> BalancesView:
+            return await self.wallet(chain).balance()
+
+        return RecommendService(
+            venue,
+            self._open_journal,
+            self._settings.default_chain(),
+            self._settings.risk_profile,
+            hooks=self._settings.allowed_hooks,
+            read_balances=read_balances,
+        )
 
     def mesh(self) -> MeshService:
         self._chains.require_writable()

@@ -386,6 +386,7 @@ def _(view: PlanView) -> RenderableType:
         ("why", view.because),
         ("confidence", _confidence(view)),
         *(("caution", caution) for caution in view.cautions),
+        *((("regimes", _regimes(view)),) if len(view.regimes) > 1 else ()),
         *(() if view.own_range is None else (("your range", view.own_range),)),
         *(() if opens_nothing else (("pool", chosen.pool.label),)),
         *((("ticks", f"{chosen.tick_lower} to {chosen.tick_upper}"),) if chosen.tick_lower is not None else ()),
@@ -521,6 +522,10 @@ def _(view: ReplayView) -> RenderableType:
                 f"The record {'holds' if holds else 'does NOT hold'}: {view.hash}", style=GOOD if holds else BAD
             )
     return Group(told, Text(by, style=QUIET), *notes_block(view.differences))
+
+
+def _regimes(view: PlanView) -> str:
+    return "; ".join(f"{line.pool} {line.regime}" for line in view.regimes)
 
 
 def _verb(chosen: CandidateView) -> str:

@@ -113,7 +113,7 @@ async def observe_position(
     start: FlowStart, chain: Chain, feeds_of: OpenFeeds, samples: Samples | None = None
 ) -> Context:
     """The context of a rebalance. `Refused` where there is nothing to argue about."""
-    position = await _position(start.position_id, chain)
+    position = await _position(start.position_id, chain, start.hooks)
     if start.own_range is not None and place_own_range(start.own_range, position.pool) == position.range:
         raise Refused(f"{start.own_range} is the range that position {position.id} has now.")
     sources = Sources(position.block.timestamp)
@@ -139,7 +139,7 @@ async def observe_wish(
 ) -> Context:
     """The context of a create: the pools that fit the wish, all as they stood in the survey's one block."""
     found = await chain.pools()
-    spots = choose_pools(start.wish, found.pools, chain.info)
+    spots = choose_pools(start.wish, found.pools, chain.info, start.hooks)
     sources = Sources(found.block.timestamp)
     sources.plain("pools", f"{chain.info.name} block {found.block.number}", found.block.timestamp, found.notes)
     seen = [
@@ -174,7 +174,7 @@ async def observe_wish(
     )
 
 
-async def _position(position_id: int, chain: Chain) -> LpPosition:
+async def _position(position_id: int, chain: Chain, hooks: Sequence[str]) -> LpPosition:
     snapshot = await chain.positions([position_id])
     if not snapshot.positions:
         missing = snapshot.missing[0]
@@ -183,8 +183,12 @@ async def _position(position_id: int, chain: Chain) -> LpPosition:
     position = snapshot.positions[0]
     if not position.liquidity:
         raise Refused(f"Position {position_id} holds no liquidity: there is nothing to rebalance.")
-    if position.pool.key.has_hooks:
-        raise Refused(f"Position {position_id} lies in a pool with hooks that nobody allow-listed; Zuno only shows it.")
+    key = position.pool.key
+    if key.has_hooks and key.hooks not in hooks:
+        raise Refused(
+            f"Position {position_id} lies in a pool with hooks that nobody allow-listed; Zuno only shows it. "
+            f"ZUNO_ALLOWED_HOOKS={key.hooks} trusts them."
+        )
     return position
 
 

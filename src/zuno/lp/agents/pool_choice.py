@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -33,27 +33,30 @@ class PoolOption:
     """Whole tokens of the first capital line that the liquidity at the price stands for."""
 
 
-def choose_pools(wish: Wish, pools: Sequence[PoolState], info: ChainInfo) -> tuple[PoolOption, ...]:
-    """The pools to argue about: native ones first, then the deepest. `Refused` says what there is instead."""
+def choose_pools(
+    wish: Wish, pools: Sequence[PoolState], info: ChainInfo, hooks: Collection[str] = ()
+) -> tuple[PoolOption, ...]:
+    """The pools to argue about: native ones first, then the deepest; of those with hooks only such as the owner trusts.
+    `Refused` says what there is instead."""
     for name in (*(line.token for line in wish.capital), *(wish.pair or ())):
         _check_token(name, pools, info)
-    options = [option for pool in pools if _open_to_all(pool) for option in _options(wish, pool)]
+    options = [option for pool in pools if _is_open(pool, hooks) for option in _options(wish, pool)]
     if wish.fee is not None:
-        fees = sorted({option.pool.key.fee for option in options})
-        options = [option for option in options if option.pool.key.fee == wish.fee]
+        fees = sorted({option.pool.lp_fee for option in options})
+        options = [option for option in options if option.pool.lp_fee == wish.fee]
         if fees and not options:
             raise Refused(
                 f"No {_wanted_pair(wish)} pool on {info.name} charges {_fee(wish.fee)}; there is {_fees(fees)}."
             )
     if not options:
-        raise Refused(f"No pool on {info.name} fits {_wanted_pair(wish)}: {_what_exists(pools)}.")
+        raise Refused(f"No pool on {info.name} fits {_wanted_pair(wish)}: {_what_exists(pools, hooks)}.")
     ordered = sorted(options, key=lambda option: (option.wraps, -option.depth, option.pool.id))
     return tuple(ordered[:MOST_POOLS])
 
 
-def capital_in(wish: Wish, pool: PoolState) -> tuple[tuple[int, int], ...]:
+def capital_in(wish: Wish, pool: PoolState, hooks: Collection[str] = ()) -> tuple[tuple[int, int], ...]:
     """What the wish brings to a pool in its base units; nothing where it is no pool for it."""
-    if not _open_to_all(pool) or wish.fee not in (None, pool.key.fee):
+    if not _is_open(pool, hooks) or wish.fee not in (None, pool.lp_fee):
         return ()
     return tuple((option.capital0, option.capital1) for option in _options(wish, pool))
 
@@ -72,7 +75,8 @@ def means(name: str, token: Token) -> bool:
 
 def pool_label(pool: PoolState) -> str:
     """Pair and fee: what tells the pools of a survey apart."""
-    return f"{pool.token0.symbol}/{pool.token1.symbol} {pool.key.fee / 10_000:.2f} %"
+    hooked = " hooked" if pool.key.has_hooks else ""
+    return f"{pool.token0.symbol}/{pool.token1.symbol} {pool.lp_fee / 10_000:.2f} %{hooked}"
 
 
 def kept_side(wish: Wish, pool: PoolState) -> int | None:
@@ -93,9 +97,10 @@ def _wraps(line: Capital, token: Token) -> bool:
     return line.token.upper() == "ETH" and not token.native
 
 
-def _open_to_all(pool: PoolState) -> bool:
-    """No hooks, no fee that a stranger sets, and somebody to trade with."""
-    return not pool.key.has_hooks and not pool.key.dynamic_fee and pool.liquidity > 0
+def _is_open(pool: PoolState, hooks: Collection[str]) -> bool:
+    """No hooks but trusted ones, no fee that a stranger sets, and somebody to trade with."""
+    trusted = pool.key.hooks in hooks if pool.key.has_hooks else not pool.key.dynamic_fee
+    return trusted and pool.liquidity > 0
 
 
 def _options(wish: Wish, pool: PoolState) -> Iterable[PoolOption]:
@@ -162,9 +167,9 @@ def _wanted_pair(wish: Wish) -> str:
     return " and ".join(line.token for line in wish.capital)
 
 
-def _what_exists(pools: Sequence[PoolState]) -> str:
-    ours = [pool for pool in pools if _open_to_all(pool) and pool.token0.verified and pool.token1.verified]
-    names = list(dict.fromkeys(f"{pool.token0.symbol}/{pool.token1.symbol} at {_fee(pool.key.fee)}" for pool in ours))
+def _what_exists(pools: Sequence[PoolState], hooks: Collection[str]) -> str:
+    ours = [pool for pool in pools if _is_open(pool, hooks) and pool.token0.verified and pool.token1.verified]
+    names = list(dict.fromkeys(f"{pool.token0.symbol}/{pool.token1.symbol} at {_fee(pool.lp_fee)}" for pool in ours))
     if not names:
         return "it has no pool without hooks that holds liquidity"
     more = f" and {len(names) - 8} more" if len(names) > 8 else ""

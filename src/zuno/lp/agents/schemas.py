@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from zuno.llm.question import Opinion
+from zuno.lp.model.debate import MOST_CANDIDATES
 
 TEXT_CHARS = (1, 280)
 SUMMARY_CHARS = (20, 280)
@@ -60,7 +61,7 @@ class JudgmentOpinion(Opinion):
 
 
 class CriticOpinion(Opinion):
-    judgments: Annotated[list[JudgmentOpinion], Field(min_length=1, max_length=8)]
+    judgments: Annotated[list[JudgmentOpinion], Field(min_length=1, max_length=MOST_CANDIDATES)]
 
 
 class ArbiterOpinion(Opinion):

@@ -151,11 +151,11 @@ def _line(context: Context, candidate: Candidate) -> str:
 def _first_shapes(inputs: ProposalInputs) -> list[Shape]:
     wish = inputs.context.wish
     exposure = (wish.exposure if wish else None) or Exposure.NEUTRAL
-    if len(inputs.venues) == 1:
-        return [replace(shape, exposure=exposure) for shape in DETERMINISTIC_SHAPES]
-    # Several pools: the middle width in each of the deepest, and one wider range in the first.
-    plain = [Shape(Fraction(1), pool_index=index, exposure=exposure) for index in range(min(4, len(inputs.venues)))]
-    return [*plain, Shape(Fraction(7, 5), exposure=exposure)]
+    return [
+        replace(shape, exposure=exposure, pool_index=index)
+        for index in range(len(inputs.venues))
+        for shape in DETERMINISTIC_SHAPES
+    ]
 
 
 def _shapes(opinion: StrategistOpinion | CreateStrategistOpinion) -> list[Shape]:

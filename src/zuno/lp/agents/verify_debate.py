@@ -10,12 +10,9 @@ from zuno.amm.ticks import max_usable_tick, min_usable_tick
 from zuno.kernel.errors import Malformed
 from zuno.lp.agents.prompt_facts import facts_of, text_faults
 from zuno.lp.agents.scenes import ballot_of, moves_of, own_moves, scenes_of, tried_in
-from zuno.lp.model.debate import Context, Round
+from zuno.lp.model.debate import MOST_MOVES, Context, Round
 from zuno.lp.rules.ballot import judge_all, merge
 from zuno.lp.rules.ranges import kind_of
-
-MAX_MOVES = 5
-"""The most a Strategist may propose at once."""
 
 
 def check_debate(context: Context, rounds: Sequence[Round]) -> None:
@@ -58,8 +55,8 @@ def check_moves(context: Context, rounds: Sequence[Round]) -> None:
     moves = [move for move in every if move.key not in own]
     if len(every) > len(moves) + len(own):
         raise Malformed("the owner's own range is on the ballot twice")
-    if len(moves) > MAX_MOVES:
-        raise Malformed(f"{len(moves)} moves were proposed, {MAX_MOVES} are the most")
+    if len(moves) > MOST_MOVES:
+        raise Malformed(f"{len(moves)} moves were proposed, {MOST_MOVES} are the most")
     tried = set(tried_in([earlier.candidates for earlier in rounds[:-1]])) - own
     for move in every:
         if not 0 <= move.pool_index < len(context.scenes):

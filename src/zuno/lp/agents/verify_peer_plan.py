@@ -80,6 +80,9 @@ def check_asked(context: Context, start: FlowStart | FlowCreateStart) -> None:
             raise Malformed("the context is not of one position")
         if position.id != start.position_id:
             raise Malformed(f"the context is about position {position.id}, asked was about {start.position_id}")
+        key = position.pool.key
+        if key.has_hooks and key.hooks not in start.hooks:
+            raise Malformed(f"position {position.id} lies in a pool with hooks that the owner does not trust")
         if context.scenes[0].pool != position.pool:
             raise Malformed(f"the context is about another pool than position {position.id} lies in")
     else:
@@ -101,7 +104,7 @@ def _check_capital(context: Context, start: FlowCreateStart) -> None:
     """Each pool is one the owner's wish allows, and holds the owner's own capital and no other."""
     for scene in context.scenes:
         brought = (scene.capital0, scene.capital1)
-        if brought not in capital_in(start.wish, scene.pool):
+        if brought not in capital_in(start.wish, scene.pool, start.hooks):
             raise Malformed(f"pool {scene.pool.id} with {brought} is not what the owner asked for")
 
 

@@ -33,10 +33,12 @@ MOST_SOURCES: Final = 48
 """Six of each pool and one of the survey are asked."""
 MOST_NOTES: Final = 64
 """Of one source, one candidate or one decision, which may have a doubt about each source."""
-MOST_CANDIDATES: Final = 8
-"""Hold, close, five moves and the owner's own range."""
-MOST_THOUGHTS: Final = 160
-"""The Scout's and the Arbiter's, and in each of eleven rounds six of the Strategist's and eight of the Critic's."""
+MOST_MOVES: Final = 15
+"""Of the rules, three widths in each of five pools; a model names at most five."""
+MOST_CANDIDATES: Final = MOST_MOVES + 3
+"""Hold, close, the moves and the owner's own range."""
+MOST_THOUGHTS: Final = 400
+"""The Scout's and the Arbiter's, and in each of eleven rounds 16 of the Strategist's and 18 of the Critic's."""
 MOST_VOICES: Final = 2 * (MOST_REVISIONS + 1) + 2
 _DECIMAL_REACH: Final = 1_000
 """Digits before or after the point, as in canonical bytes."""
@@ -127,6 +129,11 @@ class OwnRange(Wire):
 
 AskedRange = Annotated[OwnRange | None, Field(exclude_if=lambda own: own is None)]
 """Absent where the owner named none, so that records from before keep their bytes."""
+TrustedHooks = Annotated[
+    tuple[Annotated[str, Field(pattern=r"^0x[0-9a-f]{40}$")], ...],
+    Field(max_length=64, exclude_if=lambda hooks: not hooks),
+]
+"""Hook contracts the owner trusts: pools with others are not argued about. Absent where there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +288,7 @@ class FlowStart(Wire):
     profile: RiskProfile
     max_rounds: Revisions
     own_range: AskedRange = None
+    hooks: TrustedHooks = ()
 
 
 class FlowCreateStart(Wire):
@@ -290,6 +298,7 @@ class FlowCreateStart(Wire):
     profile: RiskProfile
     max_rounds: Revisions
     own_range: AskedRange = None
+    hooks: TrustedHooks = ()
 
 
 class Arguing(Wire):

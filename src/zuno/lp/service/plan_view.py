@@ -19,7 +19,7 @@ from zuno.kernel.view import ForeignText, View
 from zuno.kernel.wire import Hex64, Wire
 from zuno.lp.agents.conclude import conclude, data_cautions
 from zuno.lp.agents.pool_choice import to_wrap
-from zuno.lp.agents.prompt_facts import facts_of, print_thoughts
+from zuno.lp.agents.prompt_facts import cite_pool, facts_of, print_thoughts
 from zuno.lp.agents.scenes import own_moves
 from zuno.lp.model.ballot import Candidate, CandidateKind, Judgment, PlanVerdict, StressPoint
 from zuno.lp.model.debate import Context, Debate, PlanReady, Round, Wish
@@ -175,6 +175,12 @@ class EarlierView(View):
     reason: ForeignText
 
 
+class PoolRegimeView(View):
+    pool: str
+    regime: str
+    why: ForeignText
+
+
 class PlanView(View):
     plan_id: str
     request_id: str
@@ -202,6 +208,8 @@ class PlanView(View):
     sources: tuple[SourceView, ...]
     block: int
     hash: str
+    regimes: tuple[PoolRegimeView, ...] = ()
+    """Of every pool that was argued about."""
     own_range: str | None = None
     """Where the range that the owner named lies on the pool's grid."""
 
@@ -309,7 +317,20 @@ def plan_view(request_id: str, context: Context, ready: PlanReady, recorded_hash
         sources=tuple(map(SourceView.model_validate, context.sources)),
         block=context.block.number,
         hash=digest,
+        regimes=_regime_views(context, ready),
         own_range=_own_range_text(context),
+    )
+
+
+def _regime_views(context: Context, ready: PlanReady) -> tuple[PoolRegimeView, ...]:
+    facts = facts_of(context, ready.debate.rounds)
+    return tuple(
+        PoolRegimeView(
+            pool=key_view(scene.pool.key, scene.pool.token0, scene.pool.token1).label,
+            regime=scene.regime,
+            why=render(cite_pool(context, index, scene.regime_why), facts),
+        )
+        for index, scene in enumerate(context.scenes)
     )
 
 

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Protocol
 
 from pydantic import ValidationError
@@ -29,16 +30,19 @@ from zuno.lp.model.debate import (
     PlanReady,
     Role,
     Thought,
+    Wish,
 )
 from zuno.lp.ports.transport import Transport
 from zuno.lp.service import arguments, plan_view
 from zuno.lp.service.plan_view import ChoiceRefused, PlanRecord, PlanView
+from zuno.lp.service.wallets import BalancesView
 from zuno.lp.service.wish_parser import Flags, parse_request
 
 Listen = Callable[[Thought], None]
 OpenRoom = Callable[[], Awaitable["DebateRunner"]]
 """Somewhere to hold one debate: in this process or on a mesh."""
 OpenJournal = Callable[[], Awaitable[Journal]]
+ReadBalances = Callable[[str], Awaitable[BalancesView]]
 _ERRORS: dict[str, type[ZunoError]] = {
     "usage": Usage,
     "refused": Refused,
@@ -144,11 +148,23 @@ class LocalDebateRunner:
 class RecommendService:
     """What a person can ask the desk for."""
 
-    def __init__(self, open_room: OpenRoom, open_journal: OpenJournal, chain: str, profile: str) -> None:
+    def __init__(
+        self,
+        open_room: OpenRoom,
+        open_journal: OpenJournal,
+        chain: str,
+        profile: str,
+        *,
+        hooks: Sequence[str] = (),
+        read_balances: ReadBalances | None = None,
+    ) -> None:
+        """`hooks`: the hook contracts the owner trusts. `read_balances`: what the acting wallet holds on a chain."""
         self._open_room = open_room
         self._open_journal = open_journal
         self._chain = chain
         self._profile = profile
+        self._hooks = tuple(sorted(hooks))
+        self._read_balances = read_balances
 
     async def rebalance(
         self,
@@ -172,6 +188,7 @@ class RecommendService:
             profile=risk,
             max_rounds=room.max_rounds,
             own_range=own_range,
+            hooks=self._hooks,
         )
         return await self._plan(room, start, candidate, listen)
 
@@ -190,17 +207,39 @@ class RecommendService:
         asked_for = parse_request(text, flags)
         _check_choice(candidate)
         risk = _profile(profile or asked_for.profile or self._profile)
+        where = chain or asked_for.chain or self._chain
+        await self._check_capital(where, asked_for.wish)
         room = await self._open_room()
         start = FlowCreateStart(
-            chain=chain or asked_for.chain or self._chain,
+            chain=where,
             wish=asked_for.wish,
             profile=risk,
             max_rounds=room.max_rounds,
             own_range=own_range,
+            hooks=self._hooks,
         )
         if asked_for.notes:
             listen(Thought(role=Role.CLI, round=0, seq=0, text="; ".join(asked_for.notes), speaker="deterministic"))
         return await self._plan(room, start, candidate, listen)
+
+    async def _check_capital(self, chain: str, wish: Wish) -> None:
+        """`Refused` for more of a token than the acting wallet holds. Without a wallet, or where it cannot be read, the
+        debate is held all the same: nothing is spent by it."""
+        if self._read_balances is None:
+            return
+        try:
+            held = await self._read_balances(chain)
+        except (Refused, Unavailable, Malformed):
+            return
+        for line in wish.capital:
+            for balance in held.balances:
+                token = balance.token
+                named = token.address == line.token.lower() or (token.verified and token.symbol == line.token.upper())
+                if named and Decimal(balance.amount_human) < line.amount:
+                    raise Refused(
+                        f"The wallet {held.wallet} holds {balance.amount_human} {token.shown_name} on {held.chain}, "
+                        f"less than the {line.amount:f} that are to go in."
+                    )
 
     async def _plan(
         self, room: DebateRunner, start: FlowStart | FlowCreateStart, candidate: int | None, listen: Listen

@@ -14,7 +14,7 @@ from zuno.kernel.errors import Malformed
 from zuno.lp.agents.observe import HISTORY_HOURS
 from zuno.lp.agents.pool_choice import MOST_POOLS
 from zuno.lp.mesh.envelope import Envelope, from_bytes, to_bytes
-from zuno.lp.model.debate import MOST_CANDIDATES, MOST_RETURNS, MOST_SCENES, Context, Kind
+from zuno.lp.model.debate import MOST_CANDIDATES, MOST_RETURNS, MOST_SCENES, MOST_THOUGHTS, Context, Kind
 
 Spoken = tuple[KeyFile, dict[Kind, Envelope]]
 BY_NAME = pytest.mark.parametrize("kind", list(Kind), ids=str)
@@ -113,9 +113,15 @@ def test_nothing_is_changed_in_place(spoken: Spoken) -> None:
 
 TOO_MANY_SAID: dict[str, tuple[Kind, Any]] = {
     "candidates": (Kind.PROPOSAL, lambda debate: _ballot(debate["rounds"][0], MOST_CANDIDATES + 1)),
-    "suggestions": (Kind.CRITIQUE, lambda debate: debate["rounds"][-1].update(suggestions=[""] * 8)),
+    "suggestions": (
+        Kind.CRITIQUE,
+        lambda debate: debate["rounds"][-1].update(suggestions=[""] * (MOST_CANDIDATES + 1)),
+    ),
     "rounds": (Kind.CRITIQUE, lambda debate: debate.update(rounds=debate["rounds"][:1] * 12)),
-    "thoughts": (Kind.CRITIQUE, lambda debate: debate.update(transcript=debate["transcript"][:1] * 161)),
+    "thoughts": (
+        Kind.CRITIQUE,
+        lambda debate: debate.update(transcript=debate["transcript"][:1] * (MOST_THOUGHTS + 1)),
+    ),
     "voices": (Kind.CRITIQUE, lambda debate: debate.update(spoke=debate["spoke"][:1] * 25)),
     "notes of a deposit": (Kind.PROPOSAL, lambda debate: _first(debate)["deposit"].update(notes=["x"] * 65)),
     "notes of a carry": (Kind.PROPOSAL, lambda debate: _first(debate)["carry"].update(notes=["x"] * 65)),

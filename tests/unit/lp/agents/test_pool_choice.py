@@ -1,0 +1,65 @@
+"""Which pools a wish is argued about: of those with hooks only such as the owner trusts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from tests.wire.debating import surveyed
+from zuno.adapters.chain.world import SIM
+from zuno.amm.model import DYNAMIC_FEE_FLAG, PoolState
+from zuno.kernel.errors import Refused
+from zuno.kernel.units import Address, HexId, Pips
+from zuno.lp.agents.pool_choice import capital_in, choose_pools, pool_label
+from zuno.lp.model.debate import Capital, FlowStart, Wish
+
+HOOK = Address("0x" + "0c" * 20)
+WISH = Wish(capital=(Capital(token="WETH", amount=Decimal(1)),))
+
+
+@pytest.fixture
+async def pools(tmp_path: Path) -> list[PoolState]:
+    """A plain pool, the same with a hook, and with a hook that sets its fee."""
+    plain = (await surveyed(tmp_path, ("WETH", "1"))).scenes[0].pool
+    hooked = replace(plain, id=HexId("0x" + "01" * 32), key=replace(plain.key, hooks=HOOK))
+    moody = replace(
+        plain,
+        id=HexId("0x" + "02" * 32),
+        key=replace(plain.key, hooks=HOOK, fee=Pips(DYNAMIC_FEE_FLAG)),
+        lp_fee=Pips(700),
+    )
+    return [plain, hooked, moody]
+
+
+def test_pools_with_hooks_take_part_once_their_hook_is_trusted(pools: list[PoolState]) -> None:
+    plain, hooked, moody = pools
+    assert [option.pool for option in choose_pools(WISH, pools, SIM)] == [plain]
+    assert {option.pool.id for option in choose_pools(WISH, pools, SIM, [HOOK])} == {plain.id, hooked.id, moody.id}
+    other = ["0x" + "0d" * 20]
+    assert [option.pool for option in choose_pools(WISH, pools, SIM, other)] == [plain]
+    for pool in (hooked, moody):
+        assert capital_in(WISH, pool) == ()
+        assert capital_in(WISH, pool, [HOOK]) == capital_in(WISH, plain)
+
+
+def test_a_fee_that_a_hook_sets_is_the_one_it_charges_now(pools: list[PoolState]) -> None:
+    wish = WISH.model_copy(update={"fee": 700})
+    assert [option.pool.id for option in choose_pools(wish, pools, SIM, [HOOK])] == [pools[2].id]
+    assert pool_label(pools[2]).endswith("0.07 % hooked")
+    with pytest.raises(Refused):
+        choose_pools(wish, pools, SIM)
+
+
+def test_a_dynamic_fee_without_a_hook_is_nobodys(pools: list[PoolState]) -> None:
+    nobodys = replace(pools[0], key=replace(pools[0].key, fee=Pips(DYNAMIC_FEE_FLAG)))
+    with pytest.raises(Refused):
+        choose_pools(WISH, [nobodys], SIM, [HOOK])
+
+
+def test_a_question_without_trusted_hooks_keeps_its_bytes() -> None:
+    start = FlowStart.model_validate({"chain": "sim", "positionId": 1, "profile": "balanced", "maxRounds": 2})
+    assert "hooks" not in start.model_dump(by_alias=True)
+    assert FlowStart.model_validate({**start.model_dump(by_alias=True), "hooks": [HOOK]}).hooks == (HOOK,)
