@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
@@ -20,10 +20,10 @@ HOOK = Address("0x" + "0c" * 20)
 WISH = Wish(capital=(Capital(token="WETH", amount=Decimal(1)),))
 
 
-@pytest.fixture
-async def pools(tmp_path: Path) -> list[PoolState]:
+@pytest.fixture(scope="module")
+def pools(tmp_path_factory: pytest.TempPathFactory) -> list[PoolState]:
     """A plain pool, the same with a hook, and with a hook that sets its fee."""
-    plain = (await surveyed(tmp_path, ("WETH", "1"))).scenes[0].pool
+    plain = asyncio.run(surveyed(tmp_path_factory.mktemp("sim"), ("WETH", "1"))).scenes[0].pool
     hooked = replace(plain, id=HexId("0x" + "01" * 32), key=replace(plain.key, hooks=HOOK))
     moody = replace(
         plain,

@@ -38,10 +38,10 @@ def test_a_rate_is_the_gain_by_worth_and_time() -> None:
 
 def test_time_in_range_is_counted_by_the_clock() -> None:
     outside = RANGE.upper + 60
-    figures = figures_of_window(POSITION, (0, 0), path(0, 0, outside, outside, 0), "test")
+    figures = figures_of_window(POSITION, (0, 0), path(0, 0, outside, outside, outside), "test")
     assert figures is not None
     assert figures.seconds == 4 * HOUR
-    assert figures.in_range == Fraction(2, 4)  # a whole hour, none, and two halves
+    assert figures.in_range == Fraction(3, 8)  # a whole hour, half of one, and none
 
 
 def test_worth_is_the_mean_over_the_window_and_fees_are_at_todays_price() -> None:
