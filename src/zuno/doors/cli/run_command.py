@@ -142,9 +142,13 @@ def _run_question(session: Session, json: bool, question: Callable[[Zuno], Await
     import asyncio
 
     async def conversation() -> Shown:
-        zuno = session.opener(session.home)
+        zuno, task = session.opener(session.home), asyncio.current_task()
         try:
             return await question(zuno)
+        except Exception:
+            if task is not None and task.cancelling():
+                raise asyncio.CancelledError from None  # Ctrl-C, whatever was made of it on the way
+            raise
         finally:
             await zuno.close()
 
