@@ -45,7 +45,7 @@ class HeadFile:
             lock = FileLock(self._lock, timeout=self._patience, signed=False, shared=True)
             lock.take()
         try:
-            yield HeldLock(lock.handle)
+            yield HeldLock(lock.handle, self._lock)
         finally:
             lock.leave()
 
