@@ -227,6 +227,20 @@ async def test_the_first_head_is_laid_once(store: JournalStore) -> None:
     assert (await store.tail()).head == HEAD
 
 
+async def test_what_is_broken_is_remembered_for_whoever_opens_it_next(desk: Desk, key: KeyFile) -> None:
+    key.ensure()
+    first = desk.open()
+    await fill(first, 1)
+    await first.mark_broken("entry 1: another hash")
+    await first.close()
+    second = desk.open()
+    assert (await second.tail()).broken == "entry 1: another hash"
+    await second.mark_broken(None)
+    await second.mark_broken(None)
+    assert (await second.tail()).broken is None
+    await second.close()
+
+
 async def test_no_row_without_a_head(store: JournalStore) -> None:
     with pytest.raises(Broken):
         await store.append(lambda tail: link(1))

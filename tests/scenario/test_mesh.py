@@ -461,6 +461,8 @@ def test_over_axl_nodes_too_and_replayed_from_what_the_peers_models_did(home: Pa
             assert (ran.document["hash"], ran.document["transcript"]) == (here["hash"], here["transcript"])
             request = ran.document["requestId"]
             assert "model_attempt" in kinds(mesh.folder("critic"), request)
+            assert run_zuno(mesh.folder("critic"), "journal", "tail").code == 0  # a peer's own journal
+            assert run_zuno(mesh.folder("critic"), "journal", "verify").code == 0
             assert kinds(home, request) == ["flow_start", "plan_ready", "plan"]
             replayed = mesh.zuno("replay", request, "--json")
             assert (replayed.code, replayed.document["differences"]) == (0, [])

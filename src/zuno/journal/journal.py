@@ -23,7 +23,7 @@ from zuno.journal.chain import (
 from zuno.journal.port import Author, DamagedRow, Entry, EntryFilter, JournalStore, Link, Row, Tail
 from zuno.journal.record import FIRST_PREV, EntryRecord, RecordAuthor, WriteNote
 from zuno.kernel.canonical import Digest, Json, digest, to_json
-from zuno.kernel.errors import Broken, Refused, Unknown
+from zuno.kernel.errors import Broken, Refused, Unavailable, Unknown
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.units import Millis
 
@@ -123,6 +123,8 @@ class ChainedJournal:
 
         def build_link(tail: Tail) -> Link | None:
             state = self._check_tail(tail)
+            if tail.broken is not None:
+                raise Broken(f"The journal is broken ({tail.broken}) and takes no entries; run `zuno journal verify`.")
             if _describe_recovery(state):
                 return self._seal_recovery(state)  # record the crash first, our own entry in the next pass
             if tail.first is not None:
@@ -182,7 +184,20 @@ class ChainedJournal:
             raise Broken(f"The journal is damaged: entry {seq} is missing; run `zuno journal verify`.")
 
     async def verify(self) -> Verdict:
-        """Verify the whole chain as it is now; nothing is written, not even a repair."""
+        """Verify the whole chain as it is now. Nothing is written, not even a repair, but a mark beside the journal of
+        one that does not hold, where that can be written: from then on it takes no entries, until it holds again."""
+        verdict = await self._verify_all()
+        fault = verdict.fault
+        try:
+            if fault is not None and self._key_fault() is None:
+                await self._store.mark_broken(_describe_fault(fault))
+            elif fault is None and (await self._store.tail()).broken is not None:
+                await self._store.mark_broken(None)
+        except (Broken, Unavailable):
+            pass  # what is wrong is told all the same
+        return verdict
+
+    async def _verify_all(self) -> Verdict:
         count = 0
         checked = _RecentNames(_RECENT_BUNDLES)
         try:

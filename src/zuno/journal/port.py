@@ -133,6 +133,8 @@ class Tail:
     """Whether the store exists; it is created by the first write."""
     first: Row | DamagedRow | None = None
     """The first row that matches the filter, if one was given."""
+    broken: str | None = None
+    """What a check of the whole journal found, if it found something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +200,10 @@ class JournalStore(Protocol):
 
     def bundle_names(self) -> AsyncIterator[str]:
         """Every name that is kept, in order."""
+        ...
+
+    async def mark_broken(self, why: str | None) -> None:
+        """Remember what is wrong, for every process and outside of the rows; None: nothing is, any more."""
         ...
 
     async def inspect(self) -> str | None:

@@ -104,8 +104,11 @@ class Application:
         self._meshes = Meshes(settings, self._open_journal, self._mesh_room)
 
     def lp(self, chain: str | None) -> LpDesk:
+        from zuno.adapters.clock.system import SystemClock
+
         opened = self._chains.open_chain(self._settings.default_chain() if chain is None else chain)
-        return LpDesk(opened, lambda pool_id: self._chains.feeds(opened, pool_id))
+        now = None if opened.info in LOCAL else SystemClock().now
+        return LpDesk(opened, lambda pool_id: self._chains.feeds(opened, pool_id), now)
 
     def audit(self) -> JournalAudit:
         return JournalAudit(self._journal_to_read())
@@ -342,7 +345,9 @@ class Application:
     def _key(self) -> KeyFile:
         from zuno.adapters.keys.ed25519 import KeyFile
 
-        return KeyFile(self._settings.home / "keys" / "node.key")
+        home = self._settings.home
+        own, peer = home / "keys" / "node.key", home / "peer.key"
+        return KeyFile(peer if peer.exists() and not own.exists() else own)  # a peer's folder is a home to look at
 
     def _store(self, key: KeyFile) -> JournalStore:
         url = self._settings.database_url

@@ -410,3 +410,25 @@ async def test_what_is_read_is_checked(journal: ChainedJournal, store: MemorySto
         await journal.latest()
     with pytest.raises(Broken, match="entry 2"):
         _ = [entry async for entry in journal.entries(request_id="req_2")]
+
+
+async def test_a_journal_that_was_found_broken_takes_no_entries_until_it_holds(
+    journal: ChainedJournal, store: MemoryStore, key: KeyFile
+) -> None:
+    """The end alone is checked with every entry; what a check of the whole found is remembered."""
+    await say(journal, 3)
+    sound = store.kept[2]
+    assert isinstance(sound, Row)
+    store.kept[2] = replace(sound, body=sound.body.replace(b"said", b"sung"))
+    assert not (await journal.verify()).ok
+    for other in (journal, opened(store, key)):
+        with pytest.raises(Broken):
+            await say(other)
+        with pytest.raises(Broken):
+            await other.append_once(kind="plan", author=CRITIC, payload={}, request_id="req_2")
+    assert len(store.kept) == 3
+    assert len(await journal.latest(1)) == 1  # it can be read
+    store.kept[2] = sound
+    assert (await journal.verify()).ok
+    await say(opened(store, key))
+    assert len(store.kept) == 4

@@ -51,6 +51,9 @@ class KeyFile:
         """Of the key itself; where that is not at hand, as it was written down."""
         if self.exists() or not self._half.exists():
             return _public_of(self._private)
+        return self._read_half()
+
+    def _read_half(self) -> str:
         try:
             text = self._half.read_text(encoding="ascii").strip()
             if len(bytes.fromhex(text)) == _PUBLIC_BYTES:
@@ -99,6 +102,8 @@ class KeyFile:
             raise Broken(f"{self._path} is not a key; put it back from a copy.") from error
         if not isinstance(key, Ed25519PrivateKey):
             raise Broken(f"{self._path} is not an ed25519 key; put it back from a copy.")
+        if self._half.exists() and self._read_half() != _public_of(key):
+            raise Broken(f"{self._path} is not the key that {self._half.name} names; put the right one back.")
         return key
 
 

@@ -19,11 +19,13 @@ _flush = getattr(os, "fdatasync", os.fsync)
 
 
 class HeadFile:
-    """`NAME.head` and `NAME.lock` in a home. The lock file's content is the note of the write that is under way."""
+    """`NAME.head` and `NAME.lock` in a home. The lock file's content is the note of the write that is under way; a file
+    `NAME.broken` says what a check of the whole journal found."""
 
     def __init__(self, home: Path, name: str, patience: float = WAIT_SECONDS) -> None:
         self._head = home / f"{name}.head"
         self._lock = home / f"{name}.lock"
+        self._broken = home / f"{name}.broken"
         self._patience = patience
 
     @contextmanager
@@ -58,6 +60,22 @@ class HeadFile:
             raise Unavailable(f"{self._head} cannot be read ({error.strerror}).") from error
         whole = len(sector) == _SECTOR and sector.endswith(b"\n")
         return sector[:-1].rstrip(b" ") + b"\n" if whole else sector  # anything else is for the judge to see
+
+    def broken(self) -> str | None:
+        try:
+            return self._broken.read_text(encoding="utf-8", errors="replace").strip()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Unavailable(f"{self._broken} cannot be read ({error.strerror}).") from error
+
+    def mark_broken(self, why: str | None) -> None:
+        """Only while held."""
+        with self._writing():
+            if why is None:
+                self._broken.unlink(missing_ok=True)
+            else:
+                replace_file(self._broken, f"{why}\n".encode())
 
     def create(self, head: bytes) -> None:
         """The first head, there for good or not at all. Only while held."""

@@ -18,6 +18,7 @@ class MemoryStore:
         self.bundles: dict[str, bytes] = {}
         self.head: bytes | None = None
         self.begun: bytes | None = None
+        self.broken: str | None = None
 
     async def initialise(self, head: bytes) -> None:
         if self.head is None and not self._exists():
@@ -40,7 +41,10 @@ class MemoryStore:
 
     async def tail(self) -> Tail:
         last = self.kept[max(self.kept)] if self.kept else None
-        return Tail(last, self.head, self.begun, self._exists())
+        return Tail(last, self.head, self.begun, self._exists(), broken=self.broken)
+
+    async def mark_broken(self, why: str | None) -> None:
+        self.broken = why
 
     async def rows(
         self,

@@ -96,6 +96,9 @@ class TableStore:
                 yield name
             after = page[-1]
 
+    async def mark_broken(self, why: str | None) -> None:
+        await self._call(self._mark_broken, why)
+
     async def inspect(self) -> str | None:
         return await self._call(self._tables.inspect)
 
@@ -138,4 +141,9 @@ class TableStore:
             return self._look(held)
 
     def _look(self, held: HeldLock) -> Tail:
-        return Tail(self._tables.last(), self._head_file.head(), held.read_note(), self._tables.exists())
+        head = self._head_file
+        return Tail(self._tables.last(), head.head(), held.read_note(), self._tables.exists(), broken=head.broken())
+
+    def _mark_broken(self, why: str | None) -> None:
+        with self._head_file.alone():
+            self._head_file.mark_broken(why)

@@ -121,7 +121,10 @@ class PeerService:
 
     async def _report(self, stop: asyncio.Event) -> None:
         """Keeps the report fresh, tells what is new, and notices when nobody needs us any more."""
-        since, count, told = self.now(), 0, Counter[str]()
+        before = self.folder.report(self.role)
+        known = Counter[str]() if before is None else Counter(before.rejected)
+        self.running.peer.stats.rejected.update(known)  # of the lives before: a restart is no way to be forgotten
+        since, count, told = self.now(), 0, known
         trips: dict[str, float] = {}
         missed: Counter[Role] = Counter()
         pinging: asyncio.Future[None] | None = None

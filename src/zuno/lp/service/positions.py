@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeVar
 
 from zuno.amm.identity import pool_id
-from zuno.amm.model import NO_HOOKS, LpPosition, price_of, sqrt_price_for, whole_price
+from zuno.amm.model import NO_HOOKS, Block, LpPosition, price_of, sqrt_price_for, whole_price
 from zuno.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE
 from zuno.kernel.arguments import parse_moment
 from zuno.kernel.errors import Broken, Malformed, PoolNotInitialized, Refused, Unavailable, Unknown, Usage, ZunoError
@@ -40,6 +40,7 @@ from zuno.lp.service.views import (
     PriceCaseView,
     WhatIfView,
 )
+from zuno.lp.watch.monitor import STALE
 
 if TYPE_CHECKING:
     from zuno.lp.service.archive import EndedPosition
@@ -52,6 +53,8 @@ CLOSED_FIGURES = (
     *("pool", "opened_at", "closed_at", "unit"),
     *("result", "fees", "divergence_loss", "gas", "swap_cost", "lvr"),
 )
+AHEAD = 60
+"""Seconds by which a block may be ahead of our clock, as much as clocks differ."""
 T = TypeVar("T")
 ReadEnds = Callable[[str], Awaitable["Mapping[int, EndedPosition]"]]
 
@@ -59,9 +62,13 @@ ReadEnds = Callable[[str], Awaitable["Mapping[int, EndedPosition]"]]
 class LpDesk:
     """Questions about one chain. Every answer belongs to one block."""
 
-    def __init__(self, chain: Chain, feeds_of: Callable[[HexId], Feeds]) -> None:
+    def __init__(
+        self, chain: Chain, feeds_of: Callable[[HexId], Feeds], now: Callable[[], Seconds] | None = None
+    ) -> None:
+        """`now`: what a head is held against; None for local chains, which keep their own time."""
         self._chain = chain
         self._feeds_of = feeds_of
+        self._now = now
 
     async def pools(self) -> PoolsView:
         found = await self._chain.pools()
@@ -71,7 +78,7 @@ class LpDesk:
             block=found.block.number,
             timestamp=found.block.timestamp,
             pools=tuple(to_views.pool_view(pool, name) for pool in found.pools),
-            notes=found.notes,
+            notes=(*found.notes, *self._clock_notes(found.block)),
         )
 
     async def pool(self, which: str, fee: str | None = None) -> PoolView:
@@ -125,10 +132,21 @@ class LpDesk:
             timestamp=snapshot.block.timestamp,
             wallet=owned.owner if owned else None,
             complete=(owned is None or owned.complete) and not snapshot.missing,
-            note=owned.note if owned else "",
+            note="; ".join(filter(None, (owned.note if owned else "", *self._clock_notes(snapshot.block)))),
             positions=tuple(to_views.position_view(position) for position in snapshot.positions),
             missing=tuple(MissingView(id=str(missing.id), reason=missing.reason) for missing in snapshot.missing),
         )
+
+    def _clock_notes(self, head: Block) -> tuple[str, ...]:
+        """What the head's time says against the node that gave it."""
+        if self._now is None:
+            return ()
+        age = self._now() - head.timestamp
+        if age > STALE:
+            return (f"the node is behind: its newest block is {age // 60} min old",)
+        if age < -AHEAD:
+            return (f"the node's newest block is {-age} s in the future",)
+        return ()
 
     async def closed(self, wallet: str | None, read_ends: ReadEnds) -> ClosedPositionsView:
         """Positions the wallet had and has no more, and what became of them; `read_ends` is what the journal knows."""

@@ -96,6 +96,17 @@ def test_a_file_that_is_no_key_is_broken(tmp_path: Path, content: bytes) -> None
         _ = KeyFile(path).public
 
 
+def test_a_key_in_another_s_place_is_broken(tmp_path: Path) -> None:
+    """Whoever swaps it would sign as somebody else from then on."""
+    ours, theirs = KeyFile(tmp_path / "node.key"), KeyFile(tmp_path / "theirs" / "node.key")
+    ours.ensure()
+    theirs.ensure()
+    (tmp_path / "node.key").write_bytes((tmp_path / "theirs" / "node.key").read_bytes())
+    for use in (lambda key: key.public, lambda key: key.sign(b"entry"), lambda key: key.secret()):
+        with pytest.raises(Broken):
+            use(KeyFile(tmp_path / "node.key"))
+
+
 def test_a_key_of_another_kind_is_broken(tmp_path: Path) -> None:
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat

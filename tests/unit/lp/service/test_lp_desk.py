@@ -11,7 +11,7 @@ from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.world import pool_specs
 from zuno.kernel.errors import PoolNotInitialized, Unknown, Usage
-from zuno.kernel.units import HexId
+from zuno.kernel.units import HexId, Seconds
 from zuno.lp.ports.market import Feeds
 from zuno.lp.rules.attribution import attribute
 from zuno.lp.service import to_views
@@ -128,3 +128,15 @@ async def test_anyone_can_add_the_exact_terms(chain: SimChain) -> None:
         assert exact["nav_end"] - exact["nav_start"] - exact["flows"] == explained + exact["residual"]
         assert exact["residual"] == 0
         assert exact["fees"] > 0
+
+
+@pytest.mark.parametrize(
+    ("ahead", "said"),
+    [(0, ""), (900, ""), (901, "behind"), (-60, ""), (-61, "in the future"), (-(10**9), "in the future")],
+)
+async def test_a_head_that_is_old_or_not_yet_is_told(chain: SimChain, ahead: int, said: str) -> None:
+    """As of a chain with a market; local ones keep their own time."""
+    head = await chain.head()
+    desk = LpDesk(chain, no_feeds, lambda: Seconds(head.timestamp + ahead))
+    for note in ((await desk.positions()).note, "; ".join((await desk.pools()).notes)):
+        assert said in note if said else note == ""

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.wire.mesh_side import a_mesh
+from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.mesh.folder import MeshFiles
 from zuno.kernel.errors import Broken, Refused
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Think
 from zuno.lp.mesh.station import EnvelopeSigner
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import FlowFailed, FlowStart, Role, Thought
-from zuno.lp.service.mesh_peer import PeerPerDebate
+from zuno.lp.service.mesh_peer import PeerPerDebate, PeerService
 
 START = FlowStart(chain="sim", position_id=1, profile=RiskProfile.BALANCED, max_rounds=2)
 
@@ -67,3 +71,26 @@ async def test_each_debate_has_a_peer_of_its_own_and_its_own_end(tmp_path: Path)
     with pytest.raises(Refused, match="burnt"):
         await peer.handle(start("c"), deaf)
     assert told[-1] == "req_000000000000000c: flow_start of the cli ended it: The position is burnt."
+
+
+async def test_what_was_rejected_is_still_counted_after_a_restart(tmp_path: Path) -> None:
+    files, told = MeshFiles(tmp_path), list[str]()
+    for life in (1, 2):
+        async with a_mesh(tmp_path, silent=[Role.CRITIC]) as side:
+            running, stop = side.peers[Role.CRITIC], asyncio.Event()
+            running.peer.stats.rejected["the scout: too old"] += 1
+            service = PeerService(
+                role=Role.CRITIC,
+                transport="inproc",
+                running=running,
+                folder=files,
+                lock=files.lock("critic"),
+                code="test",
+                now=unix_millis,
+                orphaned=lambda stop=stop: stop.set() or False,  # type: ignore[misc]
+                tell=told.append,
+            )
+            await service.run(stop)
+            report = files.report(Role.CRITIC)
+            assert report is not None
+            assert report.rejected == {"the scout: too old": life}
