@@ -85,6 +85,19 @@ def test_a_rebalance_is_one_lineage_of_the_portfolio(zuno: Any) -> None:
     assert Decimal(lines["4"]["fees24h"]) * hours / 24 == pytest.approx(Decimal(pnl["fees"]), rel=Decimal("0.001"))
 
 
+def test_lvr_never_falls_along_a_lineage_of_rebalances(zuno: Any) -> None:
+    """The hour of a rebalance may close nearer to where it opened: what was lost until the burn stays lost."""
+    token, lost = "1", [Decimal(0)]
+    for percent in ("5", "-7"):
+        assert zuno("sim", "move", "--percent", percent).code == 0
+        lost.append(Decimal(zuno("lp", "pnl", token, "--json").document["inToken1"]["lvr"]))
+        plan = zuno("lp", "recommend", "rebalance", token, "--candidate", "2", "--json").document["planId"]
+        assert zuno("plan", "approve", plan, "--yes", "--json").code == 0
+        token = zuno("plan", "apply", plan, "--yes", "--json").document["newPositionId"]
+        lost.append(Decimal(zuno("lp", "pnl", token, "--json").document["inToken1"]["lvr"]))
+    assert lost == sorted(lost)
+
+
 def test_nothing_is_gone_until_it_is_closed(zuno: Any) -> None:
     assert zuno("lp", "positions", "--closed", "--json").document["positions"] == []
     plan = zuno("lp", "close", "2", "--json").document["planId"]

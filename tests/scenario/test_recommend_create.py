@@ -239,3 +239,9 @@ def test_on_the_real_contracts(devnet: Zuno) -> None:
     assert plan["chain"] == "devnet"
     assert plan["recommended"]["pool"]["fee"] == 500
     assert create(devnet, "5 WETH 5bps on devnet")["hash"] == plan["hash"]
+
+
+@pytest.mark.parametrize(("pair", "label"), [("ETH/USDC", "ETH/USDC 0.30 %"), ("WETH/USDC", "WETH/USDC 0.30 %")])
+def test_a_pool_that_is_named_is_the_pool_that_opens(zuno: Zuno, pair: str, label: str) -> None:
+    plan = zuno("lp", "recommend", "create", f"5000 USDC into {pair} 0.3%", "--json").document
+    assert {candidate["pool"]["label"] for candidate in plan["candidates"]} == {label}

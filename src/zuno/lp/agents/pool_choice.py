@@ -48,6 +48,8 @@ def choose_pools(
             raise Refused(
                 f"No {_wanted_pair(wish)} pool on {info.name} charges {_fee(wish.fee)}; there is {_fees(fees)}."
             )
+    # Ether is also its wrapper, but a pair that is written with ETH names the native pools where there are any.
+    options = [option for option in options if _pairs_exactly(wish, option.pool)] or options
     if not options:
         raise Refused(f"No pool on {info.name} fits {_wanted_pair(wish)}: {_what_exists(pools, hooks)}.")
     ordered = sorted(options, key=lambda option: (option.wraps, -option.depth, option.pool.id))
@@ -118,6 +120,11 @@ def _options(wish: Wish, pool: PoolState) -> Iterable[PoolOption]:
     for line, side in zip(wish.capital, sides, strict=True):
         have[side] = _units(line, tokens[side])
     yield PoolOption(pool, have[0], have[1], to_wrap(wish, pool) is not None, _depth(pool, sides[0]))
+
+
+def _pairs_exactly(wish: Wish, pool: PoolState) -> bool:
+    symbols = {pool.token0.symbol.upper(), pool.token1.symbol.upper()}
+    return wish.pair is not None and {name.upper() for name in wish.pair} == symbols
 
 
 def _matches(names: tuple[str, str], tokens: tuple[Token, Token]) -> bool:

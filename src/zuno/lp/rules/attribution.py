@@ -23,7 +23,7 @@ from zuno.amm.integers import Q96
 from zuno.amm.model import Range, price_of
 from zuno.amm.ticks import sqrt_price_at_tick
 from zuno.kernel.errors import Broken
-from zuno.lp.model.history import PositionEvent, PositionHistory, PositionSnapshot, WalletSwap
+from zuno.lp.model.history import PositionEvent, PositionHistory, PositionSnapshot, PricedBlock, WalletSwap
 from zuno.lp.rules.carry import rebalancing_gain_token1
 
 ZERO = Fraction(0)
@@ -275,18 +275,18 @@ def _lvr(history: PositionHistory) -> tuple[float, float]:
     """Realised LVR along the recorded prices, in both tokens: what rebalancing at each price would have kept.
 
     A step that leaves the range costs what it costs up to the edge and nothing beyond, which (σ²/4)·L·√P, the same
-    loss for a small step, does not know.
+    loss for a small step, does not know. A step ends where the position changes, at the price it changed at: what was
+    lost until then is lost, whatever the hour closes at.
     """
-    upcoming = iter([event for event in history.events if isinstance(event, PositionEvent)])
-    touch = next(upcoming, None)
+    touches = [event for event in history.events if isinstance(event, PositionEvent)]
     open_legs: dict[int, tuple[Range, int]] = {}
     if history.start is not None:
         open_legs[history.start.position_id] = (history.start.range, history.start.liquidity)
     cost0 = cost1 = 0.0
-    for before, after in pairwise(history.path):
-        while touch is not None and touch.block.number <= before.block.number:
-            open_legs[touch.position_id] = (touch.range, touch.liquidity_after)
-            touch = next(upcoming, None)
+    points: list[PricedBlock | PositionEvent] = sorted([*touches, *history.path], key=lambda point: point.block.number)
+    for before, after in pairwise(points):
+        if isinstance(before, PositionEvent):
+            open_legs[before.position_id] = (before.range, before.liquidity_after)
         step = sum(
             rebalancing_gain_token1(
                 liquidity,
