@@ -49,7 +49,6 @@ from zuno.lp.model.plan import (
     Grant,
     Holds,
     Need,
-    NextId,
     Owns,
     Permits,
     Step,
@@ -231,7 +230,6 @@ class Stage:
             {token: self.balance(token) for token in self.tokens},
             Allowances({token: self.allowed(token) for token in erc20}, grants),
             wrapper=WETH.address,
-            next_id=self.next_id(),
         )
 
     def holds(self, need: Need) -> bool:
@@ -250,8 +248,6 @@ class Stage:
             case TickWithin(id_, low, high):
                 (found,) = (spec for spec in self.keys() if self.pool(spec).id == id_)
                 return low <= self.pool(found).tick <= high
-            case NextId(token_id):
-                return self.next_id() == token_id
 
     def keys(self) -> list[PoolKey]:
         return [*(spec.key for spec in pool_specs()), *self.more_keys]
@@ -406,7 +402,7 @@ def test_a_position_out_of_range_moves_on_its_own_side_in_one_step(stage: Stage,
 
 
 @pytest.mark.parametrize("key", [WETH_POOL, NATIVE_POOL], ids=["weth", "native"])
-def test_a_move_at_the_edge_is_added_to_under_the_number_it_gets(stage: Stage, key: PoolKey) -> None:
+def test_a_move_at_the_edge_mints_a_fixed_size_and_brings_the_rest_home(stage: Stage, key: PoolKey) -> None:
     """The edge of the old range lies in the bounds: its burn does not hold the price, a mint of fixed size does."""
     pool = stage.pool(key)
     stage.push(key, sqrt_price_at_tick(floor_to_spacing(pool.tick, key.tick_spacing)) + 10**20)
@@ -416,22 +412,19 @@ def test_a_move_at_the_edge_is_added_to_under_the_number_it_gets(stage: Stage, k
     edging = stage.position(stage.next_id() - 1)
     band = around(pool, 0, 30)
     (step,) = positions.rebalance(stage.terms(), edging, band).steps
-    new_id = stage.next_id()
-    assert NextId(new_id) in step.needs
-    before = stage.node.snapshot()
-    gained = stage.run((step,), key, edging)
-    new = minted_as_asked(stage, new_id, band, 1)
-    assert share_in(new, gained[key.currency0], gained[key.currency1]) > PUT_TO_WORK
-    assert stage.node.revert(before)
-    # Somebody else opens a position first: the number is another one's, and all of it reverts.
+    # A stranger gives the wallet a position of the next number first: nothing of ours may go there.
     acts = [
-        calldata.mint_position(WETH_POOL, -887_200, 887_200, 10**12, AMPLE, AMPLE, OTHERS),
+        calldata.mint_position(WETH_POOL, -887_200, 887_200, 10**12, AMPLE, AMPLE, WALLET),
         calldata.settle_pair(WETH_POOL.currency0, WETH_POOL.currency1),
     ]
     stage.do(DEPLOYMENT.position_manager, calldata.modify_liquidities(acts, FOREVER), sender=OTHERS)
-    assert stage.reverts(step)
-    with pytest.raises(Refused, match="is not the next one"):
-        verify_step(step, stage.policy((step,), key, edging))
+    given, new_id = stage.next_id() - 1, stage.next_id()
+    gained = stage.run((step,), key, edging)
+    new = minted_as_asked(stage, new_id, band, 1)
+    assert stage.position(given).liquidity == 10**12
+    have = (edging.amount0 + edging.fees0, edging.amount1 + edging.fees1)
+    for held, amount, currency in zip(have, (new.amount0, new.amount1), (key.currency0, key.currency1), strict=True):
+        assert abs(held - amount - gained[currency]) <= 2
 
 
 def test_widening_counts_what_the_old_range_loses(stage: Stage) -> None:

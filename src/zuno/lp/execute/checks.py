@@ -17,7 +17,7 @@ from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.draft import GAS_MARGIN, OnChainState, all_steps, data_fee, subject_of
 from zuno.lp.execute.plan_state import PlanProgress, draft_digest
 from zuno.lp.model.market import GasQuote, Pair
-from zuno.lp.model.plan import Allows, Bounds, Flow, Holds, Need, NextId, Owns, Permits, Step, StepKind, TickWithin
+from zuno.lp.model.plan import Allows, Bounds, Flow, Holds, Need, Owns, Permits, Step, StepKind, TickWithin
 from zuno.lp.model.plan_events import Action, Approval, Draft, Instruction, PlanApplying, PlanApproved
 from zuno.lp.plan.context import amount_text
 from zuno.lp.plan.policy import build_policy, verify_step
@@ -167,12 +167,6 @@ def _check_need(need: Need, onchain: OnChainState) -> None:
             if position.liquidity != liquidity:
                 raise Refused(
                     f"Position {token_id} holds liquidity {position.liquidity}, the approval is for {liquidity}."
-                )
-        case NextId(token_id):
-            if wallet_state.next_position_id != token_id:
-                raise Refused(
-                    f"The new position was to be number {token_id}, and {wallet_state.next_position_id} is next: "
-                    f"somebody else has opened one since. Approve the plan again."
                 )
         case TickWithin(_, low, high):
             if not low <= pool.tick <= high:

@@ -148,7 +148,6 @@ class OnChainState:
             self.wallet_state.allowances,
             bounds,
             wrapped_native(context),
-            self.wallet_state.next_position_id,
         )
 
 

@@ -171,15 +171,7 @@ class TickWithin:
     need: Literal["tick"] = "tick"
 
 
-@dataclass(frozen=True, slots=True)
-class NextId:
-    """The next position gets this number."""
-
-    token_id: int
-    need: Literal["next_id"] = "next_id"
-
-
-Need = Annotated[Holds | Allows | Permits | Owns | TickWithin | NextId, Field(discriminator="need")]
+Need = Annotated[Holds | Allows | Permits | Owns | TickWithin, Field(discriminator="need")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +224,6 @@ class WalletState:
     """Transactions mined by that block: the next one to be mined has this number."""
     next_nonce: int
     """The first number nobody has used: what waits at the node counts. Not below `nonce`."""
-    next_position_id: int = 0
-    """The number PositionManager gives to the next position."""
 
 
 @dataclass(frozen=True, slots=True)

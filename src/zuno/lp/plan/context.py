@@ -27,8 +27,6 @@ class PlanContext:
     bounds: Bounds = field(default_factory=Bounds)
     wrapper: Address | None = None
     """The token that wraps the chain's own currency."""
-    next_id: int = 0
-    """The number PositionManager gives to the next position."""
 
     @property
     def deadline(self) -> Seconds:

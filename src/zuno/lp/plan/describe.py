@@ -138,10 +138,7 @@ def _lines(actions: tuple[Action, ...], names: Names, key: PoolKey, caller: Addr
                     f"in, at most {both(most0, most1, pool)}; the position is given to {who(owner)}"
                 )
             case IncreaseFromDeltas(token_id, most0, most1):
-                yield (
-                    f"add what this call still has to the new position {token_id}, at most {both(most0, most1)}; "
-                    f"if it gets another number, all of this reverts"
-                )
+                yield f"add what this call still has to position {token_id}, at most {both(most0, most1)}"
             case Decrease(token_id, 0, _, _):
                 yield f"collect the fees of position {token_id}"
             case Decrease(token_id, liquidity, least0, least1):

@@ -66,8 +66,6 @@ class Policy:
     wrapper: Address | None = None
     hooks: frozenset[Address] = frozenset()
     """Hooks that somebody has looked at; a pool with any other is shown and not touched."""
-    next_id: int = 0
-    """The number PositionManager gives to the next position: what a mint is added to in its own transaction."""
     revocable: frozenset[Address] = frozenset()
     """Further tokens, of which nothing may be allowed and everything taken back."""
 
@@ -100,7 +98,6 @@ def build_policy(
         dict(zip(pair, earned, strict=True)),
         terms.wrapper,
         hooks,
-        terms.next_id,
         revocable,
     )
 
@@ -335,11 +332,9 @@ def _check_from_credit(actions: tuple[Action, ...], policy: Policy) -> None:
         if isinstance(action, MintFromDeltas):
             _require(burnt, "a mint from credit follows no burn")
         if isinstance(action, IncreaseFromDeltas):
-            follows = isinstance(last, Increase) or (burnt and isinstance(last, Mint))
-            _require(follows, "an addition from credit follows no burn and mint, and no addition")
-            expected = policy.next_id if isinstance(last, Mint) else policy.position_id
-            why = f"position {action.token_id} is not the next one ({expected})"
-            _require(action.token_id == expected, why)
+            _require(isinstance(last, Increase), "an addition from credit follows no addition")
+            why = f"position {action.token_id} is not {policy.position_id}"
+            _require(action.token_id == policy.position_id, why)
         burnt, last = burnt or isinstance(action, Burn), action
 
 

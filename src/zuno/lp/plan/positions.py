@@ -9,7 +9,7 @@ from zuno.amm.model import LpPosition, PoolState, Range
 from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.text import NATIVE
 from zuno.lp.model.ballot import Deposit, PrepSwap
-from zuno.lp.model.plan import Need, NextId, Owns, SecondHalf, Step, StepKind, StepPlan
+from zuno.lp.model.plan import Owns, SecondHalf, Step, StepKind, StepPlan
 from zuno.lp.plan import calldata
 from zuno.lp.plan.approvals import allowance_needs, allowing
 from zuno.lp.plan.context import PlanContext, flows
@@ -17,6 +17,7 @@ from zuno.lp.plan.encoding import close_currency, decrease, increase, increase_f
 from zuno.lp.plan.inventory import QuoteSwap, available, deposit, fit, leftover_of, market_without_us
 from zuno.lp.plan.minting import guard_swap, mint, probe_swap, swap_and_mint
 from zuno.lp.plan.sizing import (
+    as_planned,
     burn_holds_price,
     least_principal,
     most_proceeds,
@@ -34,7 +35,7 @@ def rebalance(terms: PlanContext, position: LpPosition, band: Range, *, quotes: 
     if band == position.range:
         raise Refused(f"position {position.id} lies in ticks {band.lower} to {band.upper} already")
     slippage = terms.bounds.slippage_bps
-    planned = deposit(
+    fitted = deposit(
         market_without_us(position.pool, position),
         band,
         *available(position),
@@ -42,6 +43,7 @@ def rebalance(terms: PlanContext, position: LpPosition, band: Range, *, quotes: 
         slippage_bps=slippage,
         exact=quotes,
     )
+    planned = as_planned(fitted, position, band, available(position), slippage)
     leftover = leftover_of(planned, position.pool.sqrt_price_x96, slippage)
     if planned.prep is None:
         notes = (*_warnings(position), *planned.notes)
@@ -196,29 +198,25 @@ def _burn_and_mint(terms: PlanContext, position: LpPosition, band: Range, planne
     """BURN, a mint of all it pays, and CLOSE_CURRENCY ×2: no approval, and for ether no value.
 
     What is minted is paid for by the call's own credit and by nothing else. A price outside the bounds is stopped by
-    the burn's minima where the old range covers the bounds, and else by a mint of fixed size, to which the rest is
-    added under the number it is going to get.
+    the burn's minima where the old range covers the bounds, and else by a mint of fixed size, of which the rest comes
+    home: adding it under the number the position is going to get would put it into whatever position of that number a
+    stranger has given to the wallet first.
     """
     pool, slippage, most = position.pool, terms.bounds.slippage_bps, most_proceeds(position, terms.bounds.slippage_bps)
-    needs: tuple[Need, ...] = (Owns(position.id, position.liquidity), terms.drift(pool))
     if burn_holds_price(position, slippage):
         if planned.liquidity == 0:
             raise Refused(
                 f"the tokens of position {position.id} mint no liquidity in ticks {band.lower} to {band.upper}"
             )
-        minted = [mint_from_deltas(pool.key, band, *most, terms.wallet)]
+        minted = mint_from_deltas(pool.key, band, *most, terms.wallet)
     else:
         size = size_mint_from_burn(position, band, slippage)
-        minted = [
-            calldata.mint_position(
-                pool.key, band.lower, band.upper, size.liquidity, size.most0, size.most1, terms.wallet
-            ),
-            increase_from_deltas(terms.next_id, *most),
-        ]
-        needs = (*needs, NextId(terms.next_id))
+        minted = calldata.mint_position(
+            pool.key, band.lower, band.upper, size.liquidity, size.most0, size.most1, terms.wallet
+        )
     acts = [
         calldata.burn_position(position.id, *least_principal(position, position.liquidity, slippage)),
-        *minted,
+        minted,
         *_closing(position),
     ]
     return Step(
@@ -227,7 +225,7 @@ def _burn_and_mint(terms: PlanContext, position: LpPosition, band: Range, planne
         0,
         calldata.modify_liquidities(acts, terms.deadline),
         terms.deadline,
-        needs=needs,
+        needs=(Owns(position.id, position.liquidity), terms.drift(pool)),
         recipients=(terms.wallet,) * 3,
     )
 

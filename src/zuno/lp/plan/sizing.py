@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from zuno.amm.integers import MAX_UINT128
@@ -140,14 +140,20 @@ def _corners(bounds: tuple[int, int], prices: tuple[int, ...]) -> Iterator[int]:
     yield from (price for price in prices if low < price < high)
 
 
+EDGE_NOTE: Final = "the old range ends within the bounds, so that the mint is sized for every price in them"
+
+
 def as_planned(planned: Deposit, position: LpPosition | None, band: Range, have: tuple[int, int], bps: int) -> Deposit:
-    """A deposit as its transactions will make it: nothing where a burn would be followed by no mint that survives the
-    bounds."""
+    """A deposit as its transactions will make it: of fixed size where the burn does not hold the price, and nothing
+    where no mint survives the bounds."""
     if planned.prep is None and position is not None and not burn_holds_price(position, bps):
         try:
-            size_mint_from_burn(position, band, bps)
+            liquidity = size_mint_from_burn(position, band, bps).liquidity
         except Refused:
-            return replace(planned, liquidity=0, amount0=0, amount1=0, left0=have[0], left1=have[1])
+            liquidity = 0
+        amounts = amounts_for_liquidity(position.pool.sqrt_price_x96, *range_edges(band), liquidity, round_up=True)
+        left0, left1 = (max(0, held - amount) for held, amount in zip(have, amounts, strict=True))
+        return Deposit(liquidity, amounts[0], amounts[1], left0, left1, notes=(*planned.notes, EDGE_NOTE))
     return planned
 
 

@@ -94,7 +94,7 @@ class Scene:
 
     def terms(self, allowances: Allowances | None = None, bounds: Bounds | None = None) -> PlanContext:
         holdings = {NATIVE: 10**24, WETH.address: 10**24, USDC.address: 10**18}
-        return PlanContext(AT, WALLET, NOW, holdings, allowances or Allowances(), bounds or Bounds(), WETH.address, 70)
+        return PlanContext(AT, WALLET, NOW, holdings, allowances or Allowances(), bounds or Bounds(), WETH.address)
 
     def policy(self, key: PoolKey, steps: tuple[Step, ...], position: LpPosition | None = None) -> Policy:
         most: dict[Address, int] = {}

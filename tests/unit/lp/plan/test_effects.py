@@ -72,7 +72,6 @@ async def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
         wallet_state.allowances,
         Bounds(),
         WETH.address,
-        wallet_state.next_position_id,
     )
     return Scene(writer, position, terms)
 

@@ -66,7 +66,6 @@ class Forger:
             position_id=7,
             most_out=most,
             wrapper=scene.weth.address,
-            next_id=70,
         )
 
     def mint(self, owner: str | None = None, key: Any = None, most0: int = 10**18) -> calldata.EncodedAction:
@@ -254,15 +253,16 @@ def test_what_is_minted_from_credit_follows_what_pays_it(forger: Forger) -> None
         return encoding.increase_from_deltas(token_id, 10**30, 10**30)
 
     check(forger.own([burn, minted(), *closing]), forger.policy)
-    check(forger.own([burn, forger.mint(), added(), *closing]), forger.policy)
+    forger.refuses(forger.own([burn, forger.mint(), added(), *closing]), "follows no addition")
     for owner in (STRANGER, ITSELF):
         forger.refuses(forger.own([burn, minted(owner), *closing]), "the position would belong to")
     forger.refuses(forger.own([burn, minted(key=replace(forger.key, fee=500)), *closing]), "another pool")
     forger.refuses(forger.own([minted(), *closing]), "follows no burn")
     for acts in ([burn, added()], [forger.mint(), added()], [burn, forger.mint(), forger.home(), added()]):
-        forger.refuses(forger.own([*acts, *closing]), "follows no burn and mint")
-    for other in (7, 69, 71):
-        forger.refuses(forger.own([burn, forger.mint(), added(other), *closing]), r"is not the next one \(70\)")
+        forger.refuses(forger.own([*acts, *closing]), "follows no addition")
+    for other in (6, 70):
+        forger.refuses(forger.own([encoding.increase(7, 1, 0, 0), added(other), *closing]), "is not 7")
+    check(forger.own([encoding.increase(7, 1, 0, 0), added(7), *closing]), forger.policy)
 
 
 def test_amounts_have_a_cap(forger: Forger) -> None:

@@ -94,9 +94,6 @@ class RpcWriter:
         asked = [
             requests.transaction_count(wallet, head),
             requests.pending_count(wallet),
-            requests.view(
-                self.info.deployment.position_manager, abi.NEXT_TOKEN_ID, head, abi.uint_reader("nextTokenId")
-            ),
             *(_balance_request(currency, wallet, head) for currency in held),
             *(_allowance_request(token, wallet, self.info.deployment.permit2, head) for token in tokens),
             *(
@@ -104,7 +101,7 @@ class RpcWriter:
                 for token, spender in grants
             ),
         ]
-        nonce, waiting, next_id, *rest = await self._node.ask_together(asked, Callee.UNTRUSTED)
+        nonce, waiting, *rest = await self._node.ask_together(asked, Callee.UNTRUSTED)
         return WalletState(
             block=head,
             holdings=dict(zip(held, rest[: len(held)], strict=True)),
@@ -114,7 +111,6 @@ class RpcWriter:
             ),
             nonce=nonce,
             next_nonce=max(nonce, waiting),
-            next_position_id=next_id,
         )
 
     async def _estimate_at(self, head: Block, wallet: Address, call: Call) -> int:

@@ -49,7 +49,7 @@ class SimWriter:
         )
         holdings = {currency: world.ledger.of(owner, currency) for currency in map(_lower, currencies)}
         nonce = world.nonces[owner]
-        return WalletState(world.head, holdings, allowances, nonce, nonce, world.books.next_id)
+        return WalletState(world.head, holdings, allowances, nonce, nonce)
 
     async def simulate(
         self, wallet: Address, calls: Sequence[Call], currencies: Sequence[Address], pool_id: HexId
