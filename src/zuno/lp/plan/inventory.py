@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import isqrt
+from math import ceil, isqrt
 from typing import Final
 
 from zuno.amm.fees import PIPS, protocol_fee_of_direction, swap_fee
@@ -135,6 +135,8 @@ def deposit(
         return plain
     if market.liquidity <= 0:
         return replace(plain, notes=(ALONE_NOTE,))
+    if slippage_bps == 0:
+        return replace(plain, notes=(NO_ROOM_NOTE,))
     zero_for_one = _too_much_token0(price, band, have0, have1)
     swapped = _swap_to_fit(market, zero_for_one, band, have0, have1, exact)
     if swapped is None:
@@ -143,12 +145,45 @@ def deposit(
     minted = fit(swapped.sqrt_price_after_x96, band, after0, after1, 0)
     if minted.liquidity <= plain.liquidity:
         return replace(plain, notes=(COSTLY_NOTE,))  # dust, or a pool too shallow
+    fee_back = market.fee_one_for_zero if zero_for_one else market.fee_zero_for_one
+    guard, _ = size_guard(swapped.sqrt_price_after_x96, zero_for_one, swapped.amount_out, fee_back, slippage_bps)
+    if guard * GUARD_LIMIT > least_of(swapped.amount_out, slippage_bps):
+        return replace(plain, notes=(UNGUARDED_NOTE,))
     prep = _prep(swapped, zero_for_one, price, exact is not None)
     return Deposit(minted.liquidity, minted.amount0, minted.amount1, minted.left0, minted.left1, prep)
 
 
 ALONE_NOTE: Final = "the pool has no liquidity but ours to swap against"
 COSTLY_NOTE: Final = "a swap would cost more than it puts to work"
+NO_ROOM_NOTE: Final = "a slippage bound of 0 leaves a swap no room, not even for rounding"
+UNGUARDED_NOTE: Final = "the swap is so small in these tokens' units that holding its price would cost over 1 % of it"
+
+_GUARD_PART: Final = 10_000
+GUARD_LIMIT: Final = 100
+"""What is swapped back to hold the price is at most one part in so many of what the swap pays."""
+
+
+def size_guard(
+    sqrt_price_after_x96: int, zero_for_one: bool, amount_out: int, fee_back: int, slippage_bps: int
+) -> tuple[int, int]:
+    """What is swapped back after a swap in this direction in order to hold the price, and what that pays."""
+    price = price_of(sqrt_price_after_x96)
+    rate = (1 / price if zero_for_one else price) * (PIPS - fee_back) / PIPS
+    if rate == 0:  # the fee takes it all
+        return amount_out, 0
+    amount_in = max(amount_out // _GUARD_PART, least_telling(rate, slippage_bps))
+    return amount_in, int(amount_in * rate)
+
+
+def least_telling(rate: Fraction, slippage_bps: int) -> int:
+    """An input so large that one unit more or less, on either side, is at most a fifth of the slippage bound."""
+    units = ceil(Fraction(5 * BPS, slippage_bps))
+    return max(units, ceil(units / rate))
+
+
+def least_of(amount_out: int, slippage_bps: int) -> int:
+    """What a swap must pay, of what it was quoted; never nothing, which would be no bound at all."""
+    return max(1, amount_out * (BPS - slippage_bps) // BPS)
 
 
 def leftover_of(planned: Deposit, sqrt_price_x96: int, slippage_bps: int = SLIPPAGE_BPS) -> Leftover:

@@ -5,24 +5,34 @@ Inside the router's call PositionManager's caller is the router: there, owner an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
-from typing import Final
 
-from zuno.amm.fees import PIPS, protocol_fee_of_direction, swap_fee
-from zuno.amm.model import PoolKey, PoolState, Range, price_of
+from zuno.amm.fees import protocol_fee_of_direction, swap_fee
+from zuno.amm.model import PoolKey, PoolState, Range
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
-from zuno.lp.model.ballot import PrepSwap
+from zuno.lp.model.ballot import Deposit, PrepSwap
 from zuno.lp.model.chains import SwapStruct
 from zuno.lp.model.plan import BPS, Step, StepKind, StepPlan, TickWithin
 from zuno.lp.plan import calldata
 from zuno.lp.plan.approvals import allowance_needs, allowing, wrapping
 from zuno.lp.plan.context import PlanContext, amount_text, flows
 from zuno.lp.plan.encoding import mint_from_deltas, permit2_transfer_from, position_manager_call
-from zuno.lp.plan.inventory import QuoteSwap, deposit, leftover_of, market_without_us, quote_swap
-from zuno.lp.plan.sizing import least_of, size_mint
+from zuno.lp.plan.inventory import (
+    GUARD_LIMIT,
+    QuoteSwap,
+    deposit,
+    fit,
+    least_of,
+    least_telling,
+    leftover_of,
+    market_without_us,
+    quote_swap,
+    size_guard,
+)
+from zuno.lp.plan.sizing import size_mint
 
 
 def create(
@@ -52,9 +62,12 @@ def create(
     )
     drift = terms.drift(pool)
     if planned.prep is None:
+        if planned.liquidity == 0 and planned.notes:
+            raise Refused(f"These tokens cannot open the range: {planned.notes[0]}.")
         step = mint(terms, pool, band, capital0, capital1, drift)
     else:
         swap = guard_swap(pool, planned.prep, terms)
+        planned = count_guard(planned, swap, band)
         step = swap_and_mint(terms, pool, band, capital0, capital1, swap, drift)
     first = _wrap(terms, pool, step) if brings_ether else ()
     _check_holdings(terms, pool, step, first)
@@ -91,25 +104,35 @@ def guard_swap(
     below them, and the stricter of the two is asked for."""
     least_rate, guard_rate = approved or (None, None)
     main = _bound(pool, prep.zero_for_one, prep.amount_in, prep.amount_out, least_rate, terms)
-    price, zero_for_one = price_of(prep.sqrt_price_after_x96), not prep.zero_for_one
-    fee = swap_fee(protocol_fee_of_direction(pool.protocol_fee, zero_for_one), pool.lp_fee)
-    rate = (price if zero_for_one else 1 / price) * (PIPS - fee) / PIPS
-    amount_in = min(max(prep.amount_out // _GUARD_PART, _least_telling(rate)), main.least_out)
-    back = int(amount_in * rate)
-    guard = _bound(pool, zero_for_one, amount_in, back, guard_rate, terms)
+    fee_back = swap_fee(protocol_fee_of_direction(pool.protocol_fee, not prep.zero_for_one), pool.lp_fee)
+    wanted, pays = size_guard(
+        prep.sqrt_price_after_x96, prep.zero_for_one, prep.amount_out, fee_back, terms.bounds.slippage_bps
+    )
+    amount_in = min(wanted, main.least_out)
+    back = pays * amount_in // wanted
+    guard = _bound(pool, not prep.zero_for_one, amount_in, back, guard_rate, terms)
     return GuardedSwap(prep.zero_for_one, main, guard, prep.amount_out, back)
 
 
-def probe_swap(pool: PoolState, zero_for_one: bool, have: int) -> PrepSwap | None:
-    """A swap for the sake of its minimum alone; None where there is too little for one."""
+def count_guard(planned: Deposit, swap: GuardedSwap, band: Range) -> Deposit:
+    """A deposit after a swap, as it is when the guard has swapped its part of that back."""
+    if planned.prep is None:
+        return planned
+    got, paid = -swap.guard.amount_in, swap.quoted_back
+    by0, by1 = (paid, got) if swap.zero_for_one else (got, paid)
+    have = planned.amount0 + planned.left0 + by0, planned.amount1 + planned.left1 + by1
+    return replace(fit(planned.prep.sqrt_price_after_x96, band, *have, 0), prep=planned.prep, notes=planned.notes)
+
+
+def probe_swap(pool: PoolState, zero_for_one: bool, have: int, slippage_bps: int) -> PrepSwap | None:
+    """A swap for the sake of its minimum alone, about as large as its guard; None where there is too little for one."""
     market = market_without_us(pool)
-    amount_in = max(have // BPS, _least_telling(pool.price if zero_for_one else 1 / pool.price))
-    return None if market.liquidity <= 0 or have < amount_in else quote_swap(market, zero_for_one, amount_in)
-
-
-def _least_telling(rate: Fraction) -> int:
-    """An input so large that one unit more or less is below a basis point on either side."""
-    return max(BPS, ceil(BPS / rate))
+    if market.liquidity <= 0 or slippage_bps == 0:
+        return None
+    telling = least_telling(pool.price if zero_for_one else 1 / pool.price, slippage_bps)
+    # Twice what tells: after both fees and at its worst price it still pays for the guard.
+    amount_in = max(have // BPS, 2 * telling)
+    return None if have < amount_in * GUARD_LIMIT else quote_swap(market, zero_for_one, amount_in)
 
 
 def _bound(
@@ -128,9 +151,6 @@ def _bound(
             f"{least_text}."
         )
     return SwapBound(amount_in, max(least, strictest))
-
-
-_GUARD_PART: Final = 10_000
 
 
 def mint(terms: PlanContext, pool: PoolState, band: Range, have0: int, have1: int, drift: TickWithin) -> Step:

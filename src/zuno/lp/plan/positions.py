@@ -8,14 +8,14 @@ from fractions import Fraction
 from zuno.amm.model import LpPosition, PoolState, Range
 from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.text import NATIVE
-from zuno.lp.model.ballot import Deposit, PrepSwap
+from zuno.lp.model.ballot import Deposit
 from zuno.lp.model.plan import Owns, SecondHalf, Step, StepKind, StepPlan
 from zuno.lp.plan import calldata
 from zuno.lp.plan.approvals import allowance_needs, allowing
 from zuno.lp.plan.context import PlanContext, flows
 from zuno.lp.plan.encoding import close_currency, decrease, increase, increase_from_deltas, mint_from_deltas
 from zuno.lp.plan.inventory import QuoteSwap, available, deposit, fit, leftover_of, market_without_us
-from zuno.lp.plan.minting import guard_swap, mint, probe_swap, swap_and_mint
+from zuno.lp.plan.minting import GuardedSwap, count_guard, guard_swap, mint, probe_swap, swap_and_mint
 from zuno.lp.plan.sizing import (
     as_planned,
     burn_holds_price,
@@ -44,12 +44,14 @@ def rebalance(terms: PlanContext, position: LpPosition, band: Range, *, quotes: 
         exact=quotes,
     )
     planned = as_planned(fitted, position, band, available(position), slippage)
-    leftover = leftover_of(planned, position.pool.sqrt_price_x96, slippage)
     if planned.prep is None:
+        leftover = leftover_of(planned, position.pool.sqrt_price_x96, slippage)
         notes = (*_warnings(position), *planned.notes)
         step = _burn_and_mint(terms, position, band, planned)
         return StepPlan((step,), terms.bounds, notes=notes, leftover=leftover)
-    later = _second_half(terms, position, band, planned.prep)
+    swap = guard_swap(position.pool, planned.prep, terms)
+    leftover = leftover_of(count_guard(planned, swap, band), position.pool.sqrt_price_x96, slippage)
+    later = _second_half(terms, position, band, swap)
     return StepPlan((_burn(terms, position),), terms.bounds, later, _warnings(position), leftover)
 
 
@@ -84,7 +86,9 @@ def finish_rebalance(
         exact=quotes,
     )
     # Where nothing has to be swapped any more, a small swap still holds the price.
-    prep = planned.prep or probe_swap(pool, half.zero_for_one, paid0 if half.zero_for_one else paid1)
+    prep = planned.prep or probe_swap(
+        pool, half.zero_for_one, paid0 if half.zero_for_one else paid1, terms.bounds.slippage_bps
+    )
     if prep is None:
         step = mint(terms, pool, half.range, paid0, paid1, drift)
     elif prep.zero_for_one != half.zero_for_one:
@@ -266,16 +270,15 @@ def _decrease(terms: PlanContext, position: LpPosition, liquidity: int, kind: St
     )
 
 
-def _second_half(terms: PlanContext, position: LpPosition, band: Range, prep: PrepSwap) -> SecondHalf:
+def _second_half(terms: PlanContext, position: LpPosition, band: Range, swap: GuardedSwap) -> SecondHalf:
     pool = position.pool
-    swap = guard_swap(pool, prep, terms)
     preview = swap_and_mint(terms, pool, band, *available(position), swap, terms.drift(pool))
     return SecondHalf(
         pool.id,
         pool.key,
         band,
         pool.tick,
-        prep.zero_for_one,
+        swap.zero_for_one,
         Fraction(swap.main.least_out, swap.main.amount_in),
         (*allowing(terms, preview.to, preview.most_out), preview),
         Fraction(swap.guard.least_out, swap.guard.amount_in),

@@ -12,7 +12,6 @@ from zuno.amm.model import LpPosition, PoolState, Range
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import format_units
 from zuno.lp.model.ballot import Deposit
-from zuno.lp.model.plan import BPS
 from zuno.lp.plan.inventory import cap_liquidity, fit, price_bounds, range_edges
 
 # A burn rounds down and a mint rounds up: between two prices where the tokens suffice, up to two units may be missing.
@@ -158,12 +157,8 @@ def as_planned(planned: Deposit, position: LpPosition | None, band: Range, have:
 
 
 def burn_holds_price(position: LpPosition, slippage_bps: int) -> bool:
-    """Whether the minima of a burn revert at every price outside the bounds: so they do while the range covers them."""
+    """Whether the minima of a burn revert at every price outside the bounds: so they do while the range covers them
+    and neither is nothing."""
     low, high = price_bounds(position.pool.sqrt_price_x96, slippage_bps)
     lower, upper = range_edges(position.range)
-    return lower < low and high < upper and position.liquidity > 0
-
-
-def least_of(amount_out: int, slippage_bps: int) -> int:
-    """What a swap must pay, of what it was quoted; never nothing, which would be no bound at all."""
-    return max(1, amount_out * (BPS - slippage_bps) // BPS)
+    return lower < low and high < upper and min(least_principal(position, position.liquidity, slippage_bps)) > 0

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from zuno.amm.ticks import sqrt_price_at_tick
 from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.text import NATIVE
-from zuno.kernel.units import Amount, Liquidity, Seconds, Tick
+from zuno.kernel.units import Amount, Liquidity, Seconds, SqrtPriceX96, Tick
 from zuno.lp.model.ballot import CandidateKind
 from zuno.lp.model.chains import SwapStruct
 from zuno.lp.model.plan import (
@@ -30,8 +31,16 @@ from zuno.lp.model.plan import (
 from zuno.lp.plan import calldata, calls, minting, positions
 from zuno.lp.plan.approvals import build_revocations
 from zuno.lp.plan.decoding import decode
-from zuno.lp.plan.inventory import available, deposit, market_without_us
-from zuno.lp.plan.sizing import least_of, size_mint
+from zuno.lp.plan.inventory import (
+    GUARD_LIMIT,
+    NO_ROOM_NOTE,
+    UNGUARDED_NOTE,
+    available,
+    deposit,
+    least_of,
+    market_without_us,
+)
+from zuno.lp.plan.sizing import burn_holds_price, size_mint
 from zuno.lp.rules.carry import steps_for
 
 APPROVE, PERMIT = StepKind.APPROVE_PERMIT2, StepKind.PERMIT2_APPROVE
@@ -160,7 +169,7 @@ def test_a_second_half_that_needs_no_swap_swaps_a_little_for_its_bounds(scene: A
     assert alone[-1].kind is StepKind.MINT, "nobody is there to swap with"
 
 
-@pytest.mark.parametrize("capital", [(10**18, 0), (0, 3 * 10**9), (10**12, 0), (0, 3_000_000)])
+@pytest.mark.parametrize("capital", [(10**18, 0), (0, 3 * 10**9), (10**15, 0), (0, 3_000_000)])
 def test_the_swaps_and_the_mint_add_up(scene: Any, near: Any, capital: tuple[int, int]) -> None:
     """All that was brought is sent to PositionManager or swapped into it, and no more than the first swap pays is
     swapped back."""
@@ -172,13 +181,48 @@ def test_the_swaps_and_the_mint_add_up(scene: Any, near: Any, capital: tuple[int
     assert (settle.payer_is_user, settle.amount) == (True, 0)
     assert (swap.zero_for_one, back.zero_for_one) == (capital[1] == 0, capital[1] > 0)
     assert swap.amount_in + sum(each.amount for each in sent) == sum(capital)
-    assert 0 < back.amount_in <= swap.amount_out_min
+    assert 0 < back.amount_in * GUARD_LIMIT <= swap.amount_out_min
     assert back.amount_out_min > 0
     assert {each.recipient for each in (*taken, *sent)} == {scene.at.position_manager}
     assert {each.currency for each in taken} == {scene.weth.address, scene.usdc.address}
     assert (settle0.payer_is_user, settle1.payer_is_user) == (False, False)
     assert settle0.amount == settle1.amount == calldata.WHOLE_BALANCE
     assert (home.recipient, mint.owner) == (scene.wallet, scene.wallet)
+
+
+@pytest.mark.parametrize(("decimals", "amount"), [(8, 10**7), (8, 10**5), (2, 10**5), (0, 1000)])
+def test_what_is_swapped_back_is_on_the_card_or_nothing_is_swapped(scene: Any, decimals: int, amount: int) -> None:
+    """Of a token with few decimals the least swap that tells the price is worth something."""
+    pool = replace(
+        scene.wrapped,
+        token0=replace(scene.weth, decimals=decimals),
+        sqrt_price_x96=SqrtPriceX96(sqrt_price_at_tick(6960)),
+        tick=Tick(6960),
+    )
+    band = scene.ticks(6360, 7560)
+    if amount < 10**6:
+        with pytest.raises(Refused, match=UNGUARDED_NOTE):
+            minting.create(scene.terms(), pool, band, amount, 0)
+        return
+    plan = minting.create(scene.terms(), pool, band, amount, 0)
+    swap, back = (each for each in said(plan.steps[-1]).commands[0].actions if isinstance(each, calls.SwapIn))
+    assert plan.leftover is not None
+    idle = Fraction(back.amount_in, swap.amount_out_min)
+    assert idle <= Fraction(1, 100)
+    assert idle * 9 / 10 <= plan.leftover.share <= idle * 11 / 10
+
+
+def test_a_swap_without_any_room_is_refused_where_it_is_planned(scene: Any, near: Any) -> None:
+    exact = scene.terms(bounds=Bounds(slippage_bps=0))
+    with pytest.raises(Refused, match=NO_ROOM_NOTE):
+        minting.create(exact, scene.wrapped, near, 10**18, 0)
+    with pytest.raises(Refused, match=UNGUARDED_NOTE):
+        minting.create(scene.terms(), scene.wrapped, near, 10**10, 0)
+
+
+def test_a_burn_holds_the_price_by_two_minima(scene: Any, near: Any) -> None:
+    assert burn_holds_price(scene.position_in(scene.wrapped, near), 50)
+    assert not burn_holds_price(scene.position_in(scene.wrapped, near, 10**5), 50), "one of them is nothing"
 
 
 def test_a_move_near_the_edge_is_held_by_a_mint_of_fixed_size(scene: Any, near: Any) -> None:
