@@ -187,7 +187,7 @@ def check_policy(
     allowed = {flow.currency: flow.amount for flow in caps}
     terms = onchain.terms(context, draft.bounds)
     revocable = frozenset(map(Address, draft.instruction.tokens))
-    verify_step(step, build_policy(terms, pool.key, allowed, position, context.limits.hooks, revocable))
+    verify_step(step, build_policy(terms, pool.key, allowed, position, context.limits.hooks, revocable, approved))
 
 
 def _check_fees(step: Step, position: LpPosition | None, approved: LpPosition | None) -> None:

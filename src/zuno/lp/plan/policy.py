@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import ceil
 
+from zuno.amm.fees import MAX_PROTOCOL_FEE, PIPS
 from zuno.amm.model import NO_HOOKS, LpPosition, PoolKey
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, Seconds
 from zuno.lp.model.chains import Deployment
-from zuno.lp.model.plan import Bounds, Step
+from zuno.lp.model.plan import BPS, Bounds, Step
 from zuno.lp.plan.calldata import OPEN_DELTA, SENDER, WHOLE_BALANCE
 from zuno.lp.plan.calls import (
     Action,
@@ -39,7 +42,8 @@ from zuno.lp.plan.calls import (
 )
 from zuno.lp.plan.context import PlanContext
 from zuno.lp.plan.decoding import decode
-from zuno.lp.plan.sizing import most_proceeds
+from zuno.lp.plan.inventory import GUARD_LIMIT
+from zuno.lp.plan.sizing import least_principal, most_proceeds
 
 ITSELF = Address("0x0000000000000000000000000000000000000002")
 """As a recipient: the contract that reads it."""
@@ -61,6 +65,8 @@ class Policy:
     """The most of each currency that may leave the wallet: the cap of value and of every approval."""
     proceeds: Mapping[Address, int] = field(default_factory=dict)
     """The most that burning the plan's position can pay inside the bounds: its new range may cost that much besides."""
+    least_burn: tuple[int, int] = (0, 0)
+    """What burning it pays of each token at the worst price in the bounds, fees apart."""
     fees: Mapping[Address, int] = field(default_factory=dict)
     """What touching the plan's position pays: an addition may cost that much besides."""
     wrapper: Address | None = None
@@ -81,10 +87,13 @@ def build_policy(
     position: LpPosition | None = None,
     hooks: frozenset[Address] = frozenset(),
     revocable: frozenset[Address] = frozenset(),
+    approved: LpPosition | None = None,
 ) -> Policy:
-    """The policy of a plan in this pool, about this position where it has one already."""
-    pair = (key.currency0, key.currency1)
-    paid = (0, 0) if position is None else most_proceeds(position, terms.bounds.slippage_bps)
+    """The policy of a plan in this pool, about this position where it has one already. `approved` is the position as it
+    was when its plan was approved: the bounds of burning it are those of that price, not of one it has drifted to."""
+    pair, slippage, bound = (key.currency0, key.currency1), terms.bounds.slippage_bps, approved or position
+    paid = (0, 0) if bound is None else most_proceeds(bound, slippage)
+    least = (0, 0) if bound is None else least_principal(bound, bound.liquidity, slippage)
     earned = (0, 0) if position is None else (position.fees0, position.fees1)
     return Policy(
         terms.deployment,
@@ -95,6 +104,7 @@ def build_policy(
         None if position is None else position.id,
         most_out,
         dict(zip(pair, paid, strict=True)),
+        least,
         dict(zip(pair, earned, strict=True)),
         terms.wrapper,
         hooks,
@@ -232,6 +242,7 @@ def _check_own_call(actions: tuple[Action, ...], value: int, policy: Policy) -> 
             case Settle() | Take() | SwapIn():
                 raise Refused(f"{type(action).__name__} is no action of a plan's own call of PositionManager")
     _check_from_credit(actions, policy)
+    _check_credit_bounds(actions, policy)
     for recipient in _recipients(actions, caller=policy.wallet, itself=at.position_manager):
         _require(recipient == policy.wallet, f"{recipient} would receive what is the wallet's")
     if value:
@@ -256,7 +267,7 @@ def _check_router_call(call: Execute, value: int, policy: Policy) -> None:
             case ModifyLiquidities():
                 raise Refused("PositionManager is called twice in one transaction")
     _check_deadline(last.deadline, policy)
-    _require(_guards_both_ways(before), "no swap each way holds the price at which the router mints")
+    main, guard = _guarded_swap(before)
     *paid, minted, taken = last.actions if len(last.actions) > 1 else (None, None)
     for action in paid:
         if not isinstance(action, Settle):
@@ -272,6 +283,9 @@ def _check_router_call(call: Execute, value: int, policy: Policy) -> None:
     _require(got == policy.wallet, f"{got} would receive what is the wallet's")
     for currency in sorted(parked - {action.currency for action in paid if isinstance(action, Settle)}):
         raise Refused(f"what is left of {currency} would stay in PositionManager, where anyone can take it")
+    brought = {currency: _brought(before, currency, value) for currency in policy.pair}
+    _check_guard(main, guard, brought, policy)
+    _check_maxima(minted, _most_for_mint(main, guard, brought, policy))
 
 
 def _check_swap(actions: tuple[Action, ...], policy: Policy) -> set[Address]:
@@ -300,10 +314,55 @@ def _check_swap(actions: tuple[Action, ...], policy: Policy) -> set[Address]:
     return parked
 
 
-def _guards_both_ways(commands: Sequence[Command]) -> bool:
-    """Whether swaps of the same transaction, each with its own minimum, stop at a price that moved up or down."""
-    swaps = (action for command in commands if isinstance(command, RouterSwap) for action in command.actions)
-    return {swap.zero_for_one for swap in swaps if isinstance(swap, SwapIn)} == {True, False}
+def _guarded_swap(commands: Sequence[Command]) -> tuple[SwapIn, SwapIn]:
+    """The swap and the one the other way round after it: their minima stop at a price that moved up or down."""
+    swaps = [action for command in commands if isinstance(command, RouterSwap) for action in command.actions]
+    match [swap for swap in swaps if isinstance(swap, SwapIn)]:
+        case [main, guard] if main.zero_for_one != guard.zero_for_one:
+            return main, guard
+        case _:
+            raise Refused("no swap each way holds the price at which the router mints")
+
+
+def _brought(commands: Sequence[Command], currency: Address, value: int) -> int:
+    """What of a currency is brought beside what a swap pays; of ether, what is swapped is in the value as well."""
+    if currency == NATIVE:
+        return value
+    return sum(each.amount for each in commands if isinstance(each, TransferFrom) and each.token == currency)
+
+
+def _check_guard(main: SwapIn, guard: SwapIn, brought: Mapping[Address, int], policy: Policy) -> None:
+    """The swap back is small beside the swap, or both are beside what is brought; and their minima leave no more room
+    between them than the slippage bound, on either side, and the fees."""
+    paid = policy.pair[0 if main.zero_for_one else 1]
+    whole = brought[paid] + (0 if paid == NATIVE else main.amount_in)
+    _require(
+        guard.amount_in <= main.amount_out_min
+        and (guard.amount_in * GUARD_LIMIT <= main.amount_out_min or main.amount_in * GUARD_LIMIT <= whole),
+        f"{guard.amount_in} would be swapped back, more than one part in {GUARD_LIMIT} of {main.amount_out_min}",
+    )
+    if policy.key.dynamic_fee:
+        return  # set by the pool's hook: what the fee is to be is not written in the key
+    kept = max(0, PIPS - policy.key.fee - MAX_PROTOCOL_FEE)
+    # The third of the room is for rounding, of which the builder allows a fifth to a unit.
+    least = Fraction(BPS - policy.bounds.slippage_bps, BPS) ** 3 * Fraction(kept, PIPS) ** 2
+    there_and_back = Fraction(main.amount_out_min * guard.amount_out_min, main.amount_in * guard.amount_in)
+    _require(
+        there_and_back >= least,
+        f"the swaps' minima keep {float(there_and_back):.4f} of what goes there and back, below {float(least):.4f}",
+    )
+
+
+def _most_for_mint(main: SwapIn, guard: SwapIn, brought: Mapping[Address, int], policy: Policy) -> tuple[int, int]:
+    """The most of each token that a mint after the two swaps may cost: what is brought, and what they pay at best."""
+    room = Fraction(BPS, BPS - policy.bounds.slippage_bps) ** 2
+    most = dict(brought)
+    for swap in (main, guard):
+        given, got = policy.pair if swap.zero_for_one else policy.pair[::-1]
+        most[got] += ceil((swap.amount_out_min + 1) * room) + 1
+        if swap is main and given == NATIVE:
+            most[given] -= swap.amount_in
+    return most[policy.pair[0]], most[policy.pair[1]]
 
 
 def settle_swaps(actions: tuple[Action, ...]) -> tuple[dict[Address, int], dict[Address, int]]:
@@ -336,6 +395,25 @@ def _check_from_credit(actions: tuple[Action, ...], policy: Policy) -> None:
             why = f"position {action.token_id} is not {policy.position_id}"
             _require(action.token_id == policy.position_id, why)
         burnt, last = burnt or isinstance(action, Burn), action
+
+
+def _check_credit_bounds(actions: tuple[Action, ...], policy: Policy) -> None:
+    """Where nothing but a burn's minima holds the price of a mint, they are those of the bounds, and of both tokens;
+    and what is put in from credit costs no more than the burn, or the fees, pay."""
+    burn = next((action for action in actions if isinstance(action, Burn)), None)
+    for action in actions:
+        if not isinstance(action, MintFromDeltas | IncreaseFromDeltas):
+            continue
+        credit = policy.fees if burn is None else policy.proceeds
+        _check_maxima(action, (credit.get(policy.pair[0], 0), credit.get(policy.pair[1], 0)))
+        if burn is not None and isinstance(action, MintFromDeltas):
+            for least, bound in zip((burn.amount0_min, burn.amount1_min), policy.least_burn, strict=True):
+                _require(least >= max(1, bound), f"a burn for {least} at least is below the bound of {max(1, bound)}")
+
+
+def _check_maxima(action: MintFromDeltas | IncreaseFromDeltas, most: tuple[int, int]) -> None:
+    for amount, bound in zip((action.amount0_max, action.amount1_max), most, strict=True):
+        _require(amount <= bound, f"{amount} may be put in from credit, above the bound of {bound}")
 
 
 def _check_pair(currency0: Address, currency1: Address, policy: Policy) -> None:

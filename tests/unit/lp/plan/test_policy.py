@@ -84,18 +84,19 @@ class Forger:
 
     def swapped(
         self,
-        least: int = 10,
+        least: int = 185_000_000,
         payer: bool = True,
         to: str | None = None,
         owed: int = OPEN_DELTA,
         due: int = OPEN_DELTA,
-        back: int | None = 1,
+        back: int | None = 53 * 10**13,
+        returned: int = 10**6,
     ) -> tuple[int, bytes]:
         key = self.key
         acts = [
             calldata.swap_exact_in_single(key, True, 10**17, least, FIVE),
             calldata.settle(key.currency0, owed, payer),
-            *([] if back is None else [calldata.swap_exact_in_single(key, False, 5, back, FIVE)]),
+            *([] if back is None else [calldata.swap_exact_in_single(key, False, returned, back, FIVE)]),
             *(calldata.take(each, to or self.manager, due) for each in (key.currency0, key.currency1)),
         ]
         return calldata.v4_swap(acts)
@@ -106,12 +107,13 @@ class Forger:
         owner: str | None = None,
         home: str | None = None,
         paid: Sequence[int] = (0, 1),
+        most: tuple[int, int] = (9 * 10**17, 185_000_000),
     ) -> tuple[int, bytes]:
         pair, who = (self.key.currency0, self.key.currency1), self.scene.wallet
         acts = [
             *(calldata.settle(pair[side], WHOLE_BALANCE, payer_is_user=False) for side in paid),
             *more,
-            encoding.mint_from_deltas(self.key, self.scene.ticks(-201_600, -200_400), 10**18, 10**9, owner or who),
+            encoding.mint_from_deltas(self.key, self.scene.ticks(-201_600, -200_400), *most, owner or who),
             calldata.take_pair(*pair, home or who),
         ]
         return encoding.position_manager_call(acts, self.deadline)
@@ -243,14 +245,21 @@ def test_a_router_s_mint_is_guarded_on_both_sides(forger: Forger) -> None:
 
 
 def test_what_is_minted_from_credit_follows_what_pays_it(forger: Forger) -> None:
-    burn, band = calldata.burn_position(7, 0, 0), forger.scene.ticks(-201_600, -200_400)
+    burn, band = calldata.burn_position(7, 5, 6), forger.scene.ticks(-201_600, -200_400)
     closing = [encoding.close_currency(each) for each in (forger.key.currency0, forger.key.currency1)]
 
+    most = (10**18, 10**9)
+    forger.policy = replace(
+        forger.policy,
+        least_burn=(5, 6),
+        proceeds=dict(zip((forger.key.currency0, forger.key.currency1), most, strict=True)),
+    )
+
     def minted(owner: str = forger.scene.wallet, key: Any = forger.key) -> calldata.EncodedAction:
-        return encoding.mint_from_deltas(key, band, 10**30, 10**30, owner)
+        return encoding.mint_from_deltas(key, band, most[0], most[1], owner)
 
     def added(token_id: int = 70) -> calldata.EncodedAction:
-        return encoding.increase_from_deltas(token_id, 10**30, 10**30)
+        return encoding.increase_from_deltas(token_id, *most)
 
     check(forger.own([burn, minted(), *closing]), forger.policy)
     forger.refuses(forger.own([burn, forger.mint(), added(), *closing]), "follows no addition")
@@ -263,6 +272,42 @@ def test_what_is_minted_from_credit_follows_what_pays_it(forger: Forger) -> None
     for other in (6, 70):
         forger.refuses(forger.own([encoding.increase(7, 1, 0, 0), added(other), *closing]), "is not 7")
     check(forger.own([encoding.increase(7, 1, 0, 0), added(7), *closing]), forger.policy)
+
+
+def test_a_burn_s_minima_hold_the_price_of_what_is_minted_from_it(forger: Forger) -> None:
+    pair, most = (forger.key.currency0, forger.key.currency1), (10**18, 10**9)
+    allowed = {"least_burn": (5, 6), "proceeds": dict(zip(pair, most, strict=True))}
+
+    def moved(least: tuple[int, int] = (5, 6), most: tuple[int, int] = most) -> DecodedCall:
+        minted = encoding.mint_from_deltas(forger.key, forger.scene.ticks(-300_000, -299_940), *most, SENDER)
+        return forger.own([calldata.burn_position(7, *least), minted, *map(encoding.close_currency, pair)])
+
+    check(moved(), replace(forger.policy, **allowed))  # type: ignore[arg-type]
+    for least in ((0, 0), (4, 6), (5, 5)):
+        forger.refuses(moved(least), "is below the bound of", **allowed)
+    forger.refuses(moved((5, 0)), "is below the bound of 1", **{**allowed, "least_burn": (5, 0)})
+    for loose in ((most[0] + 1, most[1]), (most[0], most[1] + 1), (2**128 - 1, 2**128 - 1)):
+        forger.refuses(moved(most=loose), "put in from credit, above the bound", **allowed)
+    fees = [encoding.increase(7, 1, 0, 0), encoding.increase_from_deltas(7, 3, 4)]
+    check(forger.own(fees), replace(forger.policy, fees=dict(zip(pair, (3, 4), strict=True))))
+    forger.refuses(forger.own(fees), "put in from credit", fees=dict(zip(pair, (3, 3), strict=True)))
+
+
+def test_the_minima_of_the_router_s_swaps_hold_the_price(forger: Forger) -> None:
+    any_price = "of what goes there and back"
+    forger.refuses(forger.routed(forger.swapped(least=10**8), forger.opened()), any_price)
+    forger.refuses(forger.routed(forger.swapped(back=1), forger.opened()), any_price)
+    forger.refuses(forger.routed(forger.swapped(least=1, returned=1, back=1), forger.opened()), "would be swapped back")
+    large = forger.swapped(returned=2 * 10**6, back=106 * 10**13)
+    forger.refuses(forger.routed(large, forger.opened()), "would be swapped back")
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_the_maxima_of_the_router_s_mint_are_what_it_is_brought(forger: Forger, side: int) -> None:
+    """They too hold the price: where the liquidity behind it is pulled, both swaps may still pay enough."""
+    for most in (2**128 - 1, (901 * 10**15, 188_000_000)[side]):
+        loose = (most, 185_000_000) if side == 0 else (9 * 10**17, most)
+        forger.refuses(forger.routed(forger.swapped(), forger.opened(most=loose)), "put in from credit")
 
 
 def test_amounts_have_a_cap(forger: Forger) -> None:
