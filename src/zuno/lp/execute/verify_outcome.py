@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final, NamedTuple
 
-from zuno.amm.model import LpPosition
+from zuno.amm.liquidity import amounts_for_liquidity
+from zuno.amm.model import LpPosition, price_of
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.draft import currencies, decode_step, least_change, left_in_wallet, plan_currencies, subjects
 from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress
-from zuno.lp.model.plan import Flow, Leftover, Step, StepState, WalletState
+from zuno.lp.model.plan import BPS, Flow, Leftover, Step, StepState, WalletState
 from zuno.lp.model.plan_events import Draft
 from zuno.lp.plan.calls import Action as ChainAction
 from zuno.lp.plan.calls import (
@@ -25,6 +28,7 @@ from zuno.lp.plan.calls import (
     ModifyLiquidities,
 )
 from zuno.lp.plan.context import amount_text
+from zuno.lp.plan.inventory import range_edges, worth_token1
 
 
 class ChainOutcome(NamedTuple):
@@ -61,7 +65,9 @@ async def verify_outcome(context: ExecutionContext, progress: PlanProgress, draf
     wallet_state = await context.writer.wallet_state(context.wallet, plan_currencies(draft), ())
     found += _check_balances(progress, draft, done, wallet_state)
     opened = None if new_id is None else await _read_position(context, new_id)
-    leftover = None if opened is None else _measure_leftover(progress, draft, opened, wallet_state)
+    leftover = None if opened is None else _measure_leftover(progress, draft, wallet_state)
+    if opened is not None and leftover is not None:
+        found += _check_put_in(draft, opened, leftover)
     return ChainOutcome(new_id, tuple(found), leftover)
 
 
@@ -141,10 +147,8 @@ def _check_balances(
     return problems
 
 
-def _measure_leftover(
-    progress: PlanProgress, draft: Draft, opened: LpPosition, wallet_state: WalletState
-) -> Leftover | None:
-    """What was brought or paid out and is not in the new position, at the pool's price now."""
+def _measure_leftover(progress: PlanProgress, draft: Draft, wallet_state: WalletState) -> Leftover | None:
+    """What the wallet has more of, of all that was brought, or that burn and swap pay."""
     first = next((step for step in progress.steps if step.signed and step.newest.holdings), None)
     if first is None or draft.leftover is None:
         return None
@@ -152,14 +156,40 @@ def _measure_leftover(
     change = {currency: wallet_state.holdings.get(currency, 0) - held for currency, held in before.items()}
     change[NATIVE] = change.get(NATIVE, 0) + gas_spent(progress)
     left0, left1 = left_in_wallet(draft, change)
-    return Leftover(
-        left0,
-        left1,
-        opened.amount0 + left0,
-        opened.amount1 + left1,
-        opened.pool.sqrt_price_x96,
-        draft.leftover.why,
-    )
+    return replace(draft.leftover, amount0=left0, amount1=left1)
+
+
+def _check_put_in(draft: Draft, opened: LpPosition, leftover: Leftover) -> list[str]:
+    """The new position and what stayed in the wallet are together what was brought, or what burn and swap pay.
+
+    All is counted at the price of the plan. Inside the bounds another price at the burn and the mint tells in the
+    second order only, for at that price the two sides are the same tokens; a swap may pay less by its slippage.
+    """
+    planned = draft.leftover
+    if planned is None:
+        return []
+    price = planned.sqrt_price_x96
+    inside = amounts_for_liquidity(price, *range_edges(opened.range), opened.liquidity, round_up=False)
+    whole = worth_token1(planned.whole0, planned.whole1, price)
+    put_in, left = worth_token1(*inside, price), worth_token1(leftover.amount0, leftover.amount1, price)
+    room_bps = draft.bounds.slippage_bps + (0 if draft.later is None else draft.bounds.tick_drift)
+    problems, token = [], draft.pool.key.currency1
+    missing = whole - put_in - left
+    if missing > whole * room_bps / BPS + _ROUNDING * (price_of(price) + 1):
+        texts = [amount_text(draft.pool, token, int(each)) for each in (missing, whole)]
+        problems.append(
+            f"{texts[0]} of {texts[1]} are neither in position {opened.id} nor in the wallet: something is missing, or "
+            f"something else was spent meanwhile"
+        )
+    if put_in < whole * (1 - planned.share) * _LEAST_PUT_IN:
+        texts = [amount_text(draft.pool, token, int(each)) for each in (put_in, whole)]
+        problems.append(f"position {opened.id} holds {texts[0]} of {texts[1]}, far less than was planned")
+    return problems
+
+
+_ROUNDING: Final = 4
+"""Base units of either token: a burn and a mint round twice each."""
+_LEAST_PUT_IN: Final = Fraction(9, 10)
 
 
 def measure_proceeds(progress: PlanProgress, draft: Draft, holdings: Mapping[Address, int]) -> tuple[Flow, ...]:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
-from zuno.amm.model import Range
+from zuno.amm.model import LpPosition, Range
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import HexId, Liquidity, Tick
 from zuno.lp.execute.draft import read_onchain_state
 from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress
 from zuno.lp.execute.verify_outcome import measure_proceeds, verify_outcome
-from zuno.lp.model.plan import Flow, PlanState, Step, StepKind, StepState
-from zuno.lp.model.plan_events import Action, Draft
+from zuno.lp.model.plan import Bounds, Flow, PlanState, Step, StepKind, StepState
+from zuno.lp.model.plan_events import Action, Draft, Instruction
+from zuno.lp.plan import positions
 
 
 class Full:
@@ -298,3 +300,61 @@ async def test_tokens_that_did_not_come_home_are_missed(bench: Any) -> None:
     _, found, _ = await verify_outcome(bench.hands, book, book.draft)
     assert len(found) == 2
     assert all("something is missing" in one for one in found)
+
+
+class PartlyFilled:
+    """A chain on which a new position holds only a part of the liquidity that was paid for."""
+
+    def __init__(self, chain: Any, part: Fraction, old: set[int]) -> None:
+        self._chain = chain
+        self._part = part
+        self._old = old
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._chain, name)
+
+    async def positions(self, ids: Any) -> Any:
+        found = await self._chain.positions(ids)
+        return replace(found, positions=tuple(map(self._shrink, found.positions)))
+
+    def _shrink(self, position: LpPosition) -> LpPosition:
+        part = Fraction(1) if position.id in self._old else self._part
+        return replace(position, liquidity=Liquidity(int(position.liquidity * part)))
+
+
+async def one_step(bench: Any, token_id: int) -> Instruction:
+    """A rebalance into a range that takes the position's tokens as they are."""
+    position = await bench.position(token_id)
+    terms = (await read_onchain_state(bench.hands, position.pool.id, token_id)).terms(bench.hands, Bounds())
+    spacing = position.pool.key.tick_spacing
+    for width in range(2, 120):
+        band = Range(Tick(position.range.lower - spacing), Tick(position.range.lower + width * spacing))
+        with suppress(Refused):
+            if positions.rebalance(terms, position, band).later is None:
+                told: Instruction = await bench.told(Action.REBALANCE, token_id, range=band)
+                return told
+    raise AssertionError("no range takes these tokens as they are")
+
+
+@pytest.mark.parametrize("kind", ["one step", "two steps", "two tokens", "one token"])
+@pytest.mark.parametrize(("part", "problems"), [(Fraction(1), 0), (Fraction(97, 100), 1), (Fraction(1, 2), 2)])
+async def test_money_that_is_neither_in_the_position_nor_in_the_wallet_is_missed(
+    bench: Any, kind: str, part: Fraction, problems: int
+) -> None:
+    told = await {
+        "one step": lambda: one_step(bench, 2),
+        "two steps": lambda: bench.two_steps(2),
+        "two tokens": lambda: bench.creation(2, capital1=10**9),
+        "one token": lambda: bench.creation(2),
+    }[kind]()
+    plan_id = await bench.approved(told)
+    chain = PartlyFilled(bench.hands.chain, part, await bench.owned())
+    book = await bench.apply(plan_id, chain=chain)
+    assert book.over is not None
+    missed = [problem for problem in book.over.problems if "asked for was" not in problem]
+    assert len(missed) == problems, missed
+    left = book.over.leftover
+    assert left is not None
+    assert book.draft is not None
+    assert book.draft.leftover is not None
+    assert (left.whole0, left.whole1) == (book.draft.leftover.whole0, book.draft.leftover.whole1)
