@@ -150,9 +150,9 @@ def as_planned(planned: Deposit, position: LpPosition | None, band: Range, have:
             liquidity = size_mint_from_burn(position, band, bps).liquidity
         except Refused:
             liquidity = 0
-        amounts = amounts_for_liquidity(position.pool.sqrt_price_x96, *range_edges(band), liquidity, round_up=True)
-        left0, left1 = (max(0, held - amount) for held, amount in zip(have, amounts, strict=True))
-        return Deposit(liquidity, amounts[0], amounts[1], left0, left1, notes=(*planned.notes, EDGE_NOTE))
+        needed = amounts_for_liquidity(position.pool.sqrt_price_x96, *range_edges(band), liquidity, round_up=True)
+        in0, in1 = map(min, needed, have)  # rounded up, it may be a unit more than there is
+        return Deposit(liquidity, in0, in1, have[0] - in0, have[1] - in1, notes=(*planned.notes, EDGE_NOTE))
     return planned
 
 

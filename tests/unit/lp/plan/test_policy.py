@@ -249,11 +249,8 @@ def test_what_is_minted_from_credit_follows_what_pays_it(forger: Forger) -> None
     closing = [encoding.close_currency(each) for each in (forger.key.currency0, forger.key.currency1)]
 
     most = (10**18, 10**9)
-    forger.policy = replace(
-        forger.policy,
-        least_burn=(5, 6),
-        proceeds=dict(zip((forger.key.currency0, forger.key.currency1), most, strict=True)),
-    )
+    credit = dict(zip((forger.key.currency0, forger.key.currency1), most, strict=True))
+    forger.policy = replace(forger.policy, least_burn=(5, 6), proceeds=credit, fees=credit)
 
     def minted(owner: str = forger.scene.wallet, key: Any = forger.key) -> calldata.EncodedAction:
         return encoding.mint_from_deltas(key, band, most[0], most[1], owner)
