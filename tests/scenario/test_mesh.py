@@ -269,7 +269,7 @@ def test_a_critic_killed_in_mid_debate_resumes_and_the_plan_comes(mesh: Mesh, he
     assert json.loads(out)["hash"] == here["hash"]
     assert kinds(mesh.folder("critic"), request).count("plan_ready") == 1
     status = mesh.zuno("mesh", "status", "--json").document
-    assert status["peers"][2]["restarts"] == 1
+    assert status["peers"][2]["restarts"] >= 1
     assert any(line["event"] == "died" and line["role"] == "critic" for line in mesh.lines)
 
 

@@ -126,7 +126,7 @@ def test_the_position_desk_reads_weeks(invented: Path) -> None:
     [
         (("DOGEUSDT",), 2, "not traded here"),
         (("BTCUSDT", "--mode", "casino"), 2, "no mode"),
-        (("BTCUSDT", "--as-of", "yesterday"), 2, "not a time"),
+        (("BTCUSDT", "--as-of", "someday"), 2, "not a time"),
         (("BTCUSDT", "--as-of", "2031-01-01"), 2, "lies after"),
         (("BTCUSDT", "--as-of", "999999w"), 2, "2009-01-03"),
         (("BTCUSDT", "--as-of", "0001-01-01"), 2, "2009-01-03"),

@@ -22,7 +22,6 @@ _NAMES: Final = {
     "lvr": "lvr",
     "net": "net|carry|nets",
     "cost": "costs?|outlay|bill",
-    "worth": "worth",
     "buffer": "buffers?",
     "floor": "floors?",
     "breakeven": "break-?even",
@@ -52,7 +51,6 @@ _NAMED_BEHIND: Final = {
 }
 _AKIN: Final = {
     "net": {"fees", "lvr", "net"},
-    "worth": {"net", "worth"},
     "gas_yield": {"ceiling", "cost", "fees", "net"},
     "gas_price": {"gas", "price", "cost"},
     "pool_fee": {"fees"},

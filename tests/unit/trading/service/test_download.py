@@ -289,7 +289,7 @@ async def test_a_venue_that_tells_nothing_at_all_is_not_complete() -> None:
     ("symbol", "since", "until", "why"),
     [
         ("DOGEUSDT", "2d", None, "is not traded here"),
-        ("BTCUSDT", "yesterday", None, "is not a time"),
+        ("BTCUSDT", "someday", None, "is not a time"),
         ("BTCUSDT", "2d", "soon", "is not a time"),
         ("BTCUSDT", "2025-02-01", "2025-01-01", "write the earlier date first"),
         ("BTCUSDT", "2025-02-01", "2025-02-01", "empty period"),

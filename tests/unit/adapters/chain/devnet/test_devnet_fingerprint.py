@@ -23,6 +23,7 @@ NOT_SHAPING = (
     "zuno.adapters.chain.sim.gas",
     "zuno.adapters.chain.sim.ledger",
     "zuno.adapters.chain.sim.transactions",
+    "zuno.adapters.full_disk",
     "zuno.adapters.recursion",
     "zuno.amm.model",
     "zuno.kernel.errors",
