@@ -19,7 +19,7 @@ help:  ## list these commands
 
 check: lint layers types unit  ## what to run after an edit: everything quick, in under two minutes
 
-test:  ## everything that must be green before a change is merged, in about ten minutes
+test:  ## everything that must be green before a change is merged, in about a quarter of an hour
 	$(MAKE) -j2 lint layers types world
 	$(MAKE) suite
 
