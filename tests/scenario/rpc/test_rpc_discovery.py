@@ -74,7 +74,7 @@ async def test_what_is_gone_was_burnt_or_given_away(desk: Any) -> None:
     async def no_plans(name: str) -> dict[int, Any]:
         raise Unavailable("no journal")
 
-    shown = await LpDesk(chain, no_feeds).closed(stage.wallet, no_plans)
+    shown = await LpDesk(chain, no_feeds).list_closed(stage.wallet, no_plans)
     (line,) = shown.positions
     assert (line.id, line.became, line.why, line.plan_id) == (str(gone[0]), "closed", "", None)
     assert line.result is not None

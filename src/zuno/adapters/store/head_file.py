@@ -61,7 +61,7 @@ class HeadFile:
         whole = len(sector) == _SECTOR and sector.endswith(b"\n")
         return sector[:-1].rstrip(b" ") + b"\n" if whole else sector  # anything else is for the judge to see
 
-    def broken(self) -> str | None:
+    def read_damage(self) -> str | None:
         try:
             return self._broken.read_text(encoding="utf-8", errors="replace").strip()
         except FileNotFoundError:

@@ -142,7 +142,9 @@ class TableStore:
 
     def _look(self, held: HeldLock) -> Tail:
         head = self._head_file
-        return Tail(self._tables.last(), head.head(), held.read_note(), self._tables.exists(), broken=head.broken())
+        return Tail(
+            self._tables.last(), head.head(), held.read_note(), self._tables.exists(), broken=head.read_damage()
+        )
 
     def _mark_broken(self, why: str | None) -> None:
         with self._head_file.alone():

@@ -140,7 +140,7 @@ def lp_positions(
         if ids or only:
             raise typer.BadParameter("--closed takes --wallet and --chain, not --id or --only")
         run_command.answer(
-            ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).closed(wallet, zuno.archive().ended_positions)
+            ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).list_closed(wallet, zuno.archive().ended_positions)
         )
         return
     run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).positions(ids or (), wallet, only))

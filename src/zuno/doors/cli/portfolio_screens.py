@@ -18,7 +18,10 @@ def shown_whatif(view: WhatIfView) -> RenderableType:
     facts = grid()
     rows: list[tuple[str, RenderableType]] = [
         ("pool", view.pool.label),
-        ("price", f"{short(view.price)} {view.price_unit}, {_signed(view.percent)} % from {short(view.price_now)}"),
+        (
+            "price",
+            f"{short(view.price)} {view.price_unit}, {_add_sign(view.percent)} % from {short(view.price_now)}",
+        ),
         ("range", f"{short(view.price_lower)} – {short(view.price_upper)}"),
         ("state", _state(view)),
         ("holds", _holds(view, view)),
@@ -33,7 +36,7 @@ def shown_whatif(view: WhatIfView) -> RenderableType:
     table = Rows("change", "price", "holds", "worth", "loss", "since mint", "range", spare=("price",))
     for case in view.table:
         table.add_row(
-            f"{_signed(case.percent)} %",
+            f"{_add_sign(case.percent)} %",
             short(case.price),
             _holds(view, case),
             short(case.worth),
@@ -51,7 +54,7 @@ def shown_whatif(view: WhatIfView) -> RenderableType:
     )
 
 
-def _signed(percent: str) -> str:
+def _add_sign(percent: str) -> str:
     return percent if percent.startswith("-") or percent == "0" else f"+{percent}"
 
 

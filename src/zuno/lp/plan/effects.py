@@ -58,7 +58,7 @@ def effects(calls: Iterable[DecodedCall], pool: PoolState, position: LpPosition 
         pay(-cost0, -cost1)
 
     for decoded in calls:
-        before, brought, minted = dict(changes), _brought(decoded), None
+        before, brought, minted = dict(changes), _sum_brought(decoded), None
         if isinstance(decoded.call, Wrap):
             changes[NATIVE] -= decoded.value
             changes[decoded.to] = changes.get(decoded.to, 0) + decoded.value
@@ -90,7 +90,7 @@ def effects(calls: Iterable[DecodedCall], pool: PoolState, position: LpPosition 
     return changes
 
 
-def _brought(decoded: DecodedCall) -> dict[Address, int]:
+def _sum_brought(decoded: DecodedCall) -> dict[Address, int]:
     """What a call of the router brings to PositionManager: what is sent there, and what its swaps leave of it."""
     brought = {NATIVE: decoded.value}
     if isinstance(decoded.call, Execute):

@@ -283,7 +283,7 @@ def _check_router_call(call: Execute, value: int, policy: Policy) -> None:
     _require(got == policy.wallet, f"{got} would receive what is the wallet's")
     for currency in sorted(parked - {action.currency for action in paid if isinstance(action, Settle)}):
         raise Refused(f"what is left of {currency} would stay in PositionManager, where anyone can take it")
-    brought = {currency: _brought(before, currency, value) for currency in policy.pair}
+    brought = {currency: _sum_brought(before, currency, value) for currency in policy.pair}
     _check_guard(main, guard, brought, policy)
     _check_maxima(minted, _most_for_mint(main, guard, brought, policy))
 
@@ -324,7 +324,7 @@ def _guarded_swap(commands: Sequence[Command]) -> tuple[SwapIn, SwapIn]:
             raise Refused("no swap each way holds the price at which the router mints")
 
 
-def _brought(commands: Sequence[Command], currency: Address, value: int) -> int:
+def _sum_brought(commands: Sequence[Command], currency: Address, value: int) -> int:
     """What of a currency is brought beside what a swap pays; of ether, what is swapped is in the value as well."""
     if currency == NATIVE:
         return value

@@ -178,7 +178,7 @@ class PortfolioDesk:
         seconds = parse_span(window)
         if not SPANS[0] <= seconds <= SPANS[1]:
             raise Usage(f"A window lasts from 1h to {SPANS[1] // DAY}d, not {plain_text(window, 40)}.")
-        watches, labels = self._chosen(wallets, chain)
+        watches, labels = self._choose_wallets(wallets, chain)
         if not watches:
             raise Usage("There is no wallet to look at; give --wallet ADDRESS, or set ZUNO_AGENT_WALLET_ADDRESS.")
         by_chain: dict[str, list[Watch]] = {}
@@ -194,7 +194,7 @@ class PortfolioDesk:
         )
         return _portfolio_view(every, chains, seconds)
 
-    def _chosen(self, wallets: Sequence[str], chain: str | None) -> tuple[list[Watch], Mapping[Address, str]]:
+    def _choose_wallets(self, wallets: Sequence[str], chain: str | None) -> tuple[list[Watch], Mapping[Address, str]]:
         watched = list(self._watches())
         if chain is not None:
             name = self._chain_of(chain).info.name
@@ -276,7 +276,7 @@ class PortfolioDesk:
                 )
                 continue
             try:
-                history = await chain.history(position.id, _opened(window, since))
+                history = await chain.history(position.id, _find_start(window, since))
                 figures = figures_of_history(history, "its history in the window")
             except (Unavailable, Malformed, Broken) as error:
                 reasons[position.id] = _clause(error)
@@ -333,7 +333,7 @@ class PortfolioDesk:
         return (None, f"the newest price of {token.symbol} is {fact.age} s old") if fact.stale else (fact.value, "")
 
 
-def _opened(window: PositionsWindow, since: Seconds) -> Seconds:
+def _find_start(window: PositionsWindow, since: Seconds) -> Seconds:
     return max(since, window.opened.timestamp)
 
 

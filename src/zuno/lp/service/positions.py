@@ -148,7 +148,7 @@ class LpDesk:
             return (f"the node's newest block is {-age} s in the future",)
         return ()
 
-    async def closed(self, wallet: str | None, read_ends: ReadEnds) -> ClosedPositionsView:
+    async def list_closed(self, wallet: str | None, read_ends: ReadEnds) -> ClosedPositionsView:
         """Positions the wallet had and has no more, and what became of them; `read_ends` is what the journal knows."""
         owner = await self._chain.wallet() if wallet is None else arguments.wallet_address(wallet)
         if owner is None:
@@ -239,7 +239,7 @@ class LpDesk:
             raise Refused(f"Position {position.id} is empty: no price changes what it holds.")
         today = whole_price(pool.sqrt_price_x96, pool.token0, pool.token1)
         wanted = today if price is None else arguments.hypothetical_price(price, today)
-        deposited, notes = await self._deposited(position)
+        deposited, notes = await self._read_deposits(position)
 
         def case(at: Fraction) -> PriceCaseView:
             sqrt_price = sqrt_price_for(at, pool.token0, pool.token1)
@@ -268,7 +268,7 @@ class LpDesk:
             notes=notes,
         )
 
-    async def _deposited(self, position: LpPosition) -> tuple[tuple[Fraction, Fraction] | None, tuple[str, ...]]:
+    async def _read_deposits(self, position: LpPosition) -> tuple[tuple[Fraction, Fraction] | None, tuple[str, ...]]:
         """What was put into the position, or why nobody can say."""
         try:
             put_in = deposited_amounts(await self._chain.history(position.id, None), position.id)

@@ -279,7 +279,7 @@ class RpcChain:
     async def _window_at(self, positions: Sequence[LpPosition], since: Seconds, head: Block) -> PositionsWindow:
         """Fee growth at both ends, and the prices in between."""
         step = max(HOUR, (head.timestamp - since) // MOST_PRICES)
-        blocks = await self._read.times.spaced(since, Seconds(step), head)
+        blocks = await self._read.times.list_blocks_every(since, Seconds(step), head)
         manager, storage = self.info.deployment.position_manager, self._read.storage
         places = {
             position.id: locate_position(

@@ -81,7 +81,7 @@ class BlockTimes:
                 high = middle
         return low
 
-    async def spaced(self, since: Seconds, step: Seconds, head: Block) -> list[Block]:
+    async def list_blocks_every(self, since: Seconds, step: Seconds, head: Block) -> list[Block]:
         """Blocks about `step` apart from near `since` to the head, oldest first: two requests where blocks come evenly.
 
         Blocks at growing distances tell how time and numbers go together; the wanted ones are aimed at between them.
