@@ -43,6 +43,8 @@ def has_own_reason(gone: Absent) -> bool:
 
 
 R = TypeVar("R", bound=Row)
+CANDLES_ONLY: Final = "CANDLES ONLY"
+"""How the origin of a store begins that holds imported or downloaded series and none that was collected."""
 
 
 def encode_row(row: Row) -> list[Json]:
@@ -174,6 +176,11 @@ class Bundle:
     @property
     def synthetic(self) -> bool:
         return self.origin.startswith("SYNTHETIC")
+
+    @property
+    def candles_only(self) -> bool:
+        """Declared so by its store: feeds that were never recorded are absent, not missing."""
+        return self.origin.startswith(CANDLES_ONLY)
 
     def block(self, series: Series[Any]) -> Block | None:
         return next((block for block in self.blocks if block.series == series), None)
