@@ -58,14 +58,17 @@ from zuno.trading.model.market import (
     texts,
 )
 from zuno.trading.ports.series import (
+    PUBLIC_HISTORY,
     Batch,
     Flaw,
     Origin,
     RejectedRow,
     RenewedStore,
+    RowSource,
     SeriesSnapshot,
     SeriesStore,
     Slice,
+    Source,
     Span,
     WriteCounts,
 )
@@ -231,6 +234,50 @@ async def test_other_numbers_under_the_same_key_replace_and_are_noted(store: Ser
     assert flaw.detail == "close 100.0 → 101.0"
     assert flaw.replaced == bar(0, 100.0)
     assert flaw.mended is None
+
+
+async def test_a_store_of_public_history_says_so_until_something_is_collected(store: SeriesStore) -> None:
+    await store.write([Batch(HOURS, [bar(0), bar(1)], source=Source.IMPORTED, file="a.csv")])
+    await store.write([Batch(OI, [level(0)], source=Source.DOWNLOADED), Batch(HOURS, [bar(2)], source=Source.REPAIRED)])
+    assert store.origin == PUBLIC_HISTORY
+    assert store.origin.candles_only
+    assert (await store.read_many([], EVER)).origin == PUBLIC_HISTORY
+    nothing_sound = Batch(HOURS, [bar(3, close=math.nan)], known=Millis(AT + 9 * HOUR_MS))
+    await store.write([Batch(OI, []), nothing_sound])
+    assert store.origin == PUBLIC_HISTORY
+    await store.write([Batch(HOURS, [bar(2)], known=Millis(AT + 9 * HOUR_MS), source=Source.COLLECTED)])
+    assert store.origin == RECORDED
+    await store.write([Batch(HOURS, [bar(4)], source=Source.IMPORTED, file="b.csv")])
+    assert store.origin == (await store.read_many([], EVER)).origin == RECORDED
+
+
+async def test_what_was_collected_first_is_recorded_whatever_is_imported_into_it(store: SeriesStore) -> None:
+    await store.write([Batch(HOURS, [bar(4)], known=Millis(AT + 9 * HOUR_MS))])
+    await store.write([Batch(HOURS, [bar(0)], source=Source.IMPORTED, file="a.csv")])
+    assert store.origin == RECORDED
+
+
+async def test_every_row_is_told_where_it_came_from(store: SeriesStore) -> None:
+    a = Batch(HOURS, [bar(0), bar(1)], source=Source.IMPORTED, file="a.csv")
+    await store.write([a])
+    await store.write([a, Batch(HOURS, [bar(3), bar(2)], source=Source.IMPORTED, file="b.csv")])
+    await store.write([Batch(HOURS, [bar(7)], source=Source.IMPORTED, file="b.csv"), Batch(OI, [level(5)])])
+    assert await store.sources() == (
+        RowSource(HOURS, Source.IMPORTED, "a.csv", 2, bar(0).at, bar(1).at),
+        RowSource(HOURS, Source.IMPORTED, "b.csv", 3, bar(2).at, bar(7).at),
+        RowSource(OI, Source.COLLECTED, "", 1, level(5).at, level(5).at),
+    )
+    await store.renew(RECORDED)
+    assert await store.sources() == ()
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+async def test_the_first_time_of_a_series(store: SeriesStore, sealed: bool) -> None:
+    assert await store.first_times([HOURS, OI]) == (None, None)
+    await store.write([Batch(HOURS, [bar(2), bar(3)]), Batch(CPI, [MacroRelease(AT, 1.0, Millis(AT + 5))])])
+    if sealed:
+        await store.seal(Millis(AT + 3 * HOUR_MS))
+    assert await store.first_times([OI, HOURS, CPI]) == (None, bar(2).at, AT)
 
 
 OTHER: dict[type[Any], Callable[[Any], Any]] = {

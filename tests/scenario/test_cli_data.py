@@ -43,6 +43,7 @@ def test_status_says_what_is_here_and_whose_it_is(kept: Path) -> None:
     assert done.document == {
         "synthetic": True,
         "origin": "SYNTHETIC seed 11",
+        "candlesOnly": False,
         "rows": 182,
         "unsettled": {"bad": 1},
         "notes": [],

@@ -47,13 +47,19 @@ def parse_moment(text: str, now: Seconds) -> Seconds:
     return wanted
 
 
-def parse_market_moment(text: str, end: Millis, latest: Millis) -> Millis:
-    """The same in milliseconds, counted back from the end of the stored market data and not after `latest`."""
+def parse_market_moment(text: str, end: Millis, latest: Millis, first: Millis) -> Millis:
+    """The same in milliseconds, counted back from the end of the stored market data, not after `latest` and not before
+    `first`."""
     wanted = _parse_point(text.strip(), end)
     if wanted > latest:
         raise Usage(_after_end_message(text, f"the end of the stored data, {time_text(latest // 1_000)}"))
     if wanted < BITCOIN_GENESIS * 1_000:
         raise Usage(_before_genesis_message(text))
+    if wanted < first:
+        raise Usage(
+            f"{plain_text(text, 40)!r} is before the stored data, which begins at {time_text(-(-first // 1_000))}; "
+            "give a later date."
+        )
     return wanted
 
 

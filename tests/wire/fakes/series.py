@@ -16,6 +16,7 @@ from zuno.adapters.series.merge_rows import (
     add_counts,
     check_batches,
     check_origin,
+    declare_origin,
     merge_batch,
     newest_prints,
 )
@@ -27,8 +28,10 @@ from zuno.trading.ports.series import (
     Origin,
     RejectedRow,
     RenewedStore,
+    RowSource,
     SeriesSnapshot,
     Slice,
+    Source,
     Span,
     WriteCounts,
 )
@@ -40,7 +43,8 @@ class MemorySeries:
     """A `SeriesStore` without a file."""
 
     def __init__(self, origin: Origin) -> None:
-        self.origin = origin
+        self.origin = self._wanted = origin
+        self._sources: dict[tuple[Series[Any], Source, str], RowSource] = {}
         self._rows: dict[Series[Any], dict[Key, StoredRow]] = {}
         self._pasts: dict[Series[Any], dict[Key, list[PastRow]]] = {}
         self._notes: dict[tuple[str, str, Millis, str, str], tuple[Series[Any], RowNote]] = {}
@@ -51,6 +55,7 @@ class MemorySeries:
 
     def _put_batches(self, offered: Sequence[tuple[Batch[Any], CheckedBatch]]) -> WriteCounts:
         done = WriteCounts(0, 0, 0, 0)
+        self.origin = declare_origin(self.origin, self._wanted, offered, empty=not self._rows)
         for batch, sound in offered:
             pasts = self._pasts.setdefault(batch.series, {})
             result = merge_batch(sound, self._rows.get(batch.series, {}), pasts)
@@ -59,12 +64,20 @@ class MemorySeries:
             for at, name, known, row in result.puts:
                 self._rows.setdefault(batch.series, {})[at, name] = (known, row)
                 self._sealed.discard((batch.series, (at, name)))
+            if result.puts and not self.origin.synthetic:
+                self._note_source(batch, [at for at, _, _, _ in result.puts])
             for note in result.notes:
                 place = (str(batch.series), note.kind, note.at, note.id, note.detail)
                 _, before = self._notes.get(place, (batch.series, note))
                 self._notes[place] = (batch.series, replace(note, known=min(note.known, before.known)))
             done = add_counts(done, result.counts)
         return done
+
+    def _note_source(self, batch: Batch[Any], times: Sequence[Millis]) -> None:
+        key = (batch.series, batch.source, batch.file)
+        seen = self._sources.get(key, RowSource(*key, 0, times[0], times[0]))
+        first, last = min(seen.first, *times), max(seen.last, *times)
+        self._sources[key] = RowSource(*key, seen.rows + len(times), first, last)
 
     async def read(
         self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
@@ -112,6 +125,14 @@ class MemorySeries:
             max((known for known, _ in self._rows.get(series, {}).values()), default=None) for series in several
         )
 
+    async def first_times(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
+        return tuple(min(self._rows.get(series, {}), default=(None, ""))[0] for series in several)
+
+    async def sources(self) -> tuple[RowSource, ...]:
+        return tuple(
+            sorted(self._sources.values(), key=lambda found: (str(found.series), found.first, found.source, found.file))
+        )
+
     async def flaws(self) -> tuple[Flaw, ...]:
         return tuple(
             Flaw(series, note.kind, note.at, note.at, 1, note.detail, note.mended, note.replaced)
@@ -134,8 +155,9 @@ class MemorySeries:
         offered = check_batches(batches)
         check_origin(self.origin, origin)
         self.origin = origin
-        self._rows, self._pasts, self._notes, self._sealed = {}, {}, {}, set()
-        return RenewedStore(origin, self._put_batches(offered), await self.spans())
+        self._rows, self._pasts, self._notes, self._sealed, self._sources = {}, {}, {}, set(), {}
+        written = self._put_batches(offered)
+        return RenewedStore(self.origin, written, await self.spans())
 
     async def begin(self, origin: Origin, batches: Sequence[Batch[Any]]) -> bool:
         check_origin(self.origin, origin)

@@ -144,17 +144,16 @@ class _ChartRenderer:
                 self._blank(panel, low, tall)
             else:
                 self._panel(panel, PanelFrame(low, tall - STRIP, panel.axis))
-        if picture.synthetic:
-            self._canvas.text(
-                WIDTH / 2 - 60, bottom + height / 2, "SYNTHETIC", self._canvas.fonts.mark, BLACK, "center", alpha=0.10
-            )
+        if picture.watermark:
+            x, y = WIDTH / 2 - 60, bottom + height / 2
+            self._canvas.text(x, y, picture.watermark, self._canvas.fonts.mark, BLACK, "center", alpha=0.10)
 
     # -- around the panels
 
     def _header(self) -> None:
         picture, fonts = self._picture, self._canvas.fonts
         self._canvas.text(8, HEIGHT - 15, picture.title, fonts.title, BLACK)
-        colour = VERMILLION if picture.synthetic else GREY
+        colour = VERMILLION if picture.watermark else GREY
         self._canvas.text(WIDTH - 8, HEIGHT - 15, picture.origin, fonts.title, colour, "right")
         self._canvas.text(8, HEIGHT - 35, _key(self._layout), fonts.plain, BLACK)
         self._canvas.text(8, HEIGHT - 52, _shorten(_heat_caption(picture.price), ACROSS), fonts.plain, BLACK)

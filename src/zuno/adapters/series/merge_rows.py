@@ -13,7 +13,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.measure.data_quality import EARLIEST, LATEST, complete_at, id_of, impossible, sound_candle
 from zuno.trading.model.market import Candle, Series
-from zuno.trading.ports.series import Batch, Origin, WriteCounts
+from zuno.trading.ports.series import PUBLIC_HISTORY, Batch, Origin, Source, WriteCounts
 
 Key: TypeAlias = tuple[Millis, str]
 StoredRow: TypeAlias = tuple[Millis, Any]
@@ -131,6 +131,18 @@ def newest_prints(rows: Iterator[Any]) -> list[Any]:
 def check_origin(kept: Origin, wanted: Origin) -> None:
     if kept.synthetic != wanted.synthetic:
         raise Refused(f"What is kept here is {kept.label}; {wanted.label} rows belong into a store of their own.")
+
+
+def declare_origin(
+    kept: Origin, recorded: Origin, offered: Sequence[tuple[Batch[Any], CheckedBatch]], *, empty: bool
+) -> Origin:
+    """Whose past a store holds once these rows are in it; `recorded`: what it says of rows that were collected."""
+    sources = {batch.source for batch, sound in offered if sound.rows}
+    if kept.synthetic or not sources:
+        return kept
+    if Source.COLLECTED in sources:
+        return recorded if kept.candles_only else kept
+    return PUBLIC_HISTORY if empty else kept
 
 
 def difference(before: Any, after: Any) -> str:

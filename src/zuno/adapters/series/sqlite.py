@@ -28,6 +28,7 @@ from zuno.adapters.series.merge_rows import (
     add_counts,
     check_batches,
     check_origin,
+    declare_origin,
     merge_batch,
     newest_prints,
 )
@@ -43,8 +44,10 @@ from zuno.trading.ports.series import (
     Origin,
     RejectedRow,
     RenewedStore,
+    RowSource,
     SeriesSnapshot,
     Slice,
+    Source,
     Span,
     WriteCounts,
 )
@@ -89,8 +92,14 @@ _SCHEMA: Final = (
         PRIMARY KEY (series, at, id, known)) WITHOUT ROWID""",
     # Since when all of a series is known, for those of which no row was ever put in another's place.
     "CREATE TABLE IF NOT EXISTS latest (series INTEGER PRIMARY KEY, known INTEGER NOT NULL)",
+    # How rows came in, and from which file.
+    """CREATE TABLE IF NOT EXISTS sources (
+        series INTEGER NOT NULL, source TEXT NOT NULL, file TEXT NOT NULL, rows INTEGER NOT NULL,
+        first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (series, source, file)) WITHOUT ROWID""",
 )
-_TABLES: Final = ("series", "rows", "documents", "notes", "files", "sealed", "superseded", "earlier", "latest")
+_TABLES: Final = (
+    "series", "rows", "documents", "notes", "files", "sealed", "superseded", "earlier", "latest", "sources"
+)  # fmt: skip
 
 
 class SqliteSeries:
@@ -134,6 +143,12 @@ class SqliteSeries:
 
     async def all_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
         return await self._of_each(several, self._all_known)
+
+    async def first_times(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
+        return await self._of_each(several, self._first_time)
+
+    async def sources(self) -> tuple[RowSource, ...]:
+        return await asyncio.to_thread(self._file.read, self._sources) or ()
 
     async def flaws(self) -> tuple[Flaw, ...]:
         """Also holds the file's pages together and every sealed file against its hash."""
@@ -180,8 +195,8 @@ class SqliteSeries:
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
-        newer = "SELECT COUNT(*) FROM sqlite_master WHERE name IN ('earlier', 'latest')"
-        if connection.execute(newer).fetchone()[0] < 2:  # a new file, or one from before these tables
+        newer = "SELECT COUNT(*) FROM sqlite_master WHERE name IN ('earlier', 'latest', 'sources')"
+        if connection.execute(newer).fetchone()[0] < 3:  # a new file, or one from before these tables
             with connection:
                 connection.execute("BEGIN IMMEDIATE")
                 for statement in _SCHEMA:
@@ -229,6 +244,16 @@ class SqliteSeries:
                 spans.append(Span(series, sum(counts) - gone, min(firsts), max(lasts), sum(sealed) - gone))
         return tuple(spans)
 
+    def _sources(self, connection: sqlite3.Connection) -> tuple[RowSource, ...]:
+        if not _has_sources(connection):
+            return ()
+        found = connection.execute(
+            """SELECT name, source, file, rows, first, last FROM sources JOIN series ON number = series
+            ORDER BY name, first, source, file"""
+        ).fetchall()
+        with self._readable("where rows came from"):
+            return tuple(RowSource(parse_series(name), Source(source), *rest) for name, source, *rest in found)
+
     def _flaw(self, noted: tuple[Any, ...]) -> Flaw:
         name, kind, at, own, detail, mended, packed = noted
         with self._readable(name):
@@ -254,7 +279,8 @@ class SqliteSeries:
             for table in _TABLES:
                 connection.execute(f"DELETE FROM {table}")
             _write_origin(connection, origin)
-            return RenewedStore(origin, self._put_all(connection, offered), self._spans(connection))
+            written = self._put_all(connection, offered)
+            return RenewedStore(_origin(connection) or origin, written, self._spans(connection))
 
         begun = self._file.write(act)
         if begun is not None:
@@ -265,6 +291,10 @@ class SqliteSeries:
         self, connection: sqlite3.Connection, offered: Sequence[tuple[Batch[Any], CheckedBatch]]
     ) -> WriteCounts:
         _add_known_column(connection)
+        kept = _origin(connection) or self._wanted
+        declared = declare_origin(kept, self._wanted, offered, empty=not kept.candles_only and _is_empty(connection))
+        if declared != kept:
+            _write_origin(connection, declared)
         done = _NOTHING
         for batch, sound in offered:
             done = add_counts(done, self._put_batch(connection, batch, sound))
@@ -289,6 +319,9 @@ class SqliteSeries:
             ((at, name, known, until, *to_columns(row)) for at, name, known, until, row in result.pasts),
         )
         self._supersede(connection, number, batch.series, result.puts)
+        if result.puts and not self._wanted.synthetic:
+            times = [at for at, _, _, _ in result.puts]
+            _note_source(connection, number, batch.source, batch.file, len(times), min(times), max(times))
         _note(connection, number, batch.series, result.notes)
         return result.counts
 
@@ -416,6 +449,14 @@ class SqliteSeries:
             found.append(self._parquet.all_known(file, hidden, str(series)))
         return max((known for known in found if known is not None), default=None)
 
+    def _first_time(self, connection: sqlite3.Connection, series: Series[Any], number: int) -> Millis | None:
+        found = connection.execute(
+            f"""SELECT MIN(at) FROM {shape_of(series.row).table} WHERE series = ?
+            UNION ALL SELECT MIN(first) FROM sealed WHERE series = ?""",
+            (number, number),
+        ).fetchall()
+        return min((at for (at,) in found if at is not None), default=None)
+
     def _sealed_files(
         self, connection: sqlite3.Connection, number: int, span: tuple[int, int]
     ) -> list[tuple[SealedFile, set[Key]]]:
@@ -500,6 +541,21 @@ def _origin(connection: sqlite3.Connection) -> Origin | None:
 def _write_origin(connection: sqlite3.Connection, origin: Origin) -> None:
     said = (("synthetic", str(int(origin.synthetic))), ("label", origin.label))
     connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", said)
+
+
+def _has_sources(connection: sqlite3.Connection) -> bool:
+    """A file that an older Zuno wrote has no such table until something is written."""
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'sources'").fetchone() is not None
+
+
+def _note_source(
+    connection: sqlite3.Connection, number: int, source: Source, file: str, rows: int, first: int, last: int
+) -> None:
+    connection.execute(
+        """INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+        rows = rows + excluded.rows, first = MIN(first, excluded.first), last = MAX(last, excluded.last)""",
+        (number, source, file, rows, first, last),
+    )
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:

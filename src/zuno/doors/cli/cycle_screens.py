@@ -24,7 +24,7 @@ from zuno.trading.service.report import (
     format_span,
     price_distances,
 )
-from zuno.trading.service.runs_view import AttemptView, CycleWhyView, RunsView, RunView
+from zuno.trading.service.runs_view import AttemptView, CycleWhyView, RunLineView, RunsView, RunView
 
 _WAY = {Call.LONG: "bold blue", Call.SHORT: "bold yellow"}
 """Told apart by everybody; the arrow beside it says the same."""
@@ -80,7 +80,7 @@ def shown_runs(view: RunsView) -> RenderableType:
     for run in view.runs:
         table.add_row(
             run.run_id,
-            f"{run.symbol}{' SYNTHETIC' if run.synthetic else ''}",
+            f"{run.symbol}{_kind(run)}",
             run.mode,
             run.as_of or "–",
             run.started,
@@ -91,6 +91,10 @@ def shown_runs(view: RunsView) -> RenderableType:
             Text(run.state, style="" if run.state == "ended" else BAD),
         )
     return table
+
+
+def _kind(run: RunLineView) -> str:
+    return " SYNTHETIC" if run.synthetic else " CANDLES ONLY" if run.candles_only else ""
 
 
 def _title(view: RunView) -> Text:

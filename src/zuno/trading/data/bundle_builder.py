@@ -22,6 +22,7 @@ from zuno.trading.model.market import (
     MINUTE_MS,
     SECOND_MS,
     STALE_AFTER,
+    STALE_BARS,
     Feed,
     Heartbeat,
     MacroRelease,
@@ -156,7 +157,7 @@ def _last(series: Series[Any], rows: Sequence[Any], heard: Mapping[str, Millis])
 
 def _limit(series: Series[Any], rows: Sequence[Any]) -> Seconds:
     if series.feed is Feed.CANDLES:
-        return Seconds(2 * timeframe_of(series).millis // SECOND_MS)
+        return Seconds(STALE_BARS * timeframe_of(series).millis // SECOND_MS)
     if series.feed is Feed.FUNDING and not series.name.endswith("/next"):
         return Seconds(int(rows[-1].interval_hours * HOUR_MS) // SECOND_MS + STALE_AFTER[Feed.FUNDING])
     if series.feed is Feed.MACRO:

@@ -26,7 +26,7 @@ from zuno.trading.measure.data_quality import (
     holes,
 )
 from zuno.trading.model.market import Candle, Feed, MacroRelease, Series, Timeframe
-from zuno.trading.ports.series import Batch, Flaw, SeriesStore, Span
+from zuno.trading.ports.series import Batch, Flaw, SeriesStore, Source, Span
 
 Fetch: TypeAlias = Callable[[Series[Candle], Millis, Millis], Awaitable[Sequence[Candle]]]
 """Asks the venue again for the bars that opened in that time."""
@@ -243,7 +243,7 @@ class Check:
         if rows:
             closed = max(row.at for row in rows) + timeframe_of(series).millis
             known = Millis(max(closed, self._now() if self._present is None else self._present))
-            await self._store.write([Batch(series, rows, known)])
+            await self._store.write([Batch(series, rows, known, Source.REPAIRED)])
 
     # -- what the store had noted
 

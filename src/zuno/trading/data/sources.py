@@ -17,6 +17,7 @@ from zuno.trading.model.market import (
     MINUTE_MS,
     SECOND_MS,
     STALE_AFTER,
+    STALE_BARS,
     Candle,
     Feed,
     MacroRelease,
@@ -179,7 +180,7 @@ def habit_of(series: Series[Any]) -> PollSchedule:
 def fresh_for(series: Series[Any]) -> Seconds:
     """How long ago its source may have answered last."""
     if series.feed is Feed.CANDLES:
-        return Seconds(2 * timeframe_of(series).millis // SECOND_MS)
+        return Seconds(STALE_BARS * timeframe_of(series).millis // SECOND_MS)
     return STALE_AFTER[series.feed]
 
 

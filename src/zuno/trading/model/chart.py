@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
 from zuno.kernel.units import Millis
+from zuno.trading.model.bundle import CANDLES_ONLY
 from zuno.trading.model.market import Mode, Symbol, Timeframe
 
 WIDTH: Final = 1_232
@@ -205,6 +206,11 @@ class Picture:
     notes: tuple[str, ...]
     price: PricePanel | MissingPanel
     panels: tuple[Panel | MissingPanel, ...]
+
+    @property
+    def watermark(self) -> str:
+        """What is written across it: that it is no recorded market; may be empty."""
+        return "SYNTHETIC" if self.synthetic else CANDLES_ONLY if self.origin.startswith(CANDLES_ONLY) else ""
 
 
 def price_text(price: float) -> str:

@@ -109,6 +109,7 @@ class Feed(StrEnum):
     RATES = "rates"
 
 
+STALE_BARS: Final = 2
 STALE_AFTER: Final[Mapping[Feed, Seconds]] = {
     Feed.FUNDING: Seconds(600),
     Feed.OPEN_INTEREST: Seconds(600),
@@ -125,7 +126,7 @@ STALE_AFTER: Final[Mapping[Feed, Seconds]] = {
     Feed.NEWS: Seconds(4 * 3_600),
     Feed.RATES: Seconds(600),
 }
-"""How old a feed's newest word may be. Candles: two bars of their own length. Streams: since their last sign of life.
+"""How old a feed's newest word may be. Candles: so many bars of their length. Streams: since their last sign of life.
 A rate of funding ages from when it was read, for it is fixed only every few hours. Of DVOL there are closes of hours:
 half an hour after the next was due."""
 

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from enum import StrEnum
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from zuno.kernel.units import Millis
+from zuno.trading.model.bundle import CANDLES_ONLY
 from zuno.trading.model.market import Row, Series
 
 R = TypeVar("R", bound=Row)
+
+
+class Source(StrEnum):
+    """How rows came into a store."""
+
+    COLLECTED = "collected"
+    """As they happened, by `data collect` or a live run."""
+    DOWNLOADED = "downloaded"
+    IMPORTED = "imported"
+    REPAIRED = "repaired"
+    """By `data check --repair`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +35,9 @@ class Batch(Generic[R]):
     """When they reached us. None for history of a time nothing is kept of: each row is then known from the moment it
     was complete (a bar's end, a print's release, an event's own time), as it would have been to somebody who watched.
     What mends a past that is kept, or fills a hole in it, reaches us now: nobody knew it before."""
+    source: Source = Source.COLLECTED
+    file: str = ""
+    """Of what was imported: the name of its file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +88,28 @@ class Origin:
 
     synthetic: bool
     label: str
-    """`SYNTHETIC seed 11`, or `recorded`."""
+    """`SYNTHETIC seed 11`, `recorded`, or `PUBLIC_HISTORY`."""
+
+    @property
+    def candles_only(self) -> bool:
+        return self.label.startswith(CANDLES_ONLY)
+
+
+PUBLIC_HISTORY: Final = Origin(False, f"{CANDLES_ONLY} (public history)")
+"""Of a store that holds what was imported or downloaded and nothing that was collected."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowSource:
+    """Where rows of a series came from."""
+
+    series: Series[Any]
+    source: Source
+    file: str
+    rows: int
+    """New or changed when they came."""
+    first: Millis
+    last: Millis
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +164,8 @@ class SeriesStore(Protocol):
     - `read` gives each key once, oldest first: of the time asked for, both ends included, the newest numbers known by
       `known_by`. Of several prints of one day the newest released by then.
     - Rows come back equal to what went in. Rows that were sealed into files are read like the others.
+    - A store of recorded rows whose first rows were imported or downloaded declares itself `PUBLIC_HISTORY`, until the
+      first row that was collected: then it is `recorded`, for every moment.
     - Several processes may write; `Unavailable` when the store does not answer, `Broken` when it is damaged.
     """
 
@@ -157,6 +196,15 @@ class SeriesStore(Protocol):
 
     async def all_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
         """The same: since when all of it is. What fills a hole or mends a row may come long after what lies behind."""
+        ...
+
+    async def first_times(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
+        """Of each of these: the time of its first row; None where nothing is here."""
+        ...
+
+    async def sources(self) -> tuple[RowSource, ...]:
+        """Where the rows came from, by series; nothing of an invented market, nor of rows that were written before
+        this was kept."""
         ...
 
     async def flaws(self) -> tuple[Flaw, ...]:

@@ -12,6 +12,7 @@ from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.trading.data.check import Check, Fetch, Now, rule_for
 from zuno.trading.ports.series import Flaw, Origin, RenewedStore, SeriesStore, Span
+from zuno.trading.service.origin_view import OriginView
 
 Invent: TypeAlias = Callable[[int], Awaitable[RenewedStore]]
 """Fills the store of invented markets anew from a seed."""
@@ -31,9 +32,9 @@ class SpanView(View):
     """From when to when, for people."""
 
 
-class DataStatusView(View):
-    synthetic: bool
-    origin: str
+class DataStatusView(OriginView):
+    """What is here, and where it came from."""
+
     series: tuple[SpanView, ...]
     rows: int
     unsettled: dict[str, int]

@@ -16,7 +16,7 @@ from zuno.trading.data.sources import Sources, is_of_now, is_streamed, kept_sinc
 from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.model.market import DAY_MS, Candle, Feed, Series, Symbol, parse_symbol
 from zuno.trading.model.venues import wanted_series
-from zuno.trading.ports.series import Batch, SeriesStore
+from zuno.trading.ports.series import Batch, SeriesStore, Source
 from zuno.trading.service.data import format_minute
 
 Tell = Callable[[str], None]
@@ -137,8 +137,8 @@ class Downloads:
                 rows = await self._sources.ask(series, since, until)
         except TimeoutError:
             raise Unavailable(f"{series.venue} did not answer within {self._patience:g} s") from None
-        past = Batch(series, [row for row in rows if row.at not in kept])
-        mending = Batch(series, [row for row in rows if row.at in kept], self._now())
+        past = Batch(series, [row for row in rows if row.at not in kept], source=Source.DOWNLOADED)
+        mending = Batch(series, [row for row in rows if row.at in kept], self._now(), Source.DOWNLOADED)
         return (await self._store.write([past, mending])).new
 
     def _view(

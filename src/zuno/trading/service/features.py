@@ -13,11 +13,22 @@ from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
 from zuno.trading.chart.charting import describe
 from zuno.trading.data.bundle_builder import build_bundle
+from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.measure.features import features
 from zuno.trading.model.bundle import Bundle, Slot, content
 from zuno.trading.model.chart import numbers
-from zuno.trading.model.market import MINUTE_MS, MacroRelease, Mode, Symbol, parse_mode, parse_symbol
-from zuno.trading.model.venues import bars_of, neighbour_series, wanted_series
+from zuno.trading.model.market import (
+    MINUTE_MS,
+    STALE_BARS,
+    MacroRelease,
+    Mode,
+    Symbol,
+    Timeframe,
+    candles,
+    parse_mode,
+    parse_symbol,
+)
+from zuno.trading.model.venues import BINANCE, bars_of, neighbour_series, wanted_series
 from zuno.trading.ports.chart import Painter
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.run.record import MarketMoment
@@ -26,6 +37,8 @@ from zuno.trading.service.features_view import ChartView, FeaturesView, chart_vi
 DEFAULT_SEED: Final = 1
 SAME_VISIT: Final = MINUTE_MS
 """Venues that are asked at once answer one after the other; what comes so soon after the newest row came with it."""
+_JUDGED: Final = (Timeframe.H1, Timeframe.H4, Timeframe.D1, Timeframe.W1, Timeframe.M1)
+"""By whose candles a recording ends, the first of these that are here: a cycle can do without minutes."""
 
 Refresh: TypeAlias = Callable[[Symbol], Awaitable[tuple[Millis, Mapping[str, str]]]]
 """Asks every live source now and keeps what they say: the moment it was asked at, and who failed, and why."""
@@ -128,18 +141,33 @@ class TradingDesk:
         latest = await self._invented_end(end) if invented else end
         if self._now is not None:
             latest = Millis(max(latest, self._now()))
-        at = arguments.parse_market_moment(as_of, end if self._refresh is None else latest, latest)
+        counted = end if self._refresh is None else latest
+        at = arguments.parse_market_moment(as_of, counted, latest, await self._beginning(symbol))
         return self._moment(at, {}, notes)
 
     def _moment(self, at: Millis, failures: Mapping[str, str], notes: tuple[str, ...] = ()) -> MarketMoment:
         return MarketMoment(as_of=at, origin=self.origin, failures=failures, notes=notes)
 
     async def _end(self, symbol: Symbol) -> Millis | None:
-        """From when the newest row that is kept of a symbol is known. A print may be told before its day."""
-        found = await self._store.newest_known(
-            [series for series in wanted_series(symbol) if series.row is not MacroRelease]
+        """The newest moment at which a row of a symbol came to be known and its candles were fresh: A print
+        may be told before its day."""
+        wanted = [series for series in wanted_series(symbol) if series.row is not MacroRelease]
+        found = dict(zip(wanted, await self._store.newest_known(wanted), strict=True))
+        ends = [known for known in found.values() if known is not None]
+        for timeframe in _JUDGED:
+            closed = found[candles(BINANCE, symbol, timeframe)]
+            if closed is not None:
+                fresh_until = closed + STALE_BARS * timeframe.millis
+                return max(known for known in ends if known <= fresh_until)
+        return max(ends, default=None)
+
+    async def _beginning(self, symbol: Symbol) -> Millis:
+        """When the first candle of a symbol had closed."""
+        several = tuple(bars_of(symbol))
+        found = zip(several, await self._store.first_times(several), strict=True)
+        return min(
+            (Millis(at + timeframe_of(series).millis) for series, at in found if at is not None), default=Millis(0)
         )
-        return max((known for known in found if known is not None), default=None)
 
     async def _invented_end(self, end: Millis) -> Millis:
         """An invented market goes on by the moment it was mended at, and all its symbols with it."""

@@ -25,6 +25,7 @@ from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import SECOND_MS, Feed, Series, Symbol, Timeframe, candles
 from zuno.trading.model.outcome import MissingInput
 from zuno.trading.model.venues import ALTERNATIVE, BINANCE, DERIBIT, PERPETUALS, TAPES, UPBIT, USDC_USDT, USDT_KRW
+from zuno.trading.service.origin_view import OriginView
 
 _SHOWN: Final = {"pivots": 8, "swings": 6, "breaks": 3, "divergences": 4}
 """Of what a structure has many of, how many of the newest are shown."""
@@ -73,11 +74,9 @@ class ShockView(View):
     moves: tuple[dict[str, float], ...]
 
 
-class FeaturesView(View):
+class FeaturesView(OriginView):
     """One symbol, measured."""
 
-    synthetic: bool
-    origin: str
     symbol: str
     mode: str
     as_of: str
@@ -91,11 +90,9 @@ class FeaturesView(View):
     notes: tuple[str, ...] = ()
 
 
-class ChartView(View):
+class ChartView(OriginView):
     """A picture that was drawn, and the numbers to read beside it."""
 
-    synthetic: bool
-    origin: str
     symbol: str
     mode: str
     as_of: str

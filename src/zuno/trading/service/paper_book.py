@@ -49,6 +49,7 @@ from zuno.trading.rules.paper_book import (
 from zuno.trading.run.record import MarketMoment
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.features_view import iso
+from zuno.trading.service.origin_view import OriginView
 
 MARKED_BY: Final[tuple[Series[Any], ...]] = (*(basis(BINANCE, symbol) for symbol in Symbol), rates(UPBIT, USDT_KRW))
 """Everything an account is marked by."""
@@ -116,11 +117,9 @@ class InventoryView(View):
     usd: float | None
 
 
-class BookView(View):
+class BookView(OriginView):
     """The paper book at a moment of the market: what was done strictly before it."""
 
-    synthetic: bool
-    origin: str
     as_of: str
     said: tuple[ForeignText, ...] = ()
     """What was just done."""

@@ -21,6 +21,7 @@ from zuno.trading.agents.judge import judge_facts, own_figures
 from zuno.trading.agents.prompt_budget import Section
 from zuno.trading.agents.prompt_facts import build_sheet
 from zuno.trading.agents.risk_manager import account_section, change_lines, draft_lines
+from zuno.trading.model.bundle import CANDLES_ONLY
 from zuno.trading.model.cycle import AnswerSource, Blackboard, Decision, Expectation, Meta, RuleChange, Ruling
 from zuno.trading.model.outcome import MissingInput, Outcome
 from zuno.trading.rules.draft import RuleName
@@ -32,6 +33,7 @@ from zuno.trading.service.features_view import (
     iso,
     source_views,
 )
+from zuno.trading.service.origin_view import OriginView
 
 if TYPE_CHECKING:
     from zuno.trading.service.runs import RunLine, RunRecord
@@ -39,11 +41,9 @@ if TYPE_CHECKING:
 P = TypeVar("P", bound=BaseModel)
 
 
-class RunView(View):
+class RunView(OriginView):
     """A run that has ended."""
 
-    synthetic: bool
-    origin: ForeignText
     run_id: str
     symbol: str
     mode: str
@@ -99,11 +99,9 @@ class AttemptView(View):
     latency_ms: int
 
 
-class CycleWhyView(View):
+class CycleWhyView(OriginView):
     """The argument of a run as the journal has it; no model is asked."""
 
-    synthetic: bool
-    origin: ForeignText
     run_id: str
     symbol: str
     mode: str
@@ -127,7 +125,8 @@ class RunLineView(View):
     started: str
     state: str
     synthetic: bool | None
-    """Null while it has not ended."""
+    candles_only: bool | None
+    """Both null: it was cut off before the moment was known."""
     regime: str | None
     decision: str | None
     ruling: str | None
@@ -270,6 +269,7 @@ def _line_view(line: RunLine) -> RunLineView:
         started=iso(line.at),
         state=line.state,
         synthetic=None if origin is None else origin.startswith("SYNTHETIC"),
+        candles_only=None if origin is None else origin.startswith(CANDLES_ONLY),
         regime=None if outcome is None else outcome.meta.regime,
         decision=None if outcome is None else outcome.decision.decision,
         ruling=None if ruling is None else ruling.decision,

@@ -92,6 +92,7 @@ def test_an_absurd_clock_does_not_stop_the_advice() -> None:
 
 
 END = Millis(NOW * 1_000 + 250)
+EVER_AGO = Millis(0)
 
 
 @pytest.mark.parametrize(
@@ -108,13 +109,19 @@ END = Millis(NOW * 1_000 + 250)
     ],
 )
 def test_a_moment_of_the_market_is_read_to_the_millisecond(text: str, moment: int) -> None:
-    assert arguments.parse_market_moment(text, END, Millis(END + 1)) == moment
+    assert arguments.parse_market_moment(text, END, Millis(END + 1), EVER_AGO) == moment
 
 
 @pytest.mark.parametrize("text", [str(END + 1), "2026-01-31T00:00:00.251", "2026-01-31T00:00:01", "9999-12-31"])
 def test_a_moment_after_what_is_kept_is_refused(text: str) -> None:
     with pytest.raises(Usage, match="2026-01-31 00:00 UTC"):
-        arguments.parse_market_moment(text, END, END)
+        arguments.parse_market_moment(text, END, END, EVER_AGO)
+
+
+def test_a_moment_before_the_stored_data_is_refused() -> None:
+    assert arguments.parse_market_moment("7d", END, END, Millis(END - 7 * DAY * 1_000)) == END - 7 * DAY * 1_000
+    with pytest.raises(Usage, match="2026-01-24 00:00"):
+        arguments.parse_market_moment("2010-01-01", END, END, Millis(END - 7 * DAY * 1_000))
 
 
 @pytest.mark.parametrize(
@@ -122,9 +129,9 @@ def test_a_moment_after_what_is_kept_is_refused(text: str) -> None:
 )
 def test_a_moment_between_two_milliseconds_is_refused(text: str) -> None:
     with pytest.raises(Usage, match="finer than a millisecond"):
-        arguments.parse_market_moment(text, END, END)
+        arguments.parse_market_moment(text, END, END, EVER_AGO)
     short = text.replace("4Z", "0Z").replace("001", "000").replace("9Z", "0Z")
-    assert arguments.parse_market_moment(short, END, END) % 1_000 == 123
+    assert arguments.parse_market_moment(short, END, END, EVER_AGO) % 1_000 == 123
 
 
 @pytest.mark.parametrize(
@@ -132,7 +139,7 @@ def test_a_moment_between_two_milliseconds_is_refused(text: str) -> None:
 )
 def test_a_moment_before_the_first_coin_is_refused(text: str) -> None:
     with pytest.raises(Usage, match="2009-01-03 00:00 UTC"):
-        arguments.parse_market_moment(text, END, END)
+        arguments.parse_market_moment(text, END, END, EVER_AGO)
 
 
 @pytest.mark.parametrize(

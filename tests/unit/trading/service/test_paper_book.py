@@ -58,7 +58,7 @@ async def market(*, eth: bool = True, won: bool = True) -> MemorySeries:
 
     bar = Candle(Millis(END - MINUTE_MS), 1.0, 1.0, 1.0, 1.0, 1.0, 0.5)
     batches: list[Batch[Any]] = [
-        Batch(candles(BINANCE, BTC, Timeframe.M1), [bar]),
+        Batch(candles(BINANCE, BTC, Timeframe.M1), [bar._replace(at=times[0]), bar]),
         Batch(basis(BINANCE, BTC), [MarkAndIndex(at, dear(60_000, at), dear(60_001, at)) for at in times]),
     ]
     if eth:

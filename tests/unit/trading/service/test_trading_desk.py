@@ -37,7 +37,7 @@ from zuno.trading.model.market import (
     macro,
 )
 from zuno.trading.model.venues import ALTERNATIVE, BINANCE, FRED, neighbour_series, tape
-from zuno.trading.ports.series import Batch, Origin, SeriesStore
+from zuno.trading.ports.series import PUBLIC_HISTORY, Batch, Origin, SeriesStore, Source
 from zuno.trading.service.data import DataDesk
 from zuno.trading.service.features import FrozenBundle, TradingDesk
 from zuno.trading.service.features_view import iso
@@ -102,13 +102,51 @@ async def test_the_newest_row_of_any_series_is_the_end_of_what_is_kept(desk: Cal
     bar = Candle(Millis(END - MINUTE_MS), 1.0, 1.0, 1.0, 1.0, 1.0, 0.5)
     mood = Level(Millis(END + 12_345), 50.0)
     coming = MacroRelease(Millis(END + DAY_MS), 3.0, END)
-    await store.write([Batch(M1, [bar])])
+    await store.write([Batch(M1, [bar._replace(at=Millis(END - 3 * HOUR_MS)), bar])])
     assert (await desk(store).freeze(BTC, SWING, None)).bundle.as_of == END
     await store.write([Batch(fear_greed(ALTERNATIVE), [mood]), Batch(macro(FRED, "DGS2"), [coming], END)])
     assert (await desk(store).freeze(BTC, SWING, None)).bundle.as_of == mood.at
     assert (await desk(store).freeze(BTC, SWING, "1h")).bundle.as_of == mood.at - HOUR_MS
     with pytest.raises(Usage, match="lies after the end"):
         await desk(store).freeze(BTC, SWING, str(mood.at + 1))
+
+
+async def test_what_goes_on_after_the_candles_is_no_end(desk: Callable[..., TradingDesk]) -> None:
+    store = MemorySeries(OWN)
+    bar = Candle(Millis(END - HOUR_MS), 1.0, 1.0, 1.0, 1.0, 1.0, None)
+    moods = fear_greed(ALTERNATIVE)
+    past: list[Batch[Any]] = [
+        Batch(H1, [bar], source=Source.IMPORTED),
+        Batch(moods, [Level(Millis(END + DAY_MS), 50.0)]),
+    ]
+    await store.write(past)
+    assert (await desk(store).freeze(BTC, SWING, None)).bundle.as_of == END
+    await store.write([Batch(moods, [Level(Millis(END + 3 * DAY_MS), 50.0)]), Batch(M1, MINUTES)])
+    later = desk(store, now=lambda: Millis(END + 9 * DAY_MS))
+    assert (await later.freeze(BTC, SWING, None)).bundle.as_of == END
+    assert (await later.freeze(BTC, SWING, str(END + DAY_MS))).bundle.as_of == END + DAY_MS  # who asks for it gets it
+
+
+async def test_a_moment_before_the_first_candle_had_closed_is_refused(desk: Callable[..., TradingDesk]) -> None:
+    store = MemorySeries(OWN)
+    bars = [Candle(Millis(END - n * HOUR_MS), 1.0, 1.0, 1.0, 1.0, 1.0, None) for n in (2, 1)]
+    await store.write([Batch(H1, bars), Batch(fear_greed(ALTERNATIVE), [Level(Millis(END - 9 * DAY_MS), 50.0)])])
+    assert (await desk(store).freeze(BTC, SWING, str(END - HOUR_MS))).bundle.as_of == END - HOUR_MS
+    for early in (str(END - HOUR_MS - 1), "2010-01-01"):
+        with pytest.raises(Usage, match=iso(Millis(END - HOUR_MS))[:10]):
+            await desk(store).freeze(BTC, SWING, early)
+
+
+async def test_a_bundle_of_public_history_is_candles_only(desk: Callable[..., TradingDesk]) -> None:
+    store = MemorySeries(OWN)
+    bar = Candle(Millis(END - HOUR_MS), 1.0, 1.0, 1.0, 1.0, 1.0, None)
+    await store.write([Batch(H1, [bar], source=Source.IMPORTED, file="btc.csv")])
+    view = await desk(store).features("BTC")
+    assert view.origin == PUBLIC_HISTORY.label
+    assert view.model_dump(by_alias=True)["candlesOnly"] is True
+    assert (await desk(store).freeze(BTC, SWING, None)).bundle.candles_only
+    await store.write([Batch(H1, [bar], END)])
+    assert (await desk(store).features("BTC")).candles_only is False
 
 
 MINUTES = [Candle(Millis(END - n * MINUTE_MS), 1.0, 1.0, 1.0, 1.0, 1.0, 0.5) for n in range(5, 0, -1)]
@@ -185,7 +223,8 @@ async def test_a_past_that_goes_on_is_counted_from_its_end_and_known_until_now(
     desk: Callable[..., TradingDesk],
 ) -> None:
     store, now = MemorySeries(OWN), Millis(END + DAY_MS)
-    await store.write([Batch(M1, [Candle(Millis(END - MINUTE_MS), 1.0, 1.0, 1.0, 1.0, 1.0, 0.5)])])
+    bar = Candle(Millis(END - MINUTE_MS), 1.0, 1.0, 1.0, 1.0, 1.0, 0.5)
+    await store.write([Batch(M1, [bar._replace(at=Millis(END - DAY_MS)), bar])])
 
     async def refresh(symbol: Symbol) -> Any:
         raise AssertionError

@@ -1,0 +1,21 @@
+"""What every view of the market says of whose market it is."""
+
+from __future__ import annotations
+
+from pydantic import computed_field
+
+from zuno.kernel.view import ForeignText, View
+from zuno.trading.model.bundle import CANDLES_ONLY
+
+
+class OriginView(View):
+    """An answer about the market of one store."""
+
+    synthetic: bool
+    origin: ForeignText
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def candles_only(self) -> bool:
+        """Imported or downloaded history alone: feeds that were never recorded are absent, not missing."""
+        return self.origin.startswith(CANDLES_ONLY)
