@@ -54,8 +54,8 @@ format: $(VENV)/.dev  ## mend what ruff can mend
 bench: $(VENV)/.dev $(NODE)  ## ratios against yardsticks measured in the same run; fails when a bar is missed
 	$(BIN)/python -m benchmarks
 
-study: $(VENV)/.dev  ## what the trading desk rules without a model: 200 cycles over ten invented markets, and the mix
-	$(BIN)/python -m studies.rulings
+study: $(VENV)/.dev  ## what the trading desk rules without a model: 400 moments of ten synthetic markets, in ten minutes
+	$(BIN)/zuno lab study
 
 rebalances: $(VENV)/.dev $(NODE)  ## six rebalances with ±6 % moves on the real contracts, and what each leaves over
 	$(BIN)/python -m studies.rebalances

@@ -54,6 +54,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "trading.data": INSIDE,
     "trading.run": INSIDE | {"langgraph", "pydantic"},
     "trading.service": INSIDE | {"jinja2", "pydantic"},
+    "lab": INSIDE | {"pydantic"},
     "doors.reading": INSIDE | {"pydantic"},
     "doors.zuno": INSIDE,
     "doors.agents": INSIDE,

@@ -10,6 +10,7 @@ from zuno.doors.agents import Agents
 from zuno.doors.reading.model_help import Interpreter
 from zuno.doors.reading.place import Place
 from zuno.journal.audit import JournalAudit
+from zuno.lab.service import StudyDesk
 from zuno.lp.service.archive import Archive
 from zuno.lp.service.execution import Execution
 from zuno.lp.service.local_chains import Devnet, LocalChain, SimPlayground
@@ -124,6 +125,10 @@ class Zuno(Protocol):
 
     def cycles(self) -> Cycles:
         """The trading desk's cycles: run, resumed, replayed."""
+        ...
+
+    def lab(self) -> StudyDesk:
+        """Studies of the trading desk over synthetic markets."""
         ...
 
     def sim(self) -> SimPlayground: ...

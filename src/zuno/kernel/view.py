@@ -39,6 +39,12 @@ class VerdictView(View):
     ok: bool
 
 
+class PartialView(VerdictView):
+    """An answer that Ctrl-C may cut short: `stopped` true is exit code 130, with what was known by then on stdout."""
+
+    stopped: bool
+
+
 class ReplayView(VerdictView):
     """Whether the recorded inputs give the same decided bytes today.
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from zuno.doors.reading.place import Place
     from zuno.journal.journal import ChainedJournal
     from zuno.journal.port import Journal
+    from zuno.lab.service import StudyDesk
     from zuno.llm.ask import ModelContext
     from zuno.llm.port import ModelRegistry
     from zuno.lp.agents.scout import Observe
@@ -315,6 +316,11 @@ class Application:
             return await self.book().slots(origin, moment, present=present)
 
         return build_cycles(self._settings, self.trading(), self._open_journal, self._key(), self._models, read_slots)
+
+    def lab(self) -> StudyDesk:
+        from zuno.wiring.lab import build_study_desk
+
+        return build_study_desk()
 
     def sim(self) -> SimPlayground:
         self._chains.require_writable()

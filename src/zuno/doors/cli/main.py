@@ -13,6 +13,7 @@ from zuno.doors.cli import run_command
 from zuno.doors.cli.agents import agents
 from zuno.doors.cli.book import book
 from zuno.doors.cli.data import data
+from zuno.doors.cli.lab import lab
 from zuno.doors.cli.mesh import Transport, mesh, peer
 from zuno.doors.cli.monitor import alerts, monitor
 from zuno.doors.cli.options import ChainName, Home, Json, group, help_alone, whole_number
@@ -51,6 +52,7 @@ app.add_typer(alerts, name="alerts")
 app.add_typer(data, name="data")
 app.add_typer(trade, name="trade")
 trade.add_typer(book, name="book")
+app.add_typer(lab, name="lab")
 app.add_typer(mesh, name="mesh")
 app.command("peer")(peer)
 

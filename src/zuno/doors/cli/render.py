@@ -22,6 +22,7 @@ from zuno.doors.cli.data_screens import (
     shown_synth,
 )
 from zuno.doors.cli.demo_tour import CarriedOut, DemoOpening
+from zuno.doors.cli.lab_screens import shown_study
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, console, grid, heading, notes_block, short, thousands
 from zuno.doors.cli.mesh_screens import shown_mesh, shown_ping, shown_table
 from zuno.doors.cli.plan_screens import (
@@ -40,6 +41,7 @@ from zuno.journal.audit import JournalTailView, JournalVerdictView
 from zuno.kernel.numbers_text import time_text
 from zuno.kernel.text import Token
 from zuno.kernel.view import ReplayView, View
+from zuno.lab.model import StudyView
 from zuno.lp.service.archive import PlanDiffView, PlanListView, WhyView
 from zuno.lp.service.execution_view import ExecutionView, SimulationView, UnsignedView
 from zuno.lp.service.mesh import DownView, MeshTableView, MeshView, PingView
@@ -111,6 +113,7 @@ _render_view.register(RunView, shown_run)
 _render_view.register(CycleWhyView, shown_why)
 _render_view.register(RunsView, shown_runs)
 _render_view.register(DataCheckView, shown_check)
+_render_view.register(StudyView, shown_study)
 _render_view.register(SynthView, shown_synth)
 _render_view.register(RoundView, shown_round)
 _render_view.register(CollectedView, shown_collected)

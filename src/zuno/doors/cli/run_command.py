@@ -12,11 +12,12 @@ from zuno.kernel.errors import FULL_DISK, Broken, Malformed, NoRoom, Refused, Un
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
-    from zuno.kernel.view import VerdictView, View
+    from zuno.kernel.view import PartialView, VerdictView, View
     from zuno.lp.service.recommend import Listen
     from zuno.trading.service.runs import Listen as Watch
 
 Shown = TypeVar("Shown", bound="View")
+Partial = TypeVar("Partial", bound="PartialView")
 
 Opener = Callable[["str | None"], "Zuno"]
 """Opens Zuno at a home (None: where the environment says)."""
@@ -65,6 +66,19 @@ def verdict(
     """Ask and print; an answer that is no is an exit code of its own, and it is printed all the same."""
     view = _run_question(session, json, question)
     _print(session, view, json)
+    if not view.ok:
+        raise Failed(no)
+
+
+def partial_verdict(
+    session: Session, json: bool, question: Callable[[Zuno], Awaitable[Partial]], *, no: int = BROKEN
+) -> None:
+    """Ask and print; what Ctrl-C cut short is printed as far as it came, and ends as every stopped command does."""
+    view = _run_question(session, json, question)
+    _print(session, view, json)
+    if view.stopped:
+        complain("zuno: Stopped.")
+        raise Failed(STOPPED)
     if not view.ok:
         raise Failed(no)
 

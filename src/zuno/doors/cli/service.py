@@ -23,15 +23,8 @@ async def serve(
 ) -> View:
     """`line` is how a person reads it; a script gets a JSON document a line. `Unavailable` where it ended because its
     lines could not be written: nobody had asked it to."""
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    stop = stop_on_signals()
     unread: list[OSError] = []
-    signals = (signal.SIGINT, signal.SIGTERM)
-
-    def end() -> None:
-        """Once is a wish; a second Ctrl-C ends the process as it always does."""
-        stop.set()
-        for number in signals:
-            loop.remove_signal_handler(number)
 
     def hear(told: Told) -> None:
         try:
@@ -43,10 +36,23 @@ async def serve(
             unread.append(error)
             stop.set()
 
-    for number in signals:
-        with suppress(NotImplementedError, RuntimeError, ValueError):  # only a process's first thread hears signals
-            loop.add_signal_handler(number, end)
     view = await run(hear, stop)
     if unread:
         raise Unavailable(f"It ended, because nobody takes the lines it writes ({unread[0].strerror}).")
     return view
+
+
+def stop_on_signals() -> asyncio.Event:
+    """Set by the first Ctrl-C or SIGTERM, which is a wish; a second one ends the process as it always does."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    signals = (signal.SIGINT, signal.SIGTERM)
+
+    def end() -> None:
+        stop.set()
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+    for number in signals:
+        with suppress(NotImplementedError, RuntimeError, ValueError):  # only a process's first thread hears signals
+            loop.add_signal_handler(number, end)
+    return stop

@@ -1,0 +1,43 @@
+"""`zuno lab` commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zuno.doors.cli import run_command
+from zuno.doors.cli.options import Home, Json, group, whole_number
+
+if TYPE_CHECKING:
+    from zuno.doors.zuno import Zuno
+    from zuno.lab.model import StudyView
+
+lab = group("Studies of the trading desk on synthetic markets.")
+
+
+@lab.command("study")
+def lab_study(
+    ctx: typer.Context,
+    moments: Annotated[
+        int, typer.Option("--moments", metavar="N", parser=whole_number, help="How many moments are ruled on.")
+    ] = 400,
+    seeds: Annotated[
+        str, typer.Option("--seeds", metavar="LIST", help="Synthetic markets by seed: 1-10 or 1,4,7.")
+    ] = "1-10",
+    workers: Annotated[
+        int, typer.Option("--workers", metavar="N", parser=whole_number, help="Processes; changes the time alone.")
+    ] = 2,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Rule on many moments of synthetic markets without a model: mix, symmetry, calibration, power, rule counts."""
+    run_command.partial_verdict(ctx.obj.at(home), json, lambda zuno: _study(zuno, moments, seeds, workers))
+
+
+async def _study(zuno: Zuno, moments: int, seeds: str, workers: int) -> StudyView:
+    from zuno.doors.cli.progress_bar import ProgressBar
+    from zuno.doors.cli.service import stop_on_signals
+
+    with ProgressBar("moments") as bar:
+        return await zuno.lab().study(moments, seeds, workers, bar.tell, stop_on_signals())

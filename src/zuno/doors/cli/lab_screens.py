@@ -1,0 +1,103 @@
+"""How a study looks on a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading
+from zuno.lab.model import CalibrationView, CountView, StudyView, SymmetryView
+
+
+def shown_study(view: StudyView) -> RenderableType:
+    return Group(
+        heading(f"{view.origin}: {view.moments} of {view.asked} moments, edition {view.edition}, no model"),
+        *_list_counts(view),
+        *_describe_kinds(view),
+        *_describe_symmetry(view.symmetry),
+        *_describe_calibration(view.calibration),
+        Text(view.power.said),
+        *_describe_bars(view),
+    )
+
+
+def _list_counts(view: StudyView) -> Iterator[RenderableType]:
+    tables: list[tuple[str, Sequence[CountView]]] = [
+        ("Judge decides", view.decisions),
+        ("desk rules", view.rulings),
+        ("vetoed by", view.vetoes),
+        ("regime", view.regimes),
+        ("triage", view.triage),
+        *((f"rules: {owner}", counts) for owner, counts in view.rules.items()),
+    ]
+    for title, counts in tables:
+        if counts:
+            table = Rows(title, "count", "share")
+            for row in counts:
+                table.add_row(
+                    f"{row.name:<28}", f"{row.count:>5}", f"{row.share:>6.1%}", style="" if row.count else QUIET
+                )
+            yield table
+            yield Text("")
+    if view.exploration:
+        yield Text(f"{view.exploration} rulings are exploration: a quarter of the size, on paper.")
+
+
+def _describe_kinds(view: StudyView) -> Iterator[RenderableType]:
+    facts = grid()
+    for kind in view.kinds:
+        facts.add_row(kind.kind, f"{kind.moments} moments, {kind.active / kind.moments:.1%} not HOLD")
+    facts.add_row("with an open position", f"{view.open_positions} moments, {view.closed} close it")
+    yield facts
+    yield Text("")
+
+
+def _describe_symmetry(view: SymmetryView) -> Iterator[RenderableType]:
+    chance = "" if view.chance is None else f" (so uneven a split has a chance of {view.chance:.0%})"
+    yield Text(f"Judge: {view.long} LONG, {view.short} SHORT{chance}; ruled {view.ruled_long} and {view.ruled_short}.")
+    if view.share is None:
+        return
+    yield Text(f"Mirrored market: {view.mirrored} of {view.compared} rulings mirrored, {view.share:.1%}.")
+    if view.differences:
+        table = Rows("difference", "ruling", "mirror", "EV", "EV mirror", "veto", "veto mirror", spare=("veto",))
+        for row in view.differences:
+            table.add_row(
+                f"seed {row.seed} {row.symbol} {row.mode} {row.at}",
+                row.ruling,
+                row.mirrored,
+                _percent(row.ev_pct),
+                _percent(row.mirrored_ev_pct),
+                row.veto or "",
+                row.mirrored_veto or "",
+                style=QUIET if row.small else "",
+            )
+        yield table
+
+
+def _describe_calibration(view: CalibrationView) -> Iterator[RenderableType]:
+    yield Text("")
+    if view.fair is None or view.realised is None or view.se is None:
+        yield Text("No decision to open was scored.")
+        return
+    table = Rows("fair rate", "trades", "fair", "realised", "± 1 se")
+    for bucket in view.buckets:
+        place = f"{bucket.low:.0%} to {bucket.high:.0%}"
+        table.add_row(place, f"{bucket.trades}", f"{bucket.fair:.1%}", f"{bucket.realised:.1%}", f"{bucket.se:.1%}")
+    table.add_row("all", f"{view.trades}", f"{view.fair:.1%}", f"{view.realised:.1%}", f"{view.se:.1%}")
+    yield table
+    said, style = ("inside", "") if view.inside else ("OUTSIDE", BAD)
+    yield Text(f"The realised rate is {said} the 95 % band of a market without drift.", style=style)
+
+
+def _describe_bars(view: StudyView) -> Iterator[RenderableType]:
+    if not view.judged:
+        yield Text("The bars are not judged: a whole study of 200 moments or more is needed.", style=QUIET)
+    elif view.ok:
+        yield Text("Every bar is met.", style=GOOD)
+    yield from (Text(f"MISSED  {line}", style=BAD) for line in view.missed)
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{value:+.2f} %"

@@ -1,0 +1,261 @@
+"""The mirror image of a market: every log return negated, and with it funding, skew, book, tape and the economy.
+
+A desk without a preference for one side must rule the mirror image the other way round. Prices are mirrored about the
+last close before the moment, so that sizes in dollars stay what they are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NoReturn, TypeVar
+
+from zuno.kernel.errors import Refused
+from zuno.kernel.units import Millis
+from zuno.trading.model.account import Account, Holding, RestingOrder
+from zuno.trading.model.cycle import Call
+from zuno.trading.model.market import (
+    DAY_MS,
+    Book,
+    Candle,
+    Feed,
+    Funding,
+    Heartbeat,
+    Level,
+    MacroRelease,
+    MarkAndIndex,
+    OptionChain,
+    Quote,
+    Row,
+    Series,
+    Side,
+    Symbol,
+    TapeEvent,
+    Timeframe,
+    candles,
+    macro,
+)
+from zuno.trading.model.venues import BINANCE, FIGURES, UPBIT, won_symbol
+from zuno.trading.ports.series import (
+    Batch,
+    Flaw,
+    Origin,
+    RenewedStore,
+    SeriesSnapshot,
+    SeriesStore,
+    Slice,
+    Span,
+    WriteCounts,
+)
+
+R = TypeVar("R", bound=Row)
+YIELDS: Final = frozenset({"DGS2", "DGS10", "FEDFUNDS"})
+"""Figures in percentage points: their changes are negated, not their ratios."""
+FULL_MOOD: Final = 100.0
+"""The fear and greed index runs from 0 to this."""
+_LOOK_BACK: Final = 130 * DAY_MS
+_OTHER: Final = {Side.LONG: Side.SHORT, Side.SHORT: Side.LONG}
+_OTHER_CALL: Final = {Call.LONG: Call.SHORT, Call.SHORT: Call.LONG}
+
+
+def mirror_call(call: Call) -> Call:
+    """An exit and a HOLD are their own mirror images."""
+    return _OTHER_CALL.get(call, call)
+
+
+def mirror_price(price: float, anchor: float) -> float:
+    """As far below the anchor as the price is above it, in logs."""
+    return anchor * anchor / price
+
+
+class MirroredSeries:
+    """The mirror image of a store, to be read only. `open_mirror` makes one."""
+
+    def __init__(self, store: SeriesStore, anchors: Mapping[str, float]) -> None:
+        """`anchors`: by symbol or macro figure, the price about which it is mirrored."""
+        self._store = store
+        self._anchors = anchors
+
+    @property
+    def origin(self) -> Origin:
+        origin = self._store.origin
+        return Origin(origin.synthetic, f"{origin.label} mirrored")
+
+    async def read(
+        self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
+    ) -> tuple[R, ...]:
+        return self.mirror_rows(series, await self._store.read(series, since, until, known_by, newest))
+
+    async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> SeriesSnapshot:
+        found = await self._store.read_many(slices, known_by)
+        rows = (self.mirror_rows(asked.series, rows) for asked, rows in zip(slices, found.rows, strict=True))
+        return SeriesSnapshot(self.origin, tuple(rows), found.asides)
+
+    async def spans(self) -> tuple[Span, ...]:
+        return await self._store.spans()
+
+    async def newest_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
+        return await self._store.newest_known(several)
+
+    async def all_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
+        return await self._store.all_known(several)
+
+    async def flaws(self) -> tuple[Flaw, ...]:
+        return await self._store.flaws()
+
+    async def write(self, batches: Sequence[Batch[Any]]) -> WriteCounts:
+        _refuse()
+
+    async def mend(self, flaws: Sequence[Flaw]) -> None:
+        _refuse()
+
+    async def seal(self, before: Millis) -> int:
+        _refuse()
+
+    async def renew(self, origin: Origin, batches: Sequence[Batch[Any]] = ()) -> RenewedStore:
+        _refuse()
+
+    async def begin(self, origin: Origin, batches: Sequence[Batch[Any]]) -> bool:
+        _refuse()
+
+    async def close(self) -> None:
+        """The store stays open: whoever opened it closes it."""
+
+    def anchor(self, symbol: Symbol) -> float:
+        return self._anchors[symbol]
+
+    def mirror_rows(self, series: Series[R], rows: tuple[R, ...]) -> tuple[R, ...]:
+        mirror = _mirror_of(series)
+        anchor = self._anchors.get(_anchor_name(series), 1.0)
+        return rows if mirror is None else tuple(mirror(row, anchor) for row in rows)
+
+
+async def open_mirror(store: SeriesStore, at: Millis) -> MirroredSeries:
+    """The mirror image of a market as it was known at a moment."""
+    anchors: dict[str, float] = {}
+    pairs = [(BINANCE, str(symbol)) for symbol in Symbol] + [(UPBIT, won_symbol(symbol)) for symbol in Symbol]
+    for venue, name in pairs:
+        hours = await store.read(candles(venue, name, Timeframe.H1), Millis(at - _LOOK_BACK), at, at, newest=1)
+        anchors[name] = hours[-1].close if hours else 1.0
+    for venue, figures in FIGURES.items():
+        for figure in figures:
+            prints = await store.read(macro(venue, figure), Millis(at - _LOOK_BACK), at, at, newest=1)
+            anchors[figure] = prints[-1].value if prints else 1.0
+    return MirroredSeries(store, anchors)
+
+
+def mirror_account(account: Account, mirror: MirroredSeries) -> Account:
+    """Longs become shorts, entries their mirror images. Liquidity positions cannot be short and stay as they are."""
+
+    def turn(holding: Holding) -> Holding:
+        anchor = mirror.anchor(holding.symbol)
+        levels = {"entry": holding.entry, "stop": holding.stop, "take": holding.take}
+        return holding.model_copy(
+            update={
+                "side": _OTHER[holding.side],
+                # The margin stays what it is.
+                "quantity": holding.quantity * holding.entry / mirror_price(holding.entry, anchor),
+                **{name: mirror_price(price, anchor) for name, price in levels.items() if price is not None},
+            }
+        )
+
+    def turn_order(order: RestingOrder) -> RestingOrder:
+        price = mirror_price(order.price, mirror.anchor(order.symbol))
+        return order.model_copy(update={"side": _OTHER[order.side], "price": price})
+
+    return replace(
+        account, positions=tuple(map(turn, account.positions)), pending=tuple(map(turn_order, account.pending))
+    )
+
+
+def _refuse() -> NoReturn:
+    raise Refused("A mirrored market is read only.")
+
+
+def _mirror_of(series: Series[Any]) -> Callable[[Any, float], Any] | None:
+    if series.row is Heartbeat:
+        return None
+    return _mirror_yield if series.name in YIELDS else _MIRRORS.get(series.feed)
+
+
+def _anchor_name(series: Series[Any]) -> str:
+    """Of a bar its symbol, of an option the symbol of its currency."""
+    name = series.name.partition("/")[0]
+    return f"{name}USDT" if series.feed is Feed.OPTIONS else name
+
+
+def _mirror_candle(bar: Candle, anchor: float) -> Candle:
+    square = anchor * anchor
+    taken = None if bar.taker_buy is None else bar.volume - bar.taker_buy
+    return Candle(bar.at, square / bar.open, square / bar.low, square / bar.high, square / bar.close, bar.volume, taken)
+
+
+def _mirror_funding(row: Funding, anchor: float) -> Funding:
+    return Funding(row.at, -row.rate, row.interval_hours)
+
+
+def _mirror_long_short(row: Level, anchor: float) -> Level:
+    return Level(row.at, 1 / row.value if row.value else row.value)
+
+
+def _mirror_basis(row: MarkAndIndex, anchor: float) -> MarkAndIndex:
+    return MarkAndIndex(row.at, mirror_price(row.mark, anchor), mirror_price(row.spot, anchor))
+
+
+def _mirror_book(book: Book, anchor: float) -> Book:
+    return Book(book.at, _mirror_quotes(book.asks, anchor), _mirror_quotes(book.bids, anchor))
+
+
+def _mirror_quotes(quotes: Sequence[Quote], anchor: float) -> tuple[Quote, ...]:
+    """Levels keep their notional."""
+    found = []
+    for quote in quotes:
+        price = mirror_price(quote.price, anchor)
+        found.append(Quote(price, quote.size * quote.price / price))
+    return tuple(found)
+
+
+def _mirror_event(event: TapeEvent, anchor: float) -> TapeEvent:
+    price = mirror_price(event.price, anchor)
+    return event._replace(side=_OTHER[event.side], price=price, quantity=event.usd / price)
+
+
+def _mirror_chain(chain: OptionChain, anchor: float) -> OptionChain:
+    """Puts become calls as far on the other side of the forward, at the same volatility."""
+    quotes = [
+        replace(
+            quote,
+            strike=mirror_price(quote.strike, anchor),
+            call=not quote.call,
+            underlying=None if quote.underlying is None else mirror_price(quote.underlying, anchor),
+        )
+        for quote in chain.quotes
+    ]
+    return OptionChain(chain.at, tuple(quotes))
+
+
+def _mirror_print(row: MacroRelease, anchor: float) -> MacroRelease:
+    return row._replace(value=anchor * anchor / row.value if row.value else row.value)
+
+
+def _mirror_yield(row: MacroRelease, anchor: float) -> MacroRelease:
+    return row._replace(value=2 * anchor - row.value)
+
+
+def _mirror_mood(row: Level, anchor: float) -> Level:
+    return Level(row.at, FULL_MOOD - row.value)
+
+
+_MIRRORS: Final[Mapping[Feed, Callable[[Any, float], Any]]] = {
+    Feed.CANDLES: _mirror_candle,
+    Feed.FUNDING: _mirror_funding,
+    Feed.LONG_SHORT: _mirror_long_short,
+    Feed.BASIS: _mirror_basis,
+    Feed.BOOK: _mirror_book,
+    Feed.LIQUIDATIONS: _mirror_event,
+    Feed.WHALES: _mirror_event,
+    Feed.OPTIONS: _mirror_chain,
+    Feed.MACRO: _mirror_print,
+    Feed.FEAR_GREED: _mirror_mood,
+}
+"""Open interest, volatility, exchange rates and words have no side: they stay as they are."""

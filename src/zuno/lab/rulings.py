@@ -1,0 +1,171 @@
+"""What the trading desk rules without a model at the moments of one market, and how its decisions would have ended."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Final, TypeAlias
+
+from zuno.kernel.units import Millis
+from zuno.lab.mirror import mirror_account, open_mirror
+from zuno.lab.model import MomentResult, RulingSummary, TradeScore
+from zuno.lab.moments import Moment, StudyMarket, choose_moments
+from zuno.trading.model.account import Account, Holding, Liquidity
+from zuno.trading.model.cycle import Decision, Exchange
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Candle, Mode, Side, Symbol, Timeframe, candles
+from zuno.trading.model.outcome import Outcome
+from zuno.trading.model.venues import BINANCE
+from zuno.trading.ports.series import SeriesStore
+from zuno.trading.rules.expectancy import trade_prices
+from zuno.trading.rules.inputs import hold_hours
+from zuno.trading.rules.paper_book import STARTING_ACCOUNT
+from zuno.trading.rules.price_menu import TradePrices
+from zuno.trading.service.runs import Cycles
+
+OpenCycles: TypeAlias = Callable[[SeriesStore, Account, Millis], Cycles]
+"""Cycles over a store, with that account, whose clock stands at a moment."""
+FILL_MS: Final = DAY_MS
+"""How long an entry away from the market is waited for."""
+AT_MARKET: Final = 0.0005
+"""An entry no further than this share from the first price is filled at once."""
+
+
+async def study_market(market: StudyMarket, count: int, open_cycles: OpenCycles) -> AsyncIterator[MomentResult]:
+    """So many moments of a market, one after the other, each ruled as it was and in the mirror."""
+    for moment in await choose_moments(market, count):
+        yield await study_moment(market, moment, open_cycles)
+
+
+async def study_moment(market: StudyMarket, moment: Moment, open_cycles: OpenCycles) -> MomentResult:
+    holding, account = await make_account(market.store, moment)
+    outcome = await _run_cycle(market.store, moment, account, open_cycles)
+    mirrored: RulingSummary | None = None
+    if not account.liquidity:
+        mirror = await open_mirror(market.store, moment.at)
+        mirrored = summarise(await _run_cycle(mirror, moment, mirror_account(account, mirror), open_cycles))
+    names = (name for anomaly in outcome.anomalies for name in (anomaly.rule, anomaly.label) if name)
+    return MomentResult(
+        seed=market.seed,
+        number=moment.number,
+        kind=moment.kind.value,
+        symbol=moment.symbol.value,
+        mode=moment.mode.value,
+        at=moment.at,
+        holding=holding,
+        own=summarise(outcome),
+        mirrored=mirrored,
+        rules=tuple(dict.fromkeys(change.by.split(" ")[0] for change in outcome.ruling.changes)),
+        anomalies=tuple(dict.fromkeys(names)),
+        regime=outcome.meta.regime.value,
+        exploration=bool(getattr(outcome.expectation, "exploration", False)),
+        trade=await score_decision(market, outcome.decision, moment),
+    )
+
+
+def summarise(outcome: Outcome) -> RulingSummary:
+    worth = outcome.expectation
+    return RulingSummary(
+        outcome.decision.decision.value,
+        outcome.ruling.decision.value,
+        outcome.ruling.veto,
+        None if worth is None else round(worth.ev_pct, 6),
+    )
+
+
+async def _run_cycle(store: SeriesStore, moment: Moment, account: Account, open_cycles: OpenCycles) -> Outcome:
+    cycles = open_cycles(store, account, moment.at)
+    return await cycles.run(moment.symbol.value, moment.mode.value, str(moment.at), chart=False)
+
+
+# -- what is held
+
+
+async def make_account(store: SeriesStore, moment: Moment) -> tuple[str, Account]:
+    """Nothing most of the time; else what makes exits, caps, guards and top-ups bite."""
+    at, symbol = moment.at, moment.symbol
+    entries = await _read_entries(store, at)
+
+    def position(of: Symbol, side: Side, margin: float, leverage: float) -> Holding:
+        return Holding(
+            id="pos_study",
+            symbol=of,
+            exchange=Exchange.BINANCE,
+            side=side,
+            quantity=margin * leverage / entries[of],
+            entry=entries[of],
+            leverage=leverage,
+            opened=Millis(at - DAY_MS),
+        )
+
+    other = next(each for each in Symbol if each is not symbol)
+    usd, krw = STARTING_ACCOUNT.usd, STARTING_ACCOUNT.krw
+    match moment.number % 10:
+        case 3:
+            return "long", Account(usd, krw, (position(symbol, Side.LONG, 400, 2),))
+        case 4:
+            return "short", Account(usd, krw, (position(symbol, Side.SHORT, 400, 2),))
+        case 5 | 8:
+            return "other", Account(usd, krw, (position(other, Side.LONG, 1_850, 1),))
+        case 6 | 9:
+            inventory = Liquidity(symbol=symbol, quantity=3_800 / entries[symbol])
+            return "heavy", Account(usd, krw, (position(other, Side.SHORT, 900, 3),), liquidity=(inventory,))
+        case 7:
+            side = Side.LONG if moment.number % 20 == 7 else Side.SHORT
+            return side.value, Account(usd, krw, (position(symbol, side, 60, 1),))
+        case _:
+            return "nothing", STARTING_ACCOUNT
+
+
+async def _read_entries(store: SeriesStore, at: Millis) -> Mapping[Symbol, float]:
+    """The close of a day before, at which whatever is held was opened."""
+    found = {}
+    for symbol in Symbol:
+        series = candles(BINANCE, symbol, Timeframe.H1)
+        rows = await store.read(series, Millis(at - DAY_MS - 3 * HOUR_MS), Millis(at - DAY_MS), at)
+        found[symbol] = rows[-1].close
+    return found
+
+
+# -- what became of it
+
+
+async def score_decision(market: StudyMarket, decision: Decision, moment: Moment) -> TradeScore | None:
+    """None where nothing was to be opened, the entry was not reached, or the market ends before the hold does."""
+    side = decision.decision.side
+    prices = None if side is None else trade_prices(decision, side)
+    if prices is None:
+        return None
+    hold = hold_hours(decision.hold_duration, Mode(moment.mode)) * HOUR_MS
+    if moment.at + hold > market.end:
+        return None
+    series = candles(BINANCE, moment.symbol, Timeframe.M1)
+    until = Millis(min(moment.at + FILL_MS + hold, market.end))
+    rows = await market.store.read(series, moment.at, Millis(until - MINUTE_MS), until)
+    y = score_trade(prices, rows, hold, market.end)
+    if y is None:
+        return None
+    return TradeScore(prices.side.value, round(prices.fair_odds, 9), y, round(100 * (prices.reward + prices.risk), 9))
+
+
+def score_trade(prices: TradePrices, rows: tuple[Candle, ...], hold: int, end: int) -> float | None:
+    """The score y of a trade over the minutes after its decision. A minute that touches both touched the stop first."""
+    if not rows:
+        return None
+    begin = 0
+    if abs(rows[0].open / prices.entry - 1) > AT_MARKET:
+        touched = (place for place, row in enumerate(rows, 1) if row.low <= prices.entry <= row.high)
+        begin = next(touched, len(rows))  # the minute of the fill itself says nothing of what came after it
+    if begin >= len(rows) or rows[begin].at > rows[0].at + FILL_MS or rows[begin].at + hold > end:
+        return None
+    sign = 1 if prices.side is Side.LONG else -1
+    last = prices.entry
+    for row in rows[begin:]:
+        if row.at >= rows[begin].at + hold:
+            break
+        worst, best = (row.low, row.high) if sign > 0 else (row.high, row.low)
+        if sign * (worst - prices.stop) <= 0:
+            return 0.0
+        if sign * (best - prices.take) >= 0:
+            return 1.0
+        last = row.close
+    gain = sign * (last / prices.entry - 1)
+    return round(min(1.0, max(0.0, (gain + prices.risk) / (prices.reward + prices.risk))), 9)

@@ -1,0 +1,130 @@
+"""The lab as a person asks it: a study of what the trading desk rules over synthetic markets."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from zuno.kernel.errors import Usage
+from zuno.kernel.text import plain_text
+from zuno.lab import statistics
+from zuno.lab.model import MomentResult, StudyView
+from zuno.trading.model.cycle import EDITION, Call
+
+MOST_MOMENTS: Final = 20_000
+MOST_SEEDS: Final = 1_000
+MOST_WORKERS: Final = 64
+LARGEST_SEED: Final = 2**63 - 1
+_SEEDS: Final = re.compile(r"([0-9]{1,19})(?:-([0-9]{1,19}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class MarketPlan:
+    """How many moments of which market are studied."""
+
+    seed: int
+    moments: int
+
+
+RunMarkets: TypeAlias = Callable[
+    [Sequence[MarketPlan], int, Callable[[MomentResult], None], asyncio.Event], Awaitable[None]
+]
+"""Studies these markets in so many processes, tells each moment's result, and returns early once the event is set."""
+Progress: TypeAlias = Callable[[int, int], None]
+"""Told how many moments are done, and of how many."""
+
+
+class StudyDesk:
+    """Studies; nothing is read from a home and nothing is written there."""
+
+    def __init__(self, run_markets: RunMarkets) -> None:
+        self._run_markets = run_markets
+
+    async def study(self, moments: int, seeds: str, workers: int, tell: Progress, stop: asyncio.Event) -> StudyView:
+        """Rule at so many moments of these markets. Once `stop` is set, what is known by then is the answer."""
+        if not 1 <= workers <= MOST_WORKERS:
+            raise Usage(f"--workers is {workers}; give a whole number from 1 to {MOST_WORKERS}.")
+        plans = plan_markets(moments, parse_seeds(seeds))
+        results: list[MomentResult] = []
+
+        def hear(result: MomentResult) -> None:
+            results.append(result)
+            tell(len(results), moments)
+
+        tell(0, moments)
+        await self._run_markets(plans, workers, hear, stop)
+        # Workers answer in any order; the study does not depend on it.
+        results.sort(key=lambda result: (result.seed, result.number))
+        return build_view(results, plans, stopped=stop.is_set() and len(results) < moments)
+
+
+def parse_seeds(text: str) -> tuple[int, ...]:
+    """`1-10`, `3` or `1,4,7-9`; each once, in ascending order."""
+    found: set[int] = set()
+    for part in text.split(","):
+        match = _SEEDS.fullmatch(part.strip())
+        if match is None:
+            raise Usage(f"{plain_text(text, 40)!r} names no seeds; write 1-10 or 1,4,7.")
+        first = int(match[1])
+        last = int(match[2] or match[1])
+        if last < first or last > LARGEST_SEED or last - first >= MOST_SEEDS:
+            raise Usage(f"{plain_text(part, 40)!r} is no range of at most {MOST_SEEDS} seeds.")
+        found.update(range(first, last + 1))
+    if len(found) > MOST_SEEDS:
+        raise Usage(f"{len(found)} seeds are too many; {MOST_SEEDS} is the most.")
+    return tuple(sorted(found))
+
+
+def plan_markets(moments: int, seeds: Sequence[int]) -> tuple[MarketPlan, ...]:
+    """As many moments of each market as of any other; the first markets get what does not divide."""
+    if not len(seeds) <= moments <= MOST_MOMENTS:
+        raise Usage(f"--moments is {moments}; give a whole number from {len(seeds)}, one a seed, to {MOST_MOMENTS}.")
+    each, left = divmod(moments, len(seeds))
+    return tuple(MarketPlan(seed, each + (place < left)) for place, seed in enumerate(seeds))
+
+
+def build_view(results: Sequence[MomentResult], plans: Sequence[MarketPlan], *, stopped: bool) -> StudyView:
+    total = len(results)
+    seeds = tuple(plan.seed for plan in plans)
+    judged = total >= statistics.JUDGED_FROM and not stopped
+    missed = tuple(statistics.missed_bars(results)) if judged else ()
+    held = [result for result in results if result.holding in ("long", "short")]
+    return StudyView(
+        ok=not missed,
+        synthetic=True,
+        origin=f"SYNTHETIC seeds {_format_seeds(seeds)}",
+        edition=EDITION,
+        seeds=seeds,
+        moments=total,
+        asked=sum(plan.moments for plan in plans),
+        stopped=stopped,
+        judged=judged,
+        missed=missed,
+        decisions=statistics.count_names((result.own.decision for result in results), total),
+        rulings=statistics.count_names((result.own.ruling for result in results), total),
+        exploration=sum(result.exploration for result in results),
+        vetoes=statistics.count_names((result.own.veto for result in results if result.own.veto), total),
+        regimes=statistics.count_names((result.regime for result in results), total),
+        triage=statistics.count_names((name for result in results for name in result.anomalies), total),
+        rules=statistics.count_rules(results),
+        kinds=statistics.count_kinds(results),
+        open_positions=len(held),
+        closed=sum(result.own.ruling == Call.CANCEL_AND_CLOSE for result in held),
+        symmetry=statistics.compare_sides(results),
+        calibration=statistics.calibrate(results),
+        power=statistics.state_power(results),
+    )
+
+
+def _format_seeds(seeds: Sequence[int]) -> str:
+    """Runs of seeds by their ends: 1-10, 14."""
+    runs: list[list[int]] = []
+    for seed in seeds:
+        if runs and seed == runs[-1][-1] + 1:
+            runs[-1][1:] = [seed]
+        else:
+            runs.append([seed])
+    return ", ".join("-".join(map(str, run)) for run in runs)

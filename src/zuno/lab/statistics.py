@@ -1,0 +1,233 @@
+"""What the moments of a study say together: counts, symmetry, calibration, power, and the bars that were missed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from math import comb, fsum, sqrt
+from typing import Final
+
+from zuno.kernel.clock import iso
+from zuno.lab.mirror import mirror_call
+from zuno.lab.model import (
+    BucketView,
+    CalibrationView,
+    CountView,
+    KindView,
+    MirrorDifferenceView,
+    MomentResult,
+    PowerView,
+    SymmetryView,
+    TradeScore,
+)
+from zuno.trading.measure.triage import Label, Rule
+from zuno.trading.model.cycle import Call
+from zuno.trading.rules.draft import RuleName, RuleOwner
+
+JUDGED_FROM: Final = 200
+"""Moments from which on the bars are judged: with fewer, a rule may well never fire."""
+LEAST_ACTIVE, MOST_ACTIVE, MOST_ONE_RULE = 0.05, 0.50, 0.40
+LEAST_MIRRORED: Final = 0.95
+SMALL_EV_PCT: Final = 0.15
+"""Per cent of EV by which a ruling and its mirror image may differ."""
+BUCKETS: Final = (0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 1.0)
+BAND: Final = 1.96
+"""Standard errors that hold 95 % of what chance makes."""
+SEEN: Final = 1.96 + 0.84
+"""Standard errors an edge needs to be found at 5 % in four of five studies."""
+DIGITS: Final = 6
+
+
+def count_names(names: Iterable[str], total: int) -> tuple[CountView, ...]:
+    """The most frequent first, equals by name."""
+    found = sorted(Counter(names).items(), key=lambda item: (-item[1], item[0]))
+    return tuple(CountView(name=name, count=count, share=_share(count, total)) for name, count in found)
+
+
+def count_rules(results: Sequence[MomentResult]) -> dict[str, tuple[CountView, ...]]:
+    """By owner, in the order of the rules; those that never fired too."""
+    fired = Counter(rule for result in results for rule in result.rules)
+    return {
+        owner.value: tuple(
+            CountView(name=rule.value, count=fired[rule.value], share=_share(fired[rule.value], len(results)))
+            for rule in RuleName
+            if rule.owner is owner
+        )
+        for owner in RuleOwner
+    }
+
+
+def count_kinds(results: Sequence[MomentResult]) -> tuple[KindView, ...]:
+    kinds = dict.fromkeys(result.kind for result in results)
+    return tuple(
+        KindView(
+            kind=kind,
+            moments=sum(result.kind == kind for result in results),
+            active=sum(result.kind == kind and result.own.ruling != Call.HOLD for result in results),
+        )
+        for kind in kinds
+    )
+
+
+# -- symmetry
+
+
+def compare_sides(results: Sequence[MomentResult]) -> SymmetryView:
+    long, short = (sum(result.own.decision == call for result in results) for call in (Call.LONG, Call.SHORT))
+    pairs = [result for result in results if result.mirrored is not None]
+    differences = tuple(map(_difference, (result for result in pairs if not is_mirrored(result))))
+    mirrored = len(pairs) - len(differences)
+    return SymmetryView(
+        long=long,
+        short=short,
+        chance=None if not long + short else _round(split_chance(long, short)),
+        ruled_long=sum(result.own.ruling == Call.LONG for result in results),
+        ruled_short=sum(result.own.ruling == Call.SHORT for result in results),
+        compared=len(pairs),
+        mirrored=mirrored,
+        share=_share(mirrored, len(pairs)) if pairs else None,
+        differences=differences,
+    )
+
+
+def is_mirrored(result: MomentResult) -> bool:
+    """Whether the mirrored market was ruled the other way round."""
+    return result.mirrored is not None and mirror_call(Call(result.own.ruling)) == result.mirrored.ruling
+
+
+def split_chance(long: int, short: int) -> float:
+    """The two-sided chance of a split at least so uneven where both sides are equally likely."""
+    total, fewer = long + short, min(long, short)
+    tail = sum(comb(total, count) for count in range(fewer + 1))
+    return min(1.0, float(2 * tail / (1 << total)))
+
+
+def _difference(result: MomentResult) -> MirrorDifferenceView:
+    own, other = result.own, result.mirrored
+    assert other is not None
+    known = own.ev_pct is not None and other.ev_pct is not None
+    return MirrorDifferenceView(
+        seed=result.seed,
+        at=iso(result.at),
+        symbol=result.symbol,
+        mode=result.mode,
+        ruling=own.ruling,
+        mirrored=other.ruling,
+        ev_pct=own.ev_pct,
+        mirrored_ev_pct=other.ev_pct,
+        veto=own.veto,
+        mirrored_veto=other.veto,
+        small=known and abs((own.ev_pct or 0.0) - (other.ev_pct or 0.0)) <= SMALL_EV_PCT,
+    )
+
+
+# -- calibration and power
+
+
+def calibrate(results: Sequence[MomentResult]) -> CalibrationView:
+    trades = [result.trade for result in results if result.trade is not None]
+    if not trades:
+        nothing: dict[str, None] = dict.fromkeys(("fair", "realised", "difference", "se", "inside"))
+        return CalibrationView(trades=0, buckets=(), **nothing)
+    fair, realised = _mean([trade.fair for trade in trades]), _mean([trade.y for trade in trades])
+    error = standard_error(results)
+    return CalibrationView(
+        trades=len(trades),
+        fair=_round(fair),
+        realised=_round(realised),
+        difference=_round(realised - fair),
+        se=_round(error),
+        inside=abs(realised - fair) <= BAND * error,
+        buckets=tuple(_buckets(trades)),
+    )
+
+
+def standard_error(results: Sequence[MomentResult]) -> float:
+    """Of the mean of y − f. Trades of one market overlap, markets do not: the larger of the two errors counts."""
+    trades = [result.trade for result in results if result.trade is not None]
+    markets: dict[int, list[float]] = {}
+    for result in results:
+        if result.trade is not None:
+            markets.setdefault(result.seed, []).append(result.trade.y - result.trade.fair)
+    between = sqrt(fsum(fsum(differences) ** 2 for differences in markets.values())) / len(trades)
+    return max(_independent_error(trades), between if len(markets) > 1 else 0.0)
+
+
+def state_power(results: Sequence[MomentResult]) -> PowerView:
+    trades = [result.trade for result in results if result.trade is not None]
+    if not trades:
+        return PowerView(
+            trades=0, smallest_edge=None, smallest_edge_pct=None, said="No trade was scored: no edge could be seen."
+        )
+    edge = SEEN * standard_error(results)
+    worth = edge * _mean([trade.span_pct for trade in trades])
+    return PowerView(
+        trades=len(trades),
+        smallest_edge=_round(edge),
+        smallest_edge_pct=_round(worth),
+        said=(
+            f"With {len(trades)} scored trades an edge of {100 * edge:.1f} points ({worth:.2f} % a trade before costs) "
+            "is found in four of five studies; a smaller one may well go unseen."
+        ),
+    )
+
+
+def _buckets(trades: Sequence[TradeScore]) -> Iterator[BucketView]:
+    for low, high in pairwise(BUCKETS):
+        some = [trade for trade in trades if low <= trade.fair < high]
+        if some:
+            yield BucketView(
+                low=low,
+                high=high,
+                trades=len(some),
+                fair=_round(_mean([trade.fair for trade in some])),
+                realised=_round(_mean([trade.y for trade in some])),
+                se=_round(_independent_error(some)),
+            )
+
+
+def _independent_error(trades: Sequence[TradeScore]) -> float:
+    return sqrt(fsum(trade.fair * (1 - trade.fair) for trade in trades)) / len(trades)
+
+
+# -- the bars
+
+
+def missed_bars(results: Sequence[MomentResult]) -> Iterator[str]:
+    rulings = Counter(result.own.ruling for result in results)
+    for call in Call:
+        if not rulings[call.value]:
+            yield f"no ruling is {call.value}"
+    active = 1 - rulings[Call.HOLD.value] / len(results)
+    if not LEAST_ACTIVE <= active <= MOST_ACTIVE:
+        yield f"{active:.0%} of the rulings are not HOLD; {LEAST_ACTIVE:.0%} to {MOST_ACTIVE:.0%} are asked for"
+    fired = Counter(rule for result in results for rule in result.rules)
+    found = Counter(name for result in results for name in result.anomalies)
+    # What a model asks for beyond the rules is no rule: without a model it never comes.
+    ours = [rule for rule in RuleName if rule.owner is not RuleOwner.DESK and rule is not RuleName.TIGHTENED]
+    names = [(rule.value, fired[rule.value]) for rule in ours]
+    names += [(name.value, found[name.value]) for kind in (Rule, Label) for name in kind]
+    for name, count in names:
+        if not count:
+            yield f"{name} never fires"
+        if count > MOST_ONE_RULE * len(results):
+            yield f"{name} fires in {count / len(results):.0%} of the cycles"
+    calibration = calibrate(results)
+    if calibration.inside is not True:
+        yield "the realised rate of wins is outside the band of a market without drift"
+    symmetry = compare_sides(results)
+    if symmetry.share is not None and symmetry.share < LEAST_MIRRORED:
+        yield f"{symmetry.share:.1%} of the rulings are mirrored in the mirrored market; {LEAST_MIRRORED:.0%} are asked"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return fsum(values) / len(values)
+
+
+def _share(count: int, total: int) -> float:
+    return _round(count / total) if total else 0.0
+
+
+def _round(value: float) -> float:
+    return round(value, DIGITS)

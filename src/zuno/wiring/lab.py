@@ -1,0 +1,137 @@
+"""Wire the lab: synthetic markets in folders that are removed afterwards, cycles without a model over them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from zuno.settings import Settings
+
+if TYPE_CHECKING:
+    from zuno.kernel.units import Millis
+    from zuno.lab.model import MomentResult
+    from zuno.lab.moments import StudyMarket
+    from zuno.lab.rulings import OpenCycles
+    from zuno.lab.service import MarketPlan, StudyDesk
+    from zuno.trading.model.account import Account
+    from zuno.trading.model.bundle import Slot
+    from zuno.trading.ports.series import Batch, SeriesStore
+    from zuno.trading.service.runs import Cycles
+
+CODE = "study"
+"""What the journal of a study, which is forgotten, names as its code."""
+
+
+def build_study_desk() -> StudyDesk:
+    from zuno.lab.service import StudyDesk
+
+    return StudyDesk(run_markets)
+
+
+async def run_markets(
+    plans: Sequence[MarketPlan], workers: int, hear: Callable[[MomentResult], None], stop: asyncio.Event
+) -> None:
+    from zuno.adapters.worker_processes import run_in_processes
+
+    await run_in_processes(study_plan, plans, workers, hear, stop)
+
+
+async def study_plan(plan: MarketPlan) -> AsyncIterator[MomentResult]:
+    """One market: loaded once, in a folder of its own that goes with it."""
+    from zuno.lab.rulings import study_market
+    from zuno.wiring.cycles import disable_tracing
+
+    disable_tracing()
+    with tempfile.TemporaryDirectory(prefix="zuno-study-") as name:
+        folder = Path(name)
+        market = await open_market(plan.seed, folder)
+        try:
+            async for result in study_market(market, plan.moments, cycles_opener(folder)):
+                yield result
+        finally:
+            await market.store.close()
+
+
+async def open_market(seed: int, folder: Path) -> StudyMarket:
+    from zuno.adapters.series.sqlite import SqliteSeries
+    from zuno.adapters.venues.synthetic.world import batches, origin
+
+    store = SqliteSeries(folder / "market", origin(seed))
+    rows: list[Batch[Any]] = await asyncio.to_thread(batches, seed)
+    await store.renew(origin(seed), rows)
+    return describe_market(seed, store)
+
+
+def describe_market(seed: int, store: SeriesStore) -> StudyMarket:
+    """A synthetic market and when something happened in it."""
+    from zuno.adapters.venues.synthetic.injected_faults import MARKET_FAULTS
+    from zuno.adapters.venues.synthetic.path import DAYS_FROM, END, MINUTES_FROM, panics, paths
+    from zuno.kernel.units import Millis
+    from zuno.lab.moments import StudyMarket
+    from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol
+    from zuno.trading.model.venues import USDT_KRW
+
+    def moments(hours: Sequence[int]) -> tuple[Millis, ...]:
+        return tuple(Millis(DAYS_FROM + hour * HOUR_MS) for hour in hours)
+
+    (krw,) = (fault for fault in MARKET_FAULTS if fault.series.name == USDT_KRW)
+    return StudyMarket(
+        seed=seed,
+        store=store,
+        first=Millis(MINUTES_FROM + 5 * DAY_MS),
+        end=Millis(END),
+        jumps=moments(paths(seed)[Symbol.BTCUSDT].jumps.hour.tolist()),
+        panics=moments(panics(seed).tolist()),
+        faults=tuple(fault.first for fault in MARKET_FAULTS if fault is not krw),
+        krw_lost=krw.first,
+    )
+
+
+def cycles_opener(folder: Path) -> OpenCycles:
+    """Cycles that keep nothing: a journal in memory for each, and the folder for their checkpoints."""
+    from zuno.adapters.chart.painter import MatplotlibPainter
+    from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
+    from zuno.adapters.file_lock import symbol_lock
+    from zuno.adapters.keys.ed25519 import KeyFile
+    from zuno.adapters.store.memory import MemoryStore
+    from zuno.journal.journal import ChainedJournal
+    from zuno.journal.port import Journal
+    from zuno.trading.model.account import account_slots
+    from zuno.trading.service.features import TradingDesk
+    from zuno.trading.service.runs import Cycles, RunBackends
+    from zuno.wiring.cycles import build_run_context
+    from zuno.wiring.minds import Models
+
+    key = KeyFile(folder / "keys")
+    models = Models(Settings(home=folder, deterministic=True))
+
+    def open_cycles(store: SeriesStore, account: Account, at: Millis) -> Cycles:
+        journal = ChainedJournal(MemoryStore(), key, code=lambda: CODE, now=lambda: at)
+
+        async def open_journal() -> Journal:
+            return journal
+
+        async def read_slots(origin: str, before: Millis, present: bool) -> Sequence[Slot]:
+            return account_slots(account, before, CODE)
+
+        async def refuse(*_: Any) -> Any:
+            raise NotImplementedError("a study is not replayed")
+
+        backends = RunBackends(
+            journal=open_journal,
+            held=read_slots,
+            minds=lambda notebook: build_run_context(models, notebook, models.registry()),
+            checkpoints=lambda: sqlite_checkpoints(folder / "cycles.db"),
+            lease=lambda symbol: symbol_lock(folder, symbol),
+            rehearse=refuse,
+            now=lambda: at,
+            random=os.urandom,
+            code=lambda: CODE,
+        )
+        return Cycles(TradingDesk(store, open_journal, MatplotlibPainter()), backends)
+
+    return open_cycles
