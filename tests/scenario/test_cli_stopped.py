@@ -31,3 +31,18 @@ def test_ctrl_c_says_stopped_and_leaves_one_document(tmp_path: Path) -> None:
     assert asked.returncode == 130
     assert "stopped" in err.lower()
     assert json.loads(out)["error"]["kind"] == "stopped"
+
+
+def test_ctrl_c_in_a_study_leaves_what_is_known_by_then(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "zuno", "lab", "study", "--moments", "2", "--seeds", "1-2", "--json"]
+    with subprocess.Popen(
+        words, env=shell(tmp_path, {}), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as asked:
+        assert asked.stderr is not None
+        assert asked.stderr.readline() == "0 of 2 moments\n"
+        asked.send_signal(signal.SIGINT)
+        out, err = asked.communicate(timeout=60)
+    assert asked.returncode == 130
+    assert "stopped" in err.lower()
+    told = json.loads(out)
+    assert (told["stopped"], told["moments"], told["asked"], told["seeds"]) == (True, 0, 2, [1, 2])

@@ -217,7 +217,7 @@ def _mirror_quotes(quotes: Sequence[Quote], anchor: float) -> tuple[Quote, ...]:
 
 def _mirror_event(event: TapeEvent, anchor: float) -> TapeEvent:
     price = mirror_price(event.price, anchor)
-    return event._replace(side=_OTHER[event.side], price=price, quantity=event.usd / price)
+    return event._replace(side=_OTHER[event.side], price=price, quantity=event.quantity * event.price / price)
 
 
 def _mirror_chain(chain: OptionChain, anchor: float) -> OptionChain:
