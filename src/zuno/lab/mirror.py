@@ -41,6 +41,7 @@ from zuno.trading.ports.series import (
     Flaw,
     Origin,
     RenewedStore,
+    RowSource,
     SeriesSnapshot,
     SeriesStore,
     Slice,
@@ -99,6 +100,12 @@ class MirroredSeries:
 
     async def all_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
         return await self._store.all_known(several)
+
+    async def first_times(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
+        return await self._store.first_times(several)
+
+    async def sources(self) -> tuple[RowSource, ...]:
+        return await self._store.sources()
 
     async def flaws(self) -> tuple[Flaw, ...]:
         return await self._store.flaws()
