@@ -96,6 +96,8 @@ def terms(account: Account = CASH, won: Known[float] = WON, mark: Known[float] =
         shorts_liquidated=1e6,
         breakout=False,
         restless=False,
+        shock_down=None,
+        shock_up=None,
         dollar=1.0,
         won=won,
         account=account,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, Generic, TypeVar
 
@@ -12,12 +12,14 @@ from zuno.llm.port import Image
 from zuno.llm.prompts import Value
 from zuno.llm.question import Question, SourcedAnswer, T
 from zuno.provenance.facts import FactSheet, Figure, Unit
+from zuno.trading.agents.case import Case
 from zuno.trading.agents.prompt_budget import FittedPrompt, Line, Section, fit_prompt, max_prompt_chars
 from zuno.trading.agents.prompt_facts import figure_of, text_faults
 from zuno.trading.model.cycle import (
     LONG_TEXT,
     AnswerSource,
     Expert,
+    GeometryOpinion,
     LiquidityOpinion,
     MacroOpinion,
     MicrostructureOpinion,
@@ -26,7 +28,9 @@ from zuno.trading.model.cycle import (
 from zuno.trading.rules.price_menu import PriceMenu
 
 S = TypeVar("S", bound=Sourced)
-E = TypeVar("E", LiquidityOpinion, MicrostructureOpinion, MacroOpinion)
+E = TypeVar("E", LiquidityOpinion, MicrostructureOpinion, MacroOpinion, GeometryOpinion)
+MOST_BY_CANDLES: Final = 0.6
+"""The confidence of liquidity and microstructure where candles are all there is."""
 WHY_CHARS: Final = 2_000
 
 
@@ -105,6 +109,26 @@ def voice_of(role: str, spoken: SourcedAnswer[T]) -> AnswerSource:
         tokens=sum(attempt.tokens_in + attempt.tokens_out for attempt in spoken.attempts),
         usd=float(sum(known)) if len(known) == len(costs) else None,
     )
+
+
+def require_data(spoken: SourcedAnswer[E], gap: str, fallback: Callable[[], E]) -> SourcedAnswer[E]:
+    """A mind is only as sure as its data: where its own feed is missing, a model that is sure of anything is not heard,
+    and the rules, which are not, speak in its place."""
+    if not gap or not spoken.value.confidence or spoken.source not in ("model", "repaired"):
+        return spoken
+    return replace(spoken, value=fallback(), source="fallback", why=f"sure of what it cannot know: {gap}")
+
+
+def limit_confidence(said: float, most: float, of: str) -> tuple[float, str]:
+    """No surer than that, and the words for a cut."""
+    return (said, "") if said <= most else (most, f"a confidence of {said:g} was cut to {most:g}: no surer than {of}")
+
+
+def limit_to_candles(case: Case, said: float) -> tuple[float, str]:
+    """Of an expert whose own feeds were never recorded, and who reads price and volume in their place."""
+    if not case.bundle.candles_only:
+        return said, ""
+    return limit_confidence(said, MOST_BY_CANDLES, "price and volume make it")
 
 
 def snap_price(menu: PriceMenu, price: float | None) -> float | None:

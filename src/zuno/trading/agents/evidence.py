@@ -46,6 +46,11 @@ def confidence(reasons: Sequence[Reason]) -> float:
     return round(min(MOST_CONFIDENT, abs(lean) * (0.5 + 0.5 * agreement)), 2)
 
 
+def confidence_toward(reasons: Sequence[Reason], way: Stance) -> float:
+    """How strong the reasons are that way, less where others disagree; none where those outweigh."""
+    return confidence(reasons) if way * total_weight(reasons) > 0 else 0.0
+
+
 def summarise_reasons(reasons: Sequence[Reason], otherwise: str, most: int = 3) -> str:
     """The strongest in words, first what goes with the sum, then what goes against it."""
     lean = total_weight(reasons)

@@ -11,11 +11,12 @@ from zuno.llm.port import Image
 from zuno.provenance.facts import Unit
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import AgentQuestion, ask_agent, snap_price, to_record, voice_of
+from zuno.trading.agents.ask import AgentQuestion, ask_agent, require_data, snap_price, to_record, voice_of
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.evidence import (
     Reason,
     confidence,
+    confidence_toward,
     direction_of,
     scale_weight,
     summarise_reasons,
@@ -23,6 +24,7 @@ from zuno.trading.agents.evidence import (
 )
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.measure.derivatives import funding_figures
+from zuno.trading.measure.events import EventKind
 from zuno.trading.measure.features import Frame
 from zuno.trading.measure.structure.lines import Gauge
 from zuno.trading.measure.structure.patterns import Formation, formation
@@ -96,6 +98,7 @@ async def ask_expert(case: Case, image: Image | None, minds: ModelContext) -> Ag
         ),
         minds,
     )
+    spoken = require_data(spoken, _find_gap(case), lambda: answer_by_rules(case, shown))
     said = spoken.value
     named = said.key_levels.model_dump()
     kept = {name: snap_price(case.menu, value) for name, value in named.items()}
@@ -119,6 +122,11 @@ async def ask_expert(case: Case, image: Image | None, minds: ModelContext) -> Ag
         stance=entry_stance(said),
     )
     return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
+
+
+def _find_gap(case: Case) -> str:
+    frame = _frame(case)
+    return frame.reason if isinstance(frame, Missing) else ""
 
 
 def panels_of(case: Case, image: Image | None) -> Panels:
@@ -158,12 +166,14 @@ def answer_by_rules(case: Case, shown: Panels) -> GeometryOpinion:
     facts = prompt_facts.market_facts(case)
     reasons = [*struck, *_trend_reasons(case), *_pattern_reasons(shape, frame.timeframe)]
     lean = direction_of(total_weight(reasons))
-    if lean * total_weight(struck) < 0:
+    if broken := _breakout_reasons(case):
+        anomaly, reasons, lean = "clean_breakout", [*broken, *reasons], direction_of(total_weight(broken))
+    elif lean * total_weight(struck) < 0:
         anomaly = "none"  # the rest of the picture overrules it
     return GeometryOpinion(
         anomaly=anomaly,
         directional_bias=LEANS[lean],
-        confidence=confidence(reasons),
+        confidence=confidence_toward(reasons, lean) if lean else confidence(reasons),
         key_levels=key_levels(case.menu),
         fibonacci_context=cut(_fibonacci(frame), facts, LONG_TEXT),
         pattern=_pattern(shape),
@@ -171,6 +181,18 @@ def answer_by_rules(case: Case, shown: Panels) -> GeometryOpinion:
         funding_visual=_funding_look(case) if shown.funding else None,
         rationale=cut(summarise_reasons(reasons, "The bars show neither a trend nor a shape."), facts, LONG_TEXT),
     )
+
+
+def _breakout_reasons(case: Case) -> list[Reason]:
+    """Of the last hour: the shape that broke is behind it."""
+    return [
+        Reason(
+            0.6 if event.way is Way.UP else -0.6,
+            f"a true breakout {event.way}: {{{prompt_facts.event_id(case, event)}}}",
+        )
+        for event in case.features.events.events
+        if event.kind is EventKind.TRUE_BREAKOUT
+    ]
 
 
 def _answer_without_bars(case: Case, why: str) -> GeometryOpinion:

@@ -62,6 +62,7 @@ MIN_FLIP_SCORE: Final = 0.30
 """The score from which a fresh decision is turned round."""
 PAYING_HOLD: Final[Mapping[Mode, str]] = {Mode.SWING: "3d", Mode.POSITION: "4w"}
 """How long a trade may take that pays funding while it waits."""
+MOST_FACTORS: Final = 8
 FLIP_COOLDOWN_MS: Final[Mapping[Mode, int]] = {Mode.SWING: 12 * HOUR_MS, Mode.POSITION: 3 * 24 * HOUR_MS}
 
 
@@ -309,7 +310,11 @@ def answer_by_rules(case: Case, meta: Meta, board: Blackboard) -> JudgeOpinion:
         why = "the score of {score} is within the dead band: nobody pays for a coin toss"
         return _open_nothing(case, meta, board, Call.HOLD, why)
     side = Side.LONG if leaning == "BULLISH" else Side.SHORT
-    if why := _too_soon_to_flip(case, side, worth) or _against_trend(meta, side, worth):
+    if (
+        why := _too_soon_after_shock(case, side)
+        or _too_soon_to_flip(case, side, worth)
+        or _against_trend(meta, side, worth)
+    ):
         return _open_nothing(case, meta, board, Call.HOLD, why)
     if not _supporters(board, side):
         why = f"the score of {{score}} looks {side}, but no expert that reads numbers is sure enough to second it"
@@ -342,6 +347,9 @@ def exit_reason(case: Case, meta: Meta, side: Side, worth: float) -> str:
     favour = _score_for(side, worth)
     if favour <= EXIT_SCORE:
         return f"the score of {{score}} is against the {side} there is by {{exit_score}} or more"
+    shock = case.features.events.against(side)
+    if shock is not None and not isinstance(shock, Missing):
+        return f"{shock.name} ran against the {side} there is: {{{prompt_facts.event_id(case, shock)}}}"
     panic = case.inputs.panic is True or meta.regime is Regime.VOLATILITY_PANIC
     day = case.context.day
     # Who does not know which way the panic runs goes by the score.
@@ -352,6 +360,13 @@ def exit_reason(case: Case, meta: Meta, side: Side, worth: float) -> str:
         )
         return f"a panic runs against the {side} there is: {moved}"
     return ""
+
+
+def _too_soon_after_shock(case: Case, side: Side) -> str:
+    shock = case.features.events.against(side)
+    if shock is None or isinstance(shock, Missing):
+        return ""
+    return f"{shock.name} within the hour: no {side} against it ({{{prompt_facts.event_id(case, shock)}}})"
 
 
 def _too_soon_to_flip(case: Case, side: Side, worth: float) -> str:
@@ -458,7 +473,7 @@ def _leverage(case: Case, side: Side, level: int) -> int:
 def _pays_funding(case: Case, side: Side) -> bool:
     """Whether holding that side costs funding, or nobody knows."""
     rate = case.inputs.funding_week
-    return isinstance(rate, Missing) or (rate > 0) == (side is Side.LONG)
+    return isinstance(rate, Missing) or case.inputs.funding_of(rate, side) > 0
 
 
 def _open_nothing(case: Case, meta: Meta, board: Blackboard, call: Call, why: str) -> JudgeOpinion:
@@ -548,5 +563,9 @@ def _opposite_case(board: Blackboard) -> str:
 def _key_factors(case: Case, board: Blackboard) -> list[str]:
     found = sorted(board_entries(board).items(), key=lambda each: -each[1].confidence)
     facts = prompt_facts.board_facts(case, board)
-    reasons = [f"{expert}: {entry.rationale.partition(';')[0]}" for expert, entry in found if entry.stance]
-    return [cut(reason, facts, SHORT_TEXT) for reason in reasons]
+    reasons = [
+        f"{event.name} in the last hour: {{{prompt_facts.event_id(case, event)}}}"
+        for event in case.features.events.events
+    ]
+    reasons += [f"{expert}: {entry.rationale.partition(';')[0]}" for expert, entry in found if entry.stance]
+    return [cut(reason, facts, SHORT_TEXT) for reason in reasons][:MOST_FACTORS]

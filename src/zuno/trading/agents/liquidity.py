@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import sqrt
 from typing import Final
 
 from zuno.llm.ask import ModelContext
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import ask_agent, expert_question, snap_price, to_record, voice_of
+from zuno.trading.agents.ask import (
+    ask_agent,
+    expert_question,
+    limit_confidence,
+    limit_to_candles,
+    require_data,
+    snap_price,
+    to_record,
+    voice_of,
+)
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.evidence import (
     Reason,
     confidence,
+    confidence_toward,
     direction_of,
     scale_weight,
     summarise_reasons,
     total_weight,
 )
+from zuno.trading.measure.events import EventKind
+from zuno.trading.measure.features import Perpetual
+from zuno.trading.measure.portable import RATIO_PLACES
 from zuno.trading.measure.price_context import TakerFlow
 from zuno.trading.measure.structure.lines import Divergence, Gauge
 from zuno.trading.measure.structure.pivots import Way
@@ -34,6 +48,7 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import Side
+from zuno.trading.model.venues import BINANCE
 from zuno.trading.rules.price_menu import MARK, PriceMenu
 from zuno.trading.rules.score import entry_stance, flow_stance
 
@@ -46,6 +61,17 @@ WHALE_Z: Final = 1.5
 SPANS: Final = {"1h": "the last hour", "24h": "a day"}
 ALONG: Final = 0.5
 """What is left of a flow's confidence that only goes along with the price: there is nothing in it to act on."""
+EVENT_WEIGHTS: Final[Mapping[EventKind, float]] = {
+    EventKind.LIQUIDATION_CASCADE: 0.65,
+    EventKind.TRUE_BREAKOUT: 0.65,
+    EventKind.SHOCK: 0.5,
+}
+CROWDED_RATE: Final = 0.0005
+"""Funding of eight hours, as a fraction, from which those who pay are a crowd."""
+FLAT_DAY: Final = 0.02
+"""The share a price may move in a day and still be flat."""
+LOW_RANK: Final = 0.05
+RANK_WEIGHT: Final = 0.15
 ENTRY_REACH: Final = (0.25, 1.0)
 """In ATR: where a better price is waited for."""
 
@@ -56,6 +82,7 @@ async def ask_expert(case: Case, minds: ModelContext) -> AgentAnswer[LiquidityEn
         prompt_facts.anomalies_section(case),
         prompt_facts.flow_section(case),
         prompt_facts.liquidation_section(case),
+        prompt_facts.price_action_section(case),
         prompt_facts.derivatives_section(case, 70),
         prompt_facts.structure_section(case, 50),
         prompt_facts.levels_section(case),
@@ -63,12 +90,42 @@ async def ask_expert(case: Case, minds: ModelContext) -> AgentAnswer[LiquidityEn
     spoken = await ask_agent(
         expert_question(ROLE, Expert.LIQUIDITY, sections, LiquidityOpinion, lambda: answer_by_rules(case)), minds
     )
+    spoken = require_data(spoken, _find_gap(case), lambda: answer_by_rules(case))
     said = spoken.value
     target = snap_price(case.menu, said.target_entry)
     gone = "the entry it named is no level of the menu" if said.target_entry is not None and target is None else ""
-    stance = entry_stance(said, flow_direction(case, said.anomaly))
-    entry = to_record(LiquidityEntry, spoken, gone, target_entry=target, stance=stance)
+    stance = entry_stance(said, measure_stance(case, said.anomaly))
+    sure, less = said.confidence, ""
+    meant = 0 if said.anomaly == "none" else flow_direction(case, said.anomaly)
+    if stance not in (0, meant) and spoken.source in ("model", "repaired"):
+        # It spoke of something else: nobody is surer of what was measured than the measure is.
+        sure, less = limit_confidence(sure, answer_by_rules(case).confidence, "what was measured")
+    sure, few = limit_to_candles(case, sure)
+    entry = to_record(LiquidityEntry, spoken, gone, less or few, target_entry=target, stance=stance, confidence=sure)
     return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
+
+
+def _find_gap(case: Case) -> str:
+    """Why nothing is known of what it reads, if nothing is: no flow, no large trades, no liquidations."""
+    features, context = case.features, case.context
+    own = (context.flow, features.whales_day, features.whales_hour, features.forced.longs_hour)
+    if any(not isinstance(figure, Missing) for figure in (*own, features.forced.shorts_hour)):
+        return ""
+    if features.events.events or (case.bundle.candles_only and not isinstance(context.action, Missing)):
+        return ""
+    return context.flow.reason if isinstance(context.flow, Missing) else ""
+
+
+def measure_stance(case: Case, anomaly: FlowAnomaly) -> Stance:
+    """Which way the market was measured to lean, whoever speaks: by what happened within the hour, else by a crowd that
+    pays to stay, else by the anomaly that was named, else by price and volume where nothing else is recorded, else by
+    how many are on one side."""
+    for reasons in (event_reasons(case), payer_reasons(case)):
+        if lean := direction_of(total_weight(reasons)):
+            return lean
+    if anomaly != "none":
+        return flow_direction(case, anomaly)
+    return direction_of(total_weight(action_reasons(case))) or direction_of(total_weight(crowd_reasons(case)))
 
 
 def flow_direction(case: Case, anomaly: FlowAnomaly) -> Stance:
@@ -79,28 +136,98 @@ def flow_direction(case: Case, anomaly: FlowAnomaly) -> Stance:
 
 
 def answer_by_rules(case: Case) -> LiquidityOpinion:
-    flow, hunt = flow_reasons(case), hunt_reasons(case)
-    hunted = bool(hunt) and abs(total_weight(hunt)) >= abs(total_weight(flow))
-    reasons = (
-        [*flow, *hunt]
-        if direction_of(total_weight(flow)) * direction_of(total_weight(hunt)) >= 0
-        else hunt
-        if hunted
-        else flow
-    )
-    lean = direction_of(total_weight(reasons))
-    anomaly: FlowAnomaly = "none"
-    if lean and hunted:
-        anomaly = "liquidation_hunting"
-    elif lean and contradicts(case, lean):
-        anomaly = "whale_cvd_divergence"
-    sure = confidence(reasons)
+    flow, hunt, crowd = flow_reasons(case), hunt_reasons(case), crowd_reasons(case)
+    struck, action = event_reasons(case), action_reasons(case)
+    paying = direction_of(total_weight(payer_reasons(case)))
+    if struck:
+        # Who was forced out is part of what happened: that its side is spent is for the hours after it.
+        anomaly, reasons = _name_event(case), [*struck, *flow, *crowd]
+    else:
+        anomaly, reasons = _name_anomaly(case, flow, hunt)
+        if anomaly == "none":
+            reasons = action or [*crowd, *([] if direction_of(total_weight(crowd)) else flow)]
+        else:
+            if paying and direction_of(total_weight(reasons)) != paying:
+                anomaly = "none"  # what the flow shows is no reason to join a crowd that pays to stay
+            reasons = [*reasons, *crowd]
+    stance = measure_stance(case, anomaly)
+    sure = confidence_toward(reasons, stance) if stance else round(confidence(reasons) * ALONG, 2)
+    sure, _ = limit_to_candles(case, sure)
     return LiquidityOpinion(
         anomaly=anomaly,
-        confidence=round(sure * ALONG, 2) if anomaly == "none" else sure,
-        target_entry=_choose_entry(case.menu, lean) if anomaly != "none" else None,
+        confidence=sure,
+        target_entry=_choose_entry(case.menu, stance) if anomaly != "none" and stance else None,
         rationale=cut(summarise_reasons(reasons, _quiet_text(case)), prompt_facts.market_facts(case), LONG_TEXT),
     )
+
+
+def _name_anomaly(case: Case, flow: list[Reason], hunt: list[Reason]) -> tuple[FlowAnomaly, list[Reason]]:
+    """What is out of the ordinary in the flow, and the reasons that count."""
+    hunted = bool(hunt) and abs(total_weight(hunt)) >= abs(total_weight(flow))
+    agreed = direction_of(total_weight(flow)) * direction_of(total_weight(hunt)) >= 0
+    reasons = [*flow, *hunt] if agreed else hunt if hunted else flow
+    lean = direction_of(total_weight(reasons))
+    if lean and hunted:
+        return "liquidation_hunting", reasons
+    return "whale_cvd_divergence" if lean and contradicts(case, lean) else "none", reasons
+
+
+def _name_event(case: Case) -> FlowAnomaly:
+    """A cascade forces one side out; a breakout or a shock alone is no anomaly of the flow."""
+    cascades = any(event.kind is EventKind.LIQUIDATION_CASCADE for event in case.features.events.events)
+    return "liquidation_hunting" if cascades else "none"
+
+
+def event_reasons(case: Case) -> list[Reason]:
+    """What happened within the hour goes on until it is known to have ended."""
+    return [
+        Reason(
+            EVENT_WEIGHTS[event.kind] * (1 if event.way is Way.UP else -1),
+            f"{event.name.replace('_', ' ')}: {{{prompt_facts.event_id(case, event)}}}",
+        )
+        for event in case.features.events.events
+    ]
+
+
+def crowd_reasons(case: Case) -> list[Reason]:
+    """Who pays to stay, and where many are on one side."""
+    found, home = payer_reasons(case), _perpetual(case)
+    for name, rank, called in (
+        ("long_accounts", home.long_rank, "accounts that are long"),
+        ("basis", home.basis_rank, "the basis"),
+    ):
+        if not isinstance(rank, Missing) and not LOW_RANK < rank < 1 - LOW_RANK:
+            where = "above" if rank > 0.5 else "below"
+            said = f"{called}: {{{home.venue}.{name}}}, {where} nearly every hour of the week"
+            found.append(Reason(-RANK_WEIGHT if rank > 0.5 else RANK_WEIGHT, said))
+    return found
+
+
+def payer_reasons(case: Case) -> list[Reason]:
+    """Those who pay to stay in a price that goes nowhere have to leave first; while it moves it is a hint."""
+    rate, day = case.inputs.funding_next, case.context.day
+    if isinstance(rate, Missing) or round(abs(rate), RATIO_PLACES) < CROWDED_RATE:
+        return []
+    flat = not isinstance(day, Missing) and abs(day) <= FLAT_DAY
+    payers, beside = ("longs" if rate > 0 else "shorts"), "a flat price" if flat else "a price that moves"
+    said = f"{payers} pay {{funding_next_8h}} for 8h in {beside}: crowded"
+    return [Reason(-scale_weight(rate, 2 * CROWDED_RATE, 0.5 if flat else 0.15), said)]
+
+
+def _perpetual(case: Case) -> Perpetual:
+    return next(perpetual for perpetual in case.features.perpetuals if perpetual.venue == BINANCE)
+
+
+def action_reasons(case: Case) -> list[Reason]:
+    """Price and volume of the last bar, read where neither takers nor liquidations were ever recorded."""
+    seen = case.context.action
+    if not case.bundle.candles_only or isinstance(seen, Missing) or seen.breakout is None:
+        return []
+    where = "above" if seen.breakout is Way.UP else "below"
+    said = (
+        f"{seen.timeframe} closed {where} {{{seen.timeframe}.range_edge}} on {{{seen.timeframe}.volume_ratio}} volume"
+    )
+    return [Reason((0.6 if seen.volume_spike else 0.35) * (1 if seen.breakout is Way.UP else -1), said)]
 
 
 def contradicts(case: Case, lean: Stance) -> bool:
@@ -216,6 +343,8 @@ def _choose_entry(menu: PriceMenu, lean: Stance) -> float | None:
 def _quiet_text(case: Case) -> str:
     flow = case.context.flow
     if isinstance(flow, Missing):
+        if case.bundle.candles_only and not isinstance(action := case.context.action, Missing):
+            return f"{action.timeframe} closed within its range of twenty bars; who took was not recorded."
         return "Nothing to read: {takers.unknown}."
     balance = f"{{{prompt_facts.takers_id(flow)}.balance}}"
     return f"Takers' balance of {balance} is ordinary; no divergence is fresh and no side was hunted."

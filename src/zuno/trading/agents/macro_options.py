@@ -7,7 +7,7 @@ from typing import Final
 from zuno.llm.ask import ModelContext
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import ask_agent, expert_question, to_record, voice_of
+from zuno.trading.agents.ask import ask_agent, expert_question, require_data, to_record, voice_of
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.evidence import (
     Reason,
@@ -44,8 +44,18 @@ async def ask_expert(case: Case, minds: ModelContext) -> AgentAnswer[MacroEntry]
     spoken = await ask_agent(
         expert_question(ROLE, Expert.MACRO, sections, MacroOpinion, lambda: answer_by_rules(case)), minds
     )
+    spoken = require_data(spoken, _find_gap(case), lambda: answer_by_rules(case))
     entry = to_record(MacroEntry, spoken, stance=entry_stance(spoken.value))
     return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
+
+
+def _find_gap(case: Case) -> str:
+    """Why nothing is known of options and of the economy, if nothing is."""
+    dvol, slope = case.features.dvol, case.features.economy.slope
+    own = (case.features.surface, case.context.dollar, case.context.stocks, slope)
+    if isinstance(dvol, Missing) and all(isinstance(figure, Missing) for figure in own):
+        return dvol.reason
+    return ""
 
 
 def answer_by_rules(case: Case) -> MacroOpinion:

@@ -24,7 +24,7 @@ from zuno.trading.model.cycle import (
     Regime,
     RiskBias,
 )
-from zuno.trading.model.known import Missing
+from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import Mode, Timeframe
 from zuno.trading.rules.price_menu import frame_of
 
@@ -77,8 +77,20 @@ async def ask_meta(case: Case, minds: ModelContext) -> AgentAnswer[Meta]:
     )
     said = spoken.value
     budget = min(said.risk_budget_pct, ruled.budget, BUDGETS[said.regime])
-    cut = f"the budget of {said.risk_budget_pct} was cut to {budget} by rule" if budget < said.risk_budget_pct else ""
-    return AgentAnswer(value=to_record(Meta, spoken, cut, risk_budget_pct=budget), voice=voice_of(ROLE, spoken))
+    return AgentAnswer(
+        value=to_record(Meta, spoken, _describe_cut(said, ruled), risk_budget_pct=budget), voice=voice_of(ROLE, spoken)
+    )
+
+
+def _describe_cut(said: MetaOpinion, ruled: RegimeRuling) -> str:
+    """Which rule took how much of the budget that was asked for; empty where none did."""
+    budget = min(said.risk_budget_pct, ruled.budget, BUDGETS[said.regime])
+    if budget == said.risk_budget_pct:
+        return ""
+    by = f"{said.regime} allows {BUDGETS[said.regime]}"
+    if budget == ruled.budget:
+        by = f"the rules find {ruled.regime} and allow {ruled.budget}"
+    return f"the budget of {said.risk_budget_pct} % was cut to {budget} %: {by}"
 
 
 def regime_of(case: Case) -> RegimeRuling:
@@ -93,7 +105,8 @@ def regime_of(case: Case) -> RegimeRuling:
         return RegimeRuling(Regime.RANGE_BOUND, 0, lost)
     regime, why = (Regime.VOLATILITY_PANIC, panic) if panic is not None else _name_regime(case, days.readings)
     budget = BUDGETS[regime]
-    unknown = isinstance(inputs.panic, Missing) or isinstance(inputs.day_rank, Missing)
+    doubts = (inputs.panic, inputs.day_rank)
+    unknown = any(isinstance(figure, Missing) and not isinstance(figure, NotRecorded) for figure in doubts)
     if unknown and budget > UNKNOWN_PANIC:
         return RegimeRuling(regime, UNKNOWN_PANIC, f"{why}; whether there is a panic is not known ({{panic.unknown}})")
     return RegimeRuling(regime, budget, why)
@@ -127,12 +140,16 @@ def _name_regime(case: Case, seen: IndicatorValues) -> tuple[Regime, str]:
 def answer_by_rules(case: Case) -> MetaOpinion:
     ruled = regime_of(case)
     expert, note = _choose_trusted(ruled.regime, case.bundle.mode)
+    struck = [
+        f"{event.name} in the last hour ({{{prompt_facts.event_id(case, event)}}})"
+        for event in case.features.events.events
+    ]
     return MetaOpinion(
         regime=ruled.regime,
-        rationale=cut(ruled.why, prompt_facts.market_facts(case), LONG_TEXT),
+        rationale=cut("; ".join((ruled.why, *struck)), prompt_facts.market_facts(case), LONG_TEXT),
         trust_directive=DirectiveOpinion(expert=expert, note=note),
         risk_budget_pct=ruled.budget,
-        risk_bias=_bias(ruled),
+        risk_bias=RiskBias.CONSERVATIVE if struck else _bias(ruled),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from zuno.llm.ask import ModelContext
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import ask_agent, expert_question, to_record, voice_of
+from zuno.trading.agents.ask import ask_agent, expert_question, limit_to_candles, require_data, to_record, voice_of
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.evidence import (
     Reason,
@@ -18,6 +18,8 @@ from zuno.trading.agents.evidence import (
     total_weight,
 )
 from zuno.trading.measure.order_book import BookFigures
+from zuno.trading.measure.price_context import PriceAction
+from zuno.trading.measure.structure.pivots import Way
 from zuno.trading.measure.triage import LEAN
 from zuno.trading.model.cycle import (
     LONG_TEXT,
@@ -47,18 +49,31 @@ async def ask_expert(case: Case, minds: ModelContext) -> AgentAnswer[Microstruct
         prompt_facts.market_section(case),
         prompt_facts.anomalies_section(case),
         prompt_facts.book_section(case),
+        prompt_facts.price_action_section(case, 60),
         prompt_facts.derivatives_section(case, 40),
     )
     spoken = await ask_agent(
         expert_question(ROLE, Expert.MICROSTRUCTURE, sections, MicrostructureOpinion, lambda: answer_by_rules(case)),
         minds,
     )
-    entry = to_record(MicrostructureEntry, spoken, stance=entry_stance(spoken.value))
+    spoken = require_data(spoken, _find_gap(case), lambda: answer_by_rules(case))
+    sure, few = limit_to_candles(case, spoken.value.confidence)
+    entry = to_record(MicrostructureEntry, spoken, few, stance=entry_stance(spoken.value), confidence=sure)
     return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
 
 
-def answer_by_rules(case: Case) -> MicrostructureOpinion:
+def _find_gap(case: Case) -> str:
+    """Why the book is not known, if it is not and nothing is read in its place."""
     book = case.features.book
+    if not isinstance(book, Missing) or (case.bundle.candles_only and not isinstance(case.context.action, Missing)):
+        return ""
+    return book.reason
+
+
+def answer_by_rules(case: Case) -> MicrostructureOpinion:
+    book, action = case.features.book, case.context.action
+    if isinstance(book, Missing) and case.bundle.candles_only and not isinstance(action, Missing):
+        return _answer_by_candles(case, action)
     if isinstance(book, Missing):
         why = cut("The book is not known: {book.spread.unknown}.", prompt_facts.market_facts(case), LONG_TEXT)
         return MicrostructureOpinion(anomaly="none", confidence=0.0, directional_bias="NEUTRAL", rationale=why)
@@ -74,6 +89,26 @@ def answer_by_rules(case: Case) -> MicrostructureOpinion:
         confidence=confidence(reasons),
         directional_bias=_BIASES[direction_of(total_weight(reasons))],
         rationale=cut(summarise_reasons(reasons, _quiet_text(book)), prompt_facts.market_facts(case), LONG_TEXT),
+    )
+
+
+def _answer_by_candles(case: Case, action: PriceAction) -> MicrostructureOpinion:
+    """A wick of most of the bar says who was turned away; volume says how many."""
+    own, sign = action.timeframe, 0 if action.rejection is None else 1 if action.rejection is Way.UP else -1
+    reasons = []
+    if sign:
+        sent = f"a wick of {{{own}.wick}} of the {own} bar sent the price {action.rejection}"
+        said = f"{sent}, on {{{own}.volume_ratio}} the usual volume"
+        reasons.append(Reason(sign * (0.6 if action.volume_spike else 0.35), said))
+    if action.breakout is not None and action.volume_spike:
+        said = f"{own} broke {{{own}.range_edge}} on {{{own}.volume_ratio}} the usual volume"
+        reasons.append(Reason(0.5 if action.breakout is Way.UP else -0.5, said))
+    quiet = f"No book was recorded here; the {own} bar turned nobody away: its longer wick is {{{own}.wick}} of it."
+    return MicrostructureOpinion(
+        anomaly="none",
+        confidence=limit_to_candles(case, confidence(reasons))[0],
+        directional_bias=_BIASES[direction_of(total_weight(reasons))],
+        rationale=cut(summarise_reasons(reasons, quiet), prompt_facts.market_facts(case), LONG_TEXT),
     )
 
 

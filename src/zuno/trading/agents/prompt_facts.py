@@ -18,14 +18,26 @@ from zuno.provenance.refusal import find_faults
 from zuno.provenance.slots import annotate, cited_ids
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.prompt_budget import Line, Section
+from zuno.trading.measure.events import EventKind, MarketEvent
 from zuno.trading.measure.features import Frame, Perpetual, fresh
 from zuno.trading.measure.macro import Reading
 from zuno.trading.measure.order_book import FakeWall
-from zuno.trading.measure.price_context import DOLLAR, FLOW_BARS, PRINTS, STOCKS, FigureChange, MacroQuote, TakerFlow
+from zuno.trading.measure.price_context import (
+    ACTION_BARS,
+    DOLLAR,
+    FLOW_BARS,
+    PRINTS,
+    STOCKS,
+    FigureChange,
+    MacroQuote,
+    TakerFlow,
+)
 from zuno.trading.measure.structure.levels import LevelZone
 from zuno.trading.measure.structure.lines import Gauge
 from zuno.trading.measure.structure.patterns import formation
+from zuno.trading.measure.structure.pivots import Way
 from zuno.trading.measure.structure.swings import Fibonacci
+from zuno.trading.measure.triage import Rule
 from zuno.trading.model.cycle import CONVICTION, Blackboard, Expert, GeometryEntry, Meta
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import HOUR_MS, Feed, Side, Text, Timeframe, texts
@@ -45,7 +57,7 @@ YIELD: Final = f"{FRED}/DGS10"
 
 def has_anomalies(case: Case) -> bool:
     """Whether something is out of the ordinary, so that experts look closer."""
-    return bool(case.features.triage.anomalies)
+    return bool(case.features.triage.anomalies or case.features.events.events)
 
 
 # -- lines
@@ -125,6 +137,8 @@ def market_section(case: Case) -> Section:
 
 def _kind(case: Case) -> str:
     """A bundle is frozen alike from the venues and from what was kept of them: either way it is their market."""
+    if case.bundle.candles_only:
+        return "imported candles alone: what was never recorded is absent, not zero"
     return "an invented market" if case.bundle.synthetic else "the venues' own market"
 
 
@@ -133,7 +147,7 @@ def _atr_frame(case: Case) -> Timeframe:
 
 
 def anomalies_section(case: Case) -> Section:
-    """What fired, and what could not be judged."""
+    """What fired, which shocks the last hour had, and what could not be judged."""
     found = case.features.triage
     ids = anomaly_ids(case)
     fired = [remark(id_, anomaly.said, f"{anomaly.name}: ") for id_, anomaly in zip(ids, found.anomalies, strict=True)]
@@ -141,7 +155,23 @@ def anomalies_section(case: Case) -> Section:
         remark(f"unjudged_{at}", skipped.reason, f"not judged, {skipped.rule}: ")
         for at, skipped in enumerate(found.unknown, 1)
     ]
-    return Section("anomalies", 99, (*(fired or [Line("none fired")]), *unknown))
+    watch = case.features.watch
+    if isinstance(watch, Missing):
+        unknown.append(remark("unjudged_shock", watch.reason, "not judged, shock: "))
+    struck = [
+        remark(event_id(case, event), event.said, f"{event.name} in the last hour: ")
+        for event in case.features.events.events
+        if event.kind is EventKind.SHOCK
+    ]
+    return Section("anomalies", 99, (*(fired + struck or [Line("none fired")]), *unknown))
+
+
+def event_id(case: Case, event: MarketEvent) -> str:
+    """Under which id an event of the last hour is told: a spike among the anomalies, each shock by its place."""
+    if event.kind is not EventKind.SHOCK:
+        return f"anomaly.{Rule.SPIKE}"
+    shocks = [other for other in case.features.events.events if other.kind is EventKind.SHOCK]
+    return f"shock_{shocks.index(event) + 1}"
 
 
 def anomaly_ids(case: Case) -> list[str]:
@@ -364,8 +394,34 @@ def _perpetual_lines(perpetual: Perpetual) -> Iterator[Line]:
     )
     yield fact(f"{perpetual.venue}.funding_8h", predicted, Unit.PERCENT, 4, signed=True, note="predicted, as if for 8h")
     yield fact(f"{perpetual.venue}.funding_8h_mean_7d", week, Unit.PERCENT, 4, signed=True)
-    yield fact(f"{perpetual.venue}.long_accounts", scale_figure(perpetual.long_share, 100), Unit.PERCENT, 1)
-    yield fact(f"{perpetual.venue}.basis", perpetual.basis_bps, Unit.BPS, 2, signed=True)
+    lower = "of the hours of its week stood lower"
+    for name, line, rank in (
+        ("long_accounts", (scale_figure(perpetual.long_share, 100), Unit.PERCENT, 1, False), perpetual.long_rank),
+        ("basis", (perpetual.basis_bps, Unit.BPS, 2, True), perpetual.basis_rank),
+    ):
+        value, unit, digits, signed = line
+        yield fact(f"{perpetual.venue}.{name}", value, unit, digits, signed=signed)
+        if not isinstance(rank, Missing):
+            yield fact(f"{perpetual.venue}.{name}_rank", 100 * rank, Unit.PERCENT, 0, note=lower)
+
+
+def price_action_section(case: Case, weight: int = 88) -> Section:
+    """The last bar against the twenty before it."""
+    seen = case.context.action
+    if isinstance(seen, Missing):
+        return Section("price and volume", weight, (remark("price_action.unknown", seen.reason, "unknown: "),))
+    own = seen.timeframe
+    broken = f"closed {'above' if seen.breakout is Way.UP else 'below'} it" if seen.breakout else "not broken"
+    sent = f"sent back {seen.rejection}" if seen.rejection else "no rejection"
+    return Section(
+        "price and volume",
+        weight,
+        (
+            fact(f"{own}.range_edge", seen.level, Unit.PRICE, note=f"of {ACTION_BARS} bars, {broken}"),
+            fact(f"{own}.volume_ratio", seen.volume_ratio, Unit.RATIO, 1, note="of the mean of the bars before"),
+            fact(f"{own}.wick", 100 * seen.wick_share, Unit.PERCENT, 0, note=f"of the bar's range, {sent}"),
+        ),
+    )
 
 
 def options_section(case: Case, weight: int = 90) -> Section:
@@ -585,6 +641,7 @@ def market_facts(case: Case) -> FactSheet:
             options_section(case),
             economy_section(case),
             day_section(case),
+            price_action_section(case),
             levels_section(case),
         )
     )

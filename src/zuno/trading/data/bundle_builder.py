@@ -12,10 +12,11 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
 from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.measure.data_quality import QUIET_VENUES, complete_at, gap, standing
+from zuno.trading.measure.derivatives import RANK_DAYS, thin_to_hours
 from zuno.trading.measure.macro import CADENCE_DAYS
 from zuno.trading.measure.order_book import over_a_minute
 from zuno.trading.measure.tape import LOWER_BOUND
-from zuno.trading.model.bundle import SLOTS, Absent, Block, Bundle, Slot
+from zuno.trading.model.bundle import CANDLES_ONLY, SLOTS, Absent, Block, Bundle, Slot
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -31,8 +32,9 @@ from zuno.trading.model.market import (
     Symbol,
     Timeframe,
     alive,
+    candles,
 )
-from zuno.trading.model.venues import neighbour_series, wanted_series
+from zuno.trading.model.venues import BINANCE, neighbour_series, wanted_series
 from zuno.trading.ports.series import RejectedRow, SeriesStore, Slice
 
 TAPE_DAYS: Final = 14
@@ -42,6 +44,8 @@ _FAULT: Final = 120
 PROVEN_WITHIN: Final = Seconds(5)
 """What a living stream needs to prove a minute that is over: a second in which the minute's last trades may still come,
 until the venue's next word, and until that is written. So much longer its last proven minute is its newest."""
+RANKED: Final = (Feed.LONG_SHORT, Feed.BASIS)
+"""Held against the hours of their own week, at the venue the desk trades at."""
 _STREAMS: Final = (Feed.LIQUIDATIONS, Feed.WHALES)
 _BARS: Final[Mapping[Timeframe, int]] = {
     Timeframe.M1: 48 * 60,  # a day of shocks, and a day before them to know which had begun
@@ -100,11 +104,13 @@ async def build_bundle(
     several = sorted(
         wanted_series(symbol), key=lambda series: series.row is not Heartbeat
     )  # who is alive is known before who spoke
-    beside = neighbour_series(symbol)
+    beside: tuple[Series[Any], ...] = neighbour_series(symbol)
+    if store.origin.label.startswith(CANDLES_ONLY):  # what is held elsewhere is marked at its last close
+        beside += tuple(candles(BINANCE, other, Timeframe.H1) for other in Symbol if other is not symbol)
     slices = [_slice(series, as_of) for series in several] + [_slice(series, as_of, newest=1) for series in beside]
     state = await store.read_many(slices, as_of)
     for series, found, asides in zip((*several, *beside), state.rows, state.asides, strict=True):
-        rows = over_a_minute(found) if series.feed is Feed.BOOK else found
+        rows = _thin_rows(series, found, as_of)
         last = _last(series, rows, heard)
         if series.row is Heartbeat and last is not None:
             heard[str(series)] = last
@@ -135,7 +141,15 @@ def _slice(series: Series[Any], as_of: Millis, newest: int | None = None) -> Sli
     return Slice(series, Millis(as_of - reach.span), as_of, newest or reach.newest)
 
 
+def _thin_rows(series: Series[Any], rows: tuple[Any, ...], as_of: Millis) -> tuple[Any, ...]:
+    if series.feed is Feed.BOOK:
+        return over_a_minute(rows)
+    return thin_to_hours(rows, as_of) if series.feed in RANKED else rows
+
+
 def reach_of(series: Series[Any]) -> ReadWindow:
+    if series.feed in RANKED and series.venue == BINANCE:
+        return ReadWindow((RANK_DAYS + 1) * DAY_MS)
     if series.feed is Feed.CANDLES:
         timeframe = timeframe_of(series)
         count = 48 if series.venue in QUIET_VENUES else _BARS[timeframe]

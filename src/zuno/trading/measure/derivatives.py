@@ -11,18 +11,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, inf, isfinite
 from operator import attrgetter
-from typing import Final
+from typing import Final, TypeVar
 
 from zuno.kernel.units import Millis
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import DAY_MS, STALE_AFTER, Feed, Funding, Level, MarkAndIndex
+from zuno.trading.model.market import DAY_MS, HOUR_MS, STALE_AFTER, Feed, Funding, Level, MarkAndIndex, Row
 
+R = TypeVar("R", bound=Row)
 PLAUSIBLE_RATE: Final = 0.003
 NORMAL_HOURS: Final = 8
 """Rates of venues with other intervals are compared as if each were paid so often."""
 MEAN_DAYS: Final = 7
 LEAST_MEAN_HOURS: Final = 120
 """Hours of the seven days whose rate must be known before a mean speaks for them."""
+RANK_DAYS: Final = 7
+LEAST_RANK_HOURS: Final = 120
+"""Hours of the week that must be known before a basis or a ratio of accounts has a rank."""
 _moment = attrgetter("at")
 _FRESH_MS: Final = STALE_AFTER[Feed.OPEN_INTEREST] * 1_000
 
@@ -121,6 +125,28 @@ def long_share(row: Level) -> Known[float]:
     if not 0 <= row.value < inf:
         return Missing(f"{row.value} longs for each short is no ratio")
     return row.value / (1 + row.value)
+
+
+def rank_among_hours(points: Sequence[tuple[Millis, float]]) -> Known[float]:
+    """Where the newest stands among the hours of the week before it, the last word of each: 0 below all, 1 above all;
+    an equal counts half on either side."""
+    ordered = sorted(points)
+    if not ordered:
+        return Missing("nothing was read")
+    at, now = ordered[-1]
+    hourly = {moment // HOUR_MS: value for moment, value in ordered if at - RANK_DAYS * DAY_MS <= moment}
+    hourly.pop(at // HOUR_MS)
+    if len(hourly) < LEAST_RANK_HOURS:
+        return Missing(f"{len(hourly)} hours of the week before are known, {LEAST_RANK_HOURS} are needed for a rank")
+    below = sum(value < now for value in hourly.values())
+    equal = sum(value == now for value in hourly.values())
+    return (below + equal / 2) / len(hourly)
+
+
+def thin_to_hours(rows: Sequence[R], as_of: Millis) -> tuple[R, ...]:
+    """All of the last day, and of what came before the last row of each hour: enough for a rank."""
+    kept = {row.at // HOUR_MS if row.at < as_of - DAY_MS else row.at: row for row in rows}
+    return tuple(kept.values())
 
 
 def _implausible(row: Funding) -> str | None:

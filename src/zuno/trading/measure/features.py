@@ -6,19 +6,20 @@ bars are true of their own time and carry it; the rules that judge the present l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from zuno.kernel.units import Millis
 from zuno.trading.measure import derivatives, macro, options, order_book, shock, tape, triage
 from zuno.trading.measure.bars import LOOKBACK, Bars, bars
 from zuno.trading.measure.day_volatility import DayVolatility, day_volatility
+from zuno.trading.measure.events import RecentEvents, find_recent_events
 from zuno.trading.measure.indicators.all import IndicatorValues, columns, readings_of, sound
 from zuno.trading.measure.structure.all import Structure, structure_of
 from zuno.trading.model import market
 from zuno.trading.model.bundle import Bundle
-from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.known import Known, Missing, NotRecorded
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Book, Feed, Level, Row, Series, Side, Timeframe, candles
 from zuno.trading.model.venues import (
     ALTERNATIVE,
@@ -55,6 +56,9 @@ class Perpetual:
     open_interest: Known[Level]
     long_share: Known[float]
     basis_bps: Known[float]
+    long_rank: Known[float]
+    basis_rank: Known[float]
+    """Where each stands among the hours of its own week."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,7 @@ class Features:
     triage: triage.Triage
     watch: Known[shock.ShockScan]
     """Shocks of the last day."""
+    events: RecentEvents
 
 
 def features(bundle: Bundle) -> Features:
@@ -111,6 +116,11 @@ def features(bundle: Bundle) -> Features:
     surface = _surface(bundle)
     dvol = triage.measure_dvol(bundle.rows(market.dvol(DERIBIT, symbol.base)), as_of)
     whales = streams_heard(bundle, Feed.WHALES, BINANCE)
+    spike = triage.measure_spike(hours, interest, as_of)
+    if not isinstance(spike, Missing) and bundle.candles_only and not any(interest.values()):
+        spike = replace(spike, open_interest=NotRecorded("no open interest was recorded here"))
+    watched = hours.last(LOOKBACK) if bundle.candles_only and not len(minutes) else minutes
+    watch = shock.watch(watched, hours.last(LOOKBACK), as_of, Millis(as_of - DAY_MS))
     return Features(
         frames=tuple((timeframe, _frame(bundle, timeframe)) for timeframe in bundle.mode.timeframes),
         volatility=_recent(bundle, Timeframe.H1) or day_volatility(hours),
@@ -130,14 +140,15 @@ def features(bundle: Bundle) -> Features:
         dollar=_above_zero(_newest(bundle, market.rates(BINANCE, USDC_USDT))),
         triage=triage.triage(
             triage.Evidence(
-                spike=triage.measure_spike(hours, interest, as_of),
+                spike=spike,
                 liquidations=(forced.longs_hour, forced.shorts_hour),
                 imbalance=book if isinstance(book, Missing) else book.imbalance,
                 dvol=dvol,
                 term=surface if isinstance(surface, Missing) else surface.term,
             )
         ),
-        watch=shock.watch(minutes, hours.last(LOOKBACK), as_of, Millis(as_of - DAY_MS)),
+        watch=watch,
+        events=find_recent_events(spike, watch, as_of),
     )
 
 
@@ -199,16 +210,32 @@ def _perpetual(bundle: Bundle, venue: str) -> Perpetual:
     symbol = bundle.symbol
     predicted = _newest(bundle, market.funding_next(venue, symbol))
     settled = fresh(bundle, market.funding(venue, symbol))
-    accounts = _newest(bundle, market.long_short(venue, symbol))
-    marks = _newest(bundle, market.basis(venue, symbol))
+    accounts, marks = (
+        fresh(bundle, series) for series in (market.long_short(venue, symbol), market.basis(venue, symbol))
+    )
+    longs, long_rank = _rank_newest(accounts, derivatives.long_share)
+    premium, basis_rank = _rank_newest(marks, derivatives.basis_bps)
     return Perpetual(
         venue,
         predicted if isinstance(predicted, Missing) else derivatives.funding_figures(predicted),
         settled if isinstance(settled, Missing) else derivatives.mean_funding(settled, bundle.as_of),
         _above_zero(_newest(bundle, market.open_interest(venue, symbol))),
-        accounts if isinstance(accounts, Missing) else derivatives.long_share(accounts),
-        marks if isinstance(marks, Missing) else derivatives.basis_bps(marks),
+        longs,
+        premium,
+        long_rank,
+        basis_rank,
     )
+
+
+def _rank_newest(rows: Known[Sequence[R]], measure: Callable[[R], Known[float]]) -> tuple[Known[float], Known[float]]:
+    """The newest figure, and where it stands among the hours of its week."""
+    if isinstance(rows, Missing):
+        return rows, rows
+    if not rows:
+        return (gone := Missing("it has no row")), gone
+    measured = [(row.at, figure) for row in rows if not isinstance(figure := measure(row), Missing)]
+    now = measure(rows[-1])
+    return now, now if isinstance(now, Missing) else derivatives.rank_among_hours(measured)
 
 
 def _book(bundle: Bundle) -> tuple[Known[order_book.BookFigures], Known[order_book.Walls]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum
+from statistics import fmean
 from typing import Final
 
 import numpy as np
@@ -16,12 +17,18 @@ from zuno.trading.measure.indicators import volatility_bands
 from zuno.trading.measure.indicators.all import sound
 from zuno.trading.measure.indicators.rolling import rolling_sum
 from zuno.trading.measure.indicators.volume import taker_delta
+from zuno.trading.measure.portable import PRICE_PLACES, RATIO_PLACES
+from zuno.trading.measure.structure.pivots import Way
+from zuno.trading.measure.triage import SPIKE_VOLUME
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import HOUR_MS, MacroRelease, Timeframe, candles, macro
 from zuno.trading.model.venues import BINANCE, FRED, YAHOO
 
 FLOW_BARS: Final = 30
+ACTION_BARS: Final = 20
+REJECTION_WICK: Final = 0.6
+"""The share of a bar's range, which is no less than usual, from which a wick is a rejection."""
 WIDTH_BARS: Final = 180
 """Days a band's width is held against."""
 LEAST_PAST: Final = 60
@@ -78,6 +85,27 @@ class TakerFlow:
 
 
 @dataclass(frozen=True, slots=True)
+class PriceAction:
+    """The last bar of the mode's shortest timeframe against the twenty before it: price and volume alone."""
+
+    timeframe: Timeframe
+    breakout: Way | None
+    """Whether it closed above their highest high or below their lowest low."""
+    level: float
+    """That high or low; of no breakout, the nearer of the two."""
+    volume_ratio: float
+    """Its volume over their mean."""
+    rejection: Way | None
+    """A wick of most of its range says where the price was sent back to."""
+    wick_share: float
+    """The longer wick as a share of the range."""
+
+    @property
+    def volume_spike(self) -> bool:
+        return self.volume_ratio >= SPIKE_VOLUME
+
+
+@dataclass(frozen=True, slots=True)
 class PriceContext:
     day: Known[float]
     """The price's change over 24 hours, as a share."""
@@ -90,6 +118,7 @@ class PriceContext:
     """The share of earlier days whose Bollinger bands were narrower than the last."""
     dollar: Known[FigureChange]
     stocks: Known[FigureChange]
+    action: Known[PriceAction]
 
 
 def read_price_context(bundle: Bundle) -> PriceContext:
@@ -102,6 +131,7 @@ def read_price_context(bundle: Bundle) -> PriceContext:
         width_rank=_width_rank(days),
         dollar=_first_known(bundle, DOLLAR),
         stocks=_first_known(bundle, STOCKS),
+        action=measure_price_action(_window(bundle, bundle.mode.timeframes[0])),
     )
 
 
@@ -121,6 +151,31 @@ def _price_change(hours: Known[Bars], count: int) -> Known[float]:
     if hours.at[place] != end - count * HOUR_MS:
         return Missing(f"the hour {count} hours before the last is not known")
     return float(hours.close[-1] / hours.close[place]) - 1
+
+
+def measure_price_action(window: Known[Bars]) -> Known[PriceAction]:
+    if isinstance(window, Missing):
+        return window
+    if len(window) <= ACTION_BARS:
+        return Missing(f"{len(window)} {window.timeframe} bars are known, {ACTION_BARS + 1} are needed")
+    before, usual = slice(-1 - ACTION_BARS, -1), fmean(window.volume[-1 - ACTION_BARS : -1].tolist())
+    if not usual:
+        return Missing(f"nothing traded in the {ACTION_BARS} {window.timeframe} bars before the last")
+    opened, high, low, close = (float(c[-1]) for c in (window.open, window.high, window.low, window.close))
+    top, bottom = float(window.high[before].max()), float(window.low[before].min())
+    breakout = Way.UP if close > top else Way.DOWN if close < bottom else None
+    upper, lower = high - max(opened, close), min(opened, close) - low
+    wick = round(max(upper, lower) / (high - low), RATIO_PLACES) if high > low else 0.0
+    reach = round(high - low, PRICE_PLACES) >= round(fmean((window.high - window.low)[before].tolist()), PRICE_PLACES)
+    rejected = wick >= REJECTION_WICK and reach
+    return PriceAction(
+        window.timeframe,
+        breakout,
+        top if breakout is Way.UP or (breakout is None and top - close <= close - bottom) else bottom,
+        round(float(window.volume[-1]) / usual, RATIO_PLACES),
+        None if not rejected else Way.UP if lower > upper else Way.DOWN,
+        wick,
+    )
 
 
 def _flow(window: Known[Bars]) -> Known[TakerFlow]:

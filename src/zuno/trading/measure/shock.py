@@ -71,8 +71,9 @@ class ShockScan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Moves:
-    """By horizon (rows) and minute (columns): the move, its threshold, and whether it passed. NaN: not known."""
+    """By horizon (rows) and bar (columns): the move, its threshold, and whether it passed. NaN: not known."""
 
+    spans: tuple[int, ...]
     share: Floats
     threshold: Floats
 
@@ -85,79 +86,89 @@ class _Moves:
         return np.asarray(np.isfinite(self.share + self.threshold).all(axis=0))
 
 
-def watch(minutes: Bars, hours: Bars, as_of: Millis, since: Millis | None = None) -> Known[ShockScan]:
-    """Every event of these 1m bars, judged with what was known at each minute.
+def watch(bars: Bars, hours: Bars, as_of: Millis, since: Millis | None = None) -> Known[ShockScan]:
+    """Every event of these 1m bars, judged with what was known at each minute. Of 1h bars the moves of an hour alone
+    can be judged, when it closes.
 
-    A minute that is missing is neither quiet nor loud, and a move to or from it is not judged. `since`: only what
+    A bar that is missing is neither quiet nor loud, and a move to or from it is not judged. `since`: only what
     happened after it is told, though what came before is looked at: an event that had begun by then is not a new one.
     """
-    minutes, hours = minutes.upto(as_of), hours.upto(as_of)
-    if flaw := _unfit(minutes, hours, as_of):
+    bars, hours = bars.upto(as_of), hours.upto(as_of)
+    if flaw := _unfit(bars, hours, as_of):
         return Missing(flaw)
-    atr = _atr_at(minutes, hours)
+    atr = _atr_at(bars, hours)
     if np.isnan(atr[-1]):
-        return Missing(f"no ATR is known: {ATR_BARS + 1} hours up to two hours before the last minute are needed")
-    moves = _moves(minutes, atr)
-    events = tuple(_events(minutes, atr, moves))
+        return Missing(f"no ATR is known: {ATR_BARS + 1} hours up to two hours before the last bar are needed")
+    moves = _moves(bars, atr)
+    events = tuple(_events(bars, atr, moves))
+    step = bars.timeframe.millis
+    minutes = step // MINUTE_MS
     if since is None:
-        return ShockScan(events, len(minutes), int((~moves.is_judged).sum()))
-    span, told = (as_of - since) // MINUTE_MS, minutes.at + MINUTE_MS > since
+        return ShockScan(events, len(bars) * minutes, int((~moves.is_judged).sum()) * minutes)
+    span, told = (as_of - since) // MINUTE_MS, bars.at + step > since
     return ShockScan(
-        tuple(event for event in events if event.at > since), span, span - int((moves.is_judged & told).sum())
+        tuple(event for event in events if event.at > since),
+        span,
+        max(0, span - int((moves.is_judged & told).sum()) * minutes),
     )
 
 
-def _unfit(minutes: Bars, hours: Bars, as_of: Millis) -> str | None:
-    if not len(minutes):
-        return "no closed minute is known"
-    if as_of - (int(minutes.at[-1]) + MINUTE_MS) > 2 * MINUTE_MS:
-        return "the last closed minute ended more than two minutes ago"
+def _unfit(bars: Bars, hours: Bars, as_of: Millis) -> str | None:
+    step = bars.timeframe.millis
+    unit = "minute" if step == MINUTE_MS else "hour"
+    if not len(bars):
+        return f"no closed {unit} is known"
+    if as_of - (int(bars.at[-1]) + step) > 2 * step:
+        return f"the last closed {unit} ended more than two {unit}s ago"
     if len(hours) <= ATR_BARS:
         return f"{len(hours)} closed hours are known, {ATR_BARS + 1} are needed for an ATR"
-    prices = np.concatenate((hours.high, hours.low, hours.close, minutes.close))
+    prices = np.concatenate((hours.high, hours.low, hours.close, bars.close))
     if not np.all(np.isfinite(prices)) or np.any(prices <= 0) or np.any(hours.high < hours.low):
         return "a bar has a price that is none"
     return None
 
 
-def _atr_at(minutes: Bars, hours: Bars) -> Floats:
-    """ATR14 of the last hour that had closed when each minute did; NaN where none had, or none lately."""
+def _atr_at(bars: Bars, hours: Bars) -> Floats:
+    """ATR14 of the last hour that had closed when each bar did; NaN where none had, or none lately."""
     gauge = atr(hours.high, hours.low, hours.close, ATR_BARS)
-    ends = minutes.at + MINUTE_MS
+    ends = bars.at + bars.timeframe.millis
     place = np.searchsorted(hours.at, ends - HOUR_MS, side="right") - 1
     fresh = (place >= 0) & (ends - (hours.at[place] + HOUR_MS) <= 2 * HOUR_MS)
     return np.where(fresh, gauge[place], np.nan)
 
 
-def _moves(minutes: Bars, atr: Floats) -> _Moves:
-    share, threshold = np.full((2, len(FLOORS), len(minutes)), np.nan)
-    for row, (span, floor) in enumerate(FLOORS):
-        before = minutes.at - span * MINUTE_MS
-        place = np.searchsorted(minutes.at, before)
-        found = minutes.at[place] == before
-        start = np.where(found, minutes.close[place], np.nan)
-        share[row] = (minutes.close - start) / start
+def _moves(bars: Bars, atr: Floats) -> _Moves:
+    """Over every horizon that is no shorter than a bar."""
+    floors = [(span, floor) for span, floor in FLOORS if span * MINUTE_MS >= bars.timeframe.millis]
+    share, threshold = np.full((2, len(floors), len(bars)), np.nan)
+    for row, (span, floor) in enumerate(floors):
+        before = bars.at - span * MINUTE_MS
+        place = np.searchsorted(bars.at, before)
+        found = bars.at[place] == before
+        start = np.where(found, bars.close[place], np.nan)
+        share[row] = (bars.close - start) / start
         threshold[row] = np.maximum(floor, ATRS * sqrt(span / 60) * atr / start)
-    return _Moves(share, threshold)
+    return _Moves(tuple(span for span, _ in floors), share, threshold)
 
 
-def _events(minutes: Bars, atr: Floats, moves: _Moves) -> Iterator[Shock]:
+def _events(bars: Bars, atr: Floats, moves: _Moves) -> Iterator[Shock]:
     over_threshold = moves.over_threshold
+    step = bars.timeframe.millis
     last: Shock | None = None
     before = 0
-    for minute in np.flatnonzero(over_threshold.any(axis=0)).tolist():
-        again = last is not None and minute - before <= QUIET_MINUTES
-        at, price = Millis(int(minutes.at[minute]) + MINUTE_MS), float(minutes.close[minute])
+    for place in np.flatnonzero(over_threshold.any(axis=0)).tolist():
+        again = last is not None and (place - before) * step <= QUIET_MINUTES * MINUTE_MS
+        at, price = Millis(int(bars.at[place]) + step), float(bars.close[place])
         if last is None or not again or abs(price - last.price) / last.price >= last.full:
-            full = max(FLOORS[-1][1], ATRS * float(atr[minute]) / price)
-            last = Shock(at, price, _passing(moves, over_threshold, minute), full, again)
+            full = max(FLOORS[-1][1], ATRS * float(atr[place]) / price)
+            last = Shock(at, price, _passing(moves, over_threshold, place), full, again)
             yield last
-        before = minute
+        before = place
 
 
-def _passing(moves: _Moves, over_threshold: NDArray[np.bool_], minute: int) -> tuple[Move, ...]:
+def _passing(moves: _Moves, over_threshold: NDArray[np.bool_], place: int) -> tuple[Move, ...]:
     return tuple(
-        Move(span, float(moves.share[row, minute]), float(moves.threshold[row, minute]))
-        for row, (span, _) in enumerate(FLOORS)
-        if over_threshold[row, minute]
+        Move(span, float(moves.share[row, place]), float(moves.threshold[row, place]))
+        for row, span in enumerate(moves.spans)
+        if over_threshold[row, place]
     )

@@ -20,6 +20,7 @@ from zuno.trading.measure.derivatives import OpenInterestChange, open_interest_c
 from zuno.trading.measure.indicators.volatility_bands import atr
 from zuno.trading.measure.options import PLAUSIBLE_IV
 from zuno.trading.measure.portable import RATIO_PLACES
+from zuno.trading.measure.structure.pivots import Way
 from zuno.trading.measure.tape import HIGH_PERCENT, SideHour
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import HOUR_MS, STALE_AFTER, Feed, Level
@@ -71,6 +72,12 @@ class Spike:
     """The last hour's volume over the mean of the 24 before."""
     open_interest: Known[OpenInterestChange]
     """Over the same hour."""
+    moved: float = 0.0
+    """The price's change over the three hours, as a share."""
+
+    @property
+    def way(self) -> Way | None:
+        return Way.UP if self.moved > 0 else Way.DOWN if self.moved < 0 else None
 
     @property
     def is_spike(self) -> bool:
@@ -171,6 +178,7 @@ def measure_spike(hours: Bars, open_interest: Mapping[str, Sequence[Level]], as_
         round(fmean(ranges[-SPIKE_BARS:]) / typical, RATIO_PLACES),
         round(float(closed.volume[-1]) / volume, RATIO_PLACES),
         open_interest_change(open_interest, at, Millis(at + HOUR_MS)),
+        round(float(closed.close[-1] / closed.close[-1 - SPIKE_BARS]) - 1, RATIO_PLACES),
     )
 
 
@@ -216,7 +224,8 @@ def _spike(spike: Known[Spike]) -> list[Anomaly | UnjudgedRule]:
     crowd = spike.open_interest
     moved = crowd.reason if isinstance(crowd, Missing) else f"{100 * crowd.share:+.2f} % ({', '.join(crowd.venues)})"
     said = (
-        f"the range of {SPIKE_BARS} hours is {spike.range_ratio:.2f}× the usual (from {SPIKE_RANGE}×), "
+        f"{100 * spike.moved:+.2f} % in {SPIKE_BARS} hours, whose range is {spike.range_ratio:.2f}× the usual "
+        f"(from {SPIKE_RANGE}×), "
         f"the volume {spike.volume_ratio:.2f}× (from {SPIKE_VOLUME}×); open interest: {moved}"
     )
     return [Anomaly(Rule.SPIKE, spike.label, said)]

@@ -182,6 +182,10 @@ class Bundle:
         """Declared so by its store: feeds that were never recorded are absent, not missing."""
         return self.origin.startswith(CANDLES_ONLY)
 
+    def never_recorded(self, *series: Series[Any]) -> bool:
+        """Whether a home of candles alone lacks one of these: what would rest on it is then not judged."""
+        return self.candles_only and any(self.block(each) is None for each in series)
+
     def block(self, series: Series[Any]) -> Block | None:
         return next((block for block in self.blocks if block.series == series), None)
 

@@ -15,6 +15,12 @@ class Missing:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class NotRecorded(Missing):
+    """There is no figure because this home never recorded its feed, and says so. A rule that would fire on a missing
+    figure tells that it was not judged; whoever does not know the difference takes it for missing."""
+
+
 Known: TypeAlias = T | Missing
 
 

@@ -29,7 +29,7 @@ from zuno.trading.model.account import (
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import MarkAndIndex, Side, Symbol, basis
+from zuno.trading.model.market import MarkAndIndex, Side, Symbol, Timeframe, basis, candles
 from zuno.trading.model.venues import BINANCE
 
 SIGN: Final[Mapping[Side, int]] = {Side.LONG: 1, Side.SHORT: -1}
@@ -120,11 +120,24 @@ def position_in(account: Account, symbol: Symbol) -> Position | None:
 
 
 def mark_of(bundle: Bundle, symbol: Symbol) -> Known[float]:
-    """The mark price of the futures exchange, in dollars."""
+    """The mark price of the futures exchange, in dollars; in a home of candles alone, the last close."""
+    if bundle.never_recorded(basis(BINANCE, symbol)):
+        return _last_close(bundle, symbol)
     rows = fresh(bundle, basis(BINANCE, symbol))
     if isinstance(rows, Missing):
         return rows
     return mark_price(rows[-1]) if rows else Missing(f"{basis(BINANCE, symbol)} has no row")
+
+
+def _last_close(bundle: Bundle, symbol: Symbol) -> Known[float]:
+    """Of the finest bars that are not stale."""
+    reason = "it was not asked for"
+    for timeframe in Timeframe:
+        rows = fresh(bundle, candles(BINANCE, symbol, timeframe))
+        if not isinstance(rows, Missing) and rows and 0 < rows[-1].close < inf:
+            return rows[-1].close
+        reason = rows.reason if isinstance(rows, Missing) else reason
+    return Missing(f"no close is fresh: {reason}")
 
 
 def mark_price(row: MarkAndIndex) -> Known[float]:

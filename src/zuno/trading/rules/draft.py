@@ -21,7 +21,10 @@ class RuleName(StrEnum):
 
     CLOSE_FIRST = "close_first"
     JUDGE_FALLBACK = "judge_fallback"
+    SHOCK_EXIT = "shock_exit"
     MISSING_FACTS = "missing_facts"
+    SHOCK_COOLDOWN = "shock_cooldown"
+    PAPER_ONLY = "paper_only"
     PANIC_BUDGET = "panic_budget"
     RISK_BUDGET = "risk_budget"
     STOP_RISK = "stop_risk"
@@ -118,6 +121,12 @@ def record_change(
     """Record a change. `unknown`: the rule fired because its input is missing."""
     by = f"{rule.value} (unknown)" if unknown else rule.value
     change = RuleChange(by=by, field=field, from_=_plain_value(before), to=_plain_value(after), why=why)
+    return replace(draft, changes=(*draft.changes, change))
+
+
+def record_unjudged(draft: RulingDraft, rule: RuleName, field: str, why: str) -> RulingDraft:
+    """Tell that a rule was not held against the draft, for its feed was never recorded: it neither fired nor passed."""
+    change = RuleChange(by=f"{rule.value} (not judged)", field=field, from_=None, to=None, why=why)
     return replace(draft, changes=(*draft.changes, change))
 
 

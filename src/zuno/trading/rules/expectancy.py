@@ -56,7 +56,7 @@ def trade_costs(exchange: Exchange, side: Side, style: Style, hours: int, inputs
     if isinstance(inputs.funding_week, Missing):
         return inputs.funding_week
     rates, patient = inputs.fees.at(exchange), style is Style.PASSIVE_MAKER
-    rate = inputs.funding_week * (1 if side is Side.LONG else -1)
+    rate = inputs.funding_of(inputs.funding_week, side)
     # Whoever is paid for waiting would name a hold without end: it counts no longer than the mode waits by itself.
     held = hours if rate > 0 else min(hours, hold_hours(DEFAULT_HOLD[inputs.mode], inputs.mode))
     paid = rate * held / FUNDING_INTERVAL_HOURS * 100

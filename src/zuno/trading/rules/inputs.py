@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from math import fsum
 from operator import attrgetter
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import LOOKBACK, Bars, bars
+from zuno.trading.measure.derivatives import MEAN_DAYS, funding_figures
+from zuno.trading.measure.events import MarketEvent
 from zuno.trading.measure.features import Features, fresh
 from zuno.trading.measure.indicators.all import sound
 from zuno.trading.measure.portable import price_units
@@ -21,17 +23,41 @@ from zuno.trading.measure.triage import Label, Rule, Triage
 from zuno.trading.model.account import Account
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import DEFAULT_HOLD, Exchange
-from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Mode, Row, Side, Symbol, alive, candles, liquidations
-from zuno.trading.model.venues import BINANCE, TAPES
+from zuno.trading.model.known import Known, Missing, NotRecorded
+from zuno.trading.model.market import (
+    DAY_MS,
+    MINUTE_MS,
+    Feed,
+    Level,
+    Mode,
+    Row,
+    Series,
+    Side,
+    Symbol,
+    alive,
+    books,
+    candles,
+    dvol,
+    funding,
+    liquidations,
+    macro,
+    options,
+    rates,
+)
+from zuno.trading.model.venues import BINANCE, DERIBIT, FRED, TAPES, UPBIT, USDC_USDT, USDT_KRW
 from zuno.trading.rules.account import MarkedAccount, account_of, mark_bundle_account, mark_of
 from zuno.trading.rules.price_menu import PriceMenu
 
-R = TypeVar("R", bound=Row)
+R = TypeVar("R")
+S = TypeVar("S", bound=Row)
 MIN_COVERAGE: Final = 0.9
 """Share of a day's minutes that must be recorded for its liquidations to be known."""
 LIQUIDATION_TRAP_USD: Final = 50e6
 """Liquidated on the other side in a day; beyond it the move is considered spent."""
+CURVE: Final = (macro(FRED, "DGS2"), macro(FRED, "DGS10"))
+ASSUMED_FUNDING: Final = 0.0001
+"""Of eight hours, as a fraction: the rate perpetuals rest at, where none was recorded."""
+IMPORTED_FUNDING_DAYS: Final = 2
 ESSENTIAL: Final[Mapping[str, str]] = {
     "bars": "candles",
     "atr": "candles",
@@ -72,6 +98,10 @@ class Slippage:
     sell: float
 
 
+ASSUMED_SLIPPAGE: Final = Slippage(0.05, 0.05)
+"""Where no book was recorded: five basis points a side."""
+
+
 @dataclass(frozen=True, slots=True)
 class RulingInputs:
     """Rule inputs as of one moment. A missing figure makes rules stricter, never milder."""
@@ -101,6 +131,9 @@ class RulingInputs:
     """Whether a spike was called a true breakout."""
     restless: Known[bool]
     """Whether anything forced or violent was found."""
+    shock_down: Known[str | None]
+    shock_up: Known[str | None]
+    """The shock or cascade of the last hour that went this way, in words; None where there was none."""
     dollar: Known[float]
     """USDT for one USDC."""
     won: Known[float]
@@ -112,6 +145,19 @@ class RulingInputs:
     paper: bool = True
     resolved: int = 0
     """Trades of this judge and regime whose end is known."""
+    candles_only: bool = False
+    """Whether the home declares that it holds candles alone: paper trades only."""
+    funding_assumed: bool = False
+    """Whether no rate was ever recorded and the usual one is charged, to either side."""
+
+    def shock_against(self, side: Side) -> Known[str | None]:
+        return self.shock_down if side is Side.LONG else self.shock_up
+
+    def funding_of(self, rate: float, side: Side) -> float:
+        """What holding that side pays at such a rate; below zero where it is paid."""
+        if self.funding_assumed:
+            return abs(rate)
+        return rate if side is Side.LONG else -rate
 
     def liquidated_usd(self, side: Side) -> Known[float]:
         return self.longs_liquidated if side is Side.LONG else self.shorts_liquidated
@@ -135,32 +181,39 @@ def build_ruling_inputs(
     paper: bool = True,
     resolved: int = 0,
 ) -> RulingInputs:
-    perpetual = next(perpetual for perpetual in features.perpetuals if perpetual.venue == BINANCE)
+    symbol = bundle.symbol
     slope, forced = features.economy.slope, _liquidated_by_side(bundle)
+    tapes = [liquidations(venue, symbol) for venue in TAPES]
+    funding_next, funding_week = _funding(bundle, features)
+    shocks = {side: _describe_shock(features.events.against(side)) for side in Side}
     return RulingInputs(
-        symbol=bundle.symbol,
+        symbol=symbol,
         mode=bundle.mode,
         as_of=bundle.as_of,
         bars=_bars(bundle),
         atr=menu.atr,
-        mark=mark_of(bundle, bundle.symbol),
-        slippage=_slippage(features),
-        funding_next=perpetual.predicted if isinstance(perpetual.predicted, Missing) else perpetual.predicted.per_8h,
-        funding_week=perpetual.week if isinstance(perpetual.week, Missing) else perpetual.week.per_8h,
-        panic=_rule_fired(features.triage, Rule.OPTIONS_PANIC),
+        mark=mark_of(bundle, symbol),
+        slippage=ASSUMED_SLIPPAGE if bundle.never_recorded(books(BINANCE, symbol)) else _slippage(features),
+        funding_next=funding_next,
+        funding_week=funding_week,
+        panic=_judged(bundle, _rule_fired(features.triage, Rule.OPTIONS_PANIC), *_options_of(symbol)),
         day_rank=features.volatility if isinstance(features.volatility, Missing) else features.volatility.rank,
-        curve_change=slope if isinstance(slope, Missing) else slope.change,
-        longs_liquidated=forced[Side.LONG],
-        shorts_liquidated=forced[Side.SHORT],
+        curve_change=_judged(bundle, slope if isinstance(slope, Missing) else slope.change, *CURVE),
+        longs_liquidated=_judged(bundle, forced[Side.LONG], *tapes),
+        shorts_liquidated=_judged(bundle, forced[Side.SHORT], *tapes),
         breakout=_breakout(features.triage),
         restless=_rule_fired(features.triage, Rule.SPIKE, Rule.LIQUIDATION_CLUSTER, Rule.OPTIONS_PANIC),
-        dollar=features.dollar if isinstance(features.dollar, Missing) else features.dollar.value,
-        won=features.won if isinstance(features.won, Missing) else features.won.value,
+        shock_down=shocks[Side.LONG],
+        shock_up=shocks[Side.SHORT],
+        dollar=_judged(bundle, _value_of(features.dollar), rates(BINANCE, USDC_USDT)),
+        won=_judged(bundle, _value_of(features.won), rates(UPBIT, USDT_KRW)),
         account=account_of(bundle),
         standing=mark_bundle_account(bundle, features),
         fees=fees or Fees(),
         paper=paper,
         resolved=resolved,
+        candles_only=bundle.candles_only,
+        funding_assumed=bundle.never_recorded(funding(BINANCE, symbol)),
     )
 
 
@@ -187,6 +240,47 @@ def _bars(bundle: Bundle) -> Known[Bars]:
     given = bars(shortest, bundle.rows(candles(BINANCE, bundle.symbol, shortest)))
     window = sound(given.upto(bundle.as_of)).last(LOOKBACK)
     return window if len(window) else Missing(f"no {shortest} bar can be believed")
+
+
+def _judged(bundle: Bundle, figure: Known[R], *series: Series[Any]) -> Known[R]:
+    """The figure; where it is missing because this home never recorded what it rests on, not judged."""
+    if not isinstance(figure, Missing) or not bundle.never_recorded(*series):
+        return figure
+    gone = dict.fromkeys(str(each) for each in series if bundle.block(each) is None)
+    return NotRecorded(f"never recorded here: {', '.join(gone)}")
+
+
+def _options_of(symbol: Symbol) -> tuple[Series[Any], Series[Any]]:
+    return dvol(DERIBIT, symbol.base), options(DERIBIT, symbol.base)
+
+
+def _value_of(level: Known[Level]) -> Known[float]:
+    return level if isinstance(level, Missing) else level.value
+
+
+def _describe_shock(event: Known[MarketEvent | None]) -> Known[str | None]:
+    return event if event is None or isinstance(event, Missing) else f"{event.name}: {event.said}"
+
+
+def _funding(bundle: Bundle, features: Features) -> tuple[Known[float], Known[float]]:
+    """The predicted rate and the mean of a week, for eight hours. A home of candles has those that were imported: the
+    last of two days and what it has of the week; where it has none, the usual rate is assumed."""
+    if bundle.never_recorded(funding(BINANCE, bundle.symbol)):
+        return ASSUMED_FUNDING, ASSUMED_FUNDING
+    if bundle.candles_only:
+        since = bundle.as_of - MEAN_DAYS * DAY_MS
+        rows = [row for row in bundle.rows(funding(BINANCE, bundle.symbol)) if since < row.at <= bundle.as_of]
+        known = [(row.at, rate.per_8h) for row in rows if not isinstance(rate := funding_figures(row), Missing)]
+        if not known or bundle.as_of - known[-1][0] > IMPORTED_FUNDING_DAYS * DAY_MS:
+            gone = Missing(f"the last imported rate is older than {IMPORTED_FUNDING_DAYS} days")
+            return gone, gone
+        return known[-1][1], fsum(rate for _, rate in known) / len(known)
+    perpetual = next(perpetual for perpetual in features.perpetuals if perpetual.venue == BINANCE)
+    predicted, week = perpetual.predicted, perpetual.week
+    return (
+        predicted if isinstance(predicted, Missing) else predicted.per_8h,
+        week if isinstance(week, Missing) else week.per_8h,
+    )
 
 
 def _slippage(features: Features) -> Known[Slippage]:
@@ -240,7 +334,7 @@ def _scale_to_full_day(day: Tally, side: Side) -> float:
     return 0.0 if isinstance(usd, Missing) else usd * day.minutes / max(day.heard, MIN_COVERAGE * day.minutes)
 
 
-def _rows_since(rows: Sequence[R], since: int) -> Sequence[R]:
+def _rows_since(rows: Sequence[S], since: int) -> Sequence[S]:
     """Of rows in their order, those from the beginning of that minute on."""
     return rows[bisect_left(rows, since // MINUTE_MS * MINUTE_MS, key=attrgetter("at")) :]
 

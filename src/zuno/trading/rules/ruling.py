@@ -24,7 +24,7 @@ from zuno.trading.model.cycle import (
     Style,
     Target,
 )
-from zuno.trading.model.known import Missing
+from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import MINUTE_MS, Mode, Side
 from zuno.trading.rules import expectancy
 from zuno.trading.rules.draft import RuleName as RuleName
@@ -54,7 +54,8 @@ def start_draft(
     draft = draft_from_decision(decision, spent_usd + ahead_usd)
     if draft.call is Call.CANCEL_AND_CLOSE:
         return _close_all(draft, inputs)
-    for rule in (_close_opposite_first, _veto_judge_fallback, _veto_missing_facts):
+    draft = _close_after_shock(draft, inputs)
+    for rule in (_close_opposite_first, _veto_judge_fallback, _veto_missing_facts, _veto_live, _wait_after_shock):
         if draft.opens:
             draft = rule(draft, inputs)
     if draft.opens:
@@ -130,6 +131,33 @@ def _close_opposite_first(draft: RulingDraft, inputs: RulingInputs) -> RulingDra
     return _close_all(replace(changed, call=Call.CANCEL_AND_CLOSE, allocation_pct=0.0, leverage=1.0), inputs)
 
 
+def _close_after_shock(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    """A shock or cascade of the last hour against what is held ends it, whatever was decided."""
+    for side in dict.fromkeys(held_sides(inputs)):
+        shock = inputs.shock_against(side)
+        if shock is not None and not isinstance(shock, Missing):
+            why = f"a {side} is open, and within the last hour it ran against it: {shock}"
+            changed = record_change(draft, RuleName.SHOCK_EXIT, "decision", draft.call, Call.CANCEL_AND_CLOSE, why)
+            return _close_all(replace(changed, call=Call.CANCEL_AND_CLOSE, allocation_pct=0.0, leverage=1.0), inputs)
+    return draft
+
+
+def _wait_after_shock(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    """For an hour after a shock or cascade nothing is opened against it, and nothing topped up."""
+    shock = None if draft.call.side is None else inputs.shock_against(draft.call.side)
+    if shock is None:
+        return draft
+    if isinstance(shock, Missing):
+        return veto_trade(draft, RuleName.SHOCK_COOLDOWN, f"a shock is not ruled out: {shock.reason}", unknown=True)
+    return veto_trade(draft, RuleName.SHOCK_COOLDOWN, f"within the last hour: {shock}")
+
+
+def _veto_live(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    if inputs.paper or not inputs.candles_only:
+        return draft
+    return veto_trade(draft, RuleName.PAPER_ONLY, "this home holds candles alone: they are traded on paper only")
+
+
 def _close_all(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     """Close all positions and cancel all orders in the symbol. It needs no other input."""
     closes = _list_closes(inputs)
@@ -180,7 +208,7 @@ def _apply_risk_budget(draft: RulingDraft, meta: Meta | None, inputs: RulingInpu
 
 
 def _panic_reason(inputs: RulingInputs) -> str | None:
-    if inputs.panic is not False:
+    if inputs.panic is not False and not isinstance(inputs.panic, NotRecorded):
         return "options are in panic" if inputs.panic is True else f"panic is not ruled out: {inputs.panic.reason}"
     if isinstance(inputs.day_rank, Missing):
         return f"panic is not ruled out: {inputs.day_rank.reason}"
@@ -208,6 +236,8 @@ def _route_trade(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     """Where it goes is settled by what was decided: a smaller leverage later sends nothing elsewhere."""
     leverage = min(draft.leverage, LEVERAGE_CAP[inputs.mode])
     target: Target = choose_target(draft.call, leverage, inputs.mode)
+    if isinstance(inputs.won, NotRecorded):
+        target = Target.BINANCE
     return replace(draft, target=target, routed_to=target, style=choose_style(inputs))
 
 

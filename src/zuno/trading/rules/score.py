@@ -39,10 +39,10 @@ _LEANS: Final[Mapping[str, Stance]] = {"BULLISH": 1, "UP": 1, "BEARISH": -1, "DO
 
 def entry_stance(entry: ExpertOpinion, flow: Stance = 0) -> Stance:
     """Which way an expert looks, whatever it says of itself. Liquidity names no direction: `flow` is the one that was
-    measured, and counts where an anomaly was found."""
+    measured."""
     match entry:
         case LiquidityOpinion():
-            return 0 if entry.anomaly == "none" else flow
+            return flow
         case MacroOpinion():
             return bias_stance(entry.options_bias)
         case _:

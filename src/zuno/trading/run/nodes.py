@@ -12,6 +12,7 @@ from zuno.llm.ask import ModelContext
 from zuno.llm.port import Image
 from zuno.trading.agents import geometry, judge, liquidity, macro_options, meta, microstructure, risk_manager, synthesis
 from zuno.trading.agents.case import Case, build_case
+from zuno.trading.measure.events import EventKind
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import (
     VALID_MINUTES,
@@ -165,12 +166,18 @@ class Cycle:
         return self._built_case
 
     async def _triage(self) -> TriageRecord:
-        found = (await self._case()).features.triage.anomalies
-        return TriageRecord(
-            anomalies=tuple(
-                AnomalyRecord(rule=anomaly.rule, label=anomaly.label, said=anomaly.said) for anomaly in found
-            )
-        )
+        """Anomalies, and the shocks of the last hour among them."""
+        found = (await self._case()).features
+        anomalies = [
+            AnomalyRecord(rule=anomaly.rule, label=anomaly.label, said=anomaly.said)
+            for anomaly in found.triage.anomalies
+        ]
+        anomalies += [
+            AnomalyRecord(rule=event.kind, label=f"{event.kind}_{event.way}", said=event.said)
+            for event in found.events.events
+            if event.kind is EventKind.SHOCK
+        ]
+        return TriageRecord(anomalies=tuple(anomalies))
 
     async def _paint_chart(self) -> ChartRecord:
         return await self._sources.paint((await self._case()).bundle)

@@ -15,6 +15,7 @@ from pydantic.alias_generators import to_camel
 
 from zuno.kernel.clock import iso as iso
 from zuno.kernel.view import ForeignText, View, sanitise
+from zuno.trading.measure.events import EventKind
 from zuno.trading.measure.features import Features, Frame, Perpetual, fresh
 from zuno.trading.measure.shock import Shock, ShockScan
 from zuno.trading.measure.structure.all import Structure
@@ -163,9 +164,7 @@ def absent_views(bundle: Bundle) -> tuple[MissingInput, ...]:
 
 def anomaly_view(bundle: Bundle, rule: str, label: str | None, said: str) -> AnomalyView:
     used = [
-        series
-        for series in _series_of_rules(bundle.symbol)[Rule(rule)]
-        if not isinstance(fresh(bundle, series), Missing)
+        series for series in _series_of_rules(bundle.symbol)[rule] if not isinstance(fresh(bundle, series), Missing)
     ]
     found = _group(bundle, used, None)
     return AnomalyView(
@@ -179,13 +178,14 @@ def anomaly_view(bundle: Bundle, rule: str, label: str | None, said: str) -> Ano
     )
 
 
-def _series_of_rules(symbol: Symbol) -> Mapping[Rule, Sequence[Series[Any]]]:
-    """What each rule of triage is held against."""
+def _series_of_rules(symbol: Symbol) -> Mapping[str, Sequence[Series[Any]]]:
+    """What each rule of triage is held against, and shocks."""
     return {
         Rule.SPIKE: [
             candles(BINANCE, symbol, Timeframe.H1),
             *(market.open_interest(venue, symbol) for venue in PERPETUALS),
         ],
+        EventKind.SHOCK: [candles(BINANCE, symbol, Timeframe.M1), candles(BINANCE, symbol, Timeframe.H1)],
         Rule.LIQUIDATION_CLUSTER: [market.liquidations(venue, symbol) for venue in TAPES],
         Rule.MICROSTRUCTURE_IMBALANCE: [market.books(BINANCE, symbol)],
         Rule.OPTIONS_PANIC: [market.dvol(DERIBIT, symbol.base), market.options(DERIBIT, symbol.base)],
@@ -275,6 +275,8 @@ def _perpetual(bundle: Bundle, symbol: Symbol, perpetual: Perpetual) -> dict[str
         "openInterest": _group(bundle, [market.open_interest(venue, symbol)], perpetual.open_interest),
         "longShare": _group(bundle, [market.long_short(venue, symbol)], perpetual.long_share),
         "basisBps": _group(bundle, [market.basis(venue, symbol)], perpetual.basis_bps),
+        "longRank": _group(bundle, [market.long_short(venue, symbol)], perpetual.long_rank),
+        "basisRank": _group(bundle, [market.basis(venue, symbol)], perpetual.basis_rank),
     }
 
 

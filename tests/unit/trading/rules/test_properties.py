@@ -40,7 +40,7 @@ SOFT = "panic day_rank curve_change longs_liquidated shorts_liquidated breakout 
 """Figures without which something smaller may still be done."""
 FIGURES = (
     "bars atr mark slippage funding_next funding_week panic day_rank curve_change longs_liquidated shorts_liquidated "
-    "breakout restless dollar won account standing"
+    "breakout restless shock_down shock_up dollar won account standing"
 ).split()
 
 
@@ -105,6 +105,8 @@ def worlds(draw: st.DrawFn) -> World:
         shorts_liquidated=draw(st.floats(0, 1e8)),
         breakout=(breakout := draw(st.booleans())),
         restless=breakout or draw(st.booleans()),
+        shock_down=draw(st.sampled_from([None] * 7 + ["shock down"])),
+        shock_up=draw(st.sampled_from([None] * 7 + ["shock up"])),
         dollar=draw(st.sampled_from([1.0, 1.0, 1.0, 0.995, 1.005, 0.985, 1.015])),
     )
     return World(found)

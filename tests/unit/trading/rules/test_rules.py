@@ -26,7 +26,7 @@ from tests.wire.trades import (
 )
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Call, Exchange, Leg, Style, Target
-from zuno.trading.model.known import Missing
+from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import MINUTE_MS, Mode, Side, Symbol
 from zuno.trading.rules.draft import RuleName, RuleOwner, RulingDraft, Tightening
 from zuno.trading.rules.inputs import LIQUIDATION_TRAP_USD, RulingInputs
@@ -115,6 +115,69 @@ def test_close_first_needs_no_mark() -> None:
     account = replace(CASH, positions=(holding(Side.SHORT),))
     done = ruled_on(decision(), terms(account, mark=GONE))
     assert done.call is Call.CANCEL_AND_CLOSE
+
+
+@pytest.mark.parametrize(("call", "shock"), [(Call.LONG, "shock_down"), (Call.SHORT, "shock_up")])
+@pytest.mark.parametrize("hit", ["shock: it fell", GONE])
+def test_rule_shock_cooldown(call: Call, shock: str, hit: Any) -> None:
+    other = "shock_up" if shock == "shock_down" else "shock_down"
+    assert ruled_on(decision(call), terms(**{other: hit})).opens
+    done = ruled_on(decision(call), terms(**{shock: hit}))
+    assert (done.call, done.veto) == (Call.HOLD, RuleName.SHOCK_COOLDOWN)
+    by = RuleName.SHOCK_COOLDOWN if hit is not GONE else f"{RuleName.SHOCK_COOLDOWN} (unknown)"
+    assert written_by(done, RuleName.SHOCK_COOLDOWN) == [by]
+
+
+@pytest.mark.parametrize(("side", "shock"), [(Side.LONG, "shock_down"), (Side.SHORT, "shock_up")])
+@pytest.mark.parametrize("call", [Call.LONG, Call.SHORT, Call.HOLD])
+def test_rule_shock_exit(side: Side, shock: str, call: Call) -> None:
+    account = replace(CASH, positions=(holding(side),))
+    struck: dict[str, Any] = {shock: "shock: it went so"}
+    done = ruled_on(decision(call), terms(account, **struck))
+    assert (done.call, len(done.closes)) == (Call.CANCEL_AND_CLOSE, 1)
+    assert fired_rules(done) == [RuleName.SHOCK_EXIT]
+    unknown = ruled_on(decision(call), terms(account, **{shock: GONE}))
+    assert RuleName.SHOCK_EXIT not in fired_rules(unknown)
+    assert not unknown.opens
+
+
+def test_rule_paper_only() -> None:
+    for paper, candles_only, vetoed in ((True, True, False), (False, True, True), (False, False, False)):
+        done = ruled_on(TIGHT, terms(paper=paper, candles_only=candles_only))
+        assert (done.veto == RuleName.PAPER_ONLY) == vetoed
+
+
+@pytest.mark.parametrize(
+    ("changed", "rule"),
+    [
+        ({"panic": NotRecorded("no options")}, RuleName.VOLATILITY),
+        ({"curve_change": NotRecorded("no curve")}, RuleName.VOLATILITY),
+        ({"funding_assumed": True}, RuleName.FUNDING),
+        ({"shorts_liquidated": NotRecorded("no tape")}, RuleName.LIQUIDATIONS),
+        ({"dollar": NotRecorded("no rate")}, RuleName.DOLLAR),
+    ],
+)
+def test_what_was_never_recorded_is_told_as_not_judged(changed: dict[str, Any], rule: RuleName) -> None:
+    """It neither fires nor passes in silence."""
+    plain, done = ruled_on(TIGHT, terms(candles_only=True)), ruled_on(TIGHT, terms(candles_only=True, **changed))
+    assert done.opens
+    assert done.legs == plain.legs
+    assert written_by(done, rule) == [f"{rule} (not judged)"]
+    mixed = terms(candles_only=True, panic=GONE, curve_change=NotRecorded("no curve"))
+    assert written_by(ruled_on(TIGHT, mixed), RuleName.VOLATILITY) == [f"{RuleName.VOLATILITY} (unknown)"]
+
+
+def test_without_a_won_everything_goes_where_dollars_are_kept() -> None:
+    for mode in Mode:
+        done = ruled_on(TIGHT, terms(won=NotRecorded("no won"), mode=mode, candles_only=True))
+        assert [leg.venue for leg in done.legs] == [Exchange.BINANCE]
+
+
+@pytest.mark.parametrize("side", list(Side))
+def test_an_assumed_rate_is_charged_to_either_side(side: Side) -> None:
+    known, assumed = terms(), terms(funding_assumed=True)
+    assert assumed.funding_of(0.0001, side) == 0.0001
+    assert known.funding_of(0.0001, side) == (0.0001 if side is Side.LONG else -0.0001)
 
 
 @pytest.mark.parametrize(("source", "opens"), [("model", 1), ("repaired", 1), ("deterministic", 1), ("fallback", 0)])

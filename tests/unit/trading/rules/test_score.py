@@ -133,7 +133,6 @@ def test_stances_are_computed_and_not_believed() -> None:
     flow = LiquidityEntry(**SAID, anomaly="liquidation_hunting", confidence=1.0, target_entry=None, stance=1)
     assert [entry_stance(one) for one in (macro, micro, geometry(1, 1.0, "BEARISH"))] == [-1, -1, -1]
     assert [entry_stance(flow, measured) for measured in (-1, 0, 1)] == [-1, 0, 1]
-    assert entry_stance(flow.model_copy(update={"anomaly": "none"}), 1) == 0
 
 
 @given(
