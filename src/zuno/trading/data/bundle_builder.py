@@ -16,7 +16,7 @@ from zuno.trading.measure.derivatives import RANK_DAYS, thin_to_hours
 from zuno.trading.measure.macro import CADENCE_DAYS
 from zuno.trading.measure.order_book import over_a_minute
 from zuno.trading.measure.tape import LOWER_BOUND
-from zuno.trading.model.bundle import CANDLES_ONLY, SLOTS, Absent, Block, Bundle, Slot
+from zuno.trading.model.bundle import SLOTS, Absent, Block, Bundle, Slot
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -105,7 +105,7 @@ async def build_bundle(
         wanted_series(symbol), key=lambda series: series.row is not Heartbeat
     )  # who is alive is known before who spoke
     beside: tuple[Series[Any], ...] = neighbour_series(symbol)
-    if store.origin.label.startswith(CANDLES_ONLY):  # what is held elsewhere is marked at its last close
+    if store.origin.candles_only:  # what is held elsewhere is marked at its last close
         beside += tuple(candles(BINANCE, other, Timeframe.H1) for other in Symbol if other is not symbol)
     slices = [_slice(series, as_of) for series in several] + [_slice(series, as_of, newest=1) for series in beside]
     state = await store.read_many(slices, as_of)
