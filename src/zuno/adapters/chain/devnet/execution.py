@@ -25,6 +25,7 @@ from eth.vm.forks.prague.state import PragueState, PragueTransactionExecutor
 from eth_typing import Address, Hash32
 
 from .history import RawLog
+from .opcodes import find_jump_targets, shorten
 from .refusals import server_error
 from .transactions import LocalTransaction, floor_gas
 
@@ -96,8 +97,11 @@ class ExecutionResult:
 class Computation(PragueComputation):
     """Prague, with a log entry per transfer of ether when the state asks for it."""
 
+    opcodes = shorten(PragueComputation.opcodes)
+
     def __init__(self, state: StateAPI, message: MessageAPI, transaction_context: TransactionContextAPI) -> None:
         super().__init__(state, message, transaction_context)
+        self.jump_targets = find_jump_targets(message.code)
         traced = isinstance(state, FreeState) and state.trace_transfers
         if traced and message.should_transfer_value and message.value:
             # The callee's own entry: it vanishes with the frame if the frame reverts.

@@ -57,6 +57,7 @@ SHAPING: Final = (
     "zuno.adapters.chain.devnet.execution",
     "zuno.adapters.chain.devnet.history",
     "zuno.adapters.chain.devnet.keys",
+    "zuno.adapters.chain.devnet.opcodes",
     "zuno.adapters.chain.devnet.story",
     "zuno.adapters.chain.devnet.transactions",
     "zuno.adapters.chain.sim.permissions",
