@@ -18,6 +18,7 @@ RequestId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 
 class Record(BaseModel):
     model_config = ConfigDict(
+        defer_build=True,
         frozen=True,
         extra="forbid",
         strict=True,

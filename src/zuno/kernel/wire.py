@@ -16,6 +16,7 @@ class Wire(BaseModel):
     """A message or a part of one."""
 
     model_config = ConfigDict(
+        defer_build=True,
         frozen=True,
         extra="forbid",
         alias_generator=to_camel,

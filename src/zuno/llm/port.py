@@ -144,7 +144,12 @@ class Attempt(BaseModel):
     """One attempt at one question: what is journaled before anything is made of it, and all a replay needs."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, serialize_by_alias=True
+        defer_build=True,
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        serialize_by_alias=True,
     )
 
     role: str

@@ -20,7 +20,7 @@ class Opinion(BaseModel):
     Percentages that face a model are whole numbers with bounds, because grammars enforce those; code divides.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 T = TypeVar("T", bound=Opinion)

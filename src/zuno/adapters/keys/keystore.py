@@ -28,7 +28,7 @@ _Hash = Annotated[str, Field(pattern=r"^(0x)?[0-9a-fA-F]{64}$")]
 class _Part(BaseModel):
     """Strangers write these: what we do not use may be there."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+    model_config = ConfigDict(defer_build=True, frozen=True, strict=True, extra="ignore")
 
 
 class _Scrypt(_Part):

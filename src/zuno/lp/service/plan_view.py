@@ -131,7 +131,7 @@ class RecommendedView(CandidateView):
 class RecordView(View):
     """Fields of a record under their own names, safe to print; `model_validate` reads them off it."""
 
-    model_config = ConfigDict(from_attributes=True, coerce_numbers_to_str=True)
+    model_config = ConfigDict(defer_build=True, from_attributes=True, coerce_numbers_to_str=True)
 
 
 class ThoughtView(RecordView):

@@ -173,7 +173,9 @@ FundingLook = Literal["extreme_positive", "high_positive", "neutral", "negative"
 class Part(BaseModel):
     """A part of a cycle's record: frozen, closed, without NaN."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False, validate_by_name=True)
+    model_config = ConfigDict(
+        defer_build=True, frozen=True, extra="forbid", strict=False, allow_inf_nan=False, validate_by_name=True
+    )
 
 
 class AnswerSource(Part):
