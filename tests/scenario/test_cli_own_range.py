@@ -45,6 +45,14 @@ def test_a_new_position_takes_an_own_range_too(zuno: Any) -> None:
     assert (own["kind"], own["tickLower"], own["tickUpper"]) == ("open", -196_860, -195_000)
 
 
+def test_without_a_pool_the_own_range_is_judged_in_each_that_is_surveyed(zuno: Any) -> None:
+    seen = zuno("lp", "recommend", "create", "5 ETH", "--range", "2400", "3400", "--json").document
+    own = [candidate["pool"]["label"] for candidate in seen["candidates"] if candidate["own"]]
+    assert own == list(dict.fromkeys(each["pool"]["label"] for each in seen["candidates"] if each["kind"] == "open"))
+    assert len(own) == 3
+    assert zuno("replay", seen["planId"], "--json").document["identical"] is True
+
+
 @pytest.mark.parametrize(
     ("option", "code"),
     [

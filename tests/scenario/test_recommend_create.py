@@ -120,9 +120,9 @@ def test_two_tokens_go_in_as_they_are(zuno: Zuno) -> None:
     plan = create(zuno, "2 WETH and 5000 USDC", "--fee", "5bps", "--candidate", "1")
     chosen = plan["recommended"]
     assert chosen["kind"] == "open"
-    assert chosen["prepAction"] is None
-    assert 0 < int(chosen["amount0"]) <= 2 * 10**18
-    assert 0 < int(chosen["amount1"]) <= 5000 * 10**6
+    assert chosen["prepAction"].endswith("and back (it holds the price) first")
+    assert 1.99 * 10**18 < int(chosen["amount0"]) <= 2 * 10**18 or int(chosen["amount1"]) > 4_990 * 10**6
+    assert int(chosen["amount1"]) <= 5000 * 10**6
     flags = create(zuno, "--token", "WETH", "--amount", "2", "--with", "5000 USDC", "--fee", "5bps", "--candidate", "1")
     assert flags["hash"] == plan["hash"]
 

@@ -30,7 +30,7 @@ from zuno.lp.rules.fee_yield import (
     window_of_swaps,
 )
 from zuno.lp.rules.limits import reference_gap
-from zuno.lp.rules.own_range import place_own_range
+from zuno.lp.rules.own_range import place_in_pools, place_own_range
 from zuno.lp.rules.regime import RegimeReading, classify
 from zuno.lp.rules.returns import nano_returns, rolling_vol_bps
 from zuno.lp.rules.stress import BLOCK_HOURS
@@ -158,7 +158,7 @@ async def observe_wish(
     if not scenes:
         raise Refused(f"No pool that fits the wish has a price history on {chain.info.name}; name another pair.")
     if start.own_range is not None:
-        place_own_range(start.own_range, scenes[0].pool)  # or it is refused, before anybody argues
+        place_in_pools(start.own_range, [scene.pool for scene in scenes])  # or it is refused, before anybody argues
     return Context(
         flow="create",
         chain=chain.info.name,

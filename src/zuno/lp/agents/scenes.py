@@ -10,7 +10,7 @@ from zuno.lp.agents.pool_choice import kept_side, to_wrap
 from zuno.lp.model.ballot import Candidate
 from zuno.lp.model.debate import Context, SceneFacts, Wish
 from zuno.lp.rules.candidates import PoolInputs, create_ballot, create_venue, rebalance_ballot, rebalance_venue
-from zuno.lp.rules.own_range import place_own_range
+from zuno.lp.rules.own_range import place_in_pools
 from zuno.lp.rules.ranges import Move, PoolGrid, kind_of
 from zuno.lp.rules.returns import NANO, variance_24h
 from zuno.lp.rules.stress import BLOCK_HOURS, draw_paths
@@ -61,13 +61,13 @@ def ballot_of(context: Context, scenes: Sequence[PoolInputs], moves: Sequence[Mo
 
 
 def own_moves(context: Context) -> tuple[Move, ...]:
-    """The owner's own range as a move, in the first pool; nothing where none was named."""
-    if context.own_range is None:
-        return ()
-    scene = context.scenes[0]
-    held, spacing = scene.position.range if scene.position else None, scene.pool.key.tick_spacing
-    band = place_own_range(context.own_range, scene.pool)
-    return (Move(kind_of(held, band, spacing), band, 0),)
+    """The owner's own range as a move in every pool it can be meant for; nothing where none was named."""
+    moves = []
+    for index, band in place_in_pools(context.own_range, [scene.pool for scene in context.scenes]).items():
+        scene = context.scenes[index]
+        held, spacing = scene.position.range if scene.position else None, scene.pool.key.tick_spacing
+        moves.append(Move(kind_of(held, band, spacing), band, index))
+    return tuple(moves)
 
 
 def with_own_moves(context: Context, moves: Sequence[Move]) -> list[Move]:

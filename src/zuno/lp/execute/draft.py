@@ -18,7 +18,7 @@ from zuno.lp.model.plan import Bounds, Flow, Leftover, Owns, Step, StepKind, Ste
 from zuno.lp.model.plan_events import Action, Draft, GasBound, Instruction
 from zuno.lp.plan import minting, positions
 from zuno.lp.plan.approvals import build_revocations
-from zuno.lp.plan.calls import DecodedCall
+from zuno.lp.plan.calls import DecodedCall, IncreaseFromDeltas, MintFromDeltas
 from zuno.lp.plan.context import PlanContext, amount_text, flows
 from zuno.lp.plan.decoding import decode
 from zuno.lp.plan.effects import effects
@@ -119,15 +119,19 @@ def plan_currencies(draft: Draft) -> tuple[Address, ...]:
 
 
 def left_in_wallet(draft: Draft, changes: Mapping[Address, int]) -> tuple[int, int]:
-    """What of the capital, or of a burned position's proceeds, a plan that changes the wallet so leaves in it."""
-    key, instruction = draft.pool.key, draft.instruction
+    """What of the capital, or of a burned position's proceeds, a plan that changes the wallet so leaves in it. The
+    uncollected fees of a position that is added to have paid for a part of it."""
+    key, instruction, position = draft.pool.key, draft.instruction, draft.position
     wrapper = draft.steps[0].to if instruction.brings_ether else None
 
     def change(currency: Address) -> int:
         return changes.get(currency, 0) + (changes.get(NATIVE, 0) if currency == wrapper else 0)
 
     left0, left1 = instruction.capital0 + change(key.currency0), instruction.capital1 + change(key.currency1)
-    return max(0, left0), max(0, left1)
+    if position is not None and instruction.action is Action.ADD:
+        left0, left1 = left0 - position.fees0, left1 - position.fees1
+    counterpart = instruction.counterpart
+    return 0 if counterpart == 0 else max(0, left0), 0 if counterpart == 1 else max(0, left1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +302,8 @@ def _build_steps(
         case Action.COMPOUND, LpPosition() as position, _:
             return positions.compound(terms, position)
         case Action.ADD, LpPosition() as position, _:
-            return positions.add(terms, position, instruction.capital0, instruction.capital1)
+            plan = positions.add(terms, position, instruction.capital0, instruction.capital1)
+            return replace(plan, leftover=_count_named(plan.leftover, instruction.counterpart))
         case Action.REVOKE, None, _:
             steps = build_revocations(terms, tuple(map(Address, instruction.tokens)))
             if not steps:
@@ -308,6 +313,17 @@ def _build_steps(
             return positions.remove(terms, position, instruction.share)
         case _:
             raise Refused(f"a {instruction.action} lacks what it is about")
+
+
+def _count_named(left: Leftover | None, counterpart: int | None) -> Leftover | None:
+    """Of a token that nobody named, what does not go in was never meant to: it is room for the price."""
+    match counterpart:
+        case 0 if left is not None:
+            return replace(left, amount0=0, whole0=left.whole0 - left.amount0)
+        case 1 if left is not None:
+            return replace(left, amount1=0, whole1=left.whole1 - left.amount1)
+        case _:
+            return left
 
 
 def _spending_caps(
@@ -370,7 +386,9 @@ def _left_notes(tried: SimulatedDraft, wrapper: Address | None) -> Iterator[str]
     draft, changes = tried.draft, tried.changes
     instruction, pool, position = draft.instruction, draft.pool, draft.position
     last = all_steps(draft)[-1]
-    most = outflow(decode(last.to, last.value, last.data, tried.swaps), (pool.key.currency0, pool.key.currency1))
+    decoded = decode(last.to, last.value, last.data, tried.swaps)
+    most = outflow(decoded, (pool.key.currency0, pool.key.currency1))
+    from_credit = any(isinstance(action, MintFromDeltas | IncreaseFromDeltas) for action in decoded.position_actions)
     for side, amount in instruction.named_amounts.items():
         sides = ((pool.token0, instruction.capital0), (pool.token1, instruction.capital1))
         (token, _), (other, beside) = sides[side], sides[1 - side]
@@ -379,9 +397,15 @@ def _left_notes(tried: SimulatedDraft, wrapper: Address | None) -> Iterator[str]
         goes_in = fees - changes.get(token.address, 0) - wrapped
         if amount - goes_in <= amount // _NOTED:
             continue
-        why = f"room for the price to move by {draft.bounds.slippage_bps} bps"
-        if beside and amount - most.get(token.address, 0) > amount // _NOTED:
-            why = f"there are {format_units(beside, other.decimals)} {other.symbol} to go with it, and {why}"
+        why, with_it = f"room for the price to move by {draft.bounds.slippage_bps} bps", ""
+        if beside and (from_credit or amount - most.get(token.address, 0) > amount // _NOTED):
+            with_it = f"{format_units(beside, other.decimals)} {other.symbol}"
+            fixed = instruction.counterpart == 1 - side
+            with_it = f"{with_it} at most were set to go with it" if fixed else f"there are {with_it} to go with it"
+        if from_credit:
+            why = with_it or ("" if draft.leftover is None else draft.leftover.why)
+        elif with_it:
+            why = f"{with_it}, and {why}"
         yield (
             f"of {format_units(amount, token.decimals)} {token.symbol} {format_units(goes_in, token.decimals)} go in "
             f"at this price, the rest stays in the wallet: {why}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Final, NamedTuple
@@ -20,12 +20,10 @@ from zuno.lp.plan.calls import Action as ChainAction
 from zuno.lp.plan.calls import (
     Burn,
     Decrease,
-    Execute,
     Increase,
     IncreaseFromDeltas,
     Mint,
     MintFromDeltas,
-    ModifyLiquidities,
 )
 from zuno.lp.plan.context import amount_text
 from zuno.lp.plan.inventory import range_edges, worth_token1
@@ -45,7 +43,7 @@ async def verify_outcome(context: ExecutionContext, progress: PlanProgress, draf
     found: list[str] = []
     new_id: int | None = None
     for step in done:
-        actions = tuple(position_actions(context, step.step))
+        actions = position_actions(context, step.step)
         for action in actions:
             match action:
                 case Mint() | MintFromDeltas():
@@ -65,23 +63,15 @@ async def verify_outcome(context: ExecutionContext, progress: PlanProgress, draf
     wallet_state = await context.writer.wallet_state(context.wallet, plan_currencies(draft), ())
     found += _check_balances(progress, draft, done, wallet_state)
     opened = None if new_id is None else await _read_position(context, new_id)
-    leftover = None if opened is None else _measure_leftover(progress, draft, wallet_state)
+    leftover = _measure_leftover(progress, draft, wallet_state)
     if opened is not None and leftover is not None:
         found += _check_put_in(draft, opened, leftover)
     return ChainOutcome(new_id, tuple(found), leftover)
 
 
-def position_actions(context: ExecutionContext, step: Step) -> Iterator[ChainAction]:
+def position_actions(context: ExecutionContext, step: Step) -> tuple[ChainAction, ...]:
     """The position actions of a step, decoded from its calldata."""
-    match decode_step(context, step).call:
-        case ModifyLiquidities(actions):
-            yield from actions
-        case Execute(commands):
-            for command in commands:
-                if isinstance(command, ModifyLiquidities):
-                    yield from command.actions
-        case _:
-            return
+    return decode_step(context, step).position_actions
 
 
 def _minted_position_id(step: StepProgress, found: list[str]) -> int | None:

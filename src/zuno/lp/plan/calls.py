@@ -210,6 +210,18 @@ class DecodedCall:
     call: Call
 
     @property
+    def position_actions(self) -> tuple[Action, ...]:
+        """What PositionManager is asked to do, by the wallet or by the router."""
+        match self.call:
+            case ModifyLiquidities(actions):
+                return actions
+            case Execute(commands):
+                calls = (command for command in commands if isinstance(command, ModifyLiquidities))
+                return tuple(action for call in calls for action in call.actions)
+            case _:
+                return ()
+
+    @property
     def deadline(self) -> Seconds | None:
         match self.call:
             case ModifyLiquidities(deadline=deadline) | Execute(deadline=deadline):

@@ -22,11 +22,12 @@ from zuno.lp.plan.calls import (
     ModifyLiquidities,
     RouterSwap,
     SwapIn,
+    Take,
     TransferFrom,
     Wrap,
 )
 from zuno.lp.plan.inventory import range_edges
-from zuno.lp.plan.policy import settle_swaps
+from zuno.lp.plan.policy import paid_beforehand, settle_swaps
 
 
 def effects(calls: Iterable[DecodedCall], pool: PoolState, position: LpPosition | None) -> dict[Address, int]:
@@ -62,6 +63,7 @@ def effects(calls: Iterable[DecodedCall], pool: PoolState, position: LpPosition 
         if isinstance(decoded.call, Wrap):
             changes[NATIVE] -= decoded.value
             changes[decoded.to] = changes.get(decoded.to, 0) + decoded.value
+        paid = paid_beforehand(decoded.call.actions) if isinstance(decoded.call, ModifyLiquidities) else {}
         for action in _actions(decoded):
             match action:
                 case Mint(_, band, liquidity):
@@ -74,7 +76,10 @@ def effects(calls: Iterable[DecodedCall], pool: PoolState, position: LpPosition 
                     put_in(band, *(changes[each] - before[each] for each in (key.currency0, key.currency1)))
                 case IncreaseFromDeltas():
                     band = touch().range if minted is None else minted
-                    put_in(band, *(changes[each] - before[each] for each in (key.currency0, key.currency1)))
+                    pair = (key.currency0, key.currency1)
+                    put_in(band, *(paid.get(each, 0) + changes[each] - before[each] for each in pair))
+                case Take(currency, _, amount) if isinstance(decoded.call, ModifyLiquidities):
+                    paid[currency] = paid.get(currency, 0) - amount
                 case Increase(_, liquidity):
                     cost0, cost1 = worth(touch().range, liquidity, round_up=True)
                     pay(-cost0, -cost1)

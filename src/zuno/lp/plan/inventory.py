@@ -186,18 +186,22 @@ def least_of(amount_out: int, slippage_bps: int) -> int:
     return max(1, amount_out * (BPS - slippage_bps) // BPS)
 
 
-def leftover_of(planned: Deposit, sqrt_price_x96: int, slippage_bps: int = SLIPPAGE_BPS) -> Leftover:
-    """What a deposit leaves in the wallet, and why no more of it goes in."""
+def leftover_of(
+    planned: Deposit, sqrt_price_x96: int, slippage_bps: int = SLIPPAGE_BPS, *, from_credit: bool = False
+) -> Leftover:
+    """What a deposit leaves in the wallet, and why no more of it goes in. `from_credit`: all that was brought is put in
+    at the price it meets, as it always is after a swap."""
     whole = (planned.amount0 + planned.left0, planned.amount1 + planned.left1)
     price = sqrt_price_x96 if planned.prep is None else planned.prep.sqrt_price_after_x96
     left = Leftover(planned.left0, planned.left1, *whole, price, "")
-    percent = f"{slippage_bps / 100:g} %"
+    percent, much = f"{slippage_bps / 100:g} %", left.share * BPS > slippage_bps
     if planned.notes:
         why = planned.notes[0]
-    elif left.share * BPS > slippage_bps:
+    elif from_credit or planned.prep is not None:
+        why = "the range takes the pair in its own ratio"
+        why += "" if much or planned.prep is None else ", and the swap is sized on a quote"
+    elif much:
         why = f"the range takes the pair in its own ratio, with room for the price to move by {percent}"
-    elif planned.prep is not None:
-        why = "the range takes the pair in its own ratio, and the swap is sized on a quote"
     else:
         why = f"less than {percent} of it is left over, too little for a swap"
     return replace(left, why=why)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
+from typing import Final
 
 from zuno.amm.fees import protocol_fee_of_direction, swap_fee
-from zuno.amm.model import PoolKey, PoolState, Range
+from zuno.amm.model import LpPosition, PoolKey, PoolState, Range
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
 from zuno.lp.model.ballot import Deposit, PrepSwap
@@ -31,8 +32,9 @@ from zuno.lp.plan.inventory import (
     market_without_us,
     quote_swap,
     size_guard,
+    worth_token1,
 )
-from zuno.lp.plan.sizing import size_mint
+from zuno.lp.plan.sizing import most_used, size_after_burn, size_mint
 
 
 def create(
@@ -49,31 +51,79 @@ def create(
 
     `brings_ether`: the capital of the pool's wrapped side comes as ether and is wrapped first.
     """
-    slippage = terms.bounds.slippage_bps
-    planned = deposit(
-        market_without_us(pool),
-        band,
-        capital0,
-        capital1,
-        may_swap=0 in (capital0, capital1),
-        room_bps=slippage,
-        slippage_bps=slippage,
-        exact=quotes,
-    )
+    slippage, capital = terms.bounds.slippage_bps, (capital0, capital1)
+    planned = plan_deposit(pool, None, band, capital, slippage, quotes)
     drift = terms.drift(pool)
     if planned.prep is None:
         if planned.liquidity == 0 and planned.notes:
             raise Refused(f"These tokens cannot open the range: {planned.notes[0]}.")
-        step = mint(terms, pool, band, capital0, capital1, drift)
+        step = mint(terms, pool, band, *capital, drift)
     else:
-        swap = guard_swap(pool, planned.prep, terms)
-        planned = count_guard(planned, swap, band)
-        step = swap_and_mint(terms, pool, band, capital0, capital1, swap, drift)
+        swap = guard_swap(pool, planned.prep, slippage)
+        brought = (
+            capital if 0 in capital else _with_swap(most_used(pool, band, capital, slippage), planned.prep, capital)
+        )
+        step = swap_and_mint(terms, pool, band, *brought, swap, drift)
     first = _wrap(terms, pool, step) if brings_ether else ()
     _check_holdings(terms, pool, step, first)
     steps = (*first, *allowing(terms, step.to, step.most_out), step)
     leftover = leftover_of(planned, pool.sqrt_price_x96, slippage)
     return StepPlan(steps, terms.bounds, notes=planned.notes, leftover=leftover)
+
+
+def plan_deposit(
+    pool: PoolState,
+    position: LpPosition | None,
+    band: Range,
+    have: tuple[int, int],
+    slippage_bps: int,
+    quotes: QuoteSwap | None = None,
+) -> Deposit:
+    """What goes into a range and what stays home, as the transactions of a plan will make it.
+
+    The tokens are those of `position`, which is burned, or the wallet's own. One token is swapped in part; two of the
+    wallet's are used as they are, after a swap that only holds the price.
+    """
+    fitted = deposit(
+        market_without_us(pool, position),
+        band,
+        *have,
+        may_swap=position is not None or 0 in have,
+        room_bps=0 if position is not None else slippage_bps,
+        slippage_bps=slippage_bps,
+        exact=quotes,
+    )
+    if position is None and 0 not in have:
+        fitted = _hold_by_swap(fitted, pool, band, have, slippage_bps)
+    if fitted.prep is not None:
+        return count_guard(fitted, guard_swap(pool, fitted.prep, slippage_bps), band)
+    return fitted if position is None else size_after_burn(fitted, position, band, have, slippage_bps)
+
+
+LEAST_GAIN: Final = Fraction(1, 50)
+"""Of a deposit: a mint of fixed size that leaves less home is left at that. What a swap holds can be undone by whoever
+owns all liquidity at the price, at a loss that grows with the range while the gain shrinks; here they meet."""
+
+
+def _hold_by_swap(fixed: Deposit, pool: PoolState, band: Range, have: tuple[int, int], slippage_bps: int) -> Deposit:
+    """Two tokens put in at the price they meet, where a mint of fixed size would leave much of them home."""
+    price = pool.sqrt_price_x96
+    whole = fit(price, band, *have, 0)
+    if whole.liquidity * (1 - LEAST_GAIN) <= fixed.liquidity or 0 in (whole.amount0, whole.amount1):
+        return fixed
+    zero_for_one = worth_token1(whole.left0, 0, price) >= whole.left1
+    prep = probe_swap(pool, zero_for_one, (whole.amount0, whole.amount1)[not zero_for_one], slippage_bps)
+    if prep is None:
+        return fixed
+    paid, got = prep.amount_in, prep.amount_out
+    after = (have[0] - paid, have[1] + got) if zero_for_one else (have[0] + got, have[1] - paid)
+    return replace(fit(prep.sqrt_price_after_x96, band, *after, 0), prep=prep)
+
+
+def _with_swap(used: tuple[int, int], prep: PrepSwap, have: tuple[int, int]) -> tuple[int, int]:
+    """What is brought for a mint that uses so much, with what is swapped before it; never more than there is."""
+    by0, by1 = (prep.amount_in, 0) if prep.zero_for_one else (0, prep.amount_in)
+    return min(have[0], used[0] + by0), min(have[1], used[1] + by1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,19 +148,17 @@ class GuardedSwap:
 
 
 def guard_swap(
-    pool: PoolState, prep: PrepSwap, terms: PlanContext, approved: tuple[Fraction, Fraction | None] | None = None
+    pool: PoolState, prep: PrepSwap, slippage_bps: int, approved: tuple[Fraction, Fraction | None] | None = None
 ) -> GuardedSwap:
     """The swap with its minima and its guard. `approved` are the rates of an approval: what is quoted now must not be
     below them, and the stricter of the two is asked for."""
     least_rate, guard_rate = approved or (None, None)
-    main = _bound(pool, prep.zero_for_one, prep.amount_in, prep.amount_out, least_rate, terms)
+    main = _bound(pool, prep.zero_for_one, prep.amount_in, prep.amount_out, least_rate, slippage_bps)
     fee_back = swap_fee(protocol_fee_of_direction(pool.protocol_fee, not prep.zero_for_one), pool.lp_fee)
-    wanted, pays = size_guard(
-        prep.sqrt_price_after_x96, prep.zero_for_one, prep.amount_out, fee_back, terms.bounds.slippage_bps
-    )
+    wanted, pays = size_guard(prep.sqrt_price_after_x96, prep.zero_for_one, prep.amount_out, fee_back, slippage_bps)
     amount_in = min(wanted, main.least_out)
     back = pays * amount_in // wanted
-    guard = _bound(pool, not prep.zero_for_one, amount_in, back, guard_rate, terms)
+    guard = _bound(pool, not prep.zero_for_one, amount_in, back, guard_rate, slippage_bps)
     return GuardedSwap(prep.zero_for_one, main, guard, prep.amount_out, back)
 
 
@@ -136,9 +184,9 @@ def probe_swap(pool: PoolState, zero_for_one: bool, have: int, slippage_bps: int
 
 
 def _bound(
-    pool: PoolState, zero_for_one: bool, amount_in: int, quoted: int, approved: Fraction | None, terms: PlanContext
+    pool: PoolState, zero_for_one: bool, amount_in: int, quoted: int, approved: Fraction | None, slippage_bps: int
 ) -> SwapBound:
-    least = least_of(quoted, terms.bounds.slippage_bps)
+    least = least_of(quoted, slippage_bps)
     if approved is None:
         return SwapBound(amount_in, least)
     strictest = ceil(amount_in * approved)

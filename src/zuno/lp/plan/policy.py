@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil
@@ -43,7 +43,7 @@ from zuno.lp.plan.calls import (
 from zuno.lp.plan.context import PlanContext
 from zuno.lp.plan.decoding import decode
 from zuno.lp.plan.inventory import GUARD_LIMIT
-from zuno.lp.plan.sizing import least_principal, most_proceeds
+from zuno.lp.plan.sizing import least_principal, most_cost, most_proceeds
 
 ITSELF = Address("0x0000000000000000000000000000000000000002")
 """As a recipient: the contract that reads it."""
@@ -69,6 +69,8 @@ class Policy:
     """What burning it pays of each token at the worst price in the bounds, fees apart."""
     fees: Mapping[Address, int] = field(default_factory=dict)
     """What touching the plan's position pays: an addition may cost that much besides."""
+    most_increase: Callable[[int], tuple[int, int]] = lambda liquidity: (0, 0)
+    """What adding so much liquidity to it costs of each token at the worst price in the bounds."""
     wrapper: Address | None = None
     hooks: frozenset[Address] = frozenset()
     """Hooks that somebody has looked at; a pool with any other is shown and not touched."""
@@ -95,6 +97,10 @@ def build_policy(
     paid = (0, 0) if bound is None else most_proceeds(bound, slippage)
     least = (0, 0) if bound is None else least_principal(bound, bound.liquidity, slippage)
     earned = (0, 0) if position is None else (position.fees0, position.fees1)
+
+    def most_increase(liquidity: int) -> tuple[int, int]:
+        return (0, 0) if bound is None else most_cost(bound.pool.sqrt_price_x96, bound.range, liquidity, slippage)
+
     return Policy(
         terms.deployment,
         terms.wallet,
@@ -106,6 +112,7 @@ def build_policy(
         dict(zip(pair, paid, strict=True)),
         least,
         dict(zip(pair, earned, strict=True)),
+        most_increase,
         terms.wrapper,
         hooks,
         revocable,
@@ -192,6 +199,9 @@ def outflow(decoded: DecodedCall, pair: tuple[Address, Address]) -> dict[Address
                 if isinstance(action, Mint | Increase):
                     _add_amount(out, pair[0], action.amount0_max)
                     _add_amount(out, pair[1], action.amount1_max)
+            # What is paid beforehand pays for these, and where it is more, that much is taken.
+            for currency, amount in paid_beforehand(actions).items():
+                out[currency] = max(amount, out.get(currency, 0))
         case Execute(commands):
             for command in commands:
                 match command:
@@ -220,6 +230,9 @@ def _check_outflow(decoded: DecodedCall, policy: Policy) -> None:
     if isinstance(decoded.call, ModifyLiquidities):
         burns = any(isinstance(action, Burn) for action in decoded.call.actions)
         own = policy.proceeds if burns else policy.fees
+        for currency, amount in paid_beforehand(decoded.call.actions).items():
+            most = policy.most_out.get(currency, 0)
+            _require(amount <= most, f"{amount} of {currency} would be paid, above the bound of {most}")
     most = policy.most_out.get(NATIVE, 0)
     _require(decoded.value <= most, f"a value of {decoded.value} is above the bound of {most}")
     for currency, amount in outflow(decoded, policy.pair).items():
@@ -238,6 +251,11 @@ def _check_own_call(actions: tuple[Action, ...], value: int, policy: Policy) -> 
             case SettlePair(currency0, currency1) | TakePair(currency0, currency1, _):
                 _check_pair(currency0, currency1, policy)
             case CloseCurrency(currency) | Sweep(currency, _):
+                _check_currency(currency, policy)
+            case Settle(currency, amount, payer_is_user) if payer_is_user:
+                _check_currency(currency, policy)
+                _require(amount not in (OPEN_DELTA, WHOLE_BALANCE), "a payment beforehand names no amount")
+            case Take(currency) if any(isinstance(each, IncreaseFromDeltas) for each in actions):
                 _check_currency(currency, policy)
             case Settle() | Take() | SwapIn():
                 raise Refused(f"{type(action).__name__} is no action of a plan's own call of PositionManager")
@@ -383,18 +401,40 @@ def settle_swaps(actions: tuple[Action, ...]) -> tuple[dict[Address, int], dict[
     return paid, net
 
 
+def paid_beforehand(actions: Sequence[Action]) -> dict[Address, int]:
+    """What the wallet pays of each currency for whatever follows in the same call of PositionManager."""
+    paid = dict[Address, int]()
+    for action in actions:
+        if isinstance(action, Settle) and action.payer_is_user:
+            _add_amount(paid, action.currency, action.amount)
+    return paid
+
+
 def _check_from_credit(actions: tuple[Action, ...], policy: Policy) -> None:
     """A burn pays for what is minted from credit; an addition from credit follows the mint, or the addition, whose
     bounds hold the price it relies on, and is of the same position."""
-    burnt, last = False, None
+    burnt = False
+    last: Action | None = None
+    if paid_beforehand(actions):
+        used = any(isinstance(action, IncreaseFromDeltas) for action in actions)
+        _require(used, "a payment beforehand is followed by no addition from credit")
     for action in actions:
         if isinstance(action, MintFromDeltas):
             _require(burnt, "a mint from credit follows no burn")
         if isinstance(action, IncreaseFromDeltas):
-            _require(isinstance(last, Increase), "an addition from credit follows no addition")
+            if not isinstance(last, Increase):
+                raise Refused("an addition from credit follows no addition")
+            _check_held_price(last, policy)
             why = f"position {action.token_id} is not {policy.position_id}"
             _require(action.token_id == policy.position_id, why)
-        burnt, last = burnt or isinstance(action, Burn), action
+        burnt, last = burnt or isinstance(action, Burn), last if isinstance(action, Take) else action
+
+
+def _check_held_price(increase: Increase, policy: Policy) -> None:
+    """The maxima of an addition that holds the price for what is added from credit are those of the bounds."""
+    most0, most1 = policy.most_increase(increase.liquidity)
+    within = increase.amount0_max <= most0 and increase.amount1_max <= most1
+    _require(within, f"an addition for {increase.amount0_max} and {increase.amount1_max} at most holds no price")
 
 
 def _check_credit_bounds(actions: tuple[Action, ...], policy: Policy) -> None:
@@ -404,8 +444,9 @@ def _check_credit_bounds(actions: tuple[Action, ...], policy: Policy) -> None:
     for action in actions:
         if not isinstance(action, MintFromDeltas | IncreaseFromDeltas):
             continue
-        credit = policy.fees if burn is None else policy.proceeds
-        _check_maxima(action, (credit.get(policy.pair[0], 0), credit.get(policy.pair[1], 0)))
+        credit, paid = policy.fees if burn is None else policy.proceeds, paid_beforehand(actions)
+        most0, most1 = (credit.get(currency, 0) + paid.get(currency, 0) for currency in policy.pair)
+        _check_maxima(action, (most0, most1))
         if burn is not None and isinstance(action, MintFromDeltas):
             for least, bound in zip((burn.amount0_min, burn.amount1_min), policy.least_burn, strict=True):
                 _require(least >= max(1, bound), f"a burn for {least} at least is below the bound of {max(1, bound)}")

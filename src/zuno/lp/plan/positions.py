@@ -9,18 +9,18 @@ from zuno.amm.model import LpPosition, PoolState, Range
 from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.text import NATIVE
 from zuno.lp.model.ballot import Deposit
-from zuno.lp.model.plan import Owns, SecondHalf, Step, StepKind, StepPlan
+from zuno.lp.model.plan import BPS, Owns, SecondHalf, Step, StepKind, StepPlan
 from zuno.lp.plan import calldata
 from zuno.lp.plan.approvals import allowance_needs, allowing
 from zuno.lp.plan.context import PlanContext, flows
 from zuno.lp.plan.encoding import close_currency, decrease, increase, increase_from_deltas, mint_from_deltas
 from zuno.lp.plan.inventory import QuoteSwap, available, deposit, fit, leftover_of, market_without_us
-from zuno.lp.plan.minting import GuardedSwap, count_guard, guard_swap, mint, probe_swap, swap_and_mint
+from zuno.lp.plan.minting import GuardedSwap, guard_swap, mint, plan_deposit, probe_swap, swap_and_mint
 from zuno.lp.plan.sizing import (
-    as_planned,
     burn_holds_price,
     least_principal,
     most_proceeds,
+    most_used,
     size_mint,
     size_mint_from_burn,
 )
@@ -35,23 +35,13 @@ def rebalance(terms: PlanContext, position: LpPosition, band: Range, *, quotes: 
     if band == position.range:
         raise Refused(f"position {position.id} lies in ticks {band.lower} to {band.upper} already")
     slippage = terms.bounds.slippage_bps
-    fitted = deposit(
-        market_without_us(position.pool, position),
-        band,
-        *available(position),
-        may_swap=True,
-        slippage_bps=slippage,
-        exact=quotes,
-    )
-    planned = as_planned(fitted, position, band, available(position), slippage)
+    planned = plan_deposit(position.pool, position, band, available(position), slippage, quotes)
+    leftover = leftover_of(planned, position.pool.sqrt_price_x96, slippage)
     if planned.prep is None:
-        leftover = leftover_of(planned, position.pool.sqrt_price_x96, slippage)
         notes = (*_warnings(position), *planned.notes)
         step = _burn_and_mint(terms, position, band, planned)
         return StepPlan((step,), terms.bounds, notes=notes, leftover=leftover)
-    swap = guard_swap(position.pool, planned.prep, terms)
-    leftover = leftover_of(count_guard(planned, swap, band), position.pool.sqrt_price_x96, slippage)
-    later = _second_half(terms, position, band, swap)
+    later = _second_half(terms, position, band, guard_swap(position.pool, planned.prep, slippage))
     return StepPlan((_burn(terms, position),), terms.bounds, later, _warnings(position), leftover)
 
 
@@ -94,7 +84,7 @@ def finish_rebalance(
     elif prep.zero_for_one != half.zero_for_one:
         raise Refused("the tokens would now have to be swapped the other way round, which nobody approved")
     else:
-        swap = guard_swap(pool, prep, terms, (half.least_rate, half.guard_rate))
+        swap = guard_swap(pool, prep, terms.bounds.slippage_bps, (half.least_rate, half.guard_rate))
         step = swap_and_mint(terms, pool, half.range, paid0, paid1, swap, drift)
     return (*allowing(terms, step.to, step.most_out), step)
 
@@ -161,19 +151,35 @@ def remove(terms: PlanContext, position: LpPosition, share: Fraction) -> StepPla
 
 
 def add(terms: PlanContext, position: LpPosition, amount0: int, amount1: int) -> StepPlan:
-    """Bring up to this much of both tokens: INCREASE + CLOSE_CURRENCY ×2.
+    """Bring up to this much of both tokens: SETTLE of it, INCREASE of what it pays for at every price in the bounds,
+    which holds the price, INCREASE_FROM_DELTAS of the rest, and CLOSE_CURRENCY ×2.
 
-    Uncollected fees pay first, because the contracts net them anyway: only what they do not cover leaves the wallet.
+    Uncollected fees pay first, because the contracts net them anyway: what they do not cover leaves the wallet, and
+    what they are above it is taken there. Where next to nothing would be left, the INCREASE is all there is.
     """
     _check_filled(terms, position)
     pool, key, manager = position.pool, position.pool.key, terms.deployment.position_manager
-    size = size_mint(pool.sqrt_price_x96, position.range, amount0, amount1, terms.bounds.slippage_bps)
-    out0, out1 = max(0, size.most0 - position.fees0), max(0, size.most1 - position.fees1)
+    band, slippage, fees = position.range, terms.bounds.slippage_bps, (position.fees0, position.fees1)
+    size = size_mint(pool.sqrt_price_x96, band, amount0, amount1, slippage)
+    whole = fit(pool.sqrt_price_x96, band, amount0, amount1, 0)
+    most = most_used(pool, band, (amount0, amount1), slippage)
+    from_credit = (whole.liquidity - size.liquidity) * BPS > whole.liquidity * slippage
+    brought = most if from_credit else (size.most0, size.most1)
+    out0, out1 = (max(0, amount - paid) for amount, paid in zip(brought, fees, strict=True))
     out = flows((key.currency0, out0), (key.currency1, out1))
     terms.check_holds(out, pool)
+    home = flows(
+        *(
+            (currency, paid - amount)
+            for currency, paid, amount in zip((key.currency0, key.currency1), fees, brought, strict=True)
+        )
+    )
     value = out0 if key.currency0 == NATIVE else 0
     acts = [
+        *(calldata.settle(flow.currency, flow.amount, payer_is_user=True) for flow in out if from_credit),
         increase(position.id, size.liquidity, size.most0, size.most1),
+        *(calldata.take(flow.currency, terms.wallet, flow.amount) for flow in home if from_credit),
+        *([increase_from_deltas(position.id, *most)] if from_credit else []),
         *_closing(position),
         *([calldata.sweep(NATIVE, terms.wallet)] if value else []),
     ]
@@ -189,13 +195,13 @@ def add(terms: PlanContext, position: LpPosition, amount0: int, amount1: int) ->
             *terms.holding(out),
             *allowance_needs(terms, manager, out),
         ),
-        recipients=(terms.wallet,) * len(acts[1:]),
+        recipients=(terms.wallet,) * (2 + bool(value) + (len(home) if from_credit else 0)),
         most_out=out,
-        least_in=flows(
-            (key.currency0, max(0, position.fees0 - size.most0)), (key.currency1, max(0, position.fees1 - size.most1))
-        ),
+        least_in=home,
     )
-    return StepPlan((*allowing(terms, manager, out), step), terms.bounds)
+    put_in = whole if from_credit else fit(pool.sqrt_price_x96, band, amount0, amount1, slippage)
+    leftover = leftover_of(put_in, pool.sqrt_price_x96, slippage, from_credit=from_credit)
+    return StepPlan((*allowing(terms, manager, out), step), terms.bounds, leftover=leftover)
 
 
 def _burn_and_mint(terms: PlanContext, position: LpPosition, band: Range, planned: Deposit) -> Step:

@@ -125,9 +125,13 @@ def _capped_at(sqrt_price_x96: int, band: Range, liquidity: int, slippage_bps: i
             f"these tokens mint no liquidity in ticks {band.lower} to {band.upper} that would survive a move of "
             f"{slippage_bps} bps"
         )
+    return Sizing(liquidity, *most_cost(sqrt_price_x96, band, liquidity, slippage_bps))
+
+
+def most_cost(sqrt_price_x96: int, band: Range, liquidity: int, slippage_bps: int) -> tuple[int, int]:
+    """What so much liquidity costs of each token at the worst price in the bounds."""
     low, high = price_bounds(sqrt_price_x96, slippage_bps)
-    return Sizing(
-        liquidity,
+    return (
         amounts_for_liquidity(low, *range_edges(band), liquidity, round_up=True)[0],
         amounts_for_liquidity(high, *range_edges(band), liquidity, round_up=True)[1],
     )
@@ -142,18 +146,25 @@ def _corners(bounds: tuple[int, int], prices: tuple[int, ...]) -> Iterator[int]:
 EDGE_NOTE: Final = "the old range ends within the bounds, so that the mint is sized for every price in them"
 
 
-def as_planned(planned: Deposit, position: LpPosition | None, band: Range, have: tuple[int, int], bps: int) -> Deposit:
-    """A deposit as its transactions will make it: of fixed size where the burn does not hold the price, and nothing
-    where no mint survives the bounds."""
-    if planned.prep is None and position is not None and not burn_holds_price(position, bps):
-        try:
-            liquidity = size_mint_from_burn(position, band, bps).liquidity
-        except Refused:
-            liquidity = 0
-        needed = amounts_for_liquidity(position.pool.sqrt_price_x96, *range_edges(band), liquidity, round_up=True)
-        in0, in1 = map(min, needed, have)  # rounded up, it may be a unit more than there is
-        return Deposit(liquidity, in0, in1, have[0] - in0, have[1] - in1, notes=(*planned.notes, EDGE_NOTE))
-    return planned
+def size_after_burn(planned: Deposit, position: LpPosition, band: Range, have: tuple[int, int], bps: int) -> Deposit:
+    """A deposit without a swap as its transaction will make it: of fixed size where the burn does not hold the price,
+    and nothing where no mint survives the bounds."""
+    if burn_holds_price(position, bps):
+        return planned
+    try:
+        liquidity = size_mint_from_burn(position, band, bps).liquidity
+    except Refused:
+        liquidity = 0
+    needed = amounts_for_liquidity(position.pool.sqrt_price_x96, *range_edges(band), liquidity, round_up=True)
+    in0, in1 = map(min, needed, have)  # rounded up, it may be a unit more than there is
+    return Deposit(liquidity, in0, in1, have[0] - in0, have[1] - in1, notes=(*planned.notes, EDGE_NOTE))
+
+
+def most_used(pool: PoolState, band: Range, have: tuple[int, int], slippage_bps: int) -> tuple[int, int]:
+    """The most of each token that goes into the range at any price in the bounds: token0 at the lowest, token1 at the
+    highest."""
+    low, high = price_bounds(pool.sqrt_price_x96, slippage_bps)
+    return min(have[0], fit(low, band, *have, 0).amount0), min(have[1], fit(high, band, *have, 0).amount1)
 
 
 def burn_holds_price(position: LpPosition, slippage_bps: int) -> bool:

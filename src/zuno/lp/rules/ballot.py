@@ -270,20 +270,28 @@ def _decide(
     return Decision(index, verdict, decided_by, tuple(cautions))
 
 
+_NOT_WORTH_IT: Final = (
+    "not worth moving: hold is accepted",
+    "not worth opening: opening nothing is accepted",
+)
+
+
 def _dear_move(chosen: Candidate, hold: Candidate, held: Judgment) -> str | None:
     """What speaks against paying for this move, where its worth is known."""
     if chosen.kind is CandidateKind.HOLD or edge_over_hold(chosen, hold) is None:
         return None
     if _accepts(held) and not is_worth_moving(chosen, hold):
-        return "not worth moving: hold is accepted, and the edge over it is too small or comes too late"
+        return (
+            f"{_NOT_WORTH_IT[chosen.kind is CandidateKind.OPEN]}, and the edge over it is too small or comes too late"
+        )
     hours, stress = chosen.carry.breakeven_hours, chosen.stress
     if stress is None:
         return None
     if hours is None:
-        return "what the move costs is not earned back before the horizon"
+        return "what it costs is not earned back before the horizon"
     if hours > stress.x1.median_hours:
         own = f"c{chosen.index}"
-        return f"the move pays for itself after {{{own}.breakeven}}, beyond its 1× buffer of {{{own}.buffer_1x}}"
+        return f"it pays for itself after {{{own}.breakeven}}, beyond its 1× buffer of {{{own}.buffer_1x}}"
     return None
 
 

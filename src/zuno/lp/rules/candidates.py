@@ -15,12 +15,10 @@ from zuno.lp.plan.inventory import (
     SLIPPAGE_BPS,
     QuoteSwap,
     available,
-    deposit,
-    market_without_us,
     others_liquidity,
     worth_token1,
 )
-from zuno.lp.plan.sizing import as_planned
+from zuno.lp.plan.minting import plan_deposit
 from zuno.lp.rules.carry import MEASURED_GAS, MEASURED_LABEL, cost_of, lvr_hour_token1, steps_for
 from zuno.lp.rules.fee_yield import fees_hour_token1
 from zuno.lp.rules.limits import LIMITS
@@ -146,19 +144,7 @@ def _hold_candidate(scene: PoolInputs, position: LpPosition) -> Candidate:
 
 
 def _move_candidate(scene: PoolInputs, move: Move, index: int, hold: Candidate) -> Candidate:
-    # Two tokens brought to a new position are both meant to go in; one alone has to become two first.
-    may_swap = scene.position is not None or 0 in scene.have
-    fitted = deposit(
-        market_without_us(scene.pool, scene.position),
-        move.range,
-        *scene.have,
-        may_swap=may_swap,
-        room_bps=0 if scene.position is not None else scene.slippage_bps,
-        slippage_bps=scene.slippage_bps,
-        exact=scene.exact_quotes,
-    )
-    # What is promised here is what the plan's own transactions will do.
-    put_in = as_planned(fitted, scene.position, move.range, scene.have, scene.slippage_bps)
+    put_in = plan_deposit(scene.pool, scene.position, move.range, scene.have, scene.slippage_bps, scene.exact_quotes)
     tested = _stress(scene, move.range)
     return Candidate(
         index=index,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
@@ -25,8 +26,27 @@ from zuno.lp.model.debate import OwnRange
 
 FAR: Final = 10
 """A range that lies this many times above or below the price was typed in another unit."""
+_FAR_TICKS: Final = 23_028
+"""As many times the price, in ticks."""
 NEAR: Final = 2
 """One that is this near to the price once turned round was typed the other way round."""
+
+
+def place_in_pools(own: OwnRange | None, pools: Sequence[PoolState]) -> dict[int, Range]:
+    """The owner's range on the grid of every pool it can be meant for, by the pool's index. `Refused` as the first pool
+    refuses it, where it can be meant for none."""
+    placed: dict[int, Range] = {}
+    refusal: Refused | None = None
+    if own is None:
+        return placed
+    for index, pool in enumerate(pools):
+        try:
+            placed[index] = place_own_range(own, pool)
+        except Refused as error:
+            refusal = refusal or error
+    if refusal is not None and not placed:
+        raise refusal
+    return placed
 
 
 def place_own_range(own: OwnRange, pool: PoolState) -> Range:
@@ -35,6 +55,8 @@ def place_own_range(own: OwnRange, pool: PoolState) -> Range:
     spacing = pool.key.tick_spacing
     if own.unit == "ticks":
         low, high = int(own.lower), int(own.upper)
+        if low > pool.tick + _FAR_TICKS or high < pool.tick - _FAR_TICKS:
+            raise Refused(f"{own} is far from the pool's tick {pool.tick}: is it of another pair?")
     else:
         _check_unit(own, pool)
         ends = sorted(sqrt_price_for(Fraction(edge), pool.token0, pool.token1) for edge in (own.lower, own.upper))

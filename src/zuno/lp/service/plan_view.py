@@ -338,10 +338,13 @@ def _own_range_text(context: Context) -> str | None:
     """An edge rarely lies on the grid: where the spacing has put it."""
     if context.own_range is None:
         return None
-    (move,), pool = own_moves(context), context.scenes[0].pool
-    low, high = tick_prices(pool, move.range.lower, move.range.upper)
-    ticks = f"ticks {move.range.lower} to {move.range.upper}"
-    return f"{context.own_range}: {low} to {high} on the pool's grid of {pool.key.tick_spacing} ({ticks})"
+    placed: dict[str, None] = {}
+    for move in own_moves(context):
+        pool = context.scenes[move.pool_index].pool
+        low, high = tick_prices(pool, move.range.lower, move.range.upper)
+        ticks = f"ticks {move.range.lower} to {move.range.upper}"
+        placed[f"{low} to {high} on the pool's grid of {pool.key.tick_spacing} ({ticks})"] = None
+    return f"{context.own_range}: {'; '.join(placed)}"
 
 
 def _edge_view(chosen: Candidate, hold: Candidate, pool: PoolState) -> EdgeView | None:
@@ -376,12 +379,12 @@ def _compare_with_hold(chosen: Candidate, last: Round, pool: PoolState) -> str:
     rival = best_rival(last.candidates, last.judgments, chosen.index)
     if rival is None or (least := least_edge(rival)) is None or (edge := edge_over_hold(rival, hold)) is None:
         return "No other candidate is known to be worth more."
-    name = f"{rival.kind} ({rival.index})"
+    name, not_worth = f"{rival.kind} ({rival.index})", "Not worth opening" if opens else "Not worth moving"
     if edge < least:
         more = f"gains {amount(edge)}" if edge > 0 else f"loses {amount(-edge)}"
-        return f"Not worth moving: {name} {more} over {days} against {staying}, where {amount(least)} is the least."
+        return f"{not_worth}: {name} {more} over {days} against {staying}, where {amount(least)} is the least."
     if not is_worth_moving(rival, hold):
-        return f"Not worth moving: {name} takes too long to earn back what it costs, for as long as its range lasts."
+        return f"{not_worth}: {name} takes too long to earn back what it costs, for as long as its range lasts."
     return f"By worth alone {name} would gain {amount(edge)} over {days} against {staying}."
 
 
@@ -407,7 +410,9 @@ def _prep_action(candidate: Candidate, pool: PoolState, wish: Wish | None) -> st
         steps.append(f"wrap {wrapped.amount:f} ETH → WETH")
     if prep is not None:
         given, got = (pool.token0, pool.token1) if prep.zero_for_one else (pool.token1, pool.token0)
-        steps.append(f"swap {format_units(prep.amount_in, given.decimals)} {given.symbol} → {got.symbol}")
+        amount = f"{format_units(prep.amount_in, given.decimals)} {given.symbol} → {got.symbol}"
+        holds_price = wish is not None and len(wish.capital) > 1
+        steps.append(f"swap {amount} and back (it holds the price)" if holds_price else f"swap {amount}")
     return ", then ".join(steps) + " first" if steps else None
 
 

@@ -279,14 +279,15 @@ async def test_a_position_that_was_burned_and_is_still_there(bench: Any) -> None
 
 
 async def test_a_position_that_changed_by_something_else_than_was_asked(bench: Any) -> None:
-    for told in (
-        await bench.told(Action.REMOVE, share=Fraction(1, 2)),
-        await bench.told(Action.ADD, capital0=10**17, capital1=10**9),
+    for told, more in (
+        (await bench.told(Action.REMOVE, share=Fraction(1, 2)), 1),
+        # An addition is as large as the price lets it be, and at least so large that it holds at every one.
+        (await bench.told(Action.ADD, capital0=10**17, capital1=10**9), 10**18),
     ):
         book = await bench.apply(await bench.approved(told))
         draft = book.draft
         assert (await verify_outcome(bench.hands, book, draft))[1] == ()
-        odd = replace(draft.position, liquidity=Liquidity(draft.position.liquidity + 1))
+        odd = replace(draft.position, liquidity=Liquidity(draft.position.liquidity + more))
         _, found, _ = await verify_outcome(bench.hands, book, draft.model_copy(update={"position": odd}))
         assert len(found) == 1
         assert "was to be expected" in found[0]

@@ -118,6 +118,7 @@ class Scene:
             wraps = pool is self.wrapped
             plans = {
                 "create": (minting.create(terms, pool, near, 10**18, 3 * 10**9, brings_ether=wraps).steps, None),
+                "create wide": (minting.create(terms, pool, ticks(-231_000, -171_000), 10**18, 3 * 10**9).steps, None),
                 "swap0": (minting.create(terms, pool, near, 10**18, 0).steps, None),
                 "swap1": (minting.create(terms, pool, near, 0, 3 * 10**9).steps, None),
                 "rebalance": (positions.rebalance(terms, steady, ticks(-202_200, -199_800)).steps, steady),
@@ -125,6 +126,8 @@ class Scene:
                 "first half": (moved.steps, gone),
                 "second half": (moved.later.preview, gone),
                 "add": (positions.add(terms, held, 10**18, 3 * 10**9).steps, held),
+                "add little": (positions.add(terms, held, 10**12, 3 * 10**3).steps, held),
+                "compound": (positions.compound(terms, held).steps, held),
                 "remove": (positions.remove(terms, held, Fraction(1, 2)).steps, held),
                 "collect": (positions.collect(terms, held).steps, held),
                 "close": (positions.close(terms, held).steps, held),

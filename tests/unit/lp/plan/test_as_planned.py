@@ -27,12 +27,9 @@ bands = st.tuples(st.integers(-40, 20), st.integers(4, 80)).map(
 
 
 def check_same_left(put_in: Deposit, left: Leftover) -> None:
-    """The same to the unit, or, after a swap, but for what is swapped back: at most 1 % of what the swap pays."""
-    if put_in.prep is None:
-        assert (left.amount0, left.amount1) == (put_in.left0, put_in.left1)
-    else:
-        without = Leftover(put_in.left0, put_in.left1, left.whole0, left.whole1, left.sqrt_price_x96, "")
-        assert abs(left.share - without.share) < Fraction(1, 100)
+    """The same to the unit, what is swapped back to hold the price included."""
+    assert (left.amount0, left.amount1) == (put_in.left0, put_in.left1)
+    assert (left.whole0, left.whole1) == (put_in.amount0 + put_in.left0, put_in.amount1 + put_in.left1)
 
 
 @settings(max_examples=examples(150), deadline=None)
@@ -49,21 +46,19 @@ def test_a_move_leaves_what_its_candidate_says(scene: Any, old: Range, new: Rang
     put_in, left = candidate.deposit, plan.leftover
     assert left is not None
     check_same_left(put_in, left)
-    whole0, whole1 = held.amount0 + held.fees0, held.amount1 + held.fees1
     prep = put_in.prep
     assert (plan.later is None) == (prep is None)
-    if prep is not None:
-        whole0 += -prep.amount_in if prep.zero_for_one else prep.amount_out
-        whole1 += prep.amount_out if prep.zero_for_one else -prep.amount_in
-    assert (put_in.amount0 + put_in.left0, put_in.amount1 + put_in.left1) == (whole0, whole1)
     if prep is None:
-        assert (left.whole0, left.whole1) == (whole0, whole1)
+        assert (left.whole0, left.whole1) == (held.amount0 + held.fees0, held.amount1 + held.fees1)
     assert 0 <= left.share <= (Fraction(2, 100) if put_in.notes == () else 1)
 
 
-@pytest.mark.parametrize(("capital0", "capital1"), [(10**18, 0), (0, 3 * 10**9), (10**18, 3 * 10**9)])
-def test_an_opening_leaves_what_its_candidate_says(scene: Any, capital0: int, capital1: int) -> None:
-    band = scene.ticks(-201_600, -200_400)
+@pytest.mark.parametrize(
+    ("capital0", "capital1", "half"),
+    [(10**18, 0, 600), (0, 3 * 10**9, 600), (10**18, 3 * 10**9, 600), (10**18, 3 * 10**9, 30_000)],
+)
+def test_an_opening_leaves_what_its_candidate_says(scene: Any, capital0: int, capital1: int, half: int) -> None:
+    band = scene.ticks(-201_000 - half, -201_000 + half)
     weighed = Weighed(scene.wrapped, capital0=capital0, capital1=capital1)
     _, candidate = create_ballot([weighed], [Move(CandidateKind.OPEN, band)])
     plan = minting.create(scene.terms(), scene.wrapped, band, capital0, capital1)

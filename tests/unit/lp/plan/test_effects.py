@@ -16,8 +16,8 @@ from zuno.adapters.chain.world import DEPLOYMENT, WALLET, WETH
 from zuno.amm.model import LpPosition, PoolState, Range
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
-from zuno.kernel.units import Address, Tick
-from zuno.lp.model.plan import Bounds, Step, StepPlan
+from zuno.kernel.units import Address, Amount, Tick
+from zuno.lp.model.plan import Bounds, Step, StepKind, StepPlan
 from zuno.lp.plan import minting, positions
 from zuno.lp.plan.context import PlanContext
 from zuno.lp.plan.decoding import decode
@@ -76,7 +76,7 @@ async def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
     return Scene(writer, position, terms)
 
 
-@pytest.mark.parametrize("kind", ["collect", "remove", "close", "add", "create"])
+@pytest.mark.parametrize("kind", ["collect", "remove", "close", "add", "add much", "create"])
 async def test_liquidity_is_counted_to_the_last_unit(scene: Scene, kind: str) -> None:
     terms, position = scene.terms, scene.position
     plans: dict[str, StepPlan] = {
@@ -84,7 +84,8 @@ async def test_liquidity_is_counted_to_the_last_unit(scene: Scene, kind: str) ->
         "remove": positions.remove(terms, position, Fraction(2, 7)),
         "close": positions.close(terms, position),
         "add": positions.add(terms, position, 10**17, 300 * 10**6),
-        "create": minting.create(terms, scene.pool, scene.around(20), 10**18, 3 * 10**9),
+        "add much": positions.add(terms, position, 10**18, 3 * 10**9),
+        "create": minting.create(terms, scene.pool, scene.around(500), 10**18, 3 * 10**9),
     }
     steps = plans[kind].steps
     assert scene.said(steps) == await scene.tried(steps)
@@ -92,7 +93,7 @@ async def test_liquidity_is_counted_to_the_last_unit(scene: Scene, kind: str) ->
 
 @pytest.mark.parametrize("scene", [EDGE], indirect=True, ids=["tokens"])
 async def test_ether_wrapped_for_a_pool_of_tokens_is_counted_to_the_last_unit(scene: Scene) -> None:
-    steps = minting.create(scene.terms, scene.pool, scene.around(20), 10**18, 3 * 10**9, brings_ether=True).steps
+    steps = minting.create(scene.terms, scene.pool, scene.around(500), 10**18, 3 * 10**9, brings_ether=True).steps
     assert scene.said(steps) == await scene.tried(steps)
 
 
@@ -128,6 +129,29 @@ async def test_a_swap_counts_for_the_least_it_may_pay(scene: Scene) -> None:
     counted, found = (each[paid] * scene.pool.price + each[bought] for each in (said, tried))
     assert brought // 1000 > brought + found >= 0, "next to nothing is left over"
     assert brought // 20 > brought + counted > brought + found
+
+
+async def test_two_tokens_are_put_to_work_and_what_is_left_is_as_planned(scene: Scene) -> None:
+    """At the price of the draft the shorter of the two goes in whole, and as much of the other as goes with it."""
+    price, key = scene.pool.price, scene.pool.key
+    for capital in ((10**18, 3 * 10**9), (10**17, 3 * 10**9), (10**18, 10**8)):
+        for plan in (
+            minting.create(scene.terms, scene.pool, scene.around(5), *capital),
+            positions.add(scene.terms, scene.position, *capital),
+        ):
+            left = plan.leftover
+            assert left is not None
+            changes, fees = await scene.tried(plan.steps), (scene.position.fees0, scene.position.fees1)
+            if StepKind.SWAP_AND_MINT in [step.kind for step in plan.steps]:
+                fees = (Amount(0), Amount(0))
+            home0, home1 = (
+                amount + changes[currency] - paid
+                for amount, currency, paid in zip(capital, (key.currency0, key.currency1), fees, strict=True)
+            )
+            whole = capital[0] * price + capital[1]
+            off = (home0 - left.amount0) * price + home1 - left.amount1
+            assert abs(off) < whole / 5_000
+            assert min(Fraction(left.amount0, left.whole0), Fraction(left.amount1, left.whole1)) < Fraction(1, 5_000)
 
 
 async def test_a_step_about_a_position_nobody_named_is_refused(scene: Scene) -> None:

@@ -205,7 +205,7 @@ def test_a_hook_has_to_be_allowed(forger: Forger) -> None:
 def test_each_call_has_its_own_actions(forger: Forger) -> None:
     wallet, currency = forger.scene.wallet, forger.key.currency1
     for act in (
-        calldata.settle(currency, 0, payer_is_user=True),
+        calldata.settle(currency, 5, payer_is_user=False),
         calldata.take(currency, wallet, 0),
         calldata.swap_exact_in_single(forger.key, True, 1, 1, FIVE),
     ):
@@ -269,6 +269,33 @@ def test_what_is_minted_from_credit_follows_what_pays_it(forger: Forger) -> None
     for other in (6, 70):
         forger.refuses(forger.own([encoding.increase(7, 1, 0, 0), added(other), *closing]), "is not 7")
     check(forger.own([encoding.increase(7, 1, 0, 0), added(7), *closing]), forger.policy)
+
+
+def test_what_is_paid_beforehand_is_bounded_and_put_in_at_a_held_price(forger: Forger) -> None:
+    token, held = forger.key.currency1, encoding.increase(7, 100, 3, 4)
+    closing = [encoding.close_currency(each) for each in (forger.key.currency0, token)]
+    forger.policy = replace(
+        forger.policy, most_out={token: 10}, fees={forger.key.currency0: 5, token: 2}, most_increase=lambda _: (3, 4)
+    )
+
+    def paid(amount: int, *acts: calldata.EncodedAction) -> DecodedCall:
+        return forger.own([calldata.settle(token, amount, payer_is_user=True), *acts, *closing])
+
+    def added(most1: int = 12) -> calldata.EncodedAction:
+        return encoding.increase_from_deltas(7, 5, most1)
+
+    check(paid(10, held, added()), forger.policy)
+    forger.refuses(paid(11, held, added()), "would be paid")
+    for unnamed in (OPEN_DELTA, WHOLE_BALANCE):
+        forger.refuses(paid(unnamed, held, added()), "names no amount|would be paid")
+    forger.refuses(paid(10, held, added(13)), "from credit, above the bound")
+    forger.refuses(paid(10, held), "no addition from credit")
+    forger.refuses(paid(10, forger.mint(most0=0)), "above the bound|no addition from credit")
+    for loose in (encoding.increase(7, 100, 4, 4), encoding.increase(7, 100, 3, 5)):
+        forger.refuses(paid(10, loose, added()), "holds no price")
+    other = forger.scene.weth.address
+    stray = forger.own([calldata.settle(other, 1, payer_is_user=True), held, added(), *closing])
+    forger.refuses(stray, "is not of the pair", most_out={token: 10, other: 10})
 
 
 def test_a_burn_s_minima_hold_the_price_of_what_is_minted_from_it(forger: Forger) -> None:

@@ -40,7 +40,7 @@ from zuno.lp.plan.inventory import (
     least_of,
     market_without_us,
 )
-from zuno.lp.plan.sizing import burn_holds_price, size_mint
+from zuno.lp.plan.sizing import burn_holds_price, most_used, size_mint
 from zuno.lp.rules.carry import steps_for
 
 APPROVE, PERMIT = StepKind.APPROVE_PERMIT2, StepKind.PERMIT2_APPROVE
@@ -248,8 +248,9 @@ def test_ether_is_in_the_value_and_comes_back(scene: Any, near: Any, amount0: in
         assert said(step).actions[-1] == calls.Sweep(NATIVE, scene.wallet)
 
 
-def test_only_what_is_missing_is_allowed_and_no_more(scene: Any, near: Any) -> None:
-    bare = minting.create(scene.terms(), scene.wrapped, near, 10**18, 3 * 10**9).steps
+def test_only_what_is_missing_is_allowed_and_no_more(scene: Any) -> None:
+    wide = scene.ticks(-231_000, -171_000)
+    bare = minting.create(scene.terms(), scene.wrapped, wide, 10**18, 3 * 10**9).steps
     assert kinds(bare) == [APPROVE, PERMIT, APPROVE, PERMIT, StepKind.MINT]
     out = {flow.currency: flow.amount for flow in bare[-1].most_out}
     assert said(bare[0]) == calls.Approve(scene.at.permit2, out[scene.weth.address])
@@ -261,11 +262,11 @@ def test_only_what_is_missing_is_allowed_and_no_more(scene: Any, near: Any) -> N
         {weth: out[weth], usdc: out[usdc] - 1},
         {(weth, manager): plenty, (usdc, manager): Grant(10**18, Seconds(scene.now + 899))},
     )
-    steps = minting.create(scene.terms(some), scene.wrapped, near, 10**18, 3 * 10**9).steps
+    steps = minting.create(scene.terms(some), scene.wrapped, wide, 10**18, 3 * 10**9).steps
     assert kinds(steps) == [APPROVE, APPROVE, PERMIT, StepKind.MINT]
     assert [said(step).amount for step in steps[:3]] == [0, out[usdc], out[usdc]]
     elsewhere = Allowances({weth: out[weth], usdc: out[usdc]}, {(weth, scene.at.universal_router): plenty})
-    assert kinds(minting.create(scene.terms(elsewhere), scene.wrapped, near, 10**18, 3 * 10**9).steps) == [
+    assert kinds(minting.create(scene.terms(elsewhere), scene.wrapped, wide, 10**18, 3 * 10**9).steps) == [
         *(PERMIT, PERMIT, StepKind.MINT)
     ]
 
@@ -284,12 +285,25 @@ def test_what_is_left_of_allowances_is_taken_back(scene: Any) -> None:
 def test_adding_is_paid_by_fees_first(scene: Any, near: Any) -> None:
     held = scene.position_in(scene.native, near, fees=(10**17, 5 * 10**9))
     (*_, step) = positions.add(scene.terms(), held, 10**18, 3 * 10**9).steps
+    most = most_used(scene.native, near, (10**18, 3 * 10**9), 50)
+    assert step.most_out == (Flow(NATIVE, most[0] - 10**17),)
+    assert step.least_in == (Flow(scene.usdc.address, 5 * 10**9 - most[1]),)
+    settled, _, taken, *_ = said(step).actions
+    assert settled == calls.Settle(NATIVE, most[0] - 10**17, True)
+    assert taken == calls.Take(scene.usdc.address, scene.wallet, 5 * 10**9 - most[1])
+
+
+def test_an_addition_is_held_by_its_first_part_and_the_rest_follows_from_credit(scene: Any, near: Any) -> None:
+    held = scene.position_in(scene.native, near, fees=(10**17, 5 * 10**8))
+    (*_, step) = positions.add(scene.terms(), held, 10**18, 3 * 10**9).steps
     size = size_mint(scene.native.sqrt_price_x96, near, 10**18, 3 * 10**9, 50)
-    assert step.value == size.most0 - 10**17
-    assert step.most_out == (Flow(NATIVE, size.most0 - 10**17),)
-    assert step.least_in == (Flow(scene.usdc.address, 5 * 10**9 - size.most1),)
+    most = most_used(scene.native, near, (10**18, 3 * 10**9), 50)
+    assert step.value == most[0] - 10**17
     assert said(step).actions == (
+        calls.Settle(NATIVE, most[0] - 10**17, True),
+        calls.Settle(scene.usdc.address, most[1] - 5 * 10**8, True),
         calls.Increase(held.id, size.liquidity, size.most0, size.most1),
+        calls.IncreaseFromDeltas(held.id, *most),
         calls.CloseCurrency(NATIVE),
         calls.CloseCurrency(scene.usdc.address),
         calls.Sweep(NATIVE, scene.wallet),
@@ -315,9 +329,10 @@ def test_the_steps_are_those_whose_cost_was_shown(scene: Any, near: Any) -> None
     assert plan.later is not None
     shown = steps_for(CandidateKind.SHIFT, planned.prep, 0)
     assert [str(kind) for kind in kinds((*plan.steps, *plan.later.preview))] == [str(step) for step in shown]
-    both = steps_for(CandidateKind.OPEN, None, 2, wraps=True)
-    made = minting.create(scene.terms(), scene.wrapped, near, 10**18, 3 * 10**9, brings_ether=True)
-    assert [str(kind) for kind in kinds(made.steps)] == [str(step) for step in both]
+    for band, prep in ((near, planned.prep), (scene.ticks(-231_000, -171_000), None)):
+        both = steps_for(CandidateKind.OPEN, prep, 2, wraps=True)
+        made = minting.create(scene.terms(), scene.wrapped, band, 10**18, 3 * 10**9, brings_ether=True)
+        assert [str(kind) for kind in kinds(made.steps)] == [str(step) for step in both]
 
 
 def test_a_staked_position_is_warned_about(scene: Any, near: Any) -> None:
