@@ -234,9 +234,11 @@ def test_two_tokens_are_not_swapped() -> None:
     venue = create_venue(at, RiskProfile.BALANCED)
     assert venue is not None
     opened = create_ballot([at], propose([venue], DETERMINISTIC_SHAPES, set()))[1]
-    assert opened.deposit.prep is None
+    prep = opened.deposit.prep
+    assert prep is not None
+    assert prep.amount_in * 5_000 < opened.deposit.amount0, "no more than holds the price"
     assert opened.deposit.left0 > 0
-    assert opened.carry.cost.steps == (StepKind.APPROVE_PERMIT2, StepKind.PERMIT2_APPROVE, StepKind.MINT)
+    assert opened.carry.cost.steps == (StepKind.APPROVE_PERMIT2, StepKind.PERMIT2_APPROVE, StepKind.SWAP_AND_MINT)
 
 
 def test_capital_in_token1_is_seen_as_such() -> None:

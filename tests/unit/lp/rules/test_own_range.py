@@ -47,9 +47,14 @@ def test_the_range_on_the_grid_holds_the_one_named_and_little_more(low: int, wid
     assert ends[1] <= (low + width) * slack
 
 
+def test_ticks_of_another_pair_are_refused() -> None:
+    with pytest.raises(Refused, match="another pair"):
+        place_own_range(own("-130", "59", "ticks"), pool_of("3000"))
+
+
 def test_ticks_are_rounded_outwards() -> None:
-    assert place_own_range(own("-130", "59", "ticks"), pool_of("3000")) == Range(-180, 60)  # type: ignore[arg-type]
-    assert place_own_range(own("-120", "60", "ticks"), pool_of("3000")) == Range(-120, 60)  # type: ignore[arg-type]
+    assert place_own_range(own("-196130", "-195941", "ticks"), pool_of("3000")) == Range(-196_140, -195_900)  # type: ignore[arg-type]
+    assert place_own_range(own("-196140", "-195900", "ticks"), pool_of("3000")) == Range(-196_140, -195_900)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
