@@ -20,6 +20,8 @@ PANEL: Final = 84
 GAP: Final = 8
 PROFILE: Final = 60
 """Kept free to the right of the bars."""
+POOLS: Final = 22
+"""Of that, for the pools that stand now."""
 FEWEST: Final = 40
 """Places a picture has room for at least: one bar alone is no wall."""
 LAST: Final = WIDTH - RIGHT

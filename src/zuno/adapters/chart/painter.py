@@ -19,7 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zuno.adapters.chart.canvas import DPI, ChartCanvas
-from zuno.adapters.chart.frames import LAST, LEFT, PROFILE, BarLayout, PanelFrame, layout_bars, rows, spread_labels
+from zuno.adapters.chart.frames import (
+    LAST,
+    LEFT,
+    POOLS,
+    PROFILE,
+    BarLayout,
+    PanelFrame,
+    layout_bars,
+    rows,
+    spread_labels,
+)
 from zuno.trading.measure.bars import Floats
 from zuno.trading.model.chart import (
     HEIGHT,
@@ -54,6 +64,7 @@ WHITE, BLACK, GREY, FAINT = "#ffffff", "#000000", "#5f5f5f", "#e3e3e3"
 ORANGE, SKY, GREEN = "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILLION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 PALE_BLUE: Final = "#8fc3e3"
+POOL: Final = "#707070"
 MODELLED, OBSERVED = (176, 176, 176), (242, 218, 70)
 """Most liquidations of each kind; none is white."""
 _CURVES: Final = {
@@ -67,6 +78,7 @@ _MARKS: Final[dict[MarkKind, tuple[str, Any]]] = {
     MarkKind.FIBONACCI: (GREEN, (0, (1.5, 2.5))),
     MarkKind.GAP: (BLUE, (0, ())),
     MarkKind.PROFILE: (ORANGE, (0, (9, 2, 2, 2))),
+    MarkKind.POOL: (POOL, (0, (1, 4))),
     MarkKind.NOW: (BLACK, (0, (1, 1))),
 }
 _PAINTING: Final = threading.Lock()
@@ -196,6 +208,8 @@ class _ChartRenderer:
         if isinstance(panel.heat, Heat):
             self._unheard(panel.heat, frame)
         self._zones(panel, frame)
+        if isinstance(panel.heat, Heat):
+            self._pools(panel.heat, frame)
         if isinstance(panel.profile, VolumeProfile):
             self._profile(panel.profile, frame)
         self._levels(panel, frame)
@@ -207,7 +221,7 @@ class _ChartRenderer:
     def _heat(self, heat: Heat, frame: PanelFrame) -> None:
         """An image of the bars' own pixels; a place without a bar stays white."""
         left, right = int(np.ceil(self._layout.left)), LAST - PROFILE
-        colours = _heat_colours(np.array(heat.columns).T, np.array(heat.observed, dtype=bool))
+        colours = _heat_colours(np.array(heat.columns).T, np.array(heat.forced).T)
         table = np.full((colours.shape[0] + 2, self._picture.width + 1, 3), 255.0)
         table[1:-1, np.array(self._picture.places, dtype=int)] = colours
         middles: Floats = np.arange(frame.bottom, frame.top, dtype=np.float64) + 0.5
@@ -226,12 +240,24 @@ class _ChartRenderer:
         low, high = (frame.y(np.array([getattr(zone, side) for zone in panel.zones])) for side in ("low", "high"))
         self._canvas.boxes(x, low, np.full(len(x), float(LAST)), high, SKY, alpha=0.30)
 
+    def _pools(self, heat: Heat, frame: PanelFrame) -> None:
+        """What stands now, right of the last bar: the longer, the more."""
+        edges, usd = np.array(heat.edges), np.array(heat.standing)
+        if not usd.max():
+            return
+        heights = np.clip(np.round(frame.y(edges)), frame.bottom, frame.top)
+        low, high = heights[:-1] + 1, heights[1:]
+        far = np.round((POOLS - 2) * usd / usd.max())
+        held = (far > 0) & (high > low)
+        left = np.full(int(held.sum()), float(LAST - PROFILE + 1))
+        self._canvas.boxes(left, low[held], left + far[held], high[held], POOL)
+
     def _profile(self, profile: VolumeProfile, frame: PanelFrame) -> None:
         edges = np.linspace(profile.low, profile.high, len(profile.volumes) + 1)
         volumes, middle = np.array(profile.volumes), (edges[1:] + edges[:-1]) / 2
         heights = np.round(frame.y(edges))
         low, high = heights[:-1] + 1, np.maximum(heights[1:], heights[:-1] + 2)
-        left = LAST - (PROFILE - 4) * volumes / volumes.max()
+        left = LAST - (PROFILE - POOLS - 4) * volumes / volumes.max()
         inside = (middle >= profile.value_low) & (middle <= profile.value_high)
         for held, colour in ((inside, SKY), (~inside, "#c9e4f6")):
             right = np.full(int(held.sum()), float(LAST))
@@ -350,19 +376,19 @@ def _key(layout: BarLayout) -> str:
     rise = "hollow blue" if layout.hollow else "pale blue"
     return (
         f"bars: {rise} rose, full orange fell; short black dashes: day VWAP · "
-        "right edge: volume by price, darker in its value area"
+        "right edge: pools that stand now (half-life 3 days), volume by price, darker in its value area"
     )
 
 
-def _heat_colours(usd: Floats, observed: NDArray[np.bool_]) -> Floats:
-    """The colour of each cell. The two kinds are not of one measure: each is as dark as its own."""
-    colours = np.full((*usd.shape, 3), 255.0)
-    for some, colour in ((observed, OBSERVED), (~observed, MODELLED)):
-        dense = np.sort(usd[:, some][usd[:, some] > 0])
+def _heat_colours(pools: Floats, forced: Floats) -> Floats:
+    """The colour of each cell. The two kinds are not of one measure: each is as dark as its own, and what was forced
+    out lies over what stands."""
+    colours = np.full((*pools.shape, 3), 255.0)
+    for usd, colour in ((pools, MODELLED), (forced, OBSERVED)):
+        dense = np.sort(usd[usd > 0])
         if len(dense):
-            full = dense[int(FULL_SHADE * (len(dense) - 1))]
-            shade = np.sqrt(np.minimum(usd[:, some] / full, 1.0))
-            colours[:, some] += shade[:, :, None] * (np.array(colour) - 255.0)
+            shade = np.sqrt(np.minimum(usd / dense[int(FULL_SHADE * (len(dense) - 1))], 1.0))[:, :, None]
+            colours = colours + shade * (np.array(colour) - colours)
     return colours
 
 
@@ -370,7 +396,7 @@ def _heat_caption(price: PricePanel | MissingPanel) -> str:
     if isinstance(price, MissingPanel) or isinstance(price.heat, MissingPanel):
         return ""
     heat = price.heat
-    kinds = (("yellow OBSERVED", any(heat.observed)), ("grey MODELLED", not all(heat.observed)))
+    kinds = (("yellow OBSERVED", any(heat.observed)), ("grey MODELLED", True))
     deaf = "" if all(heat.heard) else "; purple foot: not heard whole"
     return f"liquidations, {', '.join(kind for kind, so in kinds if so)}: {heat.note}{deaf}"
 

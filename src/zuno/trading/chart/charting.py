@@ -7,6 +7,7 @@ shown (`view.…`), for it is drawn beside them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from math import isfinite
 from typing import Final
 
@@ -40,6 +41,7 @@ from zuno.trading.model.chart import (
     TrendSegment,
     Values,
     VolumeProfile,
+    short_text,
 )
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Feed, Level, Timeframe, candles
@@ -48,6 +50,8 @@ from zuno.trading.model.venues import BINANCE, TAPES
 MOST_PIVOTS: Final = 8
 MOST_GAPS: Final = 2
 """Nearest to the price; what is further has no room for a label that can be read."""
+MOST_POOLS: Final = 2
+"""On either side of the market."""
 EMA_BARS: Final = 200
 _WHY: Final = 240
 
@@ -127,7 +131,9 @@ def _price(bundle: Bundle, window: Bars, shown: Bars, opened: OpenInterest | Mis
     ratios = [level for level in menu if level.kind is LevelKind.FIBONACCI]
     begun = _beginnings(shape)
     marks = [_mark(level, begun, shown) for level in (*pivots, *gaps, *ratios)]
+    heat = _heat(bundle, shown, opened)
     inside = [mark for mark in (now, *_profile_marks(profile)) if axis.low <= mark.price <= axis.high]
+    inside += _pool_marks(heat, now.price, axis, shown)
     left = [level for level in menu if level.kind in (LevelKind.PIVOT, LevelKind.GAP)]
     return PricePanel(
         axis=axis,
@@ -138,7 +144,7 @@ def _price(bundle: Bundle, window: Bars, shown: Bars, opened: OpenInterest | Mis
         slants=tuple(_slants(shape, shown, axis)),
         swing=_swing(shape, shown),
         profile=profile,
-        heat=_heat(bundle, shown, opened),
+        heat=heat,
         left_out=len(left) - len(pivots) - len(gaps),
         absent=tuple(curve for curve in found if isinstance(curve, MissingPanel)),
     )
@@ -300,31 +306,40 @@ def _heat(bundle: Bundle, shown: Bars, opened: OpenInterest | MissingPanel) -> H
     found = heat_map(shown, streams, readings)
     if isinstance(found, Missing):
         return MissingPanel("liquidation heat map", found.reason)
-    dollars = tuple(map(tuple, found.usd.T.tolist()))
     return Heat(
         found.origin,
         _heat_note(found, [stream.venue for stream in streams]),
         tuple(found.edges.tolist()),
-        dollars,
+        tuple(map(tuple, found.usd.T.tolist())),
+        tuple(map(tuple, found.forced.T.tolist())),
         tuple(found.observed.tolist()),
         tuple(found.heard.tolist()),
-        tuple(found.standing.tolist()),
     )
 
 
+def _pool_marks(heat: Heat | MissingPanel, now: float, axis: Axis, shown: Bars) -> Iterator[Mark]:
+    """The largest pools that stand now, above the market and below it."""
+    if isinstance(heat, MissingPanel):
+        return
+    since = _since(int(shown.at[-1]), shown)
+    middles = [(low + high) / 2 for low, high in pairwise(heat.edges)]
+    pools = [(usd, price) for usd, price in zip(heat.standing, middles, strict=True) if usd > 0]
+    for name, beyond in (("above", 1), ("below", -1)):
+        inside = [pool for pool in pools if beyond * (pool[1] - now) > 0 and axis.low <= pool[1] <= axis.high]
+        for rank, (usd, price) in enumerate(sorted(inside, key=lambda pool: (-pool[0], pool[1]))[:MOST_POOLS], 1):
+            yield Mark(f"view.pool_{name}_{rank}", MarkKind.POOL, f"pool ${short_text(usd)}", price, since)
+
+
 def _heat_note(found: HeatMap, venues: Sequence[str]) -> str:
-    """What it is, and since when where it is of both kinds; whose, where not everybody was listened to."""
+    """What it is, and since when somebody listened; whose, where not everybody was listened to."""
     bound = "a lower bound" if len(venues) == len(TAPES) else f"a lower bound, {', '.join(venues)} alone"
-    model = f"from {found.source} at {TIERS[0][0]:g}×–{TIERS[-1][0]:g}×, not measured"
+    pools = f"pools from {found.source} at {TIERS[0][0]:g}×–{TIERS[-1][0]:g}×"
     if found.origin is HeatOrigin.MODELLED:
-        return f"modelled {model}"
-    if found.origin is HeatOrigin.OBSERVED:
-        return f"observed, {bound}"
+        return pools
     first = int(found.observed.argmax())
     since, rest = day_text(int(found.at[first])), found.observed[first:]
-    if rest.all():
-        return f"observed from {since}, {bound}; modelled before, {model}"
-    return f"observed in {int(rest.sum())} bars from {since}, {bound}; else modelled, {model}"
+    places = "" if rest.all() else f"in {int(rest.sum())} bars "
+    return f"forced out {places}from {since}, {bound}; {pools}"
 
 
 def _readings(shown: Bars, opened: OpenInterest) -> Iterator[Level]:

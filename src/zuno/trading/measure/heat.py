@@ -1,11 +1,13 @@
-"""Where liquidations were, or would be: a density over price and time, and said of each bar which of the two it is.
+"""Where liquidations stand to be, and where they were: a density over price and time, and said which is which.
 
-Observed, where somebody listened: the dollars that were forced out, where they were. Modelled, everywhere else: the
-dollars that stand to be forced out at each price as of each bar; the two are not to be added or compared. New positions
-are opened at a bar's typical price, longs and shorts alike, at the leverages of `TIERS`; they stand until the price
-touches where they are liquidated, or until they are closed: as open interest falls where it is known at every bar, else
-by half in `HALF_LIFE_MS`. What was open before the first bar is left out, for nobody knows where it was opened. It is a
-picture of a rule of thumb, not a measurement.
+Pools, modelled at every bar: the dollars that stand to be forced out at each price. New positions are opened at a bar's
+typical price, longs and shorts alike, at the leverages of `TIERS`; they stand until the price touches where they are
+liquidated, or until they are closed. Forced out, observed where somebody listened: the dollars that were liquidated,
+where they were. Both fade alike, by half in `HALF_LIFE_MS`: positions are closed and opened anew also while open
+interest stays what it is. Where open interest is known at every bar, what is opened in it is what it takes to reach it,
+and what falls faster than by half is closed as fast as it falls; else a share of the volume is opened. What was open
+before the first bar is left out, for nobody knows where it was opened. It is a picture of a rule of thumb, not a
+measurement.
 """
 
 from __future__ import annotations
@@ -38,7 +40,6 @@ OBSERVED_SHARE: Final = 0.5
 
 
 class HeatOrigin(StrEnum):
-    OBSERVED = "observed"
     MODELLED = "modelled"
     BOTH = "observed and modelled"
 
@@ -48,23 +49,27 @@ class HeatMap:
     """Dollars by price (rows, lowest first) and bar (columns, oldest first)."""
 
     source: str
-    """What the modelled columns are from: `open interest` or `volume`."""
+    """What the pools are modelled from: `open interest` or `volume`."""
     at: NDArray[np.int64]
     edges: Floats
     """Of the rows: one more than there are."""
     usd: Floats
+    """Pools: what stands to be forced out as of each bar."""
+    forced: Floats
+    """What was forced out and observed, as much of it as has not faded by then."""
     observed: NDArray[np.bool_]
-    """Columns of what was forced out; the others are of what stands to be."""
+    """Columns in which somebody listened."""
     heard: NDArray[np.bool_]
-    """Columns in which a zero is a zero. A modelled one leaves none open."""
-    standing: Floats
-    """What stands to be forced out as of the last bar, row by row; modelled, whatever its column shows."""
+    """Columns in which silence is a zero; one that nobody listened to leaves none open."""
 
     @property
     def origin(self) -> HeatOrigin:
-        if self.observed.all():
-            return HeatOrigin.OBSERVED
         return HeatOrigin.BOTH if self.observed.any() else HeatOrigin.MODELLED
+
+    @property
+    def standing(self) -> Floats:
+        """Pools as of the last bar, row by row."""
+        return self.usd[:, -1]
 
 
 def heat_map(
@@ -73,8 +78,8 @@ def heat_map(
     open_interest: Sequence[Level] = (),
     edges: Floats | None = None,
 ) -> Known[HeatMap]:
-    """Each bar observed where at least half of it was listened to, else modelled. `edges`: the rows; by default
-    `ROWS` equal ones from a tenth of the range below the lowest price to a tenth above the highest."""
+    """Pools at every bar; what was forced out where at least half of a bar was listened to. `edges`: the rows; by
+    default `ROWS` equal ones from a tenth of the range below the lowest price to a tenth above the highest."""
     if not len(bars):
         return Missing("no bar is known to draw a map over")
     if not _sound(bars):
@@ -82,9 +87,9 @@ def heat_map(
     rows = _rows(bars) if edges is None else edges
     heard = _shares_heard(bars, streams)
     observed = heard >= OBSERVED_SHARE
-    standing, source = _sum_modelled(bars, open_interest, rows)
-    usd = np.where(observed, _sum_observed(bars, streams, rows), standing)
-    return HeatMap(source, bars.at, rows, usd, observed, ~observed | (heard == 1), standing[:, -1].copy())
+    pools, source = _sum_modelled(bars, open_interest, rows)
+    forced = _fade(np.where(observed, _sum_observed(bars, streams, rows), 0.0), _kept_share(bars))
+    return HeatMap(source, bars.at, rows, pools, forced, observed, ~observed | (heard == 1))
 
 
 def standing_now(bars: Bars, open_interest: Sequence[Level], edges: Floats) -> Known[Floats]:
@@ -161,12 +166,25 @@ def _walk_open_positions(bars: Bars, opened: Floats, kept: Floats) -> Iterator[t
 
 def _flows(bars: Bars, open_interest: Sequence[Level]) -> tuple[Floats, Floats, str]:
     """Base units opened in each bar, the share of what stood before it that is kept, and where both come from."""
-    known = _open_at_ends(bars, open_interest)
+    known, kept = _open_at_ends(bars, open_interest), np.full(len(bars), _kept_share(bars))
     if known is None:
-        kept = np.full(len(bars), round(0.5 ** (bars.timeframe.millis / HALF_LIFE_MS), 12))
         return bars.volume * VOLUME_SHARE, kept, "volume"
     before = np.concatenate((known[:1], known[:-1]))
-    return np.maximum(known - before, 0.0), np.minimum(known / before, 1.0), "open interest"
+    kept = np.minimum(kept, known / before)
+    return known - kept * before, kept, "open interest"
+
+
+def _kept_share(bars: Bars) -> float:
+    """Of what stood before a bar, what is left after it."""
+    return float(round(0.5 ** (bars.timeframe.millis / HALF_LIFE_MS), 12))
+
+
+def _fade(dollars: Floats, kept: float) -> Floats:
+    """With every column what is left of those before it; in whole cents."""
+    faded = dollars.copy()
+    for column in range(1, dollars.shape[1]):
+        faded[:, column] += kept * faded[:, column - 1]
+    return np.round(faded, USD_PLACES)
 
 
 def _open_at_ends(bars: Bars, open_interest: Sequence[Level]) -> Floats | None:

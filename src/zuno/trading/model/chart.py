@@ -79,6 +79,7 @@ class MarkKind(StrEnum):
     FIBONACCI = "fibonacci"
     GAP = "gap"
     PROFILE = "profile"
+    POOL = "pool"
     NOW = "now"
 
 
@@ -135,18 +136,23 @@ class Heat:
     """Liquidations by price (rows, lowest first) and bar."""
 
     origin: str
-    """`observed`, `modelled` or `observed and modelled`."""
+    """`modelled` or `observed and modelled`."""
     note: str
     edges: tuple[float, ...]
     """Of the rows: one more than there are."""
     columns: tuple[tuple[float, ...], ...]
-    """Dollars, one column for each bar."""
+    """Pools: dollars that stand to be forced out, by a model, one column for each bar."""
+    forced: tuple[tuple[float, ...], ...]
+    """Dollars that were forced out and observed, and have not faded by then."""
     observed: tuple[bool, ...]
-    """Columns of dollars that were forced out; the others are of those that stand to be, by a model."""
+    """Columns in which somebody listened."""
     heard: tuple[bool, ...]
-    """Columns in which a zero is a zero."""
-    standing: tuple[float, ...]
-    """Dollars that stand to be forced out as of the newest bar, by the model, row by row."""
+    """Columns in which silence is a zero."""
+
+    @property
+    def standing(self) -> tuple[float, ...]:
+        """Pools as of the newest bar, row by row."""
+        return self.columns[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +302,7 @@ def _heat(picture: Picture, heat: Heat) -> dict[str, Any]:
         "observedBars": sum(heat.observed),
         "observedFrom": next((at for at, observed in zip(opened, heat.observed, strict=True) if observed), None),
         "newest": "observed" if heat.observed[-1] else "modelled",
-        "largest": _largest(heat.edges, heat.columns[-1]),
+        "forced": _largest(heat.edges, heat.forced[-1]),
         "standing": _largest(heat.edges, heat.standing),
     }
 

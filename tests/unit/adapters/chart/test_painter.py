@@ -115,13 +115,18 @@ EDGES = tuple(np.linspace(price(PICTURE).axis.low, price(PICTURE).axis.high, 11)
 COLUMN = (0.0, 0.0, 100.0, 0.0, 0.0, 25.0, 0.0, 0.0, 0.0, 0.0)
 
 
-def heat_of(observed: tuple[bool, ...], columns: tuple[tuple[float, ...], ...], heard: tuple[bool, ...]) -> Heat:
-    return Heat("whichever", "a note", EDGES, columns, observed, heard, COLUMN)
+NOTHING = (0.0,) * len(COLUMN)
+
+
+def heat_of(observed: tuple[bool, ...], heard: tuple[bool, ...], little: float = 0.0) -> Heat:
+    """Pools in every bar, and where somebody listened so much of it forced out."""
+    forced = tuple(tuple(little * usd for usd in COLUMN) if so else NOTHING for so in observed)
+    return Heat("whichever", "a note", EDGES, (COLUMN,) * len(observed), forced, observed, heard)
 
 
 def test_the_heat_map_is_darkest_where_most_is() -> None:
     count = len(PICTURE.places)
-    heat = heat_of((False,) * count, (COLUMN,) * count, (True,) * (count - 1) + (False,))
+    heat = heat_of((False,) * count, (True,) * (count - 1) + (False,))
     frame = PanelFrame(*rows(4)[0], price(PICTURE).axis)
     pixels = look(replace(bare(PICTURE, heat=heat, axis=replace(frame.axis, ticks=())), times=()))
     levels = [np.median(pixels[int(frame.at((a + b) / 2)), LEFT + 5 : LAST - PROFILE - 5]) for a, b in pairwise(EDGES)]
@@ -136,9 +141,8 @@ def test_the_heat_map_is_darkest_where_most_is() -> None:
 def test_observed_bars_are_of_another_colour_and_as_dark_as_their_own_kind() -> None:
     """A thousandth of what stands is forced out in a day: on one scale it would not be seen."""
     count = len(PICTURE.places)
-    little = tuple(usd / 1_000 for usd in COLUMN)
     observed = tuple(place >= count // 2 for place in range(count))
-    heat = heat_of(observed, tuple(little if so else COLUMN for so in observed), (True,) * count)
+    heat = heat_of(observed, (True,) * count, 0.001)
     frame = PanelFrame(*rows(4)[0], price(PICTURE).axis)
     pixels = look(replace(bare(PICTURE, heat=heat, axis=replace(frame.axis, ticks=())), times=()))
     middle = int(layout_bars(PICTURE.width).middle(np.array([count // 2]))[0])
@@ -158,27 +162,30 @@ def test_observed_bars_are_of_another_colour_and_as_dark_as_their_own_kind() -> 
 @pytest.mark.parametrize(
     ("observed", "heard", "told"),
     [
-        ((True, True), (True, True), "liquidations, yellow OBSERVED: a note"),
         ((False, False), (True, True), "liquidations, grey MODELLED: a note"),
         ((False, True), (True, True), "liquidations, yellow OBSERVED, grey MODELLED: a note"),
-        ((True, True), (True, False), "liquidations, yellow OBSERVED: a note; purple foot: not heard whole"),
+        (
+            (True, True),
+            (True, False),
+            "liquidations, yellow OBSERVED, grey MODELLED: a note; purple foot: not heard whole",
+        ),
     ],
 )
 def test_the_legend_names_the_kinds_that_are_drawn(
     observed: tuple[bool, ...], heard: tuple[bool, ...], told: str
 ) -> None:
-    assert told_of(bare(PICTURE, heat=heat_of(observed, (COLUMN,) * 2, heard))) == told
+    assert told_of(bare(PICTURE, heat=heat_of(observed, heard))) == told
 
 
 def test_the_longest_legend_has_room() -> None:
-    since = "observed in 179 bars from 2025-12-18, a lower bound; else modelled"
-    longest = f"{since}, from open interest at 5×–100×, not measured"
+    since = "forced out in 179 bars from 2025-12-18, a lower bound, binance alone"
+    longest = f"{since}; pools from open interest at 5×–100×"
     count = len(PICTURE.places)
-    heat = heat_of((True, False) * (count // 2), (COLUMN,) * count, (False,) + (True,) * (count - 1))
+    heat = heat_of((True, False) * (count // 2), (False,) + (True,) * (count - 1))
     picture = bare(PICTURE, heat=replace(heat, note=longest))
     told = told_of(picture)
     assert len(told) <= ACROSS
-    assert told.endswith("not measured; purple foot: not heard whole")
+    assert told.endswith("100×; purple foot: not heard whole")
     line = look(picture)[HEIGHT - 58 : HEIGHT - 46].min(axis=(0, 2))
     end = int(np.flatnonzero(line < 128).max())
     assert WIDTH - 80 < end < WIDTH - 6, "it is that long, and does not run off the paper"
@@ -191,7 +198,8 @@ def told_of(picture: Picture) -> str:
 def test_a_log_axis_puts_the_heat_where_the_prices_are() -> None:
     axis = Axis(100.0, 10_000.0, Scale.LOG, ())
     edges, column, none = (100.0, 900.0, 1_100.0, 10_000.0), (0.0, 9.0, 0.0), (False,) * 180
-    heat = Heat("modelled", "", edges, (column,) * 180, none, (True,) * 180, column)
+    nothing = ((0.0,) * len(column),) * 180
+    heat = Heat("modelled", "", edges, (column,) * 180, nothing, none, (True,) * 180)
     frame = PanelFrame(*rows(4)[0], axis)
     pixels = look(replace(bare(PICTURE, heat=heat, axis=axis), times=()))
     shaded = [

@@ -184,21 +184,26 @@ def test_a_map_is_observed_where_it_was_heard_and_modelled_before() -> None:
     assert heat.origin == "observed and modelled"
     assert heat.observed == (False,) * 178 + (True, True)
     assert all(heat.heard)
-    since = f"observed from {day_text(AS_OF - 2 * DAY_MS)}, a lower bound; modelled before, from open interest"
-    assert heat.note == f"{since} at 5×–100×, not measured"
-    assert len(heat.columns) == 180
-    assert {len(column) for column in heat.columns} == {len(heat.edges) - 1} == {len(heat.standing)}
-    assert sum(heat.columns[-1]) == pytest.approx(2 * 5e4 * 20, rel=0.2)
+    since = f"forced out from {day_text(AS_OF - 2 * DAY_MS)}, a lower bound; pools from open interest"
+    assert heat.note == f"{since} at 5×–100×"
+    assert len(heat.columns) == len(heat.forced) == 180
+    assert {len(column) for column in (*heat.columns, *heat.forced)} == {len(heat.edges) - 1}
+    assert sum(heat.forced[-1]) == pytest.approx(2 * 5e4 * 20, rel=0.2)
     assert sum(heat.standing) > 0
 
 
-def test_a_map_of_days_that_were_all_heard_is_observed() -> None:
-    heat = price(describe(changed(whole(), DAYS, lambda rows: rows[-2:]))).heat
-    assert isinstance(heat, Heat)
-    assert (heat.origin, heat.observed, heat.note) == ("observed", (True, True), "observed, a lower bound")
+def test_the_largest_pools_that_stand_now_are_marked_on_either_side() -> None:
+    panel = price(describe(whole()))
+    assert isinstance(panel.heat, Heat)
+    (now,) = (mark.price for mark in panel.marks if mark.kind is MarkKind.NOW)
+    pools = {mark.id: mark for mark in panel.marks if mark.kind is MarkKind.POOL}
+    assert pools
+    assert set(pools) <= {f"view.pool_{name}_{rank}" for name in ("above", "below") for rank in (1, 2)}
+    assert all(("above" in name) == (mark.price > now) for name, mark in pools.items())
+    assert {mark.since for mark in pools.values()} == {179.0}
 
 
-def test_a_day_in_between_that_nobody_heard_is_modelled() -> None:
+def test_a_day_in_between_that_nobody_heard_is_told() -> None:
     bundle, turn = whole(), AS_OF - DAY_MS
     for venue in TAPES:  # the first of the two days was the day before
         bundle = changed(
@@ -209,14 +214,14 @@ def test_a_day_in_between_that_nobody_heard_is_modelled() -> None:
     heat = price(describe(bundle)).heat
     assert isinstance(heat, Heat)
     assert heat.observed == (False,) * 177 + (True, False, True)
-    assert heat.note.startswith(f"observed in 2 bars from {day_text(AS_OF - 3 * DAY_MS)}, a lower bound; else modelled")
+    assert heat.note.startswith(f"forced out in 2 bars from {day_text(AS_OF - 3 * DAY_MS)}, a lower bound; pools")
 
 
 def test_a_venue_that_is_not_heard_makes_no_silence() -> None:
     heat = price(describe(without(whole(), alive(Feed.LIQUIDATIONS, "bybit", BTC)))).heat
     assert isinstance(heat, Heat)
     assert heat.origin == "modelled"
-    assert heat.note.startswith("modelled from ")
+    assert heat.note.startswith("pools from ")
     assert not any(heat.observed)
 
 
@@ -225,8 +230,8 @@ def test_a_venue_nobody_listened_to_leaves_the_others_silence_known() -> None:
     heat = price(describe(one)).heat
     assert isinstance(heat, Heat)
     assert heat.observed == (False,) * 178 + (True, True)
-    assert "a lower bound, binance alone; modelled before" in heat.note
-    assert sum(heat.columns[-1]) == pytest.approx(5e4 * 20, rel=0.2)
+    assert "a lower bound, binance alone; pools" in heat.note
+    assert sum(heat.forced[-1]) == pytest.approx(5e4 * 20, rel=0.2)
     assert features(one).forced.day.complete  # the figures follow the same rule
     both = [each for venue in TAPES for each in (alive(Feed.LIQUIDATIONS, venue, BTC), liquidations(venue, BTC))]
     nobody = price(describe(without(whole(), *both))).heat

@@ -1,4 +1,4 @@
-"""The liquidation heat map: what was observed, what is modelled, and never one for the other."""
+"""The liquidation heat map: pools that stand, what was observed to be forced out, and never one for the other."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from zuno.trading.measure.tape import Stream
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Candle, Heartbeat, Level, Side, TapeEvent, Timeframe
 
+KEPT_A_DAY = 0.5 ** (1 / 3)
 START = 1_767_225_600_000 // DAY_MS * DAY_MS
 
 
@@ -46,8 +47,8 @@ def test_observed_dollars_lie_where_and_when_they_were_forced_out() -> None:
     rows = [strike(0.2, 101.0, 50.0), strike(0.9, 101.5, 25.0), strike(1.0, 119.0, 10.0), strike(2.5, 101.0, 99.0)]
     stream = Stream("binance", rows, heard(0, 1))
     found = drawn(heat_map(days((100, 110), (100, 120)), [stream], edges=np.array([100.0, 102.0, 118.0, 120.0])))
-    assert found.origin is HeatOrigin.OBSERVED
-    assert found.usd.tolist() == [[75.0, 0.0], [0.0, 0.0], [0.0, 10.0]]
+    assert found.origin is HeatOrigin.BOTH
+    assert found.forced.tolist() == [[75.0, pytest.approx(75 * KEPT_A_DAY, abs=0.01)], [0.0, 0.0], [0.0, 10.0]]
     assert found.heard.tolist() == found.observed.tolist() == [True, True]
 
 
@@ -55,11 +56,10 @@ def test_what_happened_outside_of_the_map_is_not_moved_into_it() -> None:
     outside = [(-0.5, 101.0), (2.0, 101.0), (0.5, 99.9), (0.5, 120.0), (1.5, 500.0)]
     stream = Stream("binance", [strike(day, price, 7.0) for day, price in outside], heard(0, 1))
     found = drawn(heat_map(days((100, 110), (100, 120)), [stream], edges=np.array([100.0, 110.0, 120.0])))
-    assert found.origin is HeatOrigin.OBSERVED
-    assert found.usd.sum() == 0
+    assert found.forced.sum() == 0
     edges = Stream("binance", [strike(0.0, 100.0, 1.0), strike(1.999999, 119.999, 2.0)], heard(0, 1))
     kept = drawn(heat_map(days((100, 110), (100, 120)), [edges], edges=np.array([100.0, 110.0, 120.0])))
-    assert kept.usd.tolist() == [[1.0, 0.0], [0.0, 2.0]]
+    assert kept.forced.tolist() == [[1.0, pytest.approx(KEPT_A_DAY, abs=0.01)], [0.0, 2.0]]
 
 
 def test_the_model_assumes_what_it_says() -> None:
@@ -68,7 +68,7 @@ def test_the_model_assumes_what_it_says() -> None:
     assert drawn(heat_map(days((99, 101)))).source == "volume"
 
 
-def test_a_bar_is_observed_where_it_was_heard_and_modelled_everywhere_else() -> None:
+def test_pools_are_the_same_whoever_listened() -> None:
     market = days(*[(100, 110)] * 4)
     forced = [strike(0.5, 105.0, 3.0), strike(1.5, 101.0, 5.0), strike(3.5, 109.0, 7.0)]
     found = drawn(heat_map(market, [Stream("binance", forced, heard(1, 3))]))
@@ -76,20 +76,19 @@ def test_a_bar_is_observed_where_it_was_heard_and_modelled_everywhere_else() -> 
     assert found.observed.tolist() == [False, True, False, True]
     assert found.heard.all()
     assert (found.origin, model.origin) == (HeatOrigin.BOTH, HeatOrigin.MODELLED)
-    assert np.array_equal(found.usd[:, [0, 2]], model.usd[:, [0, 2]]), "what nobody heard is not made less by a strike"
-    assert found.usd[:, [1, 3]].sum(axis=0).tolist() == [5.0, 7.0]
-    assert not model.observed.any()
-
-
-def test_what_stands_now_is_modelled_whatever_the_last_bar_shows() -> None:
-    market = days(*[(100, 110)] * 3)
-    found, model = (
-        drawn(heat_map(market, streams)) for streams in ([Stream("binance", [strike(2.5, 105.0, 9.0)], heard(2))], [])
-    )
-    assert found.observed[-1]
-    assert found.standing.sum() > 0
+    assert np.array_equal(found.usd, model.usd)
     assert np.array_equal(found.standing, model.usd[:, -1])
-    assert np.array_equal(model.standing, model.usd[:, -1])
+    assert model.forced.sum() == 0
+
+
+def test_what_was_forced_out_fades_as_pools_do() -> None:
+    flat = [Candle(Millis(START), 99.99, 100.01, 99.99, 100.0, 1_000.0, None)]
+    flat += [Candle(Millis(START + n * DAY_MS), 100.0, 100.0, 100.0, 100.0, 0.0, None) for n in range(1, 7)]
+    market, edges = bars(Timeframe.D1, flat), np.array([80.0, 81.0])
+    found = drawn(heat_map(market, [Stream("binance", [strike(0.5, 80.5, 1e6)], heard(0))], edges=edges))
+    assert (found.forced[0] / 1e6).tolist() == pytest.approx((found.usd[0] / found.usd[0, 0]).tolist(), abs=1e-5)
+    assert found.forced[0, 3] == pytest.approx(5e5)
+    assert found.observed.tolist() == [True] + [False] * 6
 
 
 def test_a_few_days_heard_at_the_end_of_half_a_year_are_shown() -> None:
@@ -103,7 +102,7 @@ def test_half_of_a_bar_must_have_been_heard_and_what_is_not_whole_says_so(
 ) -> None:
     found = drawn(heat_map(days((100, 110)), [Stream("binance", [strike(0.1, 105.0, 5.0)], heard(0)[:minutes])]))
     assert (bool(found.observed[0]), bool(found.heard[0])) == (observed, whole)
-    assert (float(found.usd.sum()) == 5.0) is observed
+    assert (float(found.forced.sum()) == 5.0) is observed
 
 
 def test_a_bar_is_heard_only_where_every_venue_was() -> None:
@@ -114,7 +113,7 @@ def test_a_bar_is_heard_only_where_every_venue_was() -> None:
 def test_observed_events_that_cannot_be_or_were_told_twice_do_not_count_twice() -> None:
     row = strike(0.5, 105.0, 5.0)
     stream = Stream("binance", [row, row, row._replace(usd=math.nan, id="x")], heard(0))
-    assert drawn(heat_map(days((100, 110)), [stream])).usd.sum() == 5.0
+    assert drawn(heat_map(days((100, 110)), [stream])).forced.sum() == 5.0
 
 
 def test_modelled_positions_stand_where_their_leverage_would_end_them() -> None:
@@ -159,8 +158,10 @@ def test_open_interest_is_used_where_every_bar_has_it() -> None:
     found = drawn(heat_map(market, open_interest=levels, edges=edges))
     assert found.source == "open interest"
     share = TIERS[0][1] * 100
-    # Where the first 100 were opened nobody knows; then 50 are opened; then half of all there is is closed.
-    assert found.usd[0].tolist() == pytest.approx([0, 50 * share, 25 * share], rel=1e-9)
+    # Part of what is open is closed and opened anew each day; then half of all there is is closed, and nothing opened.
+    first, second = 100 * (1 - KEPT_A_DAY), 150 - 100 * KEPT_A_DAY
+    total = [first, first * KEPT_A_DAY + second, (first * KEPT_A_DAY + second) / 2]
+    assert found.usd[0].tolist() == pytest.approx([dollars * share for dollars in total], abs=0.01)
     cannot_be = [[*levels[:2], levels[2]._replace(value=value)] for value in (math.nan, math.inf, 0.0, -1.0)]
     for worse in (levels[:2], levels[1:], [levels[0], levels[2]], [], *cannot_be):
         assert drawn(heat_map(market, open_interest=worse, edges=edges)).source == "volume"
@@ -196,6 +197,7 @@ def test_dropping_the_future_changes_no_column(
     count = max(2, count)  # of one bar alone, open interest says nothing
     whole, part = (drawn(heat_map(days(*rows), streams, levels, edges)) for rows in (market, market[:count]))
     assert np.array_equal(whole.usd[:, : len(part.at)], part.usd)
+    assert np.array_equal(whole.forced[:, : len(part.at)], part.forced)
     assert np.array_equal(whole.observed[: len(part.at)], part.observed)
     assert np.all(whole.usd >= 0)
     assert np.all(np.isfinite(whole.usd))

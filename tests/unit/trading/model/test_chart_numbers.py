@@ -51,10 +51,9 @@ def test_the_last_bar_is_dated_by_its_place() -> None:
 def test_the_hottest_cells_of_the_newest_bar_come_first() -> None:
     heat, told = heats(whole())
     assert (told["origin"], told["newest"]) == ("observed and modelled", "observed")
-    for cells, column in ((told["largest"], heat.columns[-1]), (told["standing"], heat.standing)):
+    for cells, column in ((told["forced"], heat.forced[-1]), (told["standing"], heat.standing)):
         assert [cell["usd"] for cell in cells] == sorted((usd for usd in column if usd), reverse=True)[:5]
         assert all(cell["low"] < cell["high"] for cell in cells)
-    assert told["standing"] != told["largest"]
 
 
 def test_it_is_told_since_when_the_map_is_observed() -> None:
@@ -73,7 +72,7 @@ def test_a_map_that_nobody_heard_is_said_to_be_modelled() -> None:
         0,
         None,
     )
-    assert told["largest"] == told["standing"]
+    assert told["forced"] == ()
     assert heat.standing == heat.columns[-1]
 
 
