@@ -11,6 +11,8 @@ from zuno.trading.model.cycle import Stance
 
 LEAST_LEAN: Final = 0.2
 """Less than this is no leaning."""
+BAR_WEIGHT: Final = 0.35
+VOLUME_WEIGHT: Final = 0.25
 MOST_CONFIDENT: Final = 0.9
 """The rules are never surer than this."""
 
@@ -25,6 +27,11 @@ class Reason:
 def scale_weight(value: float, full: float, weight: float) -> float:
     """`weight` times how much of `full` the value is, no more than all of it, with its sign."""
     return copysign(min(abs(value) / full, 1.0) * weight, value)
+
+
+def weigh_by_volume(backing: float, way: int) -> float:
+    """Of what one bar shows of price and volume alone."""
+    return round(way * (BAR_WEIGHT + VOLUME_WEIGHT * backing), 3)
 
 
 def total_weight(reasons: Iterable[Reason]) -> float:

@@ -28,6 +28,7 @@ from zuno.trading.agents.evidence import (
     scale_weight,
     summarise_reasons,
     total_weight,
+    weigh_by_volume,
 )
 from zuno.trading.measure.events import EventKind
 from zuno.trading.measure.features import Perpetual
@@ -227,7 +228,7 @@ def action_reasons(case: Case) -> list[Reason]:
     said = (
         f"{seen.timeframe} closed {where} {{{seen.timeframe}.range_edge}} on {{{seen.timeframe}.volume_ratio}} volume"
     )
-    return [Reason((0.6 if seen.volume_spike else 0.35) * (1 if seen.breakout is Way.UP else -1), said)]
+    return [Reason(weigh_by_volume(seen.volume_backing, 1 if seen.breakout is Way.UP else -1), said)]
 
 
 def contradicts(case: Case, lean: Stance) -> bool:
@@ -343,8 +344,8 @@ def _choose_entry(menu: PriceMenu, lean: Stance) -> float | None:
 def _quiet_text(case: Case) -> str:
     flow = case.context.flow
     if isinstance(flow, Missing):
-        if case.bundle.candles_only and not isinstance(action := case.context.action, Missing):
-            return f"{action.timeframe} closed within its range of twenty bars; who took was not recorded."
+        if case.bundle.candles_only and not isinstance(case.context.action, Missing):
+            return "The last bar closed within the range of those before it; who took was not recorded."
         return "Nothing to read: {takers.unknown}."
     balance = f"{{{prompt_facts.takers_id(flow)}.balance}}"
     return f"Takers' balance of {balance} is ordinary; no divergence is fresh and no side was hunted."

@@ -16,6 +16,7 @@ from zuno.trading.agents.evidence import (
     scale_weight,
     summarise_reasons,
     total_weight,
+    weigh_by_volume,
 )
 from zuno.trading.measure.order_book import BookFigures
 from zuno.trading.measure.price_context import PriceAction
@@ -97,13 +98,13 @@ def _answer_by_candles(case: Case, action: PriceAction) -> MicrostructureOpinion
     own, sign = action.timeframe, 0 if action.rejection is None else 1 if action.rejection is Way.UP else -1
     reasons = []
     if sign:
-        sent = f"a wick of {{{own}.wick}} of the {own} bar sent the price {action.rejection}"
+        sent = f"a wick of {{{own}.wick}} of the last bar sent the price {action.rejection}"
         said = f"{sent}, on {{{own}.volume_ratio}} the usual volume"
-        reasons.append(Reason(sign * (0.6 if action.volume_spike else 0.35), said))
-    if action.breakout is not None and action.volume_spike:
-        said = f"{own} broke {{{own}.range_edge}} on {{{own}.volume_ratio}} the usual volume"
+        reasons.append(Reason(weigh_by_volume(action.volume_backing, sign), said))
+    if action.breakout is not None and action.volume_backing == 1:
+        said = f"the last bar broke {{{own}.range_edge}} on {{{own}.volume_ratio}} the usual volume"
         reasons.append(Reason(0.5 if action.breakout is Way.UP else -0.5, said))
-    quiet = f"No book was recorded here; the {own} bar turned nobody away: its longer wick is {{{own}.wick}} of it."
+    quiet = f"No book was recorded here; the last bar turned nobody away: its longer wick is {{{own}.wick}} of it."
     return MicrostructureOpinion(
         anomaly="none",
         confidence=limit_to_candles(case, confidence(reasons))[0],

@@ -294,7 +294,9 @@ def _zone_lines(timeframe: Timeframe, frame: Frame, count: int) -> Iterator[Line
 
 def flow_section(case: Case, weight: int = 90) -> Section:
     context, features = case.context, case.features
-    lines = [*_taker_lines(context.flow), *(_taker_lines(context.days) if has_anomalies(case) else ())]
+    lines = [*_taker_lines("takers", context.flow)]
+    if has_anomalies(case):
+        lines += _taker_lines("takers_1d", context.days)
     for name, whales in (("1h", features.whales_hour), ("24h", features.whales_day)):
         lines += _whale_lines(f"large_trades_{name}", whales)
     change = features.open_interest_hour, features.open_interest_day
@@ -304,9 +306,9 @@ def flow_section(case: Case, weight: int = 90) -> Section:
     return Section("orderflow", weight, tuple(lines))
 
 
-def _taker_lines(takers: Known[TakerFlow]) -> Iterator[Line]:
+def _taker_lines(name: str, takers: Known[TakerFlow]) -> Iterator[Line]:
     if isinstance(takers, Missing):
-        yield remark("takers.unknown", takers.reason, "unknown: ")
+        yield remark(f"{name}.unknown", takers.reason, "unknown: ")
         return
     head, own = f"over {FLOW_BARS} bars of {takers.timeframe}", takers_id(takers)
     yield fact(f"{own}.price_change", 100 * takers.moved, Unit.PERCENT, signed=True, note=head)

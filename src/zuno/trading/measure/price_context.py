@@ -101,8 +101,9 @@ class PriceAction:
     """The longer wick as a share of the range."""
 
     @property
-    def volume_spike(self) -> bool:
-        return self.volume_ratio >= SPIKE_VOLUME
+    def volume_backing(self) -> float:
+        """How much of a volume spike it had: none at the usual volume or less, all from twice as much on."""
+        return min(1.0, max(0.0, (self.volume_ratio - 1) / (SPIKE_VOLUME - 1)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,55 @@
+"""Three real years of hours in a store of public history; skipped where they are not beside the checkout."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import gzip
+from datetime import UTC, datetime
+from functools import cache
+
+import pytest
+
+from tests.paths import SHARED_DATA
+from tests.wire.fakes.series import MemorySeries
+from zuno.kernel.units import Millis
+from zuno.trading.data.bundle_builder import build_bundle
+from zuno.trading.measure.bars import resample_bars
+from zuno.trading.model.account import Account, account_slots
+from zuno.trading.model.bundle import Bundle
+from zuno.trading.model.market import SECOND_MS, Candle, Mode, Symbol, Timeframe, candles
+from zuno.trading.model.venues import BINANCE
+from zuno.trading.ports.series import PUBLIC_HISTORY, Batch
+
+FOLDER = SHARED_DATA / "btc-eth-history"
+CASH = Account(usd=2_000.0, krw=2_000_000.0)
+
+
+def instant(text: str) -> Millis:
+    return Millis(round(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) * SECOND_MS)
+
+
+@cache
+def real_store(symbol: Symbol = Symbol.BTCUSDT) -> MemorySeries:
+    path = FOLDER / f"{symbol.base.lower()}-1h.csv.gz"
+    if not path.exists():
+        pytest.skip("no real hours: ../shared/data/btc-eth-history is not beside the checkout")
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        hours = [
+            Candle(
+                instant(row["date"]), *(float(row[name]) for name in ("open", "high", "low", "close", "volume")), None
+            )
+            for row in csv.DictReader(file)
+        ]
+    store = MemorySeries(PUBLIC_HISTORY)
+    coarse = [
+        Batch(candles(BINANCE, symbol, timeframe), resample_bars(timeframe, Timeframe.H1, hours))
+        for timeframe in (Timeframe.H4, Timeframe.D1, Timeframe.W1)
+    ]
+    asyncio.run(store.write([Batch(candles(BINANCE, symbol, Timeframe.H1), hours), *coarse]))
+    return store
+
+
+def real_bundle(at: str, mode: Mode = Mode.SWING, account: Account = CASH) -> Bundle:
+    moment = instant(at)
+    return asyncio.run(build_bundle(real_store(), Symbol.BTCUSDT, mode, moment, account_slots(account, moment)))
