@@ -29,18 +29,18 @@ def instant(text: str) -> Millis:
     return Millis(round(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) * SECOND_MS)
 
 
+def _read_hour(row: dict[str, str]) -> Candle:
+    opened, high, low, close, volume = (float(row[name]) for name in ("open", "high", "low", "close", "volume"))
+    return Candle(instant(row["date"]), opened, high, low, close, volume, None)
+
+
 @cache
 def real_store(symbol: Symbol = Symbol.BTCUSDT) -> MemorySeries:
     path = FOLDER / f"{symbol.base.lower()}-1h.csv.gz"
     if not path.exists():
         pytest.skip("no real hours: ../shared/data/btc-eth-history is not beside the checkout")
     with gzip.open(path, "rt", encoding="utf-8") as file:
-        hours = [
-            Candle(
-                instant(row["date"]), *(float(row[name]) for name in ("open", "high", "low", "close", "volume")), None
-            )
-            for row in csv.DictReader(file)
-        ]
+        hours = [_read_hour(row) for row in csv.DictReader(file)]
     store = MemorySeries(PUBLIC_HISTORY)
     coarse = [
         Batch(candles(BINANCE, symbol, timeframe), resample_bars(timeframe, Timeframe.H1, hours))

@@ -29,6 +29,7 @@ from zuno.trading.model.cycle import (
     MacroEntry,
     Meta,
     MicrostructureEntry,
+    Node,
     Reasoning,
     Regime,
     RiskBias,
@@ -332,7 +333,8 @@ def told(found: Outcome | None = None, picture: bytes | None = PNG, **changed: A
 
 def unfinished() -> RunRecord:
     line = RunLine(RUN, Symbol.BTCUSDT, Mode.SWING, AS_OF, Millis(AS_OF + 3_600_000), "unfinished", None)
-    return RunRecord(line, bundle(), attempts()[:1], None)
+    reached = (Node.COLLECT_DATA, Node.CONTEXT_GATHERING, Node.TRIAGE, Node.GENERATE_CHART, Node.META_AGENT)
+    return RunRecord(line, bundle(), attempts()[:1], None, reached)
 
 
 FREE = frozenset(

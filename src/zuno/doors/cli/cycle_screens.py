@@ -22,7 +22,9 @@ from zuno.trading.service.report import (
     format_number,
     format_signed,
     format_span,
+    headline_notes,
     price_distances,
+    shared_reason,
 )
 from zuno.trading.service.runs_view import AttemptView, CycleWhyView, RunLineView, RunsView, RunView
 
@@ -66,6 +68,8 @@ def shown_why(view: CycleWhyView) -> RenderableType:
         parts += [*_ruling(run), *_degraded_sources(run), heading("Who spoke"), _voices(run)]
     parts += [heading("What models were asked"), *_attempts(view.attempts)]
     if run is None:
+        parts += [heading("How far it came"), _under(Text(f"on record: {', '.join(view.reached)}"))]
+        parts += [_under(Text(f"not reached: {', '.join(view.waiting)}", style=BAD))]
         parts += notes_block([f"it has not ended; `zuno trade resume {view.run_id}` takes it up again"])
     else:
         parts.append(Text(f"outcome {run.hash}\nbundle {run.bundle_hash}", style=QUIET))
@@ -75,22 +79,25 @@ def shown_why(view: CycleWhyView) -> RenderableType:
 def shown_runs(view: RunsView) -> RenderableType:
     if not view.runs:
         return Text("No run is on record; `zuno trade run BTCUSDT` makes one.")
-    spare = ("started", "mode", "regime")
-    table = Rows("run", "symbol", "mode", "as of", "started", "regime", "judge", "ruling", "veto", "state", spare=spare)
+    spare = ("started", "regime", "veto", "judge")
+    table = Rows("run", "symbol", "mode", "as of", "ruling", "judge", "veto", "regime", "started", spare=spare)
     for run in view.runs:
         table.add_row(
             run.run_id,
             f"{run.symbol}{_kind(run)}",
             run.mode,
-            run.as_of or "–",
-            run.started,
-            run.regime or "–",
-            _call(run.decision),
-            _call(run.ruling),
+            "–" if run.as_of is None else f"{run.as_of[:16]}Z",
+            _call_briefly(run.ruling) if run.state == "ended" else Text(run.state, style=BAD),
+            _call_briefly(run.decision),
             run.veto or "–",
-            Text(run.state, style="" if run.state == "ended" else BAD),
+            run.regime or "–",
+            run.started,
         )
     return table
+
+
+def _call_briefly(call: str | None) -> Text:
+    return Text(f"{ARROW[Call.CANCEL_AND_CLOSE]} CLOSE", style="bold") if call == Call.CANCEL_AND_CLOSE else _call(call)
 
 
 def _kind(run: RunLineView) -> str:
@@ -107,6 +114,8 @@ def _ruling(view: RunView) -> Iterator[RenderableType]:
     if ruling.veto is not None:
         line.append(f"  (the Judge said {view.decision.decision}; held by {ruling.veto})")
     yield line
+    for note in headline_notes(view):
+        yield _under(Text(note, style=BAD))
     facts = grid()
     if ruling.allocation_pct:
         share = format_number(ruling.allocation_pct)
@@ -139,6 +148,8 @@ def _regime(view: RunView) -> Iterator[RenderableType]:
     facts.add_row("risk", f"budget {meta.risk_budget_pct} %, {meta.risk_bias}")
     facts.add_row("trust", f"{meta.trust_directive.expert}: {meta.trust_directive.note}")
     facts.add_row("because", meta.rationale)
+    if meta.why and meta.source != "deterministic":
+        facts.add_row("note", meta.why)
     for anomaly in view.anomalies:
         facts.add_row("anomaly", Text(f"{anomaly.name}: {anomaly.said}", style=BAD))
     if not view.anomalies:
@@ -222,7 +233,7 @@ def _judge(view: RunView) -> Iterator[RenderableType]:
         ("narrative", said.narrative),
         ("expectancy", made.ev_rationale),
         ("factors", "; ".join(made.key_factors)),
-        ("note", made.why),
+        ("note", "" if made.why == shared_reason(view) else made.why),
     ):
         if text:
             facts.add_row(name, text)
@@ -277,12 +288,20 @@ def _degraded_sources(view: RunView) -> Iterator[RenderableType]:
 
 
 def _voices(view: RunView) -> RenderableType:
+    shared = shared_reason(view)
     table = Rows("role", "spoke", "model", "tokens", "cost", "why", spare=("why", "tokens"))
     for voice in view.voices:
         table.add_row(
-            voice.role, SPOKE[voice.source], voice.model or "–", f"{voice.tokens:,}", money(voice.usd), voice.why
+            voice.role,
+            SPOKE[voice.source],
+            voice.model or "–",
+            f"{voice.tokens:,}",
+            money(voice.usd),
+            "" if voice.why == shared else voice.why,
         )
-    return _under(table)
+    if not shared:
+        return _under(table)
+    return Group(_under(table), _under(Text(f"rules spoke where no reason is given: {shared}", style=QUIET)))
 
 
 def _attempts(attempts: Sequence[AttemptView]) -> Iterator[RenderableType]:

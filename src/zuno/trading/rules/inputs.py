@@ -339,6 +339,25 @@ def _rows_since(rows: Sequence[S], since: int) -> Sequence[S]:
     return rows[bisect_left(rows, since // MINUTE_MS * MINUTE_MS, key=attrgetter("at")) :]
 
 
+def list_unjudged(inputs: RulingInputs) -> tuple[str, ...]:
+    """What a home of candles alone leaves unjudged, and what is assumed in its place."""
+    if not inputs.candles_only:
+        return ()
+    named = {
+        "panic": "options panic",
+        "curve_change": "2s10s",
+        "longs_liquidated": "liquidations",
+        "dollar": "USDC/USDT",
+    }
+    gone = [called for name, called in named.items() if isinstance(getattr(inputs, name), NotRecorded)]
+    found = [f"not judged, never recorded: {', '.join(gone)}"] if gone else []
+    if inputs.slippage == ASSUMED_SLIPPAGE:
+        found.append(f"slippage of {100 * ASSUMED_SLIPPAGE.buy:g} bps a side is assumed")
+    if inputs.funding_assumed:
+        found.append(f"funding of {100 * ASSUMED_FUNDING:g} % for 8 h is charged to either side")
+    return (*found, "paper trades only")
+
+
 def missing_essentials(inputs: RulingInputs) -> tuple[str, ...]:
     """Missing figures without which no trade is opened, each with its reason."""
     found: dict[str, str] = {}

@@ -33,7 +33,7 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.market import MINUTE_MS
 from zuno.trading.model.outcome import AnomalyRecord, MissingInput, NodeEvent, Outcome, with_hash
-from zuno.trading.rules.inputs import missing_essentials
+from zuno.trading.rules.inputs import list_unjudged, missing_essentials
 from zuno.trading.rules.ruling import (
     RulingDraft,
     Tightening,
@@ -258,6 +258,7 @@ class Cycle:
 
     def _list_missing_inputs(self, case: Case) -> tuple[MissingInput, ...]:
         found = [_missing_input(said) for said in missing_essentials(case.inputs)]
+        found += [MissingInput(what="candles only", why=said) for said in list_unjudged(case.inputs)]
         painted = self._journal.read(Node.GENERATE_CHART, ChartRecord)
         found += [] if painted.chart or not painted.why else [MissingInput(what="chart", why=painted.why)]
         voices = map(self._voice, _AGENTS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -33,6 +34,7 @@ ROLES: Final = {
     Expert.GEOMETRY: "vlm_geometric",
 }
 """Whose voice an entry of the blackboard is."""
+REVIEWER: Final = "risk_manager"
 SPOKE: Final = {
     "model": "model",
     "repaired": "model, repaired",
@@ -111,6 +113,8 @@ def page(view: RunView, image: bytes | None) -> str:
         ages=feed_ages(view.sources),
         legs=price_distances(view.decision),
         cost=view.llm_cost_usd,
+        headline=headline_notes(view),
+        shared=shared_reason(view),
     )
 
 
@@ -129,6 +133,19 @@ def bias_text(entry: Entry) -> str:
             return entry.options_bias
         case _:
             return entry.directional_bias
+
+
+def shared_reason(view: RunView) -> str:
+    """Why no model spoke, where several roles give the same reason: it is told once."""
+    reasons = Counter(voice.why for voice in view.voices if voice.source == "deterministic" and voice.why)
+    reason, count = reasons.most_common(1)[0] if reasons else ("", 0)
+    return reason if count > 1 else ""
+
+
+def headline_notes(view: RunView) -> tuple[str, ...]:
+    """What a reader must know beside the ruling: who of those that could have cut it did not speak."""
+    failed = [voice for voice in view.voices if voice.role == REVIEWER and voice.source == "fallback"]
+    return tuple(f"the risk officer's model failed, the rules alone reviewed it: {voice.why}" for voice in failed)
 
 
 def price_distances(decision: Decision) -> tuple[float, float] | None:

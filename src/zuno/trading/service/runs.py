@@ -96,6 +96,8 @@ class RunRecord:
     attempts: tuple[Attempt, ...]
     """What models were asked and said, in that order."""
     picture: bytes | None
+    nodes: tuple[Node, ...] = ()
+    """The steps that are on record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +182,10 @@ class Cycles:
         notebook = await self._open_journal(run_id)
         if not notebook.has(Node.CONTEXT_GATHERING):
             _check_current(notebook)
+            came = "the moment was known" if notebook.has(Node.COLLECT_DATA) else "it had begun"
             raise Refused(
-                f"{run_id} was cut off before anything was known; `zuno trade resume {run_id}` takes it up again."
+                f"{run_id} was cut off when {came} and before the market was; `zuno trade resume {run_id}` takes it up "
+                "again."
             )
         (started,) = await journal.latest(1, request_id=run_id, kind=STARTED)
         bundle = await _read_bundle(journal, notebook.read(Node.CONTEXT_GATHERING, BundleName).bundle)
@@ -191,6 +195,7 @@ class Cycles:
             bundle=bundle,
             attempts=tuple(notebook.attempts),
             picture=None if chart is None else await journal.bundle(Digest(chart.sha256)),
+            nodes=tuple(node for node in Node if notebook.has(node)),
         )
 
     async def runs(self) -> tuple[RunLine, ...]:

@@ -22,7 +22,7 @@ from zuno.trading.agents.prompt_budget import Section
 from zuno.trading.agents.prompt_facts import build_sheet
 from zuno.trading.agents.risk_manager import account_section, change_lines, draft_lines
 from zuno.trading.model.bundle import CANDLES_ONLY
-from zuno.trading.model.cycle import AnswerSource, Blackboard, Decision, Expectation, Meta, RuleChange, Ruling
+from zuno.trading.model.cycle import AnswerSource, Blackboard, Decision, Expectation, Meta, Node, RuleChange, Ruling
 from zuno.trading.model.outcome import MissingInput, Outcome
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.service.features_view import (
@@ -114,6 +114,10 @@ class CycleWhyView(OriginView):
     """What fired, in that order, and what each changed."""
     run: RunView | None
     """Null while it has not ended."""
+    reached: tuple[str, ...] = ()
+    """The steps that are on record."""
+    waiting: tuple[str, ...] = ()
+    """Those that are not."""
 
 
 class RunLineView(View):
@@ -213,6 +217,8 @@ def why_view(record: RunRecord) -> CycleWhyView:
         attempts=tuple(map(_attempt_view, record.attempts)),
         rules=() if run is None else run.ruling.changes,
         run=run,
+        reached=record.nodes,
+        waiting=tuple(node for node in Node if node not in record.nodes),
     )
 
 

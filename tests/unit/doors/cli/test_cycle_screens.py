@@ -20,6 +20,7 @@ from zuno.doors.cli.cycle_screens import shown_run, shown_runs, shown_why
 from zuno.doors.cli.render import render
 from zuno.trading.model.cycle import Call, Node
 from zuno.trading.model.outcome import NodeEvent
+from zuno.trading.service.report import page
 from zuno.trading.service.runs_view import RunsView, run_view, runs_view, why_view
 
 GOLDEN = paths.GOLDEN / "trade"
@@ -52,6 +53,47 @@ def test_a_screen_is_the_one_on_file(name: str, width: int) -> None:
         file.write_text(screen(shown, width), encoding="utf-8")
     assert screen(shown, width) == file.read_text(encoding="utf-8")
     assert max(map(len, screen(shown, width).splitlines())) <= width
+
+
+def test_a_list_of_runs_says_their_mode_at_eighty_columns() -> None:
+    lines = screen(shown_runs(runs_view([told().line, told(ruling=left()).line, unfinished().line])), 80).splitlines()
+    assert lines[0].split() == ["run", "symbol", "mode", "as", "of", "ruling"]
+    assert [line.split()[-1] for line in lines[1:]] == ["LONG", "CLOSE", "unfinished"]
+
+
+def test_a_risk_officer_whose_model_failed_is_named_beside_the_ruling() -> None:
+    view = run_view(told())
+    officer = view.voices[0].model_copy(update={"role": "risk_manager", "source": "fallback", "why": "it timed out"})
+    failed = (*view.voices, officer)
+    lines = screen(shown_run(view.model_copy(update={"voices": failed}))).splitlines()
+    place = next(at for at, line in enumerate(lines) if line.startswith("Ruling:"))
+    assert "risk officer's model failed" in lines[place + 1]
+    assert "it timed out" in lines[place + 1]
+    assert "risk officer" not in screen(shown_run(view))
+
+
+def test_why_no_model_spoke_is_said_once() -> None:
+    view, why = run_view(told()), "no key for a model"
+    rules = {"source": "deterministic", "why": why, "model": None}
+    quiet = view.model_copy(
+        update={
+            "voices": tuple(voice.model_copy(update=rules) for voice in view.voices),
+            "decision": view.decision.model_copy(update={"source": "deterministic", "why": why}),
+        }
+    )
+    for width in (120, 60):
+        assert screen(shown_run(quiet), width).replace("\n", " ").count(why) == 1
+    assert page(quiet, None).count(why) == 1
+
+
+def test_why_of_a_run_that_was_killed_says_how_far_it_came() -> None:
+    record = replace(unfinished(), nodes=(Node.COLLECT_DATA, Node.CONTEXT_GATHERING, Node.TRIAGE))
+    view = why_view(record)
+    assert view.reached == ("collect_data", "context_gathering", "triage")
+    assert set(view.reached) | set(view.waiting) == set(Node)
+    text = screen(shown_why(view))
+    assert "on record: collect_data, context_gathering, triage" in text
+    assert "not reached: meta_agent" in text
 
 
 def test_a_hostile_model_cannot_move_the_cursor() -> None:

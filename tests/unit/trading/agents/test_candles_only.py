@@ -47,7 +47,7 @@ def last_bar(bundle: Bundle, **changes: float) -> Bundle:
     rows = list(bundle.rows(series))
     before = rows[-2].close
     usual = sum(row.volume for row in rows[-21:-1]) / 20
-    prices = {name: before * changes.get(name, 1.0) for name in ("open", "high", "low", "close")}
+    prices: dict[str, Any] = {name: before * changes.get(name, 1.0) for name in ("open", "high", "low", "close")}
     rows[-1] = rows[-1]._replace(volume=usual * changes.get("volume", 1.0), **prices)
     blocks = tuple(replace(block, rows=tuple(rows)) if block.series == series else block for block in bundle.blocks)
     return replace(bundle, blocks=blocks)
@@ -162,7 +162,7 @@ def test_no_model_is_surer_than_price_and_volume_make_it(role: str) -> None:
 
 async def hear(case: Case, role: str, said: dict[str, Any]) -> Any:
     expert = {"liquidity": liquidity, "microstructure": microstructure}[role]
-    return (await expert.ask_expert(case, minds_of(saying(said)))).value  # type: ignore[attr-defined]
+    return (await expert.ask_expert(case, minds_of(saying(said)))).value
 
 
 def test_a_loud_hour_is_a_shock_without_minutes() -> None:

@@ -17,7 +17,7 @@ from tests.wire.desk_roles import ROLES, Argued, argued
 from zuno.kernel.units import Millis
 from zuno.llm.prompts import Prompts, Untrusted
 from zuno.provenance.facts import FactSheet, Unit
-from zuno.trading.agents import judge, prompt_budget, prompt_facts
+from zuno.trading.agents import judge, meta, prompt_budget, prompt_facts
 from zuno.trading.agents.case import NOT_USABLE
 from zuno.trading.agents.prompt_budget import Line, Section, fit_prompt, max_prompt_chars
 from zuno.trading.model.account import Account, RestingOrder
@@ -393,6 +393,48 @@ async def test_what_opens_nothing_is_not_asked_about(busy: Argued) -> None:
     assert not model.asked
     assert not heard.value.veto
     assert heard.voice.source == "deterministic"
+
+
+# -- a mind is only as sure as its data
+
+OWN_FEEDS = {
+    "liquidity": ("candles/binance/BTCUSDT/4h", "whales", "liquidations"),
+    "microstructure": ("book",),
+    "macro": ("dvol", "options", "macro"),
+    "vlm_geometric": ("candles/binance/BTCUSDT/1d",),
+}
+SURE: dict[str, dict[str, Any]] = {
+    "liquidity": {"anomaly": "whale_cvd_divergence", "target_entry": None},
+    "microstructure": {"anomaly": "microstructure_imbalance", "directional_bias": "UP"},
+    "macro": {"anomaly": "none", "options_bias": "BULLISH"},
+    "vlm_geometric": {"directional_bias": "BULLISH"},
+}
+
+
+@pytest.mark.parametrize("role", list(OWN_FEEDS))
+async def test_who_lacks_its_own_feed_is_sure_of_nothing(role: str) -> None:
+    """Whatever a model says: with no book at all it looked up with 0.95."""
+    whole = bundle_of()
+    gone = [str(block.series) for block in whole.blocks if str(block.series).startswith(OWN_FEEDS[role])]
+    assert gone
+    blind = await argued(without(whole, *gone))
+    said = blind.twin(role).model_dump() | SURE[role] | {"confidence": 0.95, "rationale": "I am certain."}
+    heard = await blind.ask(role, minds_of(saying(said)))
+    assert (heard.value.confidence, heard.value.stance) == (0.0, 0)
+    assert heard.value.source == heard.voice.source == "fallback"
+    assert "cannot know" in heard.value.why
+    modest = await blind.ask(role, minds_of(saying(said | SURE[role] | {"confidence": 0.0})))
+    assert modest.voice.source == "model", "who is sure of nothing is heard"
+
+
+@pytest.mark.parametrize(("asked", "left"), [(100, 80), (81, 80), (80, 80), (10, 10)])
+async def test_a_budget_that_is_cut_says_so(asked: int, left: int) -> None:
+    calm = await argued(bundle_of())
+    assert meta.regime_of(calm.case).budget == 80
+    said = calm.twin("meta").model_dump(mode="json") | {"risk_budget_pct": asked}
+    heard = await calm.ask("meta", minds_of(saying(said)))
+    assert heard.value.risk_budget_pct == left
+    assert (f"{asked} % was cut to {left} %" in heard.value.why) == (asked != left)
 
 
 # -- what they are told
