@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import fsum, log, sqrt
 from typing import Any, Final, NoReturn, TypeVar
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
+from zuno.trading.agents.macro_options import BALANCED, USUAL_SKEW
+from zuno.trading.measure.options import PLAUSIBLE_IV, YEAR_MS
 from zuno.trading.model.account import Account, Holding, RestingOrder
 from zuno.trading.model.cycle import Call
 from zuno.trading.model.market import (
@@ -25,6 +28,7 @@ from zuno.trading.model.market import (
     MacroRelease,
     MarkAndIndex,
     OptionChain,
+    OptionQuote,
     Quote,
     Row,
     Series,
@@ -54,6 +58,9 @@ YIELDS: Final = frozenset({"DGS2", "DGS10", "FEDFUNDS"})
 """Figures in percentage points: their changes are negated, not their ratios."""
 FULL_MOOD: Final = 100.0
 """The fear and greed index runs from 0 to this."""
+WING_DEVIATIONS: Final = 0.5
+"""Standard deviations of the log price from the forward from which on the whole skew is mirrored: a 25-delta option
+lies a little further out."""
 _LOOK_BACK: Final = 130 * DAY_MS
 _OTHER: Final = {Side.LONG: Side.SHORT, Side.SHORT: Side.LONG}
 _OTHER_CALL: Final = {Call.LONG: Call.SHORT, Call.SHORT: Call.LONG}
@@ -228,17 +235,30 @@ def _mirror_event(event: TapeEvent, anchor: float) -> TapeEvent:
 
 
 def _mirror_chain(chain: OptionChain, anchor: float) -> OptionChain:
-    """Puts become calls as far on the other side of the forward, at the same volatility."""
-    quotes = [
-        replace(
-            quote,
-            strike=mirror_price(quote.strike, anchor),
-            call=not quote.call,
-            underlying=None if quote.underlying is None else mirror_price(quote.underlying, anchor),
-        )
-        for quote in chain.quotes
-    ]
-    return OptionChain(chain.at, tuple(quotes))
+    """Puts become calls as far on the other side of the forward, at the same volatility. A market usually pays more for
+    puts and holds fewer of them: skew and put/call ratio are mirrored about what is usual."""
+    puts, calls = (fsum(quote.open_interest for quote in chain.quotes if quote.call is call) for call in (False, True))
+    ratio = puts / calls if calls else BALANCED
+    share = max(0.0, (2 * BALANCED - ratio) * ratio)
+    return OptionChain(chain.at, tuple(_mirror_option(quote, chain.at, anchor, share) for quote in chain.quotes))
+
+
+def _mirror_option(quote: OptionQuote, at: Millis, anchor: float, put_share: float) -> OptionQuote:
+    strike = mirror_price(quote.strike, anchor)
+    forward = None if quote.underlying is None else mirror_price(quote.underlying, anchor)
+    volatility = quote.mark_iv
+    if volatility is not None and forward is not None and quote.expiry is not None and quote.expiry > at:
+        reach = WING_DEVIATIONS * volatility / 100 * sqrt((quote.expiry - at) / YEAR_MS)
+        tilt = min(1.0, max(-1.0, log(strike / forward) / reach)) if reach > 0 else 0.0
+        volatility = max(PLAUSIBLE_IV[0], round(volatility - USUAL_SKEW * tilt, 6))
+    return replace(
+        quote,
+        strike=strike,
+        call=not quote.call,
+        mark_iv=volatility,
+        open_interest=quote.open_interest * (put_share if quote.call else 1.0),
+        underlying=forward,
+    )
 
 
 def _mirror_print(row: MacroRelease, anchor: float) -> MacroRelease:

@@ -45,7 +45,7 @@ class MomentResult:
     """What the account held: nothing, long, short, other, heavy."""
     own: RulingSummary
     mirrored: RulingSummary | None
-    """The same moment of the mirrored market; None where the account has no mirror image."""
+    """The same moment of the mirrored market; None where account or venue have no mirror image."""
     rules: tuple[str, ...]
     anomalies: tuple[str, ...]
     regime: str

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from zuno.kernel.units import Millis
 from zuno.lab.mirror import mirror_account, open_mirror
 from zuno.lab.model import MomentResult, RulingSummary, TradeScore
-from zuno.lab.moments import Moment, StudyMarket, choose_moments
+from zuno.lab.moments import Moment, MomentKind, StudyMarket, choose_moments
 from zuno.trading.model.account import Account, Holding, Liquidity
 from zuno.trading.model.cycle import Decision, Exchange
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Candle, Mode, Side, Symbol, Timeframe, candles
@@ -39,7 +39,7 @@ async def study_moment(market: StudyMarket, moment: Moment, open_cycles: OpenCyc
     holding, account = await make_account(market.store, moment)
     outcome = await _run_cycle(market.store, moment, account, open_cycles)
     mirrored: RulingSummary | None = None
-    if not account.liquidity:
+    if not account.liquidity and moment.kind is not MomentKind.NO_KRW:  # Upbit takes longs alone
         mirror = await open_mirror(market.store, moment.at)
         mirrored = summarise(await _run_cycle(mirror, moment, mirror_account(account, mirror), open_cycles))
     names = (name for anomaly in outcome.anomalies for name in (anomaly.rule, anomaly.label) if name)

@@ -14,11 +14,13 @@ from tests.wire.desk_roles import argued
 from tests.wire.fakes.series import MemorySeries
 from zuno.kernel.errors import Refused
 from zuno.lab.mirror import MirroredSeries, mirror_account, mirror_call, open_mirror
+from zuno.trading.agents.macro_options import BALANCED, USUAL_SKEW
 from zuno.trading.measure.data_quality import impossible
+from zuno.trading.measure.options import surface
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import Call
-from zuno.trading.model.market import Feed, Heartbeat, Side, Symbol, Timeframe, candles
-from zuno.trading.model.venues import BINANCE
+from zuno.trading.model.market import Feed, Heartbeat, Side, Symbol, Timeframe, candles, options
+from zuno.trading.model.venues import BINANCE, DERIBIT
 from zuno.trading.ports.series import Batch, Origin
 
 WORLDS = [World(drift=-0.01, lean=-0.8, whales=-0.5, stocks=-0.03), World(drift=0.003, lean=0.75, whales=0.5, seed=4)]
@@ -54,6 +56,8 @@ async def test_a_mirrored_market_is_one_that_can_be_and_mirrored_again_is_the_fi
     for block in bundle.blocks:
         once = mirror.mirror_rows(block.series, block.rows)
         assert [impossible(block.series, row, None) for row in once] == [None] * len(once)
+        if block.series.feed is Feed.OPTIONS:
+            continue  # mirrored about what is usual
         twice = mirror.mirror_rows(block.series, once)
         for row, again in zip(block.rows, twice, strict=True):
             pairs = list(zip(numbers(row), numbers(again), strict=True))
@@ -72,6 +76,22 @@ async def test_log_returns_are_negated_and_what_has_no_side_stays(bundle: Bundle
     for block in bundle.blocks:
         if block.series.feed in (Feed.OPEN_INTEREST, Feed.DVOL, Feed.NEWS) or block.series.row is Heartbeat:
             assert mirror.mirror_rows(block.series, block.rows) == block.rows
+
+
+@pytest.mark.parametrize("skew", [-2.0, 1.5, 6.0])
+async def test_skew_and_put_call_ratio_are_mirrored_about_what_is_usual(skew: float) -> None:
+    bundle = bundle_of(World(skew=skew))
+    mirror = await mirror_of(bundle)
+    series = options(DERIBIT, "BTC")
+    there, here = (surface(rows[-1]) for rows in (bundle.rows(series), mirror.mirror_rows(series, bundle.rows(series))))
+    for a, b, usual in (
+        (there.week.skew25, here.week.skew25, USUAL_SKEW),
+        (there.put_call_open_interest, here.put_call_open_interest, BALANCED),
+    ):
+        assert isinstance(a, float)
+        assert isinstance(b, float)
+        assert b - usual == pytest.approx(usual - a, abs=0.3)
+    assert here.week.atm == pytest.approx(there.week.atm, abs=0.3)
 
 
 @pytest.mark.parametrize("world", WORLDS)

@@ -19,7 +19,16 @@ from zuno.trading.agents.evidence import (
 )
 from zuno.trading.agents.prompt_facts import figure_in
 from zuno.trading.measure.price_context import FigureChange
-from zuno.trading.model.cycle import LONG_TEXT, AgentAnswer, Expert, MacroAnomaly, MacroEntry, MacroOpinion, Signal
+from zuno.trading.model.cycle import (
+    LONG_TEXT,
+    AgentAnswer,
+    Expert,
+    MacroAnomaly,
+    MacroEntry,
+    MacroOpinion,
+    Signal,
+    Stance,
+)
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.rules.score import entry_stance
 
@@ -75,12 +84,13 @@ def answer_by_rules(case: Case) -> MacroOpinion:
 
 
 def option_reasons(case: Case) -> list[Reason]:
-    """Dear protection is fear, and so is a near future dearer than the far one; cheap protection is calm."""
-    dvol, surface = case.features.dvol, case.features.surface
+    """Dear puts are fear of a fall, cheap ones of a rise. What volatility itself costs, soon or later, has no side: it
+    counts on the side that is feared."""
+    dvol, surface, feared = case.features.dvol, case.features.surface, feared_side(case)
     found: list[Reason] = []
-    if not isinstance(dvol, Missing) and abs(dvol.z) >= 1:
+    if not isinstance(dvol, Missing) and dvol.z >= 1 and feared:
         said = "DVOL of {dvol.value} is {dvol.deviations} deviations from its mean of {dvol.mean_30d}"
-        found.append(Reason(-scale_weight(dvol.z, 3, 0.35), said))
+        found.append(Reason(feared * scale_weight(dvol.z, 3, 0.35), said))
     if isinstance(surface, Missing):
         return found
     skew, ratio, term = surface.week.skew25, surface.put_call_open_interest, surface.term
@@ -95,9 +105,18 @@ def option_reasons(case: Case) -> list[Reason]:
                 -scale_weight(ratio - BALANCED, 0.4, 0.2), f"{many} puts are held: {{options.put_call}} for each call"
             )
         )
-    if not isinstance(term, Missing) and term > 0:
-        found.append(Reason(-scale_weight(term, 4, 0.3), "the term structure is inverted by {options.term}"))
+    if not isinstance(term, Missing) and term > 0 and feared:
+        found.append(Reason(feared * scale_weight(term, 4, 0.3), "the term structure is inverted by {options.term}"))
     return found
+
+
+def feared_side(case: Case) -> Stance:
+    """Which way the market fears to go: as the weekly skew leans, else as the price went in a day."""
+    surface, day = case.features.surface, case.context.day
+    skew = surface if isinstance(surface, Missing) else surface.week.skew25
+    if not isinstance(skew, Missing) and abs(skew - USUAL_SKEW) >= 1:
+        return -1 if skew > USUAL_SKEW else 1
+    return 0 if isinstance(day, Missing) or not day else -1 if day < 0 else 1
 
 
 def world_reasons(case: Case) -> list[Reason]:

@@ -295,10 +295,11 @@ def test_a_hunt_with_new_positions_behind_it_goes_on(
 @pytest.mark.parametrize(
     ("world", "bias", "anomaly"),
     [
-        (World(dvol=60.0, stocks=-0.05), "BEARISH", "options_panic"),
+        (World(dvol=60.0, skew=10.0, stocks=-0.05), "BEARISH", "options_panic"),
+        (World(dvol=60.0, skew=-4.0, stocks=0.05), "BULLISH", "options_panic"),
         (World(stocks=0.05), "BULLISH", "none"),
         (World(stocks=-0.05), "BEARISH", "none"),
-        (World(dvol=45.0, stocks=-0.04), "NEUTRAL", "macro_divergence"),
+        (World(skew=-5.0, stocks=-0.04), "NEUTRAL", "macro_divergence"),
     ],
     ids=str,
 )
