@@ -375,9 +375,11 @@ def _books(stage: Stage, home: Path, status: Any, after: Ledger) -> list[str]:
     return found
 
 
-def stages(scratch: Path, url: str, home: Path) -> Iterator[Stage]:
-    """A one-step and a two-step rebalance of the story's edge position, each approved."""
+def stages(scratch: Path, url: str, home: Path, only: str | None) -> Iterator[Stage]:
+    """A one-step and a two-step rebalance of the story's edge position, or one of them, each approved."""
     for name, candidate in (("one step", _one_step), ("two steps", _two_steps)):
+        if only not in (None, name):
+            continue
         _forget(home)
         mark = ask(url, "evm_snapshot")
         plan_id = candidate(home)
@@ -475,9 +477,9 @@ def main(arguments: Sequence[str] = ()) -> int:
             return 1
         try:
             url = json.loads((base / "devnet.json").read_text())["url"]
-            for stage in stages(scratch, url, base):
-                if chosen.only in (None, stage.name):
-                    _try_all(stage, chosen.every, tally)
+            _command(base, ("wallet", "balance", "--chain", "devnet"), open_zuno)  # loads what every fork would load
+            for stage in stages(scratch, url, base, chosen.only):
+                _try_all(stage, chosen.every, tally)
         finally:
             zuno(base, "devnet", "down")
     print(tally.line())
