@@ -55,16 +55,18 @@ def run(suite: Path, allowed: list[str], *options: str) -> tuple[int, list[str]]
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_skips_with_a_written_reason_pass_and_others_fail(suite: Path, workers: str) -> None:
-    options = ("-n", workers)
-    assert run(suite, ["no server", "no library"], *options) == (0, [])
-    code, said = run(suite, ["no library", "no moon"], *options)
+def test_skips_without_a_written_reason_fail(suite: Path, workers: str) -> None:
+    code, said = run(suite, ["no library", "no moon"], "-n", workers)
     assert code == 1
     assert said == [
         "skipped without leave: tests/test_few.py::test_without_a_server: no server",
         "no test skips so: no moon",
     ]
-    code, (unlisted,) = run(suite, ["no server"], *options)
+
+
+def test_skips_with_a_written_reason_pass_and_a_module_needs_one_too(suite: Path) -> None:
+    assert run(suite, ["no server", "no library"]) == (0, [])
+    code, (unlisted,) = run(suite, ["no server"])
     assert code == 1
     assert unlisted.endswith("tests/test_module.py: no library")
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.examples import mark_all_but
+
 POSITION_FIELDS = {
     "id": str,
     "chain": str,
@@ -273,7 +275,9 @@ def test_help_is_help(zuno: Any) -> None:
         assert "Usage: zuno" in ran.out
 
 
-@pytest.mark.parametrize("arguments", [["demo"], ["lp", "inspect", "1", "--json"], ["lp", "pnl", "1"]])
+@pytest.mark.parametrize(
+    "arguments", mark_all_but(2, [["demo"], ["lp", "inspect", "1", "--json"], ["lp", "pnl", "1"]], pytest.mark.soak)
+)
 def test_a_terminal_that_knows_only_ascii_gets_its_answer(process: Any, arguments: list[str]) -> None:
     ran = process(*arguments, PYTHONIOENCODING="ascii")
     assert ran.code == 0
@@ -281,7 +285,12 @@ def test_a_terminal_that_knows_only_ascii_gets_its_answer(process: Any, argument
 
 
 @pytest.mark.parametrize(
-    "arguments", [["lp", "pools"], ["lp", "pools", "--json"], ["lp", "recommend", "rebalance", "1"]]
+    "arguments",
+    [
+        ["lp", "pools"],
+        pytest.param(["lp", "pools", "--json"], marks=pytest.mark.soak),
+        ["lp", "recommend", "rebalance", "1"],
+    ],
 )
 def test_an_answer_nobody_can_take_is_no_traceback(home: Path, arguments: list[str]) -> None:
     command = [sys.executable, "-m", "zuno", *arguments, "--home", str(home)]
@@ -303,7 +312,10 @@ def test_an_answer_nobody_can_take_is_no_traceback(home: Path, arguments: list[s
             assert journal.execute("SELECT count(*) FROM entries WHERE kind = 'plan'").fetchone() == (2,)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["lp", "--help"], ["version"], ["lp", "inspct", "--json"]])
+@pytest.mark.parametrize(
+    "arguments",
+    mark_all_but(3, [["--help"], ["lp", "--help"], ["version"], ["lp", "inspct", "--json"]], pytest.mark.soak),
+)
 def test_help_and_mistakes_nobody_can_take_are_no_traceback_either(home: Path, arguments: list[str]) -> None:
     command = [sys.executable, "-m", "zuno", *arguments]
     with open("/dev/full", "w", encoding="utf-8") as full:

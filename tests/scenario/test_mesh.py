@@ -154,23 +154,43 @@ def running(home: Path, transport: str, **environment: str) -> Iterator[Mesh]:
     try:
         yield mesh
     finally:
-        if mesh.process.poll() is None:
-            mesh.end()
-        mesh.close()
+        end_mesh(mesh)
+
+
+def end_mesh(mesh: Mesh) -> None:
+    if mesh.process.poll() is None:
+        mesh.end()
+    mesh.close()
 
 
 @pytest.fixture(scope="module")
-def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mesh]:
+def mesh_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("mesh") / "home"
     assert run_zuno(home, "mesh", "init").code == 0
-    with running(home, "iroh") as mesh:
-        yield mesh
+    return home
 
 
 @pytest.fixture(scope="module")
-def here(mesh: Mesh) -> dict[str, Any]:
+def meshes() -> Iterator[list[Mesh]]:
+    """Of which the last may run."""
+    found: list[Mesh] = []
+    yield found
+    for mesh in found:
+        end_mesh(mesh)
+
+
+@pytest.fixture
+def mesh(meshes: list[Mesh], mesh_home: Path) -> Mesh:
+    """The one all tests of this file share, or another where a test has ended it."""
+    if not meshes or meshes[-1].process.poll() is not None:
+        meshes.append(Mesh(mesh_home, "iroh"))
+    return meshes[-1]
+
+
+@pytest.fixture(scope="module")
+def here(mesh_home: Path) -> dict[str, Any]:
     """The plan of the same question in one process."""
-    ran = mesh.zuno(*ASK, "--transport", "inproc")
+    ran = run_zuno(mesh_home, *ASK, "--transport", "inproc")
     assert (ran.code, ran.err) == (0, "")
     document: dict[str, Any] = ran.document
     return document
@@ -368,22 +388,19 @@ def test_keys_are_the_owners_alone_and_never_written_again(mesh: Mesh) -> None:
 
 
 @needs_iroh
-def test_down_ends_it_and_leaves_none(home: Path) -> None:
-    """A mesh of its own, for it ends what the others use."""
-    assert run_zuno(home, "mesh", "init").code == 0
-    with running(home, "iroh") as mesh:
-        pids = [mesh.pid(role) for role in ROLES]
-        ran = mesh.zuno("mesh", "down")
-        assert ran.code == 0, ran.err
-        assert mesh.process.wait(20) == 0
-        until(lambda: not any(map(alive, pids)), "the end of the peers", 10)
-        ran = mesh.zuno(*ASK)
-        assert ran.code == 0
-        assert ran.err == (
-            "zuno: This debate runs in this process, not on the mesh: no peer of this home runs; `zuno mesh up` starts "
-            "them.\n"
-        )
-        assert mesh.zuno("mesh", "down").out == "No mesh of this home is kept running.\n"
+def test_down_ends_it_and_leaves_none(mesh: Mesh) -> None:
+    pids = [mesh.pid(role) for role in ROLES]
+    ran = mesh.zuno("mesh", "down")
+    assert ran.code == 0, ran.err
+    assert mesh.process.wait(20) == 0
+    until(lambda: not any(map(alive, pids)), "the end of the peers", 10)
+    ran = mesh.zuno(*ASK)
+    assert ran.code == 0
+    assert ran.err == (
+        "zuno: This debate runs in this process, not on the mesh: no peer of this home runs; `zuno mesh up` starts "
+        "them.\n"
+    )
+    assert mesh.zuno("mesh", "down").out == "No mesh of this home is kept running.\n"
 
 
 @needs_iroh

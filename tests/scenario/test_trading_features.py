@@ -262,9 +262,14 @@ def aged(bundle: Bundle, series: Series[Any], seconds: int) -> Bundle:
 
 SYMBOL = Symbol.BTCUSDT
 EVERY = wanted_series(SYMBOL)
+FIRST_OF_FEEDS = {series.feed: series for series in reversed(EVERY)}.values()
 
 
-@pytest.mark.parametrize("series", EVERY, ids=str)
+@pytest.mark.parametrize(
+    "series",
+    [pytest.param(series, marks=() if series in FIRST_OF_FEEDS else pytest.mark.soak) for series in EVERY],
+    ids=str,
+)
 def test_without_any_one_series_the_rest_is_measured(bundle: Bundle, series: Series[Any]) -> None:
     view = features_view(bundle, "x", features(without(bundle, series)))
     assert view.features

@@ -59,19 +59,28 @@ WALL = Millis(END + 40 * HOUR_MS)
 PNG = b"\x89PNG\r\n\x1a\n the picture"
 
 
-@cache
 def rows(seed: int = SEED, *, thin: bool = False) -> tuple[Batch[Any], ...]:
     """Of BTCUSDT and whatever a bundle of it holds, as far back as is looked; the same for every test of a process.
     `thin`: as little as a desk can rule on, for tests that run many cycles."""
+    whole, few = _invent(seed)
+    return few if thin else whole
+
+
+@cache
+def _invent(seed: int) -> tuple[tuple[Batch[Any], ...], tuple[Batch[Any], ...]]:
     known = {str(series): series for symbol in Symbol for series in wanted_series(symbol)}
-    found = []
+    whole, few = [], []
     for batch in batches(seed):
         if str(batch.series) in known:
-            since = END - (THIN_MS if thin else reach_of(batch.series).span + HOURS_BACK * HOUR_MS)
-            some = [row for row in batch.rows if row.at >= since]
-            some = batch.rows[-THIN_ROWS:] if thin and len(some) < THIN_ROWS else some  # type: ignore[assignment]
-            found.append(Batch(batch.series, some, batch.known))
-    return tuple(found)
+            since = END - (reach_of(batch.series).span + HOURS_BACK * HOUR_MS)
+            whole.append(Batch(batch.series, [row for row in batch.rows if row.at >= since], batch.known))
+            few.append(thin_out(batch))
+    return tuple(whole), tuple(few)
+
+
+def thin_out(batch: Batch[Any]) -> Batch[Any]:
+    some = [row for row in batch.rows if row.at >= END - THIN_MS]
+    return Batch(batch.series, some if len(some) >= THIN_ROWS else batch.rows[-THIN_ROWS:], batch.known)
 
 
 async def market(seed: int = SEED, *, thin: bool = False) -> MemorySeries:

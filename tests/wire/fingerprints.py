@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from tests.wire.cycling import SEED, Desk, market
+from tests.wire.cycling import SEED, Desk, thin_out
 from tests.wire.desk_bundles import World, bundle_of
 from tests.wire.desk_roles import ROLES, argued
+from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.venues.synthetic.path import END
-from zuno.adapters.venues.synthetic.world import batches
+from zuno.adapters.venues.synthetic.world import batches, origin
 from zuno.kernel.units import Millis
 from zuno.trading.agents.case import build_case
 from zuno.trading.data.bundle_builder import build_bundle
@@ -28,6 +29,7 @@ from zuno.trading.measure.portable import exp, log
 from zuno.trading.model.bundle import bundle_hash
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Mode, Side, Symbol
+from zuno.trading.model.venues import wanted_series
 from zuno.trading.rules.first_touch import TouchOdds, first_touch
 
 BUSY = World(drift=-0.01, lean=-0.8, whales=-0.5, stocks=-0.03)
@@ -54,7 +56,10 @@ def touch() -> TouchOdds:
 
 
 async def computed(home: Path) -> dict[str, Any]:
-    store = await market(thin=True)
+    world = list(batches(SEED))
+    wanted = {series for symbol in Symbol for series in wanted_series(symbol)}
+    store = MemorySeries(origin(SEED))
+    await store.write([thin_out(batch) for batch in world if batch.series in wanted])
     case = build_case(await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, Millis(END)))
     desk = Desk(home, store)
     run = await desk.cycles.run("BTCUSDT")
@@ -62,7 +67,7 @@ async def computed(home: Path) -> dict[str, Any]:
     debate = await argued(bundle_of(BUSY))
     return {
         "series": series(),
-        "world": digest([(str(batch.series), batch.rows[-NEWEST:]) for batch in batches(SEED)]),
+        "world": digest([(str(batch.series), batch.rows[-NEWEST:]) for batch in world]),
         "touch": asdict(touch()),
         "bundle": run.bundle,
         "run": run.hash,

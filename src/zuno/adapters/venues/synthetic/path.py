@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -145,7 +144,8 @@ def by_daytime(far: float, hours: Ints) -> Floats:
 
 def fading(noise: Floats, keep: float, start: float = 0.0) -> Floats:
     """What is left of all earlier noise when so much of it is kept each time."""
-    return np.fromiter(accumulate(noise.tolist(), lambda sum_, new: keep * sum_ + new, initial=start), float)[1:]
+    left = start
+    return np.array([left := keep * left + new for new in noise.tolist()], float)
 
 
 def paths(seed: int) -> Mapping[Symbol, Path]:
