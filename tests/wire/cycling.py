@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import Any
 
 from tests.wire.fakes.series import MemorySeries
+from zuno.adapters.account.closed_trades import MemoryTradeRecord
 from zuno.adapters.account.paper import JournalBook
 from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
 from zuno.adapters.clock.system import SystemClock
@@ -41,6 +42,7 @@ from zuno.trading.model.chart import Picture
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Symbol
 from zuno.trading.model.outcome import Outcome
+from zuno.trading.model.record import ClosedTrade
 from zuno.trading.model.venues import wanted_series
 from zuno.trading.ports.chart import Painter
 from zuno.trading.ports.series import Batch
@@ -120,6 +122,8 @@ class Desk:
     refresh: Callable[[Symbol], Awaitable[tuple[Millis, Mapping[str, str]]]] | None = None
     checkpoints: Callable[[], AbstractAsyncContextManager[Any]] | None = None
     number: int = 0
+    closed: Mapping[str, Sequence[ClosedTrade]] = field(default_factory=dict)
+    """Trades that were closed before, by market."""
 
     @property
     def key(self) -> KeyFile:
@@ -144,6 +148,7 @@ class Desk:
             RunBackends(
                 journal=self.opened,
                 held=self._held,
+                record=MemoryTradeRecord(self.closed),
                 minds=lambda notebook: self._minds(notebook, self._registry()),
                 checkpoints=self.checkpoints or (lambda: sqlite_checkpoints(self.home / "cycles.db")),
                 lease=lambda symbol: symbol_lock(self.home, symbol),

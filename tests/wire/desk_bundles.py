@@ -50,6 +50,7 @@ from zuno.trading.model.market import (
     Text,
     Timeframe,
 )
+from zuno.trading.model.record import DeskRecord, record_slot
 from zuno.trading.model.venues import BINANCE, DERIBIT, FIGURES, PERPETUALS, TAPES, wanted_series
 
 BTC = Symbol.BTCUSDT
@@ -87,7 +88,8 @@ def bundle_of(
     """Every series the desk wants, fresh, of one invented market."""
     blocks, gone = _market(world or World())
     held = account_slots(account or Account(usd=2_000.0, krw=2_000_000.0), AS_OF)
-    return Bundle(BTC, mode, AS_OF, "SYNTHETIC by hand", blocks, gone, (*held, *slots))
+    record = record_slot(DeskRecord(), AS_OF)
+    return Bundle(BTC, mode, AS_OF, "SYNTHETIC by hand", blocks, gone, (*held, record, *slots))
 
 
 @lru_cache(maxsize=16)

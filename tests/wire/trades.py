@@ -28,6 +28,7 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.known import Known
 from zuno.trading.model.market import HOUR_MS, Mode, Side, Symbol, Timeframe
+from zuno.trading.model.record import DeskRecord
 from zuno.trading.rules.account import MarkedAccount, mark_to_market
 from zuno.trading.rules.draft import RulingDraft, Tightening
 from zuno.trading.rules.inputs import RulingInputs, Slippage
@@ -88,7 +89,7 @@ def terms(account: Account = CASH, won: Known[float] = WON, mark: Known[float] =
         mark=mark,
         slippage=Slippage(0.01, 0.02),
         funding_next=0.0001,
-        funding_week=0.0001,
+        record=DeskRecord(),
         panic=False,
         day_rank=0.5,
         curve_change=0.1,

@@ -15,8 +15,8 @@ from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Candle, Mode, 
 from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore
+from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.expectancy import trade_prices
-from zuno.trading.rules.inputs import hold_hours
 from zuno.trading.rules.paper_book import STARTING_ACCOUNT
 from zuno.trading.rules.price_menu import TradePrices
 from zuno.trading.service.runs import Cycles

@@ -54,6 +54,7 @@ def build_cycles(
     models: Models,
     held: Slots,
 ) -> Cycles:
+    from zuno.adapters.account.closed_trades import MemoryTradeRecord
     from zuno.adapters.clock.system import unix_millis
     from zuno.trading.service.runs import Cycles, RunBackends
 
@@ -82,6 +83,7 @@ def build_cycles(
         RunBackends(
             journal=journal,
             held=held,
+            record=MemoryTradeRecord(),
             minds=lambda notebook: build_run_context(models, notebook, models.registry()),
             checkpoints=checkpoints,
             lease=lease,

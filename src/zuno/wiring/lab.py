@@ -93,6 +93,7 @@ def describe_market(seed: int, store: SeriesStore) -> StudyMarket:
 
 def cycles_opener(folder: Path) -> OpenCycles:
     """Cycles that keep nothing: a journal in memory for each, and the folder for their checkpoints."""
+    from zuno.adapters.account.closed_trades import MemoryTradeRecord
     from zuno.adapters.chart.painter import MatplotlibPainter
     from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
     from zuno.adapters.file_lock import symbol_lock
@@ -124,6 +125,7 @@ def cycles_opener(folder: Path) -> OpenCycles:
         backends = RunBackends(
             journal=open_journal,
             held=read_slots,
+            record=MemoryTradeRecord(),
             minds=lambda notebook: build_run_context(models, notebook, models.registry()),
             checkpoints=lambda: sqlite_checkpoints(folder / "cycles.db"),
             lease=lambda symbol: symbol_lock(folder, symbol),

@@ -6,10 +6,19 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, QUIET, Rows, grid, heading, notes_block
-from zuno.trading.model.cycle import Call, GeometryEntry, RuleChange, Synthesis
+from zuno.trading.model.cycle import (
+    Call,
+    Expectation,
+    FirstExpectation,
+    GeometryEntry,
+    RuleChange,
+    Synthesis,
+    TradeCard,
+)
 from zuno.trading.model.market import Symbol
 from zuno.trading.service.report import (
     ARROW,
@@ -124,13 +133,17 @@ def _ruling(view: RunView) -> Iterator[RenderableType]:
         facts.add_row("where", ruling.target_exchange)
     if ruling.execution_style is not None:
         facts.add_row("how", ruling.execution_style)
+    if (card := ruling.card) is not None:
+        _add_card(facts, card, Symbol(view.symbol).base)
     for leg in ruling.legs:
         margin, notional = (
             f"{format_number(leg.margin)} {leg.currency}",
             f"{format_number(leg.notional)} {leg.currency}",
         )
+        lots = "" if leg.quantity is None else f"{leg.quantity:.8g} {Symbol(view.symbol).base}, "
         facts.add_row(
-            "leg", f"{leg.venue} {leg.side}: {margin} margin, {notional} notional, {format_number(leg.leverage)}×"
+            "leg",
+            f"{leg.venue} {leg.side}: {lots}{margin} margin, {notional} notional, {format_number(leg.leverage)}×",
         )
     for close in ruling.closes:
         way = "closes" if close.what == "position" else "cancels"
@@ -139,6 +152,24 @@ def _ruling(view: RunView) -> Iterator[RenderableType]:
         )
     facts.add_row("good until", ruling.valid_until)
     yield _under(facts)
+
+
+def _add_card(facts: Table, card: TradeCard, base: str) -> None:
+    """The trade card: what is opened, what it risks and what it is expected to bring."""
+    if card.exploration:
+        facts.add_row("exploration", Text("on paper, for the record: no edge is proven yet", style=BAD))
+    facts.add_row("entry", format_number(card.entry))
+    facts.add_row("stop loss", f"{format_number(card.stop)}  ({format_signed(card.stop_pct)} %)")
+    facts.add_row("take profit", f"{format_number(card.target)}  ({format_signed(card.target_pct)} %)")
+    facts.add_row("quantity", f"{card.quantity:.8g} {base}, notional ${card.notional_usd:,.2f}")
+    risk = f"${card.loss_at_stop_usd:,.2f} with fees and slippage, {card.loss_at_stop_pct:.2f} % of the equity"
+    facts.add_row("loss at stop", risk)
+    facts.add_row("reward:risk", f"{card.reward_risk:.2f}")
+    if card.liquidation is not None:
+        facts.add_row("liquidation", format_number(card.liquidation))
+    facts.add_row("time", f"{card.duration_hours:.1f} h expected, {card.hold} at most")
+    edge = f"fair rate {100 * card.fair:.1f} %, edge {format_signed(100 * card.edge, 1)} points"
+    facts.add_row("EV", f"{format_signed(card.ev_pct, 3)} % of the notional; {edge}")
 
 
 def _regime(view: RunView) -> Iterator[RenderableType]:
@@ -245,12 +276,40 @@ def _worth(view: RunView) -> RenderableType:
     if ev is None:
         return Text(f"  Nothing was to be opened; models cost {cost}.")
     facts = grid()
-    sum_ = f"{ev.p:.3f} × {ev.profit_pct:.3f} % − {1 - ev.p:.3f} × {ev.loss_pct:.3f} %, less models {cost}"
-    facts.add_row("EV", Text.assemble((f"{format_signed(ev.ev_pct, 3)} %", "bold"), f" of the notional = {sum_}"))
-    facts.add_row("p", f"{ev.p:.3f}: the Judge's {ev.p_judge:.3f} shrunk towards {ev.p0:.3f}, the rate without drift")
+    worth = Text(f"{format_signed(ev.ev_pct, 3)} %", style="bold")
+    if isinstance(ev, FirstExpectation):
+        sum_ = f"{ev.p:.3f} × {ev.profit_pct:.3f} % − {1 - ev.p:.3f} × {ev.loss_pct:.3f} %, less models {cost}"
+        facts.add_row("EV", Text.assemble(worth, f" of the notional = {sum_}"))
+        facts.add_row(
+            "p", f"{ev.p:.3f}: the Judge's {ev.p_judge:.3f} shrunk towards {ev.p0:.3f}, the rate without drift"
+        )
+    else:
+        _add_worth(facts, ev, worth, cost)
     costs = f"fees {ev.fees_pct:.3f} %, slippage {ev.slippage_pct:.3f} %, funding {format_signed(ev.funding_pct, 3)} %"
     facts.add_row("costs in it", costs)
     return _under(facts)
+
+
+def _add_worth(facts: Table, ev: Expectation, worth: Text, cost: str) -> None:
+    spread = f"({ev.profit_pct:.3f} + {ev.loss_pct:.3f}) %"
+    sum_ = f"{ev.lambda_:.3f} × {format_signed(ev.edge, 3)} × {spread} × {ev.resolved:.3f} − costs, less models {cost}"
+    filled = "" if ev.fill == 1 else f", × {ev.fill:.3f} that it is filled"
+    facts.add_row("EV", Text.assemble(worth, f" of the notional = {sum_}{filled}"))
+    fair = f"{100 * ev.fair:.1f} % by the distances alone; the Judge says {100 * ev.p_judge:.0f} %"
+    facts.add_row("fair rate", f"{fair}, an edge of {format_signed(100 * ev.edge, 1)} points counts at most")
+    slope = (
+        "none yet"
+        if ev.beta is None or ev.beta_se is None
+        else f"{format_signed(ev.beta)} ± {ev.beta_se:.2f} of what was claimed"
+    )
+    facts.add_row("record", f"{ev.n} closed trades, slope {slope}: lambda {ev.lambda_:.3f}")
+    facts.add_row(
+        "lasts",
+        f"{ev.duration_hours:.1f} h on average; {100 * ev.timed_out:.1f} % of paths end by time "
+        f"(standard error {ev.standard_error:.4f})",
+    )
+    if ev.exploration:
+        facts.add_row("exploration", "on paper, for the record: no edge is proven yet")
 
 
 def _changes(changes: Sequence[RuleChange]) -> RenderableType:

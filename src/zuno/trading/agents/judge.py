@@ -34,6 +34,7 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Mode, Side
+from zuno.trading.model.record import MAX_EDGE
 from zuno.trading.rules.account import Position, position_in
 from zuno.trading.rules.price_menu import MARK, RANGE, MenuLevel, PriceMenu, TradePrices
 from zuno.trading.rules.score import board_entries, score_board, signal_of_score
@@ -49,7 +50,7 @@ CONVICTIONS: Final = ((0.45, 3), (0.30, 2), (0.0, 1))
 ALLOCATIONS: Final[Mapping[int, int]] = {1: 20, 2: 35, 3: 50}
 EDGE_PER_SCORE: Final = 0.45
 """How many points of probability a full score is worth beyond what the distances alone give."""
-MOST_EDGE: Final = 0.22
+MOST_EDGE: Final = MAX_EDGE
 NEAR_STOP: Final = 1.0
 USUAL_STOP: Final = 1.5
 """In ATR: nearer than the first is noise; without structure the stop goes to the second."""
@@ -472,7 +473,7 @@ def _leverage(case: Case, side: Side, level: int) -> int:
 
 def _pays_funding(case: Case, side: Side) -> bool:
     """Whether holding that side costs funding, or nobody knows."""
-    rate = case.inputs.funding_week
+    rate = case.inputs.funding_next
     return isinstance(rate, Missing) or case.inputs.funding_of(rate, side) > 0
 
 

@@ -18,6 +18,7 @@ from zuno.trading.model.cycle import (
     AnswerSource,
     Decision,
     Expectation,
+    FirstExpectation,
     RiskOpinion,
     RuleChange,
 )
@@ -89,18 +90,29 @@ def change_lines(changes: Iterable[RuleChange]) -> Iterator[Line]:
         yield prompt_facts.remark(f"draft.change_{place}", _without_amounts(change.why), said)
 
 
-def draft_lines(decision: Decision, allocation: float, leverage: float, worth: Expectation | None) -> Iterator[Line]:
+def draft_lines(
+    decision: Decision, allocation: float, leverage: float, worth: Expectation | FirstExpectation | None
+) -> Iterator[Line]:
     yield prompt_facts.fact("draft.allocation", allocation, Unit.PERCENT)
     yield prompt_facts.fact("draft.leverage", leverage, Unit.RATIO, 1)
     for name in ("entry_price", "stop_loss", "take_profit"):
         if (value := getattr(decision, name)) is not None:
             yield prompt_facts.fact(f"draft.{name}", value, Unit.PRICE)
-    if worth is not None:
+    if worth is None:
+        return
+    if isinstance(worth, FirstExpectation):
         first = "probability that the target comes first"
         yield prompt_facts.fact("draft.probability", 100 * worth.p, Unit.PERCENT, 1, note=first)
-        yield prompt_facts.fact("draft.profit", worth.profit_pct, Unit.PERCENT, note="net")
-        yield prompt_facts.fact("draft.loss", worth.loss_pct, Unit.PERCENT, note="costs included")
-        yield prompt_facts.fact("draft.expected_value", worth.ev_pct, Unit.PERCENT, 3, signed=True)
+    else:
+        fair = "how often the target comes first by the distances alone"
+        yield prompt_facts.fact("draft.fair_rate", 100 * worth.fair, Unit.PERCENT, 1, note=fair)
+        yield prompt_facts.fact("draft.edge", 100 * worth.edge, Unit.POINTS, 1, signed=True, note="claimed, capped")
+        yield prompt_facts.fact("draft.duration", worth.duration_hours, Unit.HOURS, 1, note="expected")
+        if worth.exploration:
+            yield Line("an exploration: no edge is proven, a small trade on paper for the record")
+    yield prompt_facts.fact("draft.profit", worth.profit_pct, Unit.PERCENT)
+    yield prompt_facts.fact("draft.loss", worth.loss_pct, Unit.PERCENT)
+    yield prompt_facts.fact("draft.expected_value", worth.ev_pct, Unit.PERCENT, 3, signed=True)
 
 
 def _without_amounts(why: str) -> str:

@@ -74,6 +74,11 @@ def nano_log(prices: ArrayLike) -> NDArray[np.int64]:
     return np.asarray(np.rint(log(prices) * NANO).astype(np.int64))
 
 
+def round_digits(value: float, digits: int = PRICE_DIGITS) -> float:
+    """To so many significant digits: what a last bit may change is gone."""
+    return float(f"{value:.{digits}g}") + 0.0
+
+
 def places(price: float, digits: int) -> int:
     """Decimals that a price with so many digits has."""
     return digits - 1 - Decimal(price).adjusted()

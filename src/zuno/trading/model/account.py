@@ -47,6 +47,8 @@ class Holding(Wire):
     opened: Timestamp
     stop: Above | None = None
     take: Above | None = None
+    hold: Annotated[str | None, Field(pattern=r"^[0-9]{1,3}[hdw]$", exclude_if=lambda hold: hold is None)] = None
+    """How long it is held at most, such as 5d. Absent means no end, as in records from before."""
 
     @property
     def margin(self) -> float:

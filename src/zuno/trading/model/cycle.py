@@ -79,6 +79,26 @@ class Regime(StrEnum):
     VOLATILITY_PANIC = "VOLATILITY_PANIC"
     SIDEWAYS_ACCUMULATION = "SIDEWAYS_ACCUMULATION"
 
+    @property
+    def family(self) -> RegimeFamily:
+        """Regimes whose trades are judged by one record."""
+        if self in (Regime.BULL_MOMENTUM, Regime.BEAR_MOMENTUM):
+            return RegimeFamily.MOMENTUM
+        return RegimeFamily.PANIC if self is Regime.VOLATILITY_PANIC else RegimeFamily.RANGE
+
+
+class RegimeFamily(StrEnum):
+    MOMENTUM = "momentum"
+    RANGE = "range"
+    PANIC = "panic"
+
+
+class JudgeKind(StrEnum):
+    """Who decided a trade: each has a record of its own."""
+
+    MODEL = "model"
+    RULES = "rules"
+
 
 class RiskBias(StrEnum):
     AGGRESSIVE = "AGGRESSIVE"
@@ -374,11 +394,54 @@ class RiskOpinion(Opinion):
 
 
 class Expectation(Part):
-    """What a trade is worth, with its parts. Percent of the notional; shares are fractions."""
+    """What a trade is worth, with its parts. Percent of the notional; shares are fractions.
+
+    `ev_pct = fill · (lambda · edge · (profit + loss) · resolved − costs)`.
+    """
+
+    p_judge: float
+    fair: float
+    """How often the target comes first without drift, by the distances alone."""
+    edge: float
+    """The Judge's probability less the fair one, at most 0.2 either way."""
+    lambda_: Annotated[float, Field(alias="lambda")]
+    """How much of an edge the record of closed trades supports."""
+    beta: float | None
+    """Slope of what trades came to on the edge that was claimed; None without any."""
+    beta_se: float | None
+    n: int
+    """Closed trades of this judge and regime family."""
+    duration_hours: float
+    """Expected time until target, stop or the end of the hold."""
+    resolved: float
+    """Share of paths that touch target or stop before the hold is over."""
+    timed_out: float
+    """Share that ends by time."""
+    standard_error: float
+    """Of the shares, and of the duration as a share of the hold: the larger."""
+    fill: float
+    """Probability that a waiting order is filled; 1 for one that takes."""
+    profit_pct: float
+    """From entry to target."""
+    loss_pct: float
+    """From entry to stop; above zero."""
+    fees_pct: float
+    slippage_pct: float
+    """Half a spread of adverse selection included where the order waits."""
+    funding_pct: float
+    """What holding it for the expected time costs; below zero where it is paid for."""
+    llm_cost_usd: float
+    ev_pct: float
+    exploration: bool = False
+    """Opened on paper for the record's sake, without a proven edge."""
+
+
+class FirstExpectation(Part):
+    """What a trade was worth by the rules of editions 1 and 2, as it is on record."""
 
     p_judge: float
     p0: float
-    """How often the target is touched first in a market without drift."""
+    """How often the target was touched first on drawn paths."""
     p: float
     """The Judge's opinion, shrunk towards p0."""
     profit_pct: float
@@ -388,7 +451,6 @@ class Expectation(Part):
     fees_pct: float
     slippage_pct: float
     funding_pct: float
-    """What holding it costs; below zero where it is paid for."""
     llm_cost_usd: float
     ev_pct: float
 
@@ -402,6 +464,45 @@ class Leg(Part):
     margin: float
     notional: float
     leverage: float
+    quantity: float | None = None
+    """Of the base currency, in whole lots; None before it was worked out."""
+
+
+class TradeCard(Part):
+    """The trade that a ruling opens, in one place. Prices in dollars and on the tick, quantities in whole lots."""
+
+    side: Side
+    entry: float
+    stop: float
+    target: float
+    stop_pct: float
+    """From the entry, signed as the price would move."""
+    target_pct: float
+    quantity: float
+    """Of the base currency, all legs."""
+    notional_usd: float
+    margin_usd: float
+    leverage: float
+    loss_at_stop_usd: float
+    """Fees and slippage included."""
+    loss_at_stop_pct: float
+    """Of the equity of the whole account."""
+    reward_risk: float
+    liquidation: float | None
+    """Estimated liquidation price of the borrowed leg; None where nothing is borrowed."""
+    hold: str
+    duration_hours: float
+    fair: float
+    edge: float
+    ev_pct: float
+    gross_pct: float
+    """EV before costs: lambda · edge · (profit + loss) · resolved."""
+    fees_pct: float
+    slippage_pct: float
+    funding_pct: float
+    llm_cost_pct: float
+    fill: float
+    exploration: bool
 
 
 class Closing(Part):
@@ -437,6 +538,8 @@ class Ruling(Part):
     execution_style: Style | None
     legs: tuple[Leg, ...]
     """What would be opened."""
+    card: TradeCard | None = None
+    """None where nothing is opened."""
     closes: tuple[Closing, ...] = ()
     """What an exit ends, as the account stood; an exit without any ends whatever is found."""
     veto: str | None

@@ -9,7 +9,17 @@ from typing import Any, Final, Literal
 from zuno.kernel.canonical import Digest, canonical, digest
 from zuno.kernel.units import Millis
 from zuno.llm.question import Source
-from zuno.trading.model.cycle import AnswerSource, Blackboard, Decision, Expectation, Meta, Node, Part, Ruling
+from zuno.trading.model.cycle import (
+    AnswerSource,
+    Blackboard,
+    Decision,
+    Expectation,
+    FirstExpectation,
+    Meta,
+    Node,
+    Part,
+    Ruling,
+)
 from zuno.trading.model.market import Mode, Symbol
 
 NodeState = Literal["waits", "speaks", "done", "skipped"]
@@ -64,7 +74,7 @@ class Outcome(Part):
     anomalies: tuple[AnomalyRecord, ...]
     board: Blackboard
     decision: Decision
-    expectation: Expectation | None
+    expectation: Expectation | FirstExpectation | None
     """None: nothing was to be opened."""
     ruling: Ruling
     degraded: tuple[MissingInput, ...]
@@ -80,6 +90,7 @@ class Outcome(Part):
 _OF_THE_RUN: Final = frozenset({"chart", "run_id", "code", "hash", "notes"})
 _COST: Final = frozenset({"tokens", "usd"})
 _COST_IN_EXPECTATION: Final = frozenset({"llm_cost_usd", "ev_pct"})
+_COST_IN_CARD: Final = frozenset({"llm_cost_pct", "ev_pct"})
 """Expectancy holds the model's cost; everything else it is made of stays."""
 
 
@@ -94,7 +105,20 @@ def recorded_content(outcome: Mapping[str, Any]) -> bytes:
     kept["voices"] = [_without(voice, _COST) for voice in kept["voices"]]
     if kept["expectation"] is not None:
         kept["expectation"] = _without(kept["expectation"], _COST_IN_EXPECTATION)
+    kept["ruling"] = _ruling_content(kept["ruling"])
     return canonical(_round_floats(kept))
+
+
+def _ruling_content(ruling: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the fields that older editions did not have, where they are empty."""
+    kept = dict(ruling)
+    card = kept.pop("card", None)
+    if card is not None:
+        kept["card"] = _without(card, _COST_IN_CARD)
+    kept["legs"] = [
+        _without(leg, frozenset({"quantity"})) if leg.get("quantity") is None else leg for leg in kept["legs"]
+    ]
+    return kept
 
 
 def _without(fields: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:

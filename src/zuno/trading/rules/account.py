@@ -15,6 +15,7 @@ from zuno.kernel.canonical import Json
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis
 from zuno.trading.measure.features import Features, fresh
+from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.account import (
     EQUITY,
     POSITIONS,
@@ -173,9 +174,9 @@ def mark_to_market(
     )
     position = None if symbol is None else position_in(account, symbol)
     return MarkedAccount(
-        equity={Exchange.BINANCE: binance, Exchange.UPBIT: upbit},
-        equity_usd=binance + dollars,
-        exposure_usd=_gross_exposure_usd(account, prices),
+        equity={Exchange.BINANCE: round_digits(binance), Exchange.UPBIT: round_digits(upbit)},
+        equity_usd=round_digits(binance + dollars),
+        exposure_usd=round_digits(_gross_exposure_usd(account, prices)),
         margin={exchange: margin_at(account, exchange) for exchange in Exchange},
         position=position,
         gain_pct=None if position is None else _unrealised_pct(position, prices[position.symbol], rate),

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from zuno.trading.model.cycle import Call, Closing, Decision, Expectation, Leg, RuleChange, Style, Target
+from zuno.trading.model.cycle import (
+    Call,
+    Closing,
+    Decision,
+    Expectation,
+    Leg,
+    RegimeFamily,
+    RuleChange,
+    Style,
+    Target,
+)
 
 
 class RuleOwner(StrEnum):
@@ -19,6 +29,9 @@ class RuleOwner(StrEnum):
 class RuleName(StrEnum):
     """Every rule between a decision and a ruling. A change it made is signed with its name first."""
 
+    STOP_PASSED = "stop_passed"
+    TARGET_PASSED = "target_passed"
+    HOLD_OVER = "hold_over"
     CLOSE_FIRST = "close_first"
     JUDGE_FALLBACK = "judge_fallback"
     SHOCK_EXIT = "shock_exit"
@@ -29,7 +42,10 @@ class RuleName(StrEnum):
     RISK_BUDGET = "risk_budget"
     STOP_RISK = "stop_risk"
     NO_SIZE = "no_size"
+    JUDGE_EV = "judge_ev"
     EXPECTANCY = "expectancy"
+    EXPLORATION = "exploration"
+    MINIMUM_ORDER = "minimum_order"
     TOP_UP = "top_up"
     EXPIRED = "expired"
     LEVERAGE = "cro_1_leverage"
@@ -83,6 +99,10 @@ class RulingDraft:
     """Positions and orders an exit closes."""
     routed_to: Target | None = None
     """The first routing. A dropped leg leaves no extra room for the other."""
+    family: RegimeFamily | None = None
+    """Whose record it is judged by; None where nobody named a regime."""
+    exploration: bool = False
+    """Opened on paper for the record's sake."""
 
     @property
     def opens(self) -> bool:

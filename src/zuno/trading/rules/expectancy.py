@@ -1,4 +1,4 @@
-"""Expected value of a trade: profit and loss net of costs, with the Judge's win probability shrunk to the market's."""
+"""Expected value of a trade: the edge that the record supports, less what the trade costs for as long as it lasts."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
-from zuno.trading.model.cycle import DEFAULT_HOLD, Decision, Exchange, Expectation, Style
+from zuno.trading.measure.portable import nano_log, round_digits
+from zuno.trading.model.cycle import Decision, Exchange, Expectation, Style
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import HOUR_MS, Side
-from zuno.trading.rules.first_touch import driftless_odds, first_touch
-from zuno.trading.rules.inputs import RulingInputs, Slippage, hold_hours
+from zuno.trading.rules.calibration import Slope, clamp_edge, fair_rate
+from zuno.trading.rules.exits import hold_hours
+from zuno.trading.rules.first_touch import TouchOdds, fill_share, first_touch
+from zuno.trading.rules.inputs import RulingInputs, Slippage
 from zuno.trading.rules.price_menu import TradePrices
 
 FUNDING_INTERVAL_HOURS: Final = 8
 """Funding rates are quoted for this interval."""
-PAPER_PRIOR_TRADES: Final = 10
-"""Resolved trades credited to the Judge in advance, in paper trading only."""
-PRIOR_TRADES: Final = 40
-"""Resolved trades at which the Judge's probability counts half."""
+MAX_LLM_COST_PCT: Final = 1e6
+"""Per cent. A finite bound, because a record cannot hold infinity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Costs:
 
     fees: float
     slippage: float
-    funding: float
+    funding: float = 0.0
     """Below zero where the holder is paid."""
 
     @property
@@ -35,36 +36,51 @@ class Costs:
         return self.fees + self.slippage + self.funding
 
 
-def judge_weight(resolved: int, paper: bool) -> float:
-    """λ: how much of the Judge's opinion is kept."""
-    return (resolved + (PAPER_PRIOR_TRADES if paper else 0)) / (resolved + PRIOR_TRADES)
-
-
 def trade_prices(decision: Decision, side: Side) -> TradePrices | None:
     """None where a price is missing, the stop not behind the entry or the target not ahead of it."""
     entry, stop, take = decision.entry_price, decision.stop_loss, decision.take_profit
     if entry is None or stop is None or take is None or min(entry, stop, take) <= 0:
         return None
-    prices = TradePrices(side, entry, stop, take)
+    prices = TradePrices(side, round_digits(entry), round_digits(stop), round_digits(take))
     return prices if prices.is_ordered else None
 
 
-def trade_costs(exchange: Exchange, side: Side, style: Style, hours: int, inputs: RulingInputs) -> Known[Costs]:
-    """In by its style, out at market. A maker pays the smaller fee and waits for his price; everybody else takes."""
+def round_trip_costs(exchange: Exchange, side: Side, style: Style, inputs: RulingInputs) -> Known[Costs]:
+    """In by its style, out at market. Who waits pays the smaller fee and half a spread of adverse selection: an order
+    is filled when the market comes through it. Everybody else takes."""
     if isinstance(inputs.slippage, Missing):
         return inputs.slippage
-    if isinstance(inputs.funding_week, Missing):
-        return inputs.funding_week
     rates, patient = inputs.fees.at(exchange), style is Style.PASSIVE_MAKER
-    rate = inputs.funding_of(inputs.funding_week, side)
-    # Whoever is paid for waiting would name a hold without end: it counts no longer than the mode waits by itself.
-    held = hours if rate > 0 else min(hours, hold_hours(DEFAULT_HOLD[inputs.mode], inputs.mode))
-    paid = rate * held / FUNDING_INTERVAL_HOURS * 100
+    entry = inputs.slippage.half_spread if patient else _entry_slippage(inputs.slippage, side)
     return Costs(
         fees=(rates.maker if patient else rates.taker) + rates.taker,
-        slippage=(0.0 if patient else _entry_slippage(inputs.slippage, side)) + _exit_slippage(inputs.slippage, side),
-        funding=paid if exchange is Exchange.BINANCE else 0.0,
+        slippage=entry + _exit_slippage(inputs.slippage, side),
     )
+
+
+def trade_costs(exchange: Exchange, side: Side, style: Style, hours: float, inputs: RulingInputs) -> Known[Costs]:
+    """Of a trade that lasts so long: funding at the predicted rate for these hours and no longer."""
+    costs = round_trip_costs(exchange, side, style, inputs)
+    if isinstance(costs, Missing) or exchange is not Exchange.BINANCE:
+        return costs
+    if isinstance(inputs.funding_next, Missing):
+        return inputs.funding_next
+    rate = inputs.funding_of(inputs.funding_next, side)
+    return Costs(costs.fees, costs.slippage, rate * hours / FUNDING_INTERVAL_HOURS * 100)
+
+
+def fill_probability(prices: TradePrices, style: Style, inputs: RulingInputs) -> Known[float]:
+    """Of an order that waits: how often the market trades through its price within one bar of the mode's shortest
+    timeframe. An order that takes, or stands where the market has been already, is filled."""
+    if style is not Style.PASSIVE_MAKER:
+        return 1.0
+    if isinstance(inputs.bars, Missing):
+        return inputs.bars
+    if isinstance(inputs.mark, Missing):
+        return inputs.mark
+    sign = 1 if prices.side is Side.LONG else -1
+    away = sign * int(nano_log(inputs.mark) - nano_log(prices.entry))
+    return 1.0 if away < 0 else fill_share(inputs.bars, away, prices.side)
 
 
 def estimate_expectation(
@@ -73,6 +89,7 @@ def estimate_expectation(
     exchanges: tuple[Exchange, ...],
     style: Style,
     inputs: RulingInputs,
+    slope: Slope,
     cost_usd: float,
     notional_usd: float,
 ) -> Known[Expectation]:
@@ -80,30 +97,39 @@ def estimate_expectation(
     prices = trade_prices(decision, side)
     if prices is None:
         return Missing("its stop is not behind its entry, or its target not ahead of it")
-    if isinstance(inputs.bars, Missing):
-        return inputs.bars
-    hours = hold_hours(decision.hold_duration, inputs.mode)
-    found = [trade_costs(exchange, side, style, hours, inputs) for exchange in exchanges]
-    missing = next((costs for costs in found if isinstance(costs, Missing)), None)
-    known = [costs for costs in found if not isinstance(costs, Missing)]
-    if missing is not None or not known:
-        return missing or Missing("no exchange carries it")
-    bars_held = max(1, round(hours * HOUR_MS / inputs.bars.timeframe.millis))
-    touch = first_touch(inputs.bars, prices.entry, prices.stop, prices.take, side, bars_held, inputs.seed)
+    hold = hold_hours(decision.hold_duration, inputs.mode)
+    touch = _touch(prices, hold, inputs)
     if isinstance(touch, Missing):
         return touch
-    gain, loss = prices.reward * 100, prices.risk * 100
-    opinion, odds = decision.win_probability_pct / 100, driftless_odds(touch, gain, loss)
+    assert not isinstance(inputs.bars, Missing)
+    hours = min(float(hold), touch.bars * inputs.bars.timeframe.millis / HOUR_MS)
+    found = [trade_costs(exchange, side, style, hours, inputs) for exchange in exchanges]
+    fill = fill_probability(prices, style, inputs)
+    missing = next((costs for costs in (*found, fill) if isinstance(costs, Missing)), None)
+    known = [costs for costs in found if not isinstance(costs, Missing)]
+    if missing is not None or isinstance(fill, Missing) or not known:
+        return missing or Missing("no exchange carries it")
+    profit, loss = round_digits(prices.reward * 100), round_digits(prices.risk * 100)
+    opinion, fair = decision.win_probability_pct / 100, round_digits(fair_rate(profit, loss))
     costs = max(known, key=lambda each: each.total)
     expectation = Expectation(
         p_judge=opinion,
-        p0=odds,
-        p=odds + judge_weight(inputs.resolved, inputs.paper) * (opinion - odds),
-        profit_pct=gain - costs.total,
-        loss_pct=loss + costs.total,
-        fees_pct=costs.fees,
-        slippage_pct=costs.slippage,
-        funding_pct=costs.funding,
+        fair=fair,
+        edge=round_digits(clamp_edge(opinion, fair)),
+        lambda_=slope.weight,
+        beta=None if slope.beta is None else round_digits(slope.beta),
+        beta_se=None if slope.error is None else round_digits(slope.error),
+        n=slope.n,
+        duration_hours=round_digits(hours),
+        resolved=round_digits(touch.target + touch.stop),
+        timed_out=touch.time,
+        standard_error=round_digits(touch.error),
+        fill=fill,
+        profit_pct=profit,
+        loss_pct=loss,
+        fees_pct=round_digits(costs.fees),
+        slippage_pct=round_digits(costs.slippage),
+        funding_pct=round_digits(costs.funding),
         llm_cost_usd=cost_usd,
         ev_pct=0.0,
     )
@@ -112,21 +138,41 @@ def estimate_expectation(
 
 def apply_llm_cost(expectation: Expectation, notional_usd: float) -> Expectation:
     """EV after the model cost, which is a smaller share of a larger trade."""
-    share = (
-        expectation.llm_cost_usd / notional_usd * 100
-        if notional_usd > 0
-        else (inf if expectation.llm_cost_usd else 0.0)
+    costs = trading_costs(expectation) + llm_cost_pct(expectation, notional_usd)
+    return expectation.model_copy(
+        update={"ev_pct": round_digits(expectation.fill * (gross_ev(expectation) - costs))},
     )
-    return expectation.model_copy(update={"ev_pct": ev_before_llm_cost(expectation) - min(share, MAX_LLM_COST_PCT)})
 
 
-def ev_before_llm_cost(expectation: Expectation) -> float:
-    """EV in per cent of the notional, before the model cost."""
-    return expectation.p * expectation.profit_pct - (1 - expectation.p) * expectation.loss_pct
+def gross_ev(expectation: Expectation) -> float:
+    """In per cent of the notional, before costs; nothing where the Judge claims no more than the distances give."""
+    spread = expectation.profit_pct + expectation.loss_pct
+    return expectation.lambda_ * expectation.edge * spread * expectation.resolved
 
 
-MAX_LLM_COST_PCT: Final = 1e6
-"""Per cent. A finite bound, because a record cannot hold infinity."""
+def judged_ev(expectation: Expectation, notional_usd: float) -> float:
+    """By the Judge's own probability, as if it were known: a trade that loses even so is none."""
+    costs = trading_costs(expectation) + llm_cost_pct(expectation, notional_usd)
+    odds = expectation.p_judge
+    return round_digits(odds * (expectation.profit_pct - costs) - (1 - odds) * (expectation.loss_pct + costs))
+
+
+def trading_costs(expectation: Expectation) -> float:
+    return expectation.fees_pct + expectation.slippage_pct + expectation.funding_pct
+
+
+def llm_cost_pct(expectation: Expectation, notional_usd: float) -> float:
+    """Of the notional."""
+    if notional_usd > 0:
+        return min(expectation.llm_cost_usd / notional_usd * 100, MAX_LLM_COST_PCT)
+    return min(inf if expectation.llm_cost_usd else 0.0, MAX_LLM_COST_PCT)
+
+
+def _touch(prices: TradePrices, hold: int, inputs: RulingInputs) -> Known[TouchOdds]:
+    if isinstance(inputs.bars, Missing):
+        return inputs.bars
+    bars_held = max(1, round(hold * HOUR_MS / inputs.bars.timeframe.millis))
+    return first_touch(inputs.bars, prices.entry, prices.stop, prices.take, prices.side, bars_held, inputs.seed)
 
 
 def _entry_slippage(slippage: Slippage, side: Side) -> float:

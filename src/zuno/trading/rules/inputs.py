@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,18 +10,19 @@ from math import fsum
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
+from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import LOOKBACK, Bars, bars
-from zuno.trading.measure.derivatives import MEAN_DAYS, funding_figures
+from zuno.trading.measure.derivatives import funding_figures
 from zuno.trading.measure.events import MarketEvent
 from zuno.trading.measure.features import Features, fresh
 from zuno.trading.measure.indicators.all import sound
-from zuno.trading.measure.portable import price_units
+from zuno.trading.measure.portable import price_units, round_digits
 from zuno.trading.measure.tape import Stream, Tally, tally
 from zuno.trading.measure.triage import Label, Rule, Triage
-from zuno.trading.model.account import Account
+from zuno.trading.model.account import Account, read_slot
 from zuno.trading.model.bundle import Bundle
-from zuno.trading.model.cycle import DEFAULT_HOLD, Exchange
+from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing, NotRecorded
 from zuno.trading.model.market import (
     DAY_MS,
@@ -44,8 +44,10 @@ from zuno.trading.model.market import (
     options,
     rates,
 )
+from zuno.trading.model.record import RECORD, DeskRecord
 from zuno.trading.model.venues import BINANCE, DERIBIT, FRED, TAPES, UPBIT, USDC_USDT, USDT_KRW
 from zuno.trading.rules.account import MarkedAccount, account_of, mark_bundle_account, mark_of
+from zuno.trading.rules.exits import PositionExit, find_exits
 from zuno.trading.rules.price_menu import PriceMenu
 
 R = TypeVar("R")
@@ -63,14 +65,22 @@ ESSENTIAL: Final[Mapping[str, str]] = {
     "atr": "candles",
     "slippage": "book",
     "funding_next": "funding",
-    "funding_week": "funding",
     "mark": "mark",
     "standing": "equity and positions",
     "account": "equity and positions",
 }
 """Figures without which nothing new is risked, and what a person calls them."""
-_HOLD: Final = re.compile(r"(\d{1,3})(h|d|w)")
-_HOURS: Final = {"h": 1, "d": 24, "w": 7 * 24}
+_FIGURES: Final = (
+    "atr",
+    "mark",
+    "funding_next",
+    "day_rank",
+    "curve_change",
+    "longs_liquidated",
+    "shorts_liquidated",
+    "dollar",
+    "won",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +106,14 @@ class Slippage:
 
     buy: float
     sell: float
+    spread: float | None = None
+    """Between bid and ask; None where nobody looked at the book."""
+
+    @property
+    def half_spread(self) -> float:
+        """What an order that waits is filled against. A large order pays it at least, so where it is not known it is
+        taken to be as much as that pays."""
+        return min(self.buy, self.sell) if self.spread is None else self.spread / 2
 
 
 ASSUMED_SLIPPAGE: Final = Slippage(0.05, 0.05)
@@ -116,8 +134,6 @@ class RulingInputs:
     slippage: Known[Slippage]
     funding_next: Known[float]
     """Predicted, as a fraction for eight hours."""
-    funding_week: Known[float]
-    """The mean of seven days, as a fraction for eight hours."""
     panic: Known[bool]
     """Whether options are in panic."""
     day_rank: Known[float]
@@ -141,14 +157,16 @@ class RulingInputs:
     account: Known[Account]
     """What is held, which is known without a mark."""
     standing: Known[MarkedAccount]
+    record: Known[DeskRecord]
+    """How trades came out before, and what was explored."""
+    exits: tuple[PositionExit, ...] = ()
+    """Open positions whose stop, target or hold time is passed."""
+    funding_assumed: bool = False
+    """No rate was ever recorded: the usual one is charged to either side."""
     fees: Fees = field(default_factory=Fees)
     paper: bool = True
-    resolved: int = 0
-    """Trades of this judge and regime whose end is known."""
     candles_only: bool = False
     """Whether the home declares that it holds candles alone: paper trades only."""
-    funding_assumed: bool = False
-    """Whether no rate was ever recorded and the usual one is charged, to either side."""
 
     def shock_against(self, side: Side) -> Known[str | None]:
         return self.shock_down if side is Side.LONG else self.shock_up
@@ -158,6 +176,15 @@ class RulingInputs:
         if self.funding_assumed:
             return abs(rate)
         return rate if side is Side.LONG else -rate
+
+    def __post_init__(self) -> None:
+        """Figures are kept to twelve digits: a last bit changes no ruling."""
+        for name in _FIGURES:
+            if isinstance(value := getattr(self, name), float):
+                object.__setattr__(self, name, round_digits(value))
+        if isinstance(given := self.slippage, Slippage):
+            spread = None if given.spread is None else round_digits(given.spread)
+            object.__setattr__(self, "slippage", Slippage(round_digits(given.buy), round_digits(given.sell), spread))
 
     def liquidated_usd(self, side: Side) -> Known[float]:
         return self.longs_liquidated if side is Side.LONG else self.shorts_liquidated
@@ -179,23 +206,21 @@ def build_ruling_inputs(
     *,
     fees: Fees | None = None,
     paper: bool = True,
-    resolved: int = 0,
 ) -> RulingInputs:
     symbol = bundle.symbol
     slope, forced = features.economy.slope, _liquidated_by_side(bundle)
     tapes = [liquidations(venue, symbol) for venue in TAPES]
-    funding_next, funding_week = _funding(bundle, features)
     shocks = {side: _describe_shock(features.events.against(side)) for side in Side}
+    account, mark = account_of(bundle), mark_of(bundle, symbol)
     return RulingInputs(
         symbol=symbol,
         mode=bundle.mode,
         as_of=bundle.as_of,
         bars=_bars(bundle),
         atr=menu.atr,
-        mark=mark_of(bundle, symbol),
+        mark=mark,
         slippage=ASSUMED_SLIPPAGE if bundle.never_recorded(books(BINANCE, symbol)) else _slippage(features),
-        funding_next=funding_next,
-        funding_week=funding_week,
+        funding_next=_funding(bundle, features),
         panic=_judged(bundle, _rule_fired(features.triage, Rule.OPTIONS_PANIC), *_options_of(symbol)),
         day_rank=features.volatility if isinstance(features.volatility, Missing) else features.volatility.rank,
         curve_change=_judged(bundle, slope if isinstance(slope, Missing) else slope.change, *CURVE),
@@ -207,28 +232,26 @@ def build_ruling_inputs(
         shock_up=shocks[Side.SHORT],
         dollar=_judged(bundle, _value_of(features.dollar), rates(BINANCE, USDC_USDT)),
         won=_judged(bundle, _value_of(features.won), rates(UPBIT, USDT_KRW)),
-        account=account_of(bundle),
+        account=account,
         standing=mark_bundle_account(bundle, features),
+        record=read_record(bundle),
+        exits=() if isinstance(account, Missing) else find_exits(bundle, account, mark),
         fees=fees or Fees(),
         paper=paper,
-        resolved=resolved,
         candles_only=bundle.candles_only,
         funding_assumed=bundle.never_recorded(funding(BINANCE, symbol)),
     )
 
 
-def hold_text(text: str, mode: Mode) -> str:
-    """The duration as it is written, where it is one that lasts; else the mode's own."""
-    return text if _parse_hours(text) else DEFAULT_HOLD[mode]
-
-
-def hold_hours(text: str, mode: Mode) -> int:
-    return _parse_hours(hold_text(text, mode))
-
-
-def _parse_hours(text: str) -> int:
-    found = _HOLD.fullmatch(text)
-    return int(found[1]) * _HOURS[found[2]] if found and found[1].isascii() else 0
+def read_record(bundle: Bundle) -> Known[DeskRecord]:
+    """The record in the slot of a bundle."""
+    slot = next((slot for slot in bundle.slots if slot.name == RECORD), None)
+    if slot is None:
+        return Missing("nobody looked")
+    try:
+        return read_slot(DeskRecord, slot.content, "closed trades")
+    except Malformed as error:
+        return Missing(str(error).rstrip("."))
 
 
 def _bars(bundle: Bundle) -> Known[Bars]:
@@ -262,25 +285,18 @@ def _describe_shock(event: Known[MarketEvent | None]) -> Known[str | None]:
     return event if event is None or isinstance(event, Missing) else f"{event.name}: {event.said}"
 
 
-def _funding(bundle: Bundle, features: Features) -> tuple[Known[float], Known[float]]:
-    """The predicted rate and the mean of a week, for eight hours. A home of candles has those that were imported: the
-    last of two days and what it has of the week; where it has none, the usual rate is assumed."""
+def _funding(bundle: Bundle, features: Features) -> Known[float]:
+    """The predicted rate, for eight hours. A home of candles has those that were imported, the last of two days; where
+    it has none, the usual rate is assumed."""
     if bundle.never_recorded(funding(BINANCE, bundle.symbol)):
-        return ASSUMED_FUNDING, ASSUMED_FUNDING
+        return ASSUMED_FUNDING
     if bundle.candles_only:
-        since = bundle.as_of - MEAN_DAYS * DAY_MS
-        rows = [row for row in bundle.rows(funding(BINANCE, bundle.symbol)) if since < row.at <= bundle.as_of]
-        known = [(row.at, rate.per_8h) for row in rows if not isinstance(rate := funding_figures(row), Missing)]
-        if not known or bundle.as_of - known[-1][0] > IMPORTED_FUNDING_DAYS * DAY_MS:
-            gone = Missing(f"the last imported rate is older than {IMPORTED_FUNDING_DAYS} days")
-            return gone, gone
-        return known[-1][1], fsum(rate for _, rate in known) / len(known)
+        since = bundle.as_of - IMPORTED_FUNDING_DAYS * DAY_MS
+        rows = [row for row in bundle.rows(funding(BINANCE, bundle.symbol)) if since <= row.at <= bundle.as_of]
+        known = [rate.per_8h for row in rows if not isinstance(rate := funding_figures(row), Missing)]
+        return known[-1] if known else Missing(f"the last imported rate is older than {IMPORTED_FUNDING_DAYS} days")
     perpetual = next(perpetual for perpetual in features.perpetuals if perpetual.venue == BINANCE)
-    predicted, week = perpetual.predicted, perpetual.week
-    return (
-        predicted if isinstance(predicted, Missing) else predicted.per_8h,
-        week if isinstance(week, Missing) else week.per_8h,
-    )
+    return perpetual.predicted if isinstance(perpetual.predicted, Missing) else perpetual.predicted.per_8h
 
 
 def _slippage(features: Features) -> Known[Slippage]:
@@ -290,7 +306,7 @@ def _slippage(features: Features) -> Known[Slippage]:
     buy, sell = book.buy_slippage_bps, book.sell_slippage_bps
     if isinstance(buy, Missing):
         return buy
-    return sell if isinstance(sell, Missing) else Slippage(buy / 100, sell / 100)
+    return sell if isinstance(sell, Missing) else Slippage(buy / 100, sell / 100, book.spread_bps / 100)
 
 
 def _rule_fired(found: Triage, *rules: Rule) -> Known[bool]:

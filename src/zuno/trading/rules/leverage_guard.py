@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import fsum
 from typing import Final
 
 from zuno.trading.model.cycle import Leg
 from zuno.trading.model.known import Missing
 from zuno.trading.rules.draft import RuleName, RulingDraft, record_change, veto_trade
-from zuno.trading.rules.expectancy import apply_llm_cost, ev_before_llm_cost
+from zuno.trading.rules.exploration import require_expectancy
 from zuno.trading.rules.inputs import RulingInputs
 from zuno.trading.rules.routing import allocation_pct_of, exchanges_of, target_of, usd_of, with_margin
 
@@ -20,25 +19,7 @@ def apply_leverage_guard(draft: RulingDraft, inputs: RulingInputs) -> RulingDraf
     """Scale the legs into the remaining room, then check the EV at that size. Calls that open nothing pass."""
     if not draft.opens:
         return draft
-    return require_positive_ev(_scale_into_room(draft, inputs), inputs)
-
-
-def require_positive_ev(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
-    """Veto a trade whose EV at its size is not above zero."""
-    if not draft.opens:
-        return draft
-    expectation = draft.expectation
-    size = fsum(usd_of(leg, inputs.won) for leg in draft.legs)
-    if expectation is None or not size > 0:
-        return veto_trade(draft, RuleName.NO_SIZE, "no money is left to place")
-    expectation = apply_llm_cost(expectation, size)
-    draft = replace(draft, expectation=expectation)
-    if expectation.ev_pct > 0:
-        return draft
-    why = (
-        f"{ev_before_llm_cost(expectation):+.4f} % of the notional before what the minds cost: not above zero after it"
-    )
-    return veto_trade(draft, RuleName.EXPECTANCY, why)
+    return require_expectancy(_scale_into_room(draft, inputs), inputs)
 
 
 def _scale_into_room(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:

@@ -12,6 +12,7 @@ from zuno.trading.model.cycle import LEVERAGE_CAP, Leg, Style
 from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import Side
 from zuno.trading.rules.draft import RuleName, RulingDraft, Tightening, record_change, record_unjudged, veto_trade
+from zuno.trading.rules.exploration import fit_exploration
 from zuno.trading.rules.inputs import LIQUIDATION_TRAP_USD, RulingInputs
 from zuno.trading.rules.routing import (
     LegCut,
@@ -65,12 +66,11 @@ def place_legs(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
             )
     if not placed.legs:
         return _veto_unplaced(draft, placed)
-    return replace(
-        draft,
-        legs=placed.legs,
-        allocation_pct=min(draft.allocation_pct, allocation_pct_of(placed.legs, inputs.standing)),
-        target=target_of(tuple(leg.venue for leg in placed.legs)),
-    )
+    allocation = min(draft.allocation_pct, allocation_pct_of(placed.legs, inputs.standing))
+    legs = fit_exploration(placed.legs, draft, inputs) if draft.exploration else placed.legs
+    if not legs:
+        return veto_trade(draft, RuleName.MINIMUM_ORDER, "what is left of it is less than the exchange takes")
+    return replace(draft, legs=legs, allocation_pct=allocation, target=target_of(tuple(leg.venue for leg in legs)))
 
 
 def _cuts_by_rule(placed: Placement) -> tuple[tuple[RuleName, tuple[LegCut, ...]], ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import floor, fsum
+from math import ceil, floor, fsum
 from typing import Final
 
 from zuno.trading.model.cycle import Call, Exchange, Leg, Style, Target
@@ -17,6 +17,15 @@ MARGIN_CAPS: Final[Mapping[Exchange, float]] = {Exchange.UPBIT: 2_000_000.0, Exc
 """Margin over open, pending and new, in the exchange's own currency."""
 CURRENCY_PARTS: Final[Mapping[Exchange, int]] = {Exchange.UPBIT: 1, Exchange.BINANCE: 100}
 """Smallest parts per currency unit: whole won, cents."""
+LOTS: Final[Mapping[Exchange, float]] = {Exchange.UPBIT: 1e-8, Exchange.BINANCE: 0.001}
+"""The smallest step of a quantity, of BTC and of ETH."""
+MINIMUM_ORDERS: Final[Mapping[tuple[Exchange, Symbol], float]] = {
+    (Exchange.BINANCE, Symbol.BTCUSDT): 100.0,
+    (Exchange.BINANCE, Symbol.ETHUSDT): 20.0,
+    (Exchange.UPBIT, Symbol.BTCUSDT): 5_000.0,
+    (Exchange.UPBIT, Symbol.ETHUSDT): 5_000.0,
+}
+"""The least notional of an order, in the exchange's own currency: MIN_NOTIONAL of USDⓈ-M futures, Upbit's ₩5,000."""
 STYLES_BY_COST: Final = (Style.PASSIVE_MAKER, Style.SMART_DCA, Style.MOMENTUM_SNIPER, Style.CASINO_EXIT)
 """Cheapest first."""
 
@@ -104,6 +113,35 @@ def with_margin(leg: Leg, margin: float) -> Leg:
     """The same leg with that margin, in whole parts of its currency, rounded down."""
     kept = round_money_down(margin, leg.venue)
     return leg.model_copy(update={"margin": kept, "notional": kept * leg.leverage})
+
+
+def lot_quantity(leg: Leg, entry: float, inputs: RulingInputs) -> float:
+    """How much of the base the leg's notional buys at the entry, in whole lots, rounded down; 0 below the least the
+    exchange takes, or where the price is not known."""
+    price = price_at(leg.venue, entry, inputs)
+    if isinstance(price, Missing) or price <= 0:
+        return 0.0
+    lots = floor(leg.notional / price / LOTS[leg.venue] + 1e-9)
+    quantity = round(lots * LOTS[leg.venue], 8)
+    least = MINIMUM_ORDERS[leg.venue, inputs.symbol]
+    return quantity if quantity * price >= least * (1 - 1e-12) else 0.0
+
+
+def minimum_margin(leg: Leg, entry: float, inputs: RulingInputs) -> Known[float]:
+    """The least margin that buys whole lots of the least notional the exchange takes."""
+    price = price_at(leg.venue, entry, inputs)
+    if isinstance(price, Missing) or price <= 0:
+        return price if isinstance(price, Missing) else Missing(f"{price} is no price")
+    lots = ceil(MINIMUM_ORDERS[leg.venue, inputs.symbol] / price / LOTS[leg.venue] - 1e-9)
+    grain = CURRENCY_PARTS[leg.venue]
+    return ceil(lots * LOTS[leg.venue] * price / leg.leverage * grain - 1e-6) / grain
+
+
+def price_at(exchange: Exchange, entry: float, inputs: RulingInputs) -> Known[float]:
+    """A price in dollars in the exchange's own currency."""
+    if exchange is Exchange.BINANCE:
+        return entry
+    return inputs.won if isinstance(inputs.won, Missing) else entry * inputs.won
 
 
 def round_money_down(money: float, exchange: Exchange) -> float:

@@ -27,17 +27,19 @@ from zuno.trading.model.cycle import (
 from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import MINUTE_MS, Mode, Side
 from zuno.trading.rules import expectancy
+from zuno.trading.rules.calibration import Slope, find_slope, judge_kind
 from zuno.trading.rules.draft import RuleName as RuleName
 from zuno.trading.rules.draft import RuleOwner as RuleOwner
 from zuno.trading.rules.draft import RulingDraft as RulingDraft
 from zuno.trading.rules.draft import Tightening as Tightening
 from zuno.trading.rules.draft import draft_from_decision, record_change, veto_trade
+from zuno.trading.rules.exploration import require_expectancy
 from zuno.trading.rules.inputs import RulingInputs, missing_essentials
 from zuno.trading.rules.leverage_guard import apply_leverage_guard as apply_leverage_guard
-from zuno.trading.rules.leverage_guard import require_positive_ev
 from zuno.trading.rules.risk_rules import apply_risk_rules as apply_risk_rules
 from zuno.trading.rules.risk_rules import place_legs
 from zuno.trading.rules.routing import choose_style, choose_target, exchanges_of, target_of, usd_of
+from zuno.trading.rules.trade_card import build_card, size_orders
 
 PANIC_BUDGET: Final = 20
 """The most that is risked of what could be, in per cent, unless the market is known to be calm."""
@@ -52,6 +54,9 @@ def start_draft(
 ) -> RulingDraft:
     """A validated decision after budget, stop and expectancy. `meta`: None where nobody set a budget, which is none."""
     draft = draft_from_decision(decision, spent_usd + ahead_usd)
+    draft = replace(draft, family=None if meta is None else meta.regime.family)
+    if inputs.exits:
+        return _exit_position(draft, inputs)
     if draft.call is Call.CANCEL_AND_CLOSE:
         return _close_all(draft, inputs)
     draft = _close_after_shock(draft, inputs)
@@ -60,7 +65,7 @@ def start_draft(
             draft = rule(draft, inputs)
     if draft.opens:
         draft = _apply_risk_budget(draft, meta, inputs)
-    for rule in (_limit_stop_risk, _route_trade, _require_expectancy):
+    for rule in (_route_trade, _limit_stop_risk, _check_expectancy):
         if draft.opens:
             draft = rule(draft, inputs)
     return draft
@@ -69,6 +74,7 @@ def start_draft(
 def finish_ruling(draft: RulingDraft, inputs: RulingInputs, now: Millis) -> Ruling:
     """Turn a draft into a ruling. `now`: wall clock when live, market time when recorded."""
     until = valid_until(inputs.mode, inputs.as_of)
+    draft = size_orders(draft, inputs)
     ruling = Ruling(
         decision=draft.call,
         allocation_pct=draft.allocation_pct,
@@ -76,6 +82,7 @@ def finish_ruling(draft: RulingDraft, inputs: RulingInputs, now: Millis) -> Ruli
         target_exchange=draft.target,
         execution_style=draft.style,
         legs=draft.legs,
+        card=build_card(draft, inputs),
         closes=draft.closes,
         veto=draft.veto,
         valid_until=iso(until),
@@ -119,6 +126,14 @@ def held_sides(inputs: RulingInputs) -> tuple[Side, ...]:
 
 
 # -- the rules of the desk, in their order
+
+
+def _exit_position(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    """A stop, target or hold time that is passed ends the position, whatever was decided."""
+    for passed in inputs.exits:
+        draft = record_change(draft, passed.rule, "decision", draft.call, Call.CANCEL_AND_CLOSE, passed.why)
+        draft = replace(draft, call=Call.CANCEL_AND_CLOSE, allocation_pct=0.0, leverage=1.0)
+    return _close_all(draft, inputs)
 
 
 def _close_opposite_first(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
@@ -218,17 +233,23 @@ def _panic_reason(inputs: RulingInputs) -> str | None:
 
 
 def _limit_stop_risk(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
-    """No exchange owns more than the account: a part of its equity is at most that part of all."""
-    side = draft.call.side
+    """Fees and slippage included. No exchange owns more than the account: a part of its equity is at most that part of
+    all."""
+    side, style, target = draft.call.side, draft.style, draft.routed_to
     prices = None if side is None else expectancy.trade_prices(draft.decision, side)
-    if prices is None:
+    if side is None or prices is None or style is None or target is None:
         return veto_trade(draft, RuleName.MISSING_FACTS, "its prices make no trade", unknown=True)
     leverage = min(draft.leverage, LEVERAGE_CAP[inputs.mode])
-    loss = prices.risk * 100
+    found = [expectancy.round_trip_costs(exchange, side, style, inputs) for exchange in exchanges_of(target)]
+    costs = max(costs.total for costs in found if not isinstance(costs, Missing))
+    loss = prices.risk * 100 + costs
     most = 100 * MAX_STOP_RISK_PCT / (leverage * loss)
     if draft.allocation_pct <= most:
         return draft
-    why = f"a stop {loss:.2f} % away at {leverage:g}× may cost {MAX_STOP_RISK_PCT:g} % of the equity"
+    why = (
+        f"a stop {prices.risk * 100:.2f} % away and {costs:.2f} % of fees and slippage at {leverage:g}× may cost "
+        f"{MAX_STOP_RISK_PCT:g} % of the equity"
+    )
     return _cut_allocation(draft, RuleName.STOP_RISK, most, why)
 
 
@@ -241,18 +262,21 @@ def _route_trade(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     return replace(draft, target=target, routed_to=target, style=choose_style(inputs))
 
 
-def _require_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+def _check_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     trial = place_legs(draft, inputs)
     if not trial.opens or draft.call.side is None or draft.routed_to is None or draft.style is None:
         return trial
     size = fsum(usd_of(leg, inputs.won) for leg in trial.legs)
     several = exchanges_of(draft.routed_to)
+    slope = Slope(0, None, None)
+    if not isinstance(inputs.record, Missing) and draft.family is not None:
+        slope = find_slope(inputs.record, judge_kind(draft.decision), draft.family)
     worth = expectancy.estimate_expectation(
-        draft.decision, draft.call.side, several, draft.style, inputs, draft.cost_usd, size
+        draft.decision, draft.call.side, several, draft.style, inputs, slope, draft.cost_usd, size
     )
     if isinstance(worth, Missing):
         return veto_trade(draft, RuleName.MISSING_FACTS, worth.reason, unknown=True)
-    return require_positive_ev(replace(draft, legs=trial.legs, expectation=worth), inputs)
+    return require_expectancy(replace(draft, legs=trial.legs, expectation=worth), inputs)
 
 
 def _cut_allocation(draft: RulingDraft, rule: RuleName, allocation: float, why: str) -> RulingDraft:

@@ -7,7 +7,8 @@ from typing import Final
 from zuno.trading.model.cycle import Blackboard, Call, Decision, JudgeOpinion
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import Side
-from zuno.trading.rules.inputs import RulingInputs, hold_text
+from zuno.trading.rules.exits import hold_text
+from zuno.trading.rules.inputs import RulingInputs
 from zuno.trading.rules.price_menu import PriceMenu, TradePrices
 from zuno.trading.rules.score import board_entries
 

@@ -103,6 +103,7 @@ class Cycle:
         self._listen = listen
         self._code = code
         self._built_case: Case | None = None
+        self._drafted: RulingDraft | None = None
 
     def steps(self) -> dict[Node, Step]:
         made: dict[Node, Callable[[], Awaitable[Part]]] = {
@@ -207,10 +208,13 @@ class Cycle:
     # -- what comes of it
 
     def _draft(self, case: Case) -> RulingDraft:
-        judged = self._journal.read(Node.JUDGE_AGENT, JudgeRecord)
-        before = [node for node in _AGENTS if node is not Node.RISK_MANAGER]
-        spent = sum(self._voice(node).usd or 0.0 for node in before)
-        return start_draft(judged.value, self._meta, case.inputs, spent, judged.ahead_usd)
+        """Worked out once: what it is made of is on record by then."""
+        if self._drafted is None:
+            judged = self._journal.read(Node.JUDGE_AGENT, JudgeRecord)
+            before = [node for node in _AGENTS if node is not Node.RISK_MANAGER]
+            spent = sum(self._voice(node).usd or 0.0 for node in before)
+            self._drafted = start_draft(judged.value, self._meta, case.inputs, spent, judged.ahead_usd)
+        return self._drafted
 
     def _make_ruling(self, case: Case, now: Millis) -> tuple[Expectation | None, Ruling]:
         tightening = self._journal.read(Node.RISK_MANAGER, AgentAnswer[Tightening]).value

@@ -19,6 +19,7 @@ from zuno.trading.model.cycle import (
     Call,
     Decision,
     Expectation,
+    JudgeKind,
     Node,
     Part,
     Regime,
@@ -27,6 +28,7 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.market import Mode, Symbol
 from zuno.trading.model.outcome import AnomalyRecord, Chart, Outcome
+from zuno.trading.rules.calibration import judge_kind
 
 P = TypeVar("P", bound=Part)
 
@@ -87,6 +89,10 @@ class RunSummary(Part):
     veto: str | None
     hash: str
     """Of the outcome, which the report's node holds."""
+    judge: JudgeKind | None = None
+    """Who decided; None in summaries from before it was kept."""
+    exploration: bool = False
+    """What was ruled was an exploration."""
     expired: bool = False
     """It came back too late after its report: what that would have opened is opened no more."""
 
@@ -112,6 +118,8 @@ def summarise_run(outcome: Outcome, expired: bool = False) -> RunSummary:
         leverage=ruling.leverage,
         veto=ruling.veto,
         hash=outcome.hash,
+        judge=judge_kind(decision),
+        exploration=ruling.card is not None and ruling.card.exploration,
         expired=expired,
     )
 

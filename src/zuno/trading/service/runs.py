@@ -26,6 +26,10 @@ from zuno.trading.model.bundle import Bundle, Slot, read_bundle
 from zuno.trading.model.cycle import EDITION, STARTED, Decision, Node
 from zuno.trading.model.market import Mode, Symbol, parse_mode, parse_symbol
 from zuno.trading.model.outcome import Chart, NodeEvent, Outcome, content_for_hash, recorded_content, with_hash
+from zuno.trading.model.record import DeskRecord, Exploration, record_slot
+from zuno.trading.ports.record import TradeRecord
+from zuno.trading.rules.calibration import calibrate
+from zuno.trading.rules.exploration import MONTH_MS
 from zuno.trading.rules.ruling import expire_ruling, valid_until
 from zuno.trading.run.nodes import Cycle, CycleSources
 from zuno.trading.run.nodes import Listen as Listen
@@ -115,6 +119,7 @@ class RunBackends:
 
     journal: Callable[[], Awaitable[Journal]]
     held: Slots
+    record: TradeRecord
     minds: Callable[[RunJournal], ModelContext]
     checkpoints: Callable[[], AbstractAsyncContextManager[Saver]]
     lease: Callable[[Symbol], ProcessLock]
@@ -306,6 +311,7 @@ class Cycles:
             slots = [
                 *await self._with.held(moment.origin, moment.as_of, asked.live),
                 *await _previous_decision(journal, asked, moment),
+                await self._record_slot(journal, asked, moment),
             ]
             frozen = await self._desk.freeze_at(asked.symbol, asked.mode, moment, slots)
             return frozen.name, frozen.bundle
@@ -329,6 +335,14 @@ class Cycles:
             ahead=ahead,
             now=lambda node, as_of: self._with.now() if asked.live else as_of,
         )
+
+    async def _record_slot(self, journal: Journal, asked: RunRequest, moment: MarketMoment) -> Slot:
+        """How trades of this market came out, and what was explored: in the bundle, so that a replay finds the same."""
+        record = DeskRecord(
+            calibrations=calibrate(await self._with.record.closed_trades(moment.origin, moment.as_of)),
+            explorations=await _explorations(journal, asked, moment),
+        )
+        return record_slot(record, moment.as_of)
 
     async def _paint(self, bundle: Bundle, journal: Journal) -> ChartRecord:
         picture = describe(without_source_text(bundle))
@@ -451,6 +465,21 @@ async def _previous_decision(journal: Journal, asked: RunRequest, moment: Market
         return []
     content = best.model_dump(exclude={"symbol", "origin", "hash"})
     return [Slot("previous_decision", to_json(content), best.as_of, "journal")]
+
+
+async def _explorations(journal: Journal, asked: RunRequest, moment: MarketMoment) -> tuple[Exploration, ...]:
+    """Explorations ruled in this market in the thirty days before, of every symbol. Of the same moment those of another
+    symbol or mode count; a run that is made again does not count against itself, what was ruled twice counts once."""
+    found: dict[tuple[Millis, Symbol, Mode], Exploration] = {}
+    for entry in await journal.latest(MOST, kind=ENDED):
+        past = RunSummary.model_validate(dict(entry.payload))
+        if not past.exploration or past.judge is None or past.origin != moment.origin:
+            continue
+        same_run = (past.as_of, past.symbol, past.mode) == (moment.as_of, asked.symbol, asked.mode)
+        if moment.as_of - MONTH_MS < past.as_of <= moment.as_of and not same_run:
+            explored = Exploration(at=past.as_of, judge=past.judge, family=past.regime.family)
+            found[past.as_of, past.symbol, past.mode] = explored
+    return tuple(found[key] for key in sorted(found))
 
 
 async def _read_bundle(journal: Journal, name: str) -> Bundle:

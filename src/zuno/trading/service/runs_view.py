@@ -22,7 +22,17 @@ from zuno.trading.agents.prompt_budget import Section
 from zuno.trading.agents.prompt_facts import build_sheet
 from zuno.trading.agents.risk_manager import account_section, change_lines, draft_lines
 from zuno.trading.model.bundle import CANDLES_ONLY
-from zuno.trading.model.cycle import AnswerSource, Blackboard, Decision, Expectation, Meta, Node, RuleChange, Ruling
+from zuno.trading.model.cycle import (
+    AnswerSource,
+    Blackboard,
+    Decision,
+    Expectation,
+    FirstExpectation,
+    Meta,
+    Node,
+    RuleChange,
+    Ruling,
+)
 from zuno.trading.model.outcome import MissingInput, Outcome
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.service.features_view import (
@@ -55,7 +65,7 @@ class RunView(OriginView):
     blackboard: Blackboard
     decision: Decision
     """The Judge as validated: before expectancy, budget, CRO and guard."""
-    ev: Expectation | None
+    ev: Expectation | FirstExpectation | None
     """None: nothing was to be opened. JSON then has nulls, beside what the models cost."""
     ruling: Ruling
     sources: tuple[SourceView, ...]
@@ -77,8 +87,11 @@ class RunView(OriginView):
         return self.ev.llm_cost_usd if self.ev else sum(voice.usd or 0.0 for voice in self.voices)
 
     @field_serializer("ev")
-    def _ev_fields(self, ev: Expectation | None) -> dict[str, float | None]:
-        return {**dict.fromkeys(Expectation.model_fields), "llm_cost_usd": self.llm_cost_usd, **dict(ev or ())}
+    def _ev_fields(self, ev: Expectation | FirstExpectation | None) -> dict[str, float | None]:
+        if ev is not None:
+            return ev.model_dump(by_alias=True)
+        names = [field.alias or name for name, field in Expectation.model_fields.items()]
+        return {**dict.fromkeys(names), "llm_cost_usd": self.llm_cost_usd}
 
 
 class AttemptView(View):

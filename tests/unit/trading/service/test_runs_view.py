@@ -20,6 +20,12 @@ def document(**changed: Any) -> Any:
     return json.loads(run_view(told(**changed)).model_dump_json(by_alias=True))
 
 
+EV_KEYS = set(
+    "p_judge fair edge lambda beta beta_se n duration_hours resolved profit_pct loss_pct fees_pct slippage_pct "
+    "funding_pct llm_cost_usd ev_pct exploration".split()
+)
+
+
 def test_the_document_has_every_key_it_promises() -> None:
     found = document()
     assert {
@@ -28,8 +34,9 @@ def test_the_document_has_every_key_it_promises() -> None:
     } <= set(found)
     assert {"regime", "rationale", "trust_directive", "risk_budget_pct", "risk_bias", "source"} <= set(found["meta"])
     assert set(found["blackboard"]) == {"liquidity", "microstructure", "macro", "vlm_geometry", "synthesis"}
-    assert {"p_judge", "p0", "p", "profit_pct", "loss_pct", "fees_pct", "funding_pct", "llm_cost_usd", "ev_pct"} <= set(
-        found["ev"]
+    assert set(found["ev"]) >= EV_KEYS
+    assert {"entry", "stop", "target", "quantity", "notional_usd", "loss_at_stop_usd", "liquidation"} <= set(
+        found["ruling"]["card"]
     )
     assert set(found["ruling"]) == {
         *("decision", "allocation_pct", "leverage", "target_exchange", "execution_style", "legs", "closes", "veto"),

@@ -1,0 +1,135 @@
+"""Open positions whose stop, target or hold time is passed: they end, whatever anybody says.
+
+Positions of the paper book are not watched between cycles. A level counts as passed where the market is beyond it now,
+and where any bar since the opening touched it; of a bar that touched both, the stop came first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Final
+
+import numpy as np
+
+from zuno.trading.measure.bars import Bars, bars, timeframe_of
+from zuno.trading.measure.features import fresh
+from zuno.trading.measure.indicators.all import sound
+from zuno.trading.model.account import Account, Holding
+from zuno.trading.model.bundle import Bundle
+from zuno.trading.model.cycle import DEFAULT_HOLD, Exchange
+from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.market import HOUR_MS, Candle, Mode, Series, Side, Timeframe, candles
+from zuno.trading.model.venues import BINANCE, UPBIT, won_symbol
+from zuno.trading.rules.draft import RuleName
+
+_HOLD: Final = re.compile(r"(\d{1,3})(h|d|w)")
+_HOURS: Final = {"h": 1, "d": 24, "w": 7 * 24}
+
+
+@dataclass(frozen=True, slots=True)
+class PositionExit:
+    """One position that has to end, and by which rule."""
+
+    id: str
+    rule: RuleName
+    why: str
+
+
+def find_exits(bundle: Bundle, account: Account, mark: Known[float]) -> tuple[PositionExit, ...]:
+    """Of the bundle's symbol, in the order they are held. A position without levels is never among them."""
+    held = [position for position in account.positions if position.symbol is bundle.symbol]
+    found = [_find_exit(bundle, position, mark) for position in held if _has_levels(position)]
+    return tuple(passed for passed in found if passed is not None)
+
+
+def hold_text(text: str, mode: Mode) -> str:
+    """The duration as it is written, where it is one that lasts; else the mode's own."""
+    return text if parse_hours(text) else DEFAULT_HOLD[mode]
+
+
+def hold_hours(text: str, mode: Mode) -> int:
+    return parse_hours(hold_text(text, mode))
+
+
+def parse_hours(text: str) -> int:
+    """Of a duration such as 12h, 5d or 6w; 0 for anything else."""
+    found = _HOLD.fullmatch(text)
+    return int(found[1]) * _HOURS[found[2]] if found and found[1].isascii() else 0
+
+
+def _has_levels(position: Holding) -> bool:
+    return position.stop is not None or position.take is not None or position.hold is not None
+
+
+def _find_exit(bundle: Bundle, position: Holding, mark: Known[float]) -> PositionExit | None:
+    touched = None if position.stop is None and position.take is None else _first_level(bundle, position, mark)
+    if touched is not None:
+        return touched
+    hours = 0 if position.hold is None else parse_hours(position.hold)
+    if hours and bundle.as_of >= position.opened + hours * HOUR_MS:
+        return PositionExit(position.id, RuleName.HOLD_OVER, f"{position.id} was to be held for {position.hold}")
+    return None
+
+
+def _first_level(bundle: Bundle, position: Holding, mark: Known[float]) -> PositionExit | None:
+    """What a bar since the opening reached first; else where the market stands."""
+    seen = [_bars_since(series, bundle, position) for series in _series_of(position)]
+    stop, target = (min(_first_touch(found, level, above) for found in seen) for level, above in _bounds(position))
+    if min(stop, target) < inf:
+        return _passed(position, stop=stop <= target, how="a bar since its opening reached it")
+    now = _price_now(bundle, position, mark)
+    if isinstance(now, Missing):
+        return None
+    beyond = [level is not None and (now >= level if above else now <= level) for level, above in _bounds(position)]
+    return _passed(position, stop=beyond[0], how=f"the market is at {now:,.2f}") if any(beyond) else None
+
+
+def _bounds(position: Holding) -> tuple[tuple[float | None, bool], tuple[float | None, bool]]:
+    """Stop and target, each with whether it is reached from below."""
+    long = position.side is Side.LONG
+    return (position.stop, not long), (position.take, long)
+
+
+def _passed(position: Holding, *, stop: bool, how: str) -> PositionExit:
+    rule, level, name = (
+        (RuleName.STOP_PASSED, position.stop, "stop") if stop else (RuleName.TARGET_PASSED, position.take, "target")
+    )
+    return PositionExit(position.id, rule, f"the {name} of {position.id} is at {level:,.2f}: {how}")
+
+
+def _series_of(position: Holding) -> tuple[Series[Candle], ...]:
+    """In the position's own currency: hours for all of its life, minutes for the hours that are not whole."""
+    if position.exchange is Exchange.UPBIT:
+        return (candles(UPBIT, won_symbol(position.symbol), Timeframe.H1),)
+    return (
+        candles(BINANCE, position.symbol, Timeframe.H1),
+        candles(BINANCE, position.symbol, Timeframe.M1),
+    )
+
+
+def _bars_since(series: Series[Candle], bundle: Bundle, position: Holding) -> Bars:
+    """Bars that began after the opening: what an earlier one touched it may have touched before."""
+    rows: Sequence[Candle] = [row for row in bundle.rows(series) if row.at >= position.opened]
+    return sound(bars(timeframe_of(series), rows).upto(bundle.as_of))
+
+
+def _first_touch(seen: Bars, level: float | None, above: bool) -> float:
+    """When the first bar began that reached a level; never is infinity."""
+    if level is None:
+        return inf
+    reached = np.flatnonzero(seen.high >= level if above else seen.low <= level)
+    return float(seen.at[reached[0]]) if len(reached) else inf
+
+
+def _price_now(bundle: Bundle, position: Holding, mark: Known[float]) -> Known[float]:
+    """The mark; where there is none, or for won, the last close that is not stale."""
+    if position.exchange is Exchange.BINANCE and not isinstance(mark, Missing):
+        return mark
+    for series in reversed(_series_of(position)):
+        rows = fresh(bundle, series)
+        if not isinstance(rows, Missing) and rows:
+            return rows[-1].close
+    return Missing("no price is fresh")

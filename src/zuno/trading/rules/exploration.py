@@ -1,0 +1,133 @@
+"""Whether a trade is worth its costs, and what may be opened on paper when no edge is proven yet.
+
+A desk that has proven nothing would hold for ever: on paper a small trade without a proven edge may be opened for the
+record's sake. It is marked as what it is, and never opened live.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import fsum
+from typing import Final
+
+from zuno.trading.model.cycle import LEVERAGE_CAP, Expectation, Leg
+from zuno.trading.model.known import Missing
+from zuno.trading.model.market import DAY_MS
+from zuno.trading.rules.calibration import PRIOR_TRADES, judge_kind
+from zuno.trading.rules.draft import RuleName, RulingDraft, record_change, veto_trade
+from zuno.trading.rules.expectancy import apply_llm_cost, gross_ev, judged_ev, trading_costs
+from zuno.trading.rules.inputs import RulingInputs
+from zuno.trading.rules.routing import minimum_margin, target_of, usd_of, with_margin
+
+SIZE_SHARE: Final = 0.25
+"""Of the size that was decided."""
+MAX_EXPLORATION_RISK_PCT: Final = 0.25
+"""Per cent of the equity that the stop of an exploration may cost, fees and slippage included."""
+A_DAY: Final = 2
+"""Explorations of the whole desk in 24 hours."""
+A_MONTH: Final = 2
+"""Explorations in 30 days of a judge and regime family whose record has spoken against it."""
+MONTH_MS: Final = 30 * DAY_MS
+
+
+def require_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    """Veto a trade whose EV at its size is not above zero, or that loses by the Judge's own probability; what only
+    lacks a proven edge may be explored."""
+    if not draft.opens:
+        return draft
+    expectation = draft.expectation
+    size = fsum(usd_of(leg, inputs.won) for leg in draft.legs)
+    if expectation is None or not size > 0:
+        return veto_trade(draft, RuleName.NO_SIZE, "no money is left to place")
+    expectation = apply_llm_cost(expectation, size)
+    draft = replace(draft, expectation=expectation)
+    if (judged := judged_ev(expectation, size)) <= 0:
+        why = f"{judged:+.4f} % of the notional by the Judge's own {100 * expectation.p_judge:.0f} %"
+        return veto_trade(draft, RuleName.JUDGE_EV, why)
+    if expectation.ev_pct > 0 or draft.exploration:
+        return draft
+    refusal = explain_refusal(draft, expectation, inputs)
+    if refusal is not None:
+        return veto_trade(draft, RuleName.EXPECTANCY, f"{_describe_ev(expectation)}; {refusal}")
+    return _explore(draft, expectation, inputs)
+
+
+def explain_refusal(draft: RulingDraft, expectation: Expectation, inputs: RulingInputs) -> str | None:
+    """Why a trade may not be explored; None if it may."""
+    record = inputs.record
+    if not inputs.paper:
+        return "nothing is explored live"
+    if isinstance(record, Missing):
+        return f"the record is not known: {record.reason}"
+    if draft.family is None:
+        return "its regime is not known"
+    day = sum(exploration.at > inputs.as_of - DAY_MS for exploration in record.explorations)
+    if day >= A_DAY:
+        return f"{day} explorations in 24 h are all there may be"
+    if expectation.n < PRIOR_TRADES:
+        return None
+    own = (judge_kind(draft.decision), draft.family)
+    month = sum(
+        exploration.at > inputs.as_of - MONTH_MS and (exploration.judge, exploration.family) == own
+        for exploration in record.explorations
+    )
+    if month < A_MONTH:
+        return None
+    return f"after {expectation.n} closed trades {month} explorations in 30 days are all there may be"
+
+
+def fit_exploration(legs: tuple[Leg, ...], draft: RulingDraft, inputs: RulingInputs) -> tuple[Leg, ...]:
+    """The legs of an exploration, each raised to the least its exchange takes where a whole trade would have reached
+    it and the stop costs no more than it may; a leg that stays below is dropped."""
+    return tuple(kept for leg in legs if (kept := _fit_leg(leg, len(legs), draft, inputs)) is not None)
+
+
+def _fit_leg(leg: Leg, count: int, draft: RulingDraft, inputs: RulingInputs) -> Leg | None:
+    least = minimum_margin(leg, draft.decision.entry_price or 0.0, inputs)
+    if isinstance(least, Missing) or leg.margin >= least:
+        return leg
+    raised = leg.model_copy(update={"margin": least, "notional": least * leg.leverage})
+    whole = leg.margin >= SIZE_SHARE * least
+    return raised if whole and usd_of(raised, inputs.won) <= _max_notional_usd(draft, inputs) / count else None
+
+
+def _explore(draft: RulingDraft, expectation: Expectation, inputs: RulingInputs) -> RulingDraft:
+    leverage = min(draft.leverage, LEVERAGE_CAP[inputs.mode])
+    loss = stop_loss_pct(expectation)
+    allocation = min(SIZE_SHARE * draft.allocation_pct, 100 * MAX_EXPLORATION_RISK_PCT / (leverage * loss))
+    why = (
+        f"{_describe_ev(expectation)} with {expectation.n} closed trades: a quarter of its size on paper, "
+        f"for the record"
+    )
+    before, after = round(draft.allocation_pct, 6), round(allocation, 6)
+    changed = record_change(draft, RuleName.EXPLORATION, "allocation_pct", before, after, why)
+    smaller = replace(
+        changed,
+        allocation_pct=allocation,
+        exploration=True,
+        expectation=expectation.model_copy(update={"exploration": True}),
+    )
+    share = allocation / draft.allocation_pct if draft.allocation_pct > 0 else 0.0
+    legs = fit_exploration(tuple(with_margin(leg, leg.margin * share) for leg in draft.legs), smaller, inputs)
+    if not legs:
+        return veto_trade(smaller, RuleName.MINIMUM_ORDER, "a quarter of it is less than the exchange takes")
+    return replace(smaller, legs=legs, target=target_of(tuple(leg.venue for leg in legs)))
+
+
+def stop_loss_pct(expectation: Expectation) -> float:
+    """What the stop costs, in per cent of the notional, fees and slippage included."""
+    return expectation.loss_pct + expectation.fees_pct + expectation.slippage_pct
+
+
+def _max_notional_usd(draft: RulingDraft, inputs: RulingInputs) -> float:
+    expectation = draft.expectation
+    if expectation is None or isinstance(inputs.standing, Missing):
+        return 0.0
+    return max(0.0, inputs.standing.equity_usd) * MAX_EXPLORATION_RISK_PCT / stop_loss_pct(expectation)
+
+
+def _describe_ev(expectation: Expectation) -> str:
+    return (
+        f"{gross_ev(expectation):+.4f} % of the notional less {trading_costs(expectation):.4f} % of costs is not "
+        "above zero"
+    )
