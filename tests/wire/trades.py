@@ -18,20 +18,22 @@ from zuno.trading.model.cycle import (
     DirectiveOpinion,
     Exchange,
     Expert,
+    JudgeKind,
     LiquidityEntry,
     MacroEntry,
     Meta,
     MicrostructureEntry,
     Reasoning,
     Regime,
+    RegimeFamily,
     RiskBias,
 )
 from zuno.trading.model.known import Known
 from zuno.trading.model.market import HOUR_MS, Mode, Side, Symbol, Timeframe
-from zuno.trading.model.record import DeskRecord
+from zuno.trading.model.record import Calibration, DeskRecord
 from zuno.trading.rules.account import MarkedAccount, mark_to_market
 from zuno.trading.rules.draft import RulingDraft, Tightening
-from zuno.trading.rules.inputs import RulingInputs, Slippage
+from zuno.trading.rules.inputs import FeeRates, Fees, RulingInputs, Slippage
 from zuno.trading.rules.price_menu import MenuLevel, PriceMenu
 from zuno.trading.rules.ruling import apply_leverage_guard, apply_risk_rules, start_draft
 
@@ -39,6 +41,20 @@ NOW = Millis(1_767_225_600_000)
 PRICE = 100.0
 WON = 1_400.0
 CASH = Account(usd=2_000.0, krw=2_000_000.0)
+PROVEN = DeskRecord(
+    calibrations=tuple(
+        Calibration(judge=judge, family=family, n=10**6, edge_gain=1e4, edge_squared=1e4, edge_variance=2e3)
+        for judge in JudgeKind
+        for family in RegimeFamily
+    )
+)
+"""So many trades came out as they were claimed to that a claimed edge counts nearly whole."""
+FREE: dict[str, Any] = {
+    "fees": Fees(FeeRates(0.0, 0.0), FeeRates(0.0, 0.0)),
+    "slippage": Slippage(0.0, 0.0),
+    "funding_next": 0.0,
+}
+"""A market that costs nothing."""
 
 
 @cache
@@ -84,12 +100,12 @@ def terms(account: Account = CASH, won: Known[float] = WON, mark: Known[float] =
         symbol=Symbol.BTCUSDT,
         mode=Mode.SWING,
         as_of=NOW,
-        bars=still(),
+        bars=walk(),
         atr=1.0,
         mark=mark,
         slippage=Slippage(0.01, 0.02),
         funding_next=0.0001,
-        record=DeskRecord(),
+        record=PROVEN,
         panic=False,
         day_rank=0.5,
         curve_change=0.1,

@@ -21,7 +21,7 @@ CONFIDENCE: Final = 1.64
 
 
 @dataclass(frozen=True, slots=True)
-class Slope:
+class EdgeSlope:
     """β with its error; None without any claimed edge to fit it to."""
 
     n: int
@@ -77,10 +77,10 @@ def _sum_trades(judge: JudgeKind, family: RegimeFamily, trades: list[ClosedTrade
     )
 
 
-def find_slope(record: DeskRecord, judge: JudgeKind, family: RegimeFamily) -> Slope:
+def find_slope(record: DeskRecord, judge: JudgeKind, family: RegimeFamily) -> EdgeSlope:
     sums = next((sums for sums in record.calibrations if (sums.judge, sums.family) == (judge, family)), None)
     if sums is None:
-        return Slope(0, None, None)
+        return EdgeSlope(0, None, None)
     if sums.edge_squared <= 0:
-        return Slope(sums.n, None, None)
-    return Slope(sums.n, sums.edge_gain / sums.edge_squared, sqrt(sums.edge_variance) / sums.edge_squared)
+        return EdgeSlope(sums.n, None, None)
+    return EdgeSlope(sums.n, sums.edge_gain / sums.edge_squared, sqrt(sums.edge_variance) / sums.edge_squared)

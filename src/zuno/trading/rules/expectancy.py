@@ -10,7 +10,7 @@ from zuno.trading.measure.portable import nano_log, round_digits
 from zuno.trading.model.cycle import Decision, Exchange, Expectation, Style
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import HOUR_MS, Side
-from zuno.trading.rules.calibration import Slope, clamp_edge, fair_rate
+from zuno.trading.rules.calibration import EdgeSlope, clamp_edge, fair_rate
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.first_touch import TouchOdds, fill_share, first_touch
 from zuno.trading.rules.inputs import RulingInputs, Slippage
@@ -89,7 +89,7 @@ def estimate_expectation(
     exchanges: tuple[Exchange, ...],
     style: Style,
     inputs: RulingInputs,
-    slope: Slope,
+    slope: EdgeSlope,
     cost_usd: float,
     notional_usd: float,
 ) -> Known[Expectation]:

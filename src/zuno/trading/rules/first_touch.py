@@ -24,6 +24,8 @@ Ints: TypeAlias = NDArray[np.int64]
 PATHS: Final = 10_000
 """A share's standard error is then 0.005 at most."""
 BLOCK: Final = 24
+_STRIDES: Final = (16, 8, 4, 2, 1)
+"""That add up to any bar of a block."""
 MIN_RETURNS: Final = 10 * BLOCK
 """Consecutive bars needed for the bootstrap."""
 MAX_HOLD_BARS: Final = 6_000
@@ -92,7 +94,7 @@ def log_returns(bars: Bars) -> Known[Ints]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Blocks:
-    """Every block of the past by how far it goes from where it begins: a row for each block, a column for each bar."""
+    """Every block of the past by how far it goes from where it begins: a row for each bar, a column for each block."""
 
     close: Ints
     highest: Ints
@@ -117,18 +119,23 @@ def _both_ways_up(steps: Ints, side: Side) -> tuple[Ints, Ints]:
 
 
 def _bootstrap_blocks(steps: Ints, side: Side) -> _Blocks:
-    windows = np.lib.stride_tricks.sliding_window_view
-    closes, highs, lows = [], [], []
-    for seen in _both_ways_up(steps, side):
+    past = len(steps[0])
+    blocks = _Blocks(*(np.empty((BLOCK, 2 * past), dtype=np.int64) for _ in range(3)))
+    for place, seen in enumerate(_both_ways_up(steps, side)):
         # The past wraps round, so that its ends are drawn as often as the rest.
         close, high, low = np.concatenate((seen, seen[:, : BLOCK - 1]), axis=1)
         ends = np.cumsum(close)
         begins = ends - close
-        start = begins[: seen.shape[1], np.newaxis]
-        closes.append(windows(ends, BLOCK) - start)
-        highs.append(np.maximum.accumulate(windows(begins + high, BLOCK), axis=1) - start)
-        lows.append(np.minimum.accumulate(windows(begins + low, BLOCK), axis=1) - start)
-    return _Blocks(np.concatenate(closes), np.concatenate(highs), np.concatenate(lows))
+        start, highs, lows = begins[:past], begins + high, begins + low
+        highest, lowest = highs[:past], lows[:past]
+        own = slice(place * past, (place + 1) * past)
+        for bar in range(BLOCK):
+            highest = np.maximum(highest, highs[bar : bar + past])
+            lowest = np.minimum(lowest, lows[bar : bar + past])
+            blocks.close[bar, own] = ends[bar : bar + past] - start
+            blocks.highest[bar, own] = highest - start
+            blocks.lowest[bar, own] = lowest - start
+    return blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,25 +149,29 @@ class _PathEnds:
 
 
 def _walk_paths(blocks: _Blocks, target: int, stop: int, hold: int, seed: int) -> _PathEnds:
-    generator, count = np.random.PCG64(seed), np.uint64(len(blocks.close))
+    generator, count = np.random.PCG64(seed), blocks.close.shape[1]
+    close, highest, lowest = (table.ravel() for table in (blocks.close, blocks.highest, blocks.lowest))
     at = np.zeros(PATHS, dtype=np.int64)
     won = lost = lasted = squared = 0
     for start in range(0, hold, BLOCK):
         last = min(BLOCK, hold - start) - 1
         # Raw words: numpy promises them for ever, its bounded integers only for a version.
-        drawn = (generator.random_raw(len(at)) % count).astype(np.int64)
-        up, down = target - at, stop - at
-        done = (blocks.highest[drawn, last] >= up) | (blocks.lowest[drawn, last] <= down)
-        block = drawn[done]
-        # Highest and lowest so far only grow: as many bars as have not reached a bound lie before the one that does.
-        rising = (blocks.highest[block] < up[done, np.newaxis]).sum(axis=1)
-        falling = (blocks.lowest[block] > down[done, np.newaxis]).sum(axis=1)
-        losing = int((falling <= rising).sum())
-        ended = start + 1 + np.minimum(rising, falling)
+        drawn = (generator.random_raw(len(at)) % np.uint64(count)).astype(np.int64)
+        up, down, end = target - at, stop - at, drawn + last * count
+        done = (highest.take(end) >= up) | (lowest.take(end) <= down)
+        block, up, down = drawn[done], up[done], down[done]
+        # Highest and lowest so far only grow: the bar that reaches a bound is found by halving.
+        before = np.zeros(len(block), dtype=np.int64)
+        for stride in _STRIDES:
+            further = before + stride
+            bar = block + np.minimum(further - 1, last) * count
+            inside = (highest.take(bar) < up) & (lowest.take(bar) > down) & (further <= last)
+            before = np.where(inside, further, before)
+        losing = int((lowest.take(block + before * count) <= down).sum())
+        ended = start + 1 + before
         won, lost = won + len(block) - losing, lost + losing
         lasted, squared = lasted + int(ended.sum()), squared + int((ended * ended).sum())
-        going = ~done
-        at = at[going] + blocks.close[drawn[going], last]
+        at = (at + close.take(end))[~done]
         if not len(at):
             break
     return _PathEnds(won, lost, lasted + hold * len(at), squared + hold * hold * len(at))

@@ -27,7 +27,7 @@ from zuno.trading.model.cycle import (
 from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import MINUTE_MS, Mode, Side
 from zuno.trading.rules import expectancy
-from zuno.trading.rules.calibration import Slope, find_slope, judge_kind
+from zuno.trading.rules.calibration import EdgeSlope, find_slope, judge_kind
 from zuno.trading.rules.draft import RuleName as RuleName
 from zuno.trading.rules.draft import RuleOwner as RuleOwner
 from zuno.trading.rules.draft import RulingDraft as RulingDraft
@@ -268,7 +268,7 @@ def _check_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
         return trial
     size = fsum(usd_of(leg, inputs.won) for leg in trial.legs)
     several = exchanges_of(draft.routed_to)
-    slope = Slope(0, None, None)
+    slope = EdgeSlope(0, None, None)
     if not isinstance(inputs.record, Missing) and draft.family is not None:
         slope = find_slope(inputs.record, judge_kind(draft.decision), draft.family)
     worth = expectancy.estimate_expectation(

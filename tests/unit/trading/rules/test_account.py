@@ -200,11 +200,11 @@ def test_equity_is_cash_and_what_is_not_yet_realised(account: Account, btc: floa
     price = {BTC: btc, ETH: eth}
     futures = [one for one in account.positions if one.exchange is Exchange.BINANCE]
     gains = sum(unrealised_pnl(one, price[one.symbol]) for one in futures)
-    assert found.equity[Exchange.BINANCE] == pytest.approx(account.usd + gains, abs=1e-6)
+    assert found.equity[Exchange.BINANCE] == pytest.approx(account.usd + gains, rel=1e-11, abs=1e-6)
     bought = [one for one in account.positions if one.exchange is Exchange.UPBIT]
     gains = sum(unrealised_pnl(one, price[one.symbol] * won) for one in bought)
     spent = margin_at(account, Exchange.UPBIT).open
-    assert found.equity[Exchange.UPBIT] == pytest.approx(account.krw + spent + gains, abs=1e-3)
+    assert found.equity[Exchange.UPBIT] == pytest.approx(account.krw + spent + gains, rel=1e-11, abs=1e-3)
     assert found.exposure_usd >= 0
 
 

@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 
 from tests.wire.fakes.series import MemorySeries
-from tests.wire.trades import CASH, decision, holding, no_more, resting, ruled_on
+from tests.wire.trades import CASH, PROVEN, decision, holding, no_more, resting, ruled_on
 from zuno.adapters.venues.synthetic.path import END, paths
 from zuno.adapters.venues.synthetic.world import draw_batches, origin
 from zuno.kernel.units import Millis, Seconds
@@ -18,10 +18,11 @@ from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import features
 from zuno.trading.measure.triage import Anomaly, Label, Rule, Triage, UnjudgedRule
 from zuno.trading.model.account import Account, account_slots
-from zuno.trading.model.bundle import Absent, Bundle
+from zuno.trading.model.bundle import Absent, Bundle, Slot
 from zuno.trading.model.cycle import Call, Decision, Exchange
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Feed, Mode, Side, Symbol, alive, basis, liquidations
+from zuno.trading.model.record import record_slot
 from zuno.trading.model.venues import BINANCE, TAPES, neighbour_series
 from zuno.trading.ports.series import Batch
 from zuno.trading.rules.draft import RulingDraft
@@ -43,10 +44,15 @@ def market() -> MemorySeries:
     return store
 
 
+def slots(account: Account, at: Millis) -> list[Slot]:
+    """The account, and a record by which a claimed edge counts."""
+    return [*account_slots(account, at), record_slot(PROVEN, at)]
+
+
 @cache
 def bundle(at: Millis, mode: Mode = Mode.SWING, account: Account = CASH) -> Bundle:
     """Not more of it than every figure needs, for it is measured many times."""
-    whole = asyncio.run(build_bundle(market(), Symbol.BTCUSDT, mode, at, account_slots(account, at)))
+    whole = asyncio.run(build_bundle(market(), Symbol.BTCUSDT, mode, at, slots(account, at)))
     enough = {"1m": 120, "1h": 800, "4h": 260, "1d": 200, "1w": 120, "alive": 8 * 24 * 60}
     rows = {block.series: block.rows[-enough.get(block.series.name.split("/")[-1], 4_000) :] for block in whole.blocks}
     return replace(whole, blocks=tuple(replace(block, rows=rows[block.series]) for block in whole.blocks))

@@ -9,8 +9,10 @@ import pytest
 
 from tests.wire.trades import (
     CASH,
+    FREE,
     NOW,
     PRICE,
+    PROVEN,
     WON,
     decision,
     fired_rules,
@@ -25,12 +27,15 @@ from tests.wire.trades import (
     worth,
 )
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Call, Exchange, Leg, Style, Target
+from zuno.trading.model.account import Account
+from zuno.trading.model.cycle import Call, Exchange, JudgeKind, Leg, RegimeFamily, Style, Target
 from zuno.trading.model.known import Missing, NotRecorded
-from zuno.trading.model.market import MINUTE_MS, Mode, Side, Symbol
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Mode, Side, Symbol
+from zuno.trading.model.record import Calibration, DeskRecord, Exploration
 from zuno.trading.rules.draft import RuleName, RuleOwner, RulingDraft, Tightening
+from zuno.trading.rules.exits import PositionExit
+from zuno.trading.rules.exploration import require_expectancy
 from zuno.trading.rules.inputs import LIQUIDATION_TRAP_USD, RulingInputs
-from zuno.trading.rules.leverage_guard import require_positive_ev
 from zuno.trading.rules.risk_rules import place_legs
 from zuno.trading.rules.routing import with_margin
 from zuno.trading.rules.ruling import apply_leverage_guard, apply_risk_rules, finish_ruling, start_draft
@@ -191,9 +196,7 @@ def test_a_fallback_judge_may_partsleave() -> None:
     assert ruled_on(decision(Call.CANCEL_AND_CLOSE, source="fallback"), terms()).call is Call.CANCEL_AND_CLOSE
 
 
-@pytest.mark.parametrize(
-    "gone", ["bars", "atr", "mark", "slippage", "funding_next", "funding_week", "standing", "account"]
-)
+@pytest.mark.parametrize("gone", ["bars", "atr", "mark", "slippage", "funding_next", "standing", "account"])
 def test_rule_missing_facts(gone: str) -> None:
     done = ruled_on(decision(), replace(terms(), **{gone: GONE}))  # type: ignore[arg-type]
     assert (done.call, done.veto) == (Call.HOLD, RuleName.MISSING_FACTS)
@@ -259,14 +262,22 @@ def test_a_missing_budget_is_none(budget: int | None) -> None:
     [(2, 24, 24.0), (2, 25, 25.0), (2, 26, 25.0), (1, 51, 50.0), (3, 40, 100 / 6)],
 )
 def test_rule_stop_risk(leverage: int, asked: int, left: float) -> None:
-    draft = start_draft(decision(leverage=leverage, allocation_pct=asked), meta(), terms(), 0, 0)
+    draft = start_draft(decision(leverage=leverage, allocation_pct=asked), meta(), terms(**FREE), 0, 0)
     assert draft.allocation_pct == pytest.approx(left)
     assert (RuleName.STOP_RISK in fired_rules(draft)) == (left < asked)
 
 
+def test_a_stop_costs_its_fees_and_slippage_too() -> None:
+    # 0.02 and 0.05 % in fees, half a spread of 0.01 and 0.02 % of slippage: 2.1 % in all.
+    draft = start_draft(decision(leverage=2, allocation_pct=40), meta(), terms(), 0, 0)
+    assert draft.allocation_pct == pytest.approx(100 / 4.2)
+    taker = start_draft(decision(leverage=2, allocation_pct=40), meta(), terms(restless=True), 0, 0)
+    assert taker.allocation_pct == pytest.approx(100 / (2 * 2.13))
+
+
 def test_a_stop_is_held_against_what_the_mode_may_borrow() -> None:
     # 3× would leave a sixth, but a POSITION borrows nothing: at 1× a half costs one per cent.
-    given = terms(mode=Mode.POSITION)
+    given = terms(mode=Mode.POSITION, **FREE)
     for asked, left in ((40, 40.0), (50, 50.0), (51, 50.0)):
         draft = start_draft(decision(leverage=3, allocation_pct=asked), meta(), given, 0, 0)
         assert draft.allocation_pct == pytest.approx(left)
@@ -276,7 +287,7 @@ def test_a_stop_is_held_against_what_the_mode_may_borrow() -> None:
 def test_a_stop_never_costs_more_than_its_share() -> None:
     given = terms()
     done = ruled_on(decision(allocation_pct=100, leverage=3), given)
-    assert worth(done, given) * 0.02 <= 0.01 * standing(given).equity_usd
+    assert worth(done, given) * 0.021 <= 0.01 * standing(given).equity_usd
 
 
 def test_rule_no_size() -> None:
@@ -291,10 +302,10 @@ def test_rule_no_size() -> None:
 def test_what_has_no_worth_or_no_size_is_not_done() -> None:
     draft = _whole(Call.LONG)
     for nothing in (replace(draft, expectation=None), replace(draft, legs=())):
-        assert require_positive_ev(nothing, terms()).veto == RuleName.NO_SIZE
+        assert require_expectancy(nothing, terms()).veto == RuleName.NO_SIZE
     won_alone = replace(draft, legs=(_spot(200_000.0),))
-    assert require_positive_ev(won_alone, terms()).opens
-    assert require_positive_ev(won_alone, terms(won=GONE)).veto == RuleName.NO_SIZE
+    assert require_expectancy(won_alone, terms()).opens
+    assert require_expectancy(won_alone, terms(won=GONE)).veto == RuleName.NO_SIZE
 
 
 def test_a_leg_nobody_can_convert_is_dropped_by_the_guard() -> None:
@@ -307,24 +318,107 @@ def test_a_leg_nobody_can_convert_is_dropped_by_the_guard() -> None:
 
 
 def test_rule_expectancy() -> None:
-    # p0 = 1/3 on a market that stands still, λ = 1/4: from 49.3 % on the opinion carries its costs of 0.24 %.
-    p0, needed = 1 / 3, (2 + 0.24) / 6
-    assert 100 * (p0 + (needed - p0) * 4) == pytest.approx(49.333, abs=1e-3)
-    parts = {"fees_pct": 0.07, "slippage_pct": 0.02, "funding_pct": 0.15}
-    above, below = (ruled_on(decision(win_probability_pct=pct), terms()) for pct in (50, 49))
-    assert (below.call, below.veto) == (Call.HOLD, RuleName.EXPECTANCY)
-    assert above.call is Call.LONG
-    assert above.expectation is not None
-    assert {name: pytest.approx(getattr(above.expectation, name)) for name in parts} == parts
+    """Forty trades as they were claimed: half of an edge counts. 7 points carry the costs, and 4 do not."""
+    half = PROVEN.calibrations[0].model_copy(update={"n": 40, "judge": JudgeKind.RULES, "family": RegimeFamily.RANGE})
+    given = terms(record=replace_explorations(DeskRecord(calibrations=(half,))))
+    worth_it, not_worth_it = (ruled_on(decision(win_probability_pct=pct), given) for pct in (40, 37))
+    assert (not_worth_it.call, not_worth_it.veto) == (Call.HOLD, RuleName.EXPECTANCY)
+    assert worth_it.call is Call.LONG
+    for done in (worth_it, not_worth_it):
+        found = done.expectation
+        assert found is not None
+        costs = found.fees_pct + found.slippage_pct + found.funding_pct
+        assert (found.fees_pct, found.slippage_pct) == (pytest.approx(0.07), pytest.approx(0.03))
+        assert found.funding_pct == pytest.approx(0.01 * found.duration_hours / 8)
+        gross = found.lambda_ * found.edge * 6 * found.resolved
+        assert found.ev_pct == pytest.approx(found.fill * (gross - costs))
+        assert (found.ev_pct > 0) == done.opens
 
 
-def test_what_is_worth_nothing_is_not_done() -> None:
-    draft = _whole(Call.LONG)
-    assert draft.expectation is not None
-    even = draft.expectation.model_copy(update={"p": 0.5, "profit_pct": 2.0, "loss_pct": 2.0})
-    assert apply_leverage_guard(replace(draft, expectation=even), terms()).veto == RuleName.EXPECTANCY
-    a_little = even.model_copy(update={"profit_pct": 2.0001})
-    assert apply_leverage_guard(replace(draft, expectation=a_little), terms()).opens
+def test_rule_judge_ev() -> None:
+    """By the Judge's own probability it loses: nothing is explored."""
+    done = ruled_on(decision(win_probability_pct=34), terms(record=DeskRecord()))
+    assert (done.call, done.veto) == (Call.HOLD, RuleName.JUDGE_EV)
+    assert ruled_on(decision(win_probability_pct=37), terms(record=DeskRecord())).exploration
+
+
+def test_rule_exploration() -> None:
+    """Two a day for the whole desk, a quarter of the size, on paper; marked wherever it is shown."""
+    given = terms(record=DeskRecord())
+    whole, done = ruled_on(decision(), terms()), ruled_on(decision(), given)
+    assert (done.call, done.exploration, fired_rules(done)[-1]) == (Call.LONG, True, RuleName.EXPLORATION)
+    assert done.legs[0].margin == pytest.approx(whole.legs[0].margin / 4, abs=0.01)
+    assert done.expectation is not None
+    assert done.expectation.exploration
+    card = finish_ruling(done, given, NOW).card
+    assert card is not None
+    assert card.exploration
+    assert card.loss_at_stop_usd <= 0.0025 * standing(given).equity_usd
+    assert ruled_on(decision(), terms(record=explorations(1))).exploration
+    for refused in (replace(given, paper=False), terms(record=explorations(2)), terms(record=GONE)):
+        held = ruled_on(decision(), refused)
+        assert (held.call, held.veto) == (Call.HOLD, RuleName.EXPECTANCY)
+
+
+def test_a_record_that_spoke_against_it_is_explored_twice_a_month() -> None:
+    days = 10 * DAY_MS
+    assert ruled_on(decision(), terms(record=explorations(1, n=40, ago=days))).exploration
+    assert not ruled_on(decision(), terms(record=explorations(2, n=40, ago=days))).opens
+    assert ruled_on(decision(), terms(record=explorations(2, n=39, ago=days))).exploration
+    assert ruled_on(decision(), terms(record=explorations(2, n=40, ago=31 * DAY_MS))).exploration
+    other = explorations(2, n=40, ago=days, family=RegimeFamily.MOMENTUM)
+    assert ruled_on(decision(), terms(record=other)).exploration
+
+
+@pytest.mark.parametrize(("allocation", "notional"), [(40, 238.08), (10, 100.0), (5, 100.0), (2, None)])
+def test_an_exploration_is_raised_to_what_the_exchange_takes(allocation: int, notional: float | None) -> None:
+    """A quarter of $400 is $100; a quarter of $200 is raised to it, and a whole trade below it is none."""
+    given = terms(record=DeskRecord())
+    done = ruled_on(decision(allocation_pct=allocation), given)
+    if notional is None:
+        assert (done.call, done.veto) == (Call.HOLD, RuleName.MINIMUM_ORDER)
+        return
+    assert [leg.notional for leg in done.legs] == [pytest.approx(notional, abs=0.05)]
+    ruling = finish_ruling(done, given, NOW)
+    assert ruling.legs[0].quantity == pytest.approx(notional / 100, abs=0.001)
+    assert ruling.allocation_pct == pytest.approx(100 * done.legs[0].margin / 2_000)
+
+
+def test_an_exploration_is_not_raised_beyond_its_risk() -> None:
+    poor = terms(Account(usd=300.0, krw=0.0), record=DeskRecord())  # 0.25 % of it are 75 cents; 2.1 % of $100 are $2.10
+    done = ruled_on(decision(allocation_pct=40), poor)
+    assert (done.call, done.veto) == (Call.HOLD, RuleName.MINIMUM_ORDER)
+
+
+def test_rule_minimum_order() -> None:
+    given = terms()
+    done = ruled_on(decision(allocation_pct=2, leverage=2), given)
+    assert done.opens
+    ruling = finish_ruling(done, given, NOW)
+    assert (ruling.decision, ruling.veto, ruling.card) == (Call.HOLD, RuleName.MINIMUM_ORDER, None)
+    split = finish_ruling(ruled_on(decision(allocation_pct=8, leverage=1), given), given, NOW)
+    assert [leg.venue for leg in split.legs] == [Exchange.UPBIT]
+    assert split.changes[-1].by == RuleName.MINIMUM_ORDER
+
+
+@pytest.mark.parametrize("rule", [RuleName.STOP_PASSED, RuleName.TARGET_PASSED, RuleName.HOLD_OVER])
+@pytest.mark.parametrize("call", list(Call))
+def test_what_is_passed_ends_whatever_was_decided(rule: RuleName, call: Call) -> None:
+    account = replace(CASH, positions=(holding(),))
+    given = terms(account, exits=(PositionExit("pos_1", rule, "it was passed"),))
+    for blind in (given, replace(given, **dict.fromkeys(_known(), GONE)), replace(given, panic=True)):  # type: ignore[arg-type]
+        blind = replace(blind, account=given.account)
+        done = ruled_on(decision(call), blind, None, Tightening(veto=True))
+        assert (done.call, done.style, done.veto) == (Call.CANCEL_AND_CLOSE, Style.CASINO_EXIT, None)
+        assert [closing.id for closing in done.closes] == ["pos_1"]
+        assert fired_rules(done) == [rule]
+
+
+def test_rule_stop_passed() -> None:
+    """`tests/unit/trading/rules/test_exits.py` says when."""
+
+
+test_rule_target_passed = test_rule_hold_over = test_rule_stop_passed
 
 
 def test_expectancy_is_asked_again_after_the_guard() -> None:
@@ -334,8 +428,8 @@ def test_expectancy_is_asked_again_after_the_guard() -> None:
         CASH, positions=(holding(symbol=Symbol.ETHUSDT, margin=(2 * 3_428.571428 - room) / 3, leverage=3, entry=10.0),)
     )
     account = replace(account, usd=2_000.0)
-    given = terms(account)
-    draft = apply_risk_rules(start_draft(decision(leverage=1), meta(), given, 0.5, 0.0), given, None)
+    given = terms(account, record=replace_explorations(PROVEN))
+    draft = apply_risk_rules(start_draft(decision(leverage=1), meta(), given, 0.8, 0.0), given, None)
     assert draft.opens
     done = apply_leverage_guard(draft, given)
     assert done.veto == RuleName.EXPECTANCY
@@ -361,11 +455,11 @@ def test_rule_top_up() -> None:
 def test_sizes_are_topped_up_and_not_margins() -> None:
     # SHORT 1,500 are open on a margin of 500; of $2,000 a half at 1× is 1,000, and at 2 % that is all a stop may cost.
     held = replace(CASH, positions=(holding(Side.SHORT, margin=500.0, leverage=3.0),))
-    done = ruled_on(decision(Call.SHORT, leverage=1, allocation_pct=50), terms(held))
+    done = ruled_on(decision(Call.SHORT, leverage=1, allocation_pct=50), terms(held, **FREE))
     assert (done.call, done.veto) == (Call.HOLD, RuleName.TOP_UP)
     # At 2× a quarter is the same 1,000: of 600 held on 600, 400 are new, on 200.
     held = replace(CASH, positions=(holding(Side.SHORT, margin=600.0),))
-    done = ruled_on(decision(Call.SHORT, leverage=2, allocation_pct=25), terms(held))
+    done = ruled_on(decision(Call.SHORT, leverage=2, allocation_pct=25), terms(held, **FREE))
     assert [(leg.margin, leg.notional) for leg in done.legs] == [(200.0, 400.0)]
 
 
@@ -646,7 +740,7 @@ def test_what_the_officer_asks_for_is_given_with_its_reason() -> None:
 )
 def test_rule_leverage_guard(borrowed: float, left: float | None) -> None:
     account = replace(CASH, liquidity=(liquidity(borrowed / PRICE),))
-    done = ruled_on(decision(allocation_pct=25), terms(account))
+    done = ruled_on(decision(allocation_pct=25), terms(account, **FREE))
     if left is None:
         assert (done.call, done.veto) == (Call.HOLD, RuleName.LEVERAGE_GUARD)
         return
@@ -805,6 +899,20 @@ def test_a_hold_changes_nothing() -> None:
     assert (done.call, done.veto, done.changes, done.legs, done.style) == (Call.HOLD, None, (), (), None)
 
 
+def explorations(count: int, n: int = 0, ago: int = HOUR_MS, family: RegimeFamily = RegimeFamily.RANGE) -> DeskRecord:
+    """So many explorations of that family, and a record of the range that shows no edge."""
+    flat = Calibration(
+        judge=JudgeKind.RULES, family=RegimeFamily.RANGE, n=n, edge_gain=0.0, edge_squared=1.0, edge_variance=0.1
+    )
+    done = Exploration(at=Millis(NOW - ago), judge=JudgeKind.RULES, family=family)
+    return DeskRecord(calibrations=(flat,) if n else (), explorations=(done,) * count)
+
+
+def replace_explorations(record: DeskRecord) -> DeskRecord:
+    """The same record on a day on which nothing more may be explored."""
+    return record.model_copy(update={"explorations": explorations(2).explorations})
+
+
 def _spot(won: float) -> Leg:
     return Leg(venue=Exchange.UPBIT, side=Side.LONG, currency="KRW", margin=won, notional=won, leverage=1.0)
 
@@ -830,5 +938,5 @@ def _known() -> list[str]:
     return [
         name
         for name in RulingInputs.__dataclass_fields__
-        if name not in ("symbol", "mode", "as_of", "fees", "paper", "resolved")
+        if name not in ("symbol", "mode", "as_of", "fees", "paper", "exits", "funding_assumed")
     ]

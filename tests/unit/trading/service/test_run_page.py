@@ -86,7 +86,7 @@ def test_it_tells_what_was_decided_and_what_it_rests_on() -> None:
         "Against it:",
         "a macro print breaks 92,400",
         "93,600",
-        "+0.195 %",
+        "+0.243 %",
         "cro_volatility",
         "12 % of the equity as margin, at 2×",
         "PASSIVE_MAKER",

@@ -1,0 +1,107 @@
+"""How far a judge is believed: the slope of what came out on what was claimed, by hand and over invented records."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from zuno.trading.model.cycle import JudgeKind, RegimeFamily
+from zuno.trading.model.record import ClosedTrade, DeskRecord
+from zuno.trading.rules.calibration import EdgeSlope, calibrate, clamp_edge, fair_rate, find_slope, score_exit
+
+RULES, MODEL = JudgeKind.RULES, JudgeKind.MODEL
+RANGE, PANIC = RegimeFamily.RANGE, RegimeFamily.PANIC
+
+
+def closed(exit_pct: float, edge: float = 0.1, **changed: object) -> ClosedTrade:
+    plain = ClosedTrade(closed=1, judge=RULES, family=RANGE, edge=edge, profit_pct=4.0, loss_pct=2.0, exit_pct=exit_pct)
+    return plain.model_copy(update=changed)
+
+
+def slope_of(*trades: ClosedTrade) -> EdgeSlope:
+    return find_slope(DeskRecord(calibrations=calibrate(trades)), RULES, RANGE)
+
+
+@pytest.mark.parametrize(
+    ("exit_pct", "score"), [(4.0, 1.0), (-2.0, 0.0), (0.0, 1 / 3), (1.0, 0.5), (5.0, 1.0), (-9.0, 0.0)]
+)
+def test_every_end_has_a_score(exit_pct: float, score: float) -> None:
+    assert score_exit(closed(exit_pct)) == pytest.approx(score)
+
+
+def test_a_slope_by_hand() -> None:
+    """Fair is 1/3. A win at +0.1 and a loss at +0.2: Σe(y−f) = 0.1·2/3 − 0.2/3 = 0, Σe² = 0.05."""
+    found = slope_of(closed(4.0, 0.1), closed(-2.0, 0.2))
+    assert (found.n, found.beta, found.weight) == (2, pytest.approx(0.0, abs=1e-12), 0.0)
+    assert found.error == pytest.approx((0.05 * 2 / 9) ** 0.5 / 0.05)
+    many = slope_of(*[closed(4.0, 0.2)] * 400)
+    assert many.beta == pytest.approx((2 / 3) / 0.2)
+    assert many.weight == pytest.approx(400 / 440)
+
+
+def test_groups_are_kept_apart() -> None:
+    sums = calibrate([closed(4.0), closed(4.0, judge=MODEL), closed(-2.0, family=PANIC), closed(4.0)])
+    assert [(one.judge, one.family, one.n) for one in sums] == [(MODEL, RANGE, 1), (RULES, PANIC, 1), (RULES, RANGE, 2)]
+    record = DeskRecord(calibrations=sums)
+    assert find_slope(record, MODEL, PANIC) == EdgeSlope(0, None, None)
+
+
+def test_who_claims_nothing_proves_nothing() -> None:
+    found = slope_of(*[closed(4.0, 0.0)] * 100)
+    assert (found.n, found.beta, found.weight) == (100, None, 0.0)
+
+
+def test_losing_trades_do_not_make_a_judge_heavier() -> None:
+    assert slope_of(*[closed(-2.0, 0.2)] * 500).weight == 0.0
+
+
+def test_edges_are_capped_for_everybody() -> None:
+    assert clamp_edge(0.9, 0.3) == 0.2
+    assert clamp_edge(0.1, 0.5) == -0.2
+    assert clamp_edge(0.4, 0.3) == pytest.approx(0.1)
+
+
+def record_of(chance: np.random.Generator, count: int, edge: float | None, skill: float) -> EdgeSlope:
+    """So many trades at rewards of 1 to 5, by a judge who says 50 % (`edge` None) or claims that edge, of which `skill`
+    is real; without skill the market has no drift and the mean score is the fair rate."""
+    trades = []
+    for ratio in chance.uniform(1, 5, count):
+        fair = fair_rate(ratio, 1.0)
+        claimed = clamp_edge(0.5, fair) if edge is None else edge
+        won = chance.random() < fair + skill * claimed
+        trades.append(closed(ratio if won else -1.0, claimed, profit_pct=ratio, loss_pct=1.0))
+    return slope_of(*trades)
+
+
+def opens(slope: EdgeSlope, edge: float, ratio: float, costs: float = 0.1, risk: float = 1.5) -> bool:
+    return slope.weight * edge * risk * (1 + ratio) * 0.95 > costs
+
+
+@pytest.mark.parametrize("count", [0, 20, 40, 100, 300])
+def test_who_always_says_half_opens_next_to_nothing(count: int) -> None:
+    """On markets without drift, whatever its record: at most 3 % of its rulings, at targets near and far."""
+    chance = np.random.default_rng(count)
+    opened = 0
+    for _ in range(200):
+        slope = record_of(chance, count, None, 0.0)
+        opened += sum(opens(slope, clamp_edge(0.5, fair_rate(ratio, 1.0)), ratio) for ratio in (1.5, 3.0, 5.0))
+    assert opened <= 0.03 * 600
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("count", [40, 100, 300, 1_000, 5_000])
+def test_who_always_says_half_opens_next_to_nothing_over_many_records(count: int) -> None:
+    chance = np.random.default_rng(count)
+    opened, rounds = 0, 20_000 // max(1, count // 40)
+    for _ in range(rounds):
+        slope = record_of(chance, count, None, 0.0)
+        opened += sum(opens(slope, clamp_edge(0.5, fair_rate(ratio, 1.0)), ratio) for ratio in (1.5, 3.0, 5.0))
+    assert opened <= 0.03 * 3 * rounds
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("count", "least", "most"), [(100, 0.50, 0.85), (300, 0.75, 0.97)])
+def test_a_calibrated_judge_opens_most_of_its_trades(count: int, least: float, most: float) -> None:
+    chance = np.random.default_rng(count)
+    opened = sum(opens(record_of(chance, count, 0.15, 1.0), 0.15, 2.0) for _ in range(1_000))
+    assert least <= opened / 1_000 <= most
