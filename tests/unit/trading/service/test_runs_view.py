@@ -39,7 +39,17 @@ def test_the_document_has_every_key_it_promises() -> None:
         found["ruling"]["card"]
     )
     assert set(found["ruling"]) == {
-        *("decision", "allocation_pct", "leverage", "target_exchange", "execution_style", "legs", "closes", "veto"),
+        *(
+            "decision",
+            "allocation_pct",
+            "leverage",
+            "target_exchange",
+            "execution_style",
+            "legs",
+            "card",
+            "closes",
+            "veto",
+        ),
         *("valid_until", "changes"),
     }
     assert {"venue", "side", "margin", "notional", "leverage"} <= set(found["ruling"]["legs"][0])
