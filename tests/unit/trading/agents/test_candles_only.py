@@ -67,11 +67,7 @@ def test_nothing_essential_is_missing_and_nothing_absent_is_zero(mode: Mode) -> 
     shortest = candles_only(mode).rows(market.candles(BINANCE, BTC, Timeframe.H1))
     assert (inputs.mark, inputs.slippage) == (shortest[-1].close, ASSUMED_SLIPPAGE)
     assert (ASSUMED_SLIPPAGE.buy, ASSUMED_SLIPPAGE.sell, ASSUMED_FUNDING) == (0.05, 0.05, 0.0001)
-    assert (inputs.funding_next, inputs.funding_week, inputs.funding_assumed) == (
-        ASSUMED_FUNDING,
-        ASSUMED_FUNDING,
-        True,
-    )
+    assert (inputs.funding_next, inputs.funding_assumed) == (ASSUMED_FUNDING, True)
     unjudged = (inputs.panic, inputs.curve_change, inputs.longs_liquidated, inputs.dollar, inputs.won)
     assert all(isinstance(figure, NotRecorded) for figure in unjudged)
     absent = (features.book, case.context.flow, case.context.days, features.whales_day, features.forced.longs_hour)
@@ -101,7 +97,6 @@ def test_imported_funding_is_taken_as_it_is() -> None:
     block = Block(market.funding(BINANCE, BTC), rows, rows[-1].at, 86_400, 29_400)  # type: ignore[arg-type]
     inputs = build_case(replace(bundle, blocks=(*bundle.blocks, block))).inputs
     assert (inputs.funding_next, inputs.funding_assumed) == (pytest.approx(0.0003), False)
-    assert inputs.funding_week == pytest.approx(0.0007 / 3)
     old = replace(block, rows=tuple(row._replace(at=Millis(row.at - 2 * DAY_MS)) for row in rows))
     assert isinstance(build_case(replace(bundle, blocks=(*bundle.blocks, old))).inputs.funding_next, Missing)
 
