@@ -46,7 +46,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "lp.watch": INSIDE,
     "lp.service": INSIDE | {"pydantic"},
     "trading.model": PLAIN | {"orjson", "pydantic"},
-    "trading.ports": PLAIN | {"pydantic"},
+    "trading.ports": PLAIN | {"numpy", "pydantic"},
     "trading.measure": PLAIN | {"numpy", "talib"},
     "trading.rules": PLAIN | {"numpy"},
     "trading.agents": PLAIN | {"pydantic"},

@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -26,6 +27,7 @@ from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.kernel.units import Millis
+from zuno.trading.measure.columns import rows_of
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -60,6 +62,7 @@ from zuno.trading.model.market import (
 from zuno.trading.ports.series import (
     PUBLIC_HISTORY,
     Batch,
+    Columns,
     Flaw,
     Origin,
     RejectedRow,
@@ -1091,3 +1094,67 @@ async def test_a_text_written_by_names_is_not_taken_for_its_names(tmp_path: Path
     with pytest.raises(Broken, match=r"keeps news/telegram/BTC in a form"):
         await everything(store, news)
     await store.close()
+
+
+# -- columns
+
+
+def columns_of(*bars: Candle, series: Series[Any] = HOURS) -> Columns:
+    table = np.array([row[1:] for row in bars], dtype=np.float64)
+    return Columns(series, np.array([row.at for row in bars], dtype=np.int64), tuple(table.T))
+
+
+def long_history(count: int, close: float = 100.0) -> tuple[Candle, ...]:
+    """Enough of a month to become a file of history at once."""
+    minutes = (Millis(AT + minute * MINUTE_MS) for minute in range(count))
+    return tuple(Candle(at, 100.0, 200.0, 50.0, close, 1.5, None if at % 7 else 1.0) for at in minutes)
+
+
+@pytest.mark.parametrize("count", [3, 6_000])
+async def test_columns_become_rows_once(store: Any, count: int) -> None:
+    series, bars = candles("binance", "BTCUSDT", Timeframe.M1), long_history(count)
+    now = Millis(AT + 999 * DAY_MS)
+    first = await store.write_columns(columns_of(*bars, series=series), Source.IMPORTED, "a.csv", now)
+    assert (first.new.sum(), first.changed.sum(), first.left.sum()) == (count, 0, 0)
+    assert await everything(store, series) == bars
+    assert await everything(store, series, bars[-1].at) == bars[:-1]  # known when it had closed
+    again = await store.write_columns(columns_of(*bars, series=series), Source.IMPORTED, "a.csv", now)
+    assert (again.new.sum(), again.changed.sum(), again.left.sum()) == (0, 0, 0)
+    assert await store.sources() == (RowSource(series, Source.IMPORTED, "a.csv", count, AT, bars[-1].at),)
+    assert await store.flaws() == ()
+    assert store.origin == PUBLIC_HISTORY
+    back = await store.read_columns(series, bars[1].at, bars[2].at)
+    assert rows_of(back) == list(bars[1:3])
+    assert (await store.all_known([series])) == (bars[-1].at + MINUTE_MS,)
+
+
+@pytest.mark.parametrize("count", [3, 6_000])
+async def test_columns_take_the_place_of_other_numbers_where_they_may(store: Any, count: int) -> None:
+    series, bars, others = candles("binance", "BTCUSDT", Timeframe.M1), long_history(count), long_history(3, 120.0)
+    now = Millis(AT + 999 * DAY_MS)
+    await store.write_columns(columns_of(*bars, series=series), Source.IMPORTED, "a.csv", now)
+    may = np.array([True, False, True])
+    done = await store.write_columns(columns_of(*others, series=series), Source.IMPORTED, "b.csv", now, may)
+    assert (done.new.tolist(), done.changed.tolist(), done.left.tolist()) == (
+        [False] * 3,
+        may.tolist(),
+        (~may).tolist(),
+    )
+    assert await everything(store, series) == (others[0], bars[1], others[2], *bars[3:])
+    assert [flaw.first for flaw in await store.flaws()] == [others[0].at, others[2].at]
+
+
+async def test_columns_among_what_was_collected_are_known_from_now(store: Any) -> None:
+    now = Millis(AT + 99 * HOUR_MS)
+    await store.write([Batch(HOURS, [bar(1), bar(5)], known=Millis(AT + 9 * HOUR_MS))])
+    await store.write_columns(columns_of(bar(0), bar(1, 120.0), bar(3), bar(7)), Source.IMPORTED, "a.csv", now)
+    assert await everything(store, HOURS, AT + 9 * HOUR_MS) == (bar(0), bar(1), bar(5), bar(7))
+    assert await everything(store, HOURS, now) == (bar(0), bar(1, 120.0), bar(3), bar(5), bar(7))
+    assert store.origin == RECORDED
+
+
+async def test_no_columns_are_nothing(store: Any) -> None:
+    assert len(await store.read_columns(HOURS, Millis(0), EVER)) == 0
+    done = await store.write_columns(await store.read_columns(HOURS, Millis(0), EVER), Source.IMPORTED, "", EVER)
+    assert done.new.tolist() == []
+    assert await store.spans() == ()

@@ -27,6 +27,7 @@ from zuno.trading.service.collector import Collector
 from zuno.trading.service.data import DataDesk
 from zuno.trading.service.download import Downloads
 from zuno.trading.service.features import TradingDesk
+from zuno.trading.service.imports import Imports
 from zuno.trading.service.paper_book import PaperBookDesk
 from zuno.trading.service.runs import Cycles
 
@@ -113,6 +114,10 @@ class Zuno(Protocol):
 
     def downloads(self) -> Downloads:
         """The past that venues keep, fetched into our own store."""
+        ...
+
+    def imports(self) -> Imports:
+        """Market history from files, into our own store."""
         ...
 
     def trading(self) -> TradingDesk:

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from zuno.trading.service.data import DataDesk
     from zuno.trading.service.download import Downloads
     from zuno.trading.service.features import Refresh, TradingDesk
+    from zuno.trading.service.imports import Imports
     from zuno.trading.service.paper_book import Inventory, PaperBookDesk
     from zuno.trading.service.runs import Cycles
 
@@ -259,6 +260,15 @@ class Application:
     def downloads(self) -> Downloads:
         self._chains.require_writable()
         return self._markets.downloads(self._recordings.own())
+
+    def imports(self) -> Imports:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.imports.files import HistoryFiles
+        from zuno.trading.service.imports import Imports
+
+        self._chains.require_writable()
+        reads_own = self._settings.market == "live" or self._settings.recording == "own"
+        return Imports(HistoryFiles(), self._recordings.own(), unix_millis, read_here=reads_own)
 
     def book(self) -> PaperBookDesk:
         from zuno.adapters.account.paper import JournalBook

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+import numpy as np
+
 from zuno.adapters.series.merge_rows import (
     BAD,
     CheckedBatch,
@@ -19,11 +21,15 @@ from zuno.adapters.series.merge_rows import (
     declare_origin,
     merge_batch,
     newest_prints,
+    sources_of,
 )
 from zuno.kernel.units import Millis
+from zuno.trading.measure.columns import WIDTH, compare, pick, rows_of
 from zuno.trading.model.market import MacroRelease, Row, Series
 from zuno.trading.ports.series import (
     Batch,
+    Columns,
+    ColumnsWritten,
     Flaw,
     Origin,
     RejectedRow,
@@ -55,7 +61,7 @@ class MemorySeries:
 
     def _put_batches(self, offered: Sequence[tuple[Batch[Any], CheckedBatch]]) -> WriteCounts:
         done = WriteCounts(0, 0, 0, 0)
-        self.origin = declare_origin(self.origin, self._wanted, offered, empty=not self._rows)
+        self.origin = declare_origin(self.origin, self._wanted, sources_of(offered), empty=not self._rows)
         for batch, sound in offered:
             pasts = self._pasts.setdefault(batch.series, {})
             result = merge_batch(sound, self._rows.get(batch.series, {}), pasts)
@@ -72,6 +78,33 @@ class MemorySeries:
                 self._notes[place] = (batch.series, replace(note, known=min(note.known, before.known)))
             done = add_counts(done, result.counts)
         return done
+
+    async def write_columns(
+        self, columns: Columns, source: Source, file: str, now: Millis, replace: Any = True
+    ) -> ColumnsWritten:
+        series, held = columns.series, self._rows.get(columns.series, {})
+        found = compare(columns, self._columns(series))
+        noted = [one for one in self._sources.values() if one.series == series]
+        collected = [one for one in noted if one.source is Source.COLLECTED]
+        low = min((one.first for one in collected), default=1 if noted or not held else min(held)[0])
+        high = max((one.last for one in collected), default=0 if noted or not held else max(held)[0])
+        changed = found.other & replace
+        chosen = [row for row, put in zip(rows_of(columns), found.new | changed, strict=True) if put]
+        past = [row for row in chosen if not low <= row.at <= high]
+        late = [row for row in chosen if low <= row.at <= high]
+        self._put_batches(
+            check_batches([Batch(series, past, None, source, file), Batch(series, late, now, source, file)])
+        )
+        return ColumnsWritten(found.new, changed, found.other & ~changed)
+
+    async def read_columns(self, series: Series[Any], since: Millis, until: Millis) -> Columns:
+        columns = self._columns(series)
+        return pick(columns, (columns.at >= since) & (columns.at <= until))
+
+    def _columns(self, series: Series[Any]) -> Columns:
+        rows = [row for _, (_, row) in sorted(self._rows.get(series, {}).items())]
+        table = np.array(rows, dtype=np.float64).reshape(-1, WIDTH[series.row] + 1)
+        return Columns(series, np.array([row.at for row in rows], dtype=np.int64), tuple(table.T[1:]))
 
     def _note_source(self, batch: Batch[Any], times: Sequence[Millis]) -> None:
         key = (batch.series, batch.source, batch.file)

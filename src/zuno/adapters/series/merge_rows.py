@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -79,6 +79,10 @@ def check_batches(batches: Sequence[Batch[Any]]) -> list[tuple[Batch[Any], Check
     return [(batch, check_batch(batch)) for batch in batches if batch.rows]
 
 
+def sources_of(offered: Sequence[tuple[Batch[Any], CheckedBatch]]) -> set[Source]:
+    return {batch.source for batch, sound in offered if sound.rows}
+
+
 def merge_batch(sound: CheckedBatch, standing: Mapping[Key, StoredRow], changed: Container[Key]) -> MergeResult:
     """`standing`: the rows that are here already, at least those of the batch's keys; `changed`: those among them that
     others stood before."""
@@ -133,11 +137,9 @@ def check_origin(kept: Origin, wanted: Origin) -> None:
         raise Refused(f"What is kept here is {kept.label}; {wanted.label} rows belong into a store of their own.")
 
 
-def declare_origin(
-    kept: Origin, recorded: Origin, offered: Sequence[tuple[Batch[Any], CheckedBatch]], *, empty: bool
-) -> Origin:
-    """Whose past a store holds once these rows are in it; `recorded`: what it says of rows that were collected."""
-    sources = {batch.source for batch, sound in offered if sound.rows}
+def declare_origin(kept: Origin, recorded: Origin, sources: Collection[Source], *, empty: bool) -> Origin:
+    """Whose past a store holds once rows of these sources are in it; `recorded`: what it says of rows that were
+    collected."""
     if kept.synthetic or not sources:
         return kept
     if Source.COLLECTED in sources:

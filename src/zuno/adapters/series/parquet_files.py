@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,13 +41,43 @@ class ParquetFiles:
 
     def write(self, name: str, table: str, rows: Sequence[tuple[Any, ...]]) -> SealedFile:
         """A new file, there for good when this returns."""
+        return self._seal(name, lambda draft: self._copy(draft, table, rows))
+
+    def write_columns(self, name: str, series: str, columns: Mapping[str, Any]) -> SealedFile:
+        """The same of rows of one series in columns: at, known, and as many numbers as it has."""
+        chosen = [f"'{series.replace(chr(39), chr(39) * 2)}' AS series", '"at"', "'' AS id", "known"]
+        for column, _ in COLUMNS["rows"][len(_KEYS) :]:
+            number = f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END" if column in columns else "NULL::DOUBLE"
+            chosen.append(f"{number} AS {column}")
+        return self._seal(name, lambda draft: self._copy_from(draft, columns, ", ".join(chosen)))
+
+    def _seal(self, name: str, copy: Callable[[Path], None]) -> SealedFile:
         with self._translate_os():
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with replacing(self._folder / name) as draft:
                 with self._translate_duckdb(name):
-                    self._copy(draft, table, rows)
-                sealed = SealedFile(name, draft.stat().st_size, _digest(draft))
-        return sealed
+                    copy(draft)
+                return SealedFile(name, draft.stat().st_size, _digest(draft))
+
+    def read_columns(
+        self, files: Sequence[SealedFile], columns: Sequence[str], series: str, span: tuple[int, int]
+    ) -> dict[str, Any]:
+        """These columns of the rows of that time, as numpy has them; NaN where a number is not there."""
+        import numpy as np
+
+        for file in files:
+            self._must_be_whole(file)
+        query = (
+            f"SELECT {', '.join(map(_quote, columns))} FROM read_parquet(?) "
+            'WHERE series = ? AND "at" BETWEEN ? AND ? ORDER BY "at"'
+        )
+        paths = [str(self._folder / file.name) for file in files]
+        with self._translate_duckdb(", ".join(file.name for file in files)):
+            found = self._duck().execute(query, [paths, series, *span]).fetchnumpy()
+        return {
+            name: np.ma.filled(values, np.nan) if isinstance(values, np.ma.MaskedArray) else values
+            for name, values in found.items()
+        }
 
     def read(
         self,
@@ -116,6 +146,9 @@ class ParquetFiles:
             else f"{_quote(name)}::{kind} AS {_quote(name)}"
             for name, kind in COLUMNS[table]
         )
+        self._copy_from(draft, columns, chosen)
+
+    def _copy_from(self, draft: Path, columns: Mapping[str, Any], chosen: str) -> None:
         duck = self._duck()
         duck.register("columns_of_rows", columns)
         try:

@@ -10,13 +10,13 @@ import asyncio
 import json
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from heapq import merge
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from zuno.adapters.series.merge_rows import (
     BAD,
@@ -31,6 +31,7 @@ from zuno.adapters.series.merge_rows import (
     declare_origin,
     merge_batch,
     newest_prints,
+    sources_of,
 )
 from zuno.adapters.series.parquet_files import FileGone, ParquetFiles, SealedFile
 from zuno.adapters.series.row_shapes import NUMBERS, shape_of
@@ -40,6 +41,8 @@ from zuno.kernel.units import Millis
 from zuno.trading.model.market import MacroRelease, Row, Series, parse_series
 from zuno.trading.ports.series import (
     Batch,
+    Columns,
+    ColumnsWritten,
     Flaw,
     Origin,
     RejectedRow,
@@ -52,12 +55,18 @@ from zuno.trading.ports.series import (
     WriteCounts,
 )
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 R = TypeVar("R", bound=Row)
 T = TypeVar("T")
 VERSION: Final = "1"
 _REMEDY: Final = "put it back from a copy, or move it away"
 _PATIENCE: Final = 180_000
 """Milliseconds somebody waits for another's write: a whole market is one, and takes seconds on a machine at ease."""
+_SEALED_AT_ONCE: Final = 5_000
+"""Rows of one month that are written as a file of history when they come in columns; fewer are quicker in the table."""
 _FEW: Final = 200
 """Keys looked up one by one; more are read as one stretch."""
 _NUMBERS: Final = ", ".join(f"v{place}" for place in range(NUMBERS))
@@ -117,6 +126,21 @@ class SqliteSeries:
 
     async def write(self, batches: Sequence[Batch[Any]]) -> WriteCounts:
         return await asyncio.to_thread(self._write, batches)
+
+    async def write_columns(
+        self, columns: Columns, source: Source, file: str, now: Millis, replace: NDArray[np.bool_] | bool = True
+    ) -> ColumnsWritten:
+        def act(connection: sqlite3.Connection) -> ColumnsWritten:
+            return self._put_columns(connection, columns, source, file, now, replace)
+
+        return await asyncio.to_thread(self._file.write, act)
+
+    async def read_columns(self, series: Series[Any], since: Millis, until: Millis) -> Columns:
+        def act(connection: sqlite3.Connection) -> Columns | None:
+            number = _number(connection, series)
+            return None if number is None else self._standing_columns(connection, series, number, (since, until))
+
+        return await asyncio.to_thread(self._read_retrying, act) or _no_columns(series)
 
     async def read(
         self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
@@ -291,14 +315,17 @@ class SqliteSeries:
         self, connection: sqlite3.Connection, offered: Sequence[tuple[Batch[Any], CheckedBatch]]
     ) -> WriteCounts:
         _add_known_column(connection)
-        kept = _origin(connection) or self._wanted
-        declared = declare_origin(kept, self._wanted, offered, empty=not kept.candles_only and _is_empty(connection))
-        if declared != kept:
-            _write_origin(connection, declared)
+        self._declare(connection, sources_of(offered))
         done = _NOTHING
         for batch, sound in offered:
             done = add_counts(done, self._put_batch(connection, batch, sound))
         return done
+
+    def _declare(self, connection: sqlite3.Connection, sources: Collection[Source]) -> None:
+        kept = _origin(connection) or self._wanted
+        declared = declare_origin(kept, self._wanted, sources, empty=not kept.candles_only and _is_empty(connection))
+        if declared != kept:
+            _write_origin(connection, declared)
 
     def _put_batch(self, connection: sqlite3.Connection, batch: Batch[Any], sound: CheckedBatch) -> WriteCounts:
         number = _ensure_number(connection, batch.series)
@@ -324,6 +351,100 @@ class SqliteSeries:
             _note_source(connection, number, batch.source, batch.file, len(times), min(times), max(times))
         _note(connection, number, batch.series, result.notes)
         return result.counts
+
+    def _put_columns(
+        self,
+        connection: sqlite3.Connection,
+        columns: Columns,
+        source: Source,
+        file: str,
+        now: Millis,
+        replace: NDArray[np.bool_] | bool,
+    ) -> ColumnsWritten:
+        """What is new goes into files of history, month by month, or into the table where a month has few; what takes
+        another's place goes the way of single rows."""
+        import numpy as np
+
+        from zuno.trading.measure.columns import compare, complete_times, pick, rows_of
+
+        series = columns.series
+        if not len(columns):
+            nothing = np.zeros(0, dtype=bool)
+            return ColumnsWritten(nothing, nothing, nothing)
+        _add_known_column(connection)
+        self._declare(connection, (source,))
+        number = _ensure_number(connection, series)
+        span = (int(columns.at[0]), int(columns.at[-1]))
+        standing = self._standing_columns(connection, series, number, span)
+        found = compare(columns, standing)
+        late = _among_collected(connection, number, columns.at)
+        known = np.where(late, now, complete_times(series, columns.at))
+        changed = found.other & replace
+        if found.new.any():
+            new = pick(columns, found.new)
+            _raise_latest(connection, "rows", number, int(known[found.new].max()))
+            self._append(connection, number, new, known[found.new])
+            if not self._wanted.synthetic:
+                _note_source(connection, number, source, file, len(new), int(new.at[0]), int(new.at[-1]))
+        for chosen, at in ((changed & late, now), (changed & ~late, None)):
+            batch: Batch[Any] = Batch(series, rows_of(pick(columns, chosen)), at, source, file)
+            for _, sound in check_batches([batch]):
+                self._put_batch(connection, batch, sound)
+        return ColumnsWritten(found.new, changed, found.other & ~changed)
+
+    def _append(self, connection: sqlite3.Connection, number: int, columns: Columns, known: NDArray[np.int64]) -> None:
+        """Rows in whose places none stand."""
+        import numpy as np
+
+        low, few = 0, np.zeros(len(columns), dtype=bool)
+        while low < len(columns):
+            month, end = _month(int(columns.at[low]))
+            high = int(np.searchsorted(columns.at, end))
+            if high - low < _SEALED_AT_ONCE:
+                few[low:high] = True
+            else:
+                part = slice(low, high)
+                numbers = {f"v{place}": column[part] for place, column in enumerate(columns.values)}
+                file = self._parquet.write_columns(
+                    _part_name(connection, "rows", month),
+                    str(columns.series),
+                    {"at": columns.at[part], "known": known[part], **numbers},
+                )
+                connection.execute("INSERT INTO files VALUES (?, ?, ?)", (file.name, file.size, file.digest))
+                first, last = int(columns.at[low]), int(columns.at[high - 1])
+                connection.execute(
+                    "INSERT INTO sealed (series, file, count, first, last) VALUES (?, ?, ?, ?, ?)",
+                    (number, file.name, high - low, first, last),
+                )
+            low = high
+        numbers_of_row = [column[few].tolist() for column in columns.values]  # NaN is NULL to SQLite
+        numbers_of_row += [[None] * int(few.sum())] * (NUMBERS - len(numbers_of_row))
+        places = ", ".join("?" * NUMBERS)
+        connection.executemany(
+            f"INSERT INTO rows (series, at, id, known, {_NUMBERS}) VALUES ({number}, ?, '', ?, {places})",
+            zip(columns.at[few].tolist(), known[few].tolist(), *numbers_of_row, strict=True),
+        )
+
+    def _standing_columns(
+        self, connection: sqlite3.Connection, series: Series[Any], number: int, span: tuple[int, int]
+    ) -> Columns:
+        import numpy as np
+
+        names = shape_of(series.row).columns
+        live = connection.execute(
+            f"SELECT {_join(names)} FROM rows WHERE series = ? AND at BETWEEN ? AND ? ORDER BY at", (number, *span)
+        ).fetchall()
+        stacks = [np.array(live, dtype=np.float64).reshape(-1, len(names)).T]
+        times = [np.array([row[0] for row in live], dtype=np.int64)]
+        sealed = self._sealed_files(connection, number, span)
+        for files, hidden in _group_unhidden(sealed):
+            found = self._parquet.read_columns(files, names, str(series), span)
+            shown = np.array([(at, "") not in hidden for at in found["at"].tolist()], dtype=bool) if hidden else ...
+            times.append(found["at"][shown])
+            stacks.append(np.vstack([found[name][shown] for name in names]))
+        at, table = np.concatenate(times), np.hstack(stacks)
+        order = np.argsort(at, kind="stable")
+        return Columns(series, at[order], tuple(table[1:, order]))
 
     def _stored_rows(
         self, connection: sqlite3.Connection, series: Series[Any], number: int, sound: CheckedBatch
@@ -511,8 +632,7 @@ class SqliteSeries:
             if found:
                 rows += found
                 spans.append((number, len(found), found[0][1], found[-1][1]))
-        part = connection.execute("SELECT COUNT(*) FROM files WHERE name LIKE ?", (f"{table}-{month}-%",)).fetchone()[0]
-        file = self._parquet.write(f"{table}-{month}-{part + 1:04}.parquet", table, rows)
+        file = self._parquet.write(_part_name(connection, table, month), table, rows)
         connection.execute("INSERT INTO files VALUES (?, ?, ?)", (file.name, file.size, file.digest))
         connection.executemany(
             "INSERT INTO sealed (series, file, count, first, last) VALUES (?, ?, ?, ?, ?)",
@@ -582,7 +702,11 @@ def _keep_latest(
     if any((at, name) in standing for at, name, _, _ in puts):
         connection.execute("DELETE FROM latest WHERE series = ?", (number,))
         return
-    newest = max(known for _, _, known, _ in puts)
+    _raise_latest(connection, table, number, max(known for _, _, known, _ in puts))
+
+
+def _raise_latest(connection: sqlite3.Connection, table: str, number: int, newest: int) -> None:
+    """Before rows that take no other's place are put, of which this is the latest known."""
     begun = connection.execute(f"SELECT 1 FROM {table} WHERE series = ? LIMIT 1", (number,)).fetchone()
     if begun is None and not _any_sealed(connection, number):
         connection.execute("INSERT OR REPLACE INTO latest VALUES (?, ?)", (number, newest))
@@ -667,6 +791,45 @@ def _unpack(series: Series[Any], at: int, own: str, packed: bytes) -> Any:
 
 def _files(connection: sqlite3.Connection) -> list[SealedFile]:
     return [SealedFile(*file) for file in connection.execute("SELECT name, size, digest FROM files ORDER BY name")]
+
+
+def _part_name(connection: sqlite3.Connection, table: str, month: str) -> str:
+    parts = connection.execute("SELECT COUNT(*) FROM files WHERE name LIKE ?", (f"{table}-{month}-%",)).fetchone()[0]
+    return f"{table}-{month}-{parts + 1:04}.parquet"
+
+
+def _group_unhidden(files: Sequence[tuple[SealedFile, set[Key]]]) -> Iterator[tuple[list[SealedFile], set[Key]]]:
+    """Files in which every row counts are read together, the others one by one."""
+    whole = [file for file, hidden in files if not hidden]
+    if whole:
+        yield whole, set()
+    yield from (([file], hidden) for file, hidden in files if hidden)
+
+
+def _among_collected(connection: sqlite3.Connection, number: int, at: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of these times lie between the first and the last row that was collected, or that came before it was kept
+    how rows come."""
+    first, last, noted = connection.execute(
+        """SELECT MIN(first) FILTER (WHERE source = ?1), MAX(last) FILTER (WHERE source = ?1), COUNT(*)
+        FROM sources WHERE series = ?2""",
+        (Source.COLLECTED, number),
+    ).fetchone()
+    if not noted:
+        first, last = connection.execute(
+            """SELECT MIN(low), MAX(high) FROM (SELECT MIN(at) low, MAX(at) high FROM rows WHERE series = ?1
+            UNION ALL SELECT MIN(first), MAX(last) FROM sealed WHERE series = ?1)""",
+            (number,),
+        ).fetchone()
+    import numpy as np
+
+    return np.asarray((at >= first) & (at <= last) if first is not None else at != at, dtype=bool)
+
+
+def _no_columns(series: Series[Any]) -> Columns:
+    import numpy as np
+
+    numbers = len(shape_of(series.row).columns) - 1
+    return Columns(series, np.empty(0, dtype=np.int64), tuple(np.empty(0) for _ in range(numbers)))
 
 
 def _join(columns: Sequence[str]) -> str:

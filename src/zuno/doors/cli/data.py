@@ -80,6 +80,26 @@ def data_download(
     )
 
 
+@data.command("import")
+def data_import(
+    ctx: typer.Context,
+    paths: Annotated[list[str], typer.Argument(metavar="FILE|DIR…", help="CSV (also gzip, zip), Parquet, feather.")],
+    series: Annotated[
+        str | None,
+        typer.Option("--series", metavar="SERIES", help="What the file holds, as in candles/binance/BTCUSDT/1h."),
+    ] = None,
+    layout: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="auto, binance, csv or freqtrade.")
+    ] = "auto",
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Import market history from files; a second import changes nothing."""
+    run_command.import_and_answer(
+        ctx.obj.at(home), json, lambda zuno, listen: zuno.imports().run(paths, series, layout, listen)
+    )
+
+
 async def _run_collector(zuno: Zuno, symbols: list[str], json: bool) -> View:
     from zuno.doors.cli.data_screens import collect_line
     from zuno.doors.cli.service import serve

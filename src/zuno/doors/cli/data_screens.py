@@ -12,9 +12,11 @@ from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, heading, notes_block
 from zuno.trading.service.collector import CollectedView, CollectView, RoundView
 from zuno.trading.service.data import DataCheckView, DataStatusView, FlawView, SynthView, format_minute
 from zuno.trading.service.download import DownloadView
+from zuno.trading.service.imports import ImportView
 
 MOST_SHOWN: Final = 60
 MOST_NAMED: Final = 6
+MOST_LINES: Final = 10
 
 
 def shown_data(view: DataStatusView) -> RenderableType:
@@ -105,6 +107,25 @@ def shown_download(view: DownloadView) -> RenderableType:
     left = [f"not downloadable: {', '.join(several)} ({why})" for why, several in reasons.items()]
     left += [f"{series.series}: {series.beyond}" for series in view.series if series.beyond]
     return Group(heading(f"{view.symbol}: {view.said}"), table, *notes_block((*left, *view.notes)))
+
+
+def shown_import(view: ImportView) -> RenderableType:
+    table = Rows("file", "series", "rows", "new", "changed", "from – to", spare=("changed", "from – to"))
+    lines: list[str] = []
+    for file in view.files:
+        name = file.file.rpartition("/")[2]
+        for part in file.series:
+            table.add_row(name, part.series, f"{part.rows:,}", f"{part.new:,}", f"{part.changed:,}", part.place)
+        lines += [f"{name}: {note}" for note in file.notes]
+        lines += [f"{name}: {file.repeated:,} rows stood in it twice"] if file.repeated else []
+        lines += [f"{name}: {file.blank:,} rows have no value"] if file.blank else []
+        lines += [f"{name}, line {line.line:,}: {line.reason}" for line in file.lines[:MOST_LINES]]
+        rest = file.set_aside - min(MOST_LINES, len(file.lines))
+        lines += [f"{name}: {rest:,} more lines set aside; `--json` has them by reason"] if rest else []
+    failed = [Text(f"{file.file}: {file.failure}", style=BAD) for file in view.files if file.failure]
+    made = [f"{count:,} bars of {series} made" for series, count in view.made.items()]
+    shown = [table] if any(file.series for file in view.files) else []
+    return Group(heading(view.said), *shown, *failed, *notes_block((*lines, *made, *view.notes)))
 
 
 def _clock(at: int) -> str:

@@ -18,6 +18,7 @@ from zuno.doors.cli.data_screens import (
     shown_collected,
     shown_data,
     shown_download,
+    shown_import,
     shown_round,
     shown_synth,
 )
@@ -73,6 +74,7 @@ from zuno.trading.service.collector import CollectedView, RoundView
 from zuno.trading.service.data import DataCheckView, DataStatusView, SynthView
 from zuno.trading.service.download import DownloadView
 from zuno.trading.service.features_view import ChartView, FeaturesView
+from zuno.trading.service.imports import ImportView
 from zuno.trading.service.paper_book import BookView
 from zuno.trading.service.runs_view import CycleWhyView, RunsView, RunView
 
@@ -118,6 +120,7 @@ _render_view.register(SynthView, shown_synth)
 _render_view.register(RoundView, shown_round)
 _render_view.register(CollectedView, shown_collected)
 _render_view.register(DownloadView, shown_download)
+_render_view.register(ImportView, shown_import)
 _render_view.register(MeshTableView, shown_table)
 _render_view.register(MeshView, shown_mesh)
 _render_view.register(PingView, shown_ping)

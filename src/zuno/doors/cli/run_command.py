@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import PartialView, VerdictView, View
     from zuno.lp.service.recommend import Listen
+    from zuno.trading.service.imports import Listen as ImportListen
     from zuno.trading.service.runs import Listen as Watch
 
 Shown = TypeVar("Shown", bound="View")
@@ -105,6 +106,22 @@ def watch_and_answer(session: Session, json: bool, question: Callable[[Zuno, Wat
     with Progress() as progress:
         view = _run_question(session, json, lambda zuno: question(zuno, progress.hear))
     _print(session, view, json)
+
+
+def import_and_answer(
+    session: Session, json: bool, question: Callable[[Zuno, ImportListen], Awaitable[VerdictView]]
+) -> None:
+    """Import files with a bar on a terminal; a file that was not imported is an exit code, with the rest printed."""
+    if json:
+        verdict(session, json, lambda zuno: question(zuno, lambda progress: None), no=REFUSED)
+        return
+    from zuno.doors.cli.import_progress import ImportBar
+
+    with ImportBar() as bar:
+        view = _run_question(session, json, lambda zuno: question(zuno, bar.hear))
+    _print(session, view, json)
+    if not view.ok:
+        raise Failed(REFUSED)
 
 
 def demo(session: Session, json: bool) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from zuno.kernel.units import Millis
 from zuno.trading.model.bundle import CANDLES_ONLY
 from zuno.trading.model.market import Row, Series
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 R = TypeVar("R", bound=Row)
 
@@ -110,6 +114,31 @@ class RowSource:
     """New or changed when they came."""
     first: Millis
     last: Millis
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """Rows of one series as columns, for series whose rows are numbers and have a time of their own: candles, funding,
+    levels, marks."""
+
+    series: Series[Any]
+    at: NDArray[np.int64]
+    values: tuple[NDArray[np.float64], ...]
+    """A row's numbers beside its time, in its order; NaN where the row says nothing."""
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnsWritten:
+    """What became of columns: which places were new and which took another's place. The others were here already, or
+    were not to take the place of other numbers."""
+
+    new: NDArray[np.bool_]
+    changed: NDArray[np.bool_]
+    left: NDArray[np.bool_]
+    """Places where other numbers stand, which stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,3 +258,19 @@ class SeriesStore(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class ColumnStore(SeriesStore, Protocol):
+    """A store that also takes and gives columns."""
+
+    async def write_columns(
+        self, columns: Columns, source: Source, file: str, now: Millis, replace: NDArray[np.bool_] | bool = True
+    ) -> ColumnsWritten:
+        """The same of history in columns, which are sound and strictly increasing in time: rows are known from when
+        they were complete, those that lie among collected rows from `now`. `replace`: whether a row may take the place
+        of other numbers."""
+        ...
+
+    async def read_columns(self, series: Series[Any], since: Millis, until: Millis) -> Columns:
+        """The newest numbers of [since, until], oldest first."""
+        ...

@@ -1,0 +1,1 @@
+"""Files of market history from elsewhere."""

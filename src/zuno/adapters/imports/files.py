@@ -1,0 +1,87 @@
+"""Finds files of market history and opens each by what its first bytes say it is."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+from zipfile import BadZipFile, ZipFile
+
+from zuno.kernel.errors import Malformed, Refused, Unavailable
+from zuno.trading.model.market import Series
+from zuno.trading.ports.imports import FoundFile, ImportFile
+
+_ENDINGS: Final = (".csv", ".tsv", ".gz", ".zip", ".parquet", ".feather", ".arrow")
+_TEXTS: Final = (".csv", ".tsv", ".txt")
+
+
+class HistoryFiles:
+    """The files of this machine."""
+
+    def find(self, paths: Sequence[str]) -> list[FoundFile]:
+        found: dict[Path, None] = {}
+        for path in (Path(written).expanduser() for written in paths):
+            if path.is_dir():
+                inside = [file for file in sorted(path.rglob("*")) if file.is_file() and file.name.endswith(_ENDINGS)]
+                if not inside:
+                    raise Refused(f"{path} has no file that could be imported: {', '.join(_ENDINGS)}.")
+                found.update(dict.fromkeys(inside))
+            elif path.exists():
+                found[path] = None
+            else:
+                raise Refused(f"{path} is not there.")
+        return [FoundFile(path, path.stat().st_size) for path in found]
+
+    def open(self, file: FoundFile, series: Series[Any] | None, layout: str) -> ImportFile:
+        path = file.path
+        try:
+            with open(path, "rb") as opened:
+                start = opened.read(8)
+        except OSError as error:
+            raise Unavailable(f"It cannot be read ({error.strerror}).") from error
+        if not start:
+            raise Refused("It is empty.")
+        if start.startswith(b"PAR1"):
+            from zuno.adapters.imports.tables import ParquetTable
+
+            return ParquetTable(path, series, layout)
+        if start.startswith(b"ARROW1"):
+            from zuno.adapters.imports.tables import ArrowTable
+
+            return ArrowTable(path, series, layout)
+        if start.startswith((b"FEA1", b"\x89HDF")):
+            raise Refused("Its form is not read here: convert it to CSV, Parquet or feather of today.")
+        return _open_text(file, start, series, layout)
+
+
+def _open_text(file: FoundFile, start: bytes, series: Series[Any] | None, layout: str) -> ImportFile:
+    from zuno.adapters.imports.text_tables import TextTable
+
+    raw: Any = open(file.path, "rb")  # noqa: SIM115 (closed with the table)
+    size = max(1, file.size)
+
+    def done() -> float:
+        return 1.0 if raw.closed else min(1.0, raw.tell() / size)
+
+    try:
+        name, source = file.path.name, raw
+        if start.startswith(b"\x1f\x8b"):
+            name, source = name.removesuffix(".gz"), gzip.GzipFile(fileobj=raw)
+        elif start.startswith(b"PK"):
+            name, source = _open_member(raw)
+        return TextTable(name, source, raw.close, done, series, layout)
+    except BaseException:
+        raw.close()
+        raise
+
+
+def _open_member(raw: Any) -> tuple[str, Any]:
+    try:
+        archive = ZipFile(raw)
+        members = [member for member in archive.namelist() if member.lower().endswith(_TEXTS)]
+        if len(members) != 1:
+            raise Refused(f"The archive holds {len(members)} tables of text: unpack it and import the folder.")
+        return Path(members[0]).name, archive.open(members[0])
+    except (BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        raise Malformed(f"The archive cannot be read ({type(error).__name__}).") from error

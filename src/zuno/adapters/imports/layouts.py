@@ -1,0 +1,315 @@
+"""What the columns of a file are: by their names, by Binance's own order, and by what the file is called.
+
+Column orders: https://github.com/binance/binance-public-data (klines, futures funding rates and metrics); freqtrade's
+files: https://www.freqtrade.io/en/stable/data-download/.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from zuno.kernel.errors import Refused
+from zuno.kernel.text import plain_text
+from zuno.trading.model.market import (
+    DAY_MS,
+    HOUR_MS,
+    Candle,
+    Feed,
+    Funding,
+    Level,
+    MacroRelease,
+    Series,
+    Symbol,
+    Timeframe,
+    candles,
+    fear_greed,
+    funding,
+    long_short,
+    macro,
+    open_interest,
+)
+from zuno.trading.model.venues import ALTERNATIVE, BINANCE, FIGURES
+
+KLINES: Final = (
+    "open_time", "open", "high", "low", "close", "volume", "close_time", "quote_volume", "count",
+    "taker_buy_volume", "taker_buy_quote_volume", "ignore",
+)  # fmt: skip
+FUNDING_RATES: Final = ("calc_time", "funding_interval_hours", "last_funding_rate")
+METRICS: Final = (
+    "create_time", "symbol", "sum_open_interest", "sum_open_interest_value", "count_toptrader_long_short_ratio",
+    "sum_toptrader_long_short_ratio", "count_long_short_ratio", "sum_taker_long_short_vol_ratio",
+)  # fmt: skip
+PLAIN: Final = ("date", "open", "high", "low", "close", "volume")
+
+_TIME: Final = (
+    "open_time", "opentime", "candle_date_time_utc", "date", "datetime", "timestamp", "time", "unix", "ts", "day",
+    "calc_time", "create_time", "funding_time", "fundingtime",
+)  # fmt: skip
+_SYMBOL: Final = ("symbol", "pair", "ticker", "tic")
+_VOLUME: Final = ("volume", "vol", "base_volume", "volume_btc", "volume_eth", "volume_base")
+_TAKER: Final = (
+    "taker_buy_volume", "taker_buy_base_asset_volume", "taker_buy_base_volume", "taker_buy_base", "taker_base_vol",
+)  # fmt: skip
+_RATE: Final = ("last_funding_rate", "funding_rate", "fundingrate")
+_HOURS: Final = ("funding_interval_hours", "interval_hours")
+_INTEREST: Final = ("sum_open_interest", "open_interest", "openinterest")
+_RATIO: Final = ("count_long_short_ratio", "long_short_ratio", "longshortratio")
+_MOOD: Final = ("fng", "fear_greed", "fear_and_greed", "fear_greed_index")
+_DAILY_MEAN: Final = "funding_mean"
+_NAMED_SYMBOL: Final = re.compile(r"(?<![a-z])(btc|eth)(?:[-_/]?usdt?)?(?![a-z])", re.IGNORECASE)
+_NAMED_TIME: Final = re.compile(r"(?<![0-9a-z])(\d{1,2})(s|m|h|d|w|mo)(?![0-9a-z])", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One series of a file, and where its numbers stand."""
+
+    series: Series[Any]
+    places: tuple[int | None, ...]
+    """The column of each number of a row; None where the file has none."""
+    constants: tuple[float | None, ...] = ()
+    """The number itself where no column has it; empty: none is."""
+    factor: float = 1.0
+    """By what the first number is multiplied."""
+    later: int = 0
+    """Milliseconds after the time that is written at which a row is placed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a file is read."""
+
+    name: str
+    time: int
+    targets: tuple[Target, ...]
+    symbol: int | None = None
+    """The column that says whose each row is."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileHead:
+    """What is known of a file before it is read."""
+
+    name: str
+    names: tuple[str, ...] | None
+    """Of its columns; None where it has no header."""
+    width: int
+    symbol: str | None
+    """What its first row says in the column of symbols."""
+    step: int | None
+    """Milliseconds from most rows to the next, of the first ones."""
+
+
+def clean_name(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", name.strip().lower()).strip("_")
+
+
+def symbol_column(names: Sequence[str] | None) -> int | None:
+    return None if names is None else _place(names, _SYMBOL)
+
+
+def time_column(names: Sequence[str] | None) -> int:
+    """Without a header the first."""
+    if names is None:
+        return 0
+    place = _place(names, _TIME)
+    if place is None:
+        raise Refused(f"No column of it is a time: {_listed(names)}; name one of them date, time or timestamp.")
+    return place
+
+
+def find_layout(head: FileHead, wanted: Series[Any] | None, asked: str) -> Layout:
+    """How a file is read, or `Refused` with what is missing."""
+    names, how = _column_names(head, asked)
+    for build in (_metrics, _funding_rates, _daily_funding, _candles, _mood, _figures, _levels):
+        found = build(head, names, wanted)
+        if found is not None:
+            targets, notes = found
+            if wanted is not None:
+                targets = tuple(target for target in targets if target.series == wanted)
+                if not targets:
+                    continue
+            symbol = symbol_column(names)
+            return Layout(
+                how or build.__name__.strip("_").replace("_", " "), time_column(names), targets, symbol, notes
+            )
+    what = f"a {wanted.feed} series" if wanted is not None else "candles, funding, open interest or a known figure"
+    raise Refused(f"Its columns are not those of {what}: {_listed(names)}.")
+
+
+def _column_names(head: FileHead, asked: str) -> tuple[tuple[str, ...], str]:
+    """The names of its columns, and what it was recognised as where that is somebody's own form."""
+    if head.names is not None:
+        names = head.names
+        known = {KLINES[:9]: "Binance klines", FUNDING_RATES: "Binance funding rates", METRICS: "Binance metrics"}
+        dump = next((said for start, said in known.items() if names[: len(start)] == start), "")
+        if asked == "binance" and not dump:
+            raise Refused(f"It is no dump of Binance's klines, funding rates or metrics: {_listed(names)}.")
+        if asked == "freqtrade" and not set(PLAIN) <= set(names):
+            raise Refused(f"It is no file of freqtrade's: {_listed(names)}.")
+        return names, dump or ("freqtrade" if asked == "freqtrade" else "")
+    if asked in ("auto", "binance"):
+        for order, said in ((KLINES, "Binance klines"), (METRICS, "Binance metrics")):
+            if head.width == len(order):
+                return order, said
+        if head.width == len(FUNDING_RATES) and "funding" in head.name.lower():
+            return FUNDING_RATES, "Binance funding rates"
+    if asked in ("auto", "csv") and head.width == len(PLAIN):
+        return PLAIN, "columns in the order time, open, high, low, close, volume"
+    raise Refused(
+        f"It has {head.width} columns and no header, and this is no order of Binance's: write the names of its columns "
+        "into the first line."
+    )
+
+
+# -- what a file may hold: its targets and notes, or None where its columns are others
+
+
+_Found = tuple[tuple[Target, ...], tuple[str, ...]]
+
+
+def _candles(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -> _Found | None:
+    prices = [_place(names, (name,)) for name in ("open", "high", "low", "close")]
+    if None in prices or (wanted is not None and wanted.row is not Candle and wanted.row is not Funding):
+        return None
+    kind = _freqtrade_kind(head.name)
+    if kind == "funding_rate":
+        hours = max(1.0, (head.step or 8 * HOUR_MS) / HOUR_MS)
+        series = wanted or funding(BINANCE, _symbol(head))
+        return (Target(series, (prices[0], None), (None, hours)),), ()
+    if kind:
+        raise Refused(f"It holds candles of the {kind} price, and what is kept here are candles of trades.")
+    volume = _place(names, _VOLUME)
+    if volume is None:
+        raise Refused(f"It has prices and no volume: {_listed(names)}.")
+    series = wanted or candles(BINANCE, _symbol(head), _timeframe(head))
+    timeframe = Timeframe(series.name.rpartition("/")[2])
+    if head.step is not None and head.step != timeframe.millis:
+        raise Refused(f"Its rows are {_format_step(head.step)} apart, and {series} has a bar every {timeframe}.")
+    taker = _place(names, _TAKER)
+    notes = () if taker is not None else ("it does not say what buyers took: CVD is missing, not zero",)
+    return (Target(series, (*prices, volume, taker)),), notes
+
+
+def _funding_rates(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -> _Found | None:
+    rate = _place(names, _RATE)
+    if rate is None or (wanted is not None and wanted.row is not Funding):
+        return None
+    hours = _place(names, _HOURS)
+    series = wanted or funding(BINANCE, _symbol(head))
+    if hours is not None:
+        return (Target(series, (rate, hours)),), ()
+    every = (head.step or 8 * HOUR_MS) / HOUR_MS
+    return (Target(series, (rate, None), (None, every)),), (f"one rate every {every:g} h, as its rows are apart",)
+
+
+def _daily_funding(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -> _Found | None:
+    """The mean of a day's three rates is one payment of a day, three times as large, known when the day is over."""
+    mean = _place(names, (_DAILY_MEAN,))
+    if mean is None or (wanted is not None and wanted.row is not Funding):
+        return None
+    if wanted is None:
+        raise Refused(
+            "It has means of a day's funding, not the rates that were paid, and does not say whose: "
+            "`--series funding/binance/BTCUSDT` imports each as one rate of 24 hours."
+        )
+    note = "means of a day, not the rates that were paid: each stands as one rate of 24 h, three times as large"
+    return (Target(wanted, (mean, None), (None, 24.0), factor=3.0, later=DAY_MS),), (note,)
+
+
+def _metrics(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -> _Found | None:
+    interest, ratio = _place(names, _INTEREST), _place(names, _RATIO)
+    if interest is None or _place(names, ("open",)) is not None:
+        return None
+    if wanted is not None:
+        chosen = interest if wanted.feed is Feed.OPEN_INTEREST else ratio if wanted.feed is Feed.LONG_SHORT else None
+        return None if chosen is None else ((Target(wanted, (chosen,)),), ())
+    symbol = _symbol(head)
+    both = [Target(open_interest(BINANCE, symbol), (interest,))]
+    both += [] if ratio is None else [Target(long_short(BINANCE, symbol), (ratio,))]
+    return tuple(both), ()
+
+
+def _mood(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -> _Found | None:
+    place = _place(names, _MOOD)
+    if place is None or (wanted is not None and wanted.feed is not Feed.FEAR_GREED):
+        return None
+    return (Target(wanted or fear_greed(ALTERNATIVE), (place,)),), ()
+
+
+def _figures(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -> _Found | None:
+    """A day's close is known when the day is over, by UTC: later than it was, never sooner."""
+    if wanted is not None and wanted.row is not MacroRelease:
+        return None
+    by_name = {figure.lower(): macro(venue, figure) for venue, figures in FIGURES.items() for figure in figures}
+    found = [(place, by_name[name]) for place, name in enumerate(names) if name in by_name]
+    if wanted is not None and not found:
+        return _only_number(names, wanted)
+    note = "each value is taken to be known when its day is over, UTC"
+    return (tuple(Target(series, (place,)) for place, series in found), (note,)) if found else None
+
+
+def _levels(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -> _Found | None:
+    return _only_number(names, wanted) if wanted is not None and wanted.row is Level else None
+
+
+def _only_number(names: Sequence[str], series: Series[Any]) -> _Found | None:
+    rest = [place for place, name in enumerate(names) if place != time_column(names) and name not in _SYMBOL]
+    return ((Target(series, (rest[0],)),), ()) if len(rest) == 1 else None
+
+
+# -- what a file is called
+
+
+def _symbol(head: FileHead) -> Symbol:
+    if head.symbol is not None:
+        return name_symbol(head.symbol)
+    found = {match.lower() for match in _NAMED_SYMBOL.findall(head.name)}
+    if len(found) != 1:
+        raise Refused("Neither its columns nor its name say whose it is: name it by `--series`.")
+    return name_symbol(found.pop())
+
+
+def name_symbol(text: str) -> Symbol:
+    """The symbol somebody else writes so. `Refused` for one that is not traded here."""
+    letters = re.sub(r"[^A-Z]", "", text.upper())
+    for symbol in Symbol:
+        if letters in (symbol, symbol.base, f"{symbol.base}USD", f"{symbol}USDT"):
+            return symbol
+    raise Refused(f"It is about {plain_text(text, 40)!r}; this desk knows {', '.join(Symbol)}.")
+
+
+def _timeframe(head: FileHead) -> Timeframe:
+    named = {f"{count}{unit.lower()}" for count, unit in _NAMED_TIME.findall(head.name)}
+    known = [timeframe for timeframe in Timeframe if timeframe in named]
+    if len(known) == 1:
+        return known[0]
+    by_step = [timeframe for timeframe in Timeframe if timeframe.millis == head.step]
+    if by_step and not named:
+        return by_step[0]
+    kept = ", ".join(Timeframe)
+    if named:
+        raise Refused(f"It is about {', '.join(sorted(named))} bars; here bars of {kept} are kept.")
+    apart = "" if head.step is None else f" Its rows are {_format_step(head.step)} apart."
+    raise Refused(f"Nothing says how long its bars are.{apart} Here bars of {kept} are kept: name one by `--series`.")
+
+
+def _freqtrade_kind(name: str) -> str:
+    """What kind of candles freqtrade's name says, where they are no trades."""
+    return next((kind for kind in ("funding_rate", "mark", "index") if re.search(rf"-{kind}\.", name)), "")
+
+
+def _format_step(step: int) -> str:
+    return f"{step / HOUR_MS:g} h" if step >= HOUR_MS else f"{step / 60_000:g} min"
+
+
+def _place(names: Sequence[str], wanted: Sequence[str]) -> int | None:
+    return next((names.index(name) for name in wanted if name in names), None)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return plain_text(", ".join(names), 200)

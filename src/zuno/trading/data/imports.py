@@ -1,0 +1,269 @@
+"""Columns of a file into the store: rows no market can have made and prices of another market are set aside, each
+place is written once, and coarser bars are made of what is whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from zuno.kernel.errors import Refused
+from zuno.kernel.units import Millis
+from zuno.trading.measure.bars import timeframe_of
+from zuno.trading.measure.columns import (
+    LEAP,
+    SAME_PRICE,
+    clock_shift,
+    foreign_prices,
+    mark_seen,
+    pick,
+    place_rows,
+    price_ratio,
+    resample_columns,
+    rows_of,
+    sound,
+)
+from zuno.trading.measure.data_quality import impossible
+from zuno.trading.model.market import (
+    DAY_MS,
+    Candle,
+    Feed,
+    MacroRelease,
+    Series,
+    Symbol,
+    Timeframe,
+    candles,
+    parse_series,
+)
+from zuno.trading.model.venues import UPBIT
+from zuno.trading.ports.series import Batch, Columns, ColumnStore, Source
+
+COARSER: Final = {
+    Timeframe.M1: (Timeframe.H1,),
+    Timeframe.H1: (Timeframe.H4, Timeframe.D1, Timeframe.W1),
+}
+"""What is made of which bars."""
+_ENOUGH: Final = 24
+"""Bars without any volume: no market is that quiet for so long."""
+WINDOW: Final = 26 * Timeframe.W1.millis
+"""How much is made at a time; whole weeks, so that no bar lies in two windows."""
+
+
+@dataclass(slots=True)
+class Imported:
+    """What became of columns."""
+
+    rows: int = 0
+    new: int = 0
+    changed: int = 0
+    repeated: int = 0
+    blank: int = 0
+    first: Millis | None = None
+    last: Millis | None = None
+    set_aside: list[tuple[int, str]] = field(default_factory=list)
+    """Lines and reasons."""
+
+    def add(self, other: Imported) -> None:
+        self.rows += other.rows
+        self.new += other.new
+        self.changed += other.changed
+        firsts = [at for at in (self.first, other.first) if at is not None]
+        lasts = [at for at in (self.last, other.last) if at is not None]
+        self.first, self.last = min(firsts, default=None), max(lasts, default=None)
+
+
+@dataclass(slots=True)
+class ImportState:
+    """One import: what it has written so far."""
+
+    store: ColumnStore
+    now: Millis
+    seen: dict[Series[Any], Any] = field(default_factory=dict)
+    """Times that this import has given a row already; what comes later for them does not replace it."""
+    level: dict[Series[Any], float] = field(default_factory=dict)
+    """The last close that was written of a series."""
+    touched: dict[Series[Any], list[tuple[Millis, Millis, bool]]] = field(default_factory=dict)
+    """Stretches in which rows are new or changed, and whether some are changed."""
+
+
+async def take_columns(state: ImportState, columns: Columns, lines: Any, file: str) -> Imported:
+    """Write what is sound of a block. `Refused` where it is another market's, or its clock another."""
+    series = columns.series
+    if series.row is MacroRelease:
+        return await _take_prints(state, columns, file)
+    placed = place_rows(columns, state.now, with_blanks=series.row is not Candle)
+    found = Imported(repeated=placed.repeated, blank=placed.blank)
+    bad = pick(columns, placed.bad)
+    for row, line in zip(rows_of(bad), lines[placed.bad].tolist(), strict=True):
+        found.set_aside.append((line, impossible(series, row, state.now) or "it was not complete when it was imported"))
+    found.set_aside += [(int(lines[place]), _SECOND) for place in placed.second]
+    whole, where = pick(columns, placed.order), lines[placed.order]
+    if series.row is Candle and len(whole):
+        foreign = foreign_prices(whole, await _level(state, whole))
+        found.set_aside += [
+            (int(line), f"close {close:g} is another market's price")
+            for line, close in zip(where[foreign].tolist(), whole.values[3][foreign].tolist(), strict=True)
+        ]
+        whole, where = pick(whole, ~foreign), where[~foreign]
+        await _check_market(state, whole)
+    if not len(whole):
+        return found
+    before = mark_seen(state.seen, whole)
+    written = await state.store.write_columns(whole, Source.IMPORTED, file, state.now, ~before)
+    found.set_aside += [(int(line), _SECOND) for line in where[written.left].tolist()]
+    put = written.new | written.changed
+    found.rows = len(whole) - int(written.left.sum())
+    found.new, found.changed = int(written.new.sum()), int(written.changed.sum())
+    found.first, found.last = Millis(int(whole.at[0])), Millis(int(whole.at[-1]))
+    found.repeated += int((before & ~written.left).sum())
+    if put.any():
+        first, last = whole.at[put][0], whole.at[put][-1]
+        touched = (Millis(int(first)), Millis(int(last)), bool(written.changed.any()))
+        state.touched.setdefault(series, []).append(touched)
+    if series.row is Candle:
+        state.level[series] = float(whole.values[3][-1])
+    return found
+
+
+_SECOND: Final = "another row of the same time has other numbers, and came first"
+
+
+async def _take_prints(state: ImportState, columns: Columns, file: str) -> Imported:
+    """A figure's day is known when it is over."""
+    found = Imported()
+    rows = []
+    for at, value in zip(columns.at.tolist(), columns.values[0].tolist(), strict=True):
+        if value != value:
+            found.blank += 1
+        else:
+            rows.append(MacroRelease(Millis(at), value, Millis(at + DAY_MS)))
+    done = await state.store.write([Batch(columns.series, rows, None, Source.IMPORTED, file)])
+    found.rows, found.new, found.changed = len(rows) - done.bad, done.new, done.changed
+    if rows:
+        found.first, found.last = min(row.at for row in rows), max(row.at for row in rows)
+    return found
+
+
+# -- whose prices they are
+
+
+async def _level(state: ImportState, columns: Columns) -> float | None:
+    """A close of this market near the first of these, where one is known."""
+    known = state.level.get(columns.series)
+    if known is not None:
+        return known
+    first = int(columns.at[0])
+    near = await state.store.read_columns(columns.series, Millis(first - 7 * DAY_MS), Millis(first + 7 * DAY_MS))
+    return float(near.values[3][-1]) if len(near) else None
+
+
+async def _check_market(state: ImportState, columns: Columns) -> None:
+    """Hold the closes against what is here of the same symbol and of the others at the same times."""
+    if not len(columns):
+        return
+    series = columns.series
+    if len(columns) >= _ENOUGH and not columns.values[4].any():
+        raise Refused(
+            "Its volume is 0 throughout: it is a mark, index or premium price, and candles of trades are kept here"
+        )
+    since, until = Millis(int(columns.at[0]) - DAY_MS), Millis(int(columns.at[-1]) + DAY_MS)
+    standing = await state.store.read_columns(series, since, until)
+    ratio = price_ratio(columns, standing)
+    if ratio is not None and not 1 / LEAP < ratio < LEAP:
+        raise Refused(f"Its prices are {ratio:.3g} times those that are here of {series}: they are another market's")
+    if (hours := clock_shift(columns, standing)) is not None:
+        raise Refused(
+            f"Its times look local: its bars are those that are here of {series}, {hours:+d} h later; write times "
+            "in UTC or with their offset"
+        )
+    if ratio is None:
+        await _check_neighbours(state, columns, since, until)
+
+
+async def _check_neighbours(state: ImportState, columns: Columns, since: Millis, until: Millis) -> None:
+    """Nothing of the symbol is here for that time: whether the closes are another symbol's."""
+    series = columns.series
+    if series.venue == UPBIT:
+        return
+    named, _, length = series.name.rpartition("/")
+    for symbol in Symbol:
+        if symbol != named:
+            other = candles(series.venue, symbol, Timeframe(length))
+            ratio = price_ratio(columns, await state.store.read_columns(other, since, until))
+            if ratio is not None and abs(ratio - 1.0) < SAME_PRICE:
+                raise Refused(f"Its prices are those of {other}, not of {series}")
+
+
+# -- coarser bars
+
+
+async def make_coarser(state: ImportState) -> dict[Series[Any], int]:
+    """Bars of hours, and of hours the longer ones, where every part is here: how many are new or changed."""
+    made: dict[Series[Any], int] = {}
+    for fine, coarser in COARSER.items():
+        for series in [series for series in state.touched if series.row is Candle and timeframe_of(series) is fine]:
+            for timeframe in coarser:
+                for first, last, changed in _join_stretches(state.touched[series], timeframe):
+                    await _make_stretch(state, series, timeframe, first, last, changed, made)
+    return made
+
+
+async def _make_stretch(
+    state: ImportState,
+    series: Series[Any],
+    timeframe: Timeframe,
+    first: int,
+    last: int,
+    changed: bool,
+    made: dict[Series[Any], int],
+) -> None:
+    for since in range(Timeframe.W1.floor(first), last + 1, WINDOW):
+        low, high = max(since, timeframe.floor(first)), min(since + WINDOW, timeframe.floor(last) + timeframe.millis)
+        fine = await state.store.read_columns(series, Millis(low), Millis(high - 1))
+        coarse = resample_columns(timeframe, fine)
+        coarse = pick(coarse, sound(coarse, state.now))
+        if not len(coarse):
+            continue
+        written = await state.store.write_columns(
+            coarse, Source.IMPORTED, f"{timeframe_of(series)} bars", state.now, changed
+        )
+        put = written.new | written.changed
+        made[coarse.series] = made.get(coarse.series, 0) + int(put.sum())
+        if put.any():
+            stretch = (Millis(int(coarse.at[put][0])), Millis(int(coarse.at[put][-1])), bool(written.changed.any()))
+            state.touched.setdefault(coarse.series, []).append(stretch)
+
+
+def _join_stretches(stretches: list[tuple[Millis, Millis, bool]], timeframe: Timeframe) -> list[tuple[int, int, bool]]:
+    """Stretches whose coarse bars touch are gone through together."""
+    joined: list[tuple[int, int, bool]] = []
+    for first, last, changed in sorted(stretches):
+        if joined and timeframe.floor(first) <= timeframe.floor(joined[-1][1]) + timeframe.millis:
+            before = joined.pop()
+            joined.append((before[0], max(before[1], last), before[2] or changed))
+        else:
+            joined.append((first, last, changed))
+    return joined
+
+
+def parse_importable(text: str) -> Series[Any]:
+    """The series of that name; `ValueError` for one whose rows no file of numbers holds."""
+    series = parse_series(text.strip())
+    if series.row is Candle:
+        timeframe_of(series)
+    if series.feed not in _IMPORTABLE or not series.venue or not series.name or series.name.endswith("/alive"):
+        raise ValueError(text)
+    return series
+
+
+_IMPORTABLE: Final = frozenset(
+    {
+        Feed.CANDLES,
+        Feed.FUNDING,
+        Feed.OPEN_INTEREST,
+        Feed.LONG_SHORT,
+        Feed.DVOL,
+        Feed.FEAR_GREED,
+        Feed.RATES,
+        Feed.MACRO,
+    }
+)

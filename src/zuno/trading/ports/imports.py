@@ -1,0 +1,86 @@
+"""Files of market history from elsewhere: what they hold, by columns, and which of their lines cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from zuno.trading.model.market import Series
+from zuno.trading.ports.series import Columns
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+FORMATS = ("auto", "binance", "csv", "freqtrade")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file that may hold history."""
+
+    path: Path
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadLine:
+    """A line that is no row, and why."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ImportBlock:
+    """A part of a file, as large as is held at once."""
+
+    columns: tuple[Columns, ...]
+    """Of each series in the file: rows as they stand there, in its order."""
+    lines: NDArray[np.int64]
+    """Where each row stands: lines of a text count from 1, rows of a table too."""
+    unread: tuple[UnreadLine, ...]
+    rows: int
+    """Lines or rows gone through, those that are no row included."""
+    done: float
+    """How much of the file has been gone through, 0 to 1."""
+
+
+class ImportFile(Protocol):
+    """A file whose columns are understood."""
+
+    @property
+    def layout(self) -> str:
+        """What it was recognised as."""
+        ...
+
+    @property
+    def series(self) -> tuple[Series[Any], ...]: ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know of how it was understood."""
+        ...
+
+    def blocks(self) -> Iterator[ImportBlock]:
+        """The whole of it, once. `Malformed` where it ends before its end; what came before counts."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class ImportReader(Protocol):
+    """Promises:
+
+    - `find`: the files of these paths, those of a folder in the order of their names, however deep; `Refused` for a
+      path that is not there. Files of a folder that hold no tables are left out.
+    - `open`: a file whose columns are understood; `Refused`, saying why and what would help, where they are not. A
+      `series` that is given is the file's; without it the file's own columns and its name say whose it is.
+    - A file is gone through in blocks, whatever its size. What a file does not say is NaN, never zero.
+    """
+
+    def find(self, paths: Sequence[str]) -> list[FoundFile]: ...
+
+    def open(self, file: FoundFile, series: Series[Any] | None, layout: str) -> ImportFile: ...

@@ -1,0 +1,268 @@
+"""Market history from files into the store: what each file held, what was new, and what was set aside and why."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from zuno.kernel.errors import Malformed, Refused, Unavailable, Usage
+from zuno.kernel.text import plain_text
+from zuno.kernel.view import ForeignText, VerdictView, View
+from zuno.trading.data.imports import Imported, ImportState, make_coarser, parse_importable, take_columns
+from zuno.trading.data.intake import Now, clause
+from zuno.trading.model.market import Series
+from zuno.trading.ports.imports import FORMATS, FoundFile, ImportBlock, ImportReader
+from zuno.trading.ports.series import ColumnStore
+from zuno.trading.service.data import format_minute
+
+Listen = Callable[["ImportProgress"], None]
+MOST_LISTED: Final = 200
+"""Lines of one file that are listed; the others are counted by their reason."""
+_LONGEST_REASON: Final = 120
+_FIGURES: Final = re.compile(r"-?\d[\d.,e+-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportProgress:
+    """How far an import has come."""
+
+    file: str
+    done: float
+    """Of all files by size, 0 to 1."""
+    rows: int
+
+
+class SetAsideView(View):
+    """A line that was not imported."""
+
+    line: int
+    reason: ForeignText
+
+
+class ImportedView(View):
+    """One series of one file."""
+
+    series: str
+    rows: int
+    new: int
+    changed: int
+    """Other numbers stood there, and these took their place."""
+    first: int | None
+    last: int | None
+    place: str
+    """From when to when, for people."""
+
+
+class ImportedFileView(View):
+    file: ForeignText
+    layout: str
+    """What it was recognised as; empty where it was not."""
+    rows: int
+    series: tuple[ImportedView, ...]
+    repeated: int
+    """Rows that stood in it twice."""
+    blank: int
+    """Rows without a value."""
+    set_aside: int
+    lines: tuple[SetAsideView, ...]
+    """The first of those that were set aside."""
+    reasons: dict[str, int]
+    """All of them, by reason."""
+    notes: tuple[ForeignText, ...]
+    failure: ForeignText
+    """Why it was not imported, or not to its end; empty where it was."""
+
+
+class ImportView(VerdictView):
+    """`ok`: every file was imported to its end; else exit code 3."""
+
+    files: tuple[ImportedFileView, ...]
+    rows: int
+    new: int
+    changed: int
+    set_aside: int
+    made: dict[str, int]
+    """Coarser bars that were made of them, by series."""
+    said: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _FileTally:
+    """What became of one file."""
+
+    rows: int = 0
+    layout: str = ""
+    repeated: int = 0
+    blank: int = 0
+    failure: str = ""
+    lines: list[SetAsideView] = field(default_factory=list)
+    reasons: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    series: dict[Series[Any], Imported] = field(default_factory=dict)
+
+    def set_aside(self, line: int, reason: str) -> None:
+        self.reasons[_general(reason)] += 1
+        if len(self.lines) < MOST_LISTED:
+            self.lines.append(SetAsideView(line=line, reason=reason))
+
+
+class _Progress:
+    """Tells how far all files together have come."""
+
+    def __init__(self, files: Sequence[FoundFile], listen: Listen) -> None:
+        self._listen = listen
+        self._total = max(1, sum(file.size for file in files))
+        self._behind, self._rows = 0, 0
+        self._file: FoundFile | None = None
+
+    def begin(self, file: FoundFile) -> None:
+        self._behind += 0 if self._file is None else self._file.size
+        self._file = file
+        self._listen(ImportProgress(file.path.name, self._behind / self._total, self._rows))
+
+    def tell(self, block: ImportBlock) -> None:
+        assert self._file is not None
+        self._rows += block.rows
+        done = (self._behind + block.done * self._file.size) / self._total
+        self._listen(ImportProgress(self._file.path.name, done, self._rows))
+
+
+class Imports:
+    """Into one store, as history: rows are known from when they were complete. A second import changes nothing."""
+
+    def __init__(self, reader: ImportReader, store: ColumnStore, now: Now, *, read_here: bool) -> None:
+        """`read_here`: the desk reads that store."""
+        self._reader = reader
+        self._store = store
+        self._now = now
+        self._read_here = read_here
+
+    async def run(self, paths: Sequence[str], series: str | None, layout: str, listen: Listen) -> ImportView:
+        """Every file of these paths; one that cannot be read is told, and the others go on."""
+        wanted = None if series is None else _parse_target(series)
+        if layout not in FORMATS:
+            raise Usage(f"{plain_text(layout, 40)!r} is no format; write {', '.join(FORMATS)}.")
+        files = await asyncio.to_thread(self._reader.find, paths)
+        state = ImportState(self._store, self._now())
+        progress = _Progress(files, listen)
+        tallies = [(file, _FileTally()) for file in files]
+        for file, tally in tallies:
+            progress.begin(file)
+            try:
+                await self._import_file(file, wanted, layout, state, tally, progress)
+            except (Refused, Malformed, Unavailable) as error:
+                tally.failure = clause(error)
+        made = await make_coarser(state)
+        return self._view(tallies, {str(made_series): count for made_series, count in made.items() if count})
+
+    async def _import_file(
+        self,
+        found: FoundFile,
+        wanted: Series[Any] | None,
+        layout: str,
+        state: ImportState,
+        tally: _FileTally,
+        progress: _Progress,
+    ) -> None:
+        file = await asyncio.to_thread(self._reader.open, found, wanted, layout)
+        try:
+            tally.layout, tally.notes = file.layout, list(file.notes)
+            blocks = file.blocks()
+            while (block := await asyncio.to_thread(_next_block, blocks)) is not None:
+                tally.rows += block.rows
+                await self._take(found.path.name, block, state, tally)
+                progress.tell(block)
+        finally:
+            file.close()
+
+    async def _take(self, name: str, block: ImportBlock, state: ImportState, tally: _FileTally) -> None:
+        for unread in block.unread:
+            tally.set_aside(unread.line, unread.reason)
+        for columns in block.columns:
+            found = await take_columns(state, columns, block.lines, name)
+            tally.series.setdefault(columns.series, Imported()).add(found)
+            tally.repeated += found.repeated
+            tally.blank += found.blank
+            for line, reason in found.set_aside:
+                tally.set_aside(line, reason)
+
+    def _view(self, tallies: Sequence[tuple[FoundFile, _FileTally]], made: dict[str, int]) -> ImportView:
+        files = tuple(_file_view(file, tally) for file, tally in tallies)
+        parts = [part for file in files for part in file.series]
+        new, changed = sum(part.new for part in parts), sum(part.changed for part in parts)
+        aside = sum(file.set_aside for file in files)
+        failed = sum(1 for file in files if file.failure)
+        rows = sum(part.rows for part in parts)
+        many = "1 file" if len(files) == 1 else f"{len(files)} files"
+        said = f"{rows:,} rows of {many}: {new:,} new, {changed:,} changed, {aside:,} lines set aside."
+        notes = [] if self._read_here else ["the desk reads another store: ZUNO_RECORDING=own makes it read this one"]
+        if failed:
+            notes.append(f"{failed} of {len(files)} files were not imported, or not to their end")
+        return ImportView(
+            ok=not failed,
+            files=files,
+            rows=rows,
+            new=new,
+            changed=changed,
+            set_aside=aside,
+            made=made,
+            said=said,
+            notes=tuple(notes),
+        )
+
+
+def _next_block(blocks: Iterator[ImportBlock]) -> ImportBlock | None:
+    return next(blocks, None)
+
+
+def _parse_target(text: str) -> Series[Any]:
+    try:
+        return parse_importable(text)
+    except ValueError:
+        raise Usage(
+            f"{plain_text(text, 60)!r} is no series that can be imported; write candles/binance/BTCUSDT/1h, "
+            "funding/binance/BTCUSDT or another that `zuno data status` lists."
+        ) from None
+
+
+def _file_view(file: FoundFile, tally: _FileTally) -> ImportedFileView:
+    return ImportedFileView(
+        file=str(file.path),
+        layout=tally.layout,
+        rows=tally.rows,
+        series=tuple(_series_view(series, found) for series, found in tally.series.items()),
+        repeated=tally.repeated,
+        blank=tally.blank,
+        set_aside=sum(tally.reasons.values()),
+        lines=tuple(tally.lines),
+        reasons=dict(tally.reasons.most_common()),
+        notes=tuple(tally.notes),
+        failure=tally.failure,
+    )
+
+
+def _series_view(series: Series[Any], found: Imported) -> ImportedView:
+    place = (
+        ""
+        if found.first is None or found.last is None
+        else f"{format_minute(found.first)} – {format_minute(found.last)} UTC"
+    )
+    return ImportedView(
+        series=str(series),
+        rows=found.rows,
+        new=found.new,
+        changed=found.changed,
+        first=found.first,
+        last=found.last,
+        place=place,
+    )
+
+
+def _general(reason: str) -> str:
+    """The reason without the line's own figures, to count by."""
+    return plain_text(_FIGURES.sub("…", reason), _LONGEST_REASON)
