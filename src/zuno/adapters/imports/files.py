@@ -31,10 +31,10 @@ class HistoryFiles:
                 found[path] = None
             else:
                 raise Refused(f"{path} is not there.")
-        return [FoundFile(path, path.stat().st_size) for path in found]
+        return [FoundFile(str(path), path.name, path.stat().st_size) for path in found]
 
     def open(self, file: FoundFile, series: Series[Any] | None, layout: str) -> ImportFile:
-        path = file.path
+        path = Path(file.path)
         try:
             with open(path, "rb") as opened:
                 start = opened.read(8)
@@ -65,7 +65,7 @@ def _open_text(file: FoundFile, start: bytes, series: Series[Any] | None, layout
         return 1.0 if raw.closed else min(1.0, raw.tell() / size)
 
     try:
-        name, source = file.path.name, raw
+        name, source = file.name, raw
         if start.startswith(b"\x1f\x8b"):
             name, source = name.removesuffix(".gz"), gzip.GzipFile(fileobj=raw)
         elif start.startswith(b"PK"):

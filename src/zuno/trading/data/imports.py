@@ -3,8 +3,9 @@ place is written once, and coarser bars are made of what is whole."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
@@ -35,7 +36,7 @@ from zuno.trading.model.market import (
     parse_series,
 )
 from zuno.trading.model.venues import UPBIT
-from zuno.trading.ports.series import Batch, Columns, ColumnStore, Source
+from zuno.trading.ports.series import Batch, Columns, ColumnStore, ColumnsWritten, Source
 
 COARSER: Final = {
     Timeframe.M1: (Timeframe.H1,),
@@ -44,8 +45,11 @@ COARSER: Final = {
 """What is made of which bars."""
 _ENOUGH: Final = 24
 """Bars without any volume: no market is that quiet for so long."""
-WINDOW: Final = 26 * Timeframe.W1.millis
+_WEEK: Final = Timeframe.W1
+_WINDOW: Final = {Timeframe.M1: 26 * _WEEK.millis, Timeframe.H1: 520 * _WEEK.millis}
 """How much is made at a time; whole weeks, so that no bar lies in two windows."""
+Stretch: TypeAlias = tuple[Millis, Millis, bool]
+"""The first and the last row that is new or changed, and whether some are changed."""
 
 
 @dataclass(slots=True)
@@ -81,8 +85,7 @@ class ImportState:
     """Times that this import has given a row already; what comes later for them does not replace it."""
     level: dict[Series[Any], float] = field(default_factory=dict)
     """The last close that was written of a series."""
-    touched: dict[Series[Any], list[tuple[Millis, Millis, bool]]] = field(default_factory=dict)
-    """Stretches in which rows are new or changed, and whether some are changed."""
+    touched: dict[Series[Any], list[Stretch]] = field(default_factory=dict)
 
 
 async def take_columns(state: ImportState, columns: Columns, lines: Any, file: str) -> Imported:
@@ -110,15 +113,11 @@ async def take_columns(state: ImportState, columns: Columns, lines: Any, file: s
     before = mark_seen(state.seen, whole)
     written = await state.store.write_columns(whole, Source.IMPORTED, file, state.now, ~before)
     found.set_aside += [(int(line), _SECOND) for line in where[written.left].tolist()]
-    put = written.new | written.changed
     found.rows = len(whole) - int(written.left.sum())
     found.new, found.changed = int(written.new.sum()), int(written.changed.sum())
     found.first, found.last = Millis(int(whole.at[0])), Millis(int(whole.at[-1]))
     found.repeated += int((before & ~written.left).sum())
-    if put.any():
-        first, last = whole.at[put][0], whole.at[put][-1]
-        touched = (Millis(int(first)), Millis(int(last)), bool(written.changed.any()))
-        state.touched.setdefault(series, []).append(touched)
+    _note_touched(state, whole, written)
     if series.row is Candle:
         state.level[series] = float(whole.values[3][-1])
     return found
@@ -199,45 +198,48 @@ async def _check_neighbours(state: ImportState, columns: Columns, since: Millis,
 async def make_coarser(state: ImportState) -> dict[Series[Any], int]:
     """Bars of hours, and of hours the longer ones, where every part is here: how many are new or changed."""
     made: dict[Series[Any], int] = {}
-    for fine, coarser in COARSER.items():
+    for fine in COARSER:
         for series in [series for series in state.touched if series.row is Candle and timeframe_of(series) is fine]:
-            for timeframe in coarser:
-                for first, last, changed in _join_stretches(state.touched[series], timeframe):
-                    await _make_stretch(state, series, timeframe, first, last, changed, made)
+            for stretch in _join_stretches(state.touched[series]):
+                await _make_stretch(state, series, stretch, made)
     return made
 
 
 async def _make_stretch(
-    state: ImportState,
-    series: Series[Any],
-    timeframe: Timeframe,
-    first: int,
-    last: int,
-    changed: bool,
-    made: dict[Series[Any], int],
+    state: ImportState, series: Series[Any], stretch: Stretch, made: dict[Series[Any], int]
 ) -> None:
-    for since in range(Timeframe.W1.floor(first), last + 1, WINDOW):
-        low, high = max(since, timeframe.floor(first)), min(since + WINDOW, timeframe.floor(last) + timeframe.millis)
-        fine = await state.store.read_columns(series, Millis(low), Millis(high - 1))
-        coarse = resample_columns(timeframe, fine)
-        coarse = pick(coarse, sound(coarse, state.now))
-        if not len(coarse):
-            continue
-        written = await state.store.write_columns(
-            coarse, Source.IMPORTED, f"{timeframe_of(series)} bars", state.now, changed
-        )
-        put = written.new | written.changed
-        made[coarse.series] = made.get(coarse.series, 0) + int(put.sum())
-        if put.any():
-            stretch = (Millis(int(coarse.at[put][0])), Millis(int(coarse.at[put][-1])), bool(written.changed.any()))
-            state.touched.setdefault(coarse.series, []).append(stretch)
+    first, last, changed = stretch
+    timeframe = timeframe_of(series)
+    end = _WEEK.floor(last) + _WEEK.millis
+    for since in range(_WEEK.floor(first), end, _WINDOW[timeframe]):
+        until = min(since + _WINDOW[timeframe], end)
+        fine = await state.store.read_columns(series, Millis(since), Millis(until - 1))
+        for coarser in COARSER[timeframe]:
+            coarse = resample_columns(coarser, fine)
+            inside = (coarse.at >= coarser.floor(first)) & (coarse.at <= last)
+            coarse = pick(coarse, inside & sound(coarse, state.now))
+            if not len(coarse):
+                continue
+            made_of = f"{timeframe} bars"
+            written = await state.store.write_columns(coarse, Source.IMPORTED, made_of, state.now, changed)
+            made[coarse.series] = made.get(coarse.series, 0) + _note_touched(state, coarse, written)
 
 
-def _join_stretches(stretches: list[tuple[Millis, Millis, bool]], timeframe: Timeframe) -> list[tuple[int, int, bool]]:
-    """Stretches whose coarse bars touch are gone through together."""
-    joined: list[tuple[int, int, bool]] = []
+def _note_touched(state: ImportState, columns: Columns, written: ColumnsWritten) -> int:
+    """How many are new or changed; the stretch they lie in is kept for coarser bars."""
+    put = written.new | written.changed
+    if put.any():
+        at = columns.at[put]
+        stretch = (Millis(int(at[0])), Millis(int(at[-1])), bool(written.changed.any()))
+        state.touched.setdefault(columns.series, []).append(stretch)
+    return int(put.sum())
+
+
+def _join_stretches(stretches: Sequence[Stretch]) -> list[Stretch]:
+    """Stretches of which weeks touch are gone through together."""
+    joined: list[Stretch] = []
     for first, last, changed in sorted(stretches):
-        if joined and timeframe.floor(first) <= timeframe.floor(joined[-1][1]) + timeframe.millis:
+        if joined and first <= _WEEK.floor(joined[-1][1]) + 2 * _WEEK.millis:
             before = joined.pop()
             joined.append((before[0], max(before[1], last), before[2] or changed))
         else:

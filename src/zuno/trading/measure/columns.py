@@ -242,10 +242,17 @@ def foreign_prices(columns: Columns, level: float | None) -> Mask:
 
 def price_ratio(columns: Columns, standing: Columns) -> float | None:
     """How many times dearer these closes are than those that stand at the same times; None where none do."""
-    _, mine, theirs = np.intersect1d(columns.at, standing.at, assume_unique=True, return_indices=True)
-    if not len(mine):
-        return None
-    return float(np.median(columns.values[3][mine] / standing.values[3][theirs]))
+    mine, theirs = _meet(columns.at, standing.at)
+    return float(np.median(columns.values[3][mine] / standing.values[3][theirs])) if len(mine) else None
+
+
+def _meet(left: NDArray[np.int64], right: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where both, in order, have the same times."""
+    if not len(right):
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    place = np.minimum(np.searchsorted(right, left), len(right) - 1)
+    both = np.flatnonzero(right[place] == left)
+    return both, place[both]
 
 
 def clock_shift(columns: Columns, standing: Columns) -> int | None:
@@ -258,8 +265,7 @@ def clock_shift(columns: Columns, standing: Columns) -> int | None:
 
 
 def _agreeing(columns: Columns, standing: Columns, hours: int) -> float:
-    shifted = columns.at - hours * HOUR_MS
-    _, mine, theirs = np.intersect1d(shifted, standing.at, assume_unique=True, return_indices=True)
+    mine, theirs = _meet(columns.at - hours * HOUR_MS, standing.at)
     if len(mine) < 24:
         return 0.0
     return float(np.mean(np.abs(columns.values[3][mine] / standing.values[3][theirs] - 1.0) < 1e-5))

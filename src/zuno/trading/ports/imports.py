@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from zuno.trading.model.market import Series
@@ -21,7 +20,8 @@ FORMATS = ("auto", "binance", "csv", "freqtrade")
 class FoundFile:
     """A file that may hold history."""
 
-    path: Path
+    path: str
+    name: str
     size: int
 
 

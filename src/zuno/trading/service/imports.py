@@ -123,13 +123,13 @@ class _Progress:
     def begin(self, file: FoundFile) -> None:
         self._behind += 0 if self._file is None else self._file.size
         self._file = file
-        self._listen(ImportProgress(file.path.name, self._behind / self._total, self._rows))
+        self._listen(ImportProgress(file.name, self._behind / self._total, self._rows))
 
     def tell(self, block: ImportBlock) -> None:
         assert self._file is not None
         self._rows += block.rows
         done = (self._behind + block.done * self._file.size) / self._total
-        self._listen(ImportProgress(self._file.path.name, done, self._rows))
+        self._listen(ImportProgress(self._file.name, done, self._rows))
 
 
 class Imports:
@@ -173,10 +173,15 @@ class Imports:
         try:
             tally.layout, tally.notes = file.layout, list(file.notes)
             blocks = file.blocks()
-            while (block := await asyncio.to_thread(_next_block, blocks)) is not None:
-                tally.rows += block.rows
-                await self._take(found.path.name, block, state, tally)
-                progress.tell(block)
+            coming = asyncio.create_task(asyncio.to_thread(_next_block, blocks))
+            try:
+                while (block := await coming) is not None:
+                    coming = asyncio.create_task(asyncio.to_thread(_next_block, blocks))  # read while this is written
+                    tally.rows += block.rows
+                    await self._take(found.name, block, state, tally)
+                    progress.tell(block)
+            finally:
+                await asyncio.gather(coming, return_exceptions=True)
         finally:
             file.close()
 
@@ -232,7 +237,7 @@ def _parse_target(text: str) -> Series[Any]:
 
 def _file_view(file: FoundFile, tally: _FileTally) -> ImportedFileView:
     return ImportedFileView(
-        file=str(file.path),
+        file=file.path,
         layout=tally.layout,
         rows=tally.rows,
         series=tuple(_series_view(series, found) for series, found in tally.series.items()),
