@@ -247,7 +247,7 @@ async def test_daily_files_keep_their_meaning(tmp_path: Path) -> None:
     view = await run(store, means, series="funding/binance/BTCUSDT")
     assert view.ok
     assert view.files[0].notes
-    assert await stored(store, funding("binance", BTC)) == (Funding(day, pytest.approx(0.0003), 24.0),)
+    assert await stored(store, funding("binance", BTC)) == (Funding(day, 0.0001 * 3.0, 24.0),)
 
 
 # -- bad data: what is wrong is named by its line, the rest is kept
