@@ -9,9 +9,12 @@ import pytest
 
 from tests.wire.commands import run_zuno
 from zuno.adapters.series.sqlite import SqliteSeries
+from zuno.kernel.errors import Broken
 from zuno.kernel.units import Millis
+from zuno.settings import Settings
 from zuno.trading.model.market import Level, fear_greed
 from zuno.trading.ports.series import Batch, Origin
+from zuno.wiring.recordings import Recordings
 
 END = 1_767_225_600_000
 BEFORE = fear_greed("somebody else")
@@ -36,6 +39,22 @@ def test_a_market_is_invented_over_the_one_before(home: Path) -> None:
     assert str(BEFORE) not in kept
     assert kept["candles/binance/BTCUSDT/1d"] == 3_300
     assert "SYNTHETIC seed 11" in run_zuno(home, "data", "status").out
+
+
+async def test_a_damaged_invented_market_is_made_anew_when_asked(home: Path) -> None:
+    recordings = Recordings(Settings(home=home))
+    rows = [Batch(BEFORE, [Level(Millis(END), 50.0)])]
+    await recordings.replace_synthetic(Origin(True, "SYNTHETIC seed 10"), rows)
+    await recordings.close()
+    file = home / "market" / "synthetic" / "series.db"
+    file.write_bytes(b"no database" * 2_000)
+    again = Recordings(Settings(home=home))
+    with pytest.raises(Broken, match="data synth"):
+        await again.synthetic().spans()
+    made = await again.replace_synthetic(Origin(True, "SYNTHETIC seed 11"), rows)
+    assert made.origin.label == "SYNTHETIC seed 11"
+    assert [span.count for span in await again.synthetic().spans()] == [1]
+    await again.close()
 
 
 def test_a_seed_that_is_none_is_a_mistake_and_invents_nothing(home: Path) -> None:

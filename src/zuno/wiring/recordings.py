@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import shutil
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
+from zuno.kernel.errors import Broken
 from zuno.settings import Settings
-from zuno.trading.ports.series import Origin, RenewedStore, SeriesStore
+from zuno.trading.ports.series import Batch, Origin, RenewedStore, SeriesStore
 
 if TYPE_CHECKING:
     from zuno.adapters.series.sqlite import SqliteSeries
@@ -36,7 +39,15 @@ class Recordings:
         """Another market in the place of the one that is here; whatever dies in between, one of them is there whole."""
         from zuno.adapters.venues.synthetic.world import batches, origin
 
-        return await self.synthetic().renew(origin(seed), batches(seed))
+        return await self.replace_synthetic(origin(seed), batches(seed))
+
+    async def replace_synthetic(self, origin: Origin, rows: Sequence[Batch[Any]]) -> RenewedStore:
+        """A damaged store is thrown away first: nothing is lost with it, for a seed makes it anew."""
+        try:
+            return await self.synthetic().renew(origin, rows)
+        except Broken:
+            await self._discard("synthetic")
+            return await self.synthetic().renew(origin, rows)
 
     async def invent_first(self, seed: int) -> SeriesStore:
         """A market where none is; where somebody else was first, theirs."""
@@ -51,6 +62,11 @@ class Recordings:
         for store in self._opened.values():
             await store.close()
         self._opened.clear()
+
+    async def _discard(self, name: str) -> None:
+        if (store := self._opened.pop(name, None)) is not None:
+            await store.close()
+        shutil.rmtree(self._settings.home / "market" / name, ignore_errors=True)
 
     def _store(self, name: str, origin: Origin) -> SqliteSeries:
         from zuno.adapters.series.sqlite import SqliteSeries

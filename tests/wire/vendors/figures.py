@@ -59,14 +59,16 @@ def fred(world: World, *, without_vintages: bool = False) -> dict[str, Route]:
     return {"/fred/series/observations": observations}
 
 
-def yahoo(world: World, *, session_over: bool = True) -> dict[str, Route]:
-    """Each day stamped with its open at 9:30 in New York, as the endpoint does."""
+def yahoo(world: World, *, session_over: bool = True, rolled: bool = False) -> dict[str, Route]:
+    """Each day stamped with its open at 9:30 in New York, as the endpoint does. `rolled`: the current period is the
+    next one already, as https://github.com/ranaroussi/yfinance reads it after a session (`currentTradingPeriod`)."""
 
     def chart(query: Query) -> Any:
         low, high = int(query["period1"]), int(query["period2"])
         opens = [(row.at // 1_000 + 13 * 3_600 + 1_800, row.value) for row in world.prints]
         rows = [(at, value) for at, value in opens if low <= at < high]
         last = opens[-1][0] + (23_400 if session_over else 3_600)
+        ahead = 3 * DAY_MS // 1_000 if rolled else 0
         meta = {
             "currency": "USD",
             "symbol": "^IXIC",
@@ -76,8 +78,8 @@ def yahoo(world: World, *, session_over: bool = True) -> dict[str, Route]:
             "currentTradingPeriod": {
                 "regular": {
                     "timezone": "EDT",
-                    "start": opens[-1][0],
-                    "end": opens[-1][0] + 23_400,
+                    "start": opens[-1][0] + ahead,
+                    "end": opens[-1][0] + ahead + 23_400,
                     "gmtoffset": NEW_YORK,
                 }
             },

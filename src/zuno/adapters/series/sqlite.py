@@ -117,7 +117,8 @@ class SqliteSeries:
     def __init__(self, folder: Path, origin: Origin) -> None:
         """`origin`: whose past a store that is not there yet will be; one that is there keeps its own."""
         self._wanted = origin
-        self._file = SqliteFile(folder / "series.db", self._prepare, f"{_REMEDY}.")
+        self._remedy = "`zuno data synth` makes it anew" if origin.synthetic else _REMEDY
+        self._file = SqliteFile(folder / "series.db", self._prepare, f"{self._remedy}.")
         self._parquet = ParquetFiles(folder / "history")
 
     @property
@@ -180,7 +181,7 @@ class SqliteSeries:
         def act(connection: sqlite3.Connection) -> tuple[Flaw, ...]:
             found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             if found != "ok":
-                raise Broken(f"{self._file.path} is damaged ({found}); {_REMEDY}.")
+                raise Broken(f"{self._file.path} is damaged ({found}); {self._remedy}.")
             self._parquet.inspect(_files(connection))
             return tuple(map(self._flaw, connection.execute(_NOTED).fetchall()))
 
@@ -247,8 +248,9 @@ class SqliteSeries:
         try:
             yield
         except (Malformed, ValueError, TypeError, KeyError, IndexError, zlib.error) as error:
-            remedy = "`zuno data synth` invents it anew" if self._wanted.synthetic else _REMEDY
-            raise Broken(f"{self._file.path} keeps {series} in a form this Zuno does not read; {remedy}.") from error
+            raise Broken(
+                f"{self._file.path} keeps {series} in a form this Zuno does not read; {self._remedy}."
+            ) from error
 
     def _spans(self, connection: sqlite3.Connection) -> tuple[Span, ...]:
         live = connection.execute(

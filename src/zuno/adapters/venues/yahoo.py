@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from operator import itemgetter
 from typing import Final
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
@@ -46,20 +47,25 @@ class Yahoo(WebFeed):
 
 
 def _closes(chart: VendorJson) -> Iterator[MacroRelease]:
-    """By the exchange's own days. A null is a day without a close; the day that still trades has none yet."""
+    """By the exchange's own days. A null is a day without a close; the day that still trades has none yet. Of a day
+    that is told twice (its bar, and the last trade beside it) the later row counts."""
     meta = chart.child("meta")
     zone = _zone(meta)
     last_trade = meta.moment_of_seconds("regularMarketTime")
-    session_over = meta.child("currentTradingPeriod").child("regular").moment_of_seconds("end") <= last_trade
+    session = meta.child("currentTradingPeriod").child("regular")
+    start, end = session.moment_of_seconds("start"), session.moment_of_seconds("end")
+    # After a session the period rolls on to the next one, which begins after the last trade: over a weekend, Monday's.
+    session_over = end <= last_trade or start > last_trade
     today = _date(last_trade, zone)
     times = chart.children("timestamp")
     closes = chart.child("indicators").child("quote").only().child("close")
     if len(times) != len(closes.items()):
         raise Malformed(f"{chart.what} has {len(times)} times and {len(closes.items())} closes")
     stamps = VendorJson(chart.what, [stamp.value for stamp in times])
-    for place in range(len(times)):
-        day, value = _date(stamps.moment_of_seconds(place), zone), closes.maybe_number(place)
-        if value is not None and (day < today or (day == today and session_over)):
+    rows = [(stamps.moment_of_seconds(place), closes.maybe_number(place)) for place in range(len(times))]
+    by_day = {_date(at, zone): value for at, value in sorted(rows, key=itemgetter(0)) if value is not None}
+    for day, value in by_day.items():
+        if day < today or (day == today and session_over):
             yield MacroRelease(_midnight(day, UTC), value, _midnight(day + timedelta(days=1), zone))
 
 

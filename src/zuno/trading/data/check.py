@@ -25,7 +25,7 @@ from zuno.trading.measure.data_quality import (
     disagreement,
     holes,
 )
-from zuno.trading.model.market import Candle, Feed, MacroRelease, Series, Timeframe
+from zuno.trading.model.market import MINUTE_MS, Candle, Feed, MacroRelease, Series, Timeframe
 from zuno.trading.ports.series import Batch, Flaw, SeriesStore, Source, Span
 
 Fetch: TypeAlias = Callable[[Series[Candle], Millis, Millis], Awaitable[Sequence[Candle]]]
@@ -158,18 +158,19 @@ class Check:
         self, market: Market, timeframe: Timeframe, series: Series[Candle], bar: Candle
     ) -> Candle | None:
         """The bar that should stand here instead, where one should."""
+        summed = timeframe.millis // MINUTE_MS  # whoever made either of them may have added up its minutes
         known = market.build_bar(timeframe, bar.at)
         if known is None:
             if market.venue in QUIET_VENUES and (some := market.build_bar(timeframe, bar.at, partly=True)) is not None:
-                self._disagrees(series, bar.at, disagreement(bar, some[0], some[2]), None)
+                self._disagrees(series, bar.at, disagreement(bar, some[0], summed), None)
             return None
-        whole, made_by, count = known
+        whole, made_by, _ = known
         place = (str(series), bar.at)
-        fault = disagreement(bar, whole, count)
+        fault = disagreement(bar, whole, summed)
         if fault is None:
             self._settled.setdefault(place, f"kept, as {made_by} make it")
             return None
-        agreeing = [bar for bar in self._earlier.get(place, ()) if disagreement(bar, whole, count) is None]
+        agreeing = [bar for bar in self._earlier.get(place, ()) if disagreement(bar, whole, summed) is None]
         done = f"put back the earlier bar, which {made_by} make" if agreeing else f"rebuilt from {made_by}"
         self._settled[place] = done
         self._disagrees(series, bar.at, fault, done)

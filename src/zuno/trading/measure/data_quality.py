@@ -334,8 +334,8 @@ def _numbers_of(row: Any) -> object:
 def disagreement(coarse: Candle, whole: Candle, count: int) -> str | None:
     """How a coarse bar differs from the whole its fine bars make, or None.
 
-    Prices must be equal. Volumes may differ by what adding so many doubles in any order can: rounding is no flaw. What
-    buyers took is compared where both say it.
+    Prices must be equal. Volumes may differ by what adding so many bars in any order can, twice: the volumes of both
+    are sums of doubles themselves. What buyers took is compared where both say it.
     """
     for name in ("open", "high", "low", "close"):
         said, made = getattr(coarse, name), getattr(whole, name)
@@ -343,6 +343,6 @@ def disagreement(coarse: Candle, whole: Candle, count: int) -> str | None:
             return f"{name} is {said!r}, its parts make {made!r}"
     for name in ("volume", "taker_buy"):
         said, made = getattr(coarse, name), getattr(whole, name)
-        if said is not None and made is not None and abs(said - made) > (count + 1) * _ROUNDING * max(said, made):
+        if said is not None and made is not None and abs(said - made) > 2 * (count + 1) * _ROUNDING * max(said, made):
             return f"{name} is {said!r}, its parts make {made!r}"
     return None

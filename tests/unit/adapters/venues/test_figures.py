@@ -159,6 +159,34 @@ async def test_a_day_that_still_trades_has_no_close() -> None:
             await feed.close()
 
 
+async def test_a_session_that_has_rolled_on_is_over() -> None:
+    """On a Saturday the endpoint tells Monday's period beside Friday's last trade: Friday has its close."""
+    world = World(prints=prints(1.0, 2.0, 3.0))
+    async with vendor(figures.yahoo(world, rolled=True)) as here:
+        feed = Yahoo(WebService("Yahoo", here.url, patience=QUICK))
+        assert [row.value for row in await feed.prints("DXY", FIRST, LAST)] == [1.0, 2.0, 3.0]
+        await feed.close()
+
+
+@pytest.mark.parametrize(("second", "left"), [(2.5, 2.5), (None, 2.0)])
+async def test_of_two_rows_of_one_day_the_later_counts(second: float | None, left: float) -> None:
+    async with asking(question("yahoo prints")) as (here, feed):
+        plain = await feed.prints("NASDAQ", FIRST, LAST)
+
+        def spoil(path: str, document: Any) -> Any:
+            (result,) = document["chart"]["result"]
+            (quote,) = result["indicators"]["quote"]
+            quote["close"] = [*quote["close"][:2], second, *quote["close"][2:]]
+            quote["close"][1] = 2.0
+            result["timestamp"].insert(2, result["timestamp"][1] + 3 * 3_600)
+            return document
+
+        here.change = spoil
+        found = await feed.prints("NASDAQ", FIRST, LAST)
+        assert [row.at for row in found] == [row.at for row in plain]
+        assert found[1].value == left
+
+
 async def test_a_null_is_a_day_without_a_close() -> None:
     async with asking(question("yahoo prints")) as (here, feed):
 

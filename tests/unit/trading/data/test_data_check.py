@@ -159,6 +159,15 @@ async def test_weeks_are_held_against_days_and_windows_do_not_cut_them() -> None
     assert await held(store, W1) == weeks
 
 
+@pytest.mark.parametrize(("off", "flaws"), [(2.0**-53 * 10_000, 0), (1e-9, 1)])
+async def test_a_volume_may_differ_by_what_adding_up_its_minutes_can(off: float, flaws: int) -> None:
+    """A week that was summed from ten thousand minutes beside one that is summed from seven days."""
+    days = bars(D1, 7)
+    (week,) = resample_bars(W1, D1, days)
+    store = await filled((D1, days), (W1, [week._replace(volume=week.volume * (1 + off), taker_buy=None)]))
+    assert len((await over(store).check()).flaws) == flaws
+
+
 async def test_a_gap_over_the_edge_of_a_window_is_one_and_is_mended_at_once() -> None:
     days = bars(D1, 7 * 9)
     quarters = [
