@@ -30,6 +30,9 @@ async def test_a_live_desk_asks_everybody_and_says_who_failed(home: Path) -> Non
         notes = {one["series"]: one["notes"] for one in view["sources"]}
         assert "asked now: Bybit answered without 'retCode'" in notes["open_interest/bybit/BTCUSDT"]
         assert "portal" not in live.out
+        assert any(note.startswith("no answer from deribit") for note in view["notes"])
+        assert not any(note.startswith("no answer from binance") for note in view["notes"])
+        assert view["live"] is True
         assert "zuno data collect" in absent["liquidations/binance/BTCUSDT"]
         fresh = {one["series"] for one in view["sources"] if not one["stale"]}
         assert {str(BARS[Timeframe.M1]), "book/binance/BTCUSDT", "funding/okx/BTCUSDT/next"} <= fresh
@@ -44,13 +47,9 @@ async def test_where_nobody_is_reached_that_is_said_and_nothing_invented(home: P
         ran(home, nobody, "trade", "features", "BTC", "--json", ZUNO_MARKET="live"),
         ran(home, nobody, "data", "collect", "--once", "--symbol", "BTC", "--json"),
     )
-    assert live.code == 0, live.err
-    absent = {one["what"]: one["why"] for one in live.document["absent"]}
-    assert "Binance could not be reached" in absent[str(BARS[Timeframe.M1])]
-    assert absent["macro/fred/DGS2"] == "FRED needs a key, which is free: set ZUNO_FRED_API_KEY"
-    assert live.document["sources"] == []
-    assert "SYNTHETIC" not in live.out
+    assert live.code == 4, live.err
+    assert "live: no venue answered: Binance could not be reached" in live.err + live.out
+    assert "FRED" not in live.err + live.out, "who was not asked has not been silent"
     assert not (home / "market" / "synthetic").exists()
     assert (once.code, once.document["answered"], once.document["series"]) == (4, 0, 31)
-    assert {one["series"] for one in once.document["failing"]} < set(absent)
     assert set(once.document["unasked"]) == {"fred", "search", "channels"}

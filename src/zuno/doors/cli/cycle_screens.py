@@ -68,7 +68,7 @@ def shown_run(view: RunView) -> RenderableType:
 
 def shown_why(view: CycleWhyView) -> RenderableType:
     """The argument in the order it was had."""
-    title = heading(f"{view.run_id}: {view.symbol}, {view.mode}, as of {view.as_of} · {view.origin}")
+    title = heading(f"{view.run_id}: {view.symbol}, {view.mode}, as of {view.as_of} · {view.market}")
     parts: list[RenderableType] = [title, Text(f"started {view.started}, {view.state}", style=QUIET)]
     if (run := view.run) is not None:
         parts += [heading("Regime"), *_regime(run), heading("Blackboard"), *_board(run)]
@@ -114,7 +114,7 @@ def _kind(run: RunLineView) -> str:
 
 
 def _title(view: RunView) -> Text:
-    return heading(f"{view.symbol}, {view.mode}, as of {view.as_of} · {view.origin}")
+    return heading(f"{view.symbol}, {view.mode}, as of {view.as_of} · {view.market}")
 
 
 def _ruling(view: RunView) -> Iterator[RenderableType]:

@@ -50,7 +50,7 @@ _GAUGES = (
 def shown_features(view: FeaturesView) -> RenderableType:
     found = view.features
     return Group(
-        heading(f"{view.symbol}, {view.mode}, as of {view.as_of} · {view.origin}"),
+        heading(f"{view.symbol}, {view.mode}, as of {view.as_of} · {view.market}"),
         _gauges(found["indicators"]),
         heading("Shape"),
         _shape(found["structure"]),
@@ -90,7 +90,7 @@ def shown_chart(view: ChartView) -> RenderableType:
         for panel in numbers["panels"]
     ]
     absent = [f"absent: {gone['what']}: {gone['why']}" for gone in numbers["absent"]]
-    title = heading(f"{view.symbol}, {view.mode}, as of {view.as_of} · {view.origin}")
+    title = heading(f"{view.symbol}, {view.mode}, as of {view.as_of} · {view.market}")
     return Group(title, *parts, *map(Text, rest), *notes_block((*numbers["notes"], *absent, *view.notes)))
 
 

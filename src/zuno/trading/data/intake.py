@@ -82,6 +82,11 @@ class Intake:
         await self._stretch(series, *await self._tail(series))
         await self._fill(series)
 
+    @property
+    def closed(self) -> Mapping[str, str]:
+        """Venues nobody can ask as things are set, and why."""
+        return self._sources.closed
+
     def newest(self, series: Series[Any]) -> Millis | None:
         """The time of the last row that is here, as far as somebody looked."""
         return self._frontier.get(series)
@@ -174,10 +179,27 @@ def said_of(bug: Exception, what: object) -> str:
 async def refresh_market(
     intake: Intake, store: SeriesStore, symbol: Symbol, now: Now, *, within: float = LIVE_SECONDS
 ) -> tuple[Millis, Mapping[str, str]]:
-    """Ask everybody once: the moment from which all of it is known, and who failed, and why."""
+    """Ask everybody once: the moment from which all of it is known, and who failed, and why. `Unavailable` where nobody
+    answered at all."""
     series = [each for each in (*wanted_series(symbol), *neighbour_series(symbol)) if not is_streamed(each)]
     moment, failures = await refresh_series(intake, series, now, within=within)
+    asked = [each for each in series if each.venue not in intake.closed]
+    if asked and all(str(each) in failures for each in asked):
+        raise Unavailable(f"live: no venue answered: {'; '.join(silent_venues(asked, failures).values())}.")
     return moment, failures | await _unheard(store, symbol, moment)
+
+
+def silent_venues(series: Sequence[Series[Any]], failures: Mapping[str, str]) -> dict[str, str]:
+    """The venues of which nothing came, and why; a stream is heard, not asked for."""
+    asked: dict[str, list[Series[Any]]] = {}
+    for each in series:
+        if not is_streamed(each):
+            asked.setdefault(each.venue, []).append(each)
+    return {
+        venue: failures[str(theirs[0])]
+        for venue, theirs in asked.items()
+        if all(str(each) in failures for each in theirs)
+    }
 
 
 async def refresh_series(

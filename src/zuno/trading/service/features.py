@@ -13,6 +13,7 @@ from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
 from zuno.trading.chart.charting import describe
 from zuno.trading.data.bundle_builder import build_bundle
+from zuno.trading.data.intake import silent_venues
 from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.measure.features import features
 from zuno.trading.model.bundle import Bundle, Slot, content
@@ -85,14 +86,16 @@ class TradingDesk:
 
     async def features(self, symbol: str, mode: str = "swing", as_of: str | None = None) -> FeaturesView:
         frozen = await self.freeze(parse_symbol(symbol), parse_mode(mode), as_of)
-        return features_view(frozen.bundle, frozen.name, features(frozen.bundle), frozen.notes)
+        view = features_view(frozen.bundle, frozen.name, features(frozen.bundle), frozen.notes)
+        return view.model_copy(update={"live": self.live(as_of)})
 
     async def chart(self, symbol: str, mode: str = "swing", as_of: str | None = None) -> DrawnChart:
         """The picture of what could be known then, and every number that is drawn in it."""
         frozen = await self.freeze(parse_symbol(symbol), parse_mode(mode), as_of)
         picture = describe(frozen.bundle)
         image = await self._painter.paint(picture)
-        return DrawnChart(chart_view(frozen.bundle, frozen.name, numbers(picture), frozen.notes), image)
+        view = chart_view(frozen.bundle, frozen.name, numbers(picture), frozen.notes)
+        return DrawnChart(view.model_copy(update={"live": self.live(as_of)}), image)
 
     async def freeze(self, symbol: Symbol, mode: Mode, as_of: str | None) -> FrozenBundle:
         """Everything that could be known then, stored once under its hash."""
@@ -121,7 +124,9 @@ class TradingDesk:
     async def moment(self, symbol: Symbol, as_of: str | None) -> MarketMoment:
         """The moment somebody asks for; the present of a live market is asked for from every source."""
         if self._refresh is not None and as_of is None:
-            return self._moment(*await self._refresh(symbol))
+            at, failures = await self._refresh(symbol)
+            silent = silent_venues(wanted_series(symbol), failures)
+            return self._moment(at, failures, tuple(f"no answer from {venue}: {why}" for venue, why in silent.items()))
         end = await self._end(symbol)
         notes: tuple[str, ...] = ()
         if end is None and self._invent is not None:

@@ -13,6 +13,13 @@ class OriginView(View):
 
     synthetic: bool
     origin: ForeignText
+    live: bool = False
+    """Whether the venues were asked just now."""
+
+    @property
+    def market(self) -> str:
+        """What a title calls it."""
+        return "live" if self.live else self.origin
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -102,6 +102,7 @@ class RunRecord:
     picture: bytes | None
     nodes: tuple[Node, ...] = ()
     """The steps that are on record."""
+    live: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +202,7 @@ class Cycles:
             attempts=tuple(notebook.attempts),
             picture=None if chart is None else await journal.bundle(Digest(chart.sha256)),
             nodes=tuple(node for node in Node if notebook.has(node)),
+            live=notebook.read(STARTED, RunRequest).live,
         )
 
     async def runs(self) -> tuple[RunLine, ...]:

@@ -167,6 +167,7 @@ def run_view(record: RunRecord) -> RunView:
     facts = run_facts(build_case(bundle), outcome)
     return RunView(
         synthetic=bundle.synthetic,
+        live=record.live,
         origin=outcome.origin,
         run_id=outcome.run_id,
         symbol=outcome.symbol,
@@ -219,6 +220,7 @@ def why_view(record: RunRecord) -> CycleWhyView:
     run = None if line.outcome is None else run_view(record)
     return CycleWhyView(
         synthetic=record.bundle.synthetic,
+        live=record.live,
         origin=record.bundle.origin,
         run_id=line.run_id,
         symbol=line.symbol,
