@@ -151,20 +151,25 @@ def carried_out(zuno: Any, *words: str) -> dict[str, Any]:
 
 
 def test_fees_are_put_back_where_that_pays(zuno: Any) -> None:
-    before = zuno("lp", "inspect", "2", "--json").document
-    done = carried_out(zuno, "lp", "compound", "2")
-    after = zuno("lp", "inspect", "2", "--json").document
+    before = zuno("lp", "inspect", "1", "--json").document
+    done = carried_out(zuno, "lp", "compound", "1")
+    after = zuno("lp", "inspect", "1", "--json").document
     assert (done["state"], done["newPositionId"]) == ("confirmed", None)
     assert int(after["liquidity"]) > int(before["liquidity"])
-    assert zuno("lp", "compound", "2").code == 3, "nothing is owed any more"
+    assert zuno("lp", "compound", "1").code == 3, "nothing is owed any more"
     zuno("sim", "move", "--percent", "0.05")
     zuno("sim", "move", "--percent", "-0.05")
-    refused = zuno("lp", "compound", "2", "--json")
+    refused = zuno("lp", "compound", "1", "--json")
     assert (refused.code, refused.document["error"]["kind"]) == (3, "refused")
-    made = zuno("lp", "compound", "2", "--anyway", "--json").document
+    made = zuno("lp", "compound", "1", "--anyway", "--json").document
     assert float(made["gasUsd"]) > 0
+    assert 0 < float(made["net24hUsd"]) < float(made["fees24hUsd"])
     assert float(made["breakEvenHours"]) > 336
     assert float(made["bestInHours"]) > 0
+    assert zuno("lp", "compound", "2").code == 3
+    losing = zuno("lp", "compound", "2", "--anyway", "--json").document
+    assert float(losing["net24hUsd"]) < 0 < float(losing["fees24hUsd"]), "LVR takes more than it earns"
+    assert (losing["breakEvenHours"], losing["bestInHours"]) == (None, None)
 
 
 def test_everything_is_collected_closed_and_revoked_by_one_plan_each(zuno: Any) -> None:
@@ -181,6 +186,7 @@ def test_everything_is_collected_closed_and_revoked_by_one_plan_each(zuno: Any) 
     assert (again.code, again.document["error"]["kind"]) == (3, "refused")
     closed = carried_out(zuno, "lp", "close", "--all")
     assert (closed["state"], len(closed["steps"])) == ("confirmed", 2)
+    assert [outcome["positionIds"] for outcome in (closed["outcome"], *closed["otherOutcomes"])] == [["1"], ["2"]]
     assert zuno("lp", "positions", "--json").document["positions"] == []
     assert zuno("lp", "close", "--all").code == 3
     for words in (("lp", "close"), ("lp", "close", "1", "--all"), ("lp", "collect")):

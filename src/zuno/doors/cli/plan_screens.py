@@ -132,7 +132,7 @@ def shown_execution(view: ExecutionView) -> RenderableType:
         facts.add_row("earned back", "never" if view.break_even_hours is None else f"in {view.break_even_hours} h")
         if view.best_in_hours is not None:
             best = "now" if float(view.best_in_hours) == 0 else f"in {view.best_in_hours} h"
-            facts.add_row("pays best", f"{best}, at ${view.fees24h_usd} of fees a day")
+            facts.add_row("pays best", f"{best}, at ${view.fees24h_usd} of fees a day, ${view.net24h_usd} after LVR")
     if view.new_position_id is not None:
         facts.add_row("new position", view.new_position_id)
     if view.leftover is not None:
@@ -144,7 +144,10 @@ def shown_execution(view: ExecutionView) -> RenderableType:
     if view.state == "approved" and view.expires_text is not None:
         facts.add_row("approved until", f"{view.expires_text} by the chain's clock")
     if view.outcome is not None:
-        facts.add_row("result so far", _result(view.outcome))
+        of = f"position {view.position_id}: " if view.other_outcomes else ""
+        facts.add_row("result so far", of + _result(view.outcome))
+    for position_id, outcome in zip(view.other_position_ids, view.other_outcomes, strict=False):
+        facts.add_row("", f"position {position_id}: {'not known' if outcome is None else _result(outcome)}")
     if view.next:
         facts.add_row("next", view.next)
     parts.append(facts)

@@ -24,6 +24,10 @@ _GROUP = re.compile(r"\[([^]]*)\]|(\S+)")
 _POINTED_AT: Final = frozenset({"position", "plan", "alert", "run", "reference"})
 
 
+_GAPS: Final = {"above": "PRICE"}
+"""What stands in a command for a slot that is missing, where its own name would not say it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Intent:
     name: str
@@ -163,7 +167,11 @@ class Reading:
     @property
     def template(self) -> Words:
         """The words after `zuno`, with a place in capitals for what is missing."""
-        return () if self.intent == UNCLEAR or self.ask else intent_of(self.intent).command(self.slots, gaps=True)
+        if self.intent == UNCLEAR or self.ask:
+            return ()
+        intent = intent_of(self.intent)
+        open_ = intent.needs_one[:1] if set(self.missing) & set(intent.needs_one) else ()
+        return intent.command({**self.slots, **{need: _GAPS.get(need, need.upper()) for need in open_}}, gaps=True)
 
     def command(self, chain: str | None = None) -> Words:
         """The words after `zuno` once nothing is missing; else none. `chain` is meant where the line names none."""

@@ -280,6 +280,14 @@ class PlanOver(PlanEvent):
     """What stayed in the wallet beside a new position, as the chain shows it."""
 
 
+class PositionOutcome(Wire):
+    """What came of one more position of a plan about several."""
+
+    position_id: int
+    attribution: dict[str, object] | None
+    why: str = ""
+
+
 class PlanOutcome(PlanEvent):
     """What came of it in money: the attribution of the position that was closed or touched."""
 
@@ -289,6 +297,7 @@ class PlanOutcome(PlanEvent):
     attribution: dict[str, object] | None
     """As `zuno lp pnl --json` has it; None where it could not be had, and why."""
     why: str = ""
+    others: Annotated[tuple[PositionOutcome, ...], Field(exclude_if=lambda others: not others)] = ()
 
 
 EVENTS: tuple[type[PlanEvent], ...] = (

@@ -17,9 +17,11 @@ class Compounding:
     """Of the fees owed, what the range takes at this price."""
     gas: Fraction
     fees_per_hour: Fraction
-    """What the position earns."""
+    """What the position earns, LVR apart."""
+    net_per_hour: Fraction
+    """The same after LVR."""
     break_even_hours: Fraction | None
-    """After which what went in has earned the gas back; None where it earns nothing."""
+    """After which what went in has earned the gas back, LVR paid; None where LVR takes all it earns."""
     best_in_hours: float | None
     """From now, when waiting costs as much as another transaction: 0 is now."""
 
@@ -29,17 +31,18 @@ class Compounding:
 
 
 def weigh_compounding(
-    goes_in: Fraction, owed: Fraction, gas: Fraction, worth: Fraction, hourly_yield: Fraction
+    goes_in: Fraction, owed: Fraction, gas: Fraction, worth: Fraction, hourly_yield: Fraction, hourly_lvr: Fraction
 ) -> Compounding:
-    """`hourly_yield`: fees for an hour as a share of what is in the position.
+    """`hourly_yield`, `hourly_lvr`: fees and LVR of an hour as shares of what is in the position.
 
-    Fees that wait earn nothing: at an interval of T hours that costs yield × fees per hour × T ÷ 2 an hour, beside
-    gas ÷ T. The sum is least at T = √(2 × gas ÷ (yield × fees per hour)).
+    Fees come in at the yield; put back they earn it less LVR. Fees that wait earn nothing: at an interval of T hours
+    that costs net yield × fees per hour × T ÷ 2 an hour, beside gas ÷ T. The sum is least at
+    T = √(2 × gas ÷ (net yield × fees per hour)).
     """
-    fees_per_hour = worth * hourly_yield
-    earned = goes_in * hourly_yield
+    fees_per_hour, net = worth * hourly_yield, hourly_yield - hourly_lvr
     best = None
-    if fees_per_hour > 0:
-        interval = sqrt(2 * gas / (hourly_yield * fees_per_hour))
+    if fees_per_hour > 0 and net > 0:
+        interval = sqrt(2 * gas / (net * fees_per_hour))
         best = max(0.0, interval - float(owed / fees_per_hour))
-    return Compounding(goes_in, gas, fees_per_hour, gas / earned if earned > 0 else None, best)
+    earned = goes_in * net
+    return Compounding(goes_in, gas, fees_per_hour, worth * net, gas / earned if earned > 0 else None, best)

@@ -26,7 +26,15 @@ from zuno.lp.execute.verify_outcome import gas_spent
 from zuno.lp.model.ballot import CandidateKind, PlanVerdict
 from zuno.lp.model.debate import Context, PlanReady
 from zuno.lp.model.plan import Flow, PlanState
-from zuno.lp.model.plan_events import Action, Approval, Instruction, PlanInstructed, PlanOutcome, Target
+from zuno.lp.model.plan_events import (
+    Action,
+    Approval,
+    Instruction,
+    PlanInstructed,
+    PlanOutcome,
+    PositionOutcome,
+    Target,
+)
 from zuno.lp.plan.inventory import fit
 from zuno.lp.plan.positions import check_owed
 from zuno.lp.plan.sizing import fix_capital
@@ -198,15 +206,18 @@ class Execution:
             "goes_in_usd": f"{float(weighed.goes_in):.2f}",
             "gas_usd": f"{float(weighed.gas):.2f}",
             "fees24h_usd": f"{float(24 * weighed.fees_per_hour):.2f}",
+            "net24h_usd": f"{float(24 * weighed.net_per_hour):.2f}",
             "break_even_hours": None if weighed.break_even_hours is None else f"{float(weighed.break_even_hours):.1f}",
             "best_in_hours": None if weighed.best_in_hours is None else f"{weighed.best_in_hours:.1f}",
         }
         if not weighed.pays and not anyway:
-            earned = "never" if weighed.break_even_hours is None else f"after {figures['break_even_hours']} h"
+            day = f"${figures['fees24h_usd']} of fees and {_usd_text(24 * weighed.net_per_hour)} after LVR a day"
+            earned = f"after {figures['break_even_hours']} h; the bound is {HORIZON_HOURS} h"
+            back = f"never earns it back at {day}" if weighed.break_even_hours is None else f"earns it back {earned}"
             best = "" if not weighed.best_in_hours else f" It pays best in {figures['best_in_hours']} h."
             raise Refused(
                 f"Gas of ${figures['gas_usd']} would put ${figures['goes_in_usd']} of fees back into position "
-                f"{found.id}, which earns it back {earned}; the bound is {HORIZON_HOURS} h.{best} --anyway does it."
+                f"{found.id}, which {back}.{best} --anyway does it."
             )
         plan = await self._instruct(Action.COMPOUND, position, chain)
         return CompoundView(**dict(plan), **figures)
@@ -311,30 +322,34 @@ class Execution:
             why = "; ".join(map(sanitise, print_cautions(context, ready))) or "no move passed its rules"
         return PlanTask(plan_id, plan_hash, instruction, why)
 
+    async def _attribute(self, chain: str, position_id: int) -> tuple[dict[str, Any] | None, str]:
+        """Where a position's money went, or why nobody can say."""
+        try:
+            lowered = to_json(await self._desk_of(chain).pnl(str(position_id), None))
+        except ZunoError as error:
+            return None, str(error)
+        return (lowered if isinstance(lowered, dict) else None), ""
+
     async def _note_outcome(self, execution: ExecutionContext, plan_id: str) -> None:
         """What came of it in money; a question that fails here must not hide what was done."""
         progress = await load_progress(execution.journal, plan_id)
         draft = progress.draft
         if progress.over is None or progress.outcome is not None or draft is None or draft.position is None:
             return
-        if draft.others:
-            return  # `zuno lp pnl` tells of each
         if progress.over.state is not PlanState.CONFIRMED and not progress.halfway:
             return  # nothing became of the position
-        attribution: dict[str, Any] | None = None
-        why = ""
-        try:
-            view = await self._desk_of(draft.instruction.chain).pnl(str(draft.position.id), None)
-            lowered = to_json(view)
-            attribution = lowered if isinstance(lowered, dict) else None
-        except ZunoError as error:
-            why = str(error)
+        first, *others = [
+            PositionOutcome(position_id=position.id, attribution=found, why=why)
+            for position in (draft.position, *draft.others)
+            for found, why in [await self._attribute(draft.instruction.chain, position.id)]
+        ]
         outcome = PlanOutcome(
             plan_id=plan_id,
-            position_id=draft.position.id,
+            position_id=first.position_id,
             gas_cost=gas_spent(progress),
-            attribution=attribution,
-            why=why,
+            attribution=first.attribution,
+            why=first.why,
+            others=tuple(others),
         )
         await append_event(execution.journal, progress, outcome)
 
@@ -396,10 +411,16 @@ async def _weigh_compounding(execution: ExecutionContext, position: LpPosition) 
         figures = figures_of_window(position, window.fees[position.id], window.paths[pool.id], "fee growth")
     else:
         figures = figures_of_history(await execution.chain.history(position.id, since), "its history")
-    yearly = None if figures is None else annual_rate(figures.fees, figures.mean_worth, figures.seconds)
+    hourly = lost = Fraction(0)
+    if figures is not None:
+        yearly = (annual_rate(gain, figures.mean_worth, figures.seconds) for gain in (figures.fees, figures.lvr))
+        hourly, lost = ((rate or Fraction(0)) / (365 * 24) for rate in yearly)
     owed, worth = await usd(position.fees0, position.fees1), await usd(position.amount0, position.amount1)
-    hourly = Fraction(0) if yearly is None else yearly / (365 * 24)
-    return weigh_compounding(await usd(put_in.amount0, put_in.amount1), owed, ether, worth, hourly), owed
+    return weigh_compounding(await usd(put_in.amount0, put_in.amount1), owed, ether, worth, hourly, lost), owed
+
+
+def _usd_text(amount: Fraction) -> str:
+    return f"{'−' if amount < 0 else ''}${float(abs(amount)):.2f}"
 
 
 COMPOUND_GAS: Final = 200_000

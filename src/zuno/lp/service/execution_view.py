@@ -177,6 +177,8 @@ class ExecutionView(View):
     problems: tuple[str, ...]
     outcome: dict[str, Any] | None
     """The attribution of the position that was closed or touched, as `lp pnl --json` has it."""
+    other_outcomes: tuple[dict[str, Any] | None, ...] = ()
+    """The same of the plan's other positions, in the order of `other_position_ids`."""
     outcome_note: str
     next: str
     """What can be done now."""
@@ -191,8 +193,10 @@ class CompoundView(ExecutionView):
     gas_usd: str
     fees24h_usd: str = Field(alias="fees24hUsd")
     """What the position earns in a day."""
+    net24h_usd: str = Field(alias="net24hUsd")
+    """The same after LVR: what goes in is taken to earn at this rate."""
     break_even_hours: str | None
-    """After which what goes in has earned the gas back."""
+    """After which what goes in has earned the gas back, after LVR; null where it never does."""
     best_in_hours: str | None
     """From now, when it pays best: waiting longer would cost more than another transaction."""
 
@@ -369,6 +373,7 @@ async def execution_view(
         expires_text=None if draft is None else time_text(draft.expires),
         problems=() if over is None else over.problems,
         outcome=None if outcome is None else outcome.attribution,
+        other_outcomes=() if outcome is None else tuple(other.attribution for other in outcome.others),
         outcome_note="" if outcome is None else _outcome_note(outcome),
         in_wallet=tuple(resting),
         next=_next(progress.plan_id, state, instruction.action, bool(progress.steps) and progress.signed_anything)

@@ -89,6 +89,9 @@ RISK: Final = _meanings("profiles")
 _RISK_BEFORE, _RISK_BEHIND, _SHARES = _meanings("before_risk"), _meanings("behind_risk"), _meanings("shares")
 _CHAIN_LEADS, _ONE_LEADS, _POINTERS = _words("chain_leads"), _words("one_leads"), _words("pointers")
 _PERIOD_LEADS, _RATE_LEADS = _words("period_leads"), _words("rate_leads")
+_PERCENT_WORDS: Final = frozenset({"percent", "pct"})
+_COUNT_LEADS: Final = frozenset({"last", "latest", "newest", "recent"})
+"""Before a number word: so many of what follows, and no one of them."""
 _UNITS: Final = {"mi": "m", "m": "m", "h": "h", "d": "d", "w": "w"}
 _PERIODS: Final = {"minute": "1m", "hour": "1h", "day": "1d", "week": "1w", "month": "30d", "year": "365d"}
 SPECIAL_WORDS: Final = frozenset(
@@ -235,6 +238,8 @@ def _term_at(pieces: Sequence[Term], at: int, before: str) -> tuple[int, Term]:
         return 2, Term(Form.AMOUNT, both, f"{word} {token_named(after.text)}")
     if term.kind is not Form.WORD:
         return 1, term
+    if word in _NUMBER_WORDS and behind in _PERCENT_WORDS:
+        return 2, Term(Form.PERCENT, both, _NUMBER_WORDS[word])
     if word in _NUMBER_WORDS and behind in TOKENS:
         return 2, Term(Form.AMOUNT, both, f"{_NUMBER_WORDS[word]} {token_named(behind)}")
     if behind and chain_named(f"{word}-{behind}"):
@@ -263,8 +268,11 @@ def _term_at(pieces: Sequence[Term], at: int, before: str) -> tuple[int, Term]:
         return 1, Term(Form.TOKEN, term.text, token_named(word))
     if word == "three" and behind == "quarters":
         return 2, Term(Form.SHARE, both, "75")
-    if word in _NUMBER_WORDS and (before in _ONE_LEADS if word == "one" else not behind.endswith("s")):
+    counts = before in _COUNT_LEADS or not behind.endswith("s")
+    if word in _NUMBER_WORDS and (before in _ONE_LEADS if word == "one" else counts):
         return 1, Term(Form.NUMBER, term.text, _NUMBER_WORDS[word])
+    if word in _COUNT_LEADS and behind in _NUMBER_WORDS:
+        return 1, term
     if word in _ORDINALS and after.kind not in {Form.SPAN, Form.NUMBER}:
         return 1, Term(Form.ORDINAL, term.text, _ORDINALS[word])
     if word in _SHARES:
