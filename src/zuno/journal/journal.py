@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from pydantic import BaseModel
@@ -33,6 +34,7 @@ RECOVERED = "journal_recovered"
 MAX_BUNDLE = 64 * 1024 * 1024
 _SHORTEST_SECRET = 8  # a shorter one would be found in innocent text
 _RECENT_BUNDLES = 4_096  # bundles known to be stored and whole
+_RECENT_ENTRIES = 32  # looked at before the first entry of a process: some milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class ChainedJournal:
         self._secrets = _encode_secrets(secrets)
         self._bundles = _RecentNames(_RECENT_BUNDLES)
         self._founded = False
+        self._checked_recent = False
         self._vouched: tuple[bytes, ChainState] | None = None
 
     async def start(self) -> tuple[str, ...]:
@@ -117,6 +120,7 @@ class ChainedJournal:
         if not isinstance(content, dict):
             raise TypeError(f"a payload is a model or a mapping, not {type(payload).__name__}")
         await self._ensure_founded()
+        await self._check_recent()
         if bundle is not None and bundle not in self._bundles:
             await self.bundle(bundle)
         written: list[Entry] = []
@@ -163,18 +167,18 @@ class ChainedJournal:
         self, *, request_id: str | None = None, kind: str | None = None, after: int = 0
     ) -> AsyncIterator[Entry]:
         async for row in self._store.rows(after=after, request_id=request_id, kind=kind):
-            yield self._verify_row(row)
+            yield await self._read_row(row)
 
     async def latest(self, count: int = 1, *, request_id: str | None = None, kind: str | None = None) -> list[Entry]:
         rows = await self._store.newest(count, request_id=request_id, kind=kind)
-        return [self._verify_row(row) for row in rows]
+        return [await self._read_row(row) for row in rows]
 
     async def verify_range(self, first: int, last: int | None) -> None:
         seq, prev = first, None
         async for row in self._store.rows(after=first - 1, upto=last):
             entry = verify_row(row, self._key) if prev is None else verify_next_row(row, seq, prev, self._key)
             if isinstance(entry, Fault):
-                raise Broken(f"The journal is damaged: {_describe_fault(entry)}; run `zuno journal verify`.")
+                raise await self._mark_damage(entry)
             seq, prev = entry.seq + 1, entry.hash
         if last is None:
             state = verify_tail(await self._store.tail(), self._key)
@@ -182,6 +186,27 @@ class ChainedJournal:
                 raise Broken(f"The journal is damaged: {_describe_fault(state)}; run `zuno journal verify`.")
         elif seq != last + 1:
             raise Broken(f"The journal is damaged: entry {seq} is missing; run `zuno journal verify`.")
+
+    async def _check_recent(self) -> None:
+        """Once for each process, before its first entry: the newest entries hold, each behind the one before."""
+        if self._checked_recent:
+            return
+        prev: Entry | None = None
+        for row in reversed(await self._store.newest(_RECENT_ENTRIES)):
+            entry = (
+                verify_row(row, self._key) if prev is None else verify_next_row(row, prev.seq + 1, prev.hash, self._key)
+            )
+            if isinstance(entry, Fault):
+                raise await self._mark_damage(entry)
+            prev = entry
+        self._checked_recent = True
+
+    async def _mark_damage(self, fault: Fault) -> Broken:
+        """An entry that does not hold is remembered wherever it is met: from then on the journal takes no entries."""
+        if self._key_fault() is None:
+            with suppress(Broken, Unavailable):
+                await self._store.mark_broken(_describe_fault(fault))
+        return Broken(f"The journal is damaged: {_describe_fault(fault)}; run `zuno journal verify`.")
 
     async def verify(self) -> Verdict:
         """Verify the whole chain as it is now. Nothing is written, not even a repair, but a mark beside the journal of
@@ -288,6 +313,12 @@ class ChainedJournal:
     def _refuse_secrets(self, data: bytes) -> None:
         if any(secret in data for secret in self._secrets):
             raise Refused("A configured secret was about to be written to the journal; nothing was written.")
+
+    async def _read_row(self, row: Row | DamagedRow) -> Entry:
+        entry = verify_row(row, self._key)
+        if isinstance(entry, Fault):
+            raise await self._mark_damage(entry)
+        return entry
 
     def _verify_row(self, row: Row | DamagedRow) -> Entry:
         entry = verify_row(row, self._key)

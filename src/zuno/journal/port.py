@@ -44,7 +44,8 @@ class Journal(Protocol):
     - An entry that `append` returned is on disk, chained to the one before and signed; several processes may append.
     - `append` raises `Broken` when the newest entry is not the one this node signed last, and writes nothing;
       `Unavailable` when the store did not answer: the entry may or may not be there, and the next start says which.
-    - Reading checks each entry's own hash and signature (`Broken`); only `zuno journal verify` checks the whole chain.
+    - Reading checks each entry's own hash and signature (`Broken`), and the first append of a process the newest
+      entries; damage that is met is remembered, and nothing is appended any more. Only `verify` checks the whole chain.
     - A value without canonical bytes, or one that holds a configured secret, is refused before anything is written.
     """
 

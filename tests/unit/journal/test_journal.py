@@ -432,3 +432,29 @@ async def test_a_journal_that_was_found_broken_takes_no_entries_until_it_holds(
     assert (await journal.verify()).ok
     await say(opened(store, key))
     assert len(store.kept) == 4
+
+
+@pytest.mark.parametrize("way", ["write", "read"])
+async def test_damage_that_is_met_is_refused_at_once_and_remembered(
+    journal: ChainedJournal, store: MemoryStore, key: KeyFile, way: str
+) -> None:
+    """Nobody has run a check of the whole: the newest entries are looked at before the first one of a process is
+    written, and an older one when somebody reads it."""
+    count = 40
+    await say(journal, count)
+    at = count - 30 if way == "write" else 2
+    sound = store.kept[at]
+    assert isinstance(sound, Row)
+    store.kept[at] = replace(sound, body=sound.body.replace(b"said", b"sung"))
+    if way == "read":
+        with pytest.raises(Broken):
+            _ = [entry async for entry in opened(store, key).entries()]
+    with pytest.raises(Broken):
+        await say(opened(store, key))
+    with pytest.raises(Broken):
+        await say(journal)
+    assert len(store.kept) == count
+    store.kept[at] = sound
+    assert (await journal.verify()).ok
+    await say(opened(store, key))
+    assert len(store.kept) == count + 1
