@@ -6,8 +6,9 @@ NODE   := contracts/node_modules/.package-lock.json
 # Tests start hundreds of processes; without bytecode each of them compiles the whole package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-# One worker a core; a worker takes up to a gigabyte.
-PYTEST := $(BIN)/pytest -n auto --maxprocesses 8 --dist worksteal -q
+# One worker a core, or WORKERS=3; a worker takes up to a gigabyte.
+WORKERS ?= auto
+PYTEST := $(BIN)/pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal -q
 
 .PHONY: demo help check test soak lint types layers unit world suite format bench study rebalances crash crash-cycle models devnet constraints clean
 

@@ -11,10 +11,12 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from zuno.journal.journal import RECOVERED, ChainedJournal
 from zuno.kernel.units import Millis
 
-ROUNDS, WRITERS = 7, 3
+WRITERS = 3
 
 WRITER = """
 import asyncio, sys
@@ -50,12 +52,13 @@ def opened(home: Path) -> ChainedJournal:
     )
 
 
-async def test_killed_writers_lose_at_most_the_entry_they_were_writing(home: Path) -> None:
+@pytest.mark.parametrize("rounds", [3, pytest.param(20, marks=pytest.mark.soak)])
+async def test_killed_writers_lose_at_most_the_entry_they_were_writing(home: Path, rounds: int) -> None:
     os.mkdir(home)
     chance = random.Random(os.environ.get("ZUNO_TEST_SEED", "the journal"))
     promised: dict[int, str] = {}
     killed = 0
-    for turn in range(ROUNDS):
+    for turn in range(rounds):
         for seq, name in _write_and_kill(home, turn, chance):
             assert promised.setdefault(seq, name) == name, f"entry {seq} was promised twice"
         killed += WRITERS

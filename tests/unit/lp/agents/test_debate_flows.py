@@ -105,7 +105,9 @@ async def test_a_veto_of_everything_goes_back_while_rounds_remain(seat: Seat, wi
     sound(ready, wild)
 
 
-@pytest.mark.parametrize("rounds", [0, 1, 2, *(pytest.param(rounds, marks=pytest.mark.slow) for rounds in (5, 10))])
+@pytest.mark.parametrize(
+    "rounds", [0, 1, 2, pytest.param(5, marks=pytest.mark.soak), pytest.param(10, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("verdict", ["revise", "veto"])
 async def test_at_most_one_critique_more_than_revisions_allowed(
     seat: Seat, calm: Context, verdict: str, rounds: int
