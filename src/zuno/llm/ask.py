@@ -67,8 +67,8 @@ async def ask(question: Question[T], minds: ModelContext) -> SourcedAnswer[T]:
     """Always a value: from the models in order, from one repair, or from the fallback.
 
     The next model is asked when one fails, never because its answer was wrong; a wrong answer is repaired by the
-    one that gave it, once. Our own bugs raise: a prompt that cannot be rendered, a judge that raises, a record that
-    cannot be written, a fallback outside its own bounds.
+    one that gave it, once, and a doubtful one asked about, once. Our own bugs raise: a prompt that cannot be rendered,
+    a judge that raises, a record that cannot be written, a fallback outside its own bounds.
     """
     assigned = minds.registry.models_for(question.role, question.round)
     if not assigned.models:
@@ -81,7 +81,13 @@ async def ask(question: Question[T], minds: ModelContext) -> SourcedAnswer[T]:
         before = _explain_attempts(tried)
         tried.append(first.attempt)
         if first.usable:
-            return SourcedAnswer(first.usable.value, "model", before, tuple(tried))
+            kept = first.usable
+            if doubt := question.doubt(kept.value):
+                back = _build_question_back(opening, first.attempt, doubt)
+                second = await _attempt(model, replace(back, attempt=len(tried) + 1), question, prompt, minds)
+                tried.append(second.attempt)
+                kept = second.usable or kept
+            return SourcedAnswer(kept.value, "model", before, tuple(tried))
         if first.attempt.outcome in _REPAIRABLE:
             again = _build_repair(opening, first.attempt, question.slots())
             second = await _attempt(model, replace(again, attempt=len(tried) + 1), question, prompt, minds)
@@ -132,6 +138,12 @@ def _build_repair(opening: ModelRequest, attempt: Attempt, slots: str) -> ModelR
     # Not a turn of its own: some chat templates refuse two in a row from the same side.
     *before, last = opening.turns
     return replace(opening, turns=(*before, Turn(last.who, f"{last.text}\n\n{correction}")))
+
+
+def _build_question_back(opening: ModelRequest, attempt: Attempt, doubt: str) -> ModelRequest:
+    asked = f"{doubt} Answer again with the whole object, changed or not."
+    said = Turn("model", attempt.raw[:_QUOTED_CHARS])
+    return replace(opening, turns=(*opening.turns, said, Turn("user", asked)))
 
 
 async def _attempt(

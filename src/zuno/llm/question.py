@@ -52,6 +52,9 @@ class Question(Generic[T]):
     """The deterministic answer to the same question from the same facts, within the same bounds."""
     judge: Callable[[T], str | None] = _accept_value
     """Bounds that need the context: None, or the error to name to the model."""
+    doubt: Callable[[T], str | None] = _accept_value
+    """A question back about an answer that can be used: None, or what to ask. It is asked once, and whatever is
+    answered then stands; where that cannot be used, the first answer does."""
     faults: Callable[[T], Iterable[str]] = _no_faults
     """What is wrong with its texts: figures outside of slots, slots that do not fit. Whoever asks knows which text
     speaks of what."""

@@ -345,3 +345,32 @@ async def test_the_schema_keeps_the_order_of_the_fields(desk: Desk) -> None:
     fields = ["index", "verdict", "share", "weight", "reason"]
     at = [model.asked[0].schema.index(f'"{name}":{{') for name in fields]
     assert at == sorted(at)
+
+
+DOUBT = "You say half: what makes the difference?"
+
+
+async def test_a_doubtful_answer_is_asked_about_once_and_the_second_stands(desk: Desk) -> None:
+    other = critique(verdict(0, share=40), verdict(1))
+    model = says(GOOD, other)
+    spoken = await ask(replace(question(), doubt=lambda said: DOUBT), desk.minds(model))
+    assert (spoken.source, spoken.value) == ("model", Critique.model_validate_json(other))
+    assert desk.outcomes() == ["ok", "ok"]
+    assert len(model.asked) == 2
+    first, said, back = model.asked[1].turns
+    assert (first, said.text) == (model.asked[0].turns[0], GOOD)
+    assert DOUBT in back.text
+
+
+@pytest.mark.parametrize("second", ["I stay with it.", Failed("timeout", "too slow")])
+async def test_where_the_second_answer_cannot_be_used_the_first_stands(desk: Desk, second: Line) -> None:
+    spoken = await ask(replace(question(), doubt=lambda said: DOUBT), desk.minds(says(GOOD, second)))
+    assert (spoken.source, spoken.value) == ("model", Critique.model_validate_json(GOOD))
+    assert len(spoken.attempts) == 2
+
+
+async def test_a_repaired_answer_and_the_rules_are_not_asked_about(desk: Desk) -> None:
+    doubting = replace(question(), doubt=lambda said: DOUBT)
+    assert (await ask(doubting, desk.minds(says("no", GOOD)))).source == "repaired"
+    assert desk.outcomes() == ["malformed", "ok"]
+    assert (await ask(doubting, desk.minds(says("no", "no")))).source == "fallback"

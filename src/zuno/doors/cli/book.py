@@ -32,6 +32,11 @@ def book_add(
     exchange: Annotated[
         str, typer.Option("--exchange", metavar="binance|upbit", help="binance (USD futures) or upbit (KRW spot).")
     ] = "binance",
+    stop: Annotated[str | None, typer.Option("--stop", metavar="PRICE", help="Stop loss.")] = None,
+    target: Annotated[str | None, typer.Option("--target", metavar="PRICE", help="Take profit.")] = None,
+    hold: Annotated[
+        str | None, typer.Option("--hold", metavar="T", help="Longest holding time: 12h, 5d or 6w.")
+    ] = None,
     as_of: AsOf = None,
     pending: Annotated[bool, typer.Option("--pending", help="Open limit order at --entry.")] = False,
     home: Home = None,
@@ -42,7 +47,17 @@ def book_add(
         ctx.obj.at(home),
         json,
         lambda zuno: zuno.book().add(
-            symbol, side, margin, leverage=leverage, entry=entry, exchange=exchange, as_of=as_of, pending=pending
+            symbol,
+            side,
+            margin,
+            leverage=leverage,
+            entry=entry,
+            exchange=exchange,
+            stop=stop,
+            target=target,
+            hold=hold,
+            as_of=as_of,
+            pending=pending,
         ),
     )
 

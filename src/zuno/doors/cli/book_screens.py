@@ -23,7 +23,8 @@ def shown_book(view: BookView) -> RenderableType:
 
 def _positions(view: BookView) -> Rows:
     table = Rows(
-        "id", "position", "entry", "mark", "margin", "unrealised", "of the entry", "opened", spare=("opened", "margin")
+        *("id", "position", "entry", "mark", "margin", "unrealised", "of the entry", "exits", "opened"),
+        spare=("opened", "margin"),
     )
     for position in view.positions:
         table.add_row(
@@ -35,6 +36,7 @@ def _positions(view: BookView) -> Rows:
             _money(position.margin, position.currency),
             _gain(position),
             "unknown" if position.gain_pct is None else f"{position.gain_pct:+.2f} %",
+            _exits(position),
             position.opened,
         )
     return table
@@ -73,6 +75,16 @@ def _whole(view: BookView) -> RenderableType:
     facts.add_row("exposure", _money(view.exposure_usd, "USD"))
     facts.add_row("leverage", "unknown: no equity is left" if view.leverage is None else f"{view.leverage:.2f}×")
     return facts
+
+
+def _exits(position: PositionView) -> str:
+    """Stop, target and longest hold, where they are set."""
+    parts = [
+        None if position.stop is None else f"stop {_money(position.stop, position.currency)}",
+        None if position.target is None else f"target {_money(position.target, position.currency)}",
+        None if position.hold is None else f"until {position.hold_until}",
+    ]
+    return ", ".join(part for part in parts if part) or "–"
 
 
 def _gain(position: PositionView) -> Text:

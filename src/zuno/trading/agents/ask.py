@@ -50,6 +50,7 @@ class AgentQuestion(Generic[T]):
     own_ids: Sequence[str] = ()
     """Their ids, which are told beforehand."""
     judge: Callable[[T], str | None] = lambda _: None
+    doubt: Callable[[T], str | None] = lambda _: None
     others: Mapping[str, Value] | None = None
     images: tuple[Image, ...] = ()
     max_output_tokens: int = 1_500
@@ -89,6 +90,7 @@ async def ask_agent(asking: AgentQuestion[T], minds: ModelContext) -> SourcedAns
         output=asking.output,
         fallback=asking.fallback,
         judge=asking.judge,
+        doubt=asking.doubt,
         faults=faults,
         slots=lambda: FactSheet(fit().figures).list_ids(),
         images=asking.images,

@@ -38,7 +38,15 @@ from zuno.trading.model.record import MAX_EDGE
 from zuno.trading.rules.account import Position, position_in
 from zuno.trading.rules.price_menu import MARK, RANGE, MenuLevel, PriceMenu, TradePrices
 from zuno.trading.rules.score import board_entries, score_board, signal_of_score
-from zuno.trading.rules.validate_decision import MAX_STOP_ATR, MIN_SUPPORT_CONFIDENCE, find_objection, validate_decision
+from zuno.trading.rules.validate_decision import (
+    MAX_REWARD_RISK,
+    MAX_STOP_ATR,
+    MIN_REWARD_RISK,
+    MIN_STOP_ATR,
+    MIN_SUPPORT_CONFIDENCE,
+    find_objection,
+    validate_decision,
+)
 
 ROLE: Final = "judge"
 EXIT_TAKEN: Final = "its exit is taken all the same, without its words"
@@ -48,6 +56,9 @@ EXIT_SCORE: Final = -0.4
 CONVICTIONS: Final = ((0.45, 3), (0.30, 2), (0.0, 1))
 """From which score on a trade is worth how much conviction."""
 ALLOCATIONS: Final[Mapping[int, int]] = {1: 20, 2: 35, 3: 50}
+HABITUAL_PCT: Final = (45, 55)
+DOUBTED_POINTS: Final = 15
+"""Who says about half, further than this from the fair rate, is asked what makes the difference."""
 EDGE_PER_SCORE: Final = 0.45
 """How many points of probability a full score is worth beyond what the distances alone give."""
 MOST_EDGE: Final = MAX_EDGE
@@ -77,6 +88,7 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, minds: ModelConte
                 prompt_facts.regime_section(meta),
                 prompt_facts.experts_section(case, board),
                 prompt_facts.levels_section(case),
+                fair_rate_section(case),
                 prompt_facts.conflicts_section(case, board),
                 score_section(case, meta, board),
                 position_section(case),
@@ -99,6 +111,7 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, minds: ModelConte
             own=lambda said: own_figures(said, case),
             own_ids=OWN_IDS,
             judge=lambda said: find_objection(said, case.menu, case.inputs, board),
+            doubt=lambda said: ask_about_odds(said, case.menu),
             max_output_tokens=3_000,
         ),
         minds,
@@ -248,6 +261,57 @@ def position_section(case: Case) -> Section:
     return Section("position", 93, tuple(lines))
 
 
+def fair_rate_section(case: Case) -> Section:
+    """How often the target comes first by the distances alone, for pairs of stop and target that the rules allow."""
+    lines = [Line("of an entry at the market: how often the target comes first by the distances alone")]
+    for side in Side:
+        for place, (stop, targets) in enumerate(_offered_pairs(case.menu, side), 1):
+            rates = [
+                (level, prompt_facts.figure_of(f"fair.{side}_{place}_{at}", 100 * fair, Unit.PERCENT, 0))
+                for at, (level, fair) in enumerate(targets, 1)
+            ]
+            shown = ", ".join(f"{level:g} {{{figure.id}}} {figure.print()}" for level, figure in rates)
+            lines.append(Line(f"{side}, stop {stop:g}: target {shown}", tuple(figure for _, figure in rates)))
+    return Section("fair rates", 95, tuple(lines))
+
+
+def _offered_pairs(menu: PriceMenu, side: Side) -> Iterator[tuple[float, list[tuple[float, float]]]]:
+    """Stops at the distances of the menu, each with its targets and their fair rates."""
+    entry = next((level.price for level in menu.levels if level.kind == MARK), None)
+    if entry is None or isinstance(menu.atr, Missing):
+        return
+    sign = 1 if side is Side.LONG else -1
+    steps = sorted(
+        ((sign * (level.price - entry), level.price) for level in menu.levels if level.kind == RANGE),
+        key=lambda step: abs(step[0]),
+    )
+    for risk, stop in ((-away, price) for away, price in steps if away < 0):
+        if not MIN_STOP_ATR * menu.atr <= risk <= MAX_STOP_ATR * menu.atr:
+            continue
+        targets = [(away, price) for away, price in steps if MIN_REWARD_RISK <= away / risk <= MAX_REWARD_RISK]
+        if targets:
+            yield stop, [(price, TradePrices(side, entry, stop, price).fair_odds) for _, price in targets]
+
+
+def ask_about_odds(said: JudgeOpinion, menu: PriceMenu) -> str | None:
+    """What to ask a Judge back who says half where the distances say something else: half is what is said out of
+    habit."""
+    side = said.decision.side
+    prices = [price and menu.snap(price) for price in (said.entry_price, said.stop_loss, said.take_profit)]
+    entry, stop, take = prices
+    if side is None or not entry or not stop or not take:
+        return None
+    plan = TradePrices(side, entry, stop, take)
+    fair = round(100 * plan.fair_odds)
+    habitual = HABITUAL_PCT[0] <= said.win_probability_pct <= HABITUAL_PCT[1]
+    if not plan.is_ordered or not habitual or abs(100 * plan.fair_odds - said.win_probability_pct) <= DOUBTED_POINTS:
+        return None
+    return (
+        f"You say {said.win_probability_pct} % where the distances alone give {fair} %: what makes the difference? "
+        "Name it in ev_rationale, or correct win_probability_pct."
+    )
+
+
 def score_section(case: Case, meta: Meta, board: Blackboard) -> Section:
     """The weighted score, and from which one against it a position is closed."""
     worth = score_board(board, case.bundle.mode, meta.trust_directive.expert)
@@ -287,6 +351,7 @@ def judge_facts(case: Case, meta: Meta, board: Blackboard) -> FactSheet:
     """Everything the Judge may be told."""
     sections = (
         prompt_facts.regime_section(meta),
+        fair_rate_section(case),
         score_section(case, meta, board),
         position_section(case),
         previous_section(case),

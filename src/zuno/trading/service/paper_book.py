@@ -31,11 +31,23 @@ from zuno.trading.model.account import (
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing, or_none
-from zuno.trading.model.market import DAY_MS, SECOND_MS, STALE_AFTER, Series, Side, Symbol, basis, parse_symbol, rates
+from zuno.trading.model.market import (
+    DAY_MS,
+    HOUR_MS,
+    SECOND_MS,
+    STALE_AFTER,
+    Series,
+    Side,
+    Symbol,
+    basis,
+    parse_symbol,
+    rates,
+)
 from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.account import PaperBook
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.rules.account import margin_at, mark_price, mark_to_market, unrealised_pnl
+from zuno.trading.rules.exits import parse_hours
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.paper_book import (
     MAX_LEVERAGE,
@@ -83,6 +95,11 @@ class PositionView(View):
     unrealised: float | None
     gain_pct: float | None
     """Of the entry, before leverage."""
+    stop: float | None
+    target: float | None
+    hold: str | None
+    """Longest holding time, such as 5d."""
+    hold_until: str | None
     opened: str
 
 
@@ -198,14 +215,20 @@ class PaperBookDesk:
         leverage: str = "1",
         entry: str | None = None,
         exchange: str = "binance",
+        stop: str | None = None,
+        target: str | None = None,
+        hold: str | None = None,
         as_of: str | None = None,
         pending: bool = False,
     ) -> BookView:
-        """Open a position, or let an order rest at its price. Margin and price in the exchange's own currency."""
+        """Open a position, or let an order rest at its price. Margin and prices in the exchange's own currency. A cycle
+        ends a position whose stop, target or hold is passed."""
         what, way, where = parse_symbol(symbol), _parse_side(side), _parse_exchange(exchange)
         put, times = float(arguments.parse_amount(margin)), _parse_leverage(leverage)
         if pending and entry is None:
             raise Usage("An order that rests waits for a price; give --entry PRICE.")
+        if pending and (stop, target, hold) != (None, None, None):
+            raise Usage("--stop, --target and --hold belong to a position; an order that rests has none.")
         page = await self._open_page(as_of, (what,))
         price, source = self._price(page, what, where, entry, "--entry")
         quantity = put * times / price
@@ -226,7 +249,8 @@ class PaperBookDesk:
             done = f"{shape['id']} rests"
         else:
             fee = self._fee(where, quantity * price)
-            position = Holding(**shape, entry=price, opened=page.moment)
+            exits = _parse_exits(way, price, stop, target, hold)
+            position = Holding(**shape, entry=price, opened=page.moment, **exits)
             change = PositionOpened(at=page.moment, position=position, fee=fee)
             done = f"{shape['id']} is open, for a fee of {format_money(fee, where)}"
         said = (
@@ -468,6 +492,23 @@ def _parse_price(text: str) -> float:
     return price
 
 
+def _parse_exits(
+    side: Side, entry: float, stop: str | None, target: str | None, hold: str | None
+) -> dict[str, float | str | None]:
+    """`Refused` where the stop is not behind the entry, or the target not ahead of it."""
+    sign = 1 if side is Side.LONG else -1
+    levels = {name: None if text is None else _parse_price(text) for name, text in (("stop", stop), ("target", target))}
+    for name, ahead in (("stop", -1), ("target", 1)):
+        level = levels[name]
+        if level is not None and sign * ahead * (level - entry) <= 0:
+            place = "below" if sign * ahead < 0 else "above"
+            raise Refused(f"A {side} from {entry:,.2f} has its {name} {place} the entry, not at {level:,.2f}.")
+    longest = None if hold is None else hold.strip().lower()
+    if longest is not None and not parse_hours(longest):
+        raise Usage(f"{plain_text(longest, 40)!r} is no holding time; write 12h, 5d or 6w.")
+    return {"stop": levels["stop"], "take": levels["target"], "hold": longest}
+
+
 def _parse_quantity(text: str) -> float:
     digits = text.strip().replace(",", "")
     return 0.0 if digits and not digits.strip("0.") and digits != "." else float(arguments.parse_amount(text))
@@ -502,6 +543,10 @@ def _position_view(holding: Holding, prices: Prices) -> PositionView:
         mark=mark,
         unrealised=gain,
         gain_pct=None if gain is None else gain / (holding.quantity * holding.entry) * 100,
+        stop=holding.stop,
+        target=holding.take,
+        hold=holding.hold,
+        hold_until=None if holding.hold is None else iso(Millis(holding.opened + parse_hours(holding.hold) * HOUR_MS)),
         opened=iso(holding.opened),
     )
 

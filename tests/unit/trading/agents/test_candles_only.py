@@ -12,7 +12,7 @@ import pytest
 from tests.wire.desk_bundles import AS_OF, BTC, bundle_of, minds_of, saying
 from tests.wire.desk_roles import argued
 from tests.wire.real_hours import real_bundle
-from tests.wire.trades import decision, ruled_on
+from tests.wire.trades import PROVEN, decision, ruled_on
 from zuno.kernel.units import Millis
 from zuno.trading.agents import liquidity, microstructure
 from zuno.trading.agents.case import Case, build_case
@@ -110,14 +110,12 @@ def test_rules_without_a_feed_are_told_as_not_judged_and_a_trade_opens(mode: Mod
     assert isinstance(atr, float)
     sign = 1 if call is Call.LONG else -1
     prices = {"entry_price": mark, "stop_loss": mark - sign * 2 * atr, "take_profit": mark + sign * 4 * atr}
-    done = ruled_on(decision(call, win_probability_pct=95, leverage=1, **prices), case.inputs)
+    proven = replace(case.inputs, record=PROVEN)
+    done = ruled_on(decision(call, win_probability_pct=95, leverage=1, **prices), proven)
     told = [change.by for change in done.changes if "not judged" in change.by]
     rules = (RuleName.VOLATILITY, RuleName.FUNDING, RuleName.LIQUIDATIONS, RuleName.DOLLAR)
-    if done.veto is None:  # an unproven Judge may open nothing but an exploration
-        assert told == [f"{rule} (not judged)" for rule in rules]
-        assert [leg.venue for leg in done.legs] == [Exchange.BINANCE]
-    else:
-        assert done.veto == RuleName.EXPECTANCY
+    assert told == [f"{rule} (not judged)" for rule in rules]
+    assert [leg.venue for leg in done.legs] == [Exchange.BINANCE]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from zuno.trading.agents.case import NOT_USABLE
 from zuno.trading.agents.prompt_budget import Line, Section, fit_prompt, max_prompt_chars
 from zuno.trading.model.account import Account, RestingOrder
 from zuno.trading.model.cycle import Call, Decision, Exchange
+from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Mode, Side
 from zuno.trading.rules.score import expert_weights
 
@@ -435,6 +436,46 @@ async def test_a_budget_that_is_cut_says_so(asked: int, left: int) -> None:
     heard = await calm.ask("meta", minds_of(saying(said)))
     assert heard.value.risk_budget_pct == left
     assert (f"{asked} % was cut to {left} %" in heard.value.why) == (asked != left)
+
+
+def at_the_market(debate: Argued, reward: float, win: int) -> dict[str, Any]:
+    """A SHORT from the market with its stop one ATR away, at that reward for each one risked."""
+    menu = debate.case.menu
+    assert not isinstance(menu.now, Missing)
+    assert not isinstance(menu.atr, Missing)
+    prices = (menu.now, menu.now + menu.atr, menu.now - reward * menu.atr)
+    entry, stop, take = (menu.snap(price) for price in prices)
+    chosen = {"entry_price": entry, "stop_loss": stop, "take_profit": take, "win_probability_pct": win}
+    return good(debate, "judge") | chosen
+
+
+@pytest.mark.parametrize(
+    ("reward", "win", "asked"),
+    [(4, 50, True), (4, 45, True), (4, 55, True), (4, 44, False), (4, 56, False), (2, 50, True), (1, 50, False)],
+)
+async def test_who_says_half_where_the_distances_do_not_is_asked_what_makes_it(
+    busy: Argued, reward: float, win: int, asked: bool
+) -> None:
+    said = at_the_market(busy, reward, win)
+    model = saying(said)
+    heard = await busy.ask("judge", minds_of(model))
+    assert (heard.voice.source, heard.value.win_probability_pct) == ("model", win)
+    assert len(model.asked) == 1 + asked
+    if asked:
+        fair = round(100 / (1 + reward))
+        assert f"{fair} %" in model.asked[1].turns[-1].text
+
+
+async def test_a_hold_is_not_asked_about(busy: Argued) -> None:
+    said = at_the_market(busy, 4, 50) | {
+        "decision": "HOLD",
+        "entry_price": None,
+        "stop_loss": None,
+        "take_profit": None,
+    }
+    model = saying(said)
+    await busy.ask("judge", minds_of(model))
+    assert len(model.asked) == 1
 
 
 # -- what they are told

@@ -426,3 +426,32 @@ async def test_the_account_of_a_bundle_is_what_was_held_strictly_before() -> Non
         slots = await keeper(store, book).slots(WORLD.label, moment, False)
         assert len(read_slot(PositionsSlot, slots[0].content, "positions").positions) == count
     assert view.positions[0].exchange == Exchange.BINANCE
+
+
+async def test_a_position_keeps_its_stop_target_and_hold() -> None:
+    book = BookInMemory()
+    view = await keeper(await market(), book).add("BTCUSDT", "short", "500", stop="61,500", target="57000", hold="3D")
+    (position,) = view.positions
+    assert (position.stop, position.target, position.hold) == (61_500.0, 57_000.0, "3d")
+    assert position.hold_until == "2026-01-03T23:59:59.999Z"
+    (held,) = (await book.at(WORLD.label, Millis(2**50))).positions
+    assert (held.stop, held.take, held.hold) == (61_500.0, 57_000.0, "3d")
+    plain = (await keeper(await market()).add("BTCUSDT", "long", "500")).positions[0]
+    assert (plain.stop, plain.target, plain.hold, plain.hold_until) == (None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("side", "exits", "error"),
+    [
+        ("long", {"stop": "60001"}, Refused),
+        ("long", {"target": "59000"}, Refused),
+        ("short", {"stop": "59000"}, Refused),
+        ("short", {"target": "60001"}, Refused),
+        ("long", {"hold": "soon"}, Usage),
+        ("long", {"hold": "0d"}, Usage),
+        ("long", {"stop": "59000", "pending": True}, Usage),
+    ],
+)
+async def test_exits_that_make_no_sense_are_refused(side: str, exits: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        await keeper(await market()).add("BTCUSDT", side, "100", entry="60000", **exits)
