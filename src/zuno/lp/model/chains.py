@@ -55,6 +55,8 @@ class ChainInfo:
     testnet: bool = False
     confirmations: int = 3
     """Blocks from the one that holds a transaction, itself counted, before its receipt is final; 0 counts as 1."""
+    block_millis: int = 12_000
+    """Between two blocks, as the chain is run."""
     rpc_variable: str = ""
 
     @property
@@ -127,6 +129,7 @@ CHAINS: tuple[ChainInfo, ...] = (
         ),
         (ETH, _token("USDC", "0x0b2c639c533813f4aa9d7837caf62653d097ff85", 6), _OP_WETH),
         DataFee.OP_STACK,
+        block_millis=2_000,
     ),
     ChainInfo(
         8453,
@@ -141,6 +144,7 @@ CHAINS: tuple[ChainInfo, ...] = (
         ),
         (ETH, _token("USDC", "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913", 6), _OP_WETH),
         DataFee.OP_STACK,
+        block_millis=2_000,
     ),
     ChainInfo(
         42161,
@@ -161,6 +165,7 @@ CHAINS: tuple[ChainInfo, ...] = (
             _token("WETH", "0x82af49447d8a07e3bd95bd0d56f35241523fbab1"),
         ),
         DataFee.ARBITRUM,
+        block_millis=250,
     ),
     ChainInfo(
         11155111,
@@ -194,6 +199,7 @@ CHAINS: tuple[ChainInfo, ...] = (
         (ETH, _OP_WETH),
         DataFee.OP_STACK,
         testnet=True,
+        block_millis=2_000,
     ),
     ChainInfo(
         421614,
@@ -209,6 +215,7 @@ CHAINS: tuple[ChainInfo, ...] = (
         (ETH,),
         DataFee.ARBITRUM,
         testnet=True,
+        block_millis=250,
     ),
     ChainInfo(
         1301,
@@ -224,6 +231,7 @@ CHAINS: tuple[ChainInfo, ...] = (
         (ETH, _OP_WETH),
         DataFee.OP_STACK,
         testnet=True,
+        block_millis=1_000,
     ),
 )
 

@@ -55,6 +55,8 @@ CLOSED_FIGURES = (
 )
 AHEAD = 60
 """Seconds by which a block may be ahead of our clock, as much as clocks differ."""
+_BEHIND_BLOCKS = 100
+"""A head that is so many blocks old is told, where that is longer than clocks differ."""
 T = TypeVar("T")
 ReadEnds = Callable[[str], Awaitable["Mapping[int, EndedPosition]"]]
 
@@ -141,9 +143,11 @@ class LpDesk:
         """What the head's time says against the node that gave it."""
         if self._now is None:
             return ()
-        age = self._now() - head.timestamp
-        if age > STALE:
-            return (f"the node is behind: its newest block is {age // 60} min old",)
+        age, block_millis = self._now() - head.timestamp, self._chain.info.block_millis
+        if age > min(STALE, max(2 * AHEAD, _BEHIND_BLOCKS * block_millis // 1000)):
+            old = f"{age // 60} min" if age >= 120 else f"{age} s"
+            blocks = age * 1000 // block_millis
+            return (f"the node is behind: its newest block is {old} old, about {blocks} blocks",)
         if age < -AHEAD:
             return (f"the node's newest block is {-age} s in the future",)
         return ()

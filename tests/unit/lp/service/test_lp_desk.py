@@ -140,3 +140,17 @@ async def test_a_head_that_is_old_or_not_yet_is_told(chain: SimChain, ahead: int
     desk = LpDesk(chain, no_feeds, lambda: Seconds(head.timestamp + ahead))
     for note in ((await desk.positions()).note, "; ".join((await desk.pools()).notes)):
         assert said in note if said else note == ""
+
+
+@pytest.mark.parametrize(
+    ("millis", "age", "told"), [(2_000, 200, False), (2_000, 201, True), (250, 120, False), (250, 121, True)]
+)
+async def test_a_head_a_hundred_blocks_behind_is_told(
+    chain: SimChain, monkeypatch: pytest.MonkeyPatch, millis: int, age: int, told: bool
+) -> None:
+    """On a fast chain that is sooner than a quarter of an hour, and never sooner than clocks differ."""
+    head = await chain.head()
+    info = replace(chain.info, block_millis=millis)
+    monkeypatch.setattr(type(chain), "info", property(lambda self: info))
+    desk = LpDesk(chain, no_feeds, lambda: Seconds(head.timestamp + age))
+    assert ("blocks" in (await desk.positions()).note) is told
