@@ -58,6 +58,9 @@ def doubt_about(intent: Intent, terms: Sequence[Term], filled: Filled) -> str:
     slots = {id(term) for term in terms if term.kind is not Form.WORD and term.kind is not Form.ODD}
     strange = [*filled.unused, *(t for t in terms[at:] if id(t) not in slots and t.low not in known)]
     strange += [term for term in terms if term.kind is Form.ODD]
+    if strange and strange[0].kind is Form.SHARE and "amount" in intent.takes:
+        share = plain_text(strange[0].text, 40)
+        return f"To {verb}, say how much in tokens, like 500 USDC: what {share!r} is of a wallet is not read here."
     if strange:
         return f"I do not know what {plain_text(strange[0].text, 40)!r} has to do with {verb}; leave it out."
     return ""

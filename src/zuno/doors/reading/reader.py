@@ -169,8 +169,9 @@ def _read_order(text: str, terms: Sequence[Term], ranked: Sequence[Candidate]) -
     plain = [order for order in orders if not order.doubt]
     if not plain:
         first = orders[0]
-        unsure = _is_refused(terms)
-        choices = _choices(text, ranked, orders=not unsure)
+        # Of what signs, only what the line itself says is offered: "add half" is no wish to remove.
+        said = [c for c in ranked if not c.intent.signs or c in orders]
+        choices = _choices(text, said, orders=not _is_refused(terms))
         return Reading(text, UNCLEAR, ask=first.doubt, choices=choices, suggestion=first.intent.name)
     if len(plain) > 1 and plain[0].score - plain[1].score < MARGIN / 2:
         return Reading(

@@ -376,6 +376,8 @@ def _compare_with_hold(chosen: Candidate, last: Round, pool: PoolState) -> str:
         if edge >= 0:
             return f"{chosen.kind.capitalize()} is worth {amount(edge)} more than {staying} {after}{back}."
         return f"{chosen.kind.capitalize()} is worth {amount(-edge)} less than {staying} {after}."
+    if not any(candidate.kind.move for candidate in last.candidates):
+        return f"No range was left that answers the critique: {staying} is what remains."
     rival = best_rival(last.candidates, last.judgments, chosen.index)
     if rival is None or (least := least_edge(rival)) is None or (edge := edge_over_hold(rival, hold)) is None:
         return "No other candidate is known to be worth more."

@@ -491,3 +491,12 @@ def test_a_no_anywhere_is_a_no(verb: str, negation: str, data: st.DataObject) ->
 def test_a_reading_needs_something_known() -> None:
     assert read("asdf qwer zxcv").choices == ()
     assert 0 < KNOWN < 1
+
+
+@pytest.mark.parametrize("line", ["add half of my usdc to position 2", "collect half of position 2 please now"])
+def test_an_order_in_doubt_offers_no_other_order(line: str) -> None:
+    found = read(line)
+    verb = line.split()[0]
+    assert found.ask
+    assert found.choices
+    assert all(not choice.signs or verb in choice.template for choice in found.choices)
