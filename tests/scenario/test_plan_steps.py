@@ -261,7 +261,7 @@ class Stage:
         for step in steps:
             for flow in step.most_out:
                 most[flow.currency] = max(most.get(flow.currency, 0), flow.amount)
-        return build_policy(self.terms(), key, most, position)
+        return build_policy(self.terms(), key, most, position, frozenset({key.hooks}))
 
     def run(self, steps: tuple[Step, ...], key: PoolKey, position: LpPosition | None = None) -> dict[Address, int]:
         """Read, judge and send each step; what the wallet gained of each currency, gas apart."""
@@ -813,6 +813,34 @@ def tether_pool(stage: Stage) -> tuple[PoolKey, Token]:
     ]
     stage.do(at.position_manager, calldata.modify_liquidities(acts, FOREVER), sender=OTHERS)
     return key, token
+
+
+def test_a_pool_with_an_allowed_hook_takes_every_plan(stage: Stage) -> None:
+    """A hook that only sets the fee, which starts at nothing: the pool's key has the sign for that in its place."""
+    hook = Address("0x" + "ab" * 18 + "8000")
+    key = replace(WETH_POOL, fee=Pips(0x800000), tick_spacing=60, hooks=hook)
+    stage.more_keys = (key,)
+    price, at = stage.pool(WETH_POOL).sqrt_price_x96, DEPLOYMENT
+    stage.do(at.pool_manager, calldata.call(f"initialize({calldata.KEY},uint160)", calldata.key_tuple(key), price))
+    band = around(stage.pool(key), 100, 100)
+    acts = [
+        calldata.mint_position(key, band.lower, band.upper, 10**16, 10**23, 10**23, OTHERS),
+        calldata.settle_pair(key.currency0, key.currency1),
+    ]
+    stage.do(at.position_manager, calldata.modify_liquidities(acts, FOREVER), sender=OTHERS)
+    pool, amounts = stage.pool(key), thousand_each(key)
+    plan = minting.create(stage.terms(), pool, around(pool, 5, 5), *amounts)
+    refuses = replace(stage.policy(plan.steps, key), hooks=frozenset())
+    with pytest.raises(Refused, match="hook"):
+        verify_step(plan.steps[-1], refuses)
+    stage.run(plan.steps, key)
+    held = stage.position(stage.next_id() - 1)
+    assert held.pool.key == key
+    stage.run(positions.add(stage.terms(), held, *amounts).steps, key, held)
+    stage.push(key, sqrt_price_at_tick(held.range.upper + 120))
+    two_steps(stage, stage.position(held.id), around(stage.pool(key), 20, 20))
+    moved = stage.position(stage.next_id() - 1)
+    stage.run(positions.close(stage.terms(), moved).steps, key, moved)
 
 
 def test_a_token_like_usdt_goes_through_every_plan(stage: Stage) -> None:
