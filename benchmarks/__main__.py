@@ -19,6 +19,7 @@ BENCHES = (
     "chart",
     "collector",
     "cycle",
+    "imports",
 )
 
 

@@ -44,6 +44,7 @@ def test_status_says_what_is_here_and_whose_it_is(kept: Path) -> None:
         "synthetic": True,
         "origin": "SYNTHETIC seed 11",
         "candlesOnly": False,
+        "live": False,
         "rows": 182,
         "unsettled": {"bad": 1},
         "notes": [],
@@ -55,6 +56,16 @@ def test_status_says_what_is_here_and_whose_it_is(kept: Path) -> None:
                 "last": HOURS[2].at,
                 "sealed": 1,
                 "place": "2026-01-01 00:00 – 2026-01-01 02:00 UTC",
+                "sources": [],
+                "missing": 1,
+                "gaps": [
+                    {
+                        "first": HOURS[1].at,
+                        "last": HOURS[1].at,
+                        "count": 1,
+                        "place": "2026-01-01 01:00 UTC",
+                    }
+                ],
             },
             {
                 "series": str(M1),
@@ -63,6 +74,9 @@ def test_status_says_what_is_here_and_whose_it_is(kept: Path) -> None:
                 "last": MINUTES[-1].at,
                 "sealed": 90,
                 "place": "2026-01-01 00:00 – 2026-01-01 02:59 UTC",
+                "sources": [],
+                "missing": 0,
+                "gaps": [],
             },
         ],
     }

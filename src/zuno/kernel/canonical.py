@@ -25,6 +25,7 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from hashlib import sha256
+from itertools import chain
 from typing import Any, NewType, TypeAlias
 
 import orjson
@@ -66,14 +67,14 @@ def encode_json(value: Json) -> bytes:
 def encode_numbers(rows: Iterable[tuple[float | None, ...]]) -> bytes:
     """`canonical` of rows of numbers through orjson, which is ten times faster with floats.
 
-    Falls back to the full encoder where orjson may write a number differently (very small, very large, missing)."""
+    Falls back to the full encoder where orjson may write a number differently (very small or large, a NaN)."""
     numbers = [tuple(row) for row in rows]
     try:
         data = orjson.dumps(numbers)
     except TypeError:  # an integer of more than 64 bits, or no number
         return encode_json(numbers)  # type: ignore[arg-type]
-    # An exponent or a truth value; a NaN or a null; below a ten-thousandth.
-    odd = b"e" in data or b"n" in data or b"0.0000" in data or _needs_full_encoding(data)
+    # An exponent or a truth value; a null that is no None, which is a NaN; below a ten-thousandth.
+    odd = b"e" in data or _has_stray_null(data, numbers) or b"0.0000" in data or _needs_full_encoding(data)
     return encode_json(numbers) if odd else data  # type: ignore[arg-type]
 
 
@@ -87,6 +88,11 @@ def decode_canonical(data: bytes) -> Json:
     if not same:
         raise Malformed("These bytes are JSON, but not in canonical form.")
     return value
+
+
+def _has_stray_null(data: bytes, rows: Iterable[tuple[float | None, ...]]) -> bool:
+    letters = data.count(b"n")
+    return letters != 0 and letters != list(chain.from_iterable(rows)).count(None)
 
 
 _MINUS_ZERO = re.compile(rb"-0\.0(?![0-9])")

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, heading, notes_block
 from zuno.trading.service.collector import CollectedView, CollectView, RoundView
-from zuno.trading.service.data import DataCheckView, DataStatusView, FlawView, SynthView, format_minute
+from zuno.trading.service.data import DataCheckView, DataStatusView, FlawView, SpanView, SynthView, format_minute
 from zuno.trading.service.download import DownloadView
 from zuno.trading.service.imports import ImportView
 
@@ -20,12 +20,25 @@ MOST_LINES: Final = 10
 
 
 def shown_data(view: DataStatusView) -> RenderableType:
-    table = Rows("series", "rows", "from – to", "in files", spare=("in files",))
+    table = Rows("series", "rows", "from – to", "came from", "missing", "in files", spare=("in files", "came from"))
+    lines = []
     for span in view.series:
-        table.add_row(span.series, f"{span.count:,}", span.place, f"{span.sealed:,}" if span.sealed else "")
-    lines = [f"{count:,} × {kind} noted; `zuno data check` tells more" for kind, count in view.unsettled.items()]
+        sealed, missing = f"{span.sealed:,}" if span.sealed else "", f"{span.missing:,}" if span.missing else ""
+        table.add_row(span.series, f"{span.count:,}", span.place, _came_from(span), missing, sealed)
+        shown = [f"{gap.place} ({gap.count:,})" for gap in span.gaps[:MOST_NAMED]]
+        more = f" and {len(span.gaps) - MOST_NAMED} more" if len(span.gaps) > MOST_NAMED else ""
+        lines += [f"missing of {span.series}: {', '.join(shown)}{more}"] if shown else []
+    lines += [f"{count:,} × {kind} noted; `zuno data check` tells more" for kind, count in view.unsettled.items()]
     title = heading(f"The market's past, {view.origin}: {view.rows:,} rows")
     return Group(title, *([table] if view.series else []), *notes_block((*lines, *view.notes)))
+
+
+def _came_from(span: SpanView) -> str:
+    """Each way once; of imported files the first and how many more."""
+    ways = list(dict.fromkeys(source.source for source in span.sources if not source.file))
+    files = [source.file for source in span.sources if source.file]
+    more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
+    return ", ".join([*ways, *([f"{files[0]}{more}"] if files else [])])
 
 
 def shown_synth(view: SynthView) -> RenderableType:

@@ -15,10 +15,10 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.chart.panels import OpenInterest, ago, blank_panels, ends_at, newest, opened_by_bar, panels
 from zuno.trading.chart.scales import day_text, moment_text, price_axis, time_ticks
-from zuno.trading.measure.bars import LOOKBACK, Bars, Floats, bars
+from zuno.trading.measure.bars import Bars, Floats, bars
 from zuno.trading.measure.features import streams_heard
 from zuno.trading.measure.heat import TIERS, HeatMap, HeatOrigin, heat_map
-from zuno.trading.measure.indicators.all import IndicatorSeries, columns, sound
+from zuno.trading.measure.indicators.all import IndicatorSeries, columns, newest_sound, sound
 from zuno.trading.measure.indicators.profile import volume_profile
 from zuno.trading.measure.indicators.volume import anchored_vwap, vwap
 from zuno.trading.measure.structure.all import Structure, structure_of
@@ -94,7 +94,7 @@ def describe(bundle: Bundle) -> Picture:
 def _window(bundle: Bundle, timeframe: Timeframe) -> Bars:
     """What the features are computed from: the last sound bars that had closed."""
     rows = bundle.rows(candles(BINANCE, bundle.symbol, timeframe))
-    return sound(bars(timeframe, rows).upto(bundle.as_of)).last(LOOKBACK)
+    return newest_sound(timeframe, rows, bundle.as_of)
 
 
 def _no_bars(bundle: Bundle, timeframe: Timeframe, window: Bars) -> str:

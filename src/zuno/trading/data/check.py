@@ -264,6 +264,30 @@ class Check:
         return self._settled.get((str(flaw.series), flaw.first), STANDS) if stands else None
 
 
+def count_missing(span: Span) -> int | None:
+    """Bars that should be between the first and the last and are not; None of what are no bars or need not be there."""
+    if span.series.row is not Candle or span.series.venue in QUIET_VENUES:
+        return None
+    return (span.last - span.first) // timeframe_of(span.series).millis + 1 - span.count
+
+
+async def find_holes(store: SeriesStore, span: Span) -> list[RowRun]:
+    """Where bars are missing, window by window."""
+    timeframe, missing = timeframe_of(span.series), count_missing(span)
+    found: list[RowRun] = []
+    for since in range(span.first, span.last + 1, WINDOW):
+        until = min(since + WINDOW - timeframe.millis, span.last)
+        rows = await store.read(span.series, Millis(since), Millis(until), EVER)
+        for hole in holes(timeframe, [row.at for row in rows], since, until):
+            if found and found[-1].last + timeframe.millis == hole.first:
+                before = found.pop()
+                hole = RowRun(before.first, hole.last, before.count + hole.count)
+            found.append(hole)
+        if sum(hole.count for hole in found) == missing:
+            break
+    return found
+
+
 def rule_for(flaw: Flaw) -> str:
     """What is done about such a flaw by `--repair`."""
     match flaw.kind:

@@ -122,7 +122,7 @@ def features(bundle: Bundle) -> Features:
     watched = hours.last(LOOKBACK) if bundle.candles_only and not len(minutes) else minutes
     watch = shock.watch(watched, hours.last(LOOKBACK), as_of, Millis(as_of - DAY_MS))
     return Features(
-        frames=tuple((timeframe, _frame(bundle, timeframe)) for timeframe in bundle.mode.timeframes),
+        frames=tuple((timeframe, _frame(bundle, timeframe, hours)) for timeframe in bundle.mode.timeframes),
         volatility=_recent(bundle, Timeframe.H1) or day_volatility(hours),
         perpetuals=tuple(_perpetual(bundle, venue) for venue in PERPETUALS),
         open_interest_hour=derivatives.open_interest_change(interest, Millis(as_of - HOUR_MS), as_of),
@@ -195,8 +195,8 @@ def _recent(bundle: Bundle, timeframe: Timeframe) -> Missing | None:
 # -- each part
 
 
-def _frame(bundle: Bundle, timeframe: Timeframe) -> Known[Frame]:
-    given = _bars(bundle, timeframe)
+def _frame(bundle: Bundle, timeframe: Timeframe, hours: Bars) -> Known[Frame]:
+    given = hours if timeframe is Timeframe.H1 else _bars(bundle, timeframe)
     clean = sound(given)
     window = clean.last(LOOKBACK)
     if not len(window):

@@ -11,10 +11,10 @@ from typing import Final
 import numpy as np
 
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import LOOKBACK, Bars, Floats, bars
+from zuno.trading.measure.bars import Bars, Floats
 from zuno.trading.measure.features import fresh
 from zuno.trading.measure.indicators import volatility_bands
-from zuno.trading.measure.indicators.all import sound
+from zuno.trading.measure.indicators.all import newest_sound
 from zuno.trading.measure.indicators.rolling import rolling_sum
 from zuno.trading.measure.indicators.volume import taker_delta
 from zuno.trading.measure.portable import PRICE_PLACES, RATIO_PLACES
@@ -140,7 +140,7 @@ def _window(bundle: Bundle, timeframe: Timeframe) -> Known[Bars]:
     rows = fresh(bundle, candles(BINANCE, bundle.symbol, timeframe))
     if isinstance(rows, Missing):
         return rows
-    window = sound(bars(timeframe, rows).upto(bundle.as_of)).last(LOOKBACK)
+    window = newest_sound(timeframe, rows, bundle.as_of)
     return window if len(window) else Missing(f"no {timeframe} bar can be believed")
 
 

@@ -12,11 +12,11 @@ from typing import Any, Final, TypeVar
 
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import LOOKBACK, Bars, bars
+from zuno.trading.measure.bars import Bars
 from zuno.trading.measure.derivatives import funding_figures
 from zuno.trading.measure.events import MarketEvent
 from zuno.trading.measure.features import Features, fresh
-from zuno.trading.measure.indicators.all import sound
+from zuno.trading.measure.indicators.all import newest_sound
 from zuno.trading.measure.portable import price_units, round_digits
 from zuno.trading.measure.tape import Stream, Tally, tally
 from zuno.trading.measure.triage import Label, Rule, Triage
@@ -260,8 +260,7 @@ def _bars(bundle: Bundle) -> Known[Bars]:
         if isinstance(rows, Missing):
             return Missing(f"{timeframe} bars: {rows.reason}")
     shortest = bundle.mode.timeframes[0]
-    given = bars(shortest, bundle.rows(candles(BINANCE, bundle.symbol, shortest)))
-    window = sound(given.upto(bundle.as_of)).last(LOOKBACK)
+    window = newest_sound(shortest, bundle.rows(candles(BINANCE, bundle.symbol, shortest)), bundle.as_of)
     return window if len(window) else Missing(f"no {shortest} bar can be believed")
 
 

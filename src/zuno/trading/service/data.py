@@ -3,20 +3,44 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, VerdictView, View
-from zuno.trading.data.check import Check, Fetch, Now, rule_for
-from zuno.trading.ports.series import Flaw, Origin, RenewedStore, SeriesStore, Span
+from zuno.trading.data.check import Check, Fetch, Now, count_missing, find_holes, rule_for
+from zuno.trading.measure.data_quality import RowRun
+from zuno.trading.model.market import Series
+from zuno.trading.ports.series import Flaw, Origin, RenewedStore, RowSource, SeriesStore, Span
 from zuno.trading.service.origin_view import OriginView
 
 Invent: TypeAlias = Callable[[int], Awaitable[RenewedStore]]
 """Fills the store of invented markets anew from a seed."""
 LARGEST_SEED: Final = 2**63 - 1
+MOST_GAPS: Final = 20
+
+
+class SourceOfRowsView(View):
+    """How rows of a series came in."""
+
+    source: str
+    """collected, downloaded, imported or repaired."""
+    file: ForeignText
+    """Of what was imported: the name of its file, or the bars they were made of."""
+    rows: int
+    first: int
+    last: int
+
+
+class GapView(View):
+    """Bars in a row that are missing."""
+
+    first: int
+    last: int
+    count: int
+    place: str
 
 
 class SpanView(View):
@@ -30,6 +54,11 @@ class SpanView(View):
     """Of these, how many rest in files of history."""
     place: str
     """From when to when, for people."""
+    sources: tuple[SourceOfRowsView, ...] = ()
+    missing: int | None = None
+    """Bars that should be between the first and the last and are not; null of what are no bars or need not be there."""
+    gaps: tuple[GapView, ...] = ()
+    """The longest of them, oldest first."""
 
 
 class DataStatusView(OriginView):
@@ -106,12 +135,31 @@ class DataDesk:
 
     async def status(self) -> DataStatusView:
         spans, flaws = await self._store.spans(), await self._store.flaws()
+        sources: dict[Series[Any], list[SourceOfRowsView]] = {}
+        for found in await self._store.sources():
+            sources.setdefault(found.series, []).append(_source_view(found))
         return DataStatusView(
             **_origin_fields(self._store.origin),
-            series=tuple(map(_span_view, spans)),
+            series=tuple([await self._span_view(span, sources.get(span.series, [])) for span in spans]),
             rows=sum(span.count for span in spans),
             unsettled=dict(sorted(Counter(flaw.kind for flaw in flaws if flaw.mended is None).items())),
             notes=() if spans else (f"nothing is here yet: {_how_to_fill(self._store.origin)}",),
+        )
+
+    async def _span_view(self, span: Span, sources: Sequence[SourceOfRowsView]) -> SpanView:
+        missing = count_missing(span)
+        runs = await find_holes(self._store, span) if missing else []
+        longest = sorted(sorted(runs, key=lambda run: -run.count)[:MOST_GAPS], key=lambda run: run.first)
+        return SpanView(
+            series=str(span.series),
+            count=span.count,
+            first=span.first,
+            last=span.last,
+            sealed=span.sealed,
+            place=_format_stretch(span.first, span.last),
+            sources=tuple(sources),
+            missing=missing,
+            gaps=tuple(map(_gap_view, longest)),
         )
 
     async def check(self, *, repair: bool = False) -> DataCheckView:
@@ -160,22 +208,22 @@ class DataDesk:
 def _how_to_fill(origin: Origin) -> str:
     if origin.synthetic:
         return "`zuno data synth` invents a market"
-    return "`zuno data download` fetches the past venues keep, `zuno data collect` keeps what comes"
+    return (
+        "`zuno data import` reads files, `zuno data download` fetches the past venues keep, `zuno data collect` keeps "
+        "what comes"
+    )
 
 
 def _origin_fields(origin: Origin) -> dict[str, bool | str]:
     return {"synthetic": origin.synthetic, "origin": origin.label}
 
 
-def _span_view(span: Span) -> SpanView:
-    return SpanView(
-        series=str(span.series),
-        count=span.count,
-        first=span.first,
-        last=span.last,
-        sealed=span.sealed,
-        place=_format_stretch(span.first, span.last),
-    )
+def _source_view(found: RowSource) -> SourceOfRowsView:
+    return SourceOfRowsView(source=found.source, file=found.file, rows=found.rows, first=found.first, last=found.last)
+
+
+def _gap_view(run: RowRun) -> GapView:
+    return GapView(first=run.first, last=run.last, count=run.count, place=_format_stretch(run.first, run.last))
 
 
 def _flaw_view(flaw: Flaw) -> FlawView:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Final, Generic, TypeVar
 
@@ -9,9 +10,11 @@ import numpy as np
 
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import LOOKBACK, Bars, Floats
+from zuno.trading.measure.bars import bars as bars_of
 from zuno.trading.measure.indicators import momentum, volatility_bands
 from zuno.trading.measure.indicators import volume as flows
 from zuno.trading.measure.portable import GAUGE_DIGITS, RATIO_PLACES, places
+from zuno.trading.model.market import Candle, Timeframe
 
 T = TypeVar("T")
 _NO_PRICE: Final = frozenset("rsi stoch_rsi_k stoch_rsi_d adx bb_width squeeze supertrend_side mfi cmf obv cvd".split())
@@ -178,6 +181,20 @@ def sound(bars: Bars) -> Bars:
         return bars
     kept = (bars.open, bars.high, bars.low, bars.close, bars.volume, bars.taker_buy)
     return Bars(bars.timeframe, bars.at[good], *(column[good] for column in kept))
+
+
+_SPARE: Final = 100
+"""Bars beyond the lookback that are looked at: so many may be unsound or not closed yet."""
+
+
+def newest_sound(timeframe: Timeframe, rows: Sequence[Candle], as_of: int) -> Bars:
+    """The last `LOOKBACK` bars that had closed by then and that a market can have made. Of a long past only the end is
+    looked at, where that is enough."""
+    for given in (rows[-LOOKBACK - _SPARE :], rows):
+        window = sound(bars_of(timeframe, given).upto(as_of)).last(LOOKBACK)
+        if len(window) == LOOKBACK or len(given) == len(rows):
+            break
+    return window
 
 
 def _round_or_none(value: float, decimals: int) -> float | None:
