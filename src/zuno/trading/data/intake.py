@@ -185,8 +185,16 @@ async def refresh_market(
     moment, failures = await refresh_series(intake, series, now, within=within)
     asked = [each for each in series if each.venue not in intake.closed]
     if asked and all(str(each) in failures for each in asked):
-        raise Unavailable(f"live: no venue answered: {'; '.join(silent_venues(asked, failures).values())}.")
+        raise Unavailable(f"live: no venue answered: {_join_venues(silent_venues(asked, failures))}.")
     return moment, failures | await _unheard(store, symbol, moment)
+
+
+def _join_venues(silent: Mapping[str, str]) -> str:
+    """By their reasons, each told once."""
+    reasons: dict[str, list[str]] = {}
+    for venue, why in silent.items():
+        reasons.setdefault(why, []).append(venue)
+    return "; ".join(f"{', '.join(venues)} ({why})" for why, venues in reasons.items())
 
 
 def silent_venues(series: Sequence[Series[Any]], failures: Mapping[str, str]) -> dict[str, str]:
