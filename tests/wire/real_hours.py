@@ -18,6 +18,7 @@ from zuno.trading.measure.bars import resample_bars
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.market import SECOND_MS, Candle, Mode, Symbol, Timeframe, candles
+from zuno.trading.model.record import DeskRecord, record_slot
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import PUBLIC_HISTORY, Batch
 
@@ -52,4 +53,5 @@ def real_store(symbol: Symbol = Symbol.BTCUSDT) -> MemorySeries:
 
 def real_bundle(at: str, mode: Mode = Mode.SWING, account: Account = CASH) -> Bundle:
     moment = instant(at)
-    return asyncio.run(build_bundle(real_store(), Symbol.BTCUSDT, mode, moment, account_slots(account, moment)))
+    slots = (*account_slots(account, moment), record_slot(DeskRecord(), moment))
+    return asyncio.run(build_bundle(real_store(), Symbol.BTCUSDT, mode, moment, slots))

@@ -26,6 +26,7 @@ from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import PUBLIC_HISTORY
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.rules.inputs import ASSUMED_FUNDING, ASSUMED_SLIPPAGE, missing_essentials
+from zuno.trading.rules.ruling import apply_leverage_guard, finish_ruling
 
 
 @cache
@@ -187,7 +188,9 @@ LONGS, SHORTS = ("2024-03-25T17:00",), ("2025-02-24T15:00",)
 def test_both_sides_are_possible_on_real_hours(at: str, call: Call) -> None:
     found = asyncio.run(argued(real_bundle(at), None))
     assert found.decision.decision is call
-    assert not any(change.by.startswith(RuleName.MISSING_FACTS) for change in found.draft.changes)
+    done = apply_leverage_guard(found.draft, found.case.inputs)
+    assert (done.call, done.exploration, done.veto) == (call, True, None)
+    assert finish_ruling(done, found.case.inputs, found.case.bundle.as_of).decision is call
 
 
 def test_the_hours_before_the_as_of_are_all_that_is_read() -> None:
