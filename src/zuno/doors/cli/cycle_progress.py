@@ -61,10 +61,19 @@ class Progress:
             self._deaf = True
 
     def _line(self, event: NodeEvent) -> Text | None:
-        """In a pipe what is over is told once."""
+        """In a pipe what is over is told once, and so is why no model spoke."""
         if event.state == "waits":
             return None
-        return Text(f"{event.node:<26}{_WORDS[event.state]:<9}{_about(event)}".rstrip())
+        return Text(f"{event.node:<26}{_WORDS[event.state]:<9}{_about(event, self._is_repeated(event))}".rstrip())
+
+    def _is_repeated(self, event: NodeEvent) -> bool:
+        """Whether an earlier node gave the same reason for having no model."""
+        if event.source != "deterministic":
+            return False
+        first = next(
+            other for other in self._last.values() if other.source == event.source and other.note == event.note
+        )
+        return first.node is not event.node
 
     def _board(self) -> RenderableType:
         table = Table.grid(padding=(0, 1))
@@ -73,7 +82,8 @@ class Progress:
             style = QUIET if event is None or event.state == "skipped" else ""
             if event is not None and event.source == "fallback":
                 style = BAD
-            about = Text("" if event is None else _about(event), style=style, no_wrap=True, overflow="ellipsis")
+            told = "" if event is None else _about(event, self._is_repeated(event))
+            about = Text(told, style=style, no_wrap=True, overflow="ellipsis")
             table.add_row(self._mark(event), Text(node, style=style), about)
         spent = sum(event.usd or 0.0 for event in self._last.values())
         return Group(table, Text(f"spent ${spent:.4f}", style=QUIET))
@@ -84,9 +94,9 @@ class Progress:
         return self._spinner if event.state == "waits" else Text(_MARKS[event.state])
 
 
-def _about(event: NodeEvent) -> str:
+def _about(event: NodeEvent, repeated: bool = False) -> str:
     """Who spoke, for how much, and what is to be noted."""
     who = () if event.source is None else (SPOKE[event.source],)
     cost = () if not event.usd else (f"${event.usd:.4f}",)
-    note = () if not event.note else (plain_text(event.note, MOST),)
+    note = () if not event.note or repeated else (plain_text(event.note, MOST),)
     return "  ".join((*who, *cost, *note))

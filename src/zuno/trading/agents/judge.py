@@ -37,7 +37,7 @@ from zuno.trading.model.market import HOUR_MS, Mode, Side
 from zuno.trading.model.record import MAX_EDGE
 from zuno.trading.rules.account import Position, position_in
 from zuno.trading.rules.price_menu import MARK, RANGE, MenuLevel, PriceMenu, TradePrices
-from zuno.trading.rules.score import board_entries, score_board, signal_of_score
+from zuno.trading.rules.score import Entry, board_entries, score_board, signal_of_score
 from zuno.trading.rules.validate_decision import (
     MAX_REWARD_RISK,
     MAX_STOP_ATR,
@@ -75,6 +75,7 @@ MIN_FLIP_SCORE: Final = 0.30
 PAYING_HOLD: Final[Mapping[Mode, str]] = {Mode.SWING: "3d", Mode.POSITION: "4w"}
 """How long a trade may take that pays funding while it waits."""
 MOST_FACTORS: Final = 8
+LEANS: Final[Mapping[int, str]] = {1: "bullish", 0: "neutral", -1: "bearish"}
 FLIP_COOLDOWN_MS: Final[Mapping[Mode, int]] = {Mode.SWING: 12 * HOUR_MS, Mode.POSITION: 3 * 24 * HOUR_MS}
 
 
@@ -568,7 +569,7 @@ def _reasoning(case: Case, meta: Meta, board: Blackboard, logic: str, against: s
         meta_agent_context=(
             f"{meta.regime} with a risk budget of {{risk_budget}}; {meta.trust_directive.expert} weighs more."
         ),
-        technical=_rationale_of(board, Expert.GEOMETRY),
+        technical=_describe_geometry(board),
         derivatives=cut(_derivatives(case), facts, LONG_TEXT),
         experts=cut(_experts_line(board, case.bundle.mode), facts, LONG_TEXT),
         narrative="Rules read no news: what strangers write has no part in this.",
@@ -576,24 +577,32 @@ def _reasoning(case: Case, meta: Meta, board: Blackboard, logic: str, against: s
     )
 
 
-def _rationale_of(board: Blackboard, expert: Expert) -> str:
-    entry = board_entries(board).get(expert)
-    return f"{expert} is absent." if entry is None else entry.rationale
+def _describe_geometry(board: Blackboard) -> str:
+    """What it found by name; why stands on the blackboard."""
+    entry = board.vlm_geometry
+    if entry is None:
+        return f"{Expert.GEOMETRY} is absent."
+    return f"{Expert.GEOMETRY} is {LEANS[entry.stance]}; anomaly {entry.anomaly}, pattern {entry.pattern}."
+
+
+def _first_reason(entry: Entry) -> str:
+    return entry.rationale.partition(";")[0].strip()
 
 
 def _derivatives(case: Case) -> str:
     rate = case.inputs.funding_next
     if isinstance(rate, Missing):
         return "Predicted funding is not known: {funding_next_8h.unknown}."
+    if case.inputs.funding_assumed:
+        return "No funding was recorded: {funding_next_8h} for 8h is charged to either side."
     payer = "longs pay" if rate > 0 else "shorts pay" if rate < 0 else "nobody pays"
     return f"Predicted funding is {{funding_next_8h}} as if for 8h: {payer}."
 
 
 def _experts_line(board: Blackboard, mode: Mode) -> str:
-    words = {1: "bullish", 0: "neutral", -1: "bearish"}
     there = board_entries(board)
     said = [
-        f"{expert} {words[entry.stance]} at {{{expert}.confidence}}"
+        f"{expert} {LEANS[entry.stance]} at {{{expert}.confidence}}"
         if (entry := there.get(expert))
         else f"{expert} absent"
         for expert in CONVICTION[mode]
@@ -609,7 +618,7 @@ def strongest_counter(board: Blackboard, plan: TradePrices) -> str:
     ]
     if against:
         _, expert, entry = max(against, key=lambda each: (each[0], each[1]))
-        return f"{expert} looks the other way with {{{expert}.confidence}}: {entry.rationale}"
+        return f"{expert} looks the other way with {{{expert}.confidence}}: {_first_reason(entry)}"
     worse = "below" if plan.side is Side.LONG else "above"
     quiet = [expert for expert, entry in board_entries(board).items() if not entry.stance]
     unsaid = f"there is no confirmation by {', '.join(quiet)}" if quiet else "nobody objects, which is crowded"
@@ -623,7 +632,7 @@ def _opposite_case(board: Blackboard) -> str:
         return "Nobody leans either way: a move would come without a sign that anybody saw."
     _, expert, entry = max(leaning, key=lambda each: (each[0], each[1]))
     word = "up" if entry.stance > 0 else "down"
-    return f"{expert} looks {word} with {{{expert}.confidence}}: {entry.rationale}"
+    return f"{expert} looks {word} with {{{expert}.confidence}}."
 
 
 def _key_factors(case: Case, board: Blackboard) -> list[str]:
@@ -633,5 +642,9 @@ def _key_factors(case: Case, board: Blackboard) -> list[str]:
         f"{event.name} in the last hour: {{{prompt_facts.event_id(case, event)}}}"
         for event in case.features.events.events
     ]
-    reasons += [f"{expert}: {entry.rationale.partition(';')[0]}" for expert, entry in found if entry.stance]
+    reasons += [
+        f"{expert} {LEANS[entry.stance]}" + ("" if entry.anomaly == "none" else f": {entry.anomaly}")
+        for expert, entry in found
+        if entry.stance
+    ]
     return [cut(reason, facts, SHORT_TEXT) for reason in reasons][:MOST_FACTORS]

@@ -224,10 +224,8 @@ def action_reasons(case: Case) -> list[Reason]:
     seen = case.context.action
     if not case.bundle.candles_only or isinstance(seen, Missing) or seen.breakout is None:
         return []
-    where = "above" if seen.breakout is Way.UP else "below"
-    said = (
-        f"{seen.timeframe} closed {where} {{{seen.timeframe}.range_edge}} on {{{seen.timeframe}.volume_ratio}} volume"
-    )
+    where, own = "above" if seen.breakout is Way.UP else "below", seen.timeframe
+    said = f"the last bar closed {where} {{{own}.range_edge}} on {{{own}.volume_ratio}} the usual volume"
     return [Reason(weigh_by_volume(seen.volume_backing, 1 if seen.breakout is Way.UP else -1), said)]
 
 

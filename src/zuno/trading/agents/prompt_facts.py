@@ -385,7 +385,8 @@ def largest_walls(fake: Sequence[FakeWall], most: int) -> list[tuple[int, FakeWa
 def derivatives_section(case: Case, weight: int = 80) -> Section:
     venues = case.features.perpetuals if has_anomalies(case) else case.features.perpetuals[:1]
     rate = scale_figure(case.inputs.funding_next, 100)
-    ahead = fact("funding_next_8h", rate, Unit.PERCENT, 4, signed=True, note="predicted, as if for 8h")
+    how = "assumed, none was recorded" if case.inputs.funding_assumed else "predicted, as if for 8h"
+    ahead = fact("funding_next_8h", rate, Unit.PERCENT, 4, signed=True, note=how)
     return Section("derivatives", weight, (ahead, *(line for venue in venues for line in _perpetual_lines(venue))))
 
 

@@ -7,8 +7,6 @@ from itertools import combinations
 from typing import Final
 
 from zuno.llm.ask import ModelContext
-from zuno.provenance.facts import FactSheet
-from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.ask import AgentQuestion, ask_agent, to_record, voice_of
 from zuno.trading.agents.case import Case
@@ -87,10 +85,10 @@ def _objection(said: SynthesisOpinion, board: Blackboard) -> str | None:
 
 
 def answer_by_rules(case: Case, meta: Meta, board: Blackboard) -> SynthesisOpinion:
-    there, mode, facts = board_entries(board), case.bundle.mode, prompt_facts.board_facts(case, board)
+    there, mode = board_entries(board), case.bundle.mode
     return SynthesisOpinion(
-        consensus_signals=[cut(text, facts, SHORT_TEXT) for text in _list_agreements(there)][:6],
-        conflicts=[*_conflicts(there, facts)][:6],
+        consensus_signals=[*_list_agreements(there)][:6],
+        conflicts=[*_conflicts(there)][:6],
         highest_confidence_expert=_most_confident(there, mode),
         key_uncertainty=_key_uncertainty(there, mode),
         regime_note=_regime_note(meta),
@@ -101,24 +99,19 @@ def _list_agreements(there: Mapping[Expert, Entry]) -> Iterator[str]:
     for side in (1, -1):
         same = [expert for expert, entry in there.items() if entry.stance == side]
         if len(same) >= 2:
-            reasons = "; ".join(f"{expert}: {_claim(there[expert])}" for expert in same)
-            yield f"{WORDS[side]} by {', '.join(same)} — {reasons}"
+            yield f"{WORDS[side]} by {', '.join(same)}"
 
 
-def _conflicts(there: Mapping[Expert, Entry], facts: FactSheet) -> Iterator[ConflictOpinion]:
+def _conflicts(there: Mapping[Expert, Entry]) -> Iterator[ConflictOpinion]:
     for first, second in combinations(there, 2):
         claim, counter = there[first], there[second]
         if claim.stance * counter.stance < 0:
             yield ConflictOpinion(
                 between=[first, second],
-                expert_a_claim=cut(f"{WORDS[claim.stance]}: {_claim(claim)}", facts, SHORT_TEXT),
-                expert_b_claim=cut(f"{WORDS[counter.stance]}: {_claim(counter)}", facts, SHORT_TEXT),
+                expert_a_claim=f"{WORDS[claim.stance]} at {{{first}.confidence}}",
+                expert_b_claim=f"{WORDS[counter.stance]} at {{{second}.confidence}}",
                 tiebreaker=_SETTLED_BY[first if claim.confidence <= counter.confidence else second],
             )
-
-
-def _claim(entry: Entry) -> str:
-    return entry.rationale.partition(";")[0].strip() or "no reason given"
 
 
 def _most_confident(there: Mapping[Expert, Entry], mode: Mode) -> Expert:

@@ -159,6 +159,13 @@ def test_in_a_pipe_every_node_that_is_over_has_one_line(capsys: pytest.CaptureFi
     assert not set("\x1b\x07\u202e") & set("".join(lines))
 
 
+def test_why_no_model_sits_is_told_by_the_first_node_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress() as progress:
+        for node in (Node.META_AGENT, Node.MACRO_EXPERT, Node.JUDGE_AGENT):
+            progress.hear(NodeEvent(node, "speaks", "deterministic", None, "no key for a model"))
+    assert capsys.readouterr().out.count("no key for a model") == 1
+
+
 def test_on_a_terminal_a_board_says_who_waits_and_what_was_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     out = StringIO()
     terminal = Console(file=out, width=100, height=40, force_terminal=True, color_system=None)

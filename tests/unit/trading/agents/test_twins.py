@@ -439,6 +439,18 @@ def test_an_expert_on_the_other_side_is_the_counter_argument() -> None:
     assert said.reasoning.counter_scenario.startswith("vlm_geometry looks the other way with {vlm_geometry.confidence}")
 
 
+def test_a_rationale_is_told_once() -> None:
+    """On the blackboard: who weighs it names its author and not its words."""
+    debate = asyncio.run(argued(bundle_of(BEAR)))
+    board = debate.board
+    assert board.synthesis is not None
+    later = board.synthesis.model_dump_json() + debate.decision.model_dump_json()
+    for entry in (board.liquidity, board.microstructure, board.macro, board.vlm_geometry):
+        assert entry is not None
+        clauses = [clause.strip() for clause in entry.rationale.split(";") if len(clause) > 20]
+        assert sum(later.count(clause) for clause in clauses) <= 1, entry.rationale  # the argument against it
+
+
 def test_who_is_surer_risks_more() -> None:
     sizes = [judged(board_of(-1, -1, -1, -1, sure)).allocation_pct for sure in (0.5, 0.9)]
     assert sizes == sorted(sizes)
