@@ -17,14 +17,15 @@ from tests.wire.chart_bundles import DAYS, changed, whole, without
 from tests.wire.fakes.painter import DigestPainter
 from zuno.adapters.chart.painter import MatplotlibPainter
 from zuno.trading.chart.charting import describe
-from zuno.trading.model.chart import MissingPanel, Panel, Picture, PricePanel
-from zuno.trading.model.market import Mode
+from zuno.trading.model.chart import MissingPanel, Panel, Picture, PricePanel, TradePlan
+from zuno.trading.model.market import Mode, Side
 from zuno.trading.ports.chart import Painter
 
 PICTURE = describe(whole())
 POSITION = describe(whole(Mode.POSITION))
 
 
+TRADE = TradePlan(Side.LONG, 40_000.0, 39_000.0, 42_000.0, None, True, "a card")
 Usual = dict[type[Painter], bytes]
 
 
@@ -64,6 +65,9 @@ OTHERS: dict[str, Picture] = {
     "the swing": priced(PICTURE, lambda p: replace(p, swing=None)),
     "the profile": priced(PICTURE, lambda p: replace(p, profile=MissingPanel("volume profile", "gone"))),
     "the heat map": priced(PICTURE, lambda p: replace(p, heat=MissingPanel("liquidation heat map", "gone"))),
+    "a trade": priced(PICTURE, lambda p: replace(p, trade=TRADE)),
+    "its card": priced(PICTURE, lambda p: replace(p, trade=replace(TRADE, card="another"))),
+    "its stop": priced(PICTURE, lambda p: replace(p, trade=replace(TRADE, stop=TRADE.stop * 0.97))),
     "a value": panel(PICTURE, 1, last=1.0),
     "a panel's note": panel(PICTURE, 2, note="absent before"),
     "rises": panel(PICTURE, 0, rising=(True,) * len(PICTURE.places)),

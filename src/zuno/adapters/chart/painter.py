@@ -42,6 +42,7 @@ from zuno.trading.model.chart import (
     PanelShape,
     Picture,
     PricePanel,
+    TradePlan,
     VolumeProfile,
     price_text,
     short_text,
@@ -80,7 +81,12 @@ _MARKS: Final[dict[MarkKind, tuple[str, Any]]] = {
     MarkKind.PROFILE: (ORANGE, (0, (9, 2, 2, 2))),
     MarkKind.POOL: (POOL, (0, (1, 4))),
     MarkKind.NOW: (BLACK, (0, (1, 1))),
+    MarkKind.ENTRY: (BLACK, (0, ())),
+    MarkKind.STOP: (VERMILLION, (0, ())),
+    MarkKind.TARGET: (BLUE, (0, ())),
+    MarkKind.LIQUIDATION: (PURPLE, (0, (4, 2))),
 }
+_BOLD: Final = frozenset({MarkKind.NOW, MarkKind.ENTRY, MarkKind.STOP, MarkKind.TARGET, MarkKind.LIQUIDATION})
 _PAINTING: Final = threading.Lock()
 """matplotlib's styles belong to the process: one picture at a time."""
 
@@ -167,7 +173,11 @@ class _ChartRenderer:
         self._canvas.text(8, HEIGHT - 15, picture.title, fonts.title, BLACK)
         colour = VERMILLION if picture.watermark else GREY
         self._canvas.text(WIDTH - 8, HEIGHT - 15, picture.origin, fonts.title, colour, "right")
-        self._canvas.text(8, HEIGHT - 35, _key(self._layout), fonts.plain, BLACK)
+        trade = None if isinstance(picture.price, MissingPanel) else picture.price.trade
+        if trade is None:
+            self._canvas.text(8, HEIGHT - 35, _key(self._layout), fonts.plain, BLACK)
+        else:
+            self._canvas.text(8, HEIGHT - 35, _shorten(trade.card, ACROSS), fonts.bold, BLACK)
         self._canvas.text(8, HEIGHT - 52, _shorten(_heat_caption(picture.price), ACROSS), fonts.plain, BLACK)
         self._canvas.text(8, HEIGHT - 69, _shorten(_absences(picture.price), ACROSS), fonts.plain, VERMILLION)
         if picture.notes:
@@ -212,6 +222,8 @@ class _ChartRenderer:
             self._pools(panel.heat, frame)
         if isinstance(panel.profile, VolumeProfile):
             self._profile(panel.profile, frame)
+        if panel.trade is not None:
+            self._trade(panel.trade, frame)
         self._levels(panel, frame)
         self._candles(panel, frame)
         self._curves(panel, frame)
@@ -263,13 +275,21 @@ class _ChartRenderer:
             right = np.full(int(held.sum()), float(LAST))
             self._canvas.boxes(left[held], low[held], right, high[held], colour)
 
+    def _trade(self, trade: TradePlan, frame: PanelFrame) -> None:
+        """From the entry to the target and to the stop, ahead of the last bar."""
+        left = float(np.ceil(self._middle[-1] + self._layout.pitch / 2))
+        for price, colour in ((trade.target, BLUE), (trade.stop, VERMILLION)):
+            low, high = sorted((frame.at(trade.entry), frame.at(price)))
+            ends = ([left], [low], [float(LAST - PROFILE)], [high])
+            self._canvas.boxes(*(np.array(end) for end in ends), colour, alpha=0.22)
+
     def _levels(self, panel: PricePanel, frame: PanelFrame) -> None:
         for kind, (colour, dashes) in _MARKS.items():
             marks = [mark for mark in panel.marks if mark.kind is kind]
             starts = self._layout.middle(np.array([mark.since for mark in marks]))
             heights = np.floor(frame.y(np.array([mark.price for mark in marks]))) + 0.5
             segments = [[(x, y), (LAST, y)] for x, y in zip(starts, heights, strict=True)]
-            self._canvas.lines(segments, colour, 1.0 if kind is not MarkKind.NOW else 1.4, dashes)
+            self._canvas.lines(segments, colour, 1.4 if kind in _BOLD else 1.0, dashes)
         slants = [*panel.slants, *([panel.swing] if panel.swing else [])]
         for slant in slants:
             # Straight in the price, and so bent where equal distances are equal ratios.
@@ -357,7 +377,7 @@ class _ChartRenderer:
 
 def _price_labels(panel: PricePanel, frame: PanelFrame) -> Iterator[_Label]:
     for mark in panel.marks:
-        yield _label(frame, mark.price, mark.label, _MARKS[mark.kind][0], bold=mark.kind is MarkKind.NOW)
+        yield _label(frame, mark.price, mark.label, _MARKS[mark.kind][0], bold=mark.kind in _BOLD)
     for slant in panel.slants:
         yield _label(frame, slant.price, slant.label, VERMILLION, bold=True)
     for curve in panel.curves:

@@ -38,16 +38,25 @@ from zuno.trading.model.chart import (
     Panel,
     Picture,
     PricePanel,
+    TradePlan,
     TrendSegment,
     Values,
     VolumeProfile,
     short_text,
 )
 from zuno.trading.model.known import Missing
-from zuno.trading.model.market import Feed, Level, Timeframe, candles
+from zuno.trading.model.market import Feed, Level, Mode, Timeframe, candles
 from zuno.trading.model.venues import BINANCE, TAPES
 
+TRADE_CHART: Final[Mapping[Mode, tuple[Timeframe, int]]] = {
+    Mode.SWING: (Timeframe.H4, 60),
+    Mode.POSITION: (Timeframe.D1, 90),
+}
+"""Bars that a trade is drawn on: near enough for its stop to be seen."""
+PLACES_AHEAD: Final = 14
+"""Right of the last bar, for the trade."""
 MOST_PIVOTS: Final = 8
+MOST_TRADE_PIVOTS: Final = 4
 MOST_GAPS: Final = 2
 """Nearest to the price; what is further has no room for a label that can be read."""
 MOST_POOLS: Final = 2
@@ -58,13 +67,22 @@ _WHY: Final = 240
 
 def describe(bundle: Bundle) -> Picture:
     """What the chart of this bundle's mode shows as of its moment."""
-    timeframe, count = bundle.mode.chart
+    return _describe(bundle, *bundle.mode.chart)
+
+
+def describe_trade(bundle: Bundle, trade: TradePlan) -> Picture:
+    """The last bars of the timeframe that stops are measured in, with the trade's levels ahead of them."""
+    return _describe(bundle, *TRADE_CHART[bundle.mode], trade)
+
+
+def _describe(bundle: Bundle, timeframe: Timeframe, count: int, trade: TradePlan | None = None) -> Picture:
     window = _window(bundle, timeframe)
     last = Millis(timeframe.floor(bundle.as_of) - timeframe.millis)
     since = last - (count - 1) * timeframe.millis
     shown = window.last(int((window.at >= since).sum()))
     first = Millis(int(shown.at[0])) if len(shown) else None
     width = count if first is None else (last - first) // timeframe.millis + 1
+    ahead = 0 if trade is None else PLACES_AHEAD
     price: PricePanel | MissingPanel
     below: tuple[Panel | MissingPanel, ...]
     if first is None:
@@ -72,7 +90,7 @@ def describe(bundle: Bundle) -> Picture:
         below = blank_panels(f"no {timeframe} bar is known to draw it under")
     else:
         opened = opened_by_bar(bundle, shown)
-        price, below = _price(bundle, window, shown, opened), panels(bundle, shown, opened)
+        price, below = _price(bundle, window, shown, opened, trade), panels(bundle, shown, opened)
     return Picture(
         symbol=bundle.symbol,
         mode=bundle.mode,
@@ -82,9 +100,15 @@ def describe(bundle: Bundle) -> Picture:
         synthetic=bundle.synthetic,
         first=first,
         places=() if first is None else tuple(((shown.at - first) // timeframe.millis).tolist()),
-        width=width,
-        times=() if first is None else time_ticks(first, width, timeframe),
-        title=f"{bundle.symbol} · {bundle.mode} · {timeframe} × {width} · as of {moment_text(bundle.as_of)} UTC",
+        width=width + ahead,
+        times=() if first is None else time_ticks(first, width + ahead, timeframe),
+        title=" · ".join(
+            (
+                f"{bundle.symbol} · {bundle.mode} · {timeframe} × {width}",
+                *(() if trade is None else (f"{trade.side.upper()}{'' if trade.opened else ' not opened'}",)),
+                f"as of {moment_text(bundle.as_of)} UTC",
+            )
+        ),
         notes=_notes(bundle, timeframe, len(shown), width),
         price=price,
         panels=below,
@@ -119,21 +143,32 @@ def _notes(bundle: Bundle, timeframe: Timeframe, count: int, width: int) -> tupl
 # -- the price
 
 
-def _price(bundle: Bundle, window: Bars, shown: Bars, opened: OpenInterest | MissingPanel) -> PricePanel:
+def _price(
+    bundle: Bundle,
+    window: Bars,
+    shown: Bars,
+    opened: OpenInterest | MissingPanel,
+    trade: TradePlan | None = None,
+) -> PricePanel:
     gauges = columns(window)
     shape = structure_of(window, gauges, bundle.mode.shoulder)
     now = _now(bundle)
     profile = _profile(shown)
-    axis = price_axis(min(float(shown.low.min()), now.price), max(float(shown.high.max()), now.price))
+    ends = [float(shown.low.min()), float(shown.high.max()), now.price]
+    ends += [] if trade is None else [trade.entry, trade.stop, trade.target]
+    axis = price_axis(min(ends), max(ends))
     found = tuple(_curves(bundle, window, shown, gauges, shape))
     menu = [level for level in shape.levels if axis.low <= level.price <= axis.high]
     pivots, gaps = _nearest_pivots(menu, now.price), _nearest_gaps(menu, now.price)
     ratios = [level for level in menu if level.kind is LevelKind.FIBONACCI]
+    if trade is not None:  # its own levels are to be read first
+        pivots, gaps, ratios = pivots[:MOST_TRADE_PIVOTS], [], []
     begun = _beginnings(shape)
     marks = [_mark(level, begun, shown) for level in (*pivots, *gaps, *ratios)]
     heat = _heat(bundle, shown, opened)
     inside = [mark for mark in (now, *_profile_marks(profile)) if axis.low <= mark.price <= axis.high]
     inside += _pool_marks(heat, now.price, axis, shown)
+    inside += [] if trade is None else _trade_marks(trade, shown)
     left = [level for level in menu if level.kind in (LevelKind.PIVOT, LevelKind.GAP)]
     return PricePanel(
         axis=axis,
@@ -142,12 +177,22 @@ def _price(bundle: Bundle, window: Bars, shown: Bars, opened: OpenInterest | Mis
         marks=tuple(sorted((*inside, *marks), key=lambda mark: (mark.price, mark.id))),
         zones=tuple(_zones(marks)),
         slants=tuple(_slants(shape, shown, axis)),
-        swing=_swing(shape, shown),
+        swing=_swing(shape, shown) if trade is None else None,
         profile=profile,
         heat=heat,
         left_out=len(left) - len(pivots) - len(gaps),
         absent=tuple(curve for curve in found if isinstance(curve, MissingPanel)),
+        trade=trade,
     )
+
+
+def _trade_marks(trade: TradePlan, shown: Bars) -> Iterator[Mark]:
+    since = _since(int(shown.at[-1]), shown)
+    levels = ((MarkKind.ENTRY, trade.entry), (MarkKind.STOP, trade.stop), (MarkKind.TARGET, trade.target))
+    for kind, price in (*levels, *(() if trade.liquidation is None else ((MarkKind.LIQUIDATION, trade.liquidation),))):
+        near = kind in (MarkKind.STOP, MarkKind.TARGET)
+        away = f" {100 * (price / trade.entry - 1):+.2f} %".replace("-", "−") if near else ""
+        yield Mark(f"trade.{kind}", kind, f"{kind}{away}", price, since)
 
 
 def _now(bundle: Bundle) -> Mark:

@@ -9,7 +9,7 @@ from typing import Final
 
 from zuno.kernel.units import Millis
 from zuno.trading.model.chart import Axis, Scale, Tick, short_text
-from zuno.trading.model.market import Timeframe
+from zuno.trading.model.market import DAY_MS, Timeframe
 
 LOG_FROM: Final = 3.0
 """Highest over lowest price from which equal distances are equal ratios."""
@@ -60,7 +60,9 @@ def time_ticks(first: Millis, width: int, timeframe: Timeframe) -> tuple[Tick, .
     """Of places from the bar that opened at `first`: the finest calendar steps that leave room for their labels."""
     start, end = (_when(at) for at in (first, first + (width - 1) * timeframe.millis))
     for step in _STEPS:
-        found = [day for day in step(start) if day <= end] if step is not _days_1 or width <= TIME_TICKS else []
+        if step is _days_2 and timeframe.millis >= DAY_MS:
+            continue
+        found = [day for day in step(start) if day <= end]
         if 1 < len(found) <= TIME_TICKS:
             return tuple(Tick((_millis(day) - first) / timeframe.millis, _label(day, step)) for day in found)
     return (Tick(0.0, f"{start:%Y-%m-%d}"),)
@@ -118,6 +120,10 @@ def _days_1(start: datetime) -> Iterator[datetime]:
     yield from _days(start, 1)
 
 
+def _days_2(start: datetime) -> Iterator[datetime]:
+    yield from _days(start, 2)
+
+
 def _days_7(start: datetime) -> Iterator[datetime]:
     """Mondays."""
     yield from _days(start + timedelta(days=-start.weekday() % 7), 7)
@@ -140,10 +146,19 @@ def _months(step: int) -> _Step:
     return month_starts
 
 
-_STEPS: Final[tuple[_Step, ...]] = (_days_1, _days_7, _months(1), _months(3), _months(6), _months(12), _months(60))
+_STEPS: Final[tuple[_Step, ...]] = (
+    _days_1,
+    _days_2,
+    _days_7,
+    _months(1),
+    _months(3),
+    _months(6),
+    _months(12),
+    _months(60),
+)
 
 
 def _label(day: datetime, step: _Step) -> str:
-    if step in (_days_1, _days_7):
+    if step in (_days_1, _days_2, _days_7):
         return f"{day:%b} {day.day}"
     return f"{day:%Y}" if day.month == 1 else f"{day:%b}"

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from zuno.kernel.units import Millis
 from zuno.trading.model.bundle import CANDLES_ONLY
-from zuno.trading.model.market import Mode, Symbol, Timeframe
+from zuno.trading.model.market import Mode, Side, Symbol, Timeframe
 
 WIDTH: Final = 1_232
 HEIGHT: Final = 952
@@ -81,6 +81,10 @@ class MarkKind(StrEnum):
     PROFILE = "profile"
     POOL = "pool"
     NOW = "now"
+    ENTRY = "entry"
+    STOP = "stop"
+    TARGET = "target"
+    LIQUIDATION = "liquidation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +160,21 @@ class Heat:
 
 
 @dataclass(frozen=True, slots=True)
+class TradePlan:
+    """A trade as it is drawn: its levels, and what a trader reads beside them."""
+
+    side: Side
+    entry: float
+    stop: float
+    target: float
+    liquidation: float | None
+    opened: bool
+    """False: a rule turned it into a HOLD."""
+    card: str
+    """Its figures in one line."""
+
+
+@dataclass(frozen=True, slots=True)
 class PricePanel:
     axis: Axis
     candles: Candles
@@ -171,6 +190,7 @@ class PricePanel:
     """Levels in view that had no room."""
     absent: tuple[MissingPanel, ...]
     """Curves and levels that would be here and are not."""
+    trade: TradePlan | None = None
 
 
 class PanelShape(StrEnum):

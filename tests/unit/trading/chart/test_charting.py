@@ -8,8 +8,9 @@ from math import nan
 import pytest
 
 from tests.wire.chart_bundles import AS_OF, BTC, DAYS, HOURS, MINUTES, WEEKS, block, changed, walk, whole, without
+from zuno.adapters.chart.frames import rows
 from zuno.kernel.units import Millis
-from zuno.trading.chart.charting import MOST_GAPS, MOST_PIVOTS, describe
+from zuno.trading.chart.charting import MOST_GAPS, MOST_PIVOTS, PLACES_AHEAD, describe, describe_trade
 from zuno.trading.chart.scales import day_text
 from zuno.trading.measure.bars import LOOKBACK, bars
 from zuno.trading.measure.features import features
@@ -18,7 +19,17 @@ from zuno.trading.measure.indicators.profile import volume_profile
 from zuno.trading.measure.indicators.volume import vwap
 from zuno.trading.measure.structure.all import structure
 from zuno.trading.model.bundle import Bundle
-from zuno.trading.model.chart import CurveKind, Heat, MarkKind, MissingPanel, Panel, Picture, PricePanel, Scale
+from zuno.trading.model.chart import (
+    CurveKind,
+    Heat,
+    MarkKind,
+    MissingPanel,
+    Panel,
+    Picture,
+    PricePanel,
+    Scale,
+    TradePlan,
+)
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -28,6 +39,7 @@ from zuno.trading.model.market import (
     Funding,
     Level,
     Mode,
+    Side,
     Timeframe,
     alive,
     funding,
@@ -391,3 +403,45 @@ def test_equal_bundles_are_equal_pictures() -> None:
 def test_the_mark_of_an_invented_market() -> None:
     assert describe(whole()).synthetic
     assert not describe(whole(origin="recorded")).synthetic
+
+
+# -- the trade
+
+
+def plan(bundle: Bundle, stop_pct: float = -1.4, liquidation: float | None = None) -> TradePlan:
+    close = bundle.rows(DAYS)[-1].close
+    stop, target = close * (1 + stop_pct / 100), close * (1 - 1.7 * stop_pct / 100)
+    return TradePlan(Side.LONG if stop_pct < 0 else Side.SHORT, close, stop, target, liquidation, True, "its card")
+
+
+@pytest.mark.parametrize("stop_pct", [-1.4, 1.4, -9.0])
+def test_a_trade_is_drawn_where_its_stop_can_be_seen(stop_pct: float) -> None:
+    bundle = whole(Mode.POSITION)
+    trade = plan(bundle, stop_pct)
+    picture = describe_trade(bundle, trade)
+    panel = price(picture)
+    assert panel.trade == trade
+    assert panel.axis.low < min(trade.stop, trade.target)
+    assert max(trade.stop, trade.target) < panel.axis.high
+    (_, height), *_ = rows(4)
+    seen = height * abs(trade.entry - trade.stop) / (panel.axis.high - panel.axis.low)
+    assert seen >= 15, "pixels"
+    assert picture.width == len(picture.places) + PLACES_AHEAD
+    assert trade.side.upper() in picture.title
+
+
+def test_its_levels_are_labelled_with_how_far_they_are() -> None:
+    bundle = whole(Mode.POSITION)
+    marks = {mark.id: mark for mark in price(describe_trade(bundle, plan(bundle, liquidation=1_000.0))).marks}
+    assert marks["trade.entry"].label == "entry"
+    assert marks["trade.stop"].label == "stop −1.40 %"
+    assert marks["trade.target"].label == "target +2.38 %"
+    assert marks["trade.liquidation"].price == 1_000.0
+    assert not {MarkKind.FIBONACCI, MarkKind.GAP} & {mark.kind for mark in marks.values()}
+    assert price(describe(bundle)).trade is None
+
+
+def test_a_trade_without_bars_to_draw_it_on_says_so() -> None:
+    picture = describe_trade(whole(), plan(whole()))
+    assert isinstance(picture.price, MissingPanel)
+    assert "4h" in picture.price.why
