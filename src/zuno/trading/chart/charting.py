@@ -53,6 +53,9 @@ TRADE_CHART: Final[Mapping[Mode, tuple[Timeframe, int]]] = {
     Mode.POSITION: (Timeframe.D1, 90),
 }
 """Bars that a trade is drawn on: near enough for its stop to be seen."""
+FEWEST_TRADE_BARS: Final = 20
+LEAST_STOP_SHARE: Final = 0.08
+"""Of the panel's height: how far the stop should be from the entry."""
 PLACES_AHEAD: Final = 14
 """Right of the last bar, for the trade."""
 MOST_PIVOTS: Final = 8
@@ -71,8 +74,19 @@ def describe(bundle: Bundle) -> Picture:
 
 
 def describe_trade(bundle: Bundle, trade: TradePlan) -> Picture:
-    """The last bars of the timeframe that stops are measured in, with the trade's levels ahead of them."""
-    return _describe(bundle, *TRADE_CHART[bundle.mode], trade)
+    """The last bars of the timeframe that stops are measured in, with the trade's levels ahead of them: fewer of them
+    where the market went so far that the stop would not be seen."""
+    timeframe, count = TRADE_CHART[bundle.mode]
+    window = _window(bundle, timeframe)
+    while count > FEWEST_TRADE_BARS and len(window) and not _shows_stop(window.last(count), trade):
+        count -= 1
+    return _describe(bundle, timeframe, count, trade)
+
+
+def _shows_stop(shown: Bars, trade: TradePlan) -> bool:
+    low = min(float(shown.low.min()), trade.stop, trade.target)
+    high = max(float(shown.high.max()), trade.stop, trade.target)
+    return abs(trade.entry - trade.stop) >= LEAST_STOP_SHARE * (high - low)
 
 
 def _describe(bundle: Bundle, timeframe: Timeframe, count: int, trade: TradePlan | None = None) -> Picture:

@@ -10,7 +10,14 @@ import pytest
 from tests.wire.chart_bundles import AS_OF, BTC, DAYS, HOURS, MINUTES, WEEKS, block, changed, walk, whole, without
 from zuno.adapters.chart.frames import rows
 from zuno.kernel.units import Millis
-from zuno.trading.chart.charting import MOST_GAPS, MOST_PIVOTS, PLACES_AHEAD, describe, describe_trade
+from zuno.trading.chart.charting import (
+    FEWEST_TRADE_BARS,
+    MOST_GAPS,
+    MOST_PIVOTS,
+    PLACES_AHEAD,
+    describe,
+    describe_trade,
+)
 from zuno.trading.chart.scales import day_text
 from zuno.trading.measure.bars import LOOKBACK, bars
 from zuno.trading.measure.features import features
@@ -416,7 +423,7 @@ def plan(bundle: Bundle, stop_pct: float = -1.4, liquidation: float | None = Non
 
 @pytest.mark.parametrize("stop_pct", [-1.4, 1.4, -9.0])
 def test_a_trade_is_drawn_where_its_stop_can_be_seen(stop_pct: float) -> None:
-    bundle = whole(Mode.POSITION)
+    bundle = without(whole(Mode.POSITION), HOURS, MINUTES)
     trade = plan(bundle, stop_pct)
     picture = describe_trade(bundle, trade)
     panel = price(picture)
@@ -426,12 +433,13 @@ def test_a_trade_is_drawn_where_its_stop_can_be_seen(stop_pct: float) -> None:
     (_, height), *_ = rows(4)
     seen = height * abs(trade.entry - trade.stop) / (panel.axis.high - panel.axis.low)
     assert seen >= 15, "pixels"
+    assert FEWEST_TRADE_BARS <= len(picture.places) <= 90
     assert picture.width == len(picture.places) + PLACES_AHEAD
     assert trade.side.upper() in picture.title
 
 
 def test_its_levels_are_labelled_with_how_far_they_are() -> None:
-    bundle = whole(Mode.POSITION)
+    bundle = without(whole(Mode.POSITION), HOURS, MINUTES)
     marks = {mark.id: mark for mark in price(describe_trade(bundle, plan(bundle, liquidation=1_000.0))).marks}
     assert marks["trade.entry"].label == "entry"
     assert marks["trade.stop"].label == "stop −1.40 %"
