@@ -280,8 +280,8 @@ class _ChartRenderer:
         left = float(np.ceil(self._middle[-1] + self._layout.pitch / 2))
         for price, colour in ((trade.target, BLUE), (trade.stop, VERMILLION)):
             low, high = sorted((frame.at(trade.entry), frame.at(price)))
-            ends = ([left], [low], [float(LAST - PROFILE)], [high])
-            self._canvas.boxes(*(np.array(end) for end in ends), colour, alpha=0.22)
+            x0, y0, x1, y1 = (np.array([end]) for end in (left, low, float(LAST - PROFILE), high))
+            self._canvas.boxes(x0, y0, x1, y1, colour, alpha=0.22)
 
     def _levels(self, panel: PricePanel, frame: PanelFrame) -> None:
         for kind, (colour, dashes) in _MARKS.items():

@@ -143,7 +143,7 @@ def _run_and_report(
         return save_report(zuno, made[0], html)
 
     run_command.watch_and_answer(session, json, fetch)
-    if not json and (image := made[0].image) is not None:
+    if not json and (image := made[0].trade or made[0].image) is not None:
         from zuno.trading.model.chart import HEIGHT, WIDTH
 
         show(image, (WIDTH, HEIGHT))
@@ -159,8 +159,18 @@ def save_report(zuno: Zuno, made: Report, html: str | None) -> RunView:
     if made.image is not None:
         picture = folder / f"{run}.png"
         put(zuno, picture, made.image, "picture", again)
+    drawn: Path | None = None
+    if made.trade is not None:
+        drawn = folder / f"{run}-trade.png"
+        put(zuno, drawn, made.trade, "picture", again)
     put(zuno, page, made.page.encode(), "page", again)
-    return made.view.model_copy(update={"report": str(page), "chart": None if picture is None else str(picture)})
+    return made.view.model_copy(
+        update={
+            "report": str(page),
+            "chart": None if picture is None else str(picture),
+            "trade_chart": None if drawn is None else str(drawn),
+        }
+    )
 
 
 def put(zuno: Zuno, place: Path, content: bytes, what: str, advice: str) -> None:

@@ -44,8 +44,10 @@ from zuno.trading.model.chart import (
     VolumeProfile,
     short_text,
 )
+from zuno.trading.model.cycle import TradeCard
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Feed, Level, Mode, Timeframe, candles
+from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.venues import BINANCE, TAPES
 
 TRADE_CHART: Final[Mapping[Mode, tuple[Timeframe, int]]] = {
@@ -81,6 +83,42 @@ def describe_trade(bundle: Bundle, trade: TradePlan) -> Picture:
     while count > FEWEST_TRADE_BARS and len(window) and not _shows_stop(window.last(count), trade):
         count -= 1
     return _describe(bundle, timeframe, count, trade)
+
+
+def trade_plan(outcome: Outcome) -> TradePlan | None:
+    """The trade of a ruling, or the one a rule held back; None where nothing was to be opened."""
+    card, decided = outcome.ruling.card, outcome.decision
+    if card is not None:
+        return TradePlan(
+            card.side, card.entry, card.stop, card.target, card.liquidation, True, _card_text(card, outcome)
+        )
+    side, prices = decided.decision.side, (decided.entry_price, decided.stop_loss, decided.take_profit)
+    entry, stop, target = prices
+    if side is None or entry is None or stop is None or target is None:
+        return None
+    held = f"held by {outcome.ruling.veto}" if outcome.ruling.veto else "not opened"
+    ratio = abs(target - entry) / abs(entry - stop) if entry != stop else 0.0
+    worth = "" if outcome.expectation is None else f" · EV {_signed(outcome.expectation.ev_pct)} %"
+    return TradePlan(side, entry, stop, target, None, False, f"{held} · R:R {ratio:.2f}{worth}")
+
+
+def _card_text(card: TradeCard, outcome: Outcome) -> str:
+    parts = (
+        *(("EXPLORATION, paper",) if card.exploration else ()),
+        f"{card.quantity:.8g} {outcome.symbol.base}",
+        f"notional ${card.notional_usd:,.2f}",
+        f"loss at stop ${card.loss_at_stop_usd:,.2f} ({card.loss_at_stop_pct:.2f} % of equity)",
+        f"R:R {card.reward_risk:.2f}",
+        f"E[T] {card.duration_hours:.0f} h of {card.hold}",
+        f"fair {100 * card.fair:.1f} %",
+        f"edge {_signed(100 * card.edge, 1)} pts",
+        f"EV {_signed(card.ev_pct)} %",
+    )
+    return " · ".join(parts)
+
+
+def _signed(value: float, places: int = 2) -> str:
+    return f"{value:+.{places}f}".replace("-", "−")
 
 
 def _shows_stop(shown: Bars, trade: TradePlan) -> bool:
@@ -205,7 +243,7 @@ def _trade_marks(trade: TradePlan, shown: Bars) -> Iterator[Mark]:
     levels = ((MarkKind.ENTRY, trade.entry), (MarkKind.STOP, trade.stop), (MarkKind.TARGET, trade.target))
     for kind, price in (*levels, *(() if trade.liquidation is None else ((MarkKind.LIQUIDATION, trade.liquidation),))):
         near = kind in (MarkKind.STOP, MarkKind.TARGET)
-        away = f" {100 * (price / trade.entry - 1):+.2f} %".replace("-", "−") if near else ""
+        away = f" {_signed(100 * (price / trade.entry - 1))} %" if near else ""
         yield Mark(f"trade.{kind}", kind, f"{kind}{away}", price, since)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
@@ -17,7 +17,7 @@ from zuno.trading.model.cycle import (
     LiquidityEntry,
     MacroEntry,
 )
-from zuno.trading.model.market import Mode
+from zuno.trading.model.market import Mode, Symbol
 from zuno.trading.rules.score import Entry as Entry
 from zuno.trading.rules.score import board_entries
 from zuno.trading.service.features_view import SourceView
@@ -52,6 +52,8 @@ class Report:
     view: RunView
     page: str
     image: bytes | None
+    trade: bytes | None = None
+    """The picture of what was to be opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +76,16 @@ class Reports:
 
     async def run(self, symbol: str, mode: str, as_of: str | None, listen: Listen, *, chart: bool = True) -> Report:
         outcome = await self._cycles.run(symbol, mode, as_of, listen, chart=chart)
-        return build_report(await self._cycles.record(outcome.run_id))
+        return await self._report(outcome.run_id)
 
     async def resume(self, run_id: str, listen: Listen) -> Report:
         """The rest of a run that was broken off; one that has ended is shown as it is."""
         outcome = await self._cycles.resume(run_id, listen)
-        return build_report(await self._cycles.record(outcome.run_id))
+        return await self._report(outcome.run_id)
+
+    async def _report(self, run_id: str) -> Report:
+        record = await self._cycles.record(run_id)
+        return build_report(record, await self._cycles.paint_trade(record))
 
     async def why(self, run_id: str) -> CycleWhyView:
         return why_view(await self._cycles.record(run_id))
@@ -88,14 +94,15 @@ class Reports:
         return runs_view(await self._cycles.runs())
 
 
-def build_report(record: RunRecord) -> Report:
+def build_report(record: RunRecord, trade: bytes | None = None) -> Report:
+    """`trade`: its picture, where something was to be opened."""
     view = run_view(record)
     chart = None if record.line.outcome is None else record.line.outcome.chart
     image = record.picture if chart is not None and chart.media_type == "image/png" else None
-    return Report(view, page(view, image), image)
+    return Report(view, page(view, image, trade), image, trade)
 
 
-def page(view: RunView, image: bytes | None) -> str:
+def page(view: RunView, image: bytes | None, trade: bytes | None = None) -> str:
     """One self-contained HTML document: no script, nothing fetched, every foreign word escaped."""
     from jinja2 import Environment, StrictUndefined
 
@@ -106,16 +113,24 @@ def page(view: RunView, image: bytes | None) -> str:
     )
     return template.render(
         run=view,
-        picture=None if image is None else f"data:image/png;base64,{b64encode(image).decode('ascii')}",
+        picture=None if image is None else _data_url(image),
+        trade_picture=None if trade is None else _data_url(trade),
         arrow=ARROW,
         stance=STANCE,
         experts=expert_entries(view),
         ages=feed_ages(view.sources),
         legs=price_distances(view.decision),
+        reasons=tuple(judge_reasons(view)),
+        factors=key_factors(view),
+        base=Symbol(view.symbol).base,
         cost=view.llm_cost_usd,
         headline=headline_notes(view),
         shared=shared_reason(view),
     )
+
+
+def _data_url(image: bytes) -> str:
+    return f"data:image/png;base64,{b64encode(image).decode('ascii')}"
 
 
 def expert_entries(view: RunView) -> tuple[tuple[Expert, Entry | None, str | None], ...]:
@@ -146,6 +161,37 @@ def headline_notes(view: RunView) -> tuple[str, ...]:
     """What a reader must know beside the ruling: who of those that could have cut it did not speak."""
     failed = [voice for voice in view.voices if voice.role == REVIEWER and voice.source == "fallback"]
     return tuple(f"the risk officer's model failed, the rules alone reviewed it: {voice.why}" for voice in failed)
+
+
+def judge_reasons(view: RunView) -> Iterator[tuple[str, str]]:
+    """What the Judge gives as reasons, by subject; what an expert's rationale says already is not said again."""
+    reasoning, told = view.decision.reasoning, _rationales(view)
+    named = (
+        ("regime", reasoning.meta_agent_context),
+        ("technical", reasoning.technical),
+        ("derivatives", reasoning.derivatives),
+        ("experts", reasoning.experts),
+        ("narrative", reasoning.narrative),
+        ("expectancy", view.decision.ev_rationale),
+    )
+    yield from ((name, text) for name, text in named if text and not _repeats(text, told))
+
+
+def key_factors(view: RunView) -> tuple[str, ...]:
+    told = _rationales(view)
+    return tuple(factor for factor in view.decision.key_factors if not _repeats(factor, told))
+
+
+def _rationales(view: RunView) -> frozenset[str]:
+    """What stands on the page above the Judge's own words."""
+    entries = (entry for _, entry, _ in expert_entries(view) if entry is not None)
+    return frozenset(text.rstrip(". ") for text in (view.meta.rationale, *(entry.rationale for entry in entries)))
+
+
+def _repeats(text: str, told: frozenset[str]) -> bool:
+    """Whether it is one of these, with or without the name of who said it."""
+    plain = text.rstrip(". ")
+    return plain in told or plain.partition(": ")[2] in told
 
 
 def price_distances(decision: Decision) -> tuple[float, float] | None:
@@ -190,7 +236,9 @@ def format_number(value: float | str | None) -> str:
 
 
 def format_signed(value: float | None, places: int = 2) -> str:
-    return "–" if value is None else f"{value:+,.{places}f}".replace("-", "−")
+    if value is None:
+        return "–"
+    return f"{value:+,.{places}f}".replace("-", "−") if round(value, places) else f"{0:.{places}f}"
 
 
 def format_span(seconds: int) -> str:

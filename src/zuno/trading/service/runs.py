@@ -21,7 +21,7 @@ from zuno.llm.ask import ModelContext
 from zuno.llm.names import thinking_tokens
 from zuno.llm.port import Attempt, Image
 from zuno.trading.agents.case import without_source_text
-from zuno.trading.chart.charting import describe
+from zuno.trading.chart.charting import describe, describe_trade, trade_plan
 from zuno.trading.model.bundle import Bundle, Slot, read_bundle
 from zuno.trading.model.cycle import EDITION, STARTED, Decision, Node
 from zuno.trading.model.market import Mode, Symbol, parse_mode, parse_symbol
@@ -204,6 +204,18 @@ class Cycles:
             nodes=tuple(node for node in Node if notebook.has(node)),
             live=notebook.read(STARTED, RunRequest).live,
         )
+
+    async def paint_trade(self, record: RunRecord) -> bytes | None:
+        """The trade of a run, drawn as a PNG; None where nothing was to be opened, or the run was without a chart."""
+        outcome = record.line.outcome
+        plan = None if outcome is None or outcome.chart is None else trade_plan(outcome)
+        if plan is None or self._desk.painter.media_type != "image/png":
+            return None
+        picture = describe_trade(without_source_text(record.bundle), plan)
+        try:
+            return await asyncio.wait_for(self._desk.painter.paint(picture), PAINTING_SECONDS)
+        except Exception:  # a vendor's library draws: whatever it raises, the page can do without the picture
+            return None
 
     async def runs(self) -> tuple[RunLine, ...]:
         """The newest first."""

@@ -74,6 +74,8 @@ class RunView(OriginView):
     voices: tuple[AnswerSource, ...]
     chart: str | None
     """Where the picture was put; null where there is none."""
+    trade_chart: str | None = None
+    """Where the picture of the trade was put; null where nothing was to be opened."""
     report: str | None
     """Where the page was put."""
     hash: str

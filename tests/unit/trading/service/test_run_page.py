@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.wire.told import PNG, board, decided, held, left, outcome, spoilt, told
-from zuno.trading.model.cycle import Call
+from zuno.trading.model.cycle import Call, TradeCard
+from zuno.trading.model.market import Side
 from zuno.trading.model.outcome import Chart
 from zuno.trading.service.report import build_report, feed_ages, format_number, format_signed, format_span
 
@@ -114,6 +115,85 @@ def test_the_picture_is_inside() -> None:
     text = build_report(told()).page
     assert f"data:image/png;base64,{b64encode(PNG).decode()}" in text
     assert "data:image" not in build_report(told(picture=None)).page
+
+
+CARD = TradeCard(
+    side=Side.LONG,
+    entry=93_600.0,
+    stop=92_289.6,
+    target=95_827.7,
+    stop_pct=-1.4,
+    target_pct=2.38,
+    quantity=0.004,
+    notional_usd=374.4,
+    margin_usd=187.2,
+    leverage=2.0,
+    loss_at_stop_usd=5.71,
+    loss_at_stop_pct=0.14,
+    reward_risk=1.7,
+    liquidation=47_268.0,
+    hold="5d",
+    duration_hours=31.4,
+    fair=0.37,
+    edge=0.08,
+    ev_pct=-0.12,
+    gross_pct=0.0,
+    fees_pct=0.07,
+    slippage_pct=0.03,
+    funding_pct=0.02,
+    llm_cost_pct=0.0,
+    fill=1.0,
+    exploration=True,
+)
+
+
+def test_the_trade_card_stands_in_the_ruling() -> None:
+    words = page(ruling=outcome().ruling.model_copy(update={"card": CARD})).words
+    for said in (
+        "EXPLORATION",
+        "entry 93,600",
+        "stop loss 92,289.60 −1.40 %",
+        "take profit 95,827.70 +2.38 %",
+        "reward:risk 1.70",
+        "quantity 0.004 BTC",
+        "notional $374.40",
+        "loss at stop $5.71 0.14 % of equity",
+        "liquidation price 47,268",
+        "expected time 31.4 h 5d at most",
+        "fair rate 37.0 %",
+        "edge +8.0 points",
+        "EV −0.120 %",
+        "0.000 edge · −0.070 fees · −0.030 slippage · −0.020 funding · 0.000 models",
+    ):
+        assert said in words, said
+
+
+def test_the_trade_is_drawn_on_the_page_and_named_for_what_it_is() -> None:
+    opened = outcome().ruling.model_copy(update={"card": CARD})
+    for ruling, name in ((opened, "The trade on the last bars"), (held(), "The trade that was not opened")):
+        made = build_report(told(ruling=ruling), PNG + b"trade")
+        assert made.trade == PNG + b"trade"
+        assert b64encode(PNG + b"trade").decode() in made.page
+        assert name in Page(made.page).words
+    assert "The trade" not in page().words
+
+
+def test_a_rationale_is_told_once() -> None:
+    said = "4h structure points up, and nothing is against it"
+    plain = outcome()
+    macro = plain.board.macro
+    assert macro is not None
+    changed = plain.board.model_copy(update={"macro": macro.model_copy(update={"rationale": said})})
+    decision = decided()
+    repeated = decision.model_copy(
+        update={
+            "key_factors": [f"macro: {said}.", "something else"],
+            "reasoning": decision.reasoning.model_copy(update={"technical": f"{said}."}),
+        }
+    )
+    words = page(board=changed, decision=repeated).words
+    assert words.count(said) == 1
+    assert "something else" in words
 
 
 def test_what_is_no_picture_is_not_shown_as_one() -> None:
