@@ -310,6 +310,7 @@ class Settings(BaseSettings):
     bybit_url: Url | None = Field(None, description="Bybit REST mirror")
     bybit_stream_url: StreamUrl = Field("wss://stream.bybit.com", description="Bybit public WebSocket URL")
     okx_url: Url | None = Field(None, description="OKX REST mirror")
+    okx_stream_url: StreamUrl = Field("wss://ws.okx.com:8443", description="OKX public WebSocket URL")
     upbit_url: Url | None = Field(None, description="Upbit REST mirror")
     deribit_url: Url | None = Field(None, description="Deribit REST mirror")
     fred_url: Url = Field("https://api.stlouisfed.org/fred", description="FRED API URL (macro data)")

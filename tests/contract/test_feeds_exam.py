@@ -37,7 +37,7 @@ from zuno.adapters.venues.exchange import ExchangeClient, ExchangeVendor
 from zuno.adapters.venues.fear_greed import FearGreed
 from zuno.adapters.venues.fred import Fred
 from zuno.adapters.venues.okx import VENDOR as OKX_VENDOR
-from zuno.adapters.venues.okx import Okx
+from zuno.adapters.venues.okx import Okx, OkxTape
 from zuno.adapters.venues.search import Search
 from zuno.adapters.venues.upbit import VENDOR as UPBIT_VENDOR
 from zuno.adapters.venues.upbit import Upbit
@@ -554,6 +554,28 @@ async def bybit_tape() -> AsyncIterator[TapeFeed]:
 
 
 @asynccontextmanager
+async def okx_tape() -> AsyncIterator[TapeFeed]:
+    """Our clock is asked once with each stamped message; its liquidations have no stamp of their own."""
+    clock = iter([NOON - 1_000, NOON + 130_000])
+
+    async def contract(symbol: str) -> float:
+        return okx_wire.CONTRACT
+
+    async def play(socket: ServerConnection) -> None:
+        await socket.recv()
+        await socket.send(okx_wire.taken("mark-price"))
+        await socket.send(okx_wire.taken())
+        await socket.send(okx_wire.mark(NOON - 1_000))
+        for side, at, price, quantity in LIQUIDATED:
+            order = "sell" if side is Side.LONG else "buy"
+            await socket.send(okx_wire.forced(at, order, repr(round(quantity / okx_wire.CONTRACT, 6)), str(price)))
+        await socket.send(okx_wire.mark(NOON + 130_000))
+
+    async with streaming(play) as venue:
+        yield OkxTape(lambda: Millis(next(clock)), contract, venue.url)
+
+
+@asynccontextmanager
 async def recorded_tape() -> AsyncIterator[TapeFeed]:
     store = MemorySeries(Origin(synthetic=False, label="recorded"))
     rows = [TapeEvent(at, side, price, size, price * size, str(at)) for side, at, price, size in LIQUIDATED]
@@ -572,7 +594,7 @@ async def heard(feed: TapeFeed, found: list[tuple[Series[Any], Any]]) -> None:
         found.append(item)
 
 
-@pytest.mark.parametrize("tape", [binance_tape, bybit_tape, recorded_tape])
+@pytest.mark.parametrize("tape", [binance_tape, bybit_tape, okx_tape, recorded_tape])
 async def test_a_tape_tells_forced_trades_by_position_and_its_minutes_and_ends_lost(
     tape: Callable[[], AbstractAsyncContextManager[TapeFeed]],
 ) -> None:

@@ -53,7 +53,7 @@ async def test_a_kill_leaves_neither_a_hole_nor_a_duplicate(home: Path) -> None:
         async with collecting(home, here) as second:
             status = await line(second)
             assert (status["fresh"], status["failing"], status["store"]) == (status["series"], [], "")
-            assert [one["heard"] for one in status["streams"]] == [True, True]
+            assert [one["heard"] for one in status["streams"]] == [True, True, True]
             third = await ran(home, here, "data", "collect", "--once")
             assert third.code == 3
             assert f"A collector of this home runs already (process {second.pid})" in third.err

@@ -142,22 +142,25 @@ def upbit_paths() -> dict[str, Route]:
     return {**hours, "/v1/candles/minutes/1": minutes["/v1/candles/minutes/1"]}
 
 
-async def chatting(socket: ServerConnection, hello: bool) -> None:
-    """A forced trade every now and then, for as long as somebody listens; Bybit answers pings in words of its own."""
+async def chatting(socket: ServerConnection, name: str) -> None:
+    """A forced trade every now and then, for as long as somebody listens; some answer pings in words of their own."""
+    forced: Callable[[int], str] = {"BINANCE": binance.forced, "BYBIT": bybit.forced, "OKX": okx.forced}[name]  # type: ignore[assignment]
     with suppress(ConnectionClosed):
-        if hello:
+        if name != "BINANCE":
             await socket.recv()
-            await socket.send(bybit.taken())
+            await socket.send(bybit.taken() if name == "BYBIT" else okx.taken())
         due = 0.0
         while True:
             if time.monotonic() >= due:
                 due = time.monotonic() + 0.2
                 at = time.time_ns() // 1_000_000
-                await socket.send(bybit.forced(at) if hello else binance.forced(at))
+                await socket.send(forced(at))
+                if name == "OKX":
+                    await socket.send(okx.mark(at))
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(0.0, due - time.monotonic())):
                     await socket.recv()
-                await socket.send(bybit.taken(op="ping"))
+                await socket.send("pong" if name == "OKX" else bybit.taken(op="ping"))
 
 
 @asynccontextmanager
@@ -179,7 +182,7 @@ async def venues() -> AsyncIterator[Venues]:
         for name, routes in paths.items():
             here.rest[name] = await stack.enter_async_context(vendor(routes))
             here.environment[f"ZUNO_{name}_URL"] = here.rest[name].url + ("/fred" if name == "FRED" else "")
-        for name, hello in (("BINANCE", False), ("BYBIT", True)):
-            stream = await stack.enter_async_context(streaming(lambda socket, hello=hello: chatting(socket, hello)))  # type: ignore[misc]
+        for name in ("BINANCE", "BYBIT", "OKX"):
+            stream = await stack.enter_async_context(streaming(lambda socket, name=name: chatting(socket, name)))  # type: ignore[misc]
             here.environment[f"ZUNO_{name}_STREAM_URL"] = stream.url
         yield here

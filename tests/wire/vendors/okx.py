@@ -1,12 +1,14 @@
-"""OKX's v5 REST interface.
+"""OKX's v5 REST interface and its public stream.
 
 Built from https://www.okx.com/docs-v5/en: Public Data (Get instruments, Get open interest, Get funding rate, Get
 funding rate history, Get mark price, Get index tickers), Trading Statistics (Get contract open interest history, Get
-contract long/short ratio) and Error Code (50011, 51001).
+contract long/short ratio) and Error Code (50011, 51001); the stream from …/docs-v5/en/#overview-websocket (ping,
+subscribe, error 60012), …/#public-data-websocket-liquidation-orders-channel and …-mark-price-channel.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from tests.wire.vendors.serving import Query, Route, said
@@ -86,3 +88,27 @@ def routes(world: World, most: int = 100) -> dict[str, Route]:
         "market/index-tickers": index,
     }
     return {f"/api/v5/{path}": of(answer) for path, answer in found.items()}
+
+
+def taken(channel: str = "liquidation-orders") -> str:
+    wish = {"channel": channel} | ({"instType": "SWAP"} if channel == "liquidation-orders" else {"instId": SWAP})
+    return json.dumps({"event": "subscribe", "arg": wish, "connId": "a4d3ae55"})
+
+
+def refused() -> str:
+    words = 'Invalid request: {"op": "subscribe"}'
+    return json.dumps({"event": "error", "code": "60012", "msg": words, "connId": "a4d3ae55"})
+
+
+def forced(at: int, side: str = "sell", size: str = "50", price: str = "60000.5", **changes: str) -> str:
+    """In contracts. In hedge mode the position is named, else `net`."""
+    position = {"sell": "long", "buy": "short"}[side]
+    detail = {"bkLoss": "0", "bkPx": price, "ccy": "", "posSide": position, "side": side, "sz": size, "ts": str(at)}
+    named = {"instFamily": "BTC-USDT", "instId": SWAP, "instType": "SWAP", "uly": "BTC-USDT"}
+    data = [{"details": [detail | changes], **named}]
+    return json.dumps({"arg": {"channel": "liquidation-orders", "instType": "SWAP"}, "data": data})
+
+
+def mark(at: int) -> str:
+    data = [{"instType": "SWAP", "instId": SWAP, "markPx": "60003.5", "ts": str(at)}]
+    return json.dumps({"arg": {"channel": "mark-price", "instId": SWAP}, "data": data})

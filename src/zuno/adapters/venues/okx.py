@@ -1,25 +1,56 @@
-"""OKX's linear perpetuals: what it says of funding, open interest and positions.
+"""OKX's linear perpetuals: what it says of funding, open interest and positions, and its stream of liquidations.
 
 Endpoints: https://www.okx.com/docs-v5/en (Get funding rate, Get funding rate history, Get open
 interest history, Get contract long/short ratio, Get mark price, Get index tickers, Get instruments). Open interest is
-told in contracts; one contract is `ctVal` of the base currency.
+told in contracts; one contract is `ctVal` of the base currency. Stream: …/docs-v5/en/#public-data-websocket
+(Liquidation orders channel, Mark price channel) and …/#overview-websocket (ping, subscribe, error). Its liquidations
+are a part of all there are, by OKX's own word, and not in the order of time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
 from zuno.adapters.venues.paging import fetch_irregular, pick_period
+from zuno.adapters.venues.streams import (
+    USUAL_TIMING,
+    Aside,
+    Item,
+    StreamAddress,
+    StreamEvent,
+    StreamMessage,
+    StreamTiming,
+    Subscribed,
+    VenueTape,
+    listen_to,
+)
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Funding, Level, MarkAndIndex
+from zuno.trading.model.market import (
+    DAY_MS,
+    HOUR_MS,
+    Feed,
+    Funding,
+    Level,
+    MarkAndIndex,
+    Series,
+    Side,
+    TapeEvent,
+    alive,
+    liquidations,
+)
 from zuno.trading.model.venues import OKX
 
 VENDOR: Final = ExchangeVendor("okx", "OKX", envelope="code")
 POINTS_A_PAGE: Final = 100
+STREAM_URL: Final = "wss://ws.okx.com:8443"
+FORCED: Final = "liquidation-orders"
+MARKS: Final = "mark-price"
 
 
 class Okx(ExchangeFeed):
@@ -49,7 +80,7 @@ class Okx(ExchangeFeed):
         return Funding(rate.moment("ts"), rate.number("fundingRate"), _interval(rate))
 
     async def open_interest(self, symbol: str, since: Millis, until: Millis) -> Sequence[Level]:
-        contract = await self._contract(symbol)
+        contract = await self.contract(symbol)
         return await self._points(symbol, since, until, "OpenInterestHistory", "open interest", contract)
 
     async def long_short(self, symbol: str, since: Millis, until: Millis) -> Sequence[Level]:
@@ -68,7 +99,7 @@ class Okx(ExchangeFeed):
     async def _rate(self, symbol: str) -> VendorJson:
         return _only(await self._ask("PublicFundingRate", "rate", instId=_swap(symbol)), symbol)
 
-    async def _contract(self, symbol: str) -> float:
+    async def contract(self, symbol: str) -> float:
         """How much of the base currency one contract is."""
         listed = _only(
             await self._ask("PublicInstruments", "instruments", instType="SWAP", instId=_swap(symbol)), symbol
@@ -99,6 +130,64 @@ class Okx(ExchangeFeed):
 
         span = POINTS_A_PAGE * step
         return await fetch_irregular(f"OKX's {what}", page, since, until, newest_first=True, apart=step, span=span)
+
+
+class OkxTape(VenueTape):
+    """Forced trades by the position that was closed. Their channel tells every perpetual at once; that a symbol is
+    served is seen by its mark price, which is stamped and never silent for long. `contract`: how much of the base
+    currency a contract of a symbol is."""
+
+    venue = OKX
+    default_url = STREAM_URL
+
+    def __init__(
+        self,
+        steady: Callable[[], Millis],
+        contract: Callable[[str], Awaitable[float]],
+        url: str | None = None,
+        *,
+        timing: StreamTiming = USUAL_TIMING,
+    ) -> None:
+        super().__init__(steady, url, timing=timing)
+        self._contract = contract
+
+    async def listen(self, symbols: Sequence[str]) -> AsyncIterator[Item]:
+        sizes = {_swap(symbol): (symbol, await self._contract(symbol)) for symbol in symbols}
+        marks = [{"channel": MARKS, "instId": swap} for swap in sizes]
+        hello = json.dumps({"op": "subscribe", "args": [{"channel": FORCED, "instType": "SWAP"}, *marks]})
+        stream = StreamAddress("OKX", f"{self._url}/ws/v5/public", hello, ping="ping", pong="pong")
+        proven = {symbol: [alive(Feed.LIQUIDATIONS, OKX, symbol)] for symbol in symbols}
+        async for item in listen_to(stream, partial(_parse_message, sizes), proven, self._steady, self._timing):
+            yield item
+
+
+def _parse_message(sizes: Mapping[str, tuple[str, float]], message: VendorJson) -> StreamEvent:
+    if isinstance(message.value, dict) and "event" in message.value:
+        if message.choice("event", ("subscribe", "error", "notice")) == "error":
+            raise Unavailable("OKX's stream does not take that wish; check the symbols")
+        taken = message.text("event") == "subscribe" and message.child("arg").text("channel") == FORCED
+        return Subscribed() if taken else Aside()
+    if message.child("arg").choice("channel", (FORCED, MARKS)) == MARKS:
+        mark = message.child("data").only()
+        return StreamMessage(mark.moment("ts"), sizes[mark.choice("instId", tuple(sizes))][0], ())
+    rows = [
+        _liquidation(detail, *sizes[swap], place)
+        for instrument in message.children("data")
+        if (swap := instrument.text("instId")) in sizes
+        for place, detail in enumerate(instrument.children("details"))
+    ]
+    return StreamMessage(None, "", tuple(rows)) if rows else Aside()
+
+
+def _liquidation(detail: VendorJson, symbol: str, contract: float, place: int) -> tuple[Series[TapeEvent], TapeEvent]:
+    """`side` is the order's: a sell closes a long. In hedge mode `posSide` names the position, and must agree."""
+    side = {"sell": Side.LONG, "buy": Side.SHORT}[detail.choice("side", ("sell", "buy"))]
+    position = detail.choice("posSide", ("long", "short", "net"))
+    if position not in ("net", side):
+        raise Malformed(f"{detail.what}: a {position} position is not closed by a {detail.text('side')}")
+    at, price, quantity = detail.moment("ts"), detail.number("bkPx"), detail.number("sz") * contract
+    name = f"{side}-{quantity!r}-{price!r}-{place}"
+    return liquidations(OKX, symbol), TapeEvent(at, side, price, quantity, price * quantity, name)
 
 
 def _swap(symbol: str) -> str:

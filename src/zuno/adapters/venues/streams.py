@@ -50,13 +50,15 @@ class StreamAddress:
     url: str
     hello: str | None = None
     ping: str | None = None
+    pong: str | None = None
+    """Its answer to a ping, where that is a bare word and no JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamMessage:
-    """Trades of one message, and when the venue sent it."""
+    """Trades of one message, and when the venue sent it; None where it does not say, which proves nothing."""
 
-    at: Millis
+    at: Millis | None
     symbol: str
     rows: tuple[tuple[Series[TapeEvent], TapeEvent], ...]
 
@@ -69,6 +71,10 @@ class VenuePong:
     """The answer to a ping in the venue's own words."""
 
 
+class Aside:
+    """Something that was not waited for, and proves nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class PingAnswered:
     """A ping was, and when we had sent it."""
@@ -76,7 +82,7 @@ class PingAnswered:
     asked: Millis
 
 
-StreamEvent: TypeAlias = StreamMessage | Subscribed | VenuePong
+StreamEvent: TypeAlias = StreamMessage | Subscribed | VenuePong | Aside
 Item: TypeAlias = tuple[Series[TapeEvent], TapeEvent] | tuple[Series[Heartbeat], Heartbeat]
 
 
@@ -154,7 +160,7 @@ async def listen_to(
             if stream.hello is not None:
                 await socket.send(stream.hello)
             async for message in messages:
-                read = steady() if isinstance(message, StreamMessage) else None
+                read = steady() if isinstance(message, StreamMessage) and message.at is not None else None
                 for symbol in _begins(message, stream, minutes):
                     minutes[symbol].begin()
                 for row in message.rows if isinstance(message, StreamMessage) else ():
@@ -171,7 +177,7 @@ def _new_minutes(
     symbol: str, proof: ProvenMinutes, message: StreamEvent | PingAnswered, read: Millis | None
 ) -> Iterator[Heartbeat]:
     match message:
-        case StreamMessage() if read is not None:
+        case StreamMessage() if read is not None and message.at is not None:
             return proof.prove_by_stamp(message.at, read, own=message.symbol == symbol)
         case PingAnswered():
             return proof.prove_by_pong(message.asked)
@@ -187,6 +193,10 @@ def _begins(message: StreamEvent | PingAnswered, stream: StreamAddress, symbols:
         case StreamMessage() if stream.hello is None and message.symbol in symbols:
             return (message.symbol,)
     return ()
+
+
+def _read_event(message: str | bytes, stream: StreamAddress, parse: Callable[[VendorJson], StreamEvent]) -> StreamEvent:
+    return VenuePong() if stream.pong is not None and message == stream.pong else parse(_parse(message, stream))
 
 
 def _parse(message: str | bytes, stream: StreamAddress) -> VendorJson:
@@ -213,7 +223,7 @@ async def _messages(
             waiting = {receiving} if answer is None else {receiving, answer}
             done, _ = await asyncio.wait(waiting, timeout=max(0.0, due - clock()), return_when=asyncio.FIRST_COMPLETED)
             if receiving in done:
-                message, receiving = parse(_parse(receiving.result(), stream)), None
+                message, receiving = _read_event(receiving.result(), stream, parse), None
                 if isinstance(message, VenuePong) and answer is not None and not answer.done():
                     answer.set_result(None)
                 yield message

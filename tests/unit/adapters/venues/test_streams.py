@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from websockets.asyncio.server import ServerConnection
 
-from tests.wire.vendors import binance, bybit
+from tests.wire.vendors import binance, bybit, okx
 from tests.wire.vendors.serving import fields, without
 from tests.wire.vendors.stream import Play, streaming
 from tests.wire.vendors.world import NOON, SYMBOL
 from zuno.adapters.venues.binance import BinanceTape
 from zuno.adapters.venues.bybit import BybitTape
+from zuno.adapters.venues.okx import OkxTape
 from zuno.adapters.venues.streams import MARGIN_MS, ProvenMinutes, StreamTiming
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
@@ -276,6 +277,80 @@ async def test_a_renamed_field_of_bybits_message_is_missed() -> None:
         if isinstance(error, Malformed):
             missed.add(name)
     assert missed == {"topic", "ts", "data", "T", "s", "S", "v", "p"}
+
+
+async def contract(symbol: str) -> float:
+    return okx.CONTRACT
+
+
+async def of_okx(*messages: str) -> tuple[list[Any], Exception]:
+    async def play(socket: ServerConnection) -> None:
+        wish = json.loads(await socket.recv())
+        channels = [
+            {"channel": "liquidation-orders", "instType": "SWAP"},
+            {"channel": "mark-price", "instId": okx.SWAP},
+        ]
+        assert wish == {"op": "subscribe", "args": channels}
+        for message in messages:
+            await socket.send(message)
+
+    async with streaming(play) as venue:
+        found = await heard(OkxTape(clock(-1), contract, venue.url, timing=PATIENT))
+        assert venue.paths == ["/ws/v5/public"]
+    return found
+
+
+async def test_okx_names_the_order_and_counts_in_contracts() -> None:
+    other = okx.forced(at(3)).replace(okx.SWAP, "DOGE-USDT-SWAP")
+    net = okx.forced(at(4), "sell", posSide="net")
+    found, error = await of_okx(okx.taken(), okx.forced(at(1), "sell"), okx.forced(at(2), "buy"), other, net)
+    assert isinstance(error, Unavailable), "the connection ended"
+    assert [(row.at, row.side) for row in found] == [(at(1), Side.LONG), (at(2), Side.SHORT), (at(4), Side.LONG)]
+    assert {(row.quantity, row.price, row.usd) for row in found} == {(0.5, 60_000.5, 30_000.25)}
+
+
+async def test_a_position_that_its_order_cannot_have_closed_is_malformed() -> None:
+    _, error = await of_okx(okx.taken(), okx.forced(at(1), "sell", posSide="short"))
+    assert isinstance(error, Malformed)
+
+
+async def test_a_wish_that_okx_does_not_take_is_told() -> None:
+    _, error = await of_okx(okx.taken("mark-price"), okx.refused())
+    assert "does not take that wish" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("message", "reads"),
+    [
+        (okx.forced(at(1)), {"arg", "channel", "data", "instId", "details", "side", "posSide", "sz", "bkPx", "ts"}),
+        (okx.mark(at(1)), {"arg", "channel", "data", "instId", "ts"}),
+    ],
+)
+async def test_a_renamed_field_of_okxs_message_is_missed(message: str, reads: set[str]) -> None:
+    document = json.loads(message)
+    missed = set()
+    for name in dict.fromkeys(fields(document)):
+        _, error = await of_okx(okx.taken(), json.dumps(without(document, name)))
+        if isinstance(error, Malformed):
+            missed.add(name)
+    assert missed == reads
+
+
+async def test_okx_answers_a_ping_with_a_bare_word() -> None:
+    """Two marks, then silence in which pings are answered: the minute between is proven."""
+
+    async def play(socket: ServerConnection) -> None:
+        await socket.recv()
+        for message in (okx.taken(), okx.mark(at(-1)), okx.mark(at(1))):
+            await socket.send(message)
+        for _ in range(2):
+            assert await socket.recv() == "ping"
+            await socket.send("pong")
+
+    async with streaming(play) as venue:
+        tape = OkxTape(clock(-1, 1, 61, 121, 3_600), contract, venue.url, timing=HASTY)
+        found, _ = await heard(tape)
+    assert found == [Heartbeat(NOON)]
 
 
 @pytest.mark.parametrize("message", ["<html>", '{"stream": "x"', "[1]", "null", '{"data": {"e": NaN}}', "[" * 5_000])
