@@ -40,7 +40,7 @@ from zuno.trading.ports.series import Columns
 if TYPE_CHECKING:
     import duckdb
 
-BLOCK_BYTES: Final = 24 * 2**20
+BLOCK_BYTES: Final = 12 * 2**20
 PIECE_BYTES: Final = 2**20
 HEAD_BYTES: Final = 2**16
 LOOKED_AT: Final = 200

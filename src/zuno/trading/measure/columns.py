@@ -29,6 +29,8 @@ NEAR: Final = 90 * DAY_MS
 """Bars further apart than that are not held against each other."""
 SAME_PRICE: Final = 0.02
 """Closes of two venues differ by less."""
+_ENOUGH: Final = 24
+"""So many bars, or different closes, tell something."""
 MOST_SHIFT: Final = 14
 """Hours that a local clock is away from UTC at most."""
 _SCALE: Final = 1e8
@@ -257,8 +259,9 @@ def _meet(left: NDArray[np.int64], right: NDArray[np.int64]) -> tuple[NDArray[np
 
 def clock_shift(columns: Columns, standing: Columns) -> int | None:
     """By how many hours these candles lie later than the same ones that stand: a local clock. None where they agree as
-    they are, or at no shift."""
-    if _agreeing(columns, standing, 0) > 0.5:
+    they are, or at no shift, or where too few stand at the same times to tell."""
+    mine, _ = _meet(columns.at, standing.at)
+    if len(np.unique(columns.values[3][mine])) < _ENOUGH or _agreeing(columns, standing, 0) > 0.5:
         return None
     best = max(range(-MOST_SHIFT, MOST_SHIFT + 1), key=lambda hours: _agreeing(columns, standing, hours))
     return best if best and _agreeing(columns, standing, best) > 0.9 else None
@@ -266,6 +269,6 @@ def clock_shift(columns: Columns, standing: Columns) -> int | None:
 
 def _agreeing(columns: Columns, standing: Columns, hours: int) -> float:
     mine, theirs = _meet(columns.at - hours * HOUR_MS, standing.at)
-    if len(mine) < 24:
+    if len(mine) < _ENOUGH:
         return 0.0
     return float(np.mean(np.abs(columns.values[3][mine] / standing.values[3][theirs] - 1.0) < 1e-5))
