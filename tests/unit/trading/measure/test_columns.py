@@ -134,9 +134,7 @@ def test_a_clock_that_is_hours_away() -> None:
     assert clock_shift(hours(closes), hours(closes, first=5)) == -5
     assert clock_shift(hours(closes), hours(closes)) is None
     assert clock_shift(hours(closes), hours(closes[::-1])) is None
-    assert (
-        clock_shift(hours([7.0] * 60, first=40), hours([7.0] * 60)) is None
-    )  # it stands still
+    assert clock_shift(hours([7.0] * 60, first=40), hours([7.0] * 60)) is None  # it stands still
     assert clock_shift(hours(closes, first=60), hours(closes)) is None
 
 
