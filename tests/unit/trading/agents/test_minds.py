@@ -21,7 +21,7 @@ from zuno.trading.agents import judge, meta, prompt_budget, prompt_facts
 from zuno.trading.agents.case import NOT_USABLE
 from zuno.trading.agents.prompt_budget import Line, Section, fit_prompt, max_prompt_chars
 from zuno.trading.model.account import Account, RestingOrder
-from zuno.trading.model.cycle import Call, Decision, Exchange
+from zuno.trading.model.cycle import Call, Decision, Exchange, JudgeOpinion
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Mode, Side
 from zuno.trading.rules.score import expert_weights
@@ -466,16 +466,10 @@ async def test_who_says_half_where_the_distances_do_not_is_asked_what_makes_it(
         assert f"{fair} %" in model.asked[1].turns[-1].text
 
 
-async def test_a_hold_is_not_asked_about(busy: Argued) -> None:
-    said = at_the_market(busy, 4, 50) | {
-        "decision": "HOLD",
-        "entry_price": None,
-        "stop_loss": None,
-        "take_profit": None,
-    }
-    model = saying(said)
-    await busy.ask("judge", minds_of(model))
-    assert len(model.asked) == 1
+def test_a_hold_is_not_asked_about(busy: Argued) -> None:
+    nothing = {"decision": "HOLD", "entry_price": None, "stop_loss": None, "take_profit": None}
+    said = JudgeOpinion.model_validate(at_the_market(busy, 4, 50) | nothing, strict=False)
+    assert judge.ask_about_odds(said, busy.case.menu) is None
 
 
 # -- what they are told
