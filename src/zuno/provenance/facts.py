@@ -115,10 +115,10 @@ class Figure:
         """The value with its unit."""
         if isinstance(self.value, str):
             return self.value
-        number = abs(self.number) if absolute else self.number
-        sign = "-" if number < 0 else "+" if self.signed and number > 0 and not absolute else ""
+        number = float(self.value)
+        sign = "" if absolute else "-" if number < 0 else "+" if self.signed and number > 0 else ""
         digits = self._digits(abs(number))
-        if Fraction(digits.replace(",", "")) == 0 and number < 0:
+        if sign == "-" and not any(digit in "123456789" for digit in digits):
             sign = ""
         least = "at least " if self.least else ""
         symbol = self.symbol if _SYMBOL.fullmatch(self.symbol) else ""
@@ -128,8 +128,7 @@ class Figure:
             return f"{least}{sign}{digits} {symbol}"
         return f"{least}{sign}{digits}{_SUFFIX.get(self.unit, '')}"
 
-    def _digits(self, number: Fraction) -> str:
-        value = float(number)
+    def _digits(self, value: float) -> str:
         if self.unit in (Unit.PRICE, Unit.AMOUNT) and 0 < value < 1:
             return f"{Decimal(f'{value:.{_SMALL_DIGITS}g}'):f}"
         text = f"{value:,.{self.digits}f}"

@@ -40,7 +40,8 @@ class AgentQuestion(Generic[T]):
 
     role: str
     """Also the name of its prompt."""
-    sections: Sequence[Section]
+    sections: Callable[[], Sequence[Section]]
+    """Worked out when a model is asked."""
     output: type[T]
     fallback: Callable[[], T]
     texts: Callable[[T], Iterable[tuple[str, int]]]
@@ -57,7 +58,7 @@ class AgentQuestion(Generic[T]):
 
 
 def expert_question(
-    role: str, expert: Expert, sections: Sequence[Section], output: type[E], fallback: Callable[[], E]
+    role: str, expert: Expert, sections: Callable[[], Sequence[Section]], output: type[E], fallback: Callable[[], E]
 ) -> AgentQuestion[E]:
     """The question to an expert who reads numbers: its prose is its rationale, its own figure its confidence."""
     return AgentQuestion(
@@ -72,11 +73,10 @@ def expert_question(
 
 
 async def ask_agent(asking: AgentQuestion[T], minds: ModelContext) -> SourcedAnswer[T]:
-    own = Line(", ".join(f"{{{id_}}}" for id_ in asking.own_ids))
-    sections = [*asking.sections, *([Section("of your own answer", 101, (own,))] if asking.own_ids else [])]
-
     @cache
     def fit() -> FittedPrompt:
+        own = Line(", ".join(f"{{{id_}}}" for id_ in asking.own_ids))
+        sections = [*asking.sections(), *([Section("of your own answer", 101, (own,))] if asking.own_ids else [])]
         return fit_prompt(minds.prompts, asking.role, sections, asking.others or {}, max_prompt_chars(asking.role))
 
     def faults(said: T) -> list[str]:

@@ -81,7 +81,7 @@ async def ask_expert(case: Case, image: Image | None, minds: ModelContext) -> Ag
     spoken = await ask_agent(
         AgentQuestion(
             role=ROLE,
-            sections=(
+            sections=lambda: (
                 prompt_facts.market_section(case),
                 prompt_facts.anomalies_section(case),
                 _picture(case, image, shown),

@@ -83,7 +83,7 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, minds: ModelConte
     spoken = await ask_agent(
         AgentQuestion(
             role=ROLE,
-            sections=(
+            sections=lambda: (
                 prompt_facts.market_section(case),
                 prompt_facts.anomalies_section(case),
                 prompt_facts.regime_section(meta),

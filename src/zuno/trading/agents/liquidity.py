@@ -78,18 +78,24 @@ ENTRY_REACH: Final = (0.25, 1.0)
 
 
 async def ask_expert(case: Case, minds: ModelContext) -> AgentAnswer[LiquidityEntry]:
-    sections = (
-        prompt_facts.market_section(case),
-        prompt_facts.anomalies_section(case),
-        prompt_facts.flow_section(case),
-        prompt_facts.liquidation_section(case),
-        prompt_facts.price_action_section(case),
-        prompt_facts.derivatives_section(case, 70),
-        prompt_facts.structure_section(case, 50),
-        prompt_facts.levels_section(case),
-    )
     spoken = await ask_agent(
-        expert_question(ROLE, Expert.LIQUIDITY, sections, LiquidityOpinion, lambda: answer_by_rules(case)), minds
+        expert_question(
+            ROLE,
+            Expert.LIQUIDITY,
+            lambda: (
+                prompt_facts.market_section(case),
+                prompt_facts.anomalies_section(case),
+                prompt_facts.flow_section(case),
+                prompt_facts.liquidation_section(case),
+                prompt_facts.price_action_section(case),
+                prompt_facts.derivatives_section(case, 70),
+                prompt_facts.structure_section(case, 50),
+                prompt_facts.levels_section(case),
+            ),
+            LiquidityOpinion,
+            lambda: answer_by_rules(case),
+        ),
+        minds,
     )
     spoken = require_data(spoken, _find_gap(case), lambda: answer_by_rules(case))
     said = spoken.value

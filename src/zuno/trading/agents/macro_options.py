@@ -43,15 +43,21 @@ LEANS: Final[dict[int, Signal]] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
 
 
 async def ask_expert(case: Case, minds: ModelContext) -> AgentAnswer[MacroEntry]:
-    sections = (
-        prompt_facts.market_section(case),
-        prompt_facts.anomalies_section(case),
-        prompt_facts.options_section(case),
-        prompt_facts.economy_section(case),
-        prompt_facts.day_section(case, 50),
-    )
     spoken = await ask_agent(
-        expert_question(ROLE, Expert.MACRO, sections, MacroOpinion, lambda: answer_by_rules(case)), minds
+        expert_question(
+            ROLE,
+            Expert.MACRO,
+            lambda: (
+                prompt_facts.market_section(case),
+                prompt_facts.anomalies_section(case),
+                prompt_facts.options_section(case),
+                prompt_facts.economy_section(case),
+                prompt_facts.day_section(case, 50),
+            ),
+            MacroOpinion,
+            lambda: answer_by_rules(case),
+        ),
+        minds,
     )
     spoken = require_data(spoken, _find_gap(case), lambda: answer_by_rules(case))
     entry = to_record(MacroEntry, spoken, stance=entry_stance(spoken.value))

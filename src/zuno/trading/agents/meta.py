@@ -57,7 +57,7 @@ async def ask_meta(case: Case, minds: ModelContext) -> AgentAnswer[Meta]:
     spoken = await ask_agent(
         AgentQuestion(
             role=ROLE,
-            sections=(
+            sections=lambda: (
                 prompt_facts.market_section(case),
                 prompt_facts.anomalies_section(case),
                 prompt_facts.day_section(case, 95),

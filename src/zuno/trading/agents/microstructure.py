@@ -46,15 +46,20 @@ _BIASES: Final[dict[int, Direction]] = {1: "UP", 0: "NEUTRAL", -1: "DOWN"}
 
 
 async def ask_expert(case: Case, minds: ModelContext) -> AgentAnswer[MicrostructureEntry]:
-    sections = (
-        prompt_facts.market_section(case),
-        prompt_facts.anomalies_section(case),
-        prompt_facts.book_section(case),
-        prompt_facts.price_action_section(case, 60),
-        prompt_facts.derivatives_section(case, 40),
-    )
     spoken = await ask_agent(
-        expert_question(ROLE, Expert.MICROSTRUCTURE, sections, MicrostructureOpinion, lambda: answer_by_rules(case)),
+        expert_question(
+            ROLE,
+            Expert.MICROSTRUCTURE,
+            lambda: (
+                prompt_facts.market_section(case),
+                prompt_facts.anomalies_section(case),
+                prompt_facts.book_section(case),
+                prompt_facts.price_action_section(case, 60),
+                prompt_facts.derivatives_section(case, 40),
+            ),
+            MicrostructureOpinion,
+            lambda: answer_by_rules(case),
+        ),
         minds,
     )
     spoken = require_data(spoken, _find_gap(case), lambda: answer_by_rules(case))

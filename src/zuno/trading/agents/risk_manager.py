@@ -37,7 +37,7 @@ async def ask_risk_manager(case: Case, draft: RulingDraft, minds: ModelContext) 
     spoken = await ask_agent(
         AgentQuestion(
             role=ROLE,
-            sections=(
+            sections=lambda: (
                 prompt_facts.market_section(case),
                 prompt_facts.anomalies_section(case),
                 _draft_section(draft),

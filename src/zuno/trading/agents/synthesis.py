@@ -38,7 +38,7 @@ async def ask_synthesis(case: Case, meta: Meta, board: Blackboard, minds: ModelC
     spoken = await ask_agent(
         AgentQuestion(
             role=ROLE,
-            sections=(
+            sections=lambda: (
                 prompt_facts.market_section(case),
                 prompt_facts.anomalies_section(case),
                 prompt_facts.regime_section(meta),
