@@ -105,3 +105,39 @@ def test_a_calibrated_judge_opens_most_of_its_trades(count: int, least: float, m
     chance = np.random.default_rng(count)
     opened = sum(opens(record_of(chance, count, 0.15, 1.0), 0.15, 2.0) for _ in range(1_000))
     assert least <= opened / 1_000 <= most
+
+
+# -- the score of a trade at its fair rate, over paths without drift
+
+
+def realised(chance: np.random.Generator, paths: int, profit: float, loss: float, hold: int) -> tuple[float, float]:
+    """Mean exit in per cent, and mean score, of trades over price paths without drift: at the target, at the stop, or
+    where the price stands when the hold is over. Steps land on the bounds, so that nothing is jumped over."""
+    step = 0.25
+    up, down = round(profit / step), -round(loss / step)
+    at = np.zeros(paths, dtype=np.int64)
+    going = np.arange(paths)
+    for _ in range(hold):
+        at[going] += chance.integers(0, 2, len(going)) * 2 - 1
+        going = going[(at[going] < up) & (at[going] > down)]
+        if not len(going):
+            break
+    exits = at * step
+    scores = np.clip((exits + loss) / (profit + loss), 0, 1)
+    return float(exits.mean()), float(scores.mean())
+
+
+@pytest.mark.parametrize(("profit", "loss", "hold"), [(4.0, 2.0, 60), (9.0, 2.0, 150), (2.0, 2.0, 20)])
+def test_the_mean_score_without_drift_is_the_fair_rate(profit: float, loss: float, hold: int) -> None:
+    """Time exits included; of the resolved ones alone it would not be."""
+    exit_pct, score = realised(np.random.default_rng(7), 20_000, profit, loss, hold)
+    assert score == pytest.approx(fair_rate(profit, loss), abs=0.01)
+    assert exit_pct == pytest.approx(0.0, abs=0.06)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("profit", "loss", "hold"), [(4.0, 2.0, 60), (9.0, 2.0, 150), (2.0, 2.0, 20), (5.0, 1.0, 400)])
+def test_what_trades_at_the_fair_rate_realise_is_nothing(profit: float, loss: float, hold: int) -> None:
+    exit_pct, score = realised(np.random.default_rng(11), 600_000, profit, loss, hold)
+    assert exit_pct == pytest.approx(0.0, abs=0.02)
+    assert score == pytest.approx(fair_rate(profit, loss), abs=0.003)

@@ -28,9 +28,10 @@ from zuno.llm.port import Answered, Attempt, Failed, ModelRequest
 from zuno.llm.port import Usage as Used
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import features
-from zuno.trading.model.cycle import STARTED, Call, Node
+from zuno.trading.model.cycle import STARTED, Call, Expectation, JudgeKind, Node, RegimeFamily
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Symbol
 from zuno.trading.model.outcome import NodeEvent, content_for_hash, hash_of
+from zuno.trading.model.record import ClosedTrade
 from zuno.trading.ports.series import Origin
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 from zuno.trading.run.record import kind_of
@@ -130,6 +131,46 @@ async def test_the_last_decision_is_strictly_earlier_and_names_no_run(desk: Desk
     assert {"positions", "equity"} <= set(slots)
     other_mode = await desk.cycles.run(BTC, mode="position")
     assert (await desk.cycles.record(other_mode.run_id)).bundle.why_absent("previous_decision") is not None
+
+
+async def test_two_explorations_a_day_and_a_replay_counts_as_the_run_did(
+    tmp_path: Path, store: MemorySeries, menu: PriceMenu
+) -> None:
+    """Three cycles of one day by a Judge without a record, of whom the first is made again."""
+    desk = Desk(tmp_path, store, models=seated(menu))
+    moments = [iso(Millis(END - hours * HOUR_MS)) for hours in (2, 1, 2, 0)]
+    runs = [await desk.cycles.run(BTC, as_of=moment, chart=False) for moment in moments]
+    cards = [run.ruling.card for run in runs]
+    assert [card is not None and card.exploration for card in cards] == [True, True, True, False]
+    assert (runs[3].ruling.decision, runs[3].ruling.veto) == (Call.HOLD, "expectancy")
+    assert runs[0].hash == runs[2].hash
+    replayed = await desk.cycles.replay(runs[3].run_id)
+    assert (replayed.ok, replayed.identical) == (True, True)
+    await desk.close()
+
+
+async def test_closed_trades_before_the_moment_are_what_a_judge_is_believed_by(
+    tmp_path: Path, store: MemorySeries, menu: PriceMenu
+) -> None:
+    won = ClosedTrade(
+        closed=Millis(END - HOUR_MS),
+        judge=JudgeKind.MODEL,
+        family=RegimeFamily.RANGE,
+        edge=0.2,
+        profit_pct=4.0,
+        loss_pct=2.0,
+        exit_pct=4.0,
+    )
+    later, label = won.model_copy(update={"closed": END}), store.origin.label
+    desk = Desk(tmp_path, store, seated(menu), closed={label: [won] * 200 + [later] * 99})
+    run = await desk.cycles.run(BTC, chart=False)
+    assert isinstance(run.expectation, Expectation)
+    assert (run.expectation.n, run.expectation.exploration) == (200, False)
+    assert run.expectation.lambda_ == pytest.approx(200 / 240)
+    assert run.ruling.card is not None
+    assert run.ruling.card.ev_pct == run.expectation.ev_pct > 0
+    assert (await desk.cycles.replay(run.run_id)).identical
+    await desk.close()
 
 
 async def test_a_moment_that_cannot_be_leaves_nothing_behind(desk: Desk) -> None:
