@@ -56,7 +56,7 @@ async def study_moment(market: StudyMarket, moment: Moment, open_cycles: OpenCyc
         rules=tuple(dict.fromkeys(change.by.split(" ")[0] for change in outcome.ruling.changes)),
         anomalies=tuple(dict.fromkeys(names)),
         regime=outcome.meta.regime.value,
-        exploration=bool(getattr(outcome.expectation, "exploration", False)),
+        exploration=outcome.ruling.card is not None and outcome.ruling.card.exploration,
         trade=await score_decision(market, outcome.decision, moment),
     )
 

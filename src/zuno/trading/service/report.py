@@ -189,9 +189,10 @@ def _rationales(view: RunView) -> frozenset[str]:
 
 
 def _repeats(text: str, told: frozenset[str]) -> bool:
-    """Whether it is one of these, with or without the name of who said it."""
+    """Whether it is a part of one of these, with or without the name of who said it."""
     plain = text.rstrip(". ")
-    return plain in told or plain.partition(": ")[2] in told
+    unnamed = plain.partition(": ")[2] or plain
+    return any(plain in said or unnamed in said for said in told)
 
 
 def price_distances(decision: Decision) -> tuple[float, float] | None:
