@@ -28,6 +28,7 @@ from zuno.trading.service.report import (
     bias_text,
     expert_entries,
     feed_ages,
+    format_absent,
     format_number,
     format_signed,
     format_span,
@@ -338,8 +339,8 @@ def _data(view: RunView) -> RenderableType:
 
 
 def _degraded_sources(view: RunView) -> Iterator[RenderableType]:
-    for gone in view.absent:
-        yield _under(Text(f"absent: {gone.what}: {gone.why}", style=QUIET))
+    for line in format_absent(view.absent):
+        yield _under(Text(line, style=QUIET))
     if view.degraded:
         yield heading("Done without")
     for missing in view.degraded:

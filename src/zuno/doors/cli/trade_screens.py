@@ -10,6 +10,7 @@ from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, QUIET, Rows, heading, notes_block
 from zuno.trading.service.features_view import ChartView, FeaturesView
+from zuno.trading.service.report import format_absent
 
 _GAUGES = (
     ("close", "close"),
@@ -67,7 +68,7 @@ def shown_features(view: FeaturesView) -> RenderableType:
         heading("Sources"),
         _sources(view),
         *notes_block([f"{source.series}: {note}" for source in view.sources for note in source.notes]),
-        *notes_block((*(f"absent: {gone.what}: {gone.why}" for gone in view.absent), *view.notes)),
+        *notes_block((*format_absent(view.absent), *view.notes)),
         Text(f"bundle {view.bundle_hash}", style=QUIET),
     )
 

@@ -18,6 +18,7 @@ from zuno.trading.model.cycle import (
     MacroEntry,
 )
 from zuno.trading.model.market import Mode, Symbol
+from zuno.trading.model.outcome import MissingInput
 from zuno.trading.rules.score import Entry as Entry
 from zuno.trading.rules.score import board_entries
 from zuno.trading.service.features_view import SourceView
@@ -256,3 +257,18 @@ _FILTERS: Final = {
     "span": format_span,
     "spoke": SPOKE.__getitem__,
 }
+
+
+def format_absent(absent: Sequence[MissingInput]) -> list[str]:
+    """What is absent, each with its reason; series of which nothing was recorded by feed, for they may be many."""
+    venues: dict[str, list[str]] = {}
+    for gone in absent:
+        if gone.why.startswith("nothing is recorded of the "):
+            feed, _, rest = gone.what.partition("/")
+            venue = rest.partition("/")[0]
+            if venue not in venues.setdefault(feed, []):
+                venues[feed].append(venue)
+    feeds = [f"{feed} ({', '.join(several)})" for feed, several in venues.items()]
+    named = [gone for gone in absent if not gone.why.startswith("nothing is recorded of the ")]
+    lines = [f"absent: {gone.what}: {gone.why}" for gone in named]
+    return [*lines, *([f"absent, nothing is recorded of it: {', '.join(feeds)}"] if feeds else [])]

@@ -11,8 +11,15 @@ import pytest
 from tests.wire.told import PNG, board, decided, held, left, outcome, spoilt, told
 from zuno.trading.model.cycle import Call, TradeCard
 from zuno.trading.model.market import Side
-from zuno.trading.model.outcome import Chart
-from zuno.trading.service.report import build_report, feed_ages, format_number, format_signed, format_span
+from zuno.trading.model.outcome import Chart, MissingInput
+from zuno.trading.service.report import (
+    build_report,
+    feed_ages,
+    format_absent,
+    format_number,
+    format_signed,
+    format_span,
+)
 
 VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 FETCHING = frozenset("script link iframe object embed base form video audio".split())
@@ -257,3 +264,17 @@ def test_signs_and_spans() -> None:
         "2 h",
         "2 d",
     )
+
+
+def test_series_of_which_nothing_is_recorded_are_told_by_feed():
+    absent = (
+        MissingInput(what="basis/binance/BTCUSDT", why="nothing is recorded of the 8 days before"),
+        MissingInput(what="basis/okx/BTCUSDT", why="nothing is recorded of the 1440 minutes before"),
+        MissingInput(what="book/binance/BTCUSDT", why="asked now: no answer"),
+        MissingInput(what="memory", why="none is kept yet"),
+    )
+    assert format_absent(absent) == [
+        "absent: book/binance/BTCUSDT: asked now: no answer",
+        "absent: memory: none is kept yet",
+        "absent, nothing is recorded of it: basis (binance, okx)",
+    ]
