@@ -15,7 +15,7 @@ from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.draft import currencies, decode_step, least_change, left_in_wallet, plan_currencies, subjects
 from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress
 from zuno.lp.model.plan import BPS, Flow, Leftover, Step, StepState, WalletState
-from zuno.lp.model.plan_events import Draft
+from zuno.lp.model.plan_events import Action, Draft
 from zuno.lp.plan.calls import Action as ChainAction
 from zuno.lp.plan.calls import (
     Burn,
@@ -62,6 +62,8 @@ async def verify_outcome(context: ExecutionContext, progress: PlanProgress, draf
                     pass
     wallet_state = await context.writer.wallet_state(context.wallet, plan_currencies(draft), ())
     found += _check_balances(progress, draft, done, wallet_state)
+    if not found and draft.instruction.action in (Action.ADD, Action.COMPOUND):
+        found += await _check_added(context, draft, _measure_changes(progress, wallet_state))
     opened = None if new_id is None else await _read_position(context, new_id)
     leftover = _measure_leftover(progress, draft, wallet_state)
     if opened is not None and leftover is not None:
@@ -139,14 +141,43 @@ def _check_balances(
 
 def _measure_leftover(progress: PlanProgress, draft: Draft, wallet_state: WalletState) -> Leftover | None:
     """What the wallet has more of, of all that was brought, or that burn and swap pay."""
+    changes = _measure_changes(progress, wallet_state)
+    if changes is None or draft.leftover is None:
+        return None
+    left0, left1 = left_in_wallet(draft, changes)
+    return replace(draft.leftover, amount0=left0, amount1=left1)
+
+
+def _measure_changes(progress: PlanProgress, wallet_state: WalletState) -> dict[Address, int] | None:
+    """The wallet's balance changes since the plan's first signature, gas apart."""
     first = next((step for step in progress.steps if step.signed and step.newest.holdings), None)
-    if first is None or draft.leftover is None:
+    if first is None:
         return None
     before = {flow.currency: flow.amount for flow in first.newest.holdings}
-    change = {currency: wallet_state.holdings.get(currency, 0) - held for currency, held in before.items()}
-    change[NATIVE] = change.get(NATIVE, 0) + gas_spent(progress)
-    left0, left1 = left_in_wallet(draft, change)
-    return replace(draft.leftover, amount0=left0, amount1=left1)
+    changes = {currency: wallet_state.holdings.get(currency, 0) - held for currency, held in before.items()}
+    changes[NATIVE] = changes.get(NATIVE, 0) + gas_spent(progress)
+    return changes
+
+
+async def _check_added(context: ExecutionContext, draft: Draft, changes: Mapping[Address, int] | None) -> list[str]:
+    """What has left the wallet, and the fees that did not come there, are in the position that was added to.
+
+    Counted at the price of the plan, as a new position is. Fees that were earned meanwhile only come on top.
+    """
+    before = draft.position
+    after = None if before is None else await _read_position(context, before.id)
+    if changes is None or before is None or after is None:
+        return []
+    price, key = draft.pool.sqrt_price_x96, draft.pool.key
+    spent = worth_token1(
+        before.fees0 - changes.get(key.currency0, 0), before.fees1 - changes.get(key.currency1, 0), price
+    )
+    added = max(0, after.liquidity - before.liquidity)
+    put_in = worth_token1(*amounts_for_liquidity(price, *range_edges(before.range), added, round_up=False), price)
+    missing = spent - put_in
+    if missing <= _rounding(price) + spent * draft.bounds.slippage_bps / BPS:
+        return []
+    return [_describe_missing(draft, missing, spent, before.id)]
 
 
 def _check_put_in(draft: Draft, opened: LpPosition, leftover: Leftover) -> list[str]:
@@ -165,16 +196,24 @@ def _check_put_in(draft: Draft, opened: LpPosition, leftover: Leftover) -> list[
     room_bps = draft.bounds.slippage_bps + (0 if draft.later is None else draft.bounds.tick_drift)
     problems, token = [], draft.pool.key.currency1
     missing = whole - put_in - left
-    if missing > whole * room_bps / BPS + _ROUNDING * (price_of(price) + 1):
-        texts = [amount_text(draft.pool, token, int(each)) for each in (missing, whole)]
-        problems.append(
-            f"{texts[0]} of {texts[1]} are neither in position {opened.id} nor in the wallet: something is missing, or "
-            f"something else was spent meanwhile"
-        )
+    if missing > whole * room_bps / BPS + _rounding(price):
+        problems.append(_describe_missing(draft, missing, whole, opened.id))
     if put_in < whole * (1 - planned.share) * _LEAST_PUT_IN:
         texts = [amount_text(draft.pool, token, int(each)) for each in (put_in, whole)]
         problems.append(f"position {opened.id} holds {texts[0]} of {texts[1]}, far less than was planned")
     return problems
+
+
+def _describe_missing(draft: Draft, missing: Fraction, whole: Fraction, position_id: int) -> str:
+    texts = [amount_text(draft.pool, draft.pool.key.currency1, int(each)) for each in (missing, whole)]
+    return (
+        f"{texts[0]} of {texts[1]} are neither in position {position_id} nor in the wallet: something is missing, or "
+        f"something else was spent meanwhile"
+    )
+
+
+def _rounding(sqrt_price_x96: int) -> Fraction:
+    return _ROUNDING * (price_of(sqrt_price_x96) + 1)
 
 
 _ROUNDING: Final = 4

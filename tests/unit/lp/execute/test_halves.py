@@ -359,3 +359,39 @@ async def test_money_that_is_neither_in_the_position_nor_in_the_wallet_is_missed
     assert book.draft is not None
     assert book.draft.leftover is not None
     assert (left.whole0, left.whole1) == (book.draft.leftover.whole0, book.draft.leftover.whole1)
+
+
+class PartlyAdded(PartlyFilled):
+    """A chain on which a position that was added to holds only a part of what was paid for."""
+
+    before: dict[int, int]
+
+    async def positions(self, ids: Any) -> Any:
+        found = await self._chain.positions(ids)
+        return replace(found, positions=tuple(map(self._lose, found.positions)))
+
+    def _lose(self, position: LpPosition) -> LpPosition:
+        before = self.before[position.id]
+        added = int(max(0, position.liquidity - before) * self._part)
+        return replace(position, liquidity=Liquidity(before + added))
+
+
+@pytest.mark.parametrize(("part", "problems"), [(Fraction(1), 0), (Fraction(97, 100), 1)])
+@pytest.mark.parametrize("kind", ["add", "add to ether", "small add", "compound"])
+async def test_money_that_did_not_reach_the_position_it_was_added_to_is_missed(
+    bench: Any, kind: str, part: Fraction, problems: int
+) -> None:
+    token_id, told = {
+        "add": (1, {"capital0": 5 * 10**18, "capital1": 15_000 * 10**6}),
+        "add to ether": (2, {"capital0": 3 * 10**18, "capital1": 9_000 * 10**6}),
+        "small add": (1, {"capital0": 10**17, "capital1": 300 * 10**6}),
+        "compound": (1, {}),
+    }[kind]
+    action = Action.COMPOUND if kind == "compound" else Action.ADD
+    position = await bench.position(token_id)
+    plan_id = await bench.approved(await bench.told(action, token_id, **told))
+    chain = PartlyAdded(bench.hands.chain, part, set())
+    chain.before = {token_id: position.liquidity}
+    book = await bench.apply(plan_id, chain=chain)
+    assert book.over is not None
+    assert len(book.over.problems) == problems, book.over.problems
