@@ -187,7 +187,8 @@ def check_policy(
     allowed = {flow.currency: flow.amount for flow in caps}
     terms = onchain.terms(context, draft.bounds)
     revocable = frozenset(map(Address, draft.instruction.tokens))
-    verify_step(step, build_policy(terms, pool.key, allowed, position, context.limits.hooks, revocable, approved))
+    hooks, band = context.limits.hooks, draft.instruction.range
+    verify_step(step, build_policy(terms, pool.key, allowed, position, hooks, revocable, approved, pool, band))
 
 
 def _check_fees(step: Step, position: LpPosition | None, approved: LpPosition | None) -> None:

@@ -197,7 +197,14 @@ async def build_draft(
     plan = await _plan_steps(context, onchain, terms, first)
     caps, proceeds = _spending_caps(plan, onchain, bounds)
     policy = build_policy(
-        terms, onchain.pool.key, caps, onchain.position, context.limits.hooks, revocable=frozenset(more)
+        terms,
+        onchain.pool.key,
+        caps,
+        onchain.position,
+        context.limits.hooks,
+        revocable=frozenset(more),
+        pool=onchain.pool,
+        band=first.range,
     )
     _check_steps_against_policy(plan, policy, proceeds)
     others: list[LpPosition] = []

@@ -8,7 +8,8 @@ from fractions import Fraction
 from math import ceil
 
 from zuno.amm.fees import MAX_PROTOCOL_FEE, PIPS
-from zuno.amm.model import NO_HOOKS, LpPosition, PoolKey
+from zuno.amm.model import NO_HOOKS, LpPosition, PoolKey, PoolState, Range
+from zuno.amm.ticks import MAX_TICK, MIN_TICK, sqrt_price_at_tick
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, Seconds
@@ -67,10 +68,16 @@ class Policy:
     """The most that burning the plan's position can pay inside the bounds: its new range may cost that much besides."""
     least_burn: tuple[int, int] = (0, 0)
     """What burning it pays of each token at the worst price in the bounds, fees apart."""
+    least_decrease: Callable[[int], tuple[int, int]] = lambda liquidity: (0, 0)
+    """The same of taking so much liquidity out of it."""
     fees: Mapping[Address, int] = field(default_factory=dict)
     """What touching the plan's position pays: an addition may cost that much besides."""
     most_increase: Callable[[int], tuple[int, int]] = lambda liquidity: (0, 0)
     """What adding so much liquidity to it costs of each token at the worst price in the bounds."""
+    range: Range | None = None
+    """Where the plan opens a position; None where it is not said."""
+    most_mint: Callable[[Range, int], tuple[int, int]] | None = None
+    """What opening so much liquidity there costs of each token at the worst price in the bounds, tick drift included."""
     wrapper: Address | None = None
     hooks: frozenset[Address] = frozenset()
     """Hooks that somebody has looked at; a pool with any other is shown and not touched."""
@@ -90,16 +97,31 @@ def build_policy(
     hooks: frozenset[Address] = frozenset(),
     revocable: frozenset[Address] = frozenset(),
     approved: LpPosition | None = None,
+    pool: PoolState | None = None,
+    band: Range | None = None,
 ) -> Policy:
     """The policy of a plan in this pool, about this position where it has one already. `approved` is the position as it
-    was when its plan was approved: the bounds of burning it are those of that price, not of one it has drifted to."""
+    was when its plan was approved: the bounds of burning it are those of that price, not of one it has drifted to.
+    `pool` is the pool as it was then, and `band` where the plan opens a position."""
     pair, slippage, bound = (key.currency0, key.currency1), terms.bounds.slippage_bps, approved or position
     paid = (0, 0) if bound is None else most_proceeds(bound, slippage)
     least = (0, 0) if bound is None else least_principal(bound, bound.liquidity, slippage)
     earned = (0, 0) if position is None else (position.fees0, position.fees1)
 
+    def least_decrease(liquidity: int) -> tuple[int, int]:
+        return (0, 0) if bound is None else least_principal(bound, liquidity, slippage)
+
     def most_increase(liquidity: int) -> tuple[int, int]:
         return (0, 0) if bound is None else most_cost(bound.pool.sqrt_price_x96, bound.range, liquidity, slippage)
+
+    def most_mint(opened: Range, liquidity: int) -> tuple[int, int]:
+        tick, drift = (0, 0) if pool is None else (pool.tick, terms.bounds.tick_drift)
+        low = sqrt_price_at_tick(max(MIN_TICK, tick - drift))
+        high = sqrt_price_at_tick(min(MAX_TICK, tick + drift + 1))
+        return (
+            most_cost(low, opened, liquidity, slippage)[0],
+            most_cost(high, opened, liquidity, slippage)[1],
+        )
 
     return Policy(
         terms.deployment,
@@ -111,8 +133,11 @@ def build_policy(
         most_out,
         dict(zip(pair, paid, strict=True)),
         least,
+        least_decrease,
         dict(zip(pair, earned, strict=True)),
         most_increase,
+        band,
+        None if pool is None else most_mint,
         terms.wrapper,
         hooks,
         revocable,
@@ -246,6 +271,7 @@ def _check_own_call(actions: tuple[Action, ...], value: int, policy: Policy) -> 
         match action:
             case Mint() | MintFromDeltas() | Increase() | Decrease() | Burn():
                 _check_change(action, policy, policy.wallet)
+                _check_change_bounds(action, policy)
             case IncreaseFromDeltas():
                 pass  # looked at below, with what it follows
             case SettlePair(currency0, currency1) | TakePair(currency0, currency1, _):
@@ -422,19 +448,30 @@ def _check_from_credit(actions: tuple[Action, ...], policy: Policy) -> None:
         if isinstance(action, MintFromDeltas):
             _require(burnt, "a mint from credit follows no burn")
         if isinstance(action, IncreaseFromDeltas):
-            if not isinstance(last, Increase):
-                raise Refused("an addition from credit follows no addition")
-            _check_held_price(last, policy)
+            _require(isinstance(last, Increase), "an addition from credit follows no addition")
             why = f"position {action.token_id} is not {policy.position_id}"
             _require(action.token_id == policy.position_id, why)
         burnt, last = burnt or isinstance(action, Burn), last if isinstance(action, Take) else action
 
 
-def _check_held_price(increase: Increase, policy: Policy) -> None:
-    """The maxima of an addition that holds the price for what is added from credit are those of the bounds."""
-    most0, most1 = policy.most_increase(increase.liquidity)
-    within = increase.amount0_max <= most0 and increase.amount1_max <= most1
-    _require(within, f"an addition for {increase.amount0_max} and {increase.amount1_max} at most holds no price")
+def _check_change_bounds(action: Mint | MintFromDeltas | Increase | Decrease | Burn, policy: Policy) -> None:
+    """What is taken out pays at least, and what is put in costs at most, what it does at the worst price in the bounds:
+    so each holds the price, an addition also for what is added from credit after it."""
+    match action:
+        case Increase(_, liquidity, amount0, amount1):
+            most0, most1 = policy.most_increase(liquidity)
+            within = amount0 <= most0 and amount1 <= most1
+            _require(within, f"an addition for {amount0} and {amount1} at most holds no price")
+        case Mint(_, band, liquidity, amount0, amount1) if policy.most_mint is not None:
+            most0, most1 = policy.most_mint(band, liquidity)
+            within = amount0 <= most0 and amount1 <= most1
+            _require(within, f"a mint for {amount0} and {amount1} at most holds no price")
+        case Burn(_, amount0, amount1) | Decrease(_, _, amount0, amount1):
+            least = policy.least_burn if isinstance(action, Burn) else policy.least_decrease(action.liquidity)
+            for amount, bound in zip((amount0, amount1), least, strict=True):
+                _require(amount >= bound, f"{amount} at least of what is taken out is below the bound of {bound}")
+        case _:
+            pass
 
 
 def _check_credit_bounds(actions: tuple[Action, ...], policy: Policy) -> None:
@@ -466,6 +503,8 @@ def _check_change(action: Mint | MintFromDeltas | Increase | Decrease | Burn, po
         _check_key(action.key, policy)
         owner = resolve_recipient(action.owner, caller, policy.deployment.position_manager)
         _require(owner == policy.wallet, f"the position would belong to {owner}")
+        where = f"ticks {action.range.lower} to {action.range.upper}"
+        _require(policy.range in (None, action.range), f"{where} are another range than the plan's")
     else:
         _require(
             action.token_id == policy.position_id,

@@ -96,11 +96,14 @@ class Scene:
         holdings = {NATIVE: 10**24, WETH.address: 10**24, USDC.address: 10**18}
         return PlanContext(AT, WALLET, NOW, holdings, allowances or Allowances(), bounds or Bounds(), WETH.address)
 
-    def policy(self, key: PoolKey, steps: tuple[Step, ...], position: LpPosition | None = None) -> Policy:
+    def policy(
+        self, key: PoolKey, steps: tuple[Step, ...], position: LpPosition | None = None, band: Range | None = None
+    ) -> Policy:
         most: dict[Address, int] = {}
         for flow in (flow for step in steps for flow in step.most_out):
             most[flow.currency] = max(most.get(flow.currency, 0), flow.amount)
-        return build_policy(self.terms(), key, most, position)
+        pool = self.native if key == self.native.key else self.wrapped
+        return build_policy(self.terms(), key, most, position, pool=pool, band=band)
 
     def every_step(self) -> list[Planned]:
         """At least one step of each kind, in the native pool and in the wrapped one."""

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from zuno.amm.model import Range
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
-from zuno.kernel.units import Address, Seconds
+from zuno.kernel.units import Address, Seconds, Tick
 from zuno.lp.model.chains import SwapStruct
 from zuno.lp.model.plan import Bounds, Flow, StepKind
 from zuno.lp.plan import calldata, encoding, minting, positions
 from zuno.lp.plan.calldata import OPEN_DELTA, SENDER, WHOLE_BALANCE
-from zuno.lp.plan.calls import DecodedCall
+from zuno.lp.plan.calls import (
+    Action,
+    Burn,
+    DecodedCall,
+    Decrease,
+    Increase,
+    Mint,
+    MintFromDeltas,
+    ModifyLiquidities,
+)
 from zuno.lp.plan.decoding import decode
 from zuno.lp.plan.policy import ITSELF, Policy, check, verify_step
 
@@ -46,6 +57,53 @@ def test_a_step_that_says_something_else_of_itself_is_refused(every_step: list[A
             less = replace(step, most_out=(Flow(first.currency, first.amount // 2), *rest))
             with pytest.raises(Refused, match="above the bound of"):
                 verify_step(less, policy)
+
+
+def loosened(action: Action) -> Iterator[Action]:
+    """The same action with less to hold its price."""
+    match action:
+        case Burn() | Decrease():
+            for field in ("amount0_min", "amount1_min"):
+                if least := getattr(action, field):
+                    yield replace(action, **{field: least - 1})
+        case Increase():
+            yield replace(action, liquidity=action.liquidity // 2)
+            yield replace(action, amount0_max=action.amount0_max + 1)
+            yield replace(action, amount1_max=action.amount1_max + 1)
+        case Mint():
+            yield replace(action, liquidity=action.liquidity // 2)
+        case _:
+            pass
+
+
+def test_a_step_of_which_a_bound_was_loosened_is_refused(every_step: list[Any]) -> None:
+    seen = Counter[type]()
+    for planned in every_step:
+        decoded = decode(planned.step.to, planned.step.value, planned.step.data, FIVE)
+        if not isinstance(decoded.call, ModifyLiquidities):
+            continue
+        acts = decoded.call.actions
+        for at, action in enumerate(acts):
+            for loose in loosened(action):
+                call = replace(decoded.call, actions=(*acts[:at], loose, *acts[at + 1 :]))
+                with pytest.raises(Refused):
+                    check(replace(decoded, call=call), planned.policy)
+                seen[type(action)] += 1
+    assert set(seen) == {Burn, Decrease, Increase, Mint}
+
+
+def test_a_position_is_opened_in_the_plans_range_alone(every_step: list[Any]) -> None:
+    seen = set()
+    for planned in every_step:
+        decoded = decode(planned.step.to, planned.step.value, planned.step.data, FIVE)
+        for action in decoded.position_actions:
+            if isinstance(action, Mint | MintFromDeltas):
+                here = action.range
+                check(decoded, replace(planned.policy, range=here))
+                with pytest.raises(Refused, match="another range than the plan's"):
+                    check(decoded, replace(planned.policy, range=Range(here.lower, Tick(here.upper + 60))))
+                seen.add(planned.step.kind)
+    assert seen == {StepKind.MINT, StepKind.SWAP_AND_MINT, StepKind.BURN_AND_MINT}
 
 
 class Forger:
@@ -343,7 +401,7 @@ def test_amounts_have_a_cap(forger: Forger) -> None:
     check(burned, replace(forger.policy, proceeds={NATIVE: 1}))
     forger.refuses(burned, dear, fees={NATIVE: 1})
     added = forger.own([encoding.increase(7, 1, 10**19 + 1, 0)])
-    check(added, replace(forger.policy, fees={NATIVE: 1}))
+    check(added, replace(forger.policy, fees={NATIVE: 1}, most_increase=lambda _: (10**19 + 1, 0)))
     forger.refuses(added, dear, proceeds={NATIVE: 1})
     usdc = forger.scene.usdc.address
     sent = encoding.permit2_transfer_from(usdc, forger.manager, 10**11 + 1)
