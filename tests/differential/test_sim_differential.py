@@ -580,6 +580,23 @@ async def test_ether_goes_where_it_is_sent_and_stays_where_nobody_sweeps(stage: 
         assert not (await stage.tell(call, "odd")).success
 
 
+@pytest.mark.parametrize("spacings", [20, 60])
+async def test_what_a_stranger_leaves_on_the_contracts_does_not_stop_a_position_of_two_tokens(
+    stage: Stage, spacings: int
+) -> None:
+    """It goes into the position, or home."""
+    collect = encoding.decrease(INSIDE, 0, 0, 0)
+    cent = (calldata.take(USDC.address, CONTRACT, 10_000), *closing(COIN))
+    assert (await stage.tell(stage.acting(collect, *cent))).success
+    assert stage.world.ledger.of(MANAGER, USDC.address) == 10_000
+    pool = stage.pool(WETH_POOL)
+    plan = minting.create(await stage.terms(), pool, around(pool, spacings, spacings), 5 * ETHER, 12_388 * 10**6)
+    assert plan.steps[-1].to == ROUTER
+    await stage.do(plan.steps)
+    for contract in (MANAGER, ROUTER):
+        assert [stage.world.ledger.of(contract, currency) for currency in CURRENCIES] == [0, 0, 0]
+
+
 async def test_the_router_swaps_and_mints_and_does_nothing_else(stage: Stage) -> None:
     def swap(amount: int = ETHER // 100, least: int = 0, key: PoolKey = NATIVE_POOL) -> calldata.EncodedAction:
         return calldata.swap_exact_in_single(key, True, amount, least, DEPLOYMENT.swap_struct)
