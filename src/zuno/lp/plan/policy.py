@@ -77,7 +77,7 @@ class Policy:
     range: Range | None = None
     """Where the plan opens a position; None where it is not said."""
     most_mint: Callable[[Range, int], tuple[int, int]] | None = None
-    """What opening so much liquidity there costs of each token at the worst price in the bounds, tick drift included."""
+    """What opening so much liquidity there costs of each token at the worst price in bounds and tick drift."""
     wrapper: Address | None = None
     hooks: frozenset[Address] = frozenset()
     """Hooks that somebody has looked at; a pool with any other is shown and not touched."""
