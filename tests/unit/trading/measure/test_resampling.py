@@ -97,8 +97,8 @@ def test_prices_must_be_equal(field: str) -> None:
 @pytest.mark.parametrize("field", ["volume", "taker_buy"])
 def test_volumes_may_differ_by_rounding_alone(field: str) -> None:
     value = getattr(WHOLE, field)
-    assert disagreement(WHOLE._replace(**{field: value * (1 + 50 * 2**-53)}), WHOLE, 60) is None
-    assert disagreement(WHOLE._replace(**{field: value * (1 + 70 * 2**-53)}), WHOLE, 60) is not None
+    assert disagreement(WHOLE._replace(**{field: value * (1 + 100 * 2**-53)}), WHOLE, 60) is None
+    assert disagreement(WHOLE._replace(**{field: value * (1 + 140 * 2**-53)}), WHOLE, 60) is not None
     assert disagreement(WHOLE._replace(**{field: value - 0.001}), WHOLE, 60) is not None
 
 
