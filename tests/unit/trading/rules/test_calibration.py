@@ -89,10 +89,10 @@ def test_who_always_says_half_opens_next_to_nothing(count: int) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("count", [40, 100, 300, 1_000, 5_000])
+@pytest.mark.parametrize("count", [40, 300, 2_000])
 def test_who_always_says_half_opens_next_to_nothing_over_many_records(count: int) -> None:
     chance = np.random.default_rng(count)
-    opened, rounds = 0, 20_000 // max(1, count // 40)
+    opened, rounds = 0, max(60, 60_000 // count)
     for _ in range(rounds):
         slope = record_of(chance, count, None, 0.0)
         opened += sum(opens(slope, clamp_edge(0.5, fair_rate(ratio, 1.0)), ratio) for ratio in (1.5, 3.0, 5.0))
@@ -100,11 +100,12 @@ def test_who_always_says_half_opens_next_to_nothing_over_many_records(count: int
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("count", "least", "most"), [(100, 0.50, 0.85), (300, 0.75, 0.97)])
-def test_a_calibrated_judge_opens_most_of_its_trades(count: int, least: float, most: float) -> None:
+@pytest.mark.parametrize(("count", "edge"), [(100, 0.12), (300, 0.10)])
+def test_a_calibrated_judge_opens_most_of_its_trades(count: int, edge: float) -> None:
+    """Of a Judge whose ten or twelve points are real: 64 to 89 % of its rulings, within what 300 records can tell."""
     chance = np.random.default_rng(count)
-    opened = sum(opens(record_of(chance, count, 0.15, 1.0), 0.15, 2.0) for _ in range(1_000))
-    assert least <= opened / 1_000 <= most
+    opened = sum(opens(record_of(chance, count, edge, 1.0), edge, 2.0) for _ in range(300))
+    assert 0.64 - 0.08 <= opened / 300 <= 0.89 + 0.08
 
 
 # -- the score of a trade at its fair rate, over paths without drift
@@ -138,6 +139,6 @@ def test_the_mean_score_without_drift_is_the_fair_rate(profit: float, loss: floa
 @pytest.mark.soak
 @pytest.mark.parametrize(("profit", "loss", "hold"), [(4.0, 2.0, 60), (9.0, 2.0, 150), (2.0, 2.0, 20), (5.0, 1.0, 400)])
 def test_what_trades_at_the_fair_rate_realise_is_nothing(profit: float, loss: float, hold: int) -> None:
-    exit_pct, score = realised(np.random.default_rng(11), 600_000, profit, loss, hold)
+    exit_pct, score = realised(np.random.default_rng(11), 400_000, profit, loss, hold)
     assert exit_pct == pytest.approx(0.0, abs=0.02)
     assert score == pytest.approx(fair_rate(profit, loss), abs=0.003)
