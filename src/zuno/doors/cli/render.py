@@ -2,81 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
-from functools import singledispatch
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from zuno.doors.agents import AgentsView
-from zuno.doors.cli.alert_screens import shown_alerts, shown_answer, shown_rule, shown_tick
-from zuno.doors.cli.book_screens import shown_book
-from zuno.doors.cli.cycle_screens import shown_run, shown_runs, shown_why
-from zuno.doors.cli.data_screens import (
-    shown_check,
-    shown_collected,
-    shown_data,
-    shown_download,
-    shown_import,
-    shown_round,
-    shown_synth,
-)
-from zuno.doors.cli.demo_tour import CarriedOut, DemoOpening
-from zuno.doors.cli.lab_screens import shown_study
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, console, grid, heading, notes_block, short, thousands
-from zuno.doors.cli.mesh_screens import shown_mesh, shown_ping, shown_table
-from zuno.doors.cli.plan_screens import (
-    copyable_lines,
-    leftover_text,
-    shown_execution,
-    shown_simulation,
-    shown_unsigned,
-)
-from zuno.doors.cli.portfolio_screens import shown_closed, shown_portfolio, shown_whatif
-from zuno.doors.cli.shell_screens import render_agents, shown_reading
-from zuno.doors.cli.trade_screens import shown_chart, shown_features
 from zuno.doors.cli.transcript import thought_line
-from zuno.doors.reading.parse_view import ParseView
-from zuno.journal.audit import JournalTailView, JournalVerdictView
 from zuno.kernel.numbers_text import time_text
-from zuno.kernel.text import Token
-from zuno.kernel.view import ReplayView, View
-from zuno.lab.model import StudyView
-from zuno.lp.service.archive import PlanDiffView, PlanListView, WhyView
-from zuno.lp.service.execution_view import ExecutionView, SimulationView, UnsignedView
-from zuno.lp.service.mesh import DownView, MeshTableView, MeshView, PingView
-from zuno.lp.service.mesh_peer import PeerEndView
-from zuno.lp.service.mesh_supervisor import UpEndView
-from zuno.lp.service.plan_view import CandidateView, PlanView, RecommendedView
-from zuno.lp.service.portfolio import PortfolioView
-from zuno.lp.service.to_views import fee_text
-from zuno.lp.service.views import (
-    ClosedPositionsView,
-    FactView,
-    InspectView,
-    MoveView,
-    NodeView,
-    PnlView,
-    PoolKeyView,
-    PoolsView,
-    PoolView,
-    PositionsView,
-    PositionView,
-    ResetView,
-    TermsView,
-    WhatIfView,
-)
-from zuno.lp.service.wallets import AllowancesView, AllowanceView, BalancesView, WalletsView, WalletView
-from zuno.lp.watch.alerts import AlertsView, AnsweredView, RuleView
-from zuno.lp.watch.monitor import StoppedView, TickView
-from zuno.trading.service.collector import CollectedView, RoundView
-from zuno.trading.service.data import DataCheckView, DataStatusView, SynthView
-from zuno.trading.service.download import DownloadView
-from zuno.trading.service.features_view import ChartView, FeaturesView
-from zuno.trading.service.imports import ImportView
-from zuno.trading.service.paper_book import BookView
-from zuno.trading.service.runs_view import CycleWhyView, RunsView, RunView
+
+if TYPE_CHECKING:
+    from zuno.doors.cli.demo_tour import CarriedOut, DemoOpening
+    from zuno.journal.audit import JournalTailView, JournalVerdictView
+    from zuno.kernel.text import Token
+    from zuno.kernel.view import ReplayView, View
+    from zuno.lp.service.archive import PlanDiffView, PlanListView, WhyView
+    from zuno.lp.service.mesh_peer import PeerEndView
+    from zuno.lp.service.plan_view import CandidateView, PlanView, RecommendedView
+    from zuno.lp.service.views import (
+        FactView,
+        InspectView,
+        MoveView,
+        NodeView,
+        PnlView,
+        PoolKeyView,
+        PoolsView,
+        PoolView,
+        PositionsView,
+        PositionView,
+        ResetView,
+        TermsView,
+    )
+    from zuno.lp.service.wallets import AllowancesView, AllowanceView, BalancesView, WalletsView, WalletView
 
 _JOINED = {"range": " – ", "state": ", ", "holds": ", ", "fees": ", "}
 
@@ -85,52 +45,32 @@ def render(view: View) -> None:
     """Print a read model."""
     screen = console()
     screen.print(_render_view(view))
-    if isinstance(view, UnsignedView):
+    if type(view).__name__ == "UnsignedView":
+        from zuno.doors.cli.plan_screens import copyable_lines
+        from zuno.lp.service.execution_view import UnsignedView
+
+        assert isinstance(view, UnsignedView)
         for title, line in copyable_lines(view):
             screen.print(heading(title))
             screen.print(Text(line), soft_wrap=True)
 
 
-@singledispatch
 def _render_view(view: View) -> RenderableType:
-    raise TypeError(f"no screen for {type(view).__name__}")
+    return _find_screen(type(view))(view)
 
 
-_render_view.register(ParseView, shown_reading)
-_render_view.register(AgentsView, render_agents)
-
-_render_view.register(WhatIfView, shown_whatif)
-_render_view.register(ClosedPositionsView, shown_closed)
-_render_view.register(PortfolioView, shown_portfolio)
-_render_view.register(AlertsView, shown_alerts)
-_render_view.register(AnsweredView, shown_answer)
-_render_view.register(RuleView, shown_rule)
-_render_view.register(TickView, shown_tick)
-_render_view.register(StoppedView, lambda view: Text(view.said))
-_render_view.register(DataStatusView, shown_data)
-_render_view.register(FeaturesView, shown_features)
-_render_view.register(BookView, shown_book)
-_render_view.register(ChartView, shown_chart)
-_render_view.register(RunView, shown_run)
-_render_view.register(CycleWhyView, shown_why)
-_render_view.register(RunsView, shown_runs)
-_render_view.register(DataCheckView, shown_check)
-_render_view.register(StudyView, shown_study)
-_render_view.register(SynthView, shown_synth)
-_render_view.register(RoundView, shown_round)
-_render_view.register(CollectedView, shown_collected)
-_render_view.register(DownloadView, shown_download)
-_render_view.register(ImportView, shown_import)
-_render_view.register(MeshTableView, shown_table)
-_render_view.register(MeshView, shown_mesh)
-_render_view.register(PingView, shown_ping)
-_render_view.register(DownView, lambda view: Text(view.said))
-_render_view.register(UpEndView, lambda view: Text(view.said))
-_render_view.register(PeerEndView, lambda view: Text(view.text))
+def _find_screen(kind: type[View]) -> Callable[[Any], RenderableType]:
+    for name in (known.__name__ for known in kind.__mro__):
+        if name in _SCREENS:
+            return _SCREENS[name]
+        if name in _SCREENS_ELSEWHERE:
+            module, screen = _SCREENS_ELSEWHERE[name]
+            found: Callable[[Any], RenderableType] = getattr(import_module(f"zuno.doors.cli.{module}"), screen)
+            return found
+    raise TypeError(f"no screen for {kind.__name__}")
 
 
-@_render_view.register
-def _(view: PoolsView) -> RenderableType:
+def _show_pools(view: PoolsView) -> RenderableType:
     table = Rows("pool", "price", "liquidity", "tick", "fee now", spare=("liquidity", "tick"))
     for pool in view.pools:
         table.add_row(
@@ -144,8 +84,7 @@ def _(view: PoolsView) -> RenderableType:
     return Group(title, table, *notes_block(view.notes), *_strangers(*view.pools))
 
 
-@_render_view.register
-def _(view: PoolView) -> RenderableType:
+def _show_pool(view: PoolView) -> RenderableType:
     facts = grid()
     for name, value in (
         ("pool id", view.id),
@@ -163,8 +102,7 @@ def _(view: PoolView) -> RenderableType:
     return Group(heading(_at(f"Pool {view.label}", view.chain, view.block)), facts, *_strangers(view))
 
 
-@_render_view.register
-def _(view: PositionsView) -> RenderableType:
+def _show_positions(view: PositionsView) -> RenderableType:
     if not view.positions and not view.missing:
         if not view.complete:
             return Text(f"The positions of {view.wallet} on {view.chain} could not be listed: {view.note}", style=BAD)
@@ -189,8 +127,7 @@ def _(view: PositionsView) -> RenderableType:
     )
 
 
-@_render_view.register
-def _(view: InspectView) -> RenderableType:
+def _show_inspect(view: InspectView) -> RenderableType:
     facts = grid()
     rows: list[tuple[str, RenderableType]] = [
         ("pool", view.pool.label),
@@ -216,8 +153,7 @@ def _(view: InspectView) -> RenderableType:
     return Group(heading(_at(f"Position {view.id}", view.chain, view.block)), facts, *_strangers(view.pool))
 
 
-@_render_view.register
-def _(view: PnlView) -> RenderableType:
+def _show_pnl(view: PnlView) -> RenderableType:
     title = (
         f"Where the money went: position {view.id} ({view.pool.label}) on {view.chain},\n"
         f"{time_text(view.from_timestamp)} to {time_text(view.to_timestamp)}"
@@ -264,8 +200,7 @@ def _term(terms: TermsView, field: str, sign: str) -> Text:
     return Text(text, style=style if text != "0" else QUIET, justify="right")
 
 
-@_render_view.register
-def _(view: MoveView) -> RenderableType:
+def _show_move(view: MoveView) -> RenderableType:
     table = Rows("", "before", "after")
     table.add_row("reference", short(view.reference_before), short(view.reference_after))
     for pool in view.pools:
@@ -273,13 +208,11 @@ def _(view: MoveView) -> RenderableType:
     return Group(heading(f"ETH {view.percent} % on {view.chain} (block {view.block}), {view.price_unit}"), table)
 
 
-@_render_view.register
-def _(view: ResetView) -> RenderableType:
+def _show_reset(view: ResetView) -> RenderableType:
     return Text(f"A new world of seed {view.seed} on {view.chain}: block {view.block}, {time_text(view.timestamp)}.")
 
 
-@_render_view.register
-def _(view: NodeView) -> RenderableType:
+def _show_node(view: NodeView) -> RenderableType:
     if not view.running:
         return Text(view.note or "No devnet is running; `zuno devnet up --background` starts one.")
     return Text(
@@ -288,8 +221,7 @@ def _(view: NodeView) -> RenderableType:
     )
 
 
-@_render_view.register
-def _(view: JournalVerdictView) -> RenderableType:
+def _show_journal_verdict(view: JournalVerdictView) -> RenderableType:
     entries = f"{view.entries:,} {'entry' if view.entries == 1 else 'entries'}"
     if view.first_bad is None:
         told = Text(f"The journal is whole: {entries}, each chained to the one before and signed.", style=GOOD)
@@ -300,8 +232,7 @@ def _(view: JournalVerdictView) -> RenderableType:
     return Group(told, *notes_block(view.notes))
 
 
-@_render_view.register
-def _(view: JournalTailView) -> RenderableType:
+def _show_journal_tail(view: JournalTailView) -> RenderableType:
     if not view.entries:
         return Text("The journal is empty.")
     table = Rows("entry", "time", "kind", "request", "by", "hash", spare=("hash", "request"))
@@ -317,8 +248,7 @@ def _(view: JournalTailView) -> RenderableType:
     return table
 
 
-@_render_view.register
-def _(view: WalletView) -> RenderableType:
+def _show_wallet(view: WalletView) -> RenderableType:
     facts = grid()
     facts.add_row("address", view.checksummed)
     facts.add_row("key", "elsewhere: watched only" if view.watch_only else "here, under its passphrase")
@@ -328,8 +258,7 @@ def _(view: WalletView) -> RenderableType:
     return Group(heading("Wallet kept"), facts, *notes_block(view.notes))
 
 
-@_render_view.register
-def _(view: WalletsView) -> RenderableType:
+def _show_wallets(view: WalletsView) -> RenderableType:
     if not view.wallets:
         return Text(view.note)
     table = Rows("wallet", "key", "acts", "file", spare=("file",))
@@ -341,8 +270,7 @@ def _(view: WalletsView) -> RenderableType:
     )
 
 
-@_render_view.register
-def _(view: BalancesView) -> RenderableType:
+def _show_balances(view: BalancesView) -> RenderableType:
     table = Rows("token", "amount")
     for balance in view.balances:
         style = QUIET if balance.amount == "0" else ""
@@ -351,8 +279,7 @@ def _(view: BalancesView) -> RenderableType:
     return Group(title, table, *notes_block(view.notes), *_warn_unverified(balance.token for balance in view.balances))
 
 
-@_render_view.register
-def _(view: AllowancesView) -> RenderableType:
+def _show_allowances(view: AllowancesView) -> RenderableType:
     title = heading(_at(f"Allowances of {view.wallet}", view.chain, view.block, "\n"))
     if not view.allowances:
         return Group(title, Text("Nobody may move its tokens."), *notes_block(view.notes))
@@ -374,8 +301,7 @@ def _until(allowance: AllowanceView) -> Text:
     )
 
 
-@_render_view.register
-def _(view: PlanView) -> RenderableType:
+def _show_plan(view: PlanView) -> RenderableType:
     chosen = view.recommended
     style = {"approve": GOOD, "reject": BAD}.get(view.verdict, "yellow")
     opens_nothing = view.kind == "create" and chosen.tick_lower is None
@@ -398,7 +324,7 @@ def _(view: PlanView) -> RenderableType:
         *((("ticks", f"{chosen.tick_lower} to {chosen.tick_upper}"),) if chosen.tick_lower is not None else ()),
         *(((_verb(chosen), _puts_in(chosen)),) if chosen.tick_lower is not None else ()),
         *((("before", chosen.prep_action.removesuffix(" first")),) if chosen.prep_action else ()),
-        *((("stays home", leftover_text(chosen.leftover)),) if chosen.leftover else ()),
+        *((("stays home", _leftover(chosen)),) if chosen.leftover else ()),
         ("voices", _voices(view)),
     ]
     for name, value in rows:
@@ -460,8 +386,7 @@ def _(view: PlanView) -> RenderableType:
     )
 
 
-@_render_view.register
-def _(view: PlanListView) -> RenderableType:
+def _show_plan_list(view: PlanListView) -> RenderableType:
     if not view.plans:
         return Text("No plans yet; `zuno lp recommend rebalance 1` asks for one.")
     table = Rows(
@@ -490,8 +415,7 @@ def _(view: PlanListView) -> RenderableType:
     return table
 
 
-@_render_view.register
-def _(view: WhyView) -> RenderableType:
+def _show_why(view: WhyView) -> RenderableType:
     parts: list[RenderableType] = [heading(f"{view.request_id}, held by {view.code}")]
     if view.plan is None:
         parts += map(thought_line, view.transcript)
@@ -504,8 +428,7 @@ def _(view: WhyView) -> RenderableType:
     return Group(*parts)
 
 
-@_render_view.register
-def _(view: PlanDiffView) -> RenderableType:
+def _show_plan_diff(view: PlanDiffView) -> RenderableType:
     if not view.changes:
         return Text(f"{view.before} and {view.after} say the same.")
     table = Rows("", view.before, view.after)
@@ -514,8 +437,7 @@ def _(view: PlanDiffView) -> RenderableType:
     return table
 
 
-@_render_view.register
-def _(view: ReplayView) -> RenderableType:
+def _show_replay(view: ReplayView) -> RenderableType:
     by = f"decided by {view.code_then}, replayed by {view.code_now}"
     match view.identical, view.ok:
         case True, _:
@@ -536,6 +458,12 @@ def _regimes(view: PlanView) -> str:
 
 def _verb(chosen: CandidateView) -> str:
     return "holds" if chosen.kind == "hold" else "puts in"
+
+
+def _leftover(chosen: RecommendedView) -> str:
+    from zuno.doors.cli.plan_screens import leftover_text
+
+    return leftover_text(chosen.leftover) if chosen.leftover else ""
 
 
 def _puts_in(chosen: RecommendedView) -> str:
@@ -598,15 +526,13 @@ def _sources(view: PlanView) -> list[Text]:
     return lines
 
 
-@_render_view.register
-def _(view: CarriedOut) -> RenderableType:
+def _show_carried_out(view: CarriedOut) -> RenderableType:
     return Group(
         heading("The plan, approved and applied"), _render_view(view.execution), Text(), _render_view(view.after)
     )
 
 
-@_render_view.register
-def _(view: DemoOpening) -> RenderableType:
+def _show_demo_opening(view: DemoOpening) -> RenderableType:
     return Group(
         _render_view(view.pools),
         _render_view(view.before),
@@ -667,6 +593,8 @@ def _worth(view: PositionView, between: str = " ") -> str:
 
 
 def _fee(pool: PoolView) -> str:
+    from zuno.lp.service.to_views import fee_text
+
     note = " (set by its hook)" if pool.dynamic_fee else ""
     return f"{fee_text(pool.lp_fee)}{note}"
 
@@ -682,16 +610,70 @@ def _fact(fact: FactView) -> Text:
     return text
 
 
-@_render_view.register
-def _(view: SimulationView) -> RenderableType:
-    return shown_simulation(view)
+def _show_end(view: Any) -> RenderableType:
+    return Text(view.said)
 
 
-@_render_view.register
-def _(view: ExecutionView) -> RenderableType:
-    return shown_execution(view)
+def _show_peer_end(view: PeerEndView) -> RenderableType:
+    return Text(view.text)
 
 
-@_render_view.register
-def _(view: UnsignedView) -> RenderableType:
-    return shown_unsigned(view)
+# By the names of the views, so that a command loads the screens of its own answer and no others.
+_SCREENS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
+    "PoolsView": _show_pools,
+    "PoolView": _show_pool,
+    "PositionsView": _show_positions,
+    "InspectView": _show_inspect,
+    "PnlView": _show_pnl,
+    "MoveView": _show_move,
+    "ResetView": _show_reset,
+    "NodeView": _show_node,
+    "JournalVerdictView": _show_journal_verdict,
+    "JournalTailView": _show_journal_tail,
+    "WalletView": _show_wallet,
+    "WalletsView": _show_wallets,
+    "BalancesView": _show_balances,
+    "AllowancesView": _show_allowances,
+    "PlanView": _show_plan,
+    "PlanListView": _show_plan_list,
+    "WhyView": _show_why,
+    "PlanDiffView": _show_plan_diff,
+    "ReplayView": _show_replay,
+    "CarriedOut": _show_carried_out,
+    "DemoOpening": _show_demo_opening,
+    "PeerEndView": _show_peer_end,
+    "StoppedView": _show_end,
+    "DownView": _show_end,
+    "UpEndView": _show_end,
+}
+_SCREENS_ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
+    "ParseView": ("shell_screens", "shown_reading"),
+    "AgentsView": ("shell_screens", "render_agents"),
+    "WhatIfView": ("portfolio_screens", "shown_whatif"),
+    "ClosedPositionsView": ("portfolio_screens", "shown_closed"),
+    "PortfolioView": ("portfolio_screens", "shown_portfolio"),
+    "AlertsView": ("alert_screens", "shown_alerts"),
+    "AnsweredView": ("alert_screens", "shown_answer"),
+    "RuleView": ("alert_screens", "shown_rule"),
+    "TickView": ("alert_screens", "shown_tick"),
+    "DataStatusView": ("data_screens", "shown_data"),
+    "FeaturesView": ("trade_screens", "shown_features"),
+    "BookView": ("book_screens", "shown_book"),
+    "ChartView": ("trade_screens", "shown_chart"),
+    "RunView": ("cycle_screens", "shown_run"),
+    "CycleWhyView": ("cycle_screens", "shown_why"),
+    "RunsView": ("cycle_screens", "shown_runs"),
+    "DataCheckView": ("data_screens", "shown_check"),
+    "StudyView": ("lab_screens", "shown_study"),
+    "SynthView": ("data_screens", "shown_synth"),
+    "RoundView": ("data_screens", "shown_round"),
+    "CollectedView": ("data_screens", "shown_collected"),
+    "DownloadView": ("data_screens", "shown_download"),
+    "ImportView": ("data_screens", "shown_import"),
+    "MeshTableView": ("mesh_screens", "shown_table"),
+    "MeshView": ("mesh_screens", "shown_mesh"),
+    "PingView": ("mesh_screens", "shown_ping"),
+    "SimulationView": ("plan_screens", "shown_simulation"),
+    "ExecutionView": ("plan_screens", "shown_execution"),
+    "UnsignedView": ("plan_screens", "shown_unsigned"),
+}

@@ -212,7 +212,8 @@ class LocalChain:
             if outcome.error == "out of gas":
                 raise server_error(f"gas required exceeds allowance ({cap})")
             return_data(outcome)
-        low, high = max(outcome.gas_used, call.least_gas) - 1, cap
+        # What it spent it must have had: refunds come when it is over.
+        low, high = max(outcome.gas_spent, call.least_gas) - 1, cap
         guess = (outcome.gas_spent + _CALL_STIPEND) * 64 // 63
         while low + 1 < high and (high - low) / high > _ESTIMATE_TOLERANCE:
             middle = guess if low < guess < high else min((low + high) // 2, 2 * low)

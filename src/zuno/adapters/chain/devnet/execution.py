@@ -28,6 +28,7 @@ from .history import RawLog
 from .opcodes import find_jump_targets, shorten
 from .refusals import server_error
 from .transactions import LocalTransaction, floor_gas
+from .tries import Accounts
 
 _GETH_NAMES: Final[tuple[tuple[type[VMError], str], ...]] = (
     (Revert, "execution reverted"),
@@ -115,6 +116,7 @@ class Computation(PragueComputation):
 
 class EvmState(PragueState):
     computation_class = Computation
+    account_db_class = Accounts
 
 
 class FreeExecutor(PragueTransactionExecutor):

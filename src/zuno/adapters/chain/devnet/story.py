@@ -60,6 +60,7 @@ SHAPING: Final = (
     "zuno.adapters.chain.devnet.opcodes",
     "zuno.adapters.chain.devnet.story",
     "zuno.adapters.chain.devnet.transactions",
+    "zuno.adapters.chain.devnet.tries",
     "zuno.adapters.chain.sim.permissions",
     "zuno.adapters.chain.world",
     "zuno.amm.bitmap",
