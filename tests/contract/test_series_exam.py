@@ -1039,7 +1039,7 @@ def _pressed(document: object) -> bytes:
 )
 @pytest.mark.parametrize(
     ("origin", "remedy"),
-    [(INVENTED, "`zuno data synth` invents it anew"), (RECORDED, "put it back from a copy, or move it away")],
+    [(INVENTED, "`zuno data synth` makes it anew"), (RECORDED, "put it back from a copy, or move it away")],
     ids=["invented", "recorded"],
 )
 async def test_a_document_in_another_form_is_broken_with_its_series_and_what_to_do(
