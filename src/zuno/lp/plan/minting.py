@@ -244,10 +244,9 @@ def swap_and_mint(
         *(calldata.take(each, at.position_manager, calldata.OPEN_DELTA) for each in (paid, got)),
     ]
     least_bps = BPS - terms.bounds.slippage_bps
-    # After a swap for the sake of its minimum what is brought has room too, or a cent that lies there would stop it.
-    room = BPS if swap.main.amount_in * GUARD_LIMIT <= have_paid else least_bps
-    most_got = have_got * room // least_bps + swap.quoted_out * BPS // least_bps + 1
-    most_paid = rest_paid * room // least_bps + swap.quoted_back * BPS // least_bps + 1
+    # No room over what is brought: it would let swaps through that pay too well, from liquidity that is hardly there.
+    most_got = have_got + swap.quoted_out * BPS // least_bps + 1
+    most_paid = rest_paid + swap.quoted_back * BPS // least_bps + 1
     most0, most1 = (most_paid, most_got) if swap.zero_for_one else (most_got, most_paid)
     opened = [
         *(

@@ -398,18 +398,14 @@ def _check_guard(main: SwapIn, guard: SwapIn, brought: Mapping[Address, int], po
 
 
 def _most_for_mint(main: SwapIn, guard: SwapIn, brought: Mapping[Address, int], policy: Policy) -> tuple[int, int]:
-    """The most of each token that a mint after the two swaps may cost: what is brought, and what they pay at best.
-    Where both are small beside what is brought, that has the room of the slippage bound for what strangers left."""
-    slippage = Fraction(BPS, BPS - policy.bounds.slippage_bps)
+    """The most of each token that a mint after the two swaps may cost: what is brought, and what they pay at best."""
+    room = Fraction(BPS, BPS - policy.bounds.slippage_bps) ** 2
     most = dict(brought)
-    paid = policy.pair[0 if main.zero_for_one else 1]
-    if paid == NATIVE:
-        most[paid] -= main.amount_in
-    if main.amount_in * GUARD_LIMIT <= most[paid] + main.amount_in:
-        most = {currency: int(amount * slippage) for currency, amount in most.items()}
     for swap in (main, guard):
-        got = policy.pair[1 if swap.zero_for_one else 0]
-        most[got] += ceil((swap.amount_out_min + 1) * slippage**2) + 1
+        given, got = policy.pair if swap.zero_for_one else policy.pair[::-1]
+        most[got] += ceil((swap.amount_out_min + 1) * room) + 1
+        if swap is main and given == NATIVE:
+            most[given] -= swap.amount_in
     return most[policy.pair[0]], most[policy.pair[1]]
 
 
