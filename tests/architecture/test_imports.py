@@ -19,8 +19,8 @@ import pytest
 from tests.paths import CHECKOUT, SOURCE
 
 PLAIN = frozenset(
-    "__future__ bisect collections dataclasses datetime decimal enum errno fractions functools hashlib ipaddress "
-    "itertools json math operator re statistics types typing unicodedata".split()
+    "__future__ bisect collections contextlib dataclasses datetime decimal enum errno fractions functools hashlib "
+    "ipaddress itertools json math operator re statistics types typing unicodedata".split()
 )
 """The part of the standard library that has no clock, no chance, no environment and no world outside."""
 OUTSIDE = frozenset(
