@@ -37,7 +37,7 @@ from zuno.trading.rules.exits import PositionExit
 from zuno.trading.rules.exploration import require_expectancy
 from zuno.trading.rules.inputs import LIQUIDATION_TRAP_USD, RulingInputs
 from zuno.trading.rules.risk_rules import place_legs
-from zuno.trading.rules.routing import with_margin
+from zuno.trading.rules.routing import price_at, with_margin
 from zuno.trading.rules.ruling import apply_leverage_guard, apply_risk_rules, finish_ruling, start_draft
 
 GONE = Missing("nobody said")
@@ -381,7 +381,7 @@ def test_an_exploration_is_raised_to_what_the_exchange_takes(allocation: int, no
     assert [leg.notional for leg in done.legs] == [pytest.approx(notional, abs=0.05)]
     ruling = finish_ruling(done, given, NOW)
     assert ruling.legs[0].quantity == pytest.approx(notional / 100, abs=0.001)
-    assert ruling.allocation_pct == pytest.approx(100 * done.legs[0].margin / 2_000)
+    assert ruling.allocation_pct == pytest.approx(100 * ruling.legs[0].margin / 2_000)
 
 
 def test_an_exploration_is_not_raised_beyond_its_risk() -> None:
@@ -940,3 +940,15 @@ def _known() -> list[str]:
         for name in RulingInputs.__dataclass_fields__
         if name not in ("symbol", "mode", "as_of", "fees", "paper", "exits", "funding_assumed")
     ]
+
+
+def test_the_money_of_a_leg_is_what_its_whole_lots_take() -> None:
+    given = terms()
+    ruling = finish_ruling(ruled_on(decision(), given), given, NOW)
+    assert ruling.card is not None
+    for leg in ruling.legs:
+        price = price_at(leg.venue, ruling.card.entry, given)
+        assert leg.quantity is not None
+        assert not isinstance(price, Missing)
+        assert leg.notional == pytest.approx(leg.quantity * price, abs=0.01 * leg.leverage * max(1, price / 100))
+        assert leg.notional == pytest.approx(leg.margin * leg.leverage)
