@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= auto
 PYTEST := $(BIN)/pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal -q
 
-.PHONY: demo help check test soak lint types layers unit world suite format bench study rebalances crash crash-cycle models devnet constraints clean
+.PHONY: demo help check test soak lint types layers unit world collect suite format bench study rebalances crash crash-cycle models devnet constraints clean
 
 demo: $(VENV)/.base  ## install, then run the tour on the simulated chain
 	$(BIN)/zuno demo
@@ -21,7 +21,7 @@ help:  ## list these commands
 check: lint layers types unit  ## what to run after an edit: everything quick, in under two minutes
 
 test:  ## everything that must be green before a change is merged, in about a quarter of an hour
-	$(MAKE) -j2 lint layers types world
+	$(MAKE) -j2 lint layers types world collect
 	$(MAKE) suite
 
 soak: $(VENV)/.dev $(NODE)  ## what takes longer: all mesh seeds, small models, a thousand examples a property, every crash
@@ -44,6 +44,9 @@ unit: $(VENV)/.dev $(NODE)  ## the quick tests: unit, architecture, and our pool
 
 world: $(VENV)/.dev $(NODE)  ## the devnet's world of the default seed, which takes a minute and is kept for the tests
 	$(BIN)/python -m tests.wire.devnet_world
+
+collect: $(VENV)/.dev  ## find every test once: workers that begin together would each compile all of them and of .venv
+	@unset ZUNO_TEST_STRICT; $(BIN)/pytest -p no:xdist --collect-only -qq > $(VENV)/collected.txt 2>&1 || { cat $(VENV)/collected.txt; exit 1; }
 
 suite: $(VENV)/.dev $(NODE)  ## every test that is not left to soak
 	$(PYTEST)
