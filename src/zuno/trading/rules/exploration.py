@@ -17,7 +17,7 @@ from zuno.trading.rules.calibration import PRIOR_TRADES, judge_kind
 from zuno.trading.rules.draft import RuleName, RulingDraft, record_change, veto_trade
 from zuno.trading.rules.expectancy import apply_llm_cost, gross_ev, judged_ev, trading_costs
 from zuno.trading.rules.inputs import RulingInputs
-from zuno.trading.rules.routing import minimum_margin, target_of, usd_of, with_margin
+from zuno.trading.rules.routing import minimum_margin, target_of, usd_of, with_lots, with_margin
 
 SIZE_SHARE: Final = 0.25
 """Of the size that was decided."""
@@ -36,7 +36,8 @@ def require_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     if not draft.opens:
         return draft
     expectation = draft.expectation
-    size = fsum(usd_of(leg, inputs.won) for leg in draft.legs)
+    entry = draft.decision.entry_price or 0.0
+    size = fsum(usd_of(with_lots(leg, entry, inputs) or leg, inputs.won) for leg in draft.legs)
     if expectation is None or not size > 0:
         return veto_trade(draft, RuleName.NO_SIZE, "no money is left to place")
     expectation = apply_llm_cost(expectation, size)

@@ -133,8 +133,22 @@ def minimum_margin(leg: Leg, entry: float, inputs: RulingInputs) -> Known[float]
     if isinstance(price, Missing) or price <= 0:
         return price if isinstance(price, Missing) else Missing(f"{price} is no price")
     lots = ceil(MINIMUM_ORDERS[leg.venue, inputs.symbol] / price / LOTS[leg.venue] - 1e-9)
+    return _margin_of(leg, lots * LOTS[leg.venue], price)
+
+
+def with_lots(leg: Leg, entry: float, inputs: RulingInputs) -> Leg | None:
+    """The leg in whole lots, with the margin that these take; None below the least the exchange takes."""
+    quantity, price = lot_quantity(leg, entry, inputs), price_at(leg.venue, entry, inputs)
+    if quantity <= 0 or isinstance(price, Missing):
+        return None
+    margin = min(leg.margin, _margin_of(leg, quantity, price))
+    return leg.model_copy(update={"quantity": quantity, "margin": margin, "notional": margin * leg.leverage})
+
+
+def _margin_of(leg: Leg, quantity: float, price: float) -> float:
+    """In whole parts of its currency, rounded up: no less buys so much."""
     grain = CURRENCY_PARTS[leg.venue]
-    return ceil(lots * LOTS[leg.venue] * price / leg.leverage * grain - 1e-6) / grain
+    return ceil(quantity * price / leg.leverage * grain - 1e-6) / grain
 
 
 def price_at(exchange: Exchange, entry: float, inputs: RulingInputs) -> Known[float]:

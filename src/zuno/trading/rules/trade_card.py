@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil, fsum
+from math import fsum
 
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.cycle import Exchange, Leg, TradeCard
-from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Side
 from zuno.trading.rules.draft import RuleName, RulingDraft, record_change, veto_trade
 from zuno.trading.rules.expectancy import gross_ev, llm_cost_pct, trade_prices
 from zuno.trading.rules.exploration import stop_loss_pct
 from zuno.trading.rules.inputs import RulingInputs
 from zuno.trading.rules.price_menu import round_to_tick
-from zuno.trading.rules.routing import CURRENCY_PARTS, allocation_pct_of, lot_quantity, price_at, target_of, usd_of
+from zuno.trading.rules.routing import allocation_pct_of, target_of, usd_of, with_lots
 from zuno.trading.rules.validate_decision import liquidation_distance
 
 
@@ -25,9 +25,9 @@ def size_orders(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
         return draft
     sized: list[Leg] = []
     for leg in draft.legs:
-        quantity = lot_quantity(leg, entry, inputs)
-        if quantity > 0:
-            sized.append(_fit_money(leg, quantity, price_at(leg.venue, entry, inputs)))
+        whole = with_lots(leg, entry, inputs)
+        if whole is not None:
+            sized.append(whole)
             continue
         why = f"{leg.venue} takes no order of less than its minimum in whole lots"
         draft = record_change(draft, RuleName.MINIMUM_ORDER, f"legs.{leg.venue.value}.margin", leg.margin, 0.0, why)
@@ -38,15 +38,6 @@ def size_orders(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     if not draft.exploration:
         allocation = min(draft.allocation_pct, allocation)
     return replace(draft, legs=legs, allocation_pct=allocation, target=target_of(tuple(leg.venue for leg in legs)))
-
-
-def _fit_money(leg: Leg, quantity: float, price: Known[float]) -> Leg:
-    """The leg with the money that whole lots take, in whole cents or won: what is rounded off is not put down."""
-    if isinstance(price, Missing):
-        return leg.model_copy(update={"quantity": quantity})
-    grain = CURRENCY_PARTS[leg.venue]
-    margin = min(leg.margin, ceil(quantity * price / leg.leverage * grain - 1e-6) / grain)
-    return leg.model_copy(update={"quantity": quantity, "margin": margin, "notional": margin * leg.leverage})
 
 
 def build_card(draft: RulingDraft, inputs: RulingInputs) -> TradeCard | None:

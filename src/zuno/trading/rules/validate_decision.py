@@ -65,9 +65,10 @@ def find_objection(raw: JudgeOpinion, menu: PriceMenu, inputs: RulingInputs, boa
 
 
 def liquidation_distance(leverage: float, side: Side) -> float:
-    """As a share of the entry. What a SHORT has to keep grows with the price that runs against it."""
-    distance = 1 / leverage - MAINTENANCE_MARGIN
-    return distance if side is Side.LONG else distance / (1 + MAINTENANCE_MARGIN)
+    """As a share of the entry. What has to be kept is a share of what the position is worth: it shrinks with a LONG's
+    price and grows with a SHORT's."""
+    sign = -1 if side is Side.LONG else 1
+    return (1 / leverage - MAINTENANCE_MARGIN) / (1 + sign * MAINTENANCE_MARGIN)
 
 
 def _snap_prices(raw: JudgeOpinion, side: Side, menu: PriceMenu) -> TradePrices | str:

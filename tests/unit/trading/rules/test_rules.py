@@ -390,6 +390,23 @@ def test_an_exploration_is_not_raised_beyond_its_risk() -> None:
     assert (done.call, done.veto) == (Call.HOLD, RuleName.MINIMUM_ORDER)
 
 
+@pytest.mark.parametrize("leverage", [1, 3])
+def test_a_ruling_takes_the_margin_of_its_lots(leverage: int) -> None:
+    """Lots are rounded down; what is not bought takes no margin, and a model costs its share of what is."""
+    given, dear = terms(mark=50_300.0), {"entry_price": 50_300.0, "stop_loss": 49_300.0, "take_profit": 52_300.0}
+    said = decision(allocation_pct=13, leverage=leverage, **dear)
+    ruling = finish_ruling(ruled_on(said, given, cost=0.01), given, NOW)
+    card = ruling.card
+    assert card is not None
+    for leg in ruling.legs:
+        rate, grain = (1.0, 0.01) if leg.venue is Exchange.BINANCE else (WON, 1.0)
+        assert leg.notional == pytest.approx((leg.quantity or 0.0) * 50_300.0 * rate, abs=leverage * grain)
+    assert card.margin_usd == pytest.approx(card.notional_usd / leverage, abs=0.02)
+    assert card.llm_cost_pct == pytest.approx(1 / card.notional_usd, rel=1e-3)
+    parts = card.fees_pct + card.slippage_pct + card.funding_pct + card.llm_cost_pct
+    assert card.ev_pct == pytest.approx(card.fill * (card.gross_pct - parts), rel=1e-9)
+
+
 def test_rule_minimum_order() -> None:
     given = terms()
     done = ruled_on(decision(allocation_pct=2, leverage=2), given)

@@ -15,7 +15,7 @@ from zuno.trading.model.cycle import Call, Decision, Expert, GeometryEntry, KeyL
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Mode, Side, Symbol
 from zuno.trading.rules.price_menu import round_to_tick
-from zuno.trading.rules.validate_decision import find_objection, liquidation_distance, validate_decision
+from zuno.trading.rules.validate_decision import MAINTENANCE_MARGIN, find_objection, liquidation_distance, validate_decision
 
 GONE = Missing("nobody said")
 LEVELS = menu(90.0, 95.0, 96.0, 97.0, 97.5, 98.0, 99.0, 99.2, 99.3, PRICE, 101.0, 102.0, 104.0, 110.0, 110.1)
@@ -104,16 +104,24 @@ def test_stop_behind_and_target_ahead(changed: dict[str, float], word: str) -> N
 
 @pytest.mark.parametrize(("leverage", "allowed"), [(1, True), (2, True), (3, False)])
 def test_a_stop_lies_before_the_liquidation(leverage: int, allowed: bool) -> None:
-    # A third less half a per cent is 32.83 %: a stop 35 % away is behind it at 3×.
+    # At 67.00 a third of 100 has gone but for 0.5 % of what is left: a stop 35 % away is behind it at 3×.
     offered = menu(65.0, PRICE, 140.0, atr=20.0)
     found = why(decision(stop_loss=65.0, take_profit=140.0, leverage=leverage), menu=offered, terms=terms(atr=20.0))
     assert (found is None) == allowed
-    assert liquidation_distance(3, Side.LONG) == pytest.approx(0.32833, abs=1e-5)
+    assert liquidation_distance(3, Side.LONG) == pytest.approx(0.32998, abs=1e-5)
 
 
-@pytest.mark.parametrize(("call", "stop", "allowed"), [(Call.LONG, 67.2, True), (Call.SHORT, 132.8, False)])
+@pytest.mark.parametrize("leverage", [1.5, 2, 3])
+@pytest.mark.parametrize(("side", "sign"), [(Side.LONG, 1), (Side.SHORT, -1)])
+def test_at_the_liquidation_the_maintenance_margin_is_left(leverage: float, side: Side, sign: int) -> None:
+    price = 1 - sign * liquidation_distance(leverage, side)
+    left = 1 / leverage + sign * (price - 1)
+    assert left == pytest.approx(MAINTENANCE_MARGIN * price)
+
+
+@pytest.mark.parametrize(("call", "stop", "allowed"), [(Call.LONG, 67.05, True), (Call.SHORT, 132.8, False)])
 def test_a_short_is_liquidated_sooner(call: Call, stop: float, allowed: bool) -> None:
-    # Of 100 at 3× lost when 0.5 % of what it is worth by then is left: at 132.67, where a LONG has until 67.17.
+    # Of 100 at 3× lost when 0.5 % of what it is worth by then is left: at 132.67, where a LONG has until 67.00.
     assert liquidation_distance(3, Side.SHORT) == pytest.approx(0.3267, abs=1e-5)
     take = 2 * PRICE - stop
     offered = menu(stop, PRICE, take, atr=20.0)
