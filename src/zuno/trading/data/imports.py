@@ -45,6 +45,8 @@ COARSER: Final = {
 """What is made of which bars."""
 _ENOUGH: Final = 24
 """Bars without any volume: no market is that quiet for so long."""
+_FIRST_BLOCK: Final = 1_230_940_800_000
+"""2009-01-03: a bar before it has a time that was read wrongly, or none."""
 _WEEK: Final = Timeframe.W1
 _WINDOW: Final = {Timeframe.M1: 26 * _WEEK.millis, Timeframe.H1: 520 * _WEEK.millis}
 """How much is made at a time; whole weeks, so that no bar lies in two windows."""
@@ -83,6 +85,8 @@ class ImportState:
     now: Millis
     seen: dict[Series[Any], Any] = field(default_factory=dict)
     """Times that this import has given a row already; what comes later for them does not replace it."""
+    prints: dict[Series[Any], dict[int, float]] = field(default_factory=dict)
+    """The same of figures, with the value that was given."""
     level: dict[Series[Any], float] = field(default_factory=dict)
     """The last close that was written of a series."""
     touched: dict[Series[Any], list[Stretch]] = field(default_factory=dict)
@@ -92,14 +96,18 @@ async def take_columns(state: ImportState, columns: Columns, lines: Any, file: s
     """Write what is sound of a block. `Refused` where it is another market's, or its clock another."""
     series = columns.series
     if series.row is MacroRelease:
-        return await _take_prints(state, columns, file)
+        return await _take_prints(state, columns, lines, file)
     placed = place_rows(columns, state.now, with_blanks=series.row is not Candle)
     found = Imported(repeated=placed.repeated, blank=placed.blank)
     bad = pick(columns, placed.bad)
     for row, line in zip(rows_of(bad), lines[placed.bad].tolist(), strict=True):
-        found.set_aside.append((line, impossible(series, row, state.now) or "it was not complete when it was imported"))
+        found.set_aside.append((line, impossible(series, row, state.now) or _INCOMPLETE))
     found.set_aside += [(int(lines[place]), _SECOND) for place in placed.second]
     whole, where = pick(columns, placed.order), lines[placed.order]
+    if series.row is Candle and len(whole):
+        early = whole.at < _FIRST_BLOCK
+        found.set_aside += [(line, "nothing was traded before Bitcoin's first block") for line in where[early].tolist()]
+        whole, where = pick(whole, ~early), where[~early]
     if series.row is Candle and len(whole):
         foreign = foreign_prices(whole, await _level(state, whole))
         found.set_aside += [
@@ -123,20 +131,30 @@ async def take_columns(state: ImportState, columns: Columns, lines: Any, file: s
     return found
 
 
+_INCOMPLETE: Final = "it was not complete when it was imported"
 _SECOND: Final = "another row of the same time has other numbers, and came first"
 
 
-async def _take_prints(state: ImportState, columns: Columns, file: str) -> Imported:
+async def _take_prints(state: ImportState, columns: Columns, lines: Any, file: str) -> Imported:
     """A figure's day is known when it is over."""
-    found = Imported()
-    rows = []
-    for at, value in zip(columns.at.tolist(), columns.values[0].tolist(), strict=True):
+    found, rows = Imported(), []
+    given = state.prints.setdefault(columns.series, {})
+    for at, value, line in zip(columns.at.tolist(), columns.values[0].tolist(), lines.tolist(), strict=True):
+        row = MacroRelease(Millis(at), value, Millis(at + DAY_MS))
         if value != value:
             found.blank += 1
+        elif (fault := impossible(columns.series, row, state.now)) or row.released > state.now:
+            found.set_aside.append((line, fault or _INCOMPLETE))
+        elif at in given:
+            if given[at] == value:
+                found.repeated += 1
+            else:
+                found.set_aside.append((line, _SECOND))
         else:
-            rows.append(MacroRelease(Millis(at), value, Millis(at + DAY_MS)))
+            given[at] = value
+            rows.append(row)
     done = await state.store.write([Batch(columns.series, rows, None, Source.IMPORTED, file)])
-    found.rows, found.new, found.changed = len(rows) - done.bad, done.new, done.changed
+    found.rows, found.new, found.changed = len(rows), done.new, done.changed
     if rows:
         found.first, found.last = min(row.at for row in rows), max(row.at for row in rows)
     return found

@@ -15,7 +15,12 @@ from zuno.trading.model.cycle import Call, Decision, Expert, GeometryEntry, KeyL
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Mode, Side, Symbol
 from zuno.trading.rules.price_menu import round_to_tick
-from zuno.trading.rules.validate_decision import MAINTENANCE_MARGIN, find_objection, liquidation_distance, validate_decision
+from zuno.trading.rules.validate_decision import (
+    MAINTENANCE_MARGIN,
+    find_objection,
+    liquidation_distance,
+    validate_decision,
+)
 
 GONE = Missing("nobody said")
 LEVELS = menu(90.0, 95.0, 96.0, 97.0, 97.5, 98.0, 99.0, 99.2, 99.3, PRICE, 101.0, 102.0, 104.0, 110.0, 110.1)

@@ -253,6 +253,29 @@ async def test_daily_files_keep_their_meaning(tmp_path: Path) -> None:
 # -- bad data: what is wrong is named by its line, the rest is kept
 
 
+async def test_figures_that_cannot_be_are_listed(tmp_path: Path) -> None:
+    """One too large, a day that is not over, and a day told twice: each with its line, and a second time is nothing."""
+    days = "2024-01-02,102.5\n2024-01-03,1e40\n2190-01-01,99\n2024-01-02,103\n2024-01-02,102.5\n"
+    file = put(tmp_path, "dxy-daily.csv", f"date,dxy\n{days}")
+    store = store_of()
+    first, again = await run(store, file), await run(store, file)
+    assert [(view.rows, view.new, view.changed, view.set_aside) for view in (first, again)] == [
+        (1, 1, 0, 3),
+        (1, 0, 0, 3),
+    ]
+    assert sorted(line.line for line in first.files[0].lines) == [3, 4, 5]
+    assert first.files[0].repeated == 1
+    assert [row.value for row in await stored(store, macro("yahoo", "DXY"))] == [102.5]
+
+
+async def test_bars_from_before_bitcoin_are_set_aside(tmp_path: Path) -> None:
+    file = put(tmp_path, "btc-1h.csv", table() + "1970-01-01 00:00:00,1,2,0.5,1,10\n")
+    store = store_of()
+    view = await run(store, file)
+    assert (view.rows, view.set_aside, view.files[0].lines[0].line) == (len(BARS), 1, len(BARS) + 2)
+    assert await stored(store, H1) == BARS
+
+
 @pytest.mark.parametrize(
     ("line", "text", "word"),
     [
