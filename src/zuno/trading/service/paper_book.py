@@ -36,10 +36,13 @@ from zuno.trading.model.market import (
     HOUR_MS,
     SECOND_MS,
     STALE_AFTER,
+    STALE_BARS,
     Series,
     Side,
     Symbol,
+    Timeframe,
     basis,
+    candles,
     parse_symbol,
     rates,
 )
@@ -172,7 +175,8 @@ class Prices:
 
     def source_text(self, symbol: Symbol, exchange: Exchange) -> str:
         """Where a price comes from."""
-        mark = f"the mark of {BINANCE}, {self.ages[str(basis(BINANCE, symbol))]} s old"
+        age = self.ages.get(str(basis(BINANCE, symbol)))
+        mark = f"the last close at {BINANCE}" if age is None else f"the mark of {BINANCE}, {age} s old"
         if exchange is Exchange.BINANCE:
             return mark
         return f"{mark}, at {or_none(self.won):,.2f} won, {self.ages[str(rates(UPBIT, USDT_KRW))]} s old"
@@ -372,12 +376,30 @@ class PaperBookDesk:
             if not isinstance(found, Missing):
                 ages[str(series)] = (moment - found.at) // SECOND_MS
         marks = {symbol: newest[str(basis(BINANCE, symbol))] for symbol in Symbol}
+        closes = await self._last_closes(moment) if state.origin.candles_only else {}
         won = newest[str(rates(UPBIT, USDT_KRW))]
         return Prices(
-            {symbol: mark if isinstance(mark, Missing) else mark_price(mark) for symbol, mark in marks.items()},
+            {
+                symbol: closes.get(symbol, mark) if isinstance(mark, Missing) else mark_price(mark)
+                for symbol, mark in marks.items()
+            },
             won if isinstance(won, Missing) else won.value if won.value > 0 else Missing(f"{won.value} is no rate"),
             ages,
         )
+
+    async def _last_closes(self, moment: Millis) -> dict[Symbol, float]:
+        """Of the finest bars that are not stale: the marks of a home of candles alone, as a cycle takes them."""
+        several = [(symbol, timeframe) for timeframe in reversed(Timeframe) for symbol in Symbol]
+        slices = [
+            Slice(candles(BINANCE, symbol, timeframe), Millis(moment - 4 * timeframe.millis), moment, newest=1)
+            for symbol, timeframe in several
+        ]
+        state = await self._store.read_many(slices, moment)
+        found: dict[Symbol, float] = {}
+        for (symbol, timeframe), rows in zip(several, state.rows, strict=True):
+            if rows and moment - (rows[-1].at + timeframe.millis) <= STALE_BARS * timeframe.millis:
+                found[symbol] = rows[-1].close
+        return found
 
     def _price(
         self, page: _Page, symbol: Symbol, exchange: Exchange, given: str | None, option: str

@@ -32,7 +32,7 @@ from zuno.trading.model.market import (
     rates,
 )
 from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
-from zuno.trading.ports.series import Batch, Origin
+from zuno.trading.ports.series import Batch, Origin, Source
 from zuno.trading.rules.inputs import FeeRates, Fees
 from zuno.trading.rules.paper_book import STARTING_ACCOUNT
 from zuno.trading.service.features import TradingDesk
@@ -145,6 +145,20 @@ async def test_a_stale_mark_is_no_price_and_makes_the_whole_unknown() -> None:
     assert view.unknown is not None
     assert "ETHUSDT has no mark" in view.unknown
     assert view.purses[0].equity is None
+
+
+async def test_a_home_of_candles_marks_at_the_last_close() -> None:
+    """Of the finest bars that are not stale; where something was collected, there is no mark but a mark."""
+    store = MemorySeries(Origin(False, "recorded"))
+    for timeframe, ago, close in ((Timeframe.H1, 2 * HOUR_MS, 61_000.0), (Timeframe.D1, DAY_MS, 59_000.0)):
+        bar = Candle(Millis(END - ago), close, close, close, close, 1.0, None)
+        await store.write([Batch(candles(BINANCE, BTC, timeframe), [bar], None, Source.IMPORTED, "bars.csv")])
+    view = await keeper(store).add("BTCUSDT", "long", "500", as_of=str(END))
+    assert (view.positions[0].entry, view.positions[0].mark) == (61_000.0, 61_000.0)
+    assert view.equity_usd == pytest.approx(1_999.75)
+    await store.write([Batch(rates(UPBIT, USDT_KRW), [Level(END, 1_400.0)], END)])
+    with pytest.raises(Refused):
+        await keeper(store).add("BTCUSDT", "long", "500", as_of=str(END))
 
 
 async def test_an_order_rests_at_its_price_and_is_taken_back() -> None:
