@@ -393,8 +393,10 @@ def test_an_exploration_is_not_raised_beyond_its_risk() -> None:
 @pytest.mark.parametrize("leverage", [1, 3])
 def test_a_ruling_takes_the_margin_of_its_lots(leverage: int) -> None:
     """Lots are rounded down; what is not bought takes no margin, and a model costs its share of what is."""
-    given, dear = terms(mark=50_300.0), {"entry_price": 50_300.0, "stop_loss": 49_300.0, "take_profit": 52_300.0}
-    said = decision(allocation_pct=13, leverage=leverage, **dear)
+    given = terms(mark=50_300.0)
+    said = decision(
+        allocation_pct=13, leverage=leverage, entry_price=50_300.0, stop_loss=49_300.0, take_profit=52_300.0
+    )
     ruling = finish_ruling(ruled_on(said, given, cost=0.01), given, NOW)
     card = ruling.card
     assert card is not None
