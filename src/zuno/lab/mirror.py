@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from math import fsum, log, sqrt
+from math import exp, fsum, log, sqrt
 from typing import Any, Final, NoReturn, TypeVar
 
 from zuno.kernel.errors import Refused
@@ -58,7 +58,7 @@ YIELDS: Final = frozenset({"DGS2", "DGS10", "FEDFUNDS"})
 """Figures in percentage points: their changes are negated, not their ratios."""
 FULL_MOOD: Final = 100.0
 """The fear and greed index runs from 0 to this."""
-WING_DEVIATIONS: Final = 0.5
+WING_DEVIATIONS: Final = 0.4
 """Standard deviations of the log price from the forward from which on the whole skew is mirrored: a 25-delta option
 lies a little further out."""
 _LOOK_BACK: Final = 130 * DAY_MS
@@ -244,13 +244,19 @@ def _mirror_chain(chain: OptionChain, anchor: float) -> OptionChain:
 
 
 def _mirror_option(quote: OptionQuote, at: Millis, anchor: float, put_share: float) -> OptionQuote:
+    """A put of a quarter delta lies nearer to the forward than a call of a quarter does: in the wings the strike goes
+    to where the delta is mirrored, so that the skew is."""
     strike = mirror_price(quote.strike, anchor)
     forward = None if quote.underlying is None else mirror_price(quote.underlying, anchor)
     volatility = quote.mark_iv
-    if volatility is not None and forward is not None and quote.expiry is not None and quote.expiry > at:
-        reach = WING_DEVIATIONS * volatility / 100 * sqrt((quote.expiry - at) / YEAR_MS)
-        tilt = min(1.0, max(-1.0, log(strike / forward) / reach)) if reach > 0 else 0.0
+    if volatility and forward is not None and quote.expiry is not None and quote.expiry > at:
+        root = sqrt((quote.expiry - at) / YEAR_MS) / 100
+        away = log(strike / forward) / (volatility * root)
+        tilt = min(1.0, max(-1.0, away / WING_DEVIATIONS))
+        spread = volatility * root
         volatility = max(PLAUSIBLE_IV[0], round(volatility - USUAL_SKEW * tilt, 6))
+        turned = volatility * root
+        strike = forward * exp(away * turned + abs(tilt) * turned * (spread + turned) / 2)
     return replace(
         quote,
         strike=strike,

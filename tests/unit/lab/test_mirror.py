@@ -90,7 +90,7 @@ async def test_skew_and_put_call_ratio_are_mirrored_about_what_is_usual(skew: fl
     ):
         assert isinstance(a, float)
         assert isinstance(b, float)
-        assert b - usual == pytest.approx(usual - a, abs=0.3)
+        assert b - usual == pytest.approx(usual - a, abs=0.1)
     assert here.week.atm == pytest.approx(there.week.atm, abs=0.3)
 
 

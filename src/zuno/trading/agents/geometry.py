@@ -26,6 +26,7 @@ from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.measure.derivatives import funding_figures
 from zuno.trading.measure.events import EventKind
 from zuno.trading.measure.features import Frame
+from zuno.trading.measure.portable import RATIO_PLACES, log
 from zuno.trading.measure.structure.lines import Gauge
 from zuno.trading.measure.structure.patterns import Formation, formation
 from zuno.trading.measure.structure.pivots import Way
@@ -161,7 +162,7 @@ def answer_by_rules(case: Case, shown: Panels) -> GeometryOpinion:
     frame = _frame(case)
     if isinstance(frame, Missing):
         return _answer_without_bars(case, f"Nothing can be seen: {{{case.bundle.mode.chart[0]}.unknown}}.")
-    shape = formation(frame.structure.pivots, frame.readings.close, frame.readings.atr)
+    shape = formation(frame.structure.pivots, frame.readings.close, frame.structure.log_atr)
     anomaly, struck = _anomaly(case, frame)
     facts = prompt_facts.market_facts(case)
     reasons = [*struck, *_trend_reasons(case), *_pattern_reasons(shape, frame.timeframe)]
@@ -268,13 +269,13 @@ def _find_exhaustion(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reaso
 
 def _find_trap(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]] | None:
     """A zone where many levels meet, straight ahead of the trend."""
-    atr, close, trend = frame.readings.atr, frame.readings.close, frame.structure.trend
-    if not atr or trend is None:
+    reach, close, trend = frame.structure.log_atr, frame.readings.close, frame.structure.trend
+    if not reach or trend is None:
         return None
     sign = 1 if trend is Way.UP else -1
     for place, zone in enumerate(prompt_facts.nearest_zones(frame, 2), 1):
         edge = zone.low if sign > 0 else zone.high
-        if len(zone.kinds) >= 3 and 0 < sign * (edge - close) <= 0.5 * atr:
+        if len(zone.kinds) >= 3 and 0 < sign * _log_ratio(edge, close) <= 0.5 * reach:
             own = f"{frame.timeframe}.zone_{place}"
             said = f"{{{own}_levels}} levels meet between {{{own}_low}} and {{{own}_high}}, right ahead"
             return "geometric_trap", [Reason(-0.2 * sign, said)]
@@ -287,15 +288,20 @@ def _trend_reasons(case: Case) -> list[Reason]:
     for (timeframe, frame), weight in zip(case.features.frames[1:], (0.2, 0.25), strict=True):
         if isinstance(frame, Missing):
             continue
-        seen, trend = frame.readings, frame.structure.trend
+        seen, trend, reach = frame.readings, frame.structure.trend, frame.structure.log_atr
         if trend is not None:
             found.append(Reason(weight if trend is Way.UP else -weight, f"{timeframe} structure points {trend}"))
-        if seen.ema50 is not None and seen.atr:
-            gap = (seen.close - seen.ema50) / seen.atr
+        if seen.ema50 is not None and seen.ema50 > 0 and reach:
+            gap = _log_ratio(seen.close, seen.ema50) / reach
             side = "above" if gap > 0 else "below"
             said = f"{timeframe} close of {{{timeframe}.close}} is {side} EMA50 at {{{timeframe}.ema50}}"
             found.append(Reason(scale_weight(gap, 3, weight / 2), said))
     return found
+
+
+def _log_ratio(price: float, other: float) -> float:
+    """How far one price lies above another, in logarithms: as far as the other above it in the mirrored market."""
+    return round(float(log(price / other)), RATIO_PLACES)
 
 
 def _pattern_reasons(shape: Formation | None, timeframe: Timeframe) -> list[Reason]:

@@ -126,14 +126,15 @@ def feared_side(case: Case) -> Stance:
 
 
 def world_reasons(case: Case) -> list[Reason]:
-    """A dear dollar and falling stocks drain what is risky; a curve that moves fast does so either way."""
-    context, slope = case.context, case.features.economy.slope
+    """A dear dollar and falling stocks drain what is risky. A curve that moves fast has no side, as volatility has
+    none: it counts on the side that is feared."""
+    context, slope, feared = case.context, case.features.economy.slope, feared_side(case)
     found: list[Reason] = []
     found += _change_reasons("dollar_change", context.dollar, 0.015, -0.3)
     found += _change_reasons("stocks_change", context.stocks, 0.03, 0.35)
     change: Known[float] = figure_in(slope, "change")
-    if not isinstance(change, Missing) and abs(change) >= RESTLESS:
-        found.append(Reason(-0.15, "the curve is restless: its slope changed by {curve.slope_change}"))
+    if not isinstance(change, Missing) and abs(change) >= RESTLESS and feared:
+        found.append(Reason(0.15 * feared, "the curve is restless: its slope changed by {curve.slope_change}"))
     return found
 
 

@@ -130,16 +130,22 @@ def _name_regime(case: Case, seen: IndicatorValues) -> tuple[Regime, str]:
     for regime, sign, word in ((Regime.BULL_MOMENTUM, 1, "above"), (Regime.BEAR_MOMENTUM, -1, "below")):
         if seen.adx >= TREND and sign * (seen.ema21 - seen.ema50) > 0 and sign * (seen.close - seen.ema50) > 0:
             return regime, f"1d ADX14 is {{1d.adx14}}, EMA21 and the close stand {word} EMA50"
-    width, flow = context.width_rank, context.days
-    if not isinstance(width, Missing) and not isinstance(flow, Missing) and width < NARROW and flow.slope > 0:
+    flow = context.days
+    if is_narrow(case) and not isinstance(flow, Missing) and flow.slope > 0:
         why = "1d Bollinger bands are wider than on {bollinger_rank} of earlier days, and CVD rises"
         return Regime.SIDEWAYS_ACCUMULATION, why
     return Regime.RANGE_BOUND, "1d ADX14 is {1d.adx14}: no trend, no squeeze with buying under it"
 
 
+def is_narrow(case: Case) -> bool:
+    """Whether the days' Bollinger bands are among the narrowest."""
+    width = case.context.width_rank
+    return not isinstance(width, Missing) and width < NARROW
+
+
 def answer_by_rules(case: Case) -> MetaOpinion:
     ruled = regime_of(case)
-    expert, note = _choose_trusted(ruled.regime, case.bundle.mode)
+    expert, note = _choose_trusted(ruled.regime, case.bundle.mode, is_narrow(case))
     struck = [
         f"{event.name} in the last hour ({{{prompt_facts.event_id(case, event)}}})"
         for event in case.features.events.events
@@ -153,7 +159,8 @@ def answer_by_rules(case: Case) -> MetaOpinion:
     )
 
 
-def _choose_trusted(regime: Regime, mode: Mode) -> tuple[Expert, str]:
+def _choose_trusted(regime: Regime, mode: Mode, narrow: bool) -> tuple[Expert, str]:
+    """A narrow range that is sold has no name of its own as one that is bought has, but the same expert sees it."""
     match regime:
         case Regime.VOLATILITY_PANIC:
             return Expert.MACRO, "In a panic options and the economy lead; books are thin and shapes break."
@@ -161,6 +168,8 @@ def _choose_trusted(regime: Regime, mode: Mode) -> tuple[Expert, str]:
             return Expert.LIQUIDITY, "In a trend whoever takes decides: orderflow outweighs shapes that call a turn."
         case Regime.SIDEWAYS_ACCUMULATION:
             return Expert.LIQUIDITY, "While a range fills, orderflow shows first who gathers."
+    if narrow:
+        return Expert.LIQUIDITY, "While a range is narrow, orderflow shows first who leaves it."
     if mode is Mode.SWING:
         return Expert.MICROSTRUCTURE, "In a range the book decides at its edges."
     return Expert.GEOMETRY, "In a range its edges are the trade, and measured levels show them."

@@ -156,6 +156,15 @@ def test_accumulation_is_narrow_and_bought(plain: Case, rank: Any, slope: float,
     assert meta.regime_of(replace(plain, context=context)).regime is regime
 
 
+@pytest.mark.parametrize("slope", [1.0, -1.0])
+def test_orderflow_is_trusted_in_a_narrow_range_whoever_gathers(plain: Case, slope: float) -> None:
+    assert not isinstance(plain.context.days, Missing)
+    for rank, trusted in ((0.29, True), (0.30, False)):
+        context = replace(plain.context, width_rank=rank, days=replace(plain.context.days, slope=slope))
+        said = meta.answer_by_rules(replace(plain, context=context))
+        assert (said.trust_directive.expert is Expert.LIQUIDITY) is trusted
+
+
 # -- what all of them start from
 
 
@@ -328,6 +337,27 @@ def test_a_dear_dollar_drains_what_is_risky(plain: Case, dollar: float, weight: 
     moved = replace(plain, context=replace(plain.context, dollar=FigureChange(DOLLAR[0], dollar)))
     found = [one.weight for one in macro_options.world_reasons(moved) if "DXY" in one.said]
     assert found == ([] if weight is None else [pytest.approx(weight)])
+
+
+@pytest.mark.parametrize("change", [0.3, -0.3])
+@pytest.mark.parametrize(("skew", "weight"), [(4.0, -0.15), (-1.0, 0.15)])
+def test_a_restless_curve_counts_on_the_side_that_is_feared(
+    plain: Case, change: float, skew: float, weight: float
+) -> None:
+    surface, economy = plain.features.surface, plain.features.economy
+    assert not isinstance(surface, Missing)
+    assert not isinstance(economy.slope, Missing)
+    features = replace(
+        plain.features,
+        surface=replace(surface, week=replace(surface.week, skew25=skew)),
+        economy=replace(economy, slope=replace(economy.slope, change=change)),
+    )
+    found = [
+        reason.weight
+        for reason in macro_options.world_reasons(replace(plain, features=features))
+        if "curve" in reason.said
+    ]
+    assert found == [weight]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ import numpy as np
 from zuno.trading.measure.bars import LOOKBACK, Bars
 from zuno.trading.measure.indicators.all import IndicatorSeries, columns, readings_of, sound
 from zuno.trading.measure.indicators.profile import volume_profile
+from zuno.trading.measure.indicators.volatility_bands import atr
 from zuno.trading.measure.indicators.volume import anchored_vwap, taker_delta
+from zuno.trading.measure.portable import RATIO_PLACES, log
 from zuno.trading.measure.structure.gaps import Gap, fair_value_gaps
 from zuno.trading.measure.structure.levels import AnchoredVwap, LevelZone, Measured, PriceLevel, levels, zones
 from zuno.trading.measure.structure.lines import Divergence, TrendLine, divergences, trend_lines
@@ -35,6 +37,9 @@ class Structure:
     anchored: tuple[AnchoredVwap, ...]
     levels: tuple[PriceLevel, ...]
     zones: tuple[LevelZone, ...]
+    log_atr: float | None
+    """ATR14 of the logarithms of the prices: a measure for shapes that is the same in a rise and in the fall that
+    mirrors it, where the ATR in prices counts what was traded higher for more."""
 
 
 def structure(bars: Bars, shoulder: int) -> Structure | None:
@@ -73,7 +78,13 @@ def structure_of(bars: Bars, gauges: IndicatorSeries, shoulder: int) -> Structur
         anchored=measured.anchored,
         levels=menu,
         zones=zones(menu, now.atr),
+        log_atr=_measure_log_atr(bars),
     )
+
+
+def _measure_log_atr(bars: Bars) -> float | None:
+    reach = float(atr(log(bars.high), log(bars.low), log(bars.close))[-1])
+    return None if np.isnan(reach) else round(reach, RATIO_PLACES)
 
 
 def _anchor_vwaps(bars: Bars, turns: tuple[Pivot, ...]) -> tuple[AnchoredVwap, ...]:

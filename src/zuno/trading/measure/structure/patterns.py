@@ -1,12 +1,17 @@
-"""Shapes that chart readers know by name, found in the turns of a zigzag; each with the way it points."""
+"""Shapes that chart readers know by name, found in the turns of a zigzag; each with the way it points.
+
+Heights are logarithms of prices, and the ATR is that of logarithms: a shape and its mirror image, every log return
+negated, are then found in the same places.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from zuno.trading.measure.portable import GAUGE_DIGITS, exp, log, round_digits
 from zuno.trading.measure.structure.pivots import Extreme, Pivot, Way, of, zigzag
 
 LEVEL: Final = 0.5
@@ -40,21 +45,27 @@ class Formation:
     way: Way | None
     """Where it points; None where it may break either way."""
     line: float
-    """The price it turns on: a neckline, the side of a triangle, the end of a pole."""
+    """The price it turns on: a neckline, the side of a triangle (the nearer where it may break either way), the end of
+    a pole."""
     confirmed: bool
     """Whether the last close lies beyond that line."""
 
 
-def formation(turns: Sequence[Pivot], close: float, atr: float | None) -> Formation | None:
+def formation(turns: Sequence[Pivot], close: float, log_atr: float | None) -> Formation | None:
     """The shape of the newest confirmed turns, the one that takes most of them first; None where there is none, or no
-    measure for it."""
-    if not atr or atr <= 0:
+    measure for it. `log_atr`: the ATR of log prices."""
+    if not log_atr or log_atr <= 0:
         return None
-    ends = zigzag(turns)
-    found = (_head(ends, close, atr), _corner(ends, close, atr), _double(ends, close, atr), _flag(ends, close, atr))
-    return next(
-        (pattern for pattern in found if pattern is not None and abs(close - pattern.line) <= PLAYED_OUT * atr), None
+    ends = [replace(end, price=float(log(end.price))) for end in zigzag(turns)]
+    here = float(log(close))
+    found = (
+        _head(ends, here, log_atr),
+        _corner(ends, here, log_atr),
+        _double(ends, here, log_atr),
+        _flag(ends, here, log_atr),
     )
+    shape = next((each for each in found if each is not None and abs(here - each.line) <= PLAYED_OUT * log_atr), None)
+    return None if shape is None else replace(shape, line=round_digits(float(exp(shape.line)), GAUGE_DIGITS))
 
 
 def _head(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None:
@@ -112,7 +123,8 @@ def _corner(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None
         return _at(PatternKind.WEDGE, Way.DOWN, lows[1].price, close)
     if top < -flat and bottom < -flat:
         return _at(PatternKind.WEDGE, Way.UP, highs[1].price, close)
-    return Formation(PatternKind.OTHER, None, highs[1].price, False) if top < -flat < flat < bottom else None
+    nearer = min(highs[1].price, lows[1].price, key=lambda side: abs(close - side))
+    return Formation(PatternKind.OTHER, None, nearer, False) if top < -flat < flat < bottom else None
 
 
 def _flag(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None:

@@ -15,8 +15,13 @@ def turns(*prices: float, first: Extreme = Extreme.HIGH) -> list[Pivot]:
     return [Pivot(kinds[at % 2], Millis(10 * at), price, Millis(10 * at + 5)) for at, price in enumerate(prices)]
 
 
+def mirror(price: float) -> float:
+    """As far below 100 as the price is above it, in logs."""
+    return 10_000 / price
+
+
 def mirrored(prices: tuple[float, ...]) -> list[Pivot]:
-    return turns(*(200 - price for price in prices), first=Extreme.LOW)
+    return turns(*map(mirror, prices), first=Extreme.LOW)
 
 
 @pytest.mark.parametrize(
@@ -30,8 +35,8 @@ def mirrored(prices: tuple[float, ...]) -> list[Pivot]:
 def test_tops_point_down_and_bottoms_up(
     prices: tuple[float, ...], close: float, shape: PatternKind, twin: PatternKind
 ) -> None:
-    top = formation(turns(*prices), close, 1.0)
-    bottom = formation(mirrored(prices), 200 - close, 1.0)
+    top = formation(turns(*prices), close, 0.01)
+    bottom = formation(mirrored(prices), mirror(close), 0.01)
     assert top is not None
     assert bottom is not None
     assert (top.shape, top.way) == (shape, Way.DOWN)
@@ -41,7 +46,7 @@ def test_tops_point_down_and_bottoms_up(
 
 def test_a_neckline_confirms() -> None:
     prices = (110, 100, 115, 100, 110.5)
-    forming, done = (formation(turns(*prices), close, 1.0) for close in (100.5, 99.5))
+    forming, done = (formation(turns(*prices), close, 0.01) for close in (100.5, 99.5))
     assert forming is not None
     assert done is not None
     assert (forming.line, forming.confirmed) == (100, False)
@@ -49,9 +54,9 @@ def test_a_neckline_confirms() -> None:
 
 
 def test_a_triangle_that_ascends_and_one_that_does_not() -> None:
-    up = formation(turns(112, 104, 112.2, 108), 110.0, 1.0)
-    down = formation(turns(112, 104, 108, 104.1), 106.0, 1.0)
-    both = formation(turns(112, 104, 110, 106), 108.0, 1.0)
+    up = formation(turns(112, 104, 112.2, 108), 110.0, 0.01)
+    down = formation(turns(112, 104, 108, 104.1), 106.0, 0.01)
+    both = formation(turns(112, 104, 110, 106), 108.0, 0.01)
     assert up is not None
     assert (up.shape, up.way, up.line) == (PatternKind.ASCENDING_TRIANGLE, Way.UP, 112.2)
     assert down is not None
@@ -61,23 +66,23 @@ def test_a_triangle_that_ascends_and_one_that_does_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("close", "found"), [(109.5, None), (109.0, PatternKind.BULL_FLAG), (105.0, PatternKind.BULL_FLAG), (104.9, None)]
+    ("close", "found"), [(109.0, None), (108.9, PatternKind.BULL_FLAG), (104.9, PatternKind.BULL_FLAG), (104.8, None)]
 )
 def test_a_flag_gives_little_back(close: float, found: PatternKind | None) -> None:
-    shape = formation(turns(100, 110, first=Extreme.LOW), close, 2.0)
+    shape = formation(turns(100, 110, first=Extreme.LOW), close, 0.02)
     assert (shape and shape.shape) == found
-    mirror = formation(turns(100, 90), 200 - close, 2.0)
-    assert (mirror and mirror.shape) == (None if found is None else PatternKind.BEAR_FLAG)
+    fallen = formation(turns(100, mirror(110)), mirror(close), 0.02)
+    assert (fallen and fallen.shape) == (None if found is None else PatternKind.BEAR_FLAG)
 
 
 def test_what_has_played_out_is_none() -> None:
     prices = (112, 104, 112.3)
-    assert formation(turns(*prices), 100.0, 1.0) is not None
-    assert formation(turns(*prices), 99.9, 1.0) is None
+    assert formation(turns(*prices), 100.0, 0.01) is not None
+    assert formation(turns(*prices), 99.9, 0.01) is None
 
 
-@pytest.mark.parametrize("atr", [None, 0.0])
-def test_nothing_is_found_without_a_measure_or_turns(atr: float | None) -> None:
-    assert formation(turns(110, 100, 110), 105.0, atr) is None
-    assert formation([], 105.0, 1.0) is None
-    assert formation(turns(110), 109.0, 1.0) is None
+@pytest.mark.parametrize("log_atr", [None, 0.0])
+def test_nothing_is_found_without_a_measure_or_turns(log_atr: float | None) -> None:
+    assert formation(turns(110, 100, 110), 105.0, log_atr) is None
+    assert formation([], 105.0, 0.01) is None
+    assert formation(turns(110), 109.0, 0.01) is None

@@ -22,6 +22,7 @@ from zuno.trading.measure.structure.all import Structure, structure, structure_o
 from zuno.trading.measure.structure.gaps import Gap, fair_value_gaps
 from zuno.trading.measure.structure.levels import NEWEST, ZONE_WIDTH, LevelKind, PriceLevel, zones
 from zuno.trading.measure.structure.lines import Divergence, Gauge, TrendLine, divergences, trend_lines
+from zuno.trading.measure.structure.patterns import formation
 from zuno.trading.measure.structure.pivots import Extreme, Pivot, Way, pivots, zigzag
 from zuno.trading.measure.structure.swings import BreakKind, SwingKind, breaks, fibonacci, swings
 from zuno.trading.model.market import Candle, Mode, Timeframe
@@ -642,3 +643,22 @@ def test_a_bar_no_market_can_have_made_changes_nothing() -> None:
     rows = [Candle(bar(i), 100.0, 101.0 + i % 7, 99.0 - i % 5, 100.0, 5.0, 2.0) for i in range(60)]
     spoiled = [*rows[:30], Candle(bar(30), 100.0, 90.0, 110.0, 100.0, 5.0, 2.0), *rows[31:]]
     assert structure(bars(Timeframe.H1, spoiled), 2) == structure(bars(Timeframe.H1, rows[:30] + rows[31:]), 2)
+
+
+def test_a_market_and_its_mirror_image_have_one_log_atr_and_opposite_shapes() -> None:
+    market = walk(400)
+    turned = replace(market, open=1 / market.open, high=1 / market.low, low=1 / market.high, close=1 / market.close)
+    own, other = structure(market, 5), structure(turned, 5)
+    assert own is not None
+    assert other is not None
+    assert own.log_atr is not None
+    assert own.log_atr == pytest.approx(other.log_atr, abs=2e-9)
+    assert (own.trend is Way.UP) is (other.trend is Way.DOWN)
+    for count in range(4, len(own.pivots)):
+        close = own.pivots[count - 1].price
+        shape = formation(own.pivots[:count], close, own.log_atr)
+        twin = formation(other.pivots[:count], 1 / close, own.log_atr)
+        assert (shape is None) is (twin is None)
+        if shape is not None and twin is not None:
+            assert (shape.way is Way.UP, shape.way is Way.DOWN) == (twin.way is Way.DOWN, twin.way is Way.UP)
+            assert (shape.line * twin.line, shape.confirmed) == (pytest.approx(1), twin.confirmed)
