@@ -244,12 +244,12 @@ async def _make_stretch(
 
 
 def _note_touched(state: ImportState, columns: Columns, written: ColumnsWritten) -> int:
-    """How many are new or changed; the stretch they lie in is kept for coarser bars."""
+    """How many are new or changed; the stretch they lie in is kept for coarser bars. Where none is, all of it is: an
+    import that was stopped may have made none of them."""
     put = written.new | written.changed
-    if put.any():
-        at = columns.at[put]
-        stretch = (Millis(int(at[0])), Millis(int(at[-1])), bool(written.changed.any()))
-        state.touched.setdefault(columns.series, []).append(stretch)
+    at = columns.at[put] if put.any() else columns.at
+    stretch = (Millis(int(at[0])), Millis(int(at[-1])), bool(written.changed.any()))
+    state.touched.setdefault(columns.series, []).append(stretch)
     return int(put.sum())
 
 

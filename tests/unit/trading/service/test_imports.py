@@ -35,7 +35,7 @@ from zuno.trading.model.market import (
     macro,
     open_interest,
 )
-from zuno.trading.ports.series import PUBLIC_HISTORY, Batch, Origin
+from zuno.trading.ports.series import PUBLIC_HISTORY, Batch, Origin, Source
 from zuno.trading.service.imports import Imports, ImportView
 
 AT = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp()) * 1_000
@@ -266,6 +266,15 @@ async def test_figures_that_cannot_be_are_listed(tmp_path: Path) -> None:
     assert sorted(line.line for line in first.files[0].lines) == [3, 4, 5]
     assert first.files[0].repeated == 1
     assert [row.value for row in await stored(store, macro("yahoo", "DXY"))] == [102.5]
+
+
+async def test_an_import_that_was_stopped_makes_its_coarser_bars_the_next_time(tmp_path: Path) -> None:
+    file, store, day = put(tmp_path, "btc-1h.csv", table()), store_of(), candles("binance", BTC, Timeframe.D1)
+    await store.write([Batch(H1, BARS, None, Source.IMPORTED, file.name)])
+    assert await stored(store, day) == ()
+    first, again = await run(store, file), await run(store, file)
+    assert (first.new, first.made[str(day)], again.made) == (0, 2, {})
+    assert len(await stored(store, day)) == 2
 
 
 async def test_bars_from_before_bitcoin_are_set_aside(tmp_path: Path) -> None:
