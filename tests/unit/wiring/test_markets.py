@@ -11,7 +11,7 @@ from zuno.kernel.errors import Usage
 from zuno.settings import read_settings
 from zuno.trading.data.sources import is_streamed
 from zuno.trading.model.market import Symbol
-from zuno.trading.model.venues import BINANCE, BYBIT, CHANNELS, FRED, SEARCH, wanted_series
+from zuno.trading.model.venues import BINANCE, BYBIT, CHANNELS, FRED, OKX, SEARCH, wanted_series
 from zuno.wiring.markets import Markets
 from zuno.wiring.recordings import Recordings
 
@@ -46,7 +46,7 @@ async def test_with_them_somebody_is_asked_for_everything_the_desk_wants(
     )
     sources = opened.sources()
     assert sources.closed == {}
-    assert set(sources.tapes) == {BINANCE, BYBIT}
+    assert set(sources.tapes) == {BINANCE, BYBIT, OKX}
     kinds = (sources.candles, sources.derivatives, sources.books, sources.options, sources.macro, sources.levels)
     told = {venue for kind in (*kinds, sources.texts) for venue in kind}
     assert {series.venue for series in wanted_series(Symbol.BTCUSDT) if not is_streamed(series)} <= told
@@ -65,7 +65,7 @@ async def test_a_clock_that_is_set_is_not_the_one_that_proves_minutes_of_streams
     monkeypatch.setattr(time, "time_ns", lambda: tomorrow)
     monkeypatch.setattr(time, "time", lambda: tomorrow / 10**9)
     passed = [tape._steady() - then for tape, then in zip(tapes, before, strict=True)]  # type: ignore[attr-defined]
-    assert len(passed) == 2
+    assert len(passed) == 3
     assert all(0 <= millis < 3_600_000 for millis in passed)
     await opened.close()
 
