@@ -494,7 +494,7 @@ async def test_a_plan_that_comes_too_late_or_finds_another_price(stage: Stage) -
     await stage.push("1.2")
     *first, last = plan.steps
     await stage.do(first)
-    await stage.refuses(Call(last.to, last.value, last.data), "MaximumAmountExceeded")
+    await stage.refuses(Call(last.to, last.value, last.data), "V4TooLittleReceived")
     pool = stage.pool(WETH_POOL)
     swap = minting.create(await stage.terms(), pool, around(pool, 20, 20), *_all_usdc(WETH_POOL, 6_000))
     await stage.push("1.2")
