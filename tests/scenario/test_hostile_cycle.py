@@ -201,7 +201,7 @@ async def test_behaviour_14_garbage_completes_the_cycle_flagged_and_without_an_o
     hold_flags(flat, ASKED)
     hold_nothing_opened(flat)
     assert flat.decision.decision is Call.SHORT, "what the rules would have done is told"
-    held = await cycle(tmp_path / "held", panic, script, holding(Side.LONG))
+    held = await cycle(tmp_path / "held", panic, script, holding(Side.SHORT))
     hold_flags(held, ASKED)
     assert (held.ruling.decision, held.ruling.execution_style) == (Call.CANCEL_AND_CLOSE, Style.CASINO_EXIT)
     assert (held.ruling.veto, held.ruling.legs) == (None, ())
