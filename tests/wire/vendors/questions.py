@@ -258,6 +258,7 @@ QUESTIONS = [
                 "regularMarketTime",
                 "currentTradingPeriod",
                 "regular",
+                "start",
                 "end",
                 "timestamp",
                 "indicators",
