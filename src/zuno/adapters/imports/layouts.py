@@ -90,6 +90,24 @@ class Layout:
     notes: tuple[str, ...] = ()
 
 
+class UnderstoodFile:
+    """A file whose columns are understood, whatever its form."""
+
+    _layout: Layout
+
+    @property
+    def layout(self) -> str:
+        return self._layout.name
+
+    @property
+    def series(self) -> tuple[Series[Any], ...]:
+        return tuple(target.series for target in self._layout.targets)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self._layout.notes
+
+
 @dataclass(frozen=True, slots=True)
 class FileHead:
     """What is known of a file before it is read."""

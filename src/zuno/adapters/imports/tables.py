@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from zuno.adapters.imports.layouts import FileHead, clean_name, find_layout, name_symbol, symbol_column, time_column
+from zuno.adapters.imports.layouts import (
+    FileHead,
+    UnderstoodFile,
+    clean_name,
+    find_layout,
+    name_symbol,
+    symbol_column,
+    time_column,
+)
 from zuno.adapters.imports.text_tables import build_columns, common_step, moments_of_numbers, read_time
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.trading.model.market import Series
@@ -22,7 +30,7 @@ ROWS_A_BLOCK: Final = 2**18
 LOOKED_AT: Final = 200
 
 
-class ParquetTable:
+class ParquetTable(UnderstoodFile):
     """A Parquet file."""
 
     def __init__(self, path: Path, series: Series[Any] | None, asked: str) -> None:
@@ -42,18 +50,6 @@ class ParquetTable:
         times, symbols = self._read(0, LOOKED_AT, ())
         head = FileHead(path.name, self._names, len(self._names), _first(symbols), common_step(times.tolist()))
         self._layout = find_layout(head, series, asked)
-
-    @property
-    def layout(self) -> str:
-        return self._layout.name
-
-    @property
-    def series(self) -> tuple[Series[Any], ...]:
-        return tuple(target.series for target in self._layout.targets)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return self._layout.notes
 
     def close(self) -> None:
         self._duck.close()
@@ -94,7 +90,7 @@ class ParquetTable:
         return [times, symbols, *(np.ma.filled(found[f"c{place}"], np.nan) for place in places)]
 
 
-class ArrowTable:
+class ArrowTable(UnderstoodFile):
     """A file in Arrow's own form, as feather is."""
 
     def __init__(self, path: Path, series: Series[Any] | None, asked: str) -> None:
@@ -117,18 +113,6 @@ class ArrowTable:
         said = None if symbol is None else str(start.column(symbol)[0].as_py())
         head = FileHead(path.name, self._names, len(self._names), said, common_step(self._times(start).tolist()))
         self._layout = find_layout(head, series, asked)
-
-    @property
-    def layout(self) -> str:
-        return self._layout.name
-
-    @property
-    def series(self) -> tuple[Series[Any], ...]:
-        return tuple(target.series for target in self._layout.targets)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return self._layout.notes
 
     def close(self) -> None:
         self._file.close() if hasattr(self._file, "close") else None

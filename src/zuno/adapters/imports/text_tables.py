@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from zuno.adapters.imports.layouts import (
     FileHead,
     Target,
+    UnderstoodFile,
     clean_name,
     find_layout,
     name_symbol,
@@ -63,7 +64,7 @@ class Dialect:
     decimal_comma: bool = False
 
 
-class TextTable:
+class TextTable(UnderstoodFile):
     """A file of text, opened as bytes; `done` says how far it has been read, 0 to 1."""
 
     def __init__(
@@ -84,18 +85,6 @@ class TextTable:
         self._dialect = _sniff([line.decode("utf-8", "replace") for line in lines])
         rows = list(_split(self._dialect, lines[1:] if self._dialect.names is not None else lines))
         self._layout = find_layout(_describe(name, self._dialect, rows), series, asked)
-
-    @property
-    def layout(self) -> str:
-        return self._layout.name
-
-    @property
-    def series(self) -> tuple[Series[Any], ...]:
-        return tuple(target.series for target in self._layout.targets)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return self._layout.notes
 
     def close(self) -> None:
         self._close()

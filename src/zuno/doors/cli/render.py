@@ -304,8 +304,7 @@ def _until(allowance: AllowanceView) -> Text:
 def _show_plan(view: PlanView) -> RenderableType:
     chosen = view.recommended
     style = {"approve": GOOD, "reject": BAD}.get(view.verdict, "yellow")
-    opens_nothing = view.kind == "create" and chosen.tick_lower is None
-    what = "open nothing" if opens_nothing else f"{chosen.kind} {_edges(chosen)}".strip()
+    what = f"{_kind(view, chosen)} {_edges(chosen)}".strip()
     head = Text(f"{view.verdict.replace('_', ' ')}: {what}", style=f"bold {style}")
     facts = grid()
     rows = [
@@ -320,7 +319,7 @@ def _show_plan(view: PlanView) -> RenderableType:
         *(("caution", caution) for caution in view.cautions),
         *((("regimes", _regimes(view)),) if len(view.regimes) > 1 else ()),
         *(() if view.own_range is None else (("your range", view.own_range),)),
-        *(() if opens_nothing else (("pool", chosen.pool.label),)),
+        *(() if _opens_nothing(view, chosen) else (("pool", chosen.pool.label),)),
         *((("ticks", f"{chosen.tick_lower} to {chosen.tick_upper}"),) if chosen.tick_lower is not None else ()),
         *(((_verb(chosen), _puts_in(chosen)),) if chosen.tick_lower is not None else ()),
         *((("before", chosen.prep_action.removesuffix(" first")),) if chosen.prep_action else ()),
@@ -345,8 +344,9 @@ def _show_plan(view: PlanView) -> RenderableType:
     )
     for candidate in view.candidates:
         mark = "→ " if candidate.index == chosen.index else "  "
+        own = " (yours)" if candidate.own else ""
         table.add_row(
-            f"{mark}{candidate.index} {candidate.kind}{' (yours)' if candidate.own else ''}{_where(view, candidate)}",
+            f"{mark}{candidate.index} {_kind(view, candidate)}{own}{_where(view, candidate)}",
             _edges(candidate, "\n"),
             _buffers(candidate),
             *(
@@ -363,7 +363,7 @@ def _show_plan(view: PlanView) -> RenderableType:
             Text(candidate.verdict, style={"accept": GOOD, "veto": BAD}.get(candidate.verdict, "yellow")),
         )
     reasons = [
-        f"{candidate.index} {candidate.kind}, {candidate.verdict}: {candidate.reason}"
+        f"{candidate.index} {_kind(view, candidate)}, {candidate.verdict}: {candidate.reason}"
         for candidate in view.candidates
         if candidate.verdict != "accept"
     ]
@@ -470,9 +470,19 @@ def _puts_in(chosen: RecommendedView) -> str:
     return _amounts(chosen.pool, short(chosen.amount0_human), short(chosen.amount1_human))
 
 
+def _opens_nothing(view: PlanView, candidate: CandidateView) -> bool:
+    return view.kind == "create" and candidate.tick_lower is None
+
+
+def _kind(view: PlanView, candidate: CandidateView) -> str:
+    """What there is to hold in a create is nothing."""
+    return "open nothing" if _opens_nothing(view, candidate) else candidate.kind
+
+
 def _where(view: PlanView, candidate: CandidateView) -> str:
     """Only a create has candidates in several pools, and opening nothing happens in none."""
-    return f"\n  {candidate.pool.label}" if view.kind == "create" and candidate.tick_lower is not None else ""
+    several = view.kind == "create" and not _opens_nothing(view, candidate)
+    return f"\n  {candidate.pool.label}" if several else ""
 
 
 def _edges(candidate: CandidateView, between: str = " – ") -> str:

@@ -25,7 +25,7 @@ from eth.vm.forks.prague.state import PragueState, PragueTransactionExecutor
 from eth_typing import Address, Hash32
 
 from .history import RawLog
-from .opcodes import find_jump_targets, shorten
+from .opcodes import find_jump_targets, shorten_opcodes
 from .refusals import server_error
 from .transactions import LocalTransaction, floor_gas
 from .tries import Accounts
@@ -98,7 +98,7 @@ class ExecutionResult:
 class Computation(PragueComputation):
     """Prague, with a log entry per transfer of ether when the state asks for it."""
 
-    opcodes = shorten(PragueComputation.opcodes)
+    opcodes = shorten_opcodes(PragueComputation.opcodes)
 
     def __init__(self, state: StateAPI, message: MessageAPI, transaction_context: TransactionContextAPI) -> None:
         super().__init__(state, message, transaction_context)

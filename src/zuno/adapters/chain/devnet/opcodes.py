@@ -61,7 +61,7 @@ def find_jump_targets(code: bytes) -> frozenset[int]:
     return frozenset(targets)
 
 
-def shorten(opcodes: Mapping[int, Any]) -> dict[int, Any]:
+def shorten_opcodes(opcodes: Mapping[int, Any]) -> dict[int, Any]:
     """The same opcodes, the common ones by the short way."""
     short: dict[int, Step] = {}
     for code, work in _BINARY.items():
