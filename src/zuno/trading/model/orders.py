@@ -1,0 +1,201 @@
+"""Orders as an exchange takes them, and what it answers: orders, fills, funding, positions, balances, filters.
+
+Money and quantities are `Decimal`; prices and amounts are in the exchange's own currency (`Exchange.currency`).
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from enum import StrEnum
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from zuno.kernel.canonical import canonical, digest
+from zuno.kernel.wire import Wire
+from zuno.trading.model.account import Timestamp
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import Side, Symbol
+
+ClientId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,36}$")]
+"""Chosen by us and unique at the venue: placing the same id twice makes one order."""
+VenueId = Annotated[str, Field(min_length=1, max_length=64)]
+Positive = Annotated[Decimal, Field(gt=0)]
+NotNegative = Annotated[Decimal, Field(ge=0)]
+
+ZERO: Final = Decimal(0)
+
+
+class OrderSide(StrEnum):
+    BUY = "BUY"
+    SELL = "SELL"
+
+    @property
+    def sign(self) -> int:
+        return 1 if self is OrderSide.BUY else -1
+
+    @property
+    def opposite(self) -> OrderSide:
+        return OrderSide.SELL if self is OrderSide.BUY else OrderSide.BUY
+
+
+def opening_side(side: Side) -> OrderSide:
+    """Which order opens a position of that side; its opposite closes it."""
+    return OrderSide.BUY if side is Side.LONG else OrderSide.SELL
+
+
+class OrderType(StrEnum):
+    MARKET = "MARKET"
+    LIMIT = "LIMIT"
+    STOP_MARKET = "STOP_MARKET"
+    """At market once the mark passes the trigger against the position."""
+    TAKE_PROFIT_MARKET = "TAKE_PROFIT_MARKET"
+    """At market once the mark passes the trigger in the position's favour."""
+
+
+class TimeInForce(StrEnum):
+    GTC = "GTC"
+    IOC = "IOC"
+    """What is not filled at once is cancelled."""
+    POST_ONLY = "POST_ONLY"
+    """Rejected where it would take."""
+
+
+class OrderStatus(StrEnum):
+    PLANNED = "PLANNED"
+    """Stored by us; whether the venue has it is not known."""
+    OPEN = "OPEN"
+    """At the venue; part of it may be filled."""
+    FILLED = "FILLED"
+    CANCELED = "CANCELED"
+    EXPIRED = "EXPIRED"
+    REJECTED = "REJECTED"
+
+    @property
+    def final(self) -> bool:
+        return self not in (OrderStatus.PLANNED, OrderStatus.OPEN)
+
+
+class OrderRequest(Wire):
+    """One order, before it is sent."""
+
+    client_id: ClientId
+    exchange: Exchange
+    symbol: Symbol
+    side: OrderSide
+    type: OrderType
+    quantity: Positive
+    """Of the base currency, in whole lots."""
+    price: Positive | None = None
+    """Of a LIMIT order, on the tick."""
+    trigger: Positive | None = None
+    """Of a STOP_MARKET or TAKE_PROFIT_MARKET order, on the tick."""
+    time_in_force: TimeInForce = TimeInForce.GTC
+    reduce_only: bool = False
+    leverage: Annotated[int, Field(ge=1, le=125)] = 1
+
+
+class Order(Wire):
+    """An order as the venue has it."""
+
+    request: OrderRequest
+    venue_id: VenueId
+    status: OrderStatus
+    filled: NotNegative = ZERO
+    average_price: Positive | None = None
+    """None before the first fill."""
+    updated: Timestamp
+    reason: str = ""
+    """Why it was rejected, expired or cancelled by the venue."""
+
+    @property
+    def left(self) -> Decimal:
+        return self.request.quantity - self.filled
+
+
+class Fill(Wire):
+    """One execution of an order, or a liquidation by the venue (`client_id` is then the venue's own)."""
+
+    id: VenueId
+    """The venue's trade id: each fill is booked once, however often it is reported."""
+    client_id: ClientId
+    exchange: Exchange
+    symbol: Symbol
+    side: OrderSide
+    quantity: Positive
+    price: Positive
+    fee: Decimal
+    """In the exchange's currency; below zero is a rebate."""
+    maker: bool
+    at: Timestamp
+    liquidation: bool = False
+
+
+class FundingPayment(Wire):
+    """Funding of one position at one settlement."""
+
+    id: VenueId
+    exchange: Exchange
+    symbol: Symbol
+    amount: Decimal
+    """Above zero: received."""
+    at: Timestamp
+
+
+class VenuePosition(Wire):
+    """A position as the venue has it. At a spot exchange: the base currency that is held."""
+
+    exchange: Exchange
+    symbol: Symbol
+    side: Side
+    quantity: Positive
+    entry: Positive | None
+    """None where the venue does not say."""
+    leverage: int
+    margin: NotNegative
+    """Isolated margin; at a spot exchange 0."""
+    liquidation: Positive | None = None
+
+
+class Balance(Wire):
+    """Cash at a venue in its currency."""
+
+    exchange: Exchange
+    total: Decimal
+    """Wallet balance: margin of open positions included, unrealised PnL not."""
+    available: Decimal
+    """What a new order may use."""
+
+
+class Filters(Wire):
+    """What the venue takes of a symbol."""
+
+    exchange: Exchange
+    symbol: Symbol
+    tick: Positive
+    lot: Positive
+    min_quantity: Positive
+    max_quantity: Positive
+    """Of a market order."""
+    min_notional: Positive
+    trading: bool = True
+    """False: halted or delisted."""
+    holds_stops: bool = True
+    """False: no stop orders (spot at Upbit); stops are watched by the desk."""
+
+
+class AccountRights(Wire):
+    """What the keys may do, and how the account is set."""
+
+    exchange: Exchange
+    can_trade: bool
+    can_withdraw: bool
+    one_way: bool
+    """One position per symbol; a spot account has no other way."""
+    isolated: bool
+    paper: bool = False
+
+
+def client_order_id(decision: str, exchange: Exchange, purpose: str, number: int = 0) -> ClientId:
+    """The id of an order, the same whenever the same decision asks for the same order."""
+    return "zn" + digest(canonical([decision, exchange, purpose, number]))[:30]

@@ -1,0 +1,322 @@
+"""Everything that happens to a trading account, as events: intents, orders, fills, funding, closes, locks, mandates.
+
+The account's state is what its events add up to (`rules/trading_book.py`); nothing else is stored.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from zuno.kernel.wire import Hex64, Wire
+from zuno.trading.model.account import BookChange, Id, Timestamp
+from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily, Ruling, Style
+from zuno.trading.model.market import Mode, Side, Symbol
+from zuno.trading.model.orders import (
+    ClientId,
+    Fill,
+    FundingPayment,
+    NotNegative,
+    Order,
+    OrderRequest,
+    Positive,
+)
+
+Reason = Annotated[str, Field(max_length=600)]
+
+
+class ExitReason(StrEnum):
+    """What ended a trade."""
+
+    STOP = "stop"
+    TARGET = "target"
+    HOLD_OVER = "hold_over"
+    DECISION = "decision"
+    """CANCEL_AND_CLOSE or an opposite decision of a later cycle."""
+    OWNER = "owner"
+    KILL_SWITCH = "kill_switch"
+    LIQUIDATION = "liquidation"
+    UNDONE = "undone"
+    """The entry could not be protected."""
+    MANUAL = "manual"
+
+
+class IntentKind(StrEnum):
+    OPEN = "open"
+    """A new trade, or a top-up of one."""
+    CLOSE = "close"
+
+
+class IntentLeg(Wire):
+    """What one exchange is to carry, in whole lots and on the tick of that exchange."""
+
+    exchange: Exchange
+    quantity: Positive
+    entry: Positive
+    stop: Positive
+    target: Positive
+    leverage: Annotated[int, Field(ge=1)]
+
+
+class TradeIntent(Wire):
+    """What is about to be done about one ruling. Stored with the ruling before anything is sent."""
+
+    id: Id
+    """From the decision: two identical decisions make one intent."""
+    decision: Id
+    """The run that ruled, or the request of a person."""
+    kind: IntentKind
+    symbol: Symbol
+    mode: Mode
+    side: Side
+    """Of the position."""
+    style: Style
+    legs: tuple[IntentLeg, ...]
+    """Empty for a close: everything there is."""
+    hold: Annotated[str | None, Field(pattern=r"^[0-9]{1,3}[hdw]$")] = None
+    valid_until: Timestamp
+    mark: Positive
+    """In dollars, as the ruling saw it."""
+    atr: NotNegative
+    """ATR14 of 1h bars in dollars."""
+    exploration: bool = False
+    judge: JudgeKind | None = None
+    family: RegimeFamily | None = None
+    edge: float | None = None
+    """As claimed, for the record of closed trades."""
+    llm_cost_usd: NotNegative = Decimal(0)
+    reason: ExitReason | None = None
+    """Of a close."""
+    mandate: Hex64 | None = None
+    """The mandate a live order is placed under; None on paper."""
+
+
+class TradeSummary(Wire):
+    """A trade from flat to flat at one exchange. Money in the exchange's own currency."""
+
+    trade: Id
+    intent: Id
+    """That opened it; a manual position's own id."""
+    decision: Id | None
+    exchange: Exchange
+    symbol: Symbol
+    side: Side
+    mode: Mode | None
+    opened: Timestamp
+    closed: Timestamp
+    quantity: Positive
+    """The most that was held."""
+    entry: Positive
+    exit: Positive
+    """Averages over quantity."""
+    stop: Positive | None
+    target: Positive | None
+    """As first set: what R is counted by."""
+    gross_pnl: Decimal
+    fees: Decimal
+    funding: Decimal
+    net_pnl: Decimal
+    reason: ExitReason
+    exploration: bool
+    judge: JudgeKind | None
+    family: RegimeFamily | None
+    edge: float | None
+    llm_cost_usd: NotNegative = Decimal(0)
+
+
+class Protection(StrEnum):
+    """What may stop the desk from taking new risk. Each fails closed."""
+
+    MAX_OPEN_TRADES = "max_open_trades"
+    DAILY_LOSS = "daily_loss"
+    MAX_DRAWDOWN = "max_drawdown"
+    STOPLOSS_GUARD = "stoploss_guard"
+    COOLDOWN = "cooldown"
+    STALE_DATA = "stale_data"
+    JUDGE_FALLBACK = "judge_fallback"
+    KILL_SWITCH = "kill_switch"
+    PAUSED = "paused"
+    RECONCILIATION = "reconciliation"
+
+
+class Mandate(Wire):
+    """What the owner lets a scheduled desk do with money. Signed; every live order cites its hash."""
+
+    symbols: tuple[Symbol, ...]
+    venues: tuple[Exchange, ...]
+    max_margin_per_trade_usd: Positive
+    max_margin_per_day_usd: Positive
+    max_daily_loss_usd: Positive
+    stops: Literal["venue", "watched"] = "venue"
+    """`watched`: the desk may trade where the venue holds no stop orders."""
+    judge_fallback: bool = False
+    """Whether rules may open trades when the Judge's model failed."""
+    granted: Timestamp
+    expires: Timestamp
+    """At most thirty days later."""
+
+
+# -- events
+
+
+class AccountOpened(Wire):
+    kind: Literal["account_opened"] = "account_opened"
+    at: Timestamp
+    usd: NotNegative
+    krw: NotNegative
+
+
+class IntentStored(Wire):
+    """Ruling and intent in one entry."""
+
+    kind: Literal["intent_stored"] = "intent_stored"
+    at: Timestamp
+    intent: TradeIntent
+    ruling: Ruling | None
+    """None where a person asked."""
+
+
+class IntentEnded(Wire):
+    kind: Literal["intent_ended"] = "intent_ended"
+    at: Timestamp
+    intent: Id
+    state: Literal["done", "partial", "refused", "expired", "undone"]
+    reason: Reason = ""
+
+
+class OrderPlanned(Wire):
+    """Stored before the order is sent."""
+
+    kind: Literal["order_planned"] = "order_planned"
+    at: Timestamp
+    intent: Id
+    purpose: Literal["entry", "stop", "target", "exit"]
+    order: OrderRequest
+    expires: Timestamp | None = None
+    """When the desk cancels what is not filled."""
+
+
+class OrderUpdated(Wire):
+    """The venue's word on an order that changed."""
+
+    kind: Literal["order_updated"] = "order_updated"
+    at: Timestamp
+    order: Order
+
+
+class OrderLost(Wire):
+    """A planned order that the venue never had: it is not sent again under its id."""
+
+    kind: Literal["order_lost"] = "order_lost"
+    at: Timestamp
+    client_id: ClientId
+    reason: Reason
+
+
+class FillBooked(Wire):
+    kind: Literal["fill_booked"] = "fill_booked"
+    at: Timestamp
+    fill: Fill
+
+
+class FundingBooked(Wire):
+    kind: Literal["funding_booked"] = "funding_booked"
+    at: Timestamp
+    payment: FundingPayment
+
+
+class LevelsSet(Wire):
+    """Stop, target and longest hold of the open trade in a symbol at an exchange, whatever was set before."""
+
+    kind: Literal["levels_set"] = "levels_set"
+    at: Timestamp
+    exchange: Exchange
+    symbol: Symbol
+    stop: Positive | None
+    target: Positive | None
+    hold_until: Timestamp | None
+    by: Literal["ruling", "owner"]
+
+
+class TradeClosed(Wire):
+    """Appended by whoever closes, with the last fill: what is learned starts here."""
+
+    kind: Literal["trade_closed"] = "trade_closed"
+    at: Timestamp
+    summary: TradeSummary
+
+
+class LockSet(Wire):
+    """New risk is refused: of one symbol, or of the whole desk."""
+
+    kind: Literal["lock_set"] = "lock_set"
+    at: Timestamp
+    protection: Protection
+    symbol: Symbol | None
+    until: Timestamp | None
+    """None: until somebody lifts it."""
+    reason: Reason
+
+
+class LockLifted(Wire):
+    kind: Literal["lock_lifted"] = "lock_lifted"
+    at: Timestamp
+    protection: Protection
+    symbol: Symbol | None
+    reason: Reason = ""
+
+
+class MandateGranted(Wire):
+    kind: Literal["mandate_granted"] = "mandate_granted"
+    at: Timestamp
+    mandate: Mandate
+    hash: Hex64
+
+
+class MandateRevoked(Wire):
+    kind: Literal["mandate_revoked"] = "mandate_revoked"
+    at: Timestamp
+    hash: Hex64
+
+
+class ManualChange(Wire):
+    """A person's entry in the paper book: opened, closed, rested, cancelled, liquidity."""
+
+    kind: Literal["manual"] = "manual"
+    at: Timestamp
+    change: Annotated[BookChange, Field(discriminator="kind")]
+
+
+class Adopted(Wire):
+    """A difference to the venue that reconciliation settled, and how."""
+
+    kind: Literal["adopted"] = "adopted"
+    at: Timestamp
+    exchange: Exchange
+    what: Reason
+    cash: Decimal = Decimal(0)
+    """Booked to `manual`, in the exchange's currency, where the venue's cash is not ours."""
+
+
+TradeEvent = Annotated[
+    AccountOpened
+    | IntentStored
+    | IntentEnded
+    | OrderPlanned
+    | OrderUpdated
+    | OrderLost
+    | FillBooked
+    | FundingBooked
+    | LevelsSet
+    | TradeClosed
+    | LockSet
+    | LockLifted
+    | MandateGranted
+    | MandateRevoked
+    | ManualChange
+    | Adopted,
+    Field(discriminator="kind"),
+]

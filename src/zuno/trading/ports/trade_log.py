@@ -1,0 +1,29 @@
+"""Where everything that happened to an account is kept, event by event."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from zuno.trading.model.trade_events import TradeEvent
+
+
+class TradeLog(Protocol):
+    """Promises, for each account by itself:
+
+    - events come back in the order they were written, numbered from 1 without a gap;
+    - `append` puts events behind so many others, all of them or none, on disk when it returns. Where others stand there
+      already it is `Refused` and nothing is written; where the very same do, nothing happens. Among all processes
+      looking and writing are one step;
+    - `Unavailable` where it cannot be read or written, `Broken` where what is there is no log.
+    """
+
+    async def events(self, account: str, after: int = 0) -> tuple[TradeEvent, ...]:
+        """Those numbered above `after`."""
+        ...
+
+    async def append(self, account: str, events: Sequence[TradeEvent], after: int) -> None: ...
+
+    async def accounts(self) -> tuple[str, ...]:
+        """Every account that has events."""
+        ...

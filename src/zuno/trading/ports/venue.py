@@ -1,0 +1,76 @@
+"""An exchange that takes orders. Held by `execute`, its adapters and wiring alone: it can lose money."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from zuno.kernel.units import Millis
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import Symbol
+from zuno.trading.model.orders import (
+    AccountRights,
+    Balance,
+    ClientId,
+    Fill,
+    Filters,
+    FundingPayment,
+    Order,
+    OrderRequest,
+    VenuePosition,
+)
+
+
+class OrderVenue(Protocol):
+    """Promises, whatever venue it is:
+
+    - `place` makes at most one order of a client id. Placed again, the order that stands is returned, whatever became
+      of it since. An order the venue does not take comes back REJECTED with the venue's reason; it raises nothing.
+    - `Unavailable` (timeout, lost reply, 5xx, HTML, rate limit after the waits the venue asked for): nobody knows
+      whether it was placed. `find` then says.
+    - `find` is None only where the venue has said that there is no such order, open or past.
+    - `cancel` of an order that is over returns it as it ended; what was filled before stays filled. `Unknown` for an
+      order the venue never had.
+    - `open_orders` lists both kinds, plain and conditional. Orders that we did not place are in it.
+    - `fills` and `funding` come oldest first, each with its id; asking again from the same moment gives them again, and
+      never fewer. A fill is there no later than the order that it belongs to says that it was filled.
+    - A reduce-only order never opens or turns a position; what is more than the position is not filled.
+    - `Refused` where the keys may not trade, or may withdraw.
+    """
+
+    @property
+    def exchange(self) -> Exchange: ...
+
+    @property
+    def paper(self) -> bool:
+        """No money can be lost."""
+        ...
+
+    async def now(self) -> Millis:
+        """The venue's clock."""
+        ...
+
+    async def rights(self) -> AccountRights: ...
+
+    async def filters(self, symbol: Symbol) -> Filters:
+        """As they are now. `Unknown` for a symbol the venue does not have."""
+        ...
+
+    async def place(self, order: OrderRequest) -> Order: ...
+
+    async def find(self, symbol: Symbol, client_id: ClientId) -> Order | None: ...
+
+    async def cancel(self, symbol: Symbol, client_id: ClientId) -> Order: ...
+
+    async def open_orders(self) -> tuple[Order, ...]: ...
+
+    async def fills(self, symbol: Symbol, since: Millis) -> tuple[Fill, ...]:
+        """At or after a moment."""
+        ...
+
+    async def funding(self, symbol: Symbol, since: Millis) -> tuple[FundingPayment, ...]: ...
+
+    async def positions(self) -> tuple[VenuePosition, ...]: ...
+
+    async def balance(self) -> Balance: ...
+
+    async def close(self) -> None: ...
