@@ -199,6 +199,9 @@ def missed_bars(results: Sequence[MomentResult]) -> Iterator[str]:
     for call in Call:
         if not rulings[call.value]:
             yield f"no ruling is {call.value}"
+    opened = sum(result.own.ruling in (Call.LONG, Call.SHORT) and not result.exploration for result in results)
+    if opened:
+        yield f"{opened} rulings open outside exploration, and no trade has been closed"
     active = 1 - rulings[Call.HOLD.value] / len(results)
     if not LEAST_ACTIVE <= active <= MOST_ACTIVE:
         yield f"{active:.0%} of the rulings are not HOLD; {LEAST_ACTIVE:.0%} to {MOST_ACTIVE:.0%} are asked for"

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from zuno.llm.question import Opinion, Source
 from zuno.trading.model.market import Mode, Side
 
-EDITION: Final = 3
+EDITION: Final = 4
 """Of the trading desk's rules, reasons, prompts and schemas: raised when a change of theirs changes decided bytes."""
 STARTED: Final = "cycle_started"
 """The journal's kind of a run's first entry."""
@@ -429,7 +429,8 @@ class Expectation(Part):
     slippage_pct: float
     """Half a spread of adverse selection included where the order waits."""
     funding_pct: float
-    """What holding it for the expected time costs; below zero where it is paid for."""
+    """What holding it for the expected time costs; below zero where it is paid for, at most what fees and slippage
+    cost."""
     llm_cost_usd: float
     ev_pct: float
     exploration: bool = False

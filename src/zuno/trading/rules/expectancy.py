@@ -29,7 +29,7 @@ class Costs:
     fees: float
     slippage: float
     funding: float = 0.0
-    """Below zero where the holder is paid."""
+    """Below zero where the holder is paid: at most what fees and slippage cost."""
 
     @property
     def total(self) -> float:
@@ -59,14 +59,15 @@ def round_trip_costs(exchange: Exchange, side: Side, style: Style, inputs: Rulin
 
 
 def trade_costs(exchange: Exchange, side: Side, style: Style, hours: float, inputs: RulingInputs) -> Known[Costs]:
-    """Of a trade that lasts so long: funding at the predicted rate for these hours and no longer."""
+    """Of a trade that lasts so long: funding at the predicted rate for these hours and no longer. What is received pays
+    fees and slippage and nothing beyond: a rate is known for one interval, and is no proof of an edge."""
     costs = round_trip_costs(exchange, side, style, inputs)
     if isinstance(costs, Missing) or exchange is not Exchange.BINANCE:
         return costs
     if isinstance(inputs.funding_next, Missing):
         return inputs.funding_next
-    rate = inputs.funding_of(inputs.funding_next, side)
-    return Costs(costs.fees, costs.slippage, rate * hours / FUNDING_INTERVAL_HOURS * 100)
+    funding = inputs.funding_of(inputs.funding_next, side) * hours / FUNDING_INTERVAL_HOURS * 100
+    return Costs(costs.fees, costs.slippage, max(funding, -costs.total))
 
 
 def fill_probability(prices: TradePrices, style: Style, inputs: RulingInputs) -> Known[float]:
@@ -158,7 +159,8 @@ def judged_ev(expectation: Expectation, notional_usd: float) -> float:
 
 
 def trading_costs(expectation: Expectation) -> float:
-    return expectation.fees_pct + expectation.slippage_pct + expectation.funding_pct
+    """Never below zero, not even by the last digit of a rounded part."""
+    return max(0.0, expectation.fees_pct + expectation.slippage_pct + expectation.funding_pct)
 
 
 def llm_cost_pct(expectation: Expectation, notional_usd: float) -> float:

@@ -25,6 +25,7 @@ from zuno.trading.rules.expectancy import (
     judged_ev,
     trade_costs,
     trade_prices,
+    trading_costs,
 )
 from zuno.trading.rules.first_touch import TouchOdds, first_touch
 from zuno.trading.rules.inputs import FeeRates, Fees, RulingInputs, Slippage
@@ -102,7 +103,8 @@ def test_funding_is_never_charged_for_longer_than_it_lasts(
     sign = 1 if side is Side.LONG else -1
     prices: dict[str, Any] = {"stop_loss": 100 - sign * loss, "take_profit": 100 + sign * loss * ratio}
     found = worth(terms(), side, hold_duration=f"{count}{unit}", **prices)
-    assert found.funding_pct == pytest.approx(sign * 0.01 * found.duration_hours / 8)
+    received = -(found.fees_pct + found.slippage_pct)
+    assert found.funding_pct == pytest.approx(max(sign * 0.01 * found.duration_hours / 8, received))
     assert found.duration_hours <= count * {"h": 1, "d": 24, "w": 168}[unit]
 
 
@@ -112,13 +114,34 @@ def test_a_rate_nobody_recorded_is_charged_to_either_side() -> None:
     assert worth(terms(), Side.SHORT).funding_pct < 0
 
 
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    st.floats(-0.003, 0.003),
+    st.sampled_from(list(Side)),
+    st.sampled_from(list(Style)),
+    st.floats(0, 0.1),
+    st.integers(0, 100),
+)
+def test_funding_received_makes_no_trade_worth_anything(
+    rate: float, side: Side, style: Style, slippage: float, odds: int
+) -> None:
+    """Costs are never below zero: without a record, and with a claim below the fair rate, EV is not above it."""
+    given_ = terms(funding_next=rate, slippage=Slippage(slippage, slippage / 3))
+    for found in (
+        worth(given_, side, style, slope=EdgeSlope(0, None, None), win_probability_pct=odds),
+        worth(given_, side, style, win_probability_pct=min(odds, 33)),
+    ):
+        assert trading_costs(found) >= 0
+        assert found.ev_pct <= 0
+
+
 @pytest.mark.parametrize(
     ("exchange", "side", "style", "costs"),
     [
         (Exchange.BINANCE, Side.LONG, Style.MOMENTUM_SNIPER, Costs(0.10, 0.03, 0.15)),
         (Exchange.BINANCE, Side.LONG, Style.SMART_DCA, Costs(0.10, 0.03, 0.15)),
         (Exchange.BINANCE, Side.LONG, Style.PASSIVE_MAKER, Costs(0.07, 0.023, 0.15)),
-        (Exchange.BINANCE, Side.SHORT, Style.PASSIVE_MAKER, Costs(0.07, 0.013, -0.15)),
+        (Exchange.BINANCE, Side.SHORT, Style.PASSIVE_MAKER, Costs(0.07, 0.013, -0.083)),  # 0.15 are received
         (Exchange.UPBIT, Side.LONG, Style.PASSIVE_MAKER, Costs(0.10, 0.023, 0.0)),
         (Exchange.UPBIT, Side.LONG, Style.SMART_DCA, Costs(0.10, 0.03, 0.0)),
     ],

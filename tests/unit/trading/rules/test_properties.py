@@ -201,6 +201,17 @@ def test_the_whole_account_carries_no_more_than_twice_what_it_owns(
         assert (done.legs, done.allocation_pct, done.leverage) == ((), 0.0, 1.0)
 
 
+@settings(max_examples=examples(100), deadline=None)
+@given(decisions(OPENING), st.sampled_from(list(Mode)), st.floats(0, 0.003), st.sampled_from([DeskRecord(), GONE]))
+def test_without_closed_trades_nothing_but_an_exploration_opens(
+    said: Decision, mode: Mode, received: float, record: Any
+) -> None:
+    """Whatever funding pays, and whichever side."""
+    rate = -received if said.decision is Call.LONG else received
+    done = ruled_on(said, terms(mode=mode, funding_next=rate, record=record))
+    assert done.exploration or not done.opens
+
+
 @settings(deadline=None)
 @given(st.floats(-50, 500), st.integers(1, 40))
 def test_losing_one_leg_never_lets_the_other_grow(room: float, allocation: int) -> None:
