@@ -167,6 +167,19 @@ class Balance(Wire):
     """What a new order may use."""
 
 
+class Quote(Wire):
+    """The touch and the mark of a symbol, in the exchange's own currency."""
+
+    exchange: Exchange
+    symbol: Symbol
+    bid: Positive
+    ask: Positive
+    mark: Positive
+    """What stops are triggered by. At a spot exchange the last price."""
+    at: Timestamp
+    """When the venue said so."""
+
+
 class Filters(Wire):
     """What the venue takes of a symbol."""
 

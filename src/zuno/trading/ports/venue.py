@@ -16,6 +16,7 @@ from zuno.trading.model.orders import (
     FundingPayment,
     Order,
     OrderRequest,
+    Quote,
     VenuePosition,
 )
 
@@ -53,6 +54,10 @@ class OrderVenue(Protocol):
 
     async def filters(self, symbol: Symbol) -> Filters:
         """As they are now. `Unknown` for a symbol the venue does not have."""
+        ...
+
+    async def quote(self, symbol: Symbol) -> Quote:
+        """Best bid and ask, and the mark, as they are now. `Unavailable` where the newest is stale."""
         ...
 
     async def place(self, order: OrderRequest) -> Order: ...
