@@ -1,0 +1,172 @@
+"""How an entry is worked, style by style: from what was ordered so far to the next orders. Quantities and prices are
+rounded down to the lot and the tick."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_DOWN, Decimal
+from typing import Final
+
+from zuno.kernel.units import Millis
+from zuno.trading.model.cycle import Style
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS
+from zuno.trading.model.orders import ZERO, Filters, OrderSide, OrderStatus, OrderType, Quote, TimeInForce
+
+MAX_DRIFT_ATR: Final = Decimal("0.5")
+"""How far the mark may be from the ruling's, in ATR(1h), for a new entry order."""
+REPRICES: Final = 3
+REPRICE_MS: Final = 3 * MINUTE_MS
+"""How long a passive order waits before it is placed anew at the touch."""
+FALLBACK_DRIFT_ATR: Final = Decimal("0.25")
+"""How far the mark may be from the ruling's for the rest of a passive entry to be taken."""
+SLIPPAGE_CAP: Final = Decimal("0.0015")
+"""Beyond the touch, of a marketable limit."""
+SNIPER_TRIES: Final = 2
+DCA_PARTS: Final = ((Decimal("0.40"), ZERO), (Decimal("0.35"), Decimal("0.5")), (Decimal("0.25"), Decimal("1.0")))
+"""Share of the quantity, and how many ATR(1h) better than the market it waits for."""
+DCA_LIFE_MS: Final = 4 * HOUR_MS
+
+
+@dataclass(frozen=True, slots=True)
+class EntryOrder:
+    """An entry order that was planned, as far as the venue has told."""
+
+    status: OrderStatus
+    filled: Decimal
+    expires: Millis | None
+    type: OrderType
+    time_in_force: TimeInForce
+
+
+@dataclass(frozen=True, slots=True)
+class EntryTask:
+    """What is to be bought or sold at one exchange, and what the market looks like there."""
+
+    style: Style
+    side: OrderSide
+    quantity: Decimal
+    stop: Decimal
+    mark: Decimal
+    """As the ruling saw it, in the exchange's currency."""
+    atr: Decimal
+    """ATR14 of 1h bars in the exchange's currency."""
+    valid_until: Millis
+    quote: Quote
+    filters: Filters
+    now: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPlan:
+    """An order to place next."""
+
+    type: OrderType
+    quantity: Decimal
+    price: Decimal | None
+    time_in_force: TimeInForce
+    expires: Millis | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryStep:
+    """What comes next: orders to place, orders to cancel by their number, or the end."""
+
+    place: tuple[EntryPlan, ...] = ()
+    cancel: tuple[int, ...] = ()
+    done: bool = False
+    why: str = ""
+
+
+def round_to_step(value: Decimal, step: Decimal) -> Decimal:
+    """Down to a whole number of steps."""
+    return (value / step).to_integral_value(rounding=ROUND_DOWN) * step
+
+
+def fits(quantity: Decimal, price: Decimal, filters: Filters) -> bool:
+    """Whether the venue takes an order of that size."""
+    return quantity >= filters.min_quantity and quantity * price >= filters.min_notional
+
+
+def has_drifted(task: EntryTask, most_atr: Decimal = MAX_DRIFT_ATR) -> bool:
+    return abs(task.quote.mark - task.mark) > most_atr * task.atr
+
+
+def next_entry_step(task: EntryTask, orders: Sequence[EntryOrder]) -> EntryStep:
+    """`orders`: every entry order of this exchange so far, by number."""
+    overdue = tuple(
+        number
+        for number, order in enumerate(orders)
+        if not order.status.final and order.expires is not None and order.expires <= task.now
+    )
+    if overdue:
+        return EntryStep(cancel=overdue)
+    if task.style is Style.SMART_DCA:
+        return _step_dca(task, orders)
+    if any(not order.status.final for order in orders):
+        return EntryStep()
+    left = round_to_step(task.quantity - sum((order.filled for order in orders), ZERO), task.filters.lot)
+    if not fits(left, task.quote.mark, task.filters):
+        return EntryStep(done=True)
+    if (why := _why_no_more(task)) is not None:
+        return EntryStep(done=True, why=why)
+    if task.style is Style.PASSIVE_MAKER:
+        return _step_passive(task, orders, left)
+    return _step_sniper(task, orders, left)
+
+
+def _why_no_more(task: EntryTask) -> str | None:
+    if task.now > task.valid_until:
+        return "the ruling is no longer valid"
+    if has_drifted(task):
+        return f"the mark moved from {task.mark} to {task.quote.mark}, more than {MAX_DRIFT_ATR} ATR"
+    return None
+
+
+def _step_passive(task: EntryTask, orders: Sequence[EntryOrder], left: Decimal) -> EntryStep:
+    passive = sum(order.time_in_force is TimeInForce.POST_ONLY for order in orders)
+    if passive <= REPRICES and passive == len(orders):
+        price = round_to_step(task.quote.bid if task.side is OrderSide.BUY else task.quote.ask, task.filters.tick)
+        expires = Millis(min(task.now + REPRICE_MS, task.valid_until))
+        return EntryStep(place=(EntryPlan(OrderType.LIMIT, left, price, TimeInForce.POST_ONLY, expires),))
+    if len(orders) > passive:
+        return EntryStep(done=True, why="the rest was not filled within the slippage cap")
+    if has_drifted(task, FALLBACK_DRIFT_ATR):
+        return EntryStep(
+            done=True, why=f"not filled at the touch, and the mark moved more than {FALLBACK_DRIFT_ATR} ATR"
+        )
+    return EntryStep(place=(_marketable(task, left),))
+
+
+def _step_sniper(task: EntryTask, orders: Sequence[EntryOrder], left: Decimal) -> EntryStep:
+    if len(orders) >= SNIPER_TRIES:
+        return EntryStep(done=True, why="the rest was not filled within the slippage cap")
+    return EntryStep(place=(_marketable(task, left),))
+
+
+def _marketable(task: EntryTask, quantity: Decimal) -> EntryPlan:
+    touch = task.quote.ask if task.side is OrderSide.BUY else task.quote.bid
+    price = touch * (1 + task.side.sign * SLIPPAGE_CAP)
+    return EntryPlan(OrderType.LIMIT, quantity, round_to_step(price, task.filters.tick), TimeInForce.IOC)
+
+
+def _step_dca(task: EntryTask, orders: Sequence[EntryOrder]) -> EntryStep:
+    if orders:
+        return EntryStep(done=all(order.status.final for order in orders))
+    if (why := _why_no_more(task)) is not None:
+        return EntryStep(done=True, why=why)
+    expires = Millis(task.now + DCA_LIFE_MS)
+    rest: list[EntryPlan] = []
+    for share, atrs in DCA_PARTS[1:]:
+        quantity = round_to_step(task.quantity * share, task.filters.lot)
+        price = round_to_step(task.quote.mark - task.side.sign * atrs * task.atr, task.filters.tick)
+        before_stop = price > task.stop if task.side is OrderSide.BUY else price < task.stop
+        # A part that is too small, or would wait beyond the stop, is bought with the first.
+        if price > 0 and before_stop and fits(quantity, price, task.filters):
+            rest.append(EntryPlan(OrderType.LIMIT, quantity, price, TimeInForce.GTC, expires))
+    first = round_to_step(task.quantity - sum((plan.quantity for plan in rest), ZERO), task.filters.lot)
+    if not fits(first, task.quote.mark, task.filters):
+        first, rest = round_to_step(task.quantity, task.filters.lot), []
+    if not fits(first, task.quote.mark, task.filters):
+        return EntryStep(done=True, why="it is less than the exchange takes")
+    return EntryStep(place=(EntryPlan(OrderType.MARKET, first, None, TimeInForce.GTC), *rest))

@@ -1,0 +1,245 @@
+"""What keeps the desk from taking new risk, each with its reason and the time it ends. Exits are never kept back.
+
+What cannot be judged counts as hit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Final
+
+from zuno.kernel.clock import iso
+from zuno.kernel.units import Millis
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Symbol
+from zuno.trading.model.orders import ZERO
+from zuno.trading.model.trade_events import ExitReason, LockSet, Protection, TradeSummary
+
+STOPPED: Final = frozenset({ExitReason.STOP, ExitReason.LIQUIDATION})
+STORED: Final = frozenset({Protection.DAILY_LOSS, Protection.MAX_DRAWDOWN, Protection.STOPLOSS_GUARD})
+"""Those that are written down when they are hit, for they last longer than what set them off. The others are judged
+anew each time; kill switch, pause and reconciliation are set by hand or by the desk."""
+
+LockKey = tuple[Protection, Symbol | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectionLimits:
+    """When a protection is hit, and for how long."""
+
+    max_open_trades: int = 2
+    """Symbols in which something is held or being opened."""
+    daily_loss_pct: Decimal = Decimal(3)
+    """Of the equity, since midnight UTC; until the next."""
+    max_drawdown_pct: Decimal = Decimal(10)
+    """Below the highest equity of the last `drawdown_days`; for `drawdown_pause_hours` after the last close."""
+    drawdown_days: int = 30
+    drawdown_pause_hours: int = 48
+    max_stops: int = 3
+    """Trades that ended at their stop within `stops_hours`; for as long after the last of them."""
+    stops_hours: int = 24
+    cooldown_minutes: int = 60
+    """After a close, of that symbol."""
+    stale_seconds: int = 600
+    """Since the price of a symbol was true."""
+
+
+@dataclass(frozen=True, slots=True)
+class RiskState:
+    """What protections are judged by."""
+
+    now: Millis
+    open_symbols: frozenset[Symbol]
+    closed: Sequence[TradeSummary]
+    """In the order they were closed."""
+    equity_usd: Known[Decimal]
+    unrealised_usd: Known[Decimal]
+    won: Known[Decimal]
+    """KRW for one dollar."""
+    price_times: Mapping[Symbol, Known[Millis]]
+    """When each symbol's price was true."""
+    locks: Sequence[LockSet] = ()
+    """As stored, over or not."""
+    lifted: Mapping[LockKey, Millis] = field(default_factory=dict)
+    """When a protection was lifted last: what was closed before counts no more."""
+
+
+def active_locks(state: RiskState, limits: ProtectionLimits) -> tuple[LockSet, ...]:
+    """Everything that keeps new risk back now: stored locks that are not over, and what is hit at this moment."""
+    found: dict[LockKey, LockSet] = {}
+    for lock in (*standing_locks(state.locks, state.now), *hit_protections(state, limits)):
+        known = found.get((lock.protection, lock.symbol))
+        if known is None or _ends(lock) > _ends(known):
+            found[lock.protection, lock.symbol] = lock
+    return tuple(found.values())
+
+
+def standing_locks(locks: Iterable[LockSet], now: Millis) -> tuple[LockSet, ...]:
+    return tuple(lock for lock in locks if lock.until is None or lock.until > now)
+
+
+def find_refusal(symbol: Symbol, locks: Iterable[LockSet]) -> LockSet | None:
+    """The lock that keeps a symbol from new risk; of several the one that lasts longest."""
+    mine = [lock for lock in locks if lock.symbol in (None, symbol)]
+    return max(mine, key=_ends, default=None)
+
+
+def describe_lock(lock: LockSet) -> str:
+    until = "until it is lifted (`zuno trade unlock`)" if lock.until is None else f"until {iso(lock.until)}"
+    whom = "" if lock.symbol is None else f" of {lock.symbol}"
+    return f"{lock.protection.value}{whom} {until}: {lock.reason}"
+
+
+def hit_protections(state: RiskState, limits: ProtectionLimits) -> tuple[LockSet, ...]:
+    """The protections that are hit at this moment."""
+    found = [
+        _too_many_trades(state, limits),
+        _daily_loss(state, limits),
+        _drawdown(state, limits),
+        _stoploss_guard(state, limits),
+        *(_cooldown(state, limits, symbol) for symbol in Symbol),
+        *(_stale_price(state, limits, symbol) for symbol in state.price_times),
+    ]
+    return tuple(lock for lock in found if lock is not None)
+
+
+def net_usd(summary: TradeSummary, won: Known[Decimal]) -> Known[Decimal]:
+    """What a trade brought, in dollars."""
+    if summary.exchange is Exchange.BINANCE:
+        return summary.net_pnl
+    return won if isinstance(won, Missing) else summary.net_pnl / won
+
+
+# -- each protection
+
+
+def _too_many_trades(state: RiskState, limits: ProtectionLimits) -> LockSet | None:
+    """A symbol that is open may be topped up: it is refused for the others alone, by the gate."""
+    count = len(state.open_symbols)
+    if count < limits.max_open_trades:
+        return None
+    why = f"{count} of at most {limits.max_open_trades} trades are open"
+    return _lock(state, Protection.MAX_OPEN_TRADES, None, None, why)
+
+
+def _daily_loss(state: RiskState, limits: ProtectionLimits) -> LockSet | None:
+    midnight = state.now // DAY_MS * DAY_MS
+    tomorrow = Millis(midnight + DAY_MS)
+    lifted = state.lifted.get((Protection.DAILY_LOSS, None), 0)
+    realised = _sum_usd(_closed_since(state, max(midnight, lifted)), state.won)
+    for unknown in (realised, state.equity_usd, state.unrealised_usd):
+        if isinstance(unknown, Missing):
+            return _unknown(state, Protection.DAILY_LOSS, unknown)
+    assert not isinstance(realised, Missing)
+    assert not isinstance(state.equity_usd, Missing)
+    assert not isinstance(state.unrealised_usd, Missing)
+    open_loss = ZERO if lifted >= midnight else min(ZERO, state.unrealised_usd)
+    loss = -(realised + open_loss)
+    if loss <= 0:
+        return None
+    before = state.equity_usd + loss
+    if before > 0 and 100 * loss < limits.daily_loss_pct * before:
+        return None
+    share = f"{100 * loss / before:.2f} %" if before > 0 else "all"
+    why = f"${loss:,.2f} lost since midnight UTC, {share} of the equity; at most {limits.daily_loss_pct} %"
+    return _lock(state, Protection.DAILY_LOSS, None, tomorrow, why)
+
+
+def _drawdown(state: RiskState, limits: ProtectionLimits) -> LockSet | None:
+    lifted = state.lifted.get((Protection.MAX_DRAWDOWN, None), 0)
+    closed = _closed_since(state, max(state.now - limits.drawdown_days * DAY_MS, lifted))
+    if not closed:
+        return None
+    until = Millis(closed[-1].closed + limits.drawdown_pause_hours * HOUR_MS)
+    if until <= state.now:
+        return None
+    if isinstance(state.equity_usd, Missing):
+        return _unknown(state, Protection.MAX_DRAWDOWN, state.equity_usd)
+    nets = [net_usd(summary, state.won) for summary in closed]
+    unknown = next((net for net in nets if isinstance(net, Missing)), None)
+    if unknown is not None:
+        return _unknown(state, Protection.MAX_DRAWDOWN, unknown)
+    # Backwards from what is there now: the equity before each close.
+    equity = peak = state.equity_usd
+    for net in reversed(nets):
+        assert not isinstance(net, Missing)
+        equity -= net
+        peak = max(peak, equity)
+    if peak > 0 and 100 * (peak - state.equity_usd) < limits.max_drawdown_pct * peak:
+        return None
+    share = f"{100 * (peak - state.equity_usd) / peak:.2f} %" if peak > 0 else "all"
+    why = f"equity is {share} below its peak of {limits.drawdown_days} days; at most {limits.max_drawdown_pct} %"
+    return _lock(state, Protection.MAX_DRAWDOWN, None, until, why)
+
+
+def _stoploss_guard(state: RiskState, limits: ProtectionLimits) -> LockSet | None:
+    lifted = state.lifted.get((Protection.STOPLOSS_GUARD, None), 0)
+    since = max(state.now - limits.stops_hours * HOUR_MS, lifted)
+    stopped = [summary for summary in _closed_since(state, since) if summary.reason in STOPPED]
+    if len(stopped) < limits.max_stops:
+        return None
+    until = Millis(stopped[-1].closed + limits.stops_hours * HOUR_MS)
+    why = f"{len(stopped)} trades ended at their stop within {limits.stops_hours} h"
+    return _lock(state, Protection.STOPLOSS_GUARD, None, until, why)
+
+
+def _cooldown(state: RiskState, limits: ProtectionLimits, symbol: Symbol) -> LockSet | None:
+    lifted = state.lifted.get((Protection.COOLDOWN, symbol), 0)
+    since = max(state.now - limits.cooldown_minutes * MINUTE_MS, lifted)
+    closed = [summary for summary in _closed_since(state, since) if summary.symbol is symbol]
+    until = Millis(closed[-1].closed + limits.cooldown_minutes * MINUTE_MS) if closed else state.now
+    if until <= state.now:
+        return None
+    why = f"a trade in {symbol} was closed at {iso(Millis(closed[-1].closed))}"
+    return _lock(state, Protection.COOLDOWN, symbol, until, why)
+
+
+def _stale_price(state: RiskState, limits: ProtectionLimits, symbol: Symbol) -> LockSet | None:
+    at = state.price_times[symbol]
+    if isinstance(at, Missing):
+        return _lock(state, Protection.STALE_DATA, symbol, None, f"no price of {symbol}: {at.reason}")
+    age = (state.now - at) // SECOND_MS
+    if age <= limits.stale_seconds:
+        return None
+    why = f"the newest price of {symbol} is {age} s old; at most {limits.stale_seconds} s"
+    return _lock(state, Protection.STALE_DATA, symbol, None, why)
+
+
+# -- parts
+
+
+def _closed_since(state: RiskState, since: int) -> list[TradeSummary]:
+    """Newest last. Read from the end: a long past costs nothing."""
+    found: list[TradeSummary] = []
+    for summary in reversed(state.closed):
+        if summary.closed < since:
+            break
+        found.append(summary)
+    return found[::-1]
+
+
+def _sum_usd(closed: Iterable[TradeSummary], won: Known[Decimal]) -> Known[Decimal]:
+    total = ZERO
+    for summary in closed:
+        net = net_usd(summary, won)
+        if isinstance(net, Missing):
+            return net
+        total += net
+    return total
+
+
+def _unknown(state: RiskState, protection: Protection, missing: Missing) -> LockSet:
+    return _lock(state, protection, None, None, f"it cannot be judged: {missing.reason}")
+
+
+def _lock(
+    state: RiskState, protection: Protection, symbol: Symbol | None, until: Millis | None, reason: str
+) -> LockSet:
+    return LockSet(at=state.now, protection=protection, symbol=symbol, until=until, reason=reason)
+
+
+def _ends(lock: LockSet) -> float:
+    return float("inf") if lock.until is None else lock.until
