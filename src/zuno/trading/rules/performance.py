@@ -1,0 +1,251 @@
+"""How trades came out: win rate, profit factor, expectancy in R, drawdown, costs; and the equity curve of an account.
+
+Money is in dollars; won are turned into dollars at one rate, that of the moment which is asked about.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from enum import StrEnum
+
+from zuno.kernel.units import Millis
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import Symbol
+from zuno.trading.model.orders import ZERO
+from zuno.trading.model.trade_events import TradeSummary
+
+
+class GroupBy(StrEnum):
+    """What trades are grouped by; days, weeks (from Monday) and months are those of the close, in UTC."""
+
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+    SYMBOL = "symbol"
+    EXIT = "exit"
+    SIDE = "side"
+
+
+@dataclass(frozen=True, slots=True)
+class Performance:
+    """Figures over closed trades. What needs trades of a kind that there are none of is None."""
+
+    trades: int
+    wins: int
+    losses: int
+    net_pnl: Decimal
+    gross_pnl: Decimal
+    fees: Decimal
+    funding: Decimal
+    model_cost: Decimal
+    """Not part of `net_pnl`."""
+    profit_factor: Decimal | None
+    """Net profit of winners over net loss of losers; None without a loser."""
+    expectancy_r: Decimal | None
+    """Mean net PnL over the risk at the first stop, of the trades that had one."""
+    r_trades: int
+    max_drawdown: Decimal
+    """Of the summed net PnL, from its highest point (at least 0), in the order of the closes."""
+    mean_duration_ms: int | None
+    best: Decimal | None
+    worst: Decimal | None
+    unconverted: int
+    """Trades in won while no rate is known: counted nowhere else."""
+
+    @property
+    def win_rate(self) -> Decimal | None:
+        return Decimal(self.wins) / self.trades if self.trades else None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenQuantity:
+    """Part of an account that moves with the market. `quantity` below zero is short."""
+
+    exchange: Exchange
+    symbol: Symbol
+    quantity: Decimal
+    entry: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class AccountStep:
+    """What an account holds from a moment until the next step."""
+
+    at: Millis
+    usd: Decimal
+    krw: Decimal
+    held: tuple[OpenQuantity, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """The price of a symbol in dollars from a moment on."""
+
+    at: Millis
+    price: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class EquityPoint:
+    at: Millis
+    equity: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Drawdown:
+    """The deepest fall of a curve."""
+
+    amount: Decimal
+    percent: Decimal | None
+    """Of the peak; None where the peak is not above zero."""
+    peak_at: Millis
+    trough_at: Millis
+
+
+def measure_trades(trades: Iterable[TradeSummary], won: Decimal | None) -> Performance:
+    """Figures over these trades. `won`: KRW for one dollar."""
+    ordered = sorted(trades, key=lambda trade: (trade.closed, trade.trade))
+    counted = [(trade, rate) for trade in ordered if (rate := _rate(trade, won)) is not None]
+    nets = [trade.net_pnl / rate for trade, rate in counted]
+    multiples = [multiple for trade, _ in counted if (multiple := risk_multiple(trade)) is not None]
+    lost = -sum((net for net in nets if net < 0), ZERO)
+    gained = sum((net for net in nets if net > 0), ZERO)
+    durations = [trade.closed - trade.opened for trade, _ in counted]
+    return Performance(
+        trades=len(counted),
+        wins=sum(net > 0 for net in nets),
+        losses=sum(net < 0 for net in nets),
+        net_pnl=sum(nets, ZERO),
+        gross_pnl=sum((trade.gross_pnl / rate for trade, rate in counted), ZERO),
+        fees=sum((trade.fees / rate for trade, rate in counted), ZERO),
+        funding=sum((trade.funding / rate for trade, rate in counted), ZERO),
+        model_cost=sum((trade.llm_cost_usd for trade, _ in counted), ZERO),
+        profit_factor=gained / lost if lost else None,
+        expectancy_r=sum(multiples, ZERO) / len(multiples) if multiples else None,
+        r_trades=len(multiples),
+        max_drawdown=_deepest_fall(nets),
+        mean_duration_ms=sum(durations) // len(durations) if durations else None,
+        best=max(nets, default=None),
+        worst=min(nets, default=None),
+        unconverted=len(ordered) - len(counted),
+    )
+
+
+def group_trades(trades: Iterable[TradeSummary], by: GroupBy) -> dict[str, tuple[TradeSummary, ...]]:
+    """Trades by the name of their group, in the order of the names."""
+    groups: dict[str, list[TradeSummary]] = {}
+    for trade in trades:
+        groups.setdefault(_group_name(trade, by), []).append(trade)
+    return {name: tuple(groups[name]) for name in sorted(groups)}
+
+
+def risk_multiple(trade: TradeSummary) -> Decimal | None:
+    """Net PnL in R, the loss at the stop as it was first set; None without a stop."""
+    if trade.stop is None or trade.stop == trade.entry:
+        return None
+    return trade.net_pnl / (trade.quantity * abs(trade.entry - trade.stop))
+
+
+def build_equity_curve(
+    steps: Sequence[AccountStep], closes: Mapping[Symbol, Sequence[Close]], won: Decimal | None, until: Millis
+) -> tuple[EquityPoint, ...]:
+    """Total equity in dollars at every step and every close up to a moment, both given oldest first.
+
+    A point where something is held that has no price yet is left out. Without a rate the won count nothing."""
+    first = steps[0].at if steps else until
+    moments = {step.at for step in steps if step.at <= until}
+    moments |= {close.at for several in closes.values() for close in several if first <= close.at <= until}
+    if steps:
+        moments.add(until)
+    starts = [step.at for step in steps]
+    times = {symbol: [close.at for close in several] for symbol, several in closes.items()}
+    points = []
+    for moment in sorted(moments):
+        step = steps[bisect_right(starts, moment) - 1]
+        marks = {
+            symbol: closes[symbol][place - 1].price
+            for symbol in times
+            if (place := bisect_right(times[symbol], moment)) > 0
+        }
+        equity = equity_usd(step, marks, won)
+        if equity is not None:
+            points.append(EquityPoint(moment, equity))
+    return tuple(points)
+
+
+def equity_usd(step: AccountStep, marks: Mapping[Symbol, Decimal], won: Decimal | None) -> Decimal | None:
+    """Cash and unrealised PnL at Binance, cash and coins at Upbit; None where a mark is missing."""
+    if any(part.symbol not in marks for part in step.held):
+        return None
+    futures = sum(
+        (
+            part.quantity * (marks[part.symbol] - part.entry)
+            for part in step.held
+            if part.exchange is Exchange.BINANCE
+        ),
+        step.usd,
+    )
+    if won is None:
+        return futures
+    coins = (part.quantity * marks[part.symbol] for part in step.held if part.exchange is Exchange.UPBIT)
+    return futures + sum(coins, step.krw / won)
+
+
+def find_max_drawdown(curve: Sequence[EquityPoint]) -> Drawdown | None:
+    """The deepest fall below an earlier peak, in money; None for an empty curve."""
+    if not curve:
+        return None
+    peak, deepest = curve[0], Drawdown(ZERO, ZERO if curve[0].equity > 0 else None, curve[0].at, curve[0].at)
+    for point in curve:
+        if point.equity > peak.equity:
+            peak = point
+        if (fall := peak.equity - point.equity) > deepest.amount:
+            deepest = Drawdown(fall, fall / peak.equity * 100 if peak.equity > 0 else None, peak.at, point.at)
+    return deepest
+
+
+def drawdown_percents(curve: Sequence[EquityPoint]) -> tuple[Decimal | None, ...]:
+    """For each point how far it is below the highest so far, in per cent of that: 0 or less."""
+    found: list[Decimal | None] = []
+    peak: Decimal | None = None
+    for point in curve:
+        peak = point.equity if peak is None else max(peak, point.equity)
+        found.append((point.equity - peak) / peak * 100 if peak > 0 else None)
+    return tuple(found)
+
+
+# -- parts
+
+
+def _rate(trade: TradeSummary, won: Decimal | None) -> Decimal | None:
+    return Decimal(1) if trade.exchange is Exchange.BINANCE else won
+
+
+def _deepest_fall(nets: Iterable[Decimal]) -> Decimal:
+    total = peak = deepest = ZERO
+    for net in nets:
+        total += net
+        peak = max(peak, total)
+        deepest = max(deepest, peak - total)
+    return deepest
+
+
+def _group_name(trade: TradeSummary, by: GroupBy) -> str:
+    day = datetime.fromtimestamp(trade.closed // 1_000, UTC)
+    match by:
+        case GroupBy.DAY:
+            return f"{day:%Y-%m-%d}"
+        case GroupBy.WEEK:
+            return f"{day - timedelta(days=day.weekday()):%Y-%m-%d}"
+        case GroupBy.MONTH:
+            return f"{day:%Y-%m}"
+        case GroupBy.SYMBOL:
+            return trade.symbol.value
+        case GroupBy.EXIT:
+            return trade.reason.value
+        case GroupBy.SIDE:
+            return trade.side.value
