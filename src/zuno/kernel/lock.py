@@ -1,4 +1,4 @@
-"""A lock that one process of a home holds at a time."""
+"""Locks that one process holds at a time: among the processes of a home, or of every home on one database."""
 
 from __future__ import annotations
 
@@ -13,3 +13,12 @@ class ProcessLock(Protocol):
         ...
 
     def leave(self) -> None: ...
+
+
+class Lease(ProcessLock, Protocol):
+    """A lock whose holder may lose it: one that was cut off for longer than the lease lasts. A lease that was lost is
+    never ours again; leaving it then does nothing to whoever has it now."""
+
+    def check(self) -> None:
+        """`Refused` where it is not held, or somebody else has had it since. `Unavailable` where nobody can say."""
+        ...

@@ -15,8 +15,9 @@ from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
     from zuno.adapters.model.recorded import RecordedModels
+    from zuno.adapters.store.lease import Fences
     from zuno.journal.port import Journal
-    from zuno.kernel.lock import ProcessLock
+    from zuno.kernel.lock import Lease, ProcessLock
     from zuno.kernel.signing import NodeKey
     from zuno.llm.ask import ModelContext
     from zuno.llm.port import Attempt, ModelRegistry
@@ -53,6 +54,7 @@ def build_cycles(
     key: NodeKey,
     models: Models,
     held: Slots,
+    fences: Fences,
 ) -> Cycles:
     from zuno.adapters.account.closed_trades import MemoryTradeRecord
     from zuno.adapters.clock.system import unix_millis
@@ -62,9 +64,7 @@ def build_cycles(
     gc.set_threshold(*COLLECT_AFTER)
 
     def lease(symbol: Symbol) -> ProcessLock:
-        from zuno.adapters.file_lock import symbol_lock
-
-        return symbol_lock(settings.home, symbol)
+        return symbol_lease(settings, symbol, fences)
 
     def checkpoints() -> AbstractAsyncContextManager[Any]:
         if settings.database_url is not None:
@@ -93,6 +93,20 @@ def build_cycles(
             code=code_version,
         ),
     )
+
+
+def symbol_lease(settings: Settings, symbol: Symbol, fences: Fences) -> Lease:
+    """Of one symbol, whatever the mode: among the processes of this home, or among all homes on its database."""
+    if settings.database_url is None:
+        from zuno.adapters.file_lock import symbol_lock
+
+        return symbol_lock(settings.home, symbol)
+    import socket
+
+    from zuno.adapters.store.lease import PostgresLease
+
+    holder = f"process {os.getpid()} on {socket.gethostname()}"
+    return PostgresLease(settings.database_url.get_secret_value(), symbol, holder, fences)
 
 
 def build_run_context(

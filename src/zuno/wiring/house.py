@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zuno.adapters.chain.world import DEFAULT_SEED, DEVNET
+from zuno.adapters.store.lease import Fences
 from zuno.journal.audit import JournalAudit
 from zuno.journal.port import JournalStore
 from zuno.kernel.errors import Refused, Usage
@@ -100,6 +101,7 @@ class Application:
         self._models = Models(settings)
         self._journal: ChainedJournal | None = None
         self._started = False
+        self._fences = Fences()
         self._own_samples: SqliteSamples | None = None
         self._recordings = Recordings(settings)
         self._markets = Markets(settings)
@@ -325,7 +327,9 @@ class Application:
         async def read_slots(origin: str, moment: Millis, present: bool) -> Sequence[Slot]:
             return await self.book().slots(origin, moment, present=present)
 
-        return build_cycles(self._settings, self.trading(), self._open_journal, self._key(), self._models, read_slots)
+        return build_cycles(
+            self._settings, self.trading(), self._open_journal, self._key(), self._models, read_slots, self._fences
+        )
 
     def lab(self) -> StudyDesk:
         from zuno.wiring.lab import build_study_desk
@@ -370,7 +374,7 @@ class Application:
         if url is not None:
             from zuno.adapters.store.postgres import open_postgres
 
-            return open_postgres(url.get_secret_value(), self._settings.home, key)
+            return open_postgres(url.get_secret_value(), self._settings.home, key, self._fences)
         from zuno.adapters.store.sqlite import open_sqlite
 
         return open_sqlite(self._settings.home)

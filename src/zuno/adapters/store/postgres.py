@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString
 
 from zuno.adapters.store.head_file import HeadFile
+from zuno.adapters.store.lease import Fences
 from zuno.adapters.store.table_store import TableStore
 from zuno.journal.port import DamagedRow, Row
 from zuno.kernel.errors import Broken, Unavailable
@@ -30,17 +31,19 @@ _SCHEMA: tuple[LiteralString, ...] = (
 _CONNECT_SECONDS = 10
 
 
-def open_postgres(url: str, home: Path, key: NodeKey) -> TableStore:
-    """This node's journal behind `url`; its head and lock stay in the node's own home."""
-    return TableStore(PostgresTables(url, key), HeadFile(home, "journal-postgres"))
+def open_postgres(url: str, home: Path, key: NodeKey, fences: Fences | None = None) -> TableStore:
+    """This node's journal behind `url`; its head and lock stay in the node's own home. `fences`: leases that this
+    process has to hold still, or nothing is written."""
+    return TableStore(PostgresTables(url, key, fences or Fences()), HeadFile(home, "journal-postgres"))
 
 
 class PostgresTables:
     """One connection, opened when first needed and again after it was lost."""
 
-    def __init__(self, url: str, key: NodeKey) -> None:
+    def __init__(self, url: str, key: NodeKey, fences: Fences) -> None:
         self._url = url
         self._key = key
+        self._fences = fences
         self._connection: psycopg.Connection | None = None
         self._ready = False
 
@@ -116,6 +119,7 @@ class PostgresTables:
                         connection.execute(statement)
                 self._ready = True
             with connection.transaction():
+                self._fences.check(connection)
                 connection.execute(query, values)
 
     @contextmanager

@@ -12,7 +12,7 @@ from typing import ParamSpec, Protocol, TypeVar
 from zuno.adapters.store.head_file import HeadFile, HeldLock
 from zuno.journal.port import BuildLink, DamagedRow, EntryFilter, Row, Tail
 from zuno.kernel.canonical import Digest
-from zuno.kernel.errors import Broken
+from zuno.kernel.errors import Broken, Refused
 
 PAGE = 500
 P = ParamSpec("P")
@@ -27,7 +27,7 @@ class Tables(Protocol):
     def last(self) -> Row | DamagedRow | None: ...
 
     def insert(self, row: Row) -> None:
-        """Commit durably, or raise; `Broken` when the number is taken."""
+        """Commit durably, or raise; `Broken` when the number is taken, `Refused` when this process lost a lease."""
         ...
 
     def page(
@@ -127,7 +127,11 @@ class TableStore:
             if link.mended_head is not None:
                 self._head_file.replace_head(link.mended_head)
             held.begin(link.note)
-            self._tables.insert(link.row)
+            try:
+                self._tables.insert(link.row)
+            except Refused:  # nothing was written
+                held.finish()
+                raise
             self._head_file.replace_head(link.head)
             held.finish()
             return link.row

@@ -182,11 +182,7 @@ def equity_usd(step: AccountStep, marks: Mapping[Symbol, Decimal], won: Decimal 
     if any(part.symbol not in marks for part in step.held):
         return None
     futures = sum(
-        (
-            part.quantity * (marks[part.symbol] - part.entry)
-            for part in step.held
-            if part.exchange is Exchange.BINANCE
-        ),
+        (part.quantity * (marks[part.symbol] - part.entry) for part in step.held if part.exchange is Exchange.BINANCE),
         step.usd,
     )
     if won is None:

@@ -1,0 +1,150 @@
+"""A lease as a row in Postgres: homes that share a database never act on one symbol at the same time.
+
+The row has a fencing token that grows with every holder. The journal of the process asks for the tokens of its leases
+in the same transaction as it writes (`postgres.py`), so a process that was paused until its lease was taken over writes
+nothing more, and an order is written down before it is sent.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final, LiteralString
+
+from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
+
+if TYPE_CHECKING:
+    import psycopg
+
+LEASE_SECONDS: Final = 30.0
+"""How long a lease outlives a process that stopped renewing it, by the database's clock."""
+_CONNECT_SECONDS: Final = 10
+_SCHEMA: Final[tuple[LiteralString, ...]] = (
+    "SELECT pg_advisory_xact_lock(hashtext('zuno leases schema'))",
+    "CREATE SCHEMA IF NOT EXISTS zuno",
+    """CREATE TABLE IF NOT EXISTS zuno.leases (
+        name text PRIMARY KEY, token bigint NOT NULL, holder text NOT NULL, expires timestamptz NOT NULL)""",
+)
+_TAKE: Final[LiteralString] = """
+    INSERT INTO zuno.leases AS lease VALUES (%(name)s, 1, %(holder)s, clock_timestamp() + %(lasts)s)
+    ON CONFLICT (name) DO UPDATE
+        SET token = lease.token + 1, holder = excluded.holder, expires = clock_timestamp() + %(lasts)s
+        WHERE lease.expires <= clock_timestamp()
+    RETURNING token"""
+_RENEW: Final[LiteralString] = (
+    "UPDATE zuno.leases SET expires = clock_timestamp() + %(lasts)s WHERE name = %(name)s AND token = %(token)s"
+)
+_LEAVE: Final[LiteralString] = (
+    "UPDATE zuno.leases SET expires = clock_timestamp() WHERE name = %(name)s AND token = %(token)s"
+)
+
+
+class Fences:
+    """The tokens of the leases that this process holds, for whoever writes in its name."""
+
+    def __init__(self) -> None:
+        self._tokens: dict[str, int] = {}
+
+    def add(self, name: str, token: int) -> None:
+        self._tokens = {**self._tokens, name: token}
+
+    def drop(self, name: str) -> None:
+        self._tokens = {held: token for held, token in self._tokens.items() if held != name}
+
+    def check(self, connection: psycopg.Connection) -> None:
+        """`Refused` where one of them is somebody else's by now. Nobody takes one before the transaction ends."""
+        tokens = self._tokens
+        if not tokens:
+            return
+        rows = connection.execute(
+            "SELECT name, token, holder FROM zuno.leases WHERE name = ANY(%s) FOR SHARE", (list(tokens),)
+        ).fetchall()
+        found = {name: (token, holder) for name, token, holder in rows}
+        for name, token in tokens.items():
+            now, holder = found.get(name, (None, "nobody"))
+            if now != token:
+                raise Refused(f"The lease of {name} went to {holder} while this process was away; nothing was written.")
+
+
+class PostgresLease:
+    """The `Lease` of a name. Renewed by a thread of its own while it is held."""
+
+    def __init__(self, url: str, name: str, holder: str, fences: Fences, lasts: float = LEASE_SECONDS) -> None:
+        """`holder`: how the message to a second process names this one."""
+        self._url = url
+        self._name = name
+        self._holder = holder
+        self._fences = fences
+        self._lasts = lasts
+        self._token: int | None = None
+        self._ended = threading.Event()
+        self._renewing: threading.Thread | None = None
+
+    def take(self) -> None:
+        with self._connect() as connection:
+            with connection.transaction():
+                for statement in _SCHEMA:
+                    connection.execute(statement)
+            taken = connection.execute(_TAKE, self._values(holder=self._holder)).fetchone()
+            if taken is None:
+                held = connection.execute("SELECT holder FROM zuno.leases WHERE name = %s", (self._name,)).fetchone()
+                raise Refused(
+                    f"{self._name} is being worked on by {'another process' if held is None else held[0]}; wait for it,"
+                    f" or end it: its lease is over {self._lasts:g} s after it stops."
+                )
+        self._token = int(taken[0])
+        self._fences.add(self._name, self._token)
+        self._ended = threading.Event()
+        self._renewing = threading.Thread(
+            target=self._renew_until, args=(self._ended, self._token), name=f"zuno-lease-{self._name}", daemon=True
+        )
+        self._renewing.start()
+
+    def check(self) -> None:
+        if self._token is None:
+            raise Refused(f"The lease of {self._name} is not held.")
+        own = Fences()
+        own.add(self._name, self._token)
+        with self._connect() as connection:
+            own.check(connection)
+
+    def leave(self) -> None:
+        if self._token is None:
+            return
+        self._ended.set()
+        if self._renewing is not None:
+            self._renewing.join()
+        with suppress(ZunoError), self._connect() as connection:  # else it ends by itself
+            connection.execute(_LEAVE, self._values(token=self._token))
+        self._fences.drop(self._name)
+        self._token = None
+
+    def _renew_until(self, ended: threading.Event, token: int) -> None:
+        """A database that does not answer is asked again; whether the lease outlived that, the next write finds out."""
+        while not ended.wait(self._lasts / 3):
+            with suppress(ZunoError), self._connect() as connection:
+                if not connection.execute(_RENEW, self._values(token=token)).rowcount:
+                    return
+
+    def _values(self, **more: str | int) -> dict[str, object]:
+        from datetime import timedelta
+
+        return {"name": self._name, "lasts": timedelta(seconds=self._lasts), **more}
+
+    @contextmanager
+    def _connect(self) -> Iterator[psycopg.Connection]:
+        """A connection for one errand, and Postgres's errors in our words; the URL, which holds a password, is never in
+        them."""
+        try:
+            import psycopg
+        except ImportError as error:
+            raise Unavailable("Postgres needs its driver: install zuno[postgres].") from error
+        try:
+            with psycopg.connect(self._url, autocommit=True, connect_timeout=_CONNECT_SECONDS) as connection:
+                connection.execute("SET statement_timeout = '10s'")
+                yield connection
+        except psycopg.OperationalError as error:
+            raise Unavailable(f"The Postgres of the leases did not answer ({type(error).__name__}).") from error
+        except psycopg.Error as error:
+            raise Broken(f"The Postgres of the leases cannot be used as one ({type(error).__name__}).") from error
