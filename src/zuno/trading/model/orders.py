@@ -167,7 +167,7 @@ class Balance(Wire):
     """What a new order may use."""
 
 
-class Quote(Wire):
+class VenueQuote(Wire):
     """The touch and the mark of a symbol, in the exchange's own currency."""
 
     exchange: Exchange

@@ -16,8 +16,8 @@ from zuno.trading.model.orders import (
     FundingPayment,
     Order,
     OrderRequest,
-    Quote,
     VenuePosition,
+    VenueQuote,
 )
 
 
@@ -56,7 +56,7 @@ class OrderVenue(Protocol):
         """As they are now. `Unknown` for a symbol the venue does not have."""
         ...
 
-    async def quote(self, symbol: Symbol) -> Quote:
+    async def quote(self, symbol: Symbol) -> VenueQuote:
         """Best bid and ask, and the mark, as they are now. `Unavailable` where the newest is stale."""
         ...
 

@@ -11,7 +11,7 @@ from typing import Final
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Style
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS
-from zuno.trading.model.orders import ZERO, Filters, OrderSide, OrderStatus, OrderType, Quote, TimeInForce
+from zuno.trading.model.orders import ZERO, Filters, OrderSide, OrderStatus, OrderType, TimeInForce, VenueQuote
 
 MAX_DRIFT_ATR: Final = Decimal("0.5")
 """How far the mark may be from the ruling's, in ATR(1h), for a new entry order."""
@@ -52,7 +52,7 @@ class EntryTask:
     atr: Decimal
     """ATR14 of 1h bars in the exchange's currency."""
     valid_until: Millis
-    quote: Quote
+    quote: VenueQuote
     filters: Filters
     now: Millis
 

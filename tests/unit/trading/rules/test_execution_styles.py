@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange, Style
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Symbol
-from zuno.trading.model.orders import Filters, OrderSide, OrderStatus, OrderType, Quote, TimeInForce
+from zuno.trading.model.orders import Filters, OrderSide, OrderStatus, OrderType, TimeInForce, VenueQuote
 from zuno.trading.rules.execution_styles import (
     REPRICE_MS,
     REPRICES,
@@ -34,7 +34,7 @@ FILTERS = Filters(
     max_quantity=Decimal(100),
     min_notional=Decimal(100),
 )
-QUOTE = Quote(
+QUOTE = VenueQuote(
     exchange=Exchange.BINANCE,
     symbol=Symbol.BTCUSDT,
     bid=Decimal("60000.1"),
