@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -24,6 +24,9 @@ from zuno.trading.model.orders import (
     OrderRequest,
     Positive,
 )
+
+TRADE_EVENTS: Final = "trade_events"
+"""The kind of the journal's entries that an account is made of."""
 
 Reason = Annotated[str, Field(max_length=600)]
 
@@ -298,7 +301,7 @@ class Adopted(Wire):
     exchange: Exchange
     what: Reason
     cash: Decimal = Decimal(0)
-    """Booked to `manual`, in the exchange's currency, where the venue's cash is not ours."""
+    """Booked to `adjustments`, in the exchange's currency, where the venue's cash is not ours."""
 
 
 TradeEvent = Annotated[
@@ -320,3 +323,20 @@ TradeEvent = Annotated[
     | Adopted,
     Field(discriminator="kind"),
 ]
+
+
+class TradeEntry(Wire):
+    """Events of one account that were written together. They are numbered from 1 without a gap."""
+
+    account: Annotated[str, Field(min_length=1, max_length=200)]
+    first: Annotated[int, Field(ge=1)]
+    events: Annotated[tuple[TradeEvent, ...], Field(min_length=1)]
+
+
+def paper_account(origin: str, name: str = "") -> str:
+    """The account of paper trading in a market, or one of several there."""
+    return f"paper:{origin}:{name}" if name else f"paper:{origin}"
+
+
+def live_account(exchange: Exchange) -> str:
+    return f"live:{exchange}"

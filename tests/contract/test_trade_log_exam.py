@@ -1,0 +1,194 @@
+"""The exam of `TradeLog`: the journal's and the one in memory sit it unchanged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from zuno.adapters.account.trade_log import JournalTradeLog, MemoryTradeLog
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.store.sqlite import open_sqlite
+from zuno.journal.journal import ChainedJournal
+from zuno.journal.port import Author, Entry, Journal
+from zuno.kernel.errors import Broken, Refused
+from zuno.kernel.units import Millis
+from zuno.trading.model.account import BOOK_CHANGE, BookEntry, LiquidityStated
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import Symbol
+from zuno.trading.model.orders import Fill, OrderSide
+from zuno.trading.model.trade_events import (
+    TRADE_EVENTS,
+    AccountOpened,
+    FillBooked,
+    LockSet,
+    ManualChange,
+    Protection,
+    TradeEvent,
+    paper_account,
+)
+from zuno.trading.ports.trade_log import TradeLog
+
+HERE, THERE = "paper:SYNTHETIC seed 1", "paper:SYNTHETIC seed 1:second"
+Open = Callable[[], TradeLog]
+
+
+class CountingJournal(ChainedJournal):
+    """Counts the entries that were read."""
+
+    read = 0
+
+    async def _read_row(self, row: object) -> Entry:
+        CountingJournal.read += 1
+        return await super()._read_row(row)  # type: ignore[arg-type]
+
+
+def journal_in(folder: Path) -> CountingJournal:
+    key = KeyFile(folder / "node.key")
+    return CountingJournal(open_sqlite(folder), key, code=lambda: "test", now=lambda: Millis(1_700_000_000_000))
+
+
+def log_of(journal: Journal) -> JournalTradeLog:
+    async def own() -> Journal:
+        return journal
+
+    return JournalTradeLog(own)
+
+
+@pytest.fixture(params=["journal", "memory"])
+def another(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
+    """Another handle on the same log, as another process would hold."""
+    if request.param == "memory":
+        only = MemoryTradeLog()
+        return lambda: only
+    return lambda: log_of(journal_in(tmp_path))
+
+
+def lock(at: int) -> LockSet:
+    return LockSet(at=Millis(at), protection=Protection.COOLDOWN, symbol=None, until=None, reason=str(at))
+
+
+def fill(at: int) -> FillBooked:
+    return FillBooked(
+        at=Millis(at),
+        fill=Fill(
+            id=f"f{at}",
+            client_id="c1",
+            exchange=Exchange.BINANCE,
+            symbol=Symbol.BTCUSDT,
+            side=OrderSide.BUY,
+            quantity=Decimal("0.010"),
+            price=Decimal("60000.10"),
+            fee=Decimal("0.3"),
+            maker=False,
+            at=Millis(at),
+        ),
+    )
+
+
+STORY: tuple[TradeEvent, ...] = (
+    AccountOpened(at=Millis(1), usd=Decimal(2_000), krw=Decimal(2_000_000)),
+    lock(2),
+    fill(3),
+    lock(4),
+)
+
+
+async def test_an_account_nobody_wrote_has_no_events(another: Open) -> None:
+    assert await another().events(HERE) == ()
+    assert await another().accounts() == ()
+
+
+async def test_events_come_back_in_order_whoever_reads_and_however_far(another: Open) -> None:
+    follower = another()
+    await another().append(HERE, STORY[:1], 0)
+    assert await follower.events(HERE) == STORY[:1]
+    await another().append(HERE, STORY[1:], 1)
+    assert await follower.events(HERE, 1) == STORY[1:]
+    for log in (follower, another()):
+        for after in range(5):
+            assert await log.events(HERE, after) == STORY[after:]
+        assert await log.accounts() == (HERE,)
+
+
+async def test_accounts_are_strangers(another: Open) -> None:
+    await another().append(HERE, STORY[:2], 0)
+    await another().append(THERE, STORY[2:3], 0)
+    await another().append(HERE, STORY[3:], 2)
+    log = another()
+    assert await log.events(THERE) == STORY[2:3]
+    assert await log.events(HERE) == (*STORY[:2], STORY[3])
+    assert await log.events(HERE, 1) == (STORY[1], STORY[3])
+    assert await log.accounts() == (HERE, THERE)
+
+
+async def test_whoever_writes_second_to_a_place_is_refused_and_writes_nothing(another: Open) -> None:
+    await another().append(HERE, STORY[:3], 0)
+    for after, events in ((0, STORY[3:]), (1, STORY[3:]), (2, STORY[1:3]), (4, STORY[3:])):
+        with pytest.raises(Refused):
+            await another().append(HERE, events, after)
+    await another().append(HERE, STORY[:3], 0)  # the very same again
+    await another().append(HERE, STORY[1:3], 1)
+    assert await another().events(HERE) == STORY[:3]
+
+
+async def test_of_many_at_once_one_is_written_whole(another: Open) -> None:
+    wishes = [(lock(10 + number), fill(20 + number)) for number in range(4)]
+    ends = await asyncio.gather(*(another().append(HERE, wish, 0) for wish in wishes), return_exceptions=True)
+    assert [type(end) for end in ends if end is not None] == [Refused] * 3
+    assert await another().events(HERE) in wishes
+
+
+# -- what only the journal can do
+
+
+async def test_looking_again_reads_what_is_new_alone(tmp_path: Path) -> None:
+    writer, reader = log_of(journal_in(tmp_path)), log_of(journal_in(tmp_path))
+    for number in range(30):
+        await writer.append(HERE, [lock(number)], number)
+    assert len(await reader.events(HERE)) == 30
+    CountingJournal.read = 0
+    await writer.append(HERE, [lock(30)], 30)
+    assert len(await reader.events(HERE, 30)) == 1
+    assert CountingJournal.read <= 3
+    CountingJournal.read = 0
+    assert len(await reader.events(HERE, 20)) == 11
+    assert CountingJournal.read == 11
+
+
+async def test_an_old_paper_book_is_the_beginning_of_its_account(tmp_path: Path) -> None:
+    journal = journal_in(tmp_path)
+    changes = [LiquidityStated(at=Millis(at), symbol=Symbol.ETHUSDT, quantity=at / 2) for at in (1, 2)]
+    for number, change in enumerate(changes, 1):
+        entry = BookEntry(origin="recorded", number=number, change=change)
+        await journal.append_once(kind=BOOK_CHANGE, author=Author("owner"), payload=entry, request_id=f"b{number}")
+    account = paper_account("recorded")
+    old = tuple(ManualChange(at=change.at, change=change) for change in changes)
+    assert await log_of(journal).accounts() == (account,)
+    assert await log_of(journal).events(account) == old
+    with pytest.raises(Refused):
+        await log_of(journal).append(account, [lock(3)], 0)
+    await log_of(journal).append(account, [lock(3)], 2)
+    follower = log_of(journal)
+    for after in range(4):
+        assert await follower.events(account, after) == (*old, lock(3))[after:]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"account": HERE, "first": 2, "events": [{"kind": "mandate_revoked", "at": 1, "hash": "0" * 64}]},
+        {"account": HERE, "first": 1, "events": [{"kind": "mandate_revoked", "at": "1", "hash": "0" * 64}]},
+        {"account": HERE, "first": 1, "events": [{"kind": "doubled", "at": 1}]},
+        {"account": HERE, "first": 1, "events": []},
+    ],
+    ids=["a gap", "another type", "an event nobody knows", "nothing"],
+)
+async def test_an_entry_no_log_writes_is_broken(tmp_path: Path, payload: dict[str, object]) -> None:
+    journal = journal_in(tmp_path)
+    await journal.append(kind=TRADE_EVENTS, author=Author("desk"), payload=payload)
+    with pytest.raises(Broken):
+        await log_of(journal).events(HERE)
