@@ -519,7 +519,7 @@ class Closing(Part):
 
 
 class RuleChange(Part):
-    """One figure that somebody made smaller, and why."""
+    """One figure that a rule changed, and why."""
 
     by: str
     field: str

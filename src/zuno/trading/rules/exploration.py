@@ -10,19 +10,18 @@ from dataclasses import replace
 from math import fsum
 from typing import Final
 
-from zuno.trading.model.cycle import LEVERAGE_CAP, Expectation, Leg
+from zuno.trading.model.cycle import LEVERAGE_CAP, Expectation
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import DAY_MS
 from zuno.trading.rules.calibration import PRIOR_TRADES, judge_kind
 from zuno.trading.rules.draft import RuleName, RulingDraft, record_change, veto_trade
 from zuno.trading.rules.expectancy import apply_llm_cost, gross_ev, judged_ev, trading_costs
 from zuno.trading.rules.inputs import RulingInputs
-from zuno.trading.rules.routing import minimum_margin, target_of, usd_of, with_lots, with_margin
+from zuno.trading.rules.minimum_order import MAX_EXPLORATION_RISK_PCT, raise_to_minimum, stop_loss_pct
+from zuno.trading.rules.routing import usd_of, with_lots, with_margin
 
 SIZE_SHARE: Final = 0.25
 """Of the size that was decided."""
-MAX_EXPLORATION_RISK_PCT: Final = 0.25
-"""Per cent of the equity that the stop of an exploration may cost, fees and slippage included."""
 A_DAY: Final = 2
 """Explorations of the whole desk in 24 hours."""
 A_MONTH: Final = 2
@@ -77,21 +76,6 @@ def explain_refusal(draft: RulingDraft, expectation: Expectation, inputs: Ruling
     return f"after {expectation.n} closed trades {month} explorations in 30 days are all there may be"
 
 
-def fit_exploration(legs: tuple[Leg, ...], draft: RulingDraft, inputs: RulingInputs) -> tuple[Leg, ...]:
-    """The legs of an exploration, each raised to the least its exchange takes where a whole trade would have reached
-    it and the stop costs no more than it may; a leg that stays below is dropped."""
-    return tuple(kept for leg in legs if (kept := _fit_leg(leg, len(legs), draft, inputs)) is not None)
-
-
-def _fit_leg(leg: Leg, count: int, draft: RulingDraft, inputs: RulingInputs) -> Leg | None:
-    least = minimum_margin(leg, draft.decision.entry_price or 0.0, inputs)
-    if isinstance(least, Missing) or leg.margin >= least:
-        return leg
-    raised = leg.model_copy(update={"margin": least, "notional": least * leg.leverage})
-    whole = leg.margin >= SIZE_SHARE * least
-    return raised if whole and usd_of(raised, inputs.won) <= _max_notional_usd(draft, inputs) / count else None
-
-
 def _explore(draft: RulingDraft, expectation: Expectation, inputs: RulingInputs) -> RulingDraft:
     leverage = min(draft.leverage, LEVERAGE_CAP[inputs.mode])
     loss = stop_loss_pct(expectation)
@@ -109,22 +93,8 @@ def _explore(draft: RulingDraft, expectation: Expectation, inputs: RulingInputs)
         expectation=expectation.model_copy(update={"exploration": True}),
     )
     share = allocation / draft.allocation_pct if draft.allocation_pct > 0 else 0.0
-    legs = fit_exploration(tuple(with_margin(leg, leg.margin * share) for leg in draft.legs), smaller, inputs)
-    if not legs:
-        return veto_trade(smaller, RuleName.MINIMUM_ORDER, "a quarter of it is less than the exchange takes")
-    return replace(smaller, legs=legs, target=target_of(tuple(leg.venue for leg in legs)))
-
-
-def stop_loss_pct(expectation: Expectation) -> float:
-    """What the stop costs, in per cent of the notional, fees and slippage included."""
-    return expectation.loss_pct + expectation.fees_pct + expectation.slippage_pct
-
-
-def _max_notional_usd(draft: RulingDraft, inputs: RulingInputs) -> float:
-    expectation = draft.expectation
-    if expectation is None or isinstance(inputs.standing, Missing):
-        return 0.0
-    return max(0.0, inputs.standing.equity_usd) * MAX_EXPLORATION_RISK_PCT / stop_loss_pct(expectation)
+    legs = tuple(with_margin(leg, leg.margin * share) for leg in draft.legs)
+    return raise_to_minimum(replace(smaller, legs=legs), inputs)
 
 
 def _describe_ev(expectation: Expectation) -> str:

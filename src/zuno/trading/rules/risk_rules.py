@@ -12,8 +12,8 @@ from zuno.trading.model.cycle import LEVERAGE_CAP, Leg, Style
 from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import Side
 from zuno.trading.rules.draft import RuleName, RulingDraft, Tightening, record_change, record_unjudged, veto_trade
-from zuno.trading.rules.exploration import fit_exploration
 from zuno.trading.rules.inputs import LIQUIDATION_TRAP_USD, RulingInputs
+from zuno.trading.rules.minimum_order import raise_to_minimum
 from zuno.trading.rules.routing import (
     LegCut,
     Placement,
@@ -52,11 +52,13 @@ def apply_risk_rules(draft: RulingDraft, inputs: RulingInputs, tightening: Tight
 
 
 def place_legs(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
-    """Size the legs of the draft. Veto it if none can be placed."""
+    """Size the legs of the draft, those of a trade whose worth is known in orders the exchange takes. Veto it if none
+    can be placed."""
     side, routed_to = draft.call.side, draft.routed_to
     if side is None or routed_to is None:
         return draft
-    placed = size_legs(side, draft.allocation_pct, draft.leverage, routed_to, inputs)
+    leverage = min(draft.leverage, LEVERAGE_CAP[inputs.mode])
+    placed = size_legs(side, draft.allocation_pct, leverage, routed_to, inputs)
     for rule, cuts in _cuts_by_rule(placed):
         for cut in cuts:
             unknown = rule is RuleName.WON and isinstance(inputs.won, Missing)
@@ -67,10 +69,9 @@ def place_legs(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     if not placed.legs:
         return _veto_unplaced(draft, placed)
     allocation = min(draft.allocation_pct, allocation_pct_of(placed.legs, inputs.standing))
-    legs = fit_exploration(placed.legs, draft, inputs) if draft.exploration else placed.legs
-    if not legs:
-        return veto_trade(draft, RuleName.MINIMUM_ORDER, "what is left of it is less than the exchange takes")
-    return replace(draft, legs=legs, allocation_pct=allocation, target=target_of(tuple(leg.venue for leg in legs)))
+    target = target_of(tuple(leg.venue for leg in placed.legs))
+    resized = replace(draft, legs=placed.legs, allocation_pct=allocation, target=target)
+    return resized if draft.expectation is None else raise_to_minimum(resized, inputs, draft.legs)
 
 
 def _cuts_by_rule(placed: Placement) -> tuple[tuple[RuleName, tuple[LegCut, ...]], ...]:
@@ -201,7 +202,7 @@ def _apply_tightening(draft: RulingDraft, inputs: RulingInputs, asked: Tightenin
     legs = tuple(leg for leg in (with_margin(leg, leg.margin * share) for leg in draft.legs) if leg.margin > 0)
     if not legs:
         return veto_trade(draft, RuleName.TIGHTENED, why)
-    left = allocation_pct_of(legs, inputs.standing)
+    left = min(draft.allocation_pct * share, allocation_pct_of(legs, inputs.standing))
     changed = record_change(
         draft, RuleName.TIGHTENED, "allocation_pct", _round_figure(draft.allocation_pct), _round_figure(left), why
     )

@@ -95,11 +95,16 @@ def size_legs(side: Side, allocation_pct: float, leverage: float, target: Target
         for exchange in several
     }
     new = _share_not_held(
-        fsum(usd_of(leg, inputs.won) for leg in meant.values()), _held_usd(account, inputs.symbol, side)
+        fsum(usd_of(leg, inputs.won) for leg in meant.values()), held_usd(account, inputs.symbol, side)
     )
     for leg in meant.values():
         placed = _size_leg(placed, leg, new, account, inputs.won)
     return placed
+
+
+def margin_room(account: MarkedAccount, exchange: Exchange) -> float:
+    """The margin that is left under the exchange's cap and within its equity; below zero where more is used."""
+    return min(MARGIN_CAPS[exchange], account.equity[exchange]) - account.margin[exchange].total
 
 
 def usd_of(leg: Leg, won: Known[float]) -> float:
@@ -197,16 +202,16 @@ def _size_leg(placed: Placement, leg: Leg, share: float, account: MarkedAccount,
     new = meant * share
     if new < meant:
         topped = (*topped, LegCut(exchange, meant, new, "part of it is held already"))
-    used, equity = account.margin[exchange].total, account.equity[exchange]
-    room = min(MARGIN_CAPS[exchange], equity) - used
+    room = margin_room(account, exchange)
     if room < new:
-        why = f"{used:,.2f} {exchange.currency} of at most {min(MARGIN_CAPS[exchange], equity):,.2f} are used"
+        used = account.margin[exchange].total
+        why = f"{used:,.2f} {exchange.currency} of at most {used + room:,.2f} are used"
         capped = (*capped, LegCut(exchange, new, max(0.0, room), why))
     leg = with_margin(leg, min(new, room))
     return Placement((*placed.legs, leg) if leg.margin > 0 else placed.legs, topped, capped, lost)
 
 
-def _held_usd(account: MarkedAccount, symbol: Symbol, side: Side) -> float:
+def held_usd(account: MarkedAccount, symbol: Symbol, side: Side) -> float:
     """What is held of the symbol that way, wherever it is, at its mark: orders that would add to it included."""
     position = account.position
     sizes = [] if position is None or position.side is not side else [holding.quantity for holding in position.holdings]

@@ -1,4 +1,5 @@
-"""From a decision to a ruling: desk rules, risk rules and leverage guard, in that order. Each can only reduce.
+"""From a decision to a ruling: desk rules, risk rules and leverage guard, in that order. Each can only reduce; an order
+below what its exchange takes is raised to that before the risk officer sees it.
 
 A ruling is a pure function of the decision and its inputs, so it can be recomputed. Exits pass.
 """
@@ -36,6 +37,7 @@ from zuno.trading.rules.draft import draft_from_decision, record_change, veto_tr
 from zuno.trading.rules.exploration import require_expectancy
 from zuno.trading.rules.inputs import RulingInputs, missing_essentials
 from zuno.trading.rules.leverage_guard import apply_leverage_guard as apply_leverage_guard
+from zuno.trading.rules.minimum_order import MAX_STOP_RISK_PCT, raise_to_minimum
 from zuno.trading.rules.risk_rules import apply_risk_rules as apply_risk_rules
 from zuno.trading.rules.risk_rules import place_legs
 from zuno.trading.rules.routing import choose_style, choose_target, exchanges_of, target_of, usd_of
@@ -45,8 +47,6 @@ PANIC_BUDGET: Final = 20
 """The most that is risked of what could be, in per cent, unless the market is known to be calm."""
 PANIC_RANK: Final = 0.95
 """Where a day's volatility stands among its like when it is panic."""
-MAX_STOP_RISK_PCT: Final = 1.0
-"""Per cent of the equity that a stop may cost."""
 
 
 def start_draft(
@@ -276,7 +276,8 @@ def _check_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     )
     if isinstance(worth, Missing):
         return veto_trade(draft, RuleName.MISSING_FACTS, worth.reason, unknown=True)
-    return require_expectancy(replace(draft, legs=trial.legs, expectation=worth), inputs)
+    judged = require_expectancy(replace(draft, legs=trial.legs, expectation=worth), inputs)
+    return raise_to_minimum(judged, inputs) if judged.opens and not judged.exploration else judged
 
 
 def _cut_allocation(draft: RulingDraft, rule: RuleName, allocation: float, why: str) -> RulingDraft:

@@ -11,8 +11,8 @@ from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Side
 from zuno.trading.rules.draft import RuleName, RulingDraft, record_change, veto_trade
 from zuno.trading.rules.expectancy import gross_ev, llm_cost_pct, trade_prices
-from zuno.trading.rules.exploration import stop_loss_pct
 from zuno.trading.rules.inputs import RulingInputs
+from zuno.trading.rules.minimum_order import stop_loss_pct
 from zuno.trading.rules.price_menu import round_to_tick
 from zuno.trading.rules.routing import allocation_pct_of, target_of, usd_of, with_lots
 from zuno.trading.rules.validate_decision import liquidation_distance
@@ -35,8 +35,6 @@ def size_orders(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     if not legs:
         return veto_trade(draft, RuleName.MINIMUM_ORDER, "no leg is as large as the least its exchange takes")
     allocation = allocation_pct_of(legs, inputs.standing)
-    if not draft.exploration:
-        allocation = min(draft.allocation_pct, allocation)
     return replace(draft, legs=legs, allocation_pct=allocation, target=target_of(tuple(leg.venue for leg in legs)))
 
 

@@ -213,7 +213,7 @@ def test_without_closed_trades_nothing_but_an_exploration_opens(
 
 
 @settings(deadline=None)
-@given(st.floats(-50, 500), st.integers(1, 40))
+@given(st.floats(-50, 500), st.integers(10, 40))
 def test_losing_one_leg_never_lets_the_other_grow(room: float, allocation: int) -> None:
     """Whatever room is left: a leg without the other is cut as it was beside it, to half of the room at most."""
     free = terms()
