@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Protocol
 
 from zuno.doors.agents import Agents
+from zuno.doors.doctor import Doctor
+from zuno.doors.logs import Logs
 from zuno.doors.reading.model_help import Interpreter
 from zuno.doors.reading.place import Place
 from zuno.journal.audit import JournalAudit
@@ -102,6 +104,14 @@ class Zuno(Protocol):
 
     def agents(self) -> Agents:
         """Who sits at the desk."""
+        ...
+
+    def doctor(self) -> Doctor:
+        """Whether everything that is configured works."""
+        ...
+
+    def logs(self) -> Logs:
+        """What this home's processes said of themselves."""
         ...
 
     def data(self) -> DataDesk:

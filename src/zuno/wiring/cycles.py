@@ -101,11 +101,9 @@ def symbol_lease(settings: Settings, symbol: Symbol, fences: Fences) -> Lease:
         from zuno.adapters.file_lock import symbol_lock
 
         return symbol_lock(settings.home, symbol)
-    import socket
-
     from zuno.adapters.store.lease import PostgresLease
 
-    holder = f"process {os.getpid()} on {socket.gethostname()}"
+    holder = f"process {os.getpid()} on {os.uname().nodename}"
     return PostgresLease(settings.database_url.get_secret_value(), symbol, holder, fences)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zuno.adapters.chain.world import DEFAULT_SEED, DEVNET
+from zuno.adapters.log_file import start_log, stop_log
 from zuno.adapters.store.lease import Fences
 from zuno.journal.audit import JournalAudit
 from zuno.journal.port import JournalStore
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from zuno.adapters.store.samples import SqliteSamples
     from zuno.amm.model import LpPosition
     from zuno.doors.agents import Agents
+    from zuno.doors.doctor import Doctor
+    from zuno.doors.logs import Logs
     from zuno.doors.reading.model_help import Interpreter
     from zuno.doors.reading.place import Place
     from zuno.journal.journal import ChainedJournal
@@ -106,6 +109,7 @@ class Application:
         self._recordings = Recordings(settings)
         self._markets = Markets(settings)
         self._meshes = Meshes(settings, self._open_journal, self._mesh_room)
+        self._log = start_log(settings.home, settings.secrets()) if sealed is None else None
 
     def lp(self, chain: str | None) -> LpDesk:
         from zuno.adapters.clock.system import SystemClock
@@ -248,6 +252,27 @@ class Application:
 
         return Agents(self._registry(), self._meshes.keeper().glance, agent_roles(), missing_models())
 
+    def doctor(self) -> Doctor:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.wiring.doctor import build_doctor
+
+        return build_doctor(
+            self._settings,
+            key=self._key(),
+            journal=self._read_journal,
+            data=lambda: self.data().status(),
+            agents=lambda: self.agents().status(),
+            chains=self._chains,
+            now=unix_millis,
+        )
+
+    def logs(self) -> Logs:
+        from zuno.adapters.log_file import log_path, read_log
+        from zuno.doors.logs import Logs
+
+        home = self._settings.home
+        return Logs(str(log_path(home)), lambda: read_log(home))
+
     def data(self) -> DataDesk:
         from zuno.adapters.clock.system import unix_millis
         from zuno.trading.service.data import DataDesk
@@ -350,6 +375,9 @@ class Application:
         return LocalChain("devnet", DevnetWorld(self._chains.devnet()))
 
     async def close(self) -> None:
+        if self._log is not None:
+            stop_log(self._log)
+            self._log = None
         await self._meshes.close()
         await self._chains.close()
         await self._models.close()

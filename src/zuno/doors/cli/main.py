@@ -13,6 +13,7 @@ from zuno.doors.cli import run_command
 from zuno.doors.cli.agents import agents
 from zuno.doors.cli.book import book
 from zuno.doors.cli.data import data
+from zuno.doors.cli.house import doctor, export, logs
 from zuno.doors.cli.lab import lab
 from zuno.doors.cli.mesh import Transport, mesh, peer
 from zuno.doors.cli.monitor import alerts, monitor
@@ -55,6 +56,9 @@ trade.add_typer(book, name="book")
 app.add_typer(lab, name="lab")
 app.add_typer(mesh, name="mesh")
 app.command("peer")(peer)
+app.command("doctor")(doctor)
+app.command("logs")(logs)
+app.add_typer(export, name="export")
 
 
 Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="conservative, balanced or aggressive.")]

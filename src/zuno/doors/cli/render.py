@@ -43,6 +43,15 @@ _JOINED = {"range": " – ", "state": ", ", "holds": ", ", "fees": ", "}
 
 def render(view: View) -> None:
     """Print a read model."""
+    if type(view).__name__ == "ExportView":
+        import sys
+
+        from zuno.doors.cli.house_screens import csv_text
+        from zuno.doors.export import ExportView
+
+        assert isinstance(view, ExportView)
+        sys.stdout.write(csv_text(view))
+        return
     screen = console()
     screen.print(_render_view(view))
     if type(view).__name__ == "UnsignedView":
@@ -686,4 +695,6 @@ _SCREENS_ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
     "SimulationView": ("plan_screens", "shown_simulation"),
     "ExecutionView": ("plan_screens", "shown_execution"),
     "UnsignedView": ("plan_screens", "shown_unsigned"),
+    "DoctorView": ("house_screens", "shown_doctor"),
+    "LogsView": ("house_screens", "shown_logs"),
 }

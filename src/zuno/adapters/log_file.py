@@ -1,0 +1,102 @@
+"""The log of a home: what long-running processes say about themselves, one file for all of them, bounded in size."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from logging.handlers import WatchedFileHandler
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from zuno.kernel.errors import Unavailable
+from zuno.kernel.logs import LogLine
+
+MAX_BYTES: Final = 4_000_000
+"""Of each of the two files that are kept."""
+_LINE: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) ([A-Z]+) (\S+) (.*)")
+_READ: Final = 2_000_000
+"""Bytes of the end that are looked through."""
+
+
+class HomeLog(WatchedFileHandler):
+    """Appends; a file that has grown too long is set aside, once, for whichever process notices first."""
+
+    def __init__(self, path: Path, secrets: Sequence[str]) -> None:
+        super().__init__(path, encoding="utf-8", delay=True)
+        self.setFormatter(_Formatter(secrets))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        path = Path(self.baseFilename)
+        with suppress(OSError):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if path.stat().st_size > MAX_BYTES:
+                os.replace(path, path.with_suffix(".log.1"))
+        super().emit(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """A full disk: what a process says of itself never stops it."""
+
+
+class _Formatter(logging.Formatter):
+    """Secrets, as they are or as addresses write them, are blotted out, in tracebacks too."""
+
+    def __init__(self, secrets: Sequence[str]) -> None:
+        super().__init__()
+        self._secrets = tuple({form for secret in secrets if secret for form in (secret, quote(secret, safe=""))})
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        lines = [record.getMessage()]
+        if record.exc_info:
+            lines.append(self.formatException(record.exc_info))
+        text = "\n".join(lines).replace("\n", "\n    ")
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return f"{at} {record.levelname} {record.name.removeprefix('zuno.')} {text}"
+
+
+def log_path(home: Path) -> Path:
+    return home / "logs" / "zuno.log"
+
+
+def start_log(home: Path, secrets: Sequence[str]) -> HomeLog:
+    """From here on what the house's loggers say goes into the home's log; warnings also to stderr, as without it."""
+    house = logging.getLogger("zuno")
+    handler = HomeLog(log_path(home), secrets)
+    house.addHandler(handler)
+    if logging.lastResort is not None and logging.lastResort not in house.handlers:
+        house.addHandler(logging.lastResort)
+    house.setLevel(logging.INFO)
+    return handler
+
+
+def stop_log(handler: HomeLog) -> None:
+    logging.getLogger("zuno").removeHandler(handler)
+    handler.close()
+
+
+def read_log(home: Path) -> tuple[LogLine, ...]:
+    """The newest lines, oldest first; a line that goes on (a traceback) is part of the one it belongs to."""
+    path = log_path(home)
+    content = b""
+    for file in (path.with_suffix(".log.1"), path):
+        try:
+            with file.open("rb") as opened:
+                opened.seek(max(0, file.stat().st_size - _READ))
+                content += opened.read(_READ)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise Unavailable(f"{file} cannot be read ({error.strerror}).") from error
+    found: list[LogLine] = []
+    for line in content.decode("utf-8", "replace").splitlines():
+        if parts := _LINE.fullmatch(line):
+            found.append(LogLine(*parts.groups()))
+        elif found:
+            found[-1] = found[-1].extended(line)
+    return tuple(found)

@@ -1,0 +1,146 @@
+"""What `zuno doctor` looks at: home, store, keys, clock, market, models, chains, exchanges."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from zuno.doors.doctor import Check, CheckView, Doctor, State
+from zuno.kernel.clock import iso
+from zuno.kernel.errors import Unavailable, ZunoError
+from zuno.kernel.units import Millis
+from zuno.lp.model.chains import CHAINS
+
+if TYPE_CHECKING:
+    from zuno.adapters.keys.ed25519 import KeyFile
+    from zuno.doors.agents import AgentsView
+    from zuno.journal.port import Journal
+    from zuno.settings import Settings
+    from zuno.trading.service.data import DataStatusView
+    from zuno.wiring.chains import Chains
+
+LITTLE_ROOM: Final = 1_000_000_000
+NO_ROOM: Final = 100_000_000
+OLD_BLOCK_SECONDS: Final = 900
+MOST_SKEW_MS: Final = 1_000
+"""Beyond which an exchange may refuse what is signed with this clock."""
+
+
+def build_doctor(
+    settings: Settings,
+    *,
+    key: KeyFile,
+    journal: Callable[[], Awaitable[Journal]],
+    data: Callable[[], Awaitable[DataStatusView]],
+    agents: Callable[[], Awaitable[AgentsView]],
+    chains: Chains,
+    now: Callable[[], Millis],
+    more: Sequence[Check] = (),
+) -> Doctor:
+    """`more`: of the exchanges and the mandate, where there are any."""
+
+    async def look_at_home() -> list[CheckView]:
+        return [_home_line(settings.home), _room_line(settings.home)]
+
+    async def look_at_store() -> list[CheckView]:
+        kind = "SQLite in the home" if settings.database_url is None else "Postgres"
+        newest = await (await journal()).latest(1)
+        if not newest:
+            return [_line("store", "ok", f"journal ({kind}): empty")]
+        lines = [_line("store", "ok", f"journal ({kind}): {newest[0].seq:,} entries, newest {iso(newest[0].at)}")]
+        if newest[0].at > now() + MOST_SKEW_MS:
+            text = f"the journal's newest entry is of {iso(newest[0].at)}, which has not come yet"
+            lines.append(_line("clock", "fail", text, "set this machine's clock (NTP)"))
+        return lines
+
+    async def look_at_keys() -> list[CheckView]:
+        return [_key_line(key)]
+
+    async def look_at_market() -> list[CheckView]:
+        status = await data()
+        newest = max((span.last for span in status.series), default=None)
+        if newest is None:
+            invented = "; the first run invents a SYNTHETIC market" if status.synthetic else ""
+            advice = "`zuno data collect`, `download` or `import` store a real one"
+            return [_line("market", "off", f"{settings.market}: nothing is stored{invented}", advice)]
+        past = f"{status.rows:,} rows to {iso(Millis(newest))}"
+        return [_line("market", "ok", f"{settings.market}: {status.origin}, {past}")]
+
+    async def look_at_models() -> list[CheckView]:
+        return _model_lines(await agents())
+
+    async def look_at_chains() -> list[CheckView]:
+        named = [chain.name for chain in CHAINS if settings.rpc_urls(chain.name)]
+        if not named:
+            advice = "set an RPC URL such as ZUNO_ARBITRUM_RPC_URL to read a real chain"
+            return [_line("chains", "off", "no RPC URL: the simulated chain is used", advice)]
+        return [await _chain_line(chains, name, now) for name in named]
+
+    return Doctor(
+        [
+            Check("home", look_at_home, "choose another --home"),
+            Check("store", look_at_store, "`zuno journal verify` says more"),
+            Check("keys", look_at_keys),
+            Check("market", look_at_market, "`zuno data status` says more"),
+            Check("models", look_at_models),
+            Check("chains", look_at_chains),
+            *more,
+        ]
+    )
+
+
+def _line(topic: str, state: State, text: str, advice: str = "") -> CheckView:
+    return CheckView(topic=topic, state=state, text=text, advice=advice)
+
+
+def _home_line(home: Path) -> CheckView:
+    if not os.access(home, os.W_OK | os.X_OK):
+        return _line("home", "fail", f"{home} cannot be written", "choose another --home")
+    mode = stat.S_IMODE(home.stat().st_mode)
+    if mode & 0o077:
+        return _line("home", "warn", f"{home} may be read by others (mode {mode:o})", f"chmod 700 {home}")
+    return _line("home", "ok", f"{home}, the owner's alone")
+
+
+def _room_line(home: Path) -> CheckView:
+    try:
+        free = shutil.disk_usage(home).free
+    except OSError as error:
+        raise Unavailable(f"The disk of {home} cannot be looked at ({error.strerror}).") from error
+    text = f"{free / 1e9:,.1f} GB free"
+    if free < NO_ROOM:
+        return _line("disk", "fail", text, "make room: what cannot be written down is not done")
+    return _line("disk", "warn" if free < LITTLE_ROOM else "ok", text, "make room" if free < LITTLE_ROOM else "")
+
+
+def _key_line(key: KeyFile) -> CheckView:
+    if not key.exists():
+        return _line("keys", "off", "this home has no signing key yet; the first entry of the journal makes one")
+    return _line("keys", "ok", f"entries are signed by {key.public[:16]}…")
+
+
+def _model_lines(view: AgentsView) -> list[CheckView]:
+    if view.install is not None:
+        return [_line("models", "warn", "a model's key is set and the models are not installed", view.install)]
+    spoken = [chair for chair in view.chairs if chair.models]
+    if not spoken:
+        advice = "set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY to let models argue"
+        return [_line("models", "off", "no key: rules speak for every agent", advice)]
+    names = ", ".join(sorted({chair.models[0] for chair in spoken}))
+    return [_line("models", "ok", f"{len(spoken)} of {len(view.chairs)} agents by {names}; keys are not tried")]
+
+
+async def _chain_line(chains: Chains, name: str, now: Callable[[], Millis]) -> CheckView:
+    try:
+        head = await chains.open_chain(name).head()
+    except ZunoError as error:
+        return _line("chains", "fail", f"{name}: {error}", "another RPC URL, or mend the network")
+    age = now() // 1_000 - head.timestamp
+    text = f"{name}: block {head.number:,}, {age} s old"
+    if not -MOST_SKEW_MS <= age * 1_000 <= OLD_BLOCK_SECONDS * 1_000:
+        return _line("chains", "warn", text, "the node is behind or this clock is wrong: another RPC URL, or NTP")
+    return _line("chains", "ok", text)

@@ -1,0 +1,48 @@
+"""Checks: what is raised is a failure, what is off fails only before money is traded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from zuno.doors.doctor import Check, CheckView, Doctor
+from zuno.doors.export import ExportView, to_csv
+from zuno.kernel.errors import Unavailable
+from zuno.settings import Settings
+from zuno.wiring.house import Application
+
+
+def check(state: str, *, needed_live: bool = False) -> Check:
+    async def look() -> Sequence[CheckView]:
+        if state == "raise":
+            raise Unavailable("nobody answered")
+        return [CheckView.model_validate({"topic": "thing", "state": state, "text": "looked at"})]
+
+    return Check("thing", look, "mend it", needed_live)
+
+
+async def test_what_fails_and_what_may_be_off() -> None:
+    assert (await Doctor([check("ok"), check("warn"), check("off", needed_live=True)]).examine()).ok
+    assert not (await Doctor([check("off", needed_live=True)]).examine(live=True)).ok
+    assert (await Doctor([check("off")]).examine(live=True)).ok
+    failed = await Doctor([check("raise"), check("ok")]).examine()
+    assert not failed.ok
+    assert [(line.state, line.advice) for line in failed.checks] == [("fail", "mend it"), ("ok", "")]
+
+
+async def test_a_new_home_is_ready_offline(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    zuno = Application(Settings(home=home))
+    view = await zuno.doctor().examine()
+    assert view.ok
+    assert {line.topic for line in view.checks} >= {"home", "disk", "store", "keys", "market", "models", "chains"}
+    home.chmod(0o755)
+    open_home = await zuno.doctor().examine()
+    assert [line.state for line in open_home.checks if line.topic == "home"] == ["warn"]
+    await zuno.close()
+
+
+def test_a_strangers_name_is_no_formula() -> None:
+    view = ExportView(what="lp", columns=("name", "result"), rows=(("=1+1", "-12.5"), ("a,b", "")))
+    assert to_csv(view) == 'name,result\n\'=1+1,-12.5\n"a,b",\n'
