@@ -15,7 +15,7 @@ from zuno.trading.measure.portable import RATIO_PLACES, log
 from zuno.trading.measure.structure.gaps import Gap, fair_value_gaps
 from zuno.trading.measure.structure.levels import AnchoredVwap, LevelZone, Measured, PriceLevel, levels, zones
 from zuno.trading.measure.structure.lines import Divergence, TrendLine, divergences, trend_lines
-from zuno.trading.measure.structure.pivots import Extreme, Pivot, Way, closed_at, of, pivots
+from zuno.trading.measure.structure.pivots import Extreme, Pivot, Way, close_times, of, pivots
 from zuno.trading.measure.structure.swings import Break, Fibonacci, Swing, breaks, fibonacci, swings, trend
 from zuno.trading.model.chart import VolumeProfile
 
@@ -55,7 +55,7 @@ def structure_of(bars: Bars, gauges: IndicatorSeries, shoulder: int) -> Structur
     now = readings_of(bars, gauges)
     measured = Measured(
         timeframe=bars.timeframe,
-        now=closed_at(bars, len(bars) - 1),
+        now=close_times(bars)[-1],
         readings=now,
         pivots=turns,
         fibonacci=fibonacci(turns),

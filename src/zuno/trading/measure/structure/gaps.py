@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import Bars
-from zuno.trading.measure.structure.pivots import Way, closed_at
+from zuno.trading.measure.bars import Bars, Floats
+from zuno.trading.measure.structure.pivots import Way, close_times, first_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +35,19 @@ def fair_value_gaps(bars: Bars) -> tuple[Gap, ...]:
     beside = bars.at[2:] - bars.at[:-2] == 2 * bars.timeframe.millis
     up = np.flatnonzero(beside & (bars.low[2:] > bars.high[:-2]))
     down = np.flatnonzero(beside & (bars.high[2:] < bars.low[:-2]))
-    found = [_gap(bars, row, Way.UP) for row in up.tolist()] + [_gap(bars, row, Way.DOWN) for row in down.tolist()]
+    ends = close_times(bars)
+    found = [
+        *_gaps(bars, ends, Way.UP, up, bars.high[up], bars.low[up + 2]),
+        *_gaps(bars, ends, Way.DOWN, down, bars.high[down + 2], bars.low[down]),
+    ]
     return tuple(sorted(found, key=lambda gap: gap.at))
 
 
-def _gap(bars: Bars, row: int, way: Way) -> Gap:
-    if way is Way.UP:
-        low, high = float(bars.high[row]), float(bars.low[row + 2])
-        through = bars.low[row + 3 :] <= low
-    else:
-        low, high = float(bars.high[row + 2]), float(bars.low[row])
-        through = bars.high[row + 3 :] >= high
-    filled = closed_at(bars, row + 3 + int(through.argmax())) if through.any() else None
-    return Gap(way, low, high, Millis(int(bars.at[row + 1])), closed_at(bars, row + 2), filled)
+def _gaps(
+    bars: Bars, ends: Sequence[Millis], way: Way, rows: NDArray[np.intp], lows: Floats, highs: Floats
+) -> Iterator[Gap]:
+    through = bars.low <= lows[:, None] if way is Way.UP else bars.high >= highs[:, None]
+    filled = first_rows(through, rows + 3)
+    opened = bars.at[rows + 1].tolist()
+    for row, low, high, at, fill in zip(rows.tolist(), lows.tolist(), highs.tolist(), opened, filled, strict=True):
+        yield Gap(way, low, high, at, ends[row + 2], None if fill is None else ends[fill])

@@ -98,13 +98,19 @@ def zones(menu: Sequence[PriceLevel], atr: float | None) -> tuple[LevelZone, ...
     if not atr:
         return ()
     left = sorted(menu, key=lambda level: (level.price, level.id))
+    zones_from = [_best_zone(left, start, atr) for start in range(len(left))]
     found: list[LevelZone] = []
-    while (best := _best(left, atr)) is not None:
-        start, end = best
+    while (best := max(zones_from, key=_rank_zone, default=_NO_ZONE)).kinds > 1:
+        start = zones_from.index(best)
+        end = start + best.count
         group = left[start:end]
         kinds = tuple(sorted({level.kind for level in group}))
         found.append(LevelZone(group[0].price, group[-1].price, kinds, tuple(level.id for level in group)))
-        del left[start:end]
+        del left[start:end], zones_from[start:end]
+        for before in range(start - 1, -1, -1):  # those that may have reached into what was taken
+            zones_from[before] = _best_zone(left, before, atr)
+            if group[0].price - left[before].price > 2 * ZONE_WIDTH * atr:
+                break
     return tuple(sorted(found, key=lambda zone: zone.low))
 
 
@@ -152,22 +158,33 @@ def _gauges(measured: Measured) -> Iterator[_Found]:
             yield name, LevelKind.PROFILE, getattr(profile, name), now
 
 
-def _best(left: Sequence[PriceLevel], atr: float) -> tuple[int, int] | None:
-    best: tuple[int, float] | None = None
-    place: tuple[int, int] | None = None
-    for start in range(len(left)):
-        end = start
-        kinds: set[LevelKind] = set()
-        while end < len(left):
-            width = round((left[end].price - left[start].price) / atr, RATIO_PLACES)
-            if width > ZONE_WIDTH:
-                break
-            kinds.add(left[end].kind)
-            end += 1
-            score = (len(kinds), -width)
-            if len(kinds) > 1 and (best is None or score > best):
-                best, place = score, (start, end)
-    return place
+@dataclass(frozen=True, slots=True)
+class _Zone:
+    """The best zone that begins at a level: the kinds that meet in it, its width in ATR, how many levels it has."""
+
+    kinds: int
+    width: float
+    count: int
+
+
+_NO_ZONE: Final = _Zone(0, 0.0, 0)
+
+
+def _rank_zone(zone: _Zone) -> tuple[int, float]:
+    return zone.kinds, -zone.width
+
+
+def _best_zone(left: Sequence[PriceLevel], start: int, atr: float) -> _Zone:
+    best, low = _NO_ZONE, left[start].price
+    kinds: set[LevelKind] = set()
+    for end in range(start, len(left)):
+        width = round((left[end].price - low) / atr, RATIO_PLACES)
+        if width > ZONE_WIDTH:
+            break
+        kinds.add(left[end].kind)
+        if len(kinds) > max(best.kinds, 1):  # levels come by price: a wider one is better by its kinds alone
+            best = _Zone(len(kinds), width, end + 1 - start)
+    return best
 
 
 _READ: Final = {

@@ -11,7 +11,7 @@ import numpy as np
 
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Bars, Floats
-from zuno.trading.measure.structure.pivots import Extreme, Pivot, Way, closed_at, of, rows_of
+from zuno.trading.measure.structure.pivots import Extreme, Pivot, Way, close_times, first_rows, of, rows_of
 
 _ROUNDING: Final = 1e-9
 """Of a price, of a gauge's whole movement: what is no more than this is nothing."""
@@ -54,8 +54,8 @@ class Divergence:
 
 def trend_lines(bars: Bars, turns: Sequence[Pivot]) -> tuple[TrendLine, ...]:
     """Oldest first. Two pivots make none when a close between them, or before the second was known, lies beyond it."""
-    found = (_line(bars, first, second, start) for first, second, start, _ in _neighbours(bars, turns))
-    return tuple(sorted((line for line in found if line is not None), key=lambda line: line.known_at))
+    found = [line for extreme in Extreme for line in _lines(bars, of(extreme, turns))]
+    return tuple(sorted(found, key=lambda line: line.known_at))
 
 
 def divergences(bars: Bars, turns: Sequence[Pivot], strength: Floats, taken: Floats) -> tuple[Divergence, ...]:
@@ -81,15 +81,21 @@ def _neighbours(bars: Bars, turns: Sequence[Pivot]) -> Iterator[tuple[Pivot, Piv
         yield from zip(same, same[1:], rows, rows[1:], strict=False)
 
 
-def _line(bars: Bars, first: Pivot, second: Pivot, start: int) -> TrendLine | None:
-    slope = (second.price - first.price) / (second.at - first.at)
-    over = bars.close[start:] - (first.price + slope * (bars.at[start:] - first.at))
-    slack = _ROUNDING * first.price
-    beyond = over > slack if first.extreme is Extreme.HIGH else over < -slack
-    broken = closed_at(bars, start + int(beyond.argmax())) if beyond.any() else None
-    if broken is not None and broken <= second.known_at:
-        return None
-    return TrendLine(first.extreme, first, second, second.known_at, broken)
+def _lines(bars: Bars, same: Sequence[Pivot]) -> Iterator[TrendLine]:
+    """Through each two of these pivots of a kind that follow each other."""
+    if len(same) < 2:
+        return
+    prices, times = np.array([pivot.price for pivot in same]), np.array([pivot.at for pivot in same])
+    slopes, first = np.diff(prices) / np.diff(times), prices[:-1, None]
+    over = bars.close - (first + slopes[:, None] * (bars.at - times[:-1, None]))
+    slack = _ROUNDING * first
+    beyond = over > slack if same[0].extreme is Extreme.HIGH else over < -slack
+    ends = close_times(bars)
+    rows = first_rows(beyond, np.searchsorted(bars.at, times[:-1]))
+    for before, after, row in zip(same, same[1:], rows, strict=False):
+        broken = None if row is None else ends[row]
+        if broken is None or broken > after.known_at:
+            yield TrendLine(before.extreme, before, after, after.known_at, broken)
 
 
 def _diverging(gauge: Gauge, first: Pivot, second: Pivot, move: float) -> Iterator[Divergence]:

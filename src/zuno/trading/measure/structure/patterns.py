@@ -24,6 +24,8 @@ SHALLOW: Final = (0.1, 0.5)
 """Of the pole: how much of it a flag may give back."""
 PLAYED_OUT: Final = 4.0
 """Of the ATR: a shape whose line lies further away has done what it would."""
+_NEWEST: Final = 6
+"""Turns that a shape can have: three of a kind, which the others lie between."""
 
 
 class PatternKind(StrEnum):
@@ -56,8 +58,9 @@ def formation(turns: Sequence[Pivot], close: float, log_atr: float | None) -> Fo
     measure for it. `log_atr`: the ATR of log prices."""
     if not log_atr or log_atr <= 0:
         return None
-    ends = [replace(end, price=float(log(end.price))) for end in zigzag(turns)]
-    here = float(log(close))
+    newest = zigzag(turns)[-_NEWEST:]
+    *heights, here = log([*(end.price for end in newest), close]).tolist()
+    ends = [replace(end, price=height) for end, height in zip(newest, heights, strict=True)]
     found = (
         _head(ends, here, log_atr),
         _corner(ends, here, log_atr),

@@ -37,8 +37,17 @@ class Pivot:
         return self.price > other.price if self.extreme is Extreme.HIGH else self.price < other.price
 
 
-def closed_at(bars: Bars, row: int) -> Millis:
-    return Millis(int(bars.at[row]) + bars.timeframe.millis)
+def close_times(bars: Bars) -> list[Millis]:
+    ends: list[Millis] = (bars.at + bars.timeframe.millis).tolist()
+    return ends
+
+
+def first_rows(hits: NDArray[np.bool_], since: NDArray[np.intp]) -> list[int | None]:
+    """Of each line of hits, a column for every bar, the first bar that is one, counted from the line's own start."""
+    late = hits & (np.arange(hits.shape[1]) >= since[:, None])
+    rows = late.argmax(axis=1)
+    found = late[np.arange(len(rows)), rows]
+    return [row if hit else None for row, hit in zip(rows.tolist(), found.tolist(), strict=True)]
 
 
 def pivots(bars: Bars, shoulder: int) -> tuple[Pivot, ...]:
@@ -47,10 +56,11 @@ def pivots(bars: Bars, shoulder: int) -> tuple[Pivot, ...]:
     A high tops every one of the `shoulder` bars before it and is topped by none of those after: of equal highs side by
     side the first is the one, and a market that stands still has none.
     """
+    times, ends = bars.at.tolist(), close_times(bars)
     found = [
-        (row, Pivot(extreme, Millis(int(bars.at[row])), sign * float(reach[row]), closed_at(bars, row + shoulder)))
-        for extreme, sign, reach in ((Extreme.HIGH, 1, bars.high), (Extreme.LOW, -1, -bars.low))
-        for row in _towers(reach, shoulder).tolist()
+        (row, Pivot(extreme, times[row], float(price), ends[row + shoulder]))
+        for extreme, prices, reach in ((Extreme.HIGH, bars.high, bars.high), (Extreme.LOW, bars.low, -bars.low))
+        for row, price in ((row, prices[row]) for row in _towers(reach, shoulder).tolist())
     ]
     return tuple(pivot for _, pivot in sorted(found, key=lambda each: each[0]))
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 from typing import Final
 
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Bars
-from zuno.trading.measure.structure.pivots import Extreme, Pivot, Way, zigzag
+from zuno.trading.measure.structure.pivots import Extreme, Pivot, Way, close_times, zigzag
 
 RETRACEMENTS: Final = (0.236, 0.382, 0.5, 0.618, 0.786)
 EXTENSIONS: Final = (1.272, 1.618)
@@ -80,21 +81,31 @@ def swings(turns: Sequence[Pivot]) -> tuple[Swing, ...]:
 def breaks(bars: Bars, turns: Sequence[Pivot]) -> tuple[Break, ...]:
     """Oldest first. The first of all begins the trend and is a BOS."""
     waiting = sorted(turns, key=lambda pivot: pivot.known_at, reverse=True)
-    standing: dict[Extreme, Pivot] = {}
+    high: Pivot | None = None
+    low: Pivot | None = None
+    top, bottom = inf, -inf
+    known = waiting[-1].known_at if waiting else inf
     found: list[Break] = []
-    for at, close in zip(bars.at.tolist(), bars.close.tolist(), strict=True):
-        end = Millis(at + bars.timeframe.millis)
-        for pivot in tuple(standing.values()):
-            up = pivot.extreme is Extreme.HIGH
-            if close > pivot.price if up else close < pivot.price:
-                way = Way.UP if up else Way.DOWN
-                kind = BreakKind.CHOCH if found and found[-1].way is not way else BreakKind.BOS
-                found.append(Break(kind, way, pivot, Millis(at), end))
-                del standing[pivot.extreme]
-        while waiting and waiting[-1].known_at <= end:
+    for at, end, close in zip(bars.at.tolist(), close_times(bars), bars.close.tolist(), strict=True):
+        if close > top and high is not None:
+            found.append(_break(found, Way.UP, high, at, end))
+            high, top = None, inf
+        if close < bottom and low is not None:
+            found.append(_break(found, Way.DOWN, low, at, end))
+            low, bottom = None, -inf
+        while known <= end:
             pivot = waiting.pop()
-            standing[pivot.extreme] = pivot
+            known = waiting[-1].known_at if waiting else inf
+            if pivot.extreme is Extreme.HIGH:
+                high, top = pivot, pivot.price
+            else:
+                low, bottom = pivot, pivot.price
     return tuple(found)
+
+
+def _break(found: Sequence[Break], way: Way, pivot: Pivot, at: Millis, end: Millis) -> Break:
+    kind = BreakKind.CHOCH if found and found[-1].way is not way else BreakKind.BOS
+    return Break(kind, way, pivot, at, end)
 
 
 def trend(broken: Sequence[Break]) -> Way | None:

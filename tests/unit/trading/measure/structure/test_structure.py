@@ -415,6 +415,25 @@ def test_zones_never_overlap_and_miss_nothing(rows: list[tuple[LevelKind, int]],
     left = sorted((each for each in menu if each.id not in taken), key=lambda each: each.price)
     for first, second in pairwise(left):
         assert first.kind is second.kind or second.price - first.price > ZONE_WIDTH * atr
+    assert [zone.levels for zone in found] == plain_zones(menu, atr)
+
+
+def plain_zones(menu: list[PriceLevel], atr: int) -> list[tuple[str, ...]]:
+    """The best of all stretches of levels, and again of what is left."""
+    left = sorted(menu, key=lambda each: (each.price, each.id))
+    found: list[list[PriceLevel]] = []
+    while True:
+        stretches = [left[start:end] for start in range(len(left)) for end in range(start + 1, len(left) + 1)]
+        meeting = [part for part in stretches if part[-1].price - part[0].price <= ZONE_WIDTH * atr]
+        best = max(meeting, key=lambda part: (kinds_in(part), part[0].price - part[-1].price), default=[])
+        if kinds_in(best) < 2:
+            return [tuple(each.id for each in part) for part in sorted(found, key=lambda part: part[0].price)]
+        found.append(best)
+        left = [each for each in left if each not in best]
+
+
+def kinds_in(part: list[PriceLevel]) -> int:
+    return len({each.kind for each in part})
 
 
 def real_hours() -> Bars:
