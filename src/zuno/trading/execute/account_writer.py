@@ -1,0 +1,80 @@
+"""One account's book, kept in step with its log: whatever is done is written before it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from zuno.kernel.errors import Refused, ZunoError
+from zuno.trading.model.orders import ClientId
+from zuno.trading.model.trade_events import ExitReason, FillBooked, IntentKind, TradeClosed, TradeEvent
+from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.rules.trading_book import TradingBook
+
+
+class BookMoved(Exception):
+    """Somebody else wrote to the account since it was read: look again and decide anew."""
+
+
+class AccountWriter:
+    """The book of one account and the only way to write to it."""
+
+    def __init__(self, log: TradeLog, account: str) -> None:
+        self.account = account
+        self.book = TradingBook()
+        self._log = log
+
+    async def refresh(self) -> TradingBook:
+        """Take what others wrote."""
+        self.book.apply_all(await self._log.events(self.account, self.book.count))
+        return self.book
+
+    async def write(self, events: Sequence[TradeEvent]) -> None:
+        """All of them or none. A trade that a fill ends is closed in the same entry. `BookMoved` where others wrote."""
+        if not events:
+            return
+        before = self.book.count
+        written: list[TradeEvent] = []
+        try:
+            for event in events:
+                written.append(event)
+                self.book.apply(event)
+                if isinstance(event, FillBooked):
+                    written += self._close_finished(event)
+            await self._log.append(self.account, written, before)
+        except Refused as error:
+            await self._reload()
+            if self.book.count != before:
+                raise BookMoved from error
+            raise
+        except ZunoError:
+            await self._reload()
+            raise
+
+    def _close_finished(self, booked: FillBooked) -> list[TradeEvent]:
+        closed: list[TradeEvent] = []
+        for trade in list(self.book.finished.values()):
+            reason = exit_reason(self.book, booked.fill.client_id)
+            event = TradeClosed(at=booked.at, summary=self.book.summarise(trade, reason))
+            self.book.apply(event)
+            closed.append(event)
+        return closed
+
+    async def _reload(self) -> None:
+        """What was not written did not happen."""
+        self.book = TradingBook()
+        await self.refresh()
+
+
+def exit_reason(book: TradingBook, client_id: ClientId) -> ExitReason:
+    """Why an order ends a trade: by what it was placed for."""
+    order = book.orders.get(client_id)
+    if order is None or not order.intent:
+        return ExitReason.MANUAL
+    if order.purpose == "stop":
+        return ExitReason.STOP
+    if order.purpose == "target":
+        return ExitReason.TARGET
+    intent = book.intents[order.intent].intent
+    if intent.kind is IntentKind.CLOSE:
+        return intent.reason or ExitReason.DECISION
+    return ExitReason.UNDONE

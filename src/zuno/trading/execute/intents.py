@@ -1,0 +1,174 @@
+"""From a ruling to an intent: what is to be done about it, in whole lots and on the tick, and whether it may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from zuno.kernel.canonical import canonical, digest
+from zuno.kernel.units import Millis
+from zuno.trading.model.cycle import Call, Exchange, JudgeKind, RegimeFamily, Ruling, Style
+from zuno.trading.model.market import Mode, Side, Symbol
+from zuno.trading.model.orders import Filters, VenueQuote
+from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentLeg, Mandate, TradeIntent
+from zuno.trading.rules.execution_styles import fits, round_to_step
+from zuno.trading.rules.mandate import hash_mandate
+
+CLOSE_LIFE: Final = 2**52
+"""A close has no end of its own: it is worked until nothing is held."""
+
+
+@dataclass(frozen=True, slots=True)
+class RulingToExecute:
+    """A ruling, and what its cycle knew of the market and of who decided."""
+
+    run_id: str
+    symbol: Symbol
+    mode: Mode
+    as_of: Millis
+    ruling: Ruling
+    valid_until: Millis
+    mark: Decimal | None
+    """In dollars; None where it was missing."""
+    atr: Decimal | None
+    """ATR14 of 1h bars in dollars."""
+    judge: JudgeKind | None = None
+    family: RegimeFamily | None = None
+    edge: float | None = None
+    llm_cost_usd: Decimal = Decimal(0)
+    judge_failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceState:
+    """What a leg needs to know of its exchange."""
+
+    quote: VenueQuote
+    filters: Filters
+
+
+def intent_id(account: str, order: RulingToExecute) -> str:
+    """The same for every run that rules the same about a symbol at a moment: two identical decisions make one
+    intent."""
+    return _id(account, order.symbol, order.mode, order.as_of, order.ruling.decision)
+
+
+def close_id(account: str, symbol: Symbol, trades: tuple[str, ...], number: int) -> str:
+    """The same for everybody who closes the same trades; `number`: closes of them that failed before."""
+    return _id(account, symbol, "close", list(trades), number)
+
+
+def build_open_intent(
+    account: str, order: RulingToExecute, places: Mapping[Exchange, PlaceState], mandate: Mandate | None
+) -> TradeIntent | str:
+    """The intent of a ruling that opens something, or why there is none. Prices at an exchange in another currency keep
+    their distance from the mark."""
+    ruling, card = order.ruling, order.ruling.card
+    side = ruling.decision.side
+    if side is None or card is None or ruling.execution_style is None:
+        return "the ruling opens nothing"
+    if order.mark is None or order.atr is None:
+        return "the ruling's mark or ATR is not known"
+    legs: list[IntentLeg] = []
+    left_out: list[str] = []
+    for leg in ruling.legs:
+        state = places.get(leg.venue)
+        if state is None or leg.quantity is None:
+            left_out.append(f"{leg.venue} is not there")
+            continue
+        rate = Decimal(1) if leg.venue is Exchange.BINANCE else state.quote.mark / order.mark
+        entry, stop, target = (
+            round_to_step(_decimal(price) * rate, state.filters.tick) for price in (card.entry, card.stop, card.target)
+        )
+        quantity = round_to_step(_decimal(leg.quantity), state.filters.lot)
+        refusal = _find_leg_refusal(side, quantity, entry, stop, target, state)
+        if refusal is not None:
+            left_out.append(f"{leg.venue}: {refusal}")
+            continue
+        legs.append(
+            IntentLeg(
+                exchange=leg.venue,
+                quantity=quantity,
+                entry=entry,
+                stop=stop,
+                target=target,
+                leverage=max(1, int(leg.leverage)),
+            )
+        )
+    if not legs:
+        return "; ".join(left_out) or "the ruling opens nothing"
+    return TradeIntent(
+        id=intent_id(account, order),
+        decision=order.run_id,
+        kind=IntentKind.OPEN,
+        symbol=order.symbol,
+        mode=order.mode,
+        side=side,
+        style=ruling.execution_style,
+        legs=tuple(legs),
+        hold=card.hold,
+        valid_until=order.valid_until,
+        mark=order.mark,
+        atr=order.atr,
+        exploration=card.exploration,
+        judge=order.judge,
+        family=order.family,
+        edge=order.edge,
+        llm_cost_usd=order.llm_cost_usd,
+        mandate=None if mandate is None else hash_mandate(mandate),
+    )
+
+
+def build_close_intent(
+    id: str,
+    decision: str,
+    symbol: Symbol,
+    side: Side,
+    mark: Decimal,
+    reason: ExitReason,
+    mode: Mode = Mode.SWING,
+    mandate: Mandate | None = None,
+) -> TradeIntent:
+    return TradeIntent(
+        id=id,
+        decision=decision,
+        kind=IntentKind.CLOSE,
+        symbol=symbol,
+        mode=mode,
+        side=side,
+        style=Style.CASINO_EXIT,
+        legs=(),
+        valid_until=Millis(CLOSE_LIFE),
+        mark=mark,
+        atr=Decimal(0),
+        reason=reason,
+        mandate=None if mandate is None else hash_mandate(mandate),
+    )
+
+
+def _find_leg_refusal(
+    side: Side, quantity: Decimal, entry: Decimal, stop: Decimal, target: Decimal, state: PlaceState
+) -> str | None:
+    filters = state.filters
+    if not filters.trading:
+        return f"{filters.symbol} is not traded there"
+    if not fits(quantity, entry, filters):
+        return f"{quantity} at {entry} is less than it takes"
+    low, high = (stop, target) if side is Side.LONG else (target, stop)
+    if not 0 < low < state.quote.mark < high:
+        return f"the market is at {state.quote.mark}, not between the stop {stop} and the target {target}"
+    return None
+
+
+def _id(account: str, *content: object) -> str:
+    return f"int_{digest(canonical([account, *content]))[:24]}"
+
+
+def _decimal(number: float) -> Decimal:
+    return Decimal(repr(float(number)))
+
+
+def is_exit(call: Call) -> bool:
+    return call is Call.CANCEL_AND_CLOSE

@@ -1,0 +1,535 @@
+"""Carries intents out at the venues: orders are planned in the log, looked up, placed, followed and booked.
+
+`advance` is the whole of it, whatever happened before: a start, a tick of the watch and a new ruling are the same path.
+What it does follows from the book and the venues' word alone, so that a process may end anywhere and another go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Final, Literal
+
+from zuno.kernel.errors import Refused, Unavailable
+from zuno.kernel.units import Millis
+from zuno.trading.execute.account_writer import AccountWriter
+from zuno.trading.execute.intents import build_close_intent, close_id
+from zuno.trading.model.cycle import Exchange, Ruling, Style
+from zuno.trading.model.market import MINUTE_MS, Side, Symbol
+from zuno.trading.model.orders import (
+    ZERO,
+    Fill,
+    Filters,
+    FundingPayment,
+    Order,
+    OrderRequest,
+    OrderStatus,
+    OrderType,
+    VenueQuote,
+    client_order_id,
+    opening_side,
+)
+from zuno.trading.model.trade_events import (
+    ExitReason,
+    FillBooked,
+    FundingBooked,
+    IntentEnded,
+    IntentKind,
+    IntentLeg,
+    IntentStored,
+    LockSet,
+    OrderLost,
+    OrderPlanned,
+    OrderUpdated,
+    Protection,
+    TradeEvent,
+)
+from zuno.trading.ports.venue import OrderVenue
+from zuno.trading.rules.execution_styles import EntryOrder, EntryPlan, EntryTask, next_entry_step
+from zuno.trading.rules.trading_book import OpenTrade, TrackedIntent, TrackedOrder, TradingBook
+
+MAX_PASSES: Final = 24
+"""Rounds at one exchange in one go; each goes on from what the one before booked."""
+MAX_EXIT_TRIES: Final = 3
+UNPROTECTED_MS: Final = MINUTE_MS
+"""How long a position may wait for its stop before the entry is undone."""
+OVERLAP_MS: Final = MINUTE_MS
+"""How far back fills and funding are asked for again: venues' clocks differ, and each is booked once."""
+Purpose = Literal["entry", "stop", "target", "exit"]
+Place = tuple[Exchange, Symbol]
+_TYPES: Final = {"stop": OrderType.STOP_MARKET, "target": OrderType.TAKE_PROFIT_MARKET}
+
+
+class OrderWorker:
+    """Works the open intents and guards the open positions of one account."""
+
+    def __init__(
+        self, writer: AccountWriter, venues: Mapping[Exchange, OrderVenue], now: Callable[[], Millis]
+    ) -> None:
+        self._writer = writer
+        self._venues = venues
+        self._now = now
+        self._asked_from: dict[Place, Millis] = {}
+        self._filters: dict[Place, Filters] = {}
+        self._ended_legs: dict[tuple[str, Exchange], str] = {}
+        self.troubles: dict[Exchange, str] = {}
+        """Exchanges that did not answer the last time, and what they said."""
+
+    @property
+    def book(self) -> TradingBook:
+        return self._writer.book
+
+    async def advance(self) -> None:
+        """Take the venues' news into the log and go on with everything that is open."""
+        for exchange, venue in self._venues.items():
+            try:
+                await self._advance_at(venue)
+                self.troubles.pop(exchange, None)
+            except Unavailable as error:
+                self.troubles[exchange] = str(error)
+        await self._end_intents()
+
+    async def quote(self, exchange: Exchange, symbol: Symbol) -> VenueQuote:
+        return await self._venue(exchange).quote(symbol)
+
+    async def filters(self, exchange: Exchange, symbol: Symbol) -> Filters:
+        """As the venue had them when this process first asked, or asked anew for an entry."""
+        found = self._filters.get((exchange, symbol))
+        return found or await self.fresh_filters(exchange, symbol)
+
+    async def fresh_filters(self, exchange: Exchange, symbol: Symbol) -> Filters:
+        found = self._filters[exchange, symbol] = await self._venue(exchange).filters(symbol)
+        return found
+
+    async def store_close(
+        self, symbol: Symbol, reason: ExitReason, decision: str, id: str | None = None, ruling: Ruling | None = None
+    ) -> str | None:
+        """Write down that a symbol is to be closed; None where nothing of it is held or ordered."""
+        book = self.book
+        for tracked in book.open_intents.values():
+            if tracked.intent.kind is IntentKind.CLOSE and tracked.intent.symbol is symbol:
+                return tracked.intent.id
+        held = [trade for trade in book.positions.values() if trade.symbol is symbol]
+        orders = [order for order in book.open_orders.values() if order.request.symbol is symbol]
+        if not held and not orders:
+            return None
+        side = held[0].side if held else Side.LONG
+        mark = held[0].entry if held else orders[0].request.price or orders[0].request.trigger or Decimal(1)
+        names = tuple(trade.id for trade in held) or tuple(order.request.client_id for order in orders)
+        number = 0
+        while id is None or id in book.intents:
+            id = close_id(self._writer.account, symbol, names, number)
+            number += 1
+        mandate = book.active_mandate(self._now())
+        intent = build_close_intent(id, decision, symbol, side, mark, reason, mandate=mandate)
+        await self._write([IntentStored(at=self._at(), intent=intent, ruling=ruling)])
+        return id
+
+    # -- one exchange
+
+    async def _advance_at(self, venue: OrderVenue) -> None:
+        for _ in range(MAX_PASSES):
+            if not self._has_work(venue.exchange):
+                return
+            before = self.book.count
+            await self._take_news(venue)
+            await self._resolve_planned(venue)
+            for tracked in list(self.book.open_intents.values()):
+                if tracked.intent.kind is IntentKind.CLOSE:
+                    await self._work_close(venue, tracked)
+                elif not self._is_closing(tracked.intent.symbol):
+                    await self._work_entry(venue, tracked)
+            await self._guard_positions(venue)
+            await self._cancel_leftovers(venue)
+            if self.book.count == before:
+                return
+
+    def _has_work(self, exchange: Exchange) -> bool:
+        book = self.book
+        return (
+            bool(book.open_intents)
+            or any(order.request.exchange is exchange for order in book.open_orders.values())
+            or any(place[0] is exchange for place in book.positions)
+        )
+
+    async def _take_news(self, venue: OrderVenue) -> None:
+        """What became of every order at the venue, and what was filled and paid."""
+        orders: dict[Symbol, list[Order]] = {
+            symbol: [] for exchange, symbol in self.book.positions if exchange is venue.exchange
+        }
+        for tracked in self._orders_at(venue.exchange):
+            if tracked.status is OrderStatus.PLANNED:
+                continue
+            request = tracked.request
+            found = await venue.find(request.symbol, request.client_id)
+            if found is None:
+                why = f"{venue.exchange} does not know the order {request.client_id} any more"
+                await self.lock(request.symbol, why)
+                continue
+            orders.setdefault(request.symbol, []).append(found)
+        for symbol, changed in orders.items():
+            await self._book_news(venue, symbol, changed)
+
+    async def _book_news(self, venue: OrderVenue, symbol: Symbol, orders: Sequence[Order]) -> None:
+        """Write what is new of these orders, and every fill and funding payment that is not booked yet."""
+        book, now, place = self.book, self._at(), (venue.exchange, symbol)
+        since = self._first_moment(place)
+        news: list[tuple[int, int, Order | Fill | FundingPayment]] = [
+            (order.updated, 2, order) for order in orders if book.is_news(order)
+        ]
+        for fill in await venue.fills(symbol, since):
+            if not book.has_fill(venue.exchange, fill.id):
+                news.append((fill.at, 0, fill))
+        for payment in await venue.funding(symbol, since):
+            if not book.has_payment(venue.exchange, payment.id):
+                news.append((payment.at, 1, payment))
+        news.sort(key=lambda item: item[:2])
+        events: list[TradeEvent] = []
+        strangers: list[str] = []
+        newest = book.newest
+        for at, _, item in news:
+            newest = Millis(max(newest, min(at, now)))
+            if isinstance(item, Fill):
+                events.append(FillBooked(at=newest, fill=item))
+                if item.client_id not in book.orders and not item.liquidation:
+                    strangers.append(item.id)
+            elif isinstance(item, FundingPayment):
+                events.append(FundingBooked(at=newest, payment=item))
+            else:
+                events.append(OrderUpdated(at=newest, order=item))
+        try:
+            await self._write(events)
+        except Refused as error:
+            await self.lock(symbol, f"what {venue.exchange} says cannot be booked: {error}")
+            raise Unavailable(f"{venue.exchange} and the book disagree about {symbol}: {error}") from error
+        if strangers:
+            await self.lock(symbol, f"fills at {venue.exchange} are not of this desk's orders: {', '.join(strangers)}")
+        self._asked_from[place] = Millis(max(since, now - OVERLAP_MS))
+
+    async def _resolve_planned(self, venue: OrderVenue) -> None:
+        """Orders that a process planned and nobody knows to be sent: the venue says; what it has not is placed if it
+        is still wanted."""
+        for tracked in self._orders_at(venue.exchange):
+            if tracked.status is OrderStatus.PLANNED:
+                await self._send(venue, tracked)
+
+    async def _send(self, venue: OrderVenue, tracked: TrackedOrder) -> None:
+        request = tracked.request
+        order = await venue.find(request.symbol, request.client_id)
+        if order is None:
+            if (why := self._why_unwanted(tracked)) is not None:
+                await self._write([OrderLost(at=self._at(), client_id=request.client_id, reason=why)])
+                return
+            order = await venue.place(request)
+        await self._book_news(venue, request.symbol, [order])
+
+    def _why_unwanted(self, tracked: TrackedOrder) -> str | None:
+        """Why an order that the venue does not have is not to be placed any more."""
+        request, book = tracked.request, self.book
+        place = (request.exchange, request.symbol)
+        if tracked.purpose != "entry":
+            return None if place in book.positions else "nothing is held any more"
+        intent = book.open_intents.get(tracked.intent)
+        if intent is None or self._is_closing(request.symbol):
+            return "its intent is over"
+        if self._now() > intent.intent.valid_until:
+            return "the ruling is no longer valid"
+        return None
+
+    async def _cancel(self, venue: OrderVenue, tracked: TrackedOrder) -> None:
+        request = tracked.request
+        if tracked.status is OrderStatus.PLANNED:
+            found = await venue.find(request.symbol, request.client_id)
+            if found is None:
+                await self._write([OrderLost(at=self._at(), client_id=request.client_id, reason="cancelled")])
+                return
+        await self._book_news(venue, request.symbol, [await venue.cancel(request.symbol, request.client_id)])
+
+    # -- entries
+
+    async def _work_entry(self, venue: OrderVenue, tracked: TrackedIntent) -> None:
+        intent, exchange = tracked.intent, venue.exchange
+        leg = next((leg for leg in intent.legs if leg.exchange is exchange), None)
+        if leg is None or (intent.id, exchange) in self._ended_legs:
+            return
+        orders = [order for order in self._orders_of(tracked, exchange) if order.purpose == "entry"]
+        now = self._now()
+        waiting = [order for order in orders if not order.status.final]
+        if any(order.status is OrderStatus.PLANNED for order in waiting):
+            return
+        if waiting and all(order.expires is None or order.expires > now for order in waiting):
+            return
+        if orders and not waiting and intent.style is Style.SMART_DCA:
+            self._ended_legs[intent.id, exchange] = ""
+            return
+        quote = await venue.quote(intent.symbol)
+        filters = await (self.filters if orders else self.fresh_filters)(exchange, intent.symbol)
+        task = self._entry_task(tracked, leg, quote, filters, now)
+        step = next_entry_step(task, [_entry_order(order) for order in orders])
+        for number in step.cancel:
+            await self._cancel(venue, orders[number])
+        if step.done:
+            self._ended_legs[intent.id, exchange] = step.why
+        if step.place:
+            await self._place_entries(venue, tracked, leg, step.place, len(orders))
+
+    def _entry_task(
+        self, tracked: TrackedIntent, leg: IntentLeg, quote: VenueQuote, filters: Filters, now: Millis
+    ) -> EntryTask:
+        """Mark and ATR in the exchange's currency: by what one entry is in the other."""
+        intent = tracked.intent
+        dollars = next((other for other in intent.legs if other.exchange is Exchange.BINANCE), None)
+        rate = Decimal(1)
+        if leg.exchange is not Exchange.BINANCE:
+            rate = leg.entry / dollars.entry if dollars is not None else quote.mark / intent.mark
+        return EntryTask(
+            style=intent.style,
+            side=opening_side(intent.side),
+            quantity=leg.quantity,
+            stop=leg.stop,
+            mark=intent.mark * rate,
+            atr=intent.atr * rate,
+            valid_until=intent.valid_until,
+            quote=quote,
+            filters=filters,
+            now=now,
+        )
+
+    async def _place_entries(
+        self, venue: OrderVenue, tracked: TrackedIntent, leg: IntentLeg, plans: Iterable[EntryPlan], number: int
+    ) -> None:
+        intent = tracked.intent
+        events: list[TradeEvent] = []
+        for plan in plans:
+            request = OrderRequest(
+                client_id=client_order_id(intent.id, leg.exchange, "entry", number + len(events)),
+                exchange=leg.exchange,
+                symbol=intent.symbol,
+                side=opening_side(intent.side),
+                type=plan.type,
+                quantity=plan.quantity,
+                price=plan.price,
+                time_in_force=plan.time_in_force,
+                leverage=leg.leverage,
+            )
+            events.append(
+                OrderPlanned(at=self._at(), intent=intent.id, purpose="entry", order=request, expires=plan.expires)
+            )
+        await self._write(events)
+        for event in events:
+            assert isinstance(event, OrderPlanned)
+            # What is held is protected before more is ordered.
+            await self._guard_positions(venue)
+            tracked_order = self.book.open_orders.get(event.order.client_id)
+            if tracked_order is not None and tracked_order.status is OrderStatus.PLANNED:
+                await self._send(venue, tracked_order)
+
+    async def _end_intents(self) -> None:
+        """Entries whose every leg is worked to its end, and closes of what is held no more."""
+        events: list[TradeEvent] = []
+        for tracked in self.book.open_intents.values():
+            intent = tracked.intent
+            if intent.kind is IntentKind.CLOSE:
+                if self._is_closed(intent.symbol):
+                    events.append(IntentEnded(at=self._at(), intent=intent.id, state="done"))
+                elif (why := self._why_not_closed(tracked)) is not None:
+                    events.append(IntentEnded(at=self._at(), intent=intent.id, state="refused", reason=why))
+            elif all((intent.id, leg.exchange) in self._ended_legs for leg in intent.legs):
+                events.append(self._end_entry(tracked))
+        await self._write(events)
+
+    def _end_entry(self, tracked: TrackedIntent) -> IntentEnded:
+        intent = tracked.intent
+        whys = [self._ended_legs.pop((intent.id, leg.exchange), "") for leg in intent.legs]
+        entries = [self.book.orders[id] for id in tracked.orders if self.book.orders[id].purpose == "entry"]
+        reasons = [*filter(None, whys), *(order.reason for order in entries if order.reason)]
+        filled = sum((order.filled for order in entries), ZERO)
+        state: Literal["done", "partial", "refused", "expired"]
+        if filled >= sum((leg.quantity for leg in intent.legs), ZERO):
+            state, reasons = "done", []
+        elif filled:
+            state = "partial"
+        else:
+            state = "refused" if any(order.status is OrderStatus.REJECTED for order in entries) else "expired"
+        return IntentEnded(at=self._at(), intent=intent.id, state=state, reason="; ".join(dict.fromkeys(reasons))[:600])
+
+    # -- closing
+
+    async def _work_close(self, venue: OrderVenue, tracked: TrackedIntent) -> None:
+        symbol, place = tracked.intent.symbol, (venue.exchange, tracked.intent.symbol)
+        await self._cancel_entries(venue, symbol)
+        position = self.book.positions.get(place)
+        if position is None:
+            return
+        exits = [order for order in self._orders_of(tracked, venue.exchange) if order.purpose == "exit"]
+        if any(not order.status.final for order in exits) or len(_failed(exits)) >= MAX_EXIT_TRIES:
+            return
+        filters = await self.filters(venue.exchange, symbol)
+        request = OrderRequest(
+            client_id=client_order_id(tracked.intent.id, venue.exchange, "exit", len(exits)),
+            exchange=venue.exchange,
+            symbol=symbol,
+            side=opening_side(position.side).opposite,
+            type=OrderType.MARKET,
+            quantity=min(position.quantity, filters.max_quantity),
+            reduce_only=True,
+            leverage=max(1, int(position.leverage)),
+        )
+        await self._plan_and_send(venue, tracked.intent.id, "exit", request)
+
+    async def _cancel_entries(self, venue: OrderVenue, symbol: Symbol) -> None:
+        """Nothing new is to be opened: what waits is cancelled, and its intent ends with what it has."""
+        for order in self._orders_at(venue.exchange):
+            if order.purpose == "entry" and order.request.symbol is symbol:
+                await self._cancel(venue, order)
+        for tracked in list(self.book.open_intents.values()):
+            if tracked.intent.kind is IntentKind.OPEN and tracked.intent.symbol is symbol:
+                for leg in tracked.intent.legs:
+                    if leg.exchange is venue.exchange or leg.exchange not in self._venues:
+                        self._ended_legs.setdefault((tracked.intent.id, leg.exchange), "the symbol is closed")
+
+    def _is_closed(self, symbol: Symbol) -> bool:
+        book = self.book
+        entries = (order.request.symbol is symbol for order in book.open_orders.values())
+        return not any(place[1] is symbol for place in book.positions) and not any(entries)
+
+    def _why_not_closed(self, tracked: TrackedIntent) -> str | None:
+        """Why an exit is given up: the venue refused it again and again. Its stop stands, and a later close may try."""
+        for exchange in self._venues:
+            failed = _failed(o for o in self._orders_of(tracked, exchange) if o.purpose == "exit")
+            if len(failed) >= MAX_EXIT_TRIES and (exchange, tracked.intent.symbol) in self.book.positions:
+                return f"{exchange} refused the exit: {failed[-1].reason}"[:600]
+        return None
+
+    # -- open positions
+
+    async def _guard_positions(self, venue: OrderVenue) -> None:
+        """Stop and target at the venue for all that is held; where it holds none, the desk watches them."""
+        for (exchange, symbol), position in list(self.book.positions.items()):
+            if exchange is not venue.exchange or self._is_closing(symbol):
+                continue
+            now = self._now()
+            if position.hold_until is not None and now >= position.hold_until:
+                await self.store_close(symbol, ExitReason.HOLD_OVER, position.id)
+                continue
+            filters = await self.filters(exchange, symbol)
+            if not filters.holds_stops:
+                await self._watch_levels(venue, position)
+            elif position.intent in self.book.intents:
+                await self._place_level(venue, position, "stop", position.stop)
+                if self.book.positions.get((exchange, symbol)) is position and not self._is_closing(symbol):
+                    await self._place_level(venue, position, "target", position.target)
+
+    async def _place_level(
+        self, venue: OrderVenue, position: OpenTrade, purpose: Literal["stop", "target"], trigger: Decimal | None
+    ) -> None:
+        """The new order stands before the old one goes: there is no moment without a stop."""
+        standing = [
+            order
+            for order in self._orders_at(venue.exchange)
+            if order.purpose == purpose and order.request.symbol is position.symbol
+        ]
+        wanted = next(
+            (o for o in standing if o.request.trigger == trigger and o.left == position.quantity), None
+        )
+        if wanted is None and trigger is not None:
+            number = sum(
+                order.purpose == purpose for order in self._orders_of(self.book.intents[position.intent], venue.exchange)
+            )
+            request = OrderRequest(
+                client_id=client_order_id(position.intent, venue.exchange, purpose, number),
+                exchange=venue.exchange,
+                symbol=position.symbol,
+                side=opening_side(position.side).opposite,
+                type=_TYPES[purpose],
+                quantity=position.quantity,
+                trigger=trigger,
+                reduce_only=True,
+                leverage=max(1, int(position.leverage)),
+            )
+            await self._plan_and_send(venue, position.intent, purpose, request)
+            wanted = self.book.orders[request.client_id]
+            if wanted.status is OrderStatus.REJECTED:
+                await self.store_close(position.symbol, ExitReason.UNDONE, position.id)
+                return
+        if wanted is not None and wanted.status is OrderStatus.PLANNED:
+            if self._now() - wanted.planned > UNPROTECTED_MS:
+                await self.store_close(position.symbol, ExitReason.UNDONE, position.id)
+            return
+        for order in standing:
+            if order is not wanted and not order.status.final:
+                await self._cancel(venue, order)
+
+    async def _watch_levels(self, venue: OrderVenue, position: OpenTrade) -> None:
+        mark = (await venue.quote(position.symbol)).mark
+        sign = 1 if position.side is Side.LONG else -1
+        if position.stop is not None and sign * (mark - position.stop) <= 0:
+            await self.store_close(position.symbol, ExitReason.STOP, position.id)
+        elif position.target is not None and sign * (mark - position.target) >= 0:
+            await self.store_close(position.symbol, ExitReason.TARGET, position.id)
+
+    async def _cancel_leftovers(self, venue: OrderVenue) -> None:
+        """Orders that would close what is not held: when the stop is filled the target goes, and the other way."""
+        for order in self._orders_at(venue.exchange):
+            place = (venue.exchange, order.request.symbol)
+            if order.purpose != "entry" and order.request.reduce_only and place not in self.book.positions:
+                await self._cancel(venue, order)
+
+    # -- parts
+
+    async def _plan_and_send(self, venue: OrderVenue, intent: str, purpose: Purpose, request: OrderRequest) -> None:
+        await self._write([OrderPlanned(at=self._at(), intent=intent, purpose=purpose, order=request)])
+        await self._send(venue, self.book.orders[request.client_id])
+
+    async def lock(self, symbol: Symbol | None, reason: str) -> None:
+        """Stop taking risk until somebody has looked."""
+        known = self.book.locks.get((Protection.RECONCILIATION, symbol))
+        if known is None or known.reason != reason[:600]:
+            event = LockSet(
+                at=self._at(), protection=Protection.RECONCILIATION, symbol=symbol, until=None, reason=reason[:600]
+            )
+            await self._write([event])
+
+    async def _write(self, events: Sequence[TradeEvent]) -> None:
+        await self._writer.write(events)
+
+    def _venue(self, exchange: Exchange) -> OrderVenue:
+        venue = self._venues.get(exchange)
+        if venue is None:
+            raise Unavailable(f"No orders can be placed at {exchange} here.")
+        return venue
+
+    def _at(self) -> Millis:
+        return Millis(max(self.book.newest, self._now()))
+
+    def _orders_at(self, exchange: Exchange) -> list[TrackedOrder]:
+        return [order for order in self.book.open_orders.values() if order.request.exchange is exchange]
+
+    def _orders_of(self, tracked: TrackedIntent, exchange: Exchange) -> list[TrackedOrder]:
+        found = (self.book.orders[id] for id in tracked.orders)
+        return [order for order in found if order.request.exchange is exchange]
+
+    def _is_closing(self, symbol: Symbol) -> bool:
+        return any(
+            tracked.intent.kind is IntentKind.CLOSE and tracked.intent.symbol is symbol
+            for tracked in self.book.open_intents.values()
+        )
+
+    def _first_moment(self, place: Place) -> Millis:
+        """From when fills and funding of a place may be unbooked."""
+        known = self._asked_from.get(place)
+        if known is not None:
+            return known
+        exchange, symbol = place
+        times = [o.planned for o in self._orders_at(exchange) if o.request.symbol is symbol]
+        if (position := self.book.positions.get(place)) is not None:
+            times.append(position.opened)
+        return Millis(max(0, min(times, default=self._now()) - OVERLAP_MS))
+
+
+def _entry_order(order: TrackedOrder) -> EntryOrder:
+    return EntryOrder(order.status, order.filled, order.expires, order.request.type, order.request.time_in_force)
+
+
+def _failed(orders: Iterable[TrackedOrder]) -> list[TrackedOrder]:
+    return [order for order in orders if order.status is OrderStatus.REJECTED]
