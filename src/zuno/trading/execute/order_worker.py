@@ -63,9 +63,7 @@ _TYPES: Final = {"stop": OrderType.STOP_MARKET, "target": OrderType.TAKE_PROFIT_
 class OrderWorker:
     """Works the open intents and guards the open positions of one account."""
 
-    def __init__(
-        self, writer: AccountWriter, venues: Mapping[Exchange, OrderVenue], now: Callable[[], Millis]
-    ) -> None:
+    def __init__(self, writer: AccountWriter, venues: Mapping[Exchange, OrderVenue], now: Callable[[], Millis]) -> None:
         self._writer = writer
         self._venues = venues
         self._now = now
@@ -124,6 +122,9 @@ class OrderWorker:
         intent = build_close_intent(id, decision, symbol, side, mark, reason, mandate=mandate)
         await self._write([IntentStored(at=self._at(), intent=intent, ruling=ruling)])
         return id
+
+    async def cancel_order(self, order: TrackedOrder) -> None:
+        await self._cancel(self._venue(order.request.exchange), order)
 
     # -- one exchange
 
@@ -256,6 +257,12 @@ class OrderWorker:
         now = self._now()
         waiting = [order for order in orders if not order.status.final]
         if any(order.status is OrderStatus.PLANNED for order in waiting):
+            return
+        if self._closed_since(intent.symbol, tracked.stored):
+            # What is left of the entry would open a trade that nobody ruled.
+            for order in waiting:
+                await self._cancel(venue, order)
+            self._ended_legs[intent.id, exchange] = "the trade has ended"
             return
         if waiting and all(order.expires is None or order.expires > now for order in waiting):
             return
@@ -429,12 +436,11 @@ class OrderWorker:
             for order in self._orders_at(venue.exchange)
             if order.purpose == purpose and order.request.symbol is position.symbol
         ]
-        wanted = next(
-            (o for o in standing if o.request.trigger == trigger and o.left == position.quantity), None
-        )
+        wanted = next((o for o in standing if o.request.trigger == trigger and o.left == position.quantity), None)
         if wanted is None and trigger is not None:
             number = sum(
-                order.purpose == purpose for order in self._orders_of(self.book.intents[position.intent], venue.exchange)
+                order.purpose == purpose
+                for order in self._orders_of(self.book.intents[position.intent], venue.exchange)
             )
             request = OrderRequest(
                 client_id=client_order_id(position.intent, venue.exchange, purpose, number),
@@ -514,6 +520,14 @@ class OrderWorker:
             tracked.intent.kind is IntentKind.CLOSE and tracked.intent.symbol is symbol
             for tracked in self.book.open_intents.values()
         )
+
+    def _closed_since(self, symbol: Symbol, moment: Millis) -> bool:
+        for summary in reversed(self.book.closed):
+            if summary.closed < moment:
+                return False
+            if summary.symbol is symbol:
+                return True
+        return False
 
     def _first_moment(self, place: Place) -> Millis:
         """From when fills and funding of a place may be unbooked."""

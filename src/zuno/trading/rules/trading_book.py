@@ -200,6 +200,8 @@ class TradingBook:
         self.intents: dict[str, TrackedIntent] = {}
         self.open_intents: dict[str, TrackedIntent] = {}
         self.locks: dict[tuple[Protection, Symbol | None], LockSet] = {}
+        self.lifted: dict[tuple[Protection, Symbol | None], Millis] = {}
+        """When each was lifted last: a protection counts only what came after."""
         self.mandate: MandateGranted | None = None
         self.resting: dict[str, RestingOrder] = {}
         """Orders that a person wrote down."""
@@ -369,8 +371,8 @@ class TradingBook:
             case LockSet():
                 self.locks[event.protection, event.symbol] = event
             case LockLifted():
-                if self.locks.pop((event.protection, event.symbol), None) is None:
-                    raise Refused(f"No lock {event.protection} of {event.symbol or 'the desk'} is set.")
+                self.locks.pop((event.protection, event.symbol), None)
+                self.lifted[event.protection, event.symbol] = event.at
             case MandateGranted():
                 self.mandate = event
             case MandateRevoked():

@@ -1,0 +1,644 @@
+"""The one door to orders: a ruling or a person asks, rules say whether it may be, and the worker carries it out.
+
+Whatever was asked before is found again and not done twice. Exits always pass; new risk passes protections, the mandate
+and the market's own price.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Final, Literal, TypeVar
+
+from zuno.kernel.canonical import canonical, digest
+from zuno.kernel.errors import Refused, Unavailable, Unknown, ZunoError
+from zuno.kernel.units import Millis
+from zuno.trading.execute.account_writer import AccountWriter, BookMoved
+from zuno.trading.execute.intents import PlaceState, RulingToExecute, build_open_intent, intent_id
+from zuno.trading.execute.order_worker import OrderWorker
+from zuno.trading.execute.reconcile import reconcile_venue
+from zuno.trading.model.account import OrderCancelled, PositionClosed
+from zuno.trading.model.cycle import Call, Exchange
+from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.market import DAY_MS, Side, Symbol
+from zuno.trading.model.orders import ZERO, OrderStatus, VenueQuote
+from zuno.trading.model.trade_events import (
+    ExitReason,
+    IntentKind,
+    IntentStored,
+    LevelsSet,
+    LockLifted,
+    LockSet,
+    Mandate,
+    MandateGranted,
+    MandateRevoked,
+    ManualChange,
+    Protection,
+    TradeEvent,
+    TradeIntent,
+)
+from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.ports.venue import OrderVenue
+from zuno.trading.rules.draft import RuleName
+from zuno.trading.rules.execution_styles import MAX_DRIFT_ATR, round_to_step
+from zuno.trading.rules.mandate import LiveEntry, check_grant, find_mandate_refusal, hash_mandate
+from zuno.trading.rules.protections import (
+    STORED,
+    ProtectionLimits,
+    RiskState,
+    active_locks,
+    describe_lock,
+    find_refusal,
+    hit_protections,
+    net_usd,
+)
+from zuno.trading.rules.trading_book import OpenTrade, TrackedIntent, TradingBook
+
+T = TypeVar("T")
+MAX_TRIES: Final = 8
+"""Times an act is begun anew because somebody else wrote to the account."""
+_EXIT_RULES: Final = {
+    RuleName.STOP_PASSED.value: ExitReason.STOP,
+    RuleName.TARGET_PASSED.value: ExitReason.TARGET,
+    RuleName.HOLD_OVER.value: ExitReason.HOLD_OVER,
+}
+
+ExecutionState = Literal["held", "refused", "working", "open", "closing", "closed", "ended"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionResult:
+    """What came of a ruling or a request."""
+
+    state: ExecutionState
+    """`held`: there was nothing to do. `working`: orders wait. `open`: filled and protected. `ended`: the entry came to
+    nothing, or to a part."""
+    reason: str = ""
+    intent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GateContext:
+    """What an account acts with."""
+
+    log: TradeLog
+    account: str
+    venues: Mapping[Exchange, OrderVenue]
+    now: Callable[[], Millis]
+    limits: ProtectionLimits = field(default_factory=ProtectionLimits)
+    live: bool = False
+    """Money can be lost: a mandate is needed."""
+    manual_fees_pct: Mapping[Exchange, Decimal] = field(
+        default_factory=lambda: dict.fromkeys(Exchange, Decimal("0.05"))
+    )
+    """What closing a position that a person wrote down costs."""
+
+
+class OrderGate:
+    """Acts for one account. Calls wait for each other; another process may act for the same account beside it."""
+
+    def __init__(self, context: GateContext) -> None:
+        self._with = context
+        self._writer = AccountWriter(context.log, context.account)
+        self._worker = OrderWorker(self._writer, context.venues, context.now)
+        self._lock = asyncio.Lock()
+
+    @property
+    def account(self) -> str:
+        return self._with.account
+
+    @property
+    def live(self) -> bool:
+        return self._with.live
+
+    @property
+    def book(self) -> TradingBook:
+        """As it was when it was looked at last."""
+        return self._writer.book
+
+    @property
+    def troubles(self) -> Mapping[Exchange, str]:
+        """Exchanges that did not answer the last time."""
+        return self._worker.troubles
+
+    async def refresh(self) -> TradingBook:
+        async with self._lock:
+            return await self._writer.refresh()
+
+    async def advance(self) -> TradingBook:
+        """Take the venues' news and go on with everything that is open: the protective watch, and every start."""
+
+        async def act() -> TradingBook:
+            await self._worker.advance()
+            await self._store_hit_protections()
+            return self.book
+
+        return await self._act(act)
+
+    async def execute(self, order: RulingToExecute) -> ExecutionResult:
+        """Act on a ruling. The same decision again is the same intent, whatever became of it since."""
+        return await self._act(lambda: self._execute(order))
+
+    async def close(
+        self, which: Symbol | str | None, reason: ExitReason = ExitReason.OWNER, request: str = "owner"
+    ) -> tuple[str, ...]:
+        """Close a trade by its id, everything of a symbol, or everything. Entries that wait there are cancelled."""
+        return await self._act(lambda: self._close(which, reason, request))
+
+    async def cancel(self, client_id: str) -> str:
+        """Cancel an order that waits to be filled. `Refused` for a protective order: it goes with its position."""
+        return await self._act(lambda: self._cancel(client_id))
+
+    async def set_levels(
+        self, trade_id: str, stop: Decimal | None, target: Decimal | None, *, confirmed: bool = False
+    ) -> OpenTrade:
+        """Move stop or target of an open trade; None leaves one as it is. Tightening is done at once; `Refused` for
+        loosening that is not confirmed, and for a level on the wrong side of the market."""
+        return await self._act(lambda: self._set_levels(trade_id, stop, target, confirmed))
+
+    async def pause(self, reason: str = "paused by the owner") -> LockSet:
+        """No new risk until `resume`; open trades go on."""
+        return await self._act(lambda: self._set_lock(Protection.PAUSED, reason))
+
+    async def resume(self) -> bool:
+        return await self._act(lambda: self._lift(Protection.PAUSED, None, "resumed by the owner"))
+
+    async def kill(self, reason: str = "kill switch") -> tuple[str, ...]:
+        """Cancel everything, close everything, and lock until `unlock`."""
+
+        async def act() -> tuple[str, ...]:
+            await self._set_lock(Protection.KILL_SWITCH, reason)
+            return await self._close(None, ExitReason.KILL_SWITCH, "kill")
+
+        return await self._act(act)
+
+    async def unlock(self, protection: Protection | None = None, symbol: Symbol | None = None) -> tuple[LockSet, ...]:
+        """Lift one protection, or all; the ones that stood. What set them off counts no more."""
+
+        async def act() -> tuple[LockSet, ...]:
+            standing = await self._find_locks()
+            lifted = [lock for lock in standing if protection is None or lock.protection is protection]
+            lifted = [lock for lock in lifted if symbol is None or lock.symbol in (None, symbol)]
+            for lock in lifted:
+                await self._lift(lock.protection, lock.symbol, "lifted by the owner")
+            return tuple(lifted)
+
+        return await self._act(act)
+
+    async def locks(self) -> tuple[LockSet, ...]:
+        """Everything that keeps new risk back now, with reason and end."""
+        return await self._act(self._find_locks)
+
+    async def grant_mandate(self, mandate: Mandate) -> MandateGranted:
+        async def act() -> MandateGranted:
+            check_grant(mandate, self._now())
+            granted = MandateGranted(at=self._at(), mandate=mandate, hash=hash_mandate(mandate))
+            await self._writer.write([granted])
+            return granted
+
+        return await self._act(act)
+
+    async def revoke_mandate(self) -> MandateGranted:
+        async def act() -> MandateGranted:
+            granted = self.book.mandate
+            if granted is None:
+                raise Refused("No mandate stands.")
+            await self._writer.write([MandateRevoked(at=self._at(), hash=granted.hash)])
+            return granted
+
+        return await self._act(act)
+
+    async def reconcile(self) -> tuple[str, ...]:
+        """Hold the book against every venue: each difference is adopted, cancelled, or stops the desk. What was done is
+        said."""
+
+        async def act() -> tuple[str, ...]:
+            await self._worker.advance()
+            said: list[str] = []
+            for venue in self._with.venues.values():
+                said += await reconcile_venue(venue, self._writer, self._worker, self._at)
+            await self._worker.advance()
+            return tuple(said)
+
+        return await self._act(act)
+
+    def next_due(self) -> Millis | None:
+        """When something is due that no venue does by itself: an order's end, the end of a hold."""
+        book = self.book
+        times = [order.expires for order in book.open_orders.values()]
+        times += [trade.hold_until for trade in book.positions.values()]
+        known = [at for at in times if at is not None]
+        return min(known, default=None)
+
+    @property
+    def needs_watch(self) -> bool:
+        """Whether the next tick may find something to do: entries that wait, or levels that no venue holds."""
+        book = self.book
+        stops = {
+            (order.request.exchange, order.request.symbol)
+            for order in book.open_orders.values()
+            if order.purpose == "stop"
+        }
+        return bool(book.open_intents) or any(place not in stops for place in book.positions)
+
+    # -- acts
+
+    async def _act(self, act: Callable[[], Awaitable[T]]) -> T:
+        async with self._lock:
+            for _ in range(MAX_TRIES):
+                await self._writer.refresh()
+                try:
+                    return await act()
+                except BookMoved:
+                    continue
+        raise Unavailable(f"Account {self.account} is written to by others again and again; try once more.")
+
+    async def _execute(self, order: RulingToExecute) -> ExecutionResult:
+        call = order.ruling.decision
+        id = intent_id(self.account, order)
+        if id in self.book.intents:
+            await self._worker.advance()
+            return self._describe_intent(id)
+        if call is Call.HOLD:
+            return ExecutionResult("held", "the ruling is HOLD")
+        await self._worker.advance()
+        side = call.side
+        if side is None:
+            return await self._execute_close(order, id)
+        if self._now() > order.valid_until:
+            return ExecutionResult("refused", "the ruling has expired")
+        if self._has_opposite(order.symbol, side):
+            # The other side may begin next cycle.
+            return await self._execute_close(order, None)
+        try:
+            intent, events = await self._prepare_entry(order, side)
+        except _EntryRefused as error:
+            return ExecutionResult("refused", str(error))
+        except Unavailable as error:
+            return ExecutionResult("refused", f"the exchange did not answer: {error}")
+        stored = IntentStored(at=self._at(), intent=intent, ruling=order.ruling)
+        await self._writer.write([stored, *events])
+        await self._worker.advance()
+        return self._describe_intent(id)
+
+    async def _execute_close(self, order: RulingToExecute, id: str | None) -> ExecutionResult:
+        reason = next(
+            (_EXIT_RULES[change.by] for change in order.ruling.changes if change.by in _EXIT_RULES),
+            ExitReason.DECISION,
+        )
+        manual = await self._close_manual(order.symbol)
+        stored = await self._worker.store_close(order.symbol, reason, order.run_id, id, order.ruling)
+        if stored is None:
+            return ExecutionResult("closed" if manual else "held", "; ".join(manual) or "nothing is held or ordered")
+        await self._worker.advance()
+        return self._describe_intent(stored)
+
+    async def _prepare_entry(self, order: RulingToExecute, side: Side) -> tuple[TradeIntent, list[TradeEvent]]:
+        """The intent of an entry that may be, and what is written with it. Raises what keeps it back."""
+        book, exchanges = self.book, tuple(leg.venue for leg in order.ruling.legs)
+        places = {
+            exchange: PlaceState(
+                await self._worker.quote(exchange, order.symbol),
+                await self._worker.fresh_filters(exchange, order.symbol),
+            )
+            for exchange in exchanges
+        }
+        self._check_drift(order, places)
+        lock = find_refusal(order.symbol, await self._find_locks(order.symbol))
+        if lock is not None:
+            raise _EntryRefused(describe_lock(lock))
+        mandate = book.active_mandate(self._now()) if self._with.live else None
+        built = build_open_intent(self.account, order, places, mandate)
+        if isinstance(built, str):
+            raise _EntryRefused(built)
+        if self._with.live:
+            entry = await self._live_entry(order, built, places)
+            if (why := find_mandate_refusal(mandate, entry, self._now())) is not None:
+                raise _EntryRefused(why)
+        return built, self._tighten_stops(built, side)
+
+    def _check_drift(self, order: RulingToExecute, places: Mapping[Exchange, PlaceState]) -> None:
+        state = places.get(Exchange.BINANCE)
+        if order.mark is None or order.atr is None or state is None:
+            return
+        if abs(state.quote.mark - order.mark) > MAX_DRIFT_ATR * order.atr:
+            raise _EntryRefused(
+                f"the mark moved from {order.mark} to {state.quote.mark}, more than {MAX_DRIFT_ATR} ATR(1h)"
+            )
+
+    def _tighten_stops(self, intent: TradeIntent, side: Side) -> list[TradeEvent]:
+        """A top-up may bring the stop of what is held nearer, never further."""
+        events: list[TradeEvent] = []
+        for leg in intent.legs:
+            held = self.book.positions.get((leg.exchange, intent.symbol))
+            if held is not None and (held.stop is None or _is_tighter(leg.stop, held.stop, side)):
+                events.append(
+                    LevelsSet(
+                        at=self._at(),
+                        exchange=leg.exchange,
+                        symbol=intent.symbol,
+                        stop=leg.stop,
+                        target=held.target,
+                        hold_until=held.hold_until,
+                        by="ruling",
+                    )
+                )
+        return events
+
+    async def _live_entry(
+        self, order: RulingToExecute, intent: TradeIntent, places: Mapping[Exchange, PlaceState]
+    ) -> LiveEntry:
+        assert order.mark is not None
+        midnight = self._now() // DAY_MS * DAY_MS
+
+        def margin_usd(of: TradeIntent, mark: Decimal) -> Decimal:
+            return sum((leg.quantity * mark / leg.leverage for leg in of.legs), ZERO)
+
+        today = [
+            tracked.intent
+            for tracked in self.book.intents.values()
+            if tracked.stored >= midnight and tracked.intent.kind is IntentKind.OPEN
+        ]
+        state = await self._risk_state(order.symbol)
+        lost = ZERO
+        for summary in reversed(self.book.closed):
+            if summary.closed < midnight:
+                break
+            net = net_usd(summary, state.won)
+            if isinstance(net, Missing):
+                raise _EntryRefused(f"what was lost today is not known: {net.reason}")
+            lost -= net
+        return LiveEntry(
+            symbol=order.symbol,
+            exchanges=tuple(leg.exchange for leg in intent.legs),
+            margin_usd=margin_usd(intent, order.mark),
+            margin_today_usd=sum((margin_usd(stored, stored.mark) for stored in today), ZERO),
+            lost_today_usd=lost,
+            without_stops=tuple(leg.exchange for leg in intent.legs if not places[leg.exchange].filters.holds_stops),
+            judge_failed=order.judge_failed,
+        )
+
+    async def _close(self, which: Symbol | str | None, reason: ExitReason, request: str) -> tuple[str, ...]:
+        book = self.book
+        symbols = [which] if isinstance(which, Symbol) else list(Symbol) if which is None else []
+        if isinstance(which, str) and not isinstance(which, Symbol):
+            trade = book.trades.get(which)
+            if trade is None:
+                if any(summary.trade == which for summary in book.closed):
+                    raise Refused(f"{which} is closed already; `zuno trade trades` lists closed trades.")
+                raise Unknown(f"No trade {which} is open; `zuno trade positions` lists those that are.")
+            if trade.manual:
+                return await self._close_manual(trade.symbol, trade.id)
+            symbols = [trade.symbol]
+        done: list[str] = []
+        for symbol in symbols:
+            done += await self._close_manual(symbol)
+            stored = await self._worker.store_close(symbol, reason, request)
+            done += [] if stored is None else [stored]
+        await self._worker.advance()
+        return tuple(done)
+
+    async def _close_manual(self, symbol: Symbol, id: str | None = None) -> tuple[str, ...]:
+        """Positions and orders that a person wrote down end at the market's price."""
+        book, events, done = self.book, list[TradeEvent](), list[str]()
+        for trade in book.trades.values():
+            if trade.manual and trade.symbol is symbol and id in (None, trade.id):
+                quote = await self._worker.quote(trade.exchange, symbol)
+                price = quote.bid if trade.side is Side.LONG else quote.ask
+                fee = trade.quantity * price * self._with.manual_fees_pct[trade.exchange] / 100
+                change = PositionClosed(at=self._at(), id=trade.id, price=float(price), fee=float(fee))
+                events.append(ManualChange(at=self._at(), change=change))
+                done.append(trade.id)
+        if id is None:
+            for resting in book.resting.values():
+                if resting.symbol is symbol:
+                    events.append(ManualChange(at=self._at(), change=OrderCancelled(at=self._at(), id=resting.id)))
+                    done.append(resting.id)
+        await self._writer.write(events)
+        return tuple(done)
+
+    async def _cancel(self, client_id: str) -> str:
+        order = self.book.orders.get(client_id)
+        if order is None:
+            raise Unknown(f"No order {client_id}; `zuno trade orders` lists them.")
+        if order.status.final:
+            raise Refused(f"The order {client_id} is {order.status} already.")
+        if order.purpose != "entry":
+            raise Refused(f"The order {client_id} protects or closes a position; `zuno trade set` moves its level.")
+        await self._worker.cancel_order(order)
+        await self._worker.advance()
+        return client_id
+
+    async def _set_levels(
+        self, trade_id: str, stop: Decimal | None, target: Decimal | None, confirmed: bool
+    ) -> OpenTrade:
+        trade = self.book.trades.get(trade_id)
+        if trade is None:
+            raise Unknown(f"No trade {trade_id} is open; `zuno trade positions` lists those that are.")
+        quote = await self._worker.quote(trade.exchange, trade.symbol)
+        tick = (await self._worker.filters(trade.exchange, trade.symbol)).tick
+        stop = trade.stop if stop is None else round_to_step(stop, tick)
+        target = trade.target if target is None else round_to_step(target, tick)
+        _check_sides(trade, stop, target, quote)
+        loosens = (trade.stop is not None and stop is not None and _is_tighter(trade.stop, stop, trade.side)) or (
+            trade.target is not None and target is not None and _is_tighter(target, trade.target, trade.side)
+        )
+        if loosens and not confirmed:
+            raise Refused(
+                f"This loosens the levels of {trade_id} (stop {trade.stop} → {stop}, target {trade.target} → "
+                f"{target}); confirm it with --yes."
+            )
+        event = LevelsSet(
+            at=self._at(),
+            exchange=trade.exchange,
+            symbol=trade.symbol,
+            stop=stop,
+            target=target,
+            hold_until=trade.hold_until,
+            by="owner",
+        )
+        await self._writer.write([event])
+        await self._worker.advance()
+        return trade
+
+    async def _set_lock(self, protection: Protection, reason: str) -> LockSet:
+        known = self.book.locks.get((protection, None))
+        if known is not None:
+            return known
+        lock = LockSet(at=self._at(), protection=protection, symbol=None, until=None, reason=reason)
+        await self._writer.write([lock])
+        return lock
+
+    async def _lift(self, protection: Protection, symbol: Symbol | None, reason: str) -> bool:
+        stood = (protection, symbol) in self.book.locks
+        if stood or protection not in (Protection.PAUSED, Protection.KILL_SWITCH):
+            await self._writer.write([LockLifted(at=self._at(), protection=protection, symbol=symbol, reason=reason)])
+        return stood
+
+    # -- protections
+
+    async def _find_locks(self, symbol: Symbol | None = None) -> tuple[LockSet, ...]:
+        """`symbol`: which one new risk is asked for; its price must be fresh, and being open it may be topped up."""
+        locks = active_locks(await self._risk_state(symbol), self._with.limits)
+        if symbol is not None and symbol in self._open_symbols():
+            locks = tuple(lock for lock in locks if lock.protection is not Protection.MAX_OPEN_TRADES)
+        return locks
+
+    async def _store_hit_protections(self) -> None:
+        """Those that outlast what set them off are written down."""
+        if not self.book.positions and not self.book.closed:
+            return
+        events: list[TradeEvent] = []
+        for lock in hit_protections(await self._risk_state(None), self._with.limits):
+            known = self.book.locks.get((lock.protection, lock.symbol))
+            over = known is None or (known.until is not None and known.until <= lock.at)
+            if lock.protection in STORED and lock.until is not None and over:
+                events.append(lock.model_copy(update={"at": self._at()}))
+        await self._writer.write(events)
+
+    async def _risk_state(self, symbol: Symbol | None) -> RiskState:
+        book = self.book
+        wanted = dict.fromkeys((*([] if symbol is None else [symbol]), *(t.symbol for t in book.trades.values())))
+        quotes: dict[tuple[Exchange, Symbol], Known[VenueQuote]] = {}
+        for held in wanted:
+            for exchange in self._with.venues:
+                if exchange is Exchange.BINANCE or book.trades_at(exchange):
+                    quotes[exchange, held] = await self._known_quote(exchange, held)
+        won = await self._won(quotes)
+        equity, unrealised = self._equity_usd(quotes, won)
+        return RiskState(
+            now=self._now(),
+            open_symbols=self._open_symbols(),
+            closed=book.closed,
+            equity_usd=equity,
+            unrealised_usd=unrealised,
+            won=won,
+            price_times={}
+            if symbol is None
+            else {symbol: _time_of(quotes.get((Exchange.BINANCE, symbol), Missing("no venue")))},
+            locks=tuple(book.locks.values()),
+            lifted=book.lifted,
+        )
+
+    async def _known_quote(self, exchange: Exchange, symbol: Symbol) -> Known[VenueQuote]:
+        try:
+            return await self._worker.quote(exchange, symbol)
+        except ZunoError as error:
+            return Missing(str(error).rstrip("."))
+
+    async def _won(self, quotes: Mapping[tuple[Exchange, Symbol], Known[VenueQuote]]) -> Known[Decimal]:
+        """KRW for one dollar: what the same coin costs in both."""
+        if Exchange.UPBIT not in self._with.venues:
+            return Missing(f"{Exchange.UPBIT} is not there")
+        symbol = next((symbol for _, symbol in quotes), Symbol.BTCUSDT)
+        pair = [
+            quotes.get((exchange, symbol)) or await self._known_quote(exchange, symbol)
+            for exchange in (Exchange.UPBIT, Exchange.BINANCE)
+        ]
+        for quote in pair:
+            if isinstance(quote, Missing):
+                return quote
+        upbit, binance = pair
+        assert isinstance(upbit, VenueQuote)
+        assert isinstance(binance, VenueQuote)
+        return upbit.mark / binance.mark
+
+    def _equity_usd(
+        self, quotes: Mapping[tuple[Exchange, Symbol], Known[VenueQuote]], won: Known[Decimal]
+    ) -> tuple[Known[Decimal], Known[Decimal]]:
+        """Equity and unrealised PnL in dollars. Without the won, what is at Upbit counts nothing unless it is held."""
+        equity = unrealised = ZERO
+        for exchange in Exchange:
+            trades = self.book.trades_at(exchange)
+            marks: dict[Symbol, Decimal] = {}
+            for trade in trades:
+                quote = quotes.get((exchange, trade.symbol), Missing(f"{exchange} is not there"))
+                if isinstance(quote, Missing):
+                    return quote, quote
+                marks[trade.symbol] = quote.mark
+            rate = Decimal(1) if exchange is Exchange.BINANCE else won
+            if isinstance(rate, Missing):
+                if trades:
+                    return rate, rate
+                continue
+            equity += self.book.equity(exchange, marks) / rate
+            unrealised += sum((trade.unrealised(marks[trade.symbol]) for trade in trades), ZERO) / rate
+        return equity, unrealised
+
+    def _open_symbols(self) -> frozenset[Symbol]:
+        book = self.book
+        held = {trade.symbol for trade in book.trades.values()}
+        opening = {
+            tracked.intent.symbol for tracked in book.open_intents.values() if tracked.intent.kind is IntentKind.OPEN
+        }
+        return frozenset(held | opening)
+
+    # -- parts
+
+    def _has_opposite(self, symbol: Symbol, side: Side) -> bool:
+        book = self.book
+        held = book.side_of(symbol)
+        if held is not None and held is not side:
+            return True
+        return any(
+            tracked.intent.symbol is symbol
+            and tracked.intent.side is not side
+            and tracked.intent.kind is IntentKind.OPEN
+            for tracked in book.open_intents.values()
+        )
+
+    def _describe_intent(self, id: str) -> ExecutionResult:
+        tracked = self.book.intents[id]
+        if tracked.intent.kind is IntentKind.CLOSE:
+            state: ExecutionState = "closing" if tracked.state == "open" else "closed"
+            return ExecutionResult("refused" if tracked.state == "refused" else state, tracked.reason, id)
+        if tracked.state == "open":
+            return ExecutionResult("working", self._describe_orders(tracked), id)
+        if tracked.state in ("done", "partial"):
+            return ExecutionResult("open" if self._is_held(tracked) else "ended", tracked.reason, id)
+        return ExecutionResult("refused" if tracked.state == "refused" else "ended", tracked.reason, id)
+
+    def _is_held(self, tracked: TrackedIntent) -> bool:
+        return any((leg.exchange, tracked.intent.symbol) in self.book.positions for leg in tracked.intent.legs)
+
+    def _describe_orders(self, tracked: TrackedIntent) -> str:
+        orders = [self.book.orders[id] for id in tracked.orders]
+        entries = [order for order in orders if order.purpose == "entry"]
+        waiting = sum(order.status in (OrderStatus.OPEN, OrderStatus.PLANNED) for order in entries)
+        filled = sum((order.filled for order in entries), ZERO)
+        wanted = sum((leg.quantity for leg in tracked.intent.legs), ZERO)
+        return f"{filled} of {wanted} filled, {waiting} orders wait"
+
+    def _now(self) -> Millis:
+        return self._with.now()
+
+    def _at(self) -> Millis:
+        return Millis(max(self.book.newest, self._now()))
+
+
+class _EntryRefused(Exception):
+    """Why an entry may not be."""
+
+
+def request_name(*words: object) -> str:
+    """The id of what a person asked for."""
+    return f"req_{digest(canonical(list(words)))[:16]}"
+
+
+def _is_tighter(level: Decimal, than: Decimal, side: Side) -> bool:
+    """Whether a stop is nearer to the market than another; of targets the other way round."""
+    return level > than if side is Side.LONG else level < than
+
+
+def _check_sides(trade: OpenTrade, stop: Decimal | None, target: Decimal | None, quote: VenueQuote) -> None:
+    sign = 1 if trade.side is Side.LONG else -1
+    if stop is not None and sign * (quote.mark - stop) <= 0:
+        raise Refused(f"A stop of {stop} is on the wrong side of the market, which is at {quote.mark}.")
+    if target is not None and sign * (target - quote.mark) <= 0:
+        raise Refused(f"A target of {target} is on the wrong side of the market, which is at {quote.mark}.")
+
+
+def _time_of(quote: Known[VenueQuote]) -> Known[Millis]:
+    return quote if isinstance(quote, Missing) else quote.at

@@ -1,0 +1,184 @@
+"""An account's orders as a person asks about them: look, close, cancel, move levels, pause, kill, unlock, mandate.
+
+Every method takes the account (None: the home's own) and, in a recorded market, the moment it is done at (None: its
+end). Each answers with the book as it stands afterwards, for the views of `service` to be made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TypeAlias
+
+from zuno.kernel import arguments
+from zuno.kernel.errors import Usage
+from zuno.kernel.text import plain_text
+from zuno.kernel.units import Millis
+from zuno.trading.execute.order_gate import OrderGate, request_name
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import Symbol
+from zuno.trading.model.trade_events import LockSet, Mandate, MandateGranted, Protection
+from zuno.trading.rules.trading_book import OpenTrade, TradingBook
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedAccount:
+    """An account at a moment, with the gate that acts for it."""
+
+    gate: OrderGate
+    now: Millis
+    origin: str
+    notes: tuple[str, ...] = ()
+
+
+OpenAccount: TypeAlias = Callable[[str | None, str | None], Awaitable[OpenedAccount]]
+"""By its name and the moment that is asked for. The market is read first, so that its end is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrdersAnswer:
+    """What was done, and how the account stands now."""
+
+    account: str
+    live: bool
+    now: Millis
+    book: TradingBook
+    said: tuple[str, ...]
+    locks: tuple[LockSet, ...]
+    """Everything that keeps new risk back."""
+    troubles: Mapping[Exchange, str]
+    """Exchanges that did not answer."""
+    notes: tuple[str, ...] = ()
+
+
+class TradingOrders:
+    """Orders, positions and protections of the accounts of this home."""
+
+    def __init__(self, open_account: OpenAccount) -> None:
+        self._open = open_account
+
+    async def show(self, account: str | None = None, as_of: str | None = None) -> OrdersAnswer:
+        """The account as its log has it; nothing is asked of an exchange but prices."""
+        opened = await self._open(account, as_of)
+        await opened.gate.refresh()
+        return await self._answer(opened)
+
+    async def advance(self, account: str | None = None, as_of: str | None = None) -> OrdersAnswer:
+        """Take the exchanges' news, and go on with what is open."""
+        opened = await self._open(account, as_of)
+        await opened.gate.advance()
+        return await self._answer(opened)
+
+    async def close(self, which: str, account: str | None = None, as_of: str | None = None) -> OrdersAnswer:
+        """A trade by its id, a symbol, or `all`."""
+        opened = await self._open(account, as_of)
+        name = which.strip()
+        what = None if name.lower() == "all" else _symbol_or_id(name)
+        done = await opened.gate.close(what, request=request_name("close", name, opened.now))
+        return await self._answer(opened, _describe_done(done, "closing"))
+
+    async def cancel(self, client_id: str, account: str | None = None, as_of: str | None = None) -> OrdersAnswer:
+        opened = await self._open(account, as_of)
+        cancelled = await opened.gate.cancel(client_id.strip())
+        return await self._answer(opened, (f"{cancelled} is cancelled",))
+
+    async def set_levels(
+        self,
+        trade_id: str,
+        stop: str | None,
+        target: str | None,
+        *,
+        confirmed: bool = False,
+        account: str | None = None,
+        as_of: str | None = None,
+    ) -> OrdersAnswer:
+        """Tightening at once; `Refused` for loosening that is not confirmed."""
+        if stop is None and target is None:
+            raise Usage("Give --stop, --target or both.")
+        opened = await self._open(account, as_of)
+        trade = await opened.gate.set_levels(
+            trade_id.strip(), _price_or_none(stop), _price_or_none(target), confirmed=confirmed
+        )
+        return await self._answer(opened, (_describe_levels(trade),))
+
+    async def pause(self, account: str | None = None, as_of: str | None = None) -> OrdersAnswer:
+        opened = await self._open(account, as_of)
+        await opened.gate.pause()
+        return await self._answer(opened, ("paused: no new trades; open ones go on",))
+
+    async def resume(self, account: str | None = None, as_of: str | None = None) -> OrdersAnswer:
+        opened = await self._open(account, as_of)
+        stood = await opened.gate.resume()
+        return await self._answer(opened, ("resumed" if stood else "it was not paused",))
+
+    async def kill(self, account: str | None = None, as_of: str | None = None) -> OrdersAnswer:
+        """Cancel all, close all, lock until `unlock`."""
+        opened = await self._open(account, as_of)
+        done = await opened.gate.kill()
+        return await self._answer(opened, ("locked until `zuno trade unlock`", *_describe_done(done, "closing")))
+
+    async def unlock(
+        self, protection: str | None = None, account: str | None = None, as_of: str | None = None
+    ) -> OrdersAnswer:
+        """Lift one protection by its name, or all."""
+        opened = await self._open(account, as_of)
+        lifted = await opened.gate.unlock(None if protection is None else parse_protection(protection))
+        said = tuple(f"{lock.protection} is lifted" for lock in lifted)
+        return await self._answer(opened, said or ("nothing was locked",))
+
+    async def grant_mandate(self, mandate: Mandate, account: str | None = None) -> tuple[MandateGranted, OrdersAnswer]:
+        opened = await self._open(account, None)
+        granted = await opened.gate.grant_mandate(mandate)
+        return granted, await self._answer(opened)
+
+    async def revoke_mandate(self, account: str | None = None) -> tuple[MandateGranted, OrdersAnswer]:
+        opened = await self._open(account, None)
+        revoked = await opened.gate.revoke_mandate()
+        return revoked, await self._answer(opened)
+
+    async def reconcile(self, account: str | None = None, as_of: str | None = None) -> OrdersAnswer:
+        """Hold the book against every exchange."""
+        opened = await self._open(account, as_of)
+        said = await opened.gate.reconcile()
+        return await self._answer(opened, said or ("the book and the exchanges agree",))
+
+    async def _answer(self, opened: OpenedAccount, said: tuple[str, ...] = ()) -> OrdersAnswer:
+        gate = opened.gate
+        return OrdersAnswer(
+            account=gate.account,
+            live=gate.live,
+            now=opened.now,
+            book=gate.book,
+            said=said,
+            locks=await gate.locks(),
+            troubles=dict(gate.troubles),
+            notes=opened.notes,
+        )
+
+
+def parse_protection(text: str) -> Protection:
+    try:
+        return Protection(text.strip().lower().replace("-", "_"))
+    except ValueError:
+        known = ", ".join(protection.value for protection in Protection)
+        raise Usage(f"{plain_text(text, 40)!r} is no protection; there are {known}.") from None
+
+
+def _symbol_or_id(name: str) -> Symbol | str:
+    try:
+        return Symbol(name.upper())
+    except ValueError:
+        return name
+
+
+def _price_or_none(text: str | None) -> Decimal | None:
+    return None if text is None else arguments.parse_amount(text)
+
+
+def _describe_done(done: tuple[str, ...], doing: str) -> tuple[str, ...]:
+    return tuple(f"{doing} {name}" for name in done) or ("nothing is open",)
+
+
+def _describe_levels(trade: OpenTrade) -> str:
+    return f"{trade.id}: stop {trade.stop}, target {trade.target}"

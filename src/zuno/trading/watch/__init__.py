@@ -1,0 +1,1 @@
+"""The desk as it runs by itself: its schedule and the protective watch."""
