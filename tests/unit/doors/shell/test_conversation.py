@@ -172,7 +172,7 @@ def test_a_chain_is_kept_until_another_is_named(screens: dict[str, object]) -> N
     assert words(talk.hear("create a position with 1 ETH")) == (
         "lp recommend create --token ETH --amount 1 --chain base"
     )
-    assert words(talk.hear("logs")) == "journal tail", "a journal has no chain"
+    assert words(talk.hear("logs")) == "logs", "a log has no chain"
     assert words(talk.hear("inspect 3")) == "lp inspect 3 --chain base"
 
 
