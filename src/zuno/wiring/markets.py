@@ -75,7 +75,7 @@ class Markets:
         from zuno.adapters.clock.system import unix_millis
         from zuno.trading.data.intake import Intake, refresh_series
         from zuno.trading.ports.series import Batch
-        from zuno.trading.service.paper_book import MARKED_BY
+        from zuno.trading.service.prices import MARKED_BY
 
         async def keep(batch: Batch[Any]) -> None:
             await store.write([batch])

@@ -30,26 +30,16 @@ from zuno.trading.model.account import (
 )
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.known import Known, Missing, or_none
+from zuno.trading.model.known import Missing, or_none
 from zuno.trading.model.market import (
-    DAY_MS,
     HOUR_MS,
-    SECOND_MS,
-    STALE_AFTER,
-    STALE_BARS,
-    Series,
     Side,
     Symbol,
-    Timeframe,
-    basis,
-    candles,
     parse_symbol,
-    rates,
 )
-from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.account import PaperBook
-from zuno.trading.ports.series import SeriesStore, Slice
-from zuno.trading.rules.account import margin_at, mark_price, mark_to_market, unrealised_pnl
+from zuno.trading.ports.series import SeriesStore
+from zuno.trading.rules.account import margin_at, mark_to_market, unrealised_pnl
 from zuno.trading.rules.exits import parse_hours
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.paper_book import (
@@ -65,9 +55,8 @@ from zuno.trading.run.record import MarketMoment
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.features_view import iso
 from zuno.trading.service.origin_view import OriginView
+from zuno.trading.service.prices import Prices, read_prices
 
-MARKED_BY: Final[tuple[Series[Any], ...]] = (*(basis(BINANCE, symbol) for symbol in Symbol), rates(UPBIT, USDT_KRW))
-"""Everything an account is marked by."""
 MOST_PRICE: Final = 1e12
 _EVER: Final = Millis(2**53)
 _BASES: Final[Mapping[str, Symbol]] = {
@@ -158,31 +147,6 @@ class BookView(OriginView):
 
 
 @dataclass(frozen=True, slots=True)
-class Prices:
-    """What the account is marked by, at a moment."""
-
-    marks: Mapping[Symbol, Known[float]]
-    won: Known[float]
-    ages: Mapping[str, int]
-    """Seconds since each was true."""
-
-    def of(self, symbol: Symbol, exchange: Exchange) -> Known[float]:
-        """In the exchange's own currency."""
-        mark = self.marks[symbol]
-        if isinstance(mark, Missing) or exchange is Exchange.BINANCE:
-            return mark
-        return self.won if isinstance(self.won, Missing) else mark * self.won
-
-    def source_text(self, symbol: Symbol, exchange: Exchange) -> str:
-        """Where a price comes from."""
-        age = self.ages.get(str(basis(BINANCE, symbol)))
-        mark = f"the last close at {BINANCE}" if age is None else f"the mark of {BINANCE}, {age} s old"
-        if exchange is Exchange.BINANCE:
-            return mark
-        return f"{mark}, at {or_none(self.won):,.2f} won, {self.ages[str(rates(UPBIT, USDT_KRW))]} s old"
-
-
-@dataclass(frozen=True, slots=True)
 class _Page:
     """The book as somebody is about to write in it."""
 
@@ -208,7 +172,7 @@ class PaperBookDesk:
     async def show(self, as_of: str | None = None) -> BookView:
         moment = await self._find_moment(as_of, Symbol)
         account = await self._book.at(self._desk.origin, moment.as_of)
-        return self._view(account, moment.as_of, await self._prices(moment.as_of), moment.notes)
+        return self._view(account, moment.as_of, await read_prices(self._store, moment.as_of), moment.notes)
 
     async def add(
         self,
@@ -364,42 +328,7 @@ class PaperBookDesk:
                 f"it; a book is written forward: give {format_moment(Millis(newest))} or a later moment."
             )
         account = await self._book.at(self._desk.origin, _EVER)
-        return _Page(moment, changes, account, await self._prices(moment), looked.notes)
-
-    async def _prices(self, moment: Millis) -> Prices:
-        slices = [Slice(series, Millis(moment - DAY_MS), moment, newest=1) for series in MARKED_BY]
-        state = await self._store.read_many(slices, moment)
-        newest: dict[str, Known[Any]] = {}
-        ages: dict[str, int] = {}
-        for series, rows in zip(MARKED_BY, state.rows, strict=True):
-            newest[str(series)] = found = _newest_fresh(series, rows, moment)
-            if not isinstance(found, Missing):
-                ages[str(series)] = (moment - found.at) // SECOND_MS
-        marks = {symbol: newest[str(basis(BINANCE, symbol))] for symbol in Symbol}
-        closes = await self._last_closes(moment) if state.origin.candles_only else {}
-        won = newest[str(rates(UPBIT, USDT_KRW))]
-        return Prices(
-            {
-                symbol: closes.get(symbol, mark) if isinstance(mark, Missing) else mark_price(mark)
-                for symbol, mark in marks.items()
-            },
-            won if isinstance(won, Missing) else won.value if won.value > 0 else Missing(f"{won.value} is no rate"),
-            ages,
-        )
-
-    async def _last_closes(self, moment: Millis) -> dict[Symbol, float]:
-        """Of the finest bars that are not stale: the marks of a home of candles alone, as a cycle takes them."""
-        several = [(symbol, timeframe) for timeframe in reversed(Timeframe) for symbol in Symbol]
-        slices = [
-            Slice(candles(BINANCE, symbol, timeframe), Millis(moment - 4 * timeframe.millis), moment, newest=1)
-            for symbol, timeframe in several
-        ]
-        state = await self._store.read_many(slices, moment)
-        found: dict[Symbol, float] = {}
-        for (symbol, timeframe), rows in zip(several, state.rows, strict=True):
-            if rows and moment - (rows[-1].at + timeframe.millis) <= STALE_BARS * timeframe.millis:
-                found[symbol] = rows[-1].close
-        return found
+        return _Page(moment, changes, account, await read_prices(self._store, moment), looked.notes)
 
     def _price(
         self, page: _Page, symbol: Symbol, exchange: Exchange, given: str | None, option: str
@@ -467,13 +396,6 @@ def _with_liquidity(account: Account, found: Mapping[Symbol, float]) -> Account:
 def format_moment(moment: Millis) -> str:
     """A moment as people read it and `--as-of` takes it."""
     return iso(moment).removesuffix("Z").removesuffix(":00")
-
-
-def _newest_fresh(series: Series[Any], rows: Sequence[Any], moment: Millis) -> Known[Any]:
-    if not rows:
-        return Missing(f"nothing is recorded of {series} in the day before")
-    age, limit = (moment - rows[-1].at) // SECOND_MS, STALE_AFTER[series.feed]
-    return rows[-1] if age <= limit else Missing(f"the newest word of {series} is {age} s old, more than {limit}")
 
 
 # -- what a person typed

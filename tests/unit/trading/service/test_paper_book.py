@@ -36,7 +36,8 @@ from zuno.trading.ports.series import Batch, Origin, Source
 from zuno.trading.rules.inputs import FeeRates, Fees
 from zuno.trading.rules.paper_book import STARTING_ACCOUNT
 from zuno.trading.service.features import TradingDesk
-from zuno.trading.service.paper_book import MARKED_BY, PaperBookDesk, sum_inventory
+from zuno.trading.service.paper_book import PaperBookDesk, sum_inventory
+from zuno.trading.service.prices import MARKED_BY
 
 END = Millis(1_767_225_600_000)
 BTC, ETH = Symbol.BTCUSDT, Symbol.ETHUSDT
