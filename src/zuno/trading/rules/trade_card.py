@@ -12,10 +12,10 @@ from zuno.trading.model.market import Side
 from zuno.trading.rules.draft import RuleName, RulingDraft, record_change, veto_trade
 from zuno.trading.rules.expectancy import gross_ev, llm_cost_pct, trade_prices
 from zuno.trading.rules.inputs import RulingInputs
+from zuno.trading.rules.margin import liquidation_distance
 from zuno.trading.rules.minimum_order import stop_loss_pct
 from zuno.trading.rules.price_menu import round_to_tick
 from zuno.trading.rules.routing import allocation_pct_of, target_of, usd_of, with_lots
-from zuno.trading.rules.validate_decision import liquidation_distance
 
 
 def size_orders(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:

@@ -9,6 +9,7 @@ from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import Side
 from zuno.trading.rules.exits import hold_text
 from zuno.trading.rules.inputs import RulingInputs
+from zuno.trading.rules.margin import liquidation_distance
 from zuno.trading.rules.price_menu import PriceMenu, TradePrices
 from zuno.trading.rules.score import board_entries
 
@@ -22,8 +23,6 @@ MAX_ENTRY_ATR: Final = 1.0
 """ATR between the market and the entry: what lies further away is another trade than the one that was argued."""
 MIN_SUPPORT_CONFIDENCE: Final = 0.5
 """The confidence a numeric expert must have to second a direction."""
-MAINTENANCE_MARGIN: Final = 0.005
-"""The share of its notional below which a position is liquidated."""
 ROUNDING: Final = 1e-9
 
 
@@ -62,13 +61,6 @@ def find_objection(raw: JudgeOpinion, menu: PriceMenu, inputs: RulingInputs, boa
         or _check_market_distance(prices, menu.now, inputs)
         or _check_expert_support(side, board)
     )
-
-
-def liquidation_distance(leverage: float, side: Side) -> float:
-    """As a share of the entry. What has to be kept is a share of what the position is worth: it shrinks with a LONG's
-    price and grows with a SHORT's."""
-    sign = -1 if side is Side.LONG else 1
-    return (1 / leverage - MAINTENANCE_MARGIN) / (1 + sign * MAINTENANCE_MARGIN)
 
 
 def _snap_prices(raw: JudgeOpinion, side: Side, menu: PriceMenu) -> TradePrices | str:

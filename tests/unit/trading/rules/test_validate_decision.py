@@ -14,11 +14,10 @@ from tests.wire.trades import PRICE, board, decision, menu, terms
 from zuno.trading.model.cycle import Call, Decision, Expert, GeometryEntry, KeyLevelsOpinion, Reasoning
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Mode, Side, Symbol
+from zuno.trading.rules.margin import MAINTENANCE_MARGIN, liquidation_distance
 from zuno.trading.rules.price_menu import round_to_tick
 from zuno.trading.rules.validate_decision import (
-    MAINTENANCE_MARGIN,
     find_objection,
-    liquidation_distance,
     validate_decision,
 )
 

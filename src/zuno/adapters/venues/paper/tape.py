@@ -1,0 +1,169 @@
+"""A symbol's market as ticks, read from the series store day by day.
+
+Bars are the finest that were kept of each stretch. Upbit's market is Binance's at the rate of its KRW-USDT pair, as the
+desk marks it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+from zuno.adapters.venues.paper.ticks import Bar, Depth, FundingRate, Mark, Tick
+from zuno.kernel.units import Millis
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import (
+    DAY_MS,
+    HOUR_MS,
+    STALE_AFTER,
+    Candle,
+    Feed,
+    Level,
+    Series,
+    Symbol,
+    Timeframe,
+    basis,
+    books,
+    candles,
+    funding,
+    rates,
+)
+from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
+from zuno.trading.ports.series import SeriesStore, Slice
+
+ASSUMED_FUNDING: Final = 0.0001
+"""Each eight hours, charged to either side, where only candles were kept."""
+_TIMEFRAMES: Final = (Timeframe.M1, Timeframe.H1, Timeframe.H4, Timeframe.D1)
+_RATE_MS: Final = STALE_AFTER[Feed.RATES] * 1_000
+_EVER: Final = Millis(2**53 - 1)
+
+
+class MarketTape(Protocol):
+    """The market of each symbol in the order it happened."""
+
+    async def ticks(self, symbol: Symbol, after: Millis, until: Millis) -> Sequence[Tick]:
+        """Those of (after, until], oldest first. A bar that came late is given once, with the next."""
+        ...
+
+    async def before(self, symbol: Symbol, moment: Millis) -> Sequence[Tick]:
+        """The last ones up to a moment: enough to know how the market stands."""
+        ...
+
+
+class SeriesTape:
+    """The `MarketTape` of a store. `live`: rows are still being written, so each look reads again."""
+
+    def __init__(self, store: SeriesStore, exchange: Exchange, *, live: bool) -> None:
+        self._store = store
+        self._exchange = exchange
+        self._live = live
+        self._days: dict[tuple[Symbol, int], tuple[list[Tick], list[int]]] = {}
+        self._newest_bar: dict[Symbol, Millis] = {}
+
+    async def ticks(self, symbol: Symbol, after: Millis, until: Millis) -> Sequence[Tick]:
+        seen = self._newest_bar.get(symbol)
+        since = after if seen is None or not self._live else min(after, seen)
+        found: list[Tick] = []
+        for day in range(since // DAY_MS, until // DAY_MS + 1):
+            ticks, times = await self._read_day(symbol, day, until)
+            first, last = bisect_right(times, since), bisect_right(times, until)
+            if since == after:
+                found += ticks[first:last]
+            else:
+                found += [
+                    tick for tick in ticks[first:last] if tick.at > after or (type(tick) is Bar and tick.at > since)
+                ]
+        newest = max((tick.at for tick in found if type(tick) is Bar), default=None) if self._live else None
+        if newest is not None:
+            self._newest_bar[symbol] = newest
+        return found
+
+    async def before(self, symbol: Symbol, moment: Millis) -> Sequence[Tick]:
+        """Of the day, or of the one before where the day has just begun."""
+        day = moment // DAY_MS
+        ticks, times = await self._read_day(symbol, day, moment)
+        found = ticks[: bisect_right(times, moment)]
+        if not any(type(tick) is Bar for tick in found):
+            earlier, _ = await self._read_day(symbol, day - 1, moment)
+            found = [*earlier, *found]
+        newest = max((tick.at for tick in found if type(tick) is Bar), default=None) if self._live else None
+        if newest is not None:
+            self._newest_bar.setdefault(symbol, newest)
+        return found
+
+    async def _read_day(self, symbol: Symbol, day: int, now: Millis) -> tuple[list[Tick], list[int]]:
+        found = self._days.get((symbol, day))
+        if found is None:
+            found = await self._load_day(symbol, day, now if self._live else _EVER)
+            if not self._live:
+                for old in [key for key in self._days if key[0] is symbol and key[1] < day - 1]:
+                    del self._days[old]
+                self._days[symbol, day] = found
+        return found
+
+    async def _load_day(self, symbol: Symbol, day: int, known_by: Millis) -> tuple[list[Tick], list[int]]:
+        start, end = Millis(day * DAY_MS), Millis((day + 1) * DAY_MS - 1)
+        won = self._exchange is Exchange.UPBIT
+        asked: list[Series[Any]] = [candles(BINANCE, symbol, timeframe) for timeframe in _TIMEFRAMES]
+        asked += [basis(BINANCE, symbol)]
+        asked += [rates(UPBIT, USDT_KRW)] if won else [books(BINANCE, symbol), funding(BINANCE, symbol)]
+        slices = [
+            # The rate of before midnight counts after it, and the one at midnight for the bar that ends then.
+            Slice(series, Millis(start - _RATE_MS), Millis(end + 1))
+            if series.feed is Feed.RATES
+            else Slice(series, start, end)
+            for series in asked
+        ]
+        state = await self._store.read_many(slices, known_by)
+        *bar_rows, marks, more = state.rows[: len(_TIMEFRAMES) + 2]
+        bars = _finest_bars(bar_rows)
+        ticks: list[Tick] = [*bars, *(Mark(row.at, row.mark) for row in marks if row.mark > 0)]
+        if won:
+            ticks = _in_won(ticks, more)
+        else:
+            ticks += [Depth(book.at, book.bids, book.asks) for book in more]
+            settled = state.rows[-1]
+            ticks += [FundingRate(row.at, row.rate) for row in settled]
+            if state.origin.candles_only and not settled:
+                ticks += [
+                    FundingRate(Millis(start + hours * HOUR_MS), ASSUMED_FUNDING, both_pay=True) for hours in (0, 8, 16)
+                ]
+        ticks.sort(key=_place)
+        return ticks, [tick.at for tick in ticks]
+
+
+def _place(tick: Tick) -> tuple[int, int]:
+    """By time; what moves the market before what is settled by it."""
+    return tick.at, (Bar, Depth, Mark, FundingRate).index(type(tick))
+
+
+def _finest_bars(rows: Sequence[Sequence[Candle]]) -> list[Bar]:
+    """A bar is taken where no finer one of its time is here."""
+    found: list[Bar] = []
+    for timeframe, bars in zip(_TIMEFRAMES, rows, strict=True):
+        covered = {timeframe.floor(bar.start) for bar in found}
+        found += [
+            Bar(row.at, Millis(row.at + timeframe.millis), row.open, row.high, row.low, row.close)
+            for row in bars
+            if row.at not in covered
+        ]
+    return found
+
+
+def _in_won(ticks: Sequence[Tick], rows: Sequence[Level]) -> list[Tick]:
+    """At the rate of the moment; nothing of a time whose rate is stale."""
+    times = [row.at for row in rows]
+    found: list[Tick] = []
+    for tick in ticks:
+        place = bisect_right(times, tick.at) - 1
+        if place < 0 or tick.at - times[place] > _RATE_MS or rows[place].value <= 0:
+            continue
+        rate = rows[place].value
+        if isinstance(tick, Bar):
+            found.append(
+                Bar(tick.start, tick.at, tick.open * rate, tick.high * rate, tick.low * rate, tick.close * rate)
+            )
+        elif isinstance(tick, Mark):
+            found.append(Mark(tick.at, tick.price * rate))
+    return found

@@ -1,0 +1,220 @@
+"""The paper venue: an `OrderVenue` without money, its state in a log of its own.
+
+Every call first takes what others stored, then matches the market up to now, and stores what came of it before it
+answers. A process that dies loses nothing that was answered; the next one goes on from what is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from zuno.adapters.venues.paper.matching import PaperExchange
+from zuno.adapters.venues.paper.tape import MarketTape
+from zuno.kernel.errors import Refused, Unavailable
+from zuno.kernel.units import Millis
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import DAY_MS, Symbol
+from zuno.trading.model.orders import (
+    AccountRights,
+    Balance,
+    ClientId,
+    Fill,
+    Filters,
+    FundingPayment,
+    Order,
+    OrderRequest,
+    VenuePosition,
+    VenueQuote,
+)
+from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.rules.inputs import FeeRates
+from zuno.trading.rules.margin import liquidation_price
+
+LATENCY_MS: Final = 250
+"""From sending an order to its arrival, where books and marks are recorded; nothing in a home of candles alone, whose
+clock ticks by the bar."""
+_TRIES: Final = 5
+
+
+class PaperVenue:
+    """One exchange of one paper account."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        account: str,
+        log: TradeLog,
+        tape: MarketTape,
+        now: Callable[[], Awaitable[Millis]],
+        fees: FeeRates,
+        *,
+        latency_ms: int = LATENCY_MS,
+        sleep: Callable[[float], Awaitable[None]] | None = None,
+    ) -> None:
+        """`sleep`: waits for an order's arrival where the clock is a real one."""
+        self.exchange = exchange
+        self.paper = True
+        self._account = venue_account(account, exchange)
+        self._log = log
+        self._tape = tape
+        self._now = now
+        self._fees = fees
+        self._latency_ms = latency_ms
+        self._sleep = sleep
+        self._engine: PaperExchange | None = None
+        self._matched: dict[Symbol, Millis] = {}
+        """Up to which moment the market of each symbol was matched."""
+        self._busy = asyncio.Lock()
+
+    async def now(self) -> Millis:
+        return await self._now()
+
+    async def rights(self) -> AccountRights:
+        return AccountRights(
+            exchange=self.exchange, can_trade=True, can_withdraw=False, one_way=True, isolated=True, paper=True
+        )
+
+    async def filters(self, symbol: Symbol) -> Filters:
+        async with self._market(symbol) as (engine, now):
+            return engine.filters(symbol, now)
+
+    async def quote(self, symbol: Symbol) -> VenueQuote:
+        async with self._market(symbol) as (engine, now):
+            quote = engine.quote(symbol, now)
+        if quote is None:
+            raise Unavailable(f"The newest price of {symbol} at {self.exchange} is stale.")
+        return quote
+
+    async def place(self, order: OrderRequest) -> Order:
+        if order.exchange is not self.exchange:
+            raise Refused(f"An order of {order.exchange} is no order of {self.exchange}.")
+        if self._sleep is not None and self._latency_ms:
+            await self._sleep(self._latency_ms / 1_000)
+        for attempt in range(_TRIES):
+            try:
+                async with self._market(order.symbol, 0 if self._sleep is not None else self._latency_ms) as (
+                    engine,
+                    now,
+                ):
+                    return engine.place(order, now)
+            except _Overtaken:
+                if attempt == _TRIES - 1:
+                    raise
+        raise AssertionError
+
+    async def find(self, symbol: Symbol, client_id: ClientId) -> Order | None:
+        async with self._market(symbol) as (engine, _):
+            return engine.to_order(client_id)
+
+    async def cancel(self, symbol: Symbol, client_id: ClientId) -> Order:
+        async with self._market(symbol) as (engine, now):
+            return engine.cancel(client_id, now)
+
+    async def open_orders(self) -> tuple[Order, ...]:
+        async with self._market() as (engine, _):
+            found = (engine.to_order(client_id) for client_id in engine.book.open_orders)
+            return tuple(order for order in found if order is not None)
+
+    async def fills(self, symbol: Symbol, since: Millis) -> tuple[Fill, ...]:
+        async with self._market(symbol) as (engine, _):
+            fills = engine.fills[symbol]
+            return tuple(fills[bisect_left(fills, since, key=lambda fill: fill.at) :])
+
+    async def funding(self, symbol: Symbol, since: Millis) -> tuple[FundingPayment, ...]:
+        async with self._market(symbol) as (engine, _):
+            payments = engine.payments[symbol]
+            return tuple(payments[bisect_left(payments, since, key=lambda payment: payment.at) :])
+
+    async def positions(self) -> tuple[VenuePosition, ...]:
+        async with self._market() as (engine, _):
+            return tuple(
+                VenuePosition(
+                    exchange=self.exchange,
+                    symbol=trade.symbol,
+                    side=trade.side,
+                    quantity=trade.quantity,
+                    entry=trade.entry,
+                    leverage=int(trade.leverage),
+                    margin=trade.margin,
+                    liquidation=None
+                    if engine.spot
+                    else liquidation_price(trade.side, trade.quantity, trade.cost, trade.margin),
+                )
+                for trade in engine.book.positions.values()
+            )
+
+    async def balance(self) -> Balance:
+        async with self._market() as (engine, _):
+            total = engine.book.cash(self.exchange) + engine.book.margin(self.exchange)
+            return Balance(exchange=self.exchange, total=total, available=engine.available())
+
+    async def close(self) -> None:
+        pass
+
+    # -- parts
+
+    @asynccontextmanager
+    async def _market(
+        self, symbol: Symbol | None = None, later_ms: int = 0
+    ) -> AsyncIterator[tuple[PaperExchange, Millis]]:
+        """The exchange, matched up to now; what happens inside is stored at the end. A symbol that is asked about is
+        brought to now even where nothing is open in it."""
+        async with self._busy:
+            try:
+                engine = await self._read_log()
+                now = Millis(max(await self._now() + later_ms, engine.book.newest))
+                for traded in Symbol:
+                    if traded is symbol or not engine.is_idle(traded):
+                        await self._match(engine, traded, now)
+                yield engine, now
+                await self._store(engine)
+            except BaseException:
+                if self._engine is not None and self._engine.events:
+                    self._engine = None  # what was not stored did not happen
+                raise
+
+    async def _read_log(self) -> PaperExchange:
+        engine = self._engine
+        if engine is None:
+            engine = PaperExchange(self.exchange, self._fees)
+            self._matched = {}
+        others = await self._log.events(self._account, engine.book.count)
+        engine.restore(others)
+        if others:
+            # Another process matched up to there.
+            self._matched = {symbol: max(at, engine.book.newest) for symbol, at in self._matched.items()}
+        self._engine = engine
+        return engine
+
+    async def _match(self, engine: PaperExchange, symbol: Symbol, now: Millis) -> None:
+        after, idle = self._matched.get(symbol), engine.is_idle(symbol)
+        if after is None or (idle and now - after > DAY_MS):
+            # Where nothing is open only how the market stands matters; else everything since the last stored event.
+            after = now if idle else min(engine.book.newest, now)
+            for tick in await self._tape.before(symbol, after):
+                engine.standing[symbol].see(tick)
+        if after < now:
+            engine.advance(symbol, await self._tape.ticks(symbol, after, now))
+        self._matched[symbol] = now
+
+    async def _store(self, engine: PaperExchange) -> None:
+        if not engine.events:
+            return
+        try:
+            await self._log.append(self._account, engine.events, engine.book.count - len(engine.events))
+        except Refused as error:
+            raise _Overtaken(str(error)) from error
+        engine.events.clear()
+
+
+class _Overtaken(Unavailable):
+    """Another process wrote to the venue's log first; nothing of ours was stored."""
+
+
+def venue_account(account: str, exchange: Exchange) -> str:
+    """Where the venue keeps its own side of an account."""
+    return f"venue:{exchange}:{account}"

@@ -1,0 +1,75 @@
+"""Isolated margin: what a position must keep by the size of it, and where it is liquidated.
+
+The trade card, the Judge's check and the paper venue use the same tiers: those of USDⓈ-M futures in BTC and ETH, with
+the smallest tier's 0.4 % taken as 0.5 %.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final, NamedTuple
+
+from zuno.trading.model.market import Side
+
+MAINTENANCE_MARGIN: Final = 0.005
+"""Of the first tier, which every position of this desk is in: its share of what the position is worth."""
+
+
+class MaintenanceTier(NamedTuple):
+    up_to: Decimal
+    """Notional."""
+    rate: Decimal
+    deduction: Decimal
+    """So that the maintenance margin has no step where a tier begins."""
+
+
+def _build_tiers() -> tuple[MaintenanceTier, ...]:
+    tiers: list[MaintenanceTier] = []
+    start, rate, deduction = Decimal(0), Decimal(0), Decimal(0)
+    for up_to, next_rate in (
+        ("800000", str(MAINTENANCE_MARGIN)),
+        ("3000000", "0.0065"),
+        ("12000000", "0.01"),
+        ("70000000", "0.02"),
+        ("100000000", "0.025"),
+        ("230000000", "0.05"),
+        ("480000000", "0.1"),
+        ("Infinity", "0.125"),
+    ):
+        deduction += start * (Decimal(next_rate) - rate)
+        start, rate = Decimal(up_to), Decimal(next_rate)
+        tiers.append(MaintenanceTier(start, rate, deduction))
+    return tuple(tiers)
+
+
+TIERS: Final = _build_tiers()
+
+
+def maintenance_margin(notional: Decimal) -> Decimal:
+    """What a position worth so much has to keep."""
+    tier = next(tier for tier in TIERS if notional <= tier.up_to)
+    return notional * tier.rate - tier.deduction
+
+
+def liquidation_price(side: Side, quantity: Decimal, cost: Decimal, margin: Decimal) -> Decimal | None:
+    """The mark at which what is left of the margin is the maintenance margin; None for a long of one's own money."""
+    for tier in TIERS:
+        if side is Side.LONG:
+            price = (cost - margin - tier.deduction) / (quantity * (1 - tier.rate))
+        else:
+            price = (cost + margin + tier.deduction) / (quantity * (1 + tier.rate))
+        if price * quantity <= tier.up_to:
+            return price if price > 0 else None
+    return None
+
+
+def bankruptcy_price(side: Side, quantity: Decimal, cost: Decimal, margin: Decimal) -> Decimal:
+    """Where the margin is used up."""
+    return (cost - margin if side is Side.LONG else cost + margin) / quantity
+
+
+def liquidation_distance(leverage: float, side: Side) -> float:
+    """As a share of the entry, in the first tier. What has to be kept is a share of what the position is worth: it
+    shrinks with a LONG's price and grows with a SHORT's."""
+    sign = -1 if side is Side.LONG else 1
+    return (1 / leverage - MAINTENANCE_MARGIN) / (1 + sign * MAINTENANCE_MARGIN)

@@ -1,0 +1,468 @@
+"""The paper venue's matching: prices, fees, funding, margin, liquidation, gaps, latency, and what a restart keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal as D
+from typing import Any
+
+import pytest
+
+from tests.wire.fakes.series import MemorySeries
+from tests.wire.paper_venue import START, ListTape, PaperHarness, binance_on_paper, depth, upbit_on_paper
+from zuno.adapters.account.trade_log import MemoryTradeLog
+from zuno.adapters.venues.paper.matching import PaperExchange
+from zuno.adapters.venues.paper.tape import SeriesTape
+from zuno.adapters.venues.paper.ticks import Bar, Depth, FundingRate, Mark, Tick
+from zuno.kernel.errors import Unavailable
+from zuno.kernel.units import Millis
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    Book,
+    Candle,
+    Funding,
+    Level,
+    MarkAndIndex,
+    Quote,
+    Side,
+    Symbol,
+    Timeframe,
+    basis,
+    books,
+    candles,
+    funding,
+    rates,
+)
+from zuno.trading.model.orders import Order, OrderRequest, OrderSide, OrderStatus, OrderType, TimeInForce
+from zuno.trading.model.trade_events import AccountOpened, TradeEvent
+from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
+from zuno.trading.ports.series import PUBLIC_HISTORY, Batch, Origin, Source
+from zuno.trading.rules.inputs import Fees
+from zuno.trading.rules.margin import TIERS, liquidation_distance, liquidation_price, maintenance_margin
+
+BTC, BUY, SELL = Symbol.BTCUSDT, OrderSide.BUY, OrderSide.SELL
+MARKET, LIMIT, STOP, TARGET = (
+    OrderType.MARKET,
+    OrderType.LIMIT,
+    OrderType.STOP_MARKET,
+    OrderType.TAKE_PROFIT_MARKET,
+)
+
+
+def bar(number: int, open_: float, high: float, low: float, close: float, span: int = MINUTE_MS) -> Bar:
+    start = START + number * span
+    return Bar(Millis(start), Millis(start + span), open_, high, low, close)
+
+
+class Floor:
+    """An exchange without a venue around it."""
+
+    def __init__(self, *ticks: Tick, exchange: Exchange = Exchange.BINANCE) -> None:
+        self.engine = PaperExchange(exchange, Fees().at(exchange))
+        self.now = Millis(START)
+        self.made = 0
+        self.see(*ticks)
+
+    def see(self, *ticks: Tick) -> None:
+        self.engine.advance(BTC, ticks)
+        self.now = max([self.now, *(tick.at for tick in ticks)])
+
+    def place(self, side: OrderSide, kind: OrderType = MARKET, quantity: str = "0.05", **more: Any) -> Order:
+        self.made += 1
+        request = OrderRequest(
+            client_id=f"c{self.made}",
+            exchange=self.engine.exchange,
+            symbol=BTC,
+            side=side,
+            type=kind,
+            quantity=D(quantity),
+            **{name: D(value) if isinstance(value, str) else value for name, value in more.items()},
+        )
+        return self.engine.place(request, self.now)
+
+    def state(self, id: str) -> Order:
+        order = self.engine.to_order(id)
+        assert order is not None
+        return order
+
+    @property
+    def cash(self) -> D:
+        return self.engine.book.cash(self.engine.exchange)
+
+
+QUIET = bar(-1, 20_000, 20_000, 20_000, 20_000)
+
+
+# -- takers
+
+
+def test_a_market_order_walks_the_book_level_by_level() -> None:
+    asks = (Quote(20_001.0, 0.02), Quote(20_002.0, 0.02), Quote(20_010.0, 5.0))
+    floor = Floor(Depth(Millis(START), (Quote(20_000.0, 1.0),), asks))
+    order = floor.place(BUY)
+    fills = floor.engine.fills[BTC]
+    assert [(fill.quantity, fill.price) for fill in fills] == [
+        (D("0.02"), D("20001.0")),
+        (D("0.02"), D("20002.0")),
+        (D("0.01"), D("20010.0")),
+    ]
+    assert [fill.fee for fill in fills] == [fill.quantity * fill.price * D("0.0005") for fill in fills]
+    assert (order.status, order.average_price) == (OrderStatus.FILLED, D("20003.2"))
+
+
+def test_a_book_that_the_price_has_left_moves_with_it() -> None:
+    floor = Floor(depth(START, 20_000, 20_001), Mark(Millis(START + 1_000), 19_400.0))
+    assert floor.place(BUY).average_price == D("19400.5")
+    assert floor.place(SELL, reduce_only=True).average_price == D("19399.5")
+
+
+def test_what_the_book_does_not_hold_is_not_filled() -> None:
+    floor = Floor(depth(START, 20_000, 20_001, 0.02))
+    order = floor.place(BUY)
+    assert (order.status, order.filled) == (OrderStatus.EXPIRED, D("0.02"))
+
+
+def test_without_a_fresh_book_a_taker_pays_five_basis_points_on_the_last_price() -> None:
+    floor = Floor(depth(START - 11_000, 20_000, 20_001), bar(-1, 20_000, 20_000, 20_000, 20_100))
+    assert floor.place(BUY).average_price == D("20110.1")  # 20,100 × 1.0005 = 20,110.05, up to the tick
+    assert floor.place(SELL).average_price == D("20089.9")
+
+
+def test_a_stale_price_is_no_market() -> None:
+    floor = Floor(QUIET)
+    floor.now = Millis(START + 11 * MINUTE_MS)
+    assert floor.place(BUY).status is OrderStatus.REJECTED
+    assert floor.engine.quote(BTC, floor.now) is None
+
+
+def test_a_marketable_limit_never_pays_more_than_its_limit() -> None:
+    floor = Floor(QUIET)
+    assert floor.place(BUY, LIMIT, price="20003").average_price == D(20_003)
+    assert floor.place(BUY, LIMIT, "0.04", price="19990").status is OrderStatus.OPEN
+
+
+# -- makers
+
+
+def test_a_resting_order_is_filled_when_the_market_trades_through_it_and_not_at_its_touch() -> None:
+    floor = Floor(QUIET)
+    floor.place(BUY, LIMIT, price="19990")
+    floor.see(bar(0, 20_000, 20_010, 19_990, 20_000))
+    assert floor.state("c1").status is OrderStatus.OPEN
+    floor.see(bar(1, 20_000, 20_010, 19_989.9, 20_000))
+    (fill,) = floor.engine.fills[BTC]
+    assert (fill.price, fill.maker, fill.fee) == (D(19_990), True, D("0.05") * 19_990 * D("0.0002"))
+
+
+def test_a_look_at_the_book_fills_what_rests_as_far_as_it_goes() -> None:
+    floor = Floor(depth(START, 20_000, 20_001))
+    floor.place(BUY, LIMIT, price="19990")
+    floor.see(depth(START + 1, 19_980, 19_990, 0.02))
+    assert floor.state("c1").filled == 0
+    floor.see(depth(START + 2, 19_980, 19_989, 0.02))
+    assert (floor.state("c1").filled, floor.state("c1").status) == (D("0.02"), OrderStatus.OPEN)
+    floor.see(depth(START + 3, 19_980, 19_989))
+    assert floor.state("c1").status is OrderStatus.FILLED
+
+
+def test_a_bar_that_began_before_the_order_counts_by_its_close_alone() -> None:
+    for close, filled in ((19_995.0, False), (19_980.0, True)):
+        floor = Floor(QUIET)
+        floor.now = Millis(START + 1)
+        floor.place(BUY, LIMIT, price="19990")
+        floor.see(bar(0, 20_000, 20_010, 19_950, close))
+        assert (floor.state("c1").status is OrderStatus.FILLED) is filled
+
+
+# -- stops and targets
+
+
+def open_long(floor: Floor, leverage: int = 1) -> None:
+    assert floor.place(BUY, leverage=leverage).status is OrderStatus.FILLED
+
+
+def test_a_stop_is_filled_at_its_trigger_or_at_the_gap() -> None:
+    for after, paid in (
+        (bar(0, 20_000, 20_000, 19_400, 19_450), "19490.2"),  # 19,500 less 5 bps, down to the tick
+        (bar(0, 19_300, 19_350, 19_200, 19_250), "19290.3"),
+    ):
+        floor = Floor(QUIET)
+        open_long(floor)
+        floor.place(SELL, STOP, trigger="19500", reduce_only=True)
+        floor.see(after)
+        assert (floor.state("c2").status, floor.state("c2").average_price) == (OrderStatus.FILLED, D(paid))
+        assert floor.engine.book.positions == {}
+
+
+def test_of_a_bar_that_touches_both_the_stop_comes_first() -> None:
+    floor = Floor(QUIET)
+    open_long(floor)
+    floor.place(SELL, TARGET, trigger="20500", reduce_only=True)
+    floor.place(SELL, STOP, trigger="19500", reduce_only=True)
+    floor.see(bar(0, 20_000, 20_600, 19_400, 20_550))
+    assert [floor.state(id).status for id in ("c2", "c3")] == [OrderStatus.EXPIRED, OrderStatus.FILLED]
+
+
+def test_on_the_way_down_an_entry_is_filled_before_the_stop_behind_it() -> None:
+    floor = Floor(QUIET)
+    open_long(floor)
+    floor.place(BUY, LIMIT, "0.04", price="19800")
+    floor.place(SELL, STOP, "0.09", trigger="19500", reduce_only=True)
+    floor.see(bar(0, 20_000, 20_000, 19_400, 19_450))
+    assert [fill.client_id for fill in floor.engine.fills[BTC]] == ["c1", "c2", "c3"]
+    assert floor.engine.book.positions == {}
+
+
+def test_a_stop_in_a_thin_book_goes_on_until_all_is_out() -> None:
+    floor = Floor(depth(START, 20_000, 20_001))
+    open_long(floor)
+    floor.place(SELL, STOP, trigger="19500", reduce_only=True)
+    floor.see(depth(START + 1, 19_400, 19_401, 0.02), Mark(Millis(START + 1), 19_400.0))
+    assert floor.state("c2").filled == D("0.02")
+    floor.see(depth(START + 2, 19_890, 19_901, 0.02), Mark(Millis(START + 2), 19_900.0))
+    assert floor.state("c2").filled == D("0.04")
+    floor.see(bar(0, 19_900, 19_950, 19_880, 19_900))
+    assert (floor.state("c2").status, floor.engine.book.positions) == (OrderStatus.FILLED, {})
+
+
+@pytest.mark.parametrize(("kind", "trigger"), [(STOP, "20100"), (TARGET, "19900")])
+def test_a_trigger_that_is_passed_already_is_rejected(kind: OrderType, trigger: str) -> None:
+    floor = Floor(QUIET)
+    open_long(floor)
+    assert floor.place(SELL, kind, trigger=trigger, reduce_only=True).status is OrderStatus.REJECTED
+
+
+# -- margin
+
+
+def test_a_leveraged_position_is_liquidated_for_its_margin_and_no_more() -> None:
+    for crash in (bar(0, 20_000, 20_000, 13_300, 13_400), bar(0, 5_000, 5_000, 4_000, 4_500)):
+        floor = Floor(QUIET)
+        open_long(floor, leverage=3)
+        held = floor.engine.book.positions[Exchange.BINANCE, BTC]
+        margin, before = held.margin, floor.cash
+        floor.place(SELL, STOP, trigger="13000", reduce_only=True)
+        floor.see(crash)
+        assert floor.engine.fills[BTC][-1].liquidation
+        assert floor.state("c2").status is OrderStatus.EXPIRED
+        assert before - D("0.01") < floor.cash <= before + D("0.01")
+        assert margin > 0
+    floor = Floor(QUIET)
+    open_long(floor, leverage=3)
+    floor.see(bar(0, 20_000, 20_000, 13_500, 13_500))
+    assert floor.engine.book.positions
+
+
+def test_a_long_of_own_money_is_never_liquidated_and_a_short_is() -> None:
+    floor = Floor(QUIET)
+    open_long(floor)
+    floor.see(bar(0, 20_000, 20_000, 1.0, 1.0))
+    assert floor.engine.book.positions
+    floor = Floor(QUIET)
+    floor.place(SELL, leverage=2)
+    floor.see(bar(0, 20_000, 30_000, 20_000, 30_000))
+    assert floor.engine.fills[BTC][-1].liquidation
+
+
+def test_what_open_positions_have_lost_is_not_available() -> None:
+    floor = Floor(QUIET)
+    open_long(floor, leverage=2)
+    before = floor.engine.available()
+    floor.see(bar(0, 20_000, 20_000, 15_000, 15_000))
+    assert floor.engine.available() < before - D(240)
+    assert floor.place(BUY, quantity="0.25", leverage=2).status is OrderStatus.REJECTED
+
+
+def test_the_liquidation_price_is_the_one_on_the_trade_card() -> None:
+    for side, sign in ((Side.LONG, -1), (Side.SHORT, 1)):
+        for leverage in (2, 3):
+            cost = D("0.05") * 20_000
+            price = liquidation_price(side, D("0.05"), cost, cost / leverage)
+            assert price is not None
+            assert float(price) == pytest.approx(20_000 * (1 + sign * liquidation_distance(leverage, side)), rel=1e-12)
+
+
+def test_maintenance_margin_grows_without_a_step() -> None:
+    for tier in TIERS[:-1]:
+        at, above = maintenance_margin(tier.up_to), maintenance_margin(tier.up_to + D("0.01"))
+        assert 0 <= above - at < D("0.002")
+
+
+# -- funding
+
+
+def test_funding_is_paid_by_the_side_the_rate_says() -> None:
+    settled = START + 8 * HOUR_MS
+    for side, rate, both, paid in (
+        (BUY, 0.0001, False, "-0.1"),
+        (SELL, 0.0001, False, "0.1"),
+        (SELL, -0.0001, False, "-0.1"),
+        (SELL, 0.0001, True, "-0.1"),
+    ):
+        floor = Floor(QUIET)
+        floor.place(side)
+        before = floor.cash
+        floor.see(bar(479, 20_000, 20_000, 20_000, 20_000), FundingRate(Millis(settled), rate, both))
+        floor.see(FundingRate(Millis(settled), rate, both))
+        assert floor.cash - before == D(paid)
+        assert len(floor.engine.payments[BTC]) == 1
+
+
+# -- the venue around it
+
+
+async def test_an_order_sees_the_market_of_its_arrival_and_not_of_its_sending() -> None:
+    here = binance_on_paper()
+    here.venue._latency_ms = 300
+    here.tape.market[BTC].append(depth(here.at + 200, 20_100, 20_100.1))
+    here.tape.market[BTC].append(depth(here.at + 400, 25_000, 25_000.1))
+    order = await here.venue.place(request("late"))
+    assert (order.average_price, order.updated) == (D("20100.1"), here.at + 300)
+
+
+def request(name: str, side: OrderSide = BUY, kind: OrderType = MARKET, **more: Any) -> OrderRequest:
+    return OrderRequest(
+        client_id=name, exchange=Exchange.BINANCE, symbol=BTC, side=side, type=kind, quantity=D("0.05"), **more
+    )
+
+
+async def test_a_restart_goes_on_where_the_last_one_ended() -> None:
+    """The market moves on between any two steps; one venue lives through all, the other dies after each."""
+
+    async def trade(here: PaperHarness, *, restarts: bool) -> list[Any]:
+        told: list[Any] = []
+        steps = (
+            request("in", leverage=3),
+            request("stop", SELL, STOP, trigger=D(19_000), reduce_only=True),
+            request("add", BUY, LIMIT, price=D(19_500), leverage=3, time_in_force=TimeInForce.POST_ONLY),
+        )
+        for number, order in enumerate(steps):
+            told.append(await here.venue.place(order))
+            if restarts:
+                await here.restart()
+            await here.move(D(20_000 - 200 * number))
+        here.tape.market[BTC].append(FundingRate(Millis(here.at + 500), 0.0001))
+        for price in (19_400, 18_900):
+            await here.move(D(price))
+            if restarts:
+                await here.restart()
+            told.append([await here.venue.balance(), await here.venue.positions(), await here.venue.open_orders()])
+        told += [await here.venue.fills(BTC, Millis(0)), await here.venue.funding(BTC, Millis(0))]
+        return told
+
+    assert await trade(binance_on_paper(), restarts=False) == await trade(binance_on_paper(), restarts=True)
+
+
+class FullLog(MemoryTradeLog):
+    async def append(self, account: str, events: Sequence[TradeEvent], after: int) -> None:
+        raise Unavailable("the disk is full")
+
+
+async def test_what_was_not_stored_did_not_happen() -> None:
+    here = binance_on_paper()
+    here.log = FullLog()
+    await here.restart()
+    with pytest.raises(Unavailable):
+        await here.venue.place(request("in"))
+    assert await here.venue.find(BTC, "in") is None
+    assert await here.venue.positions() == ()
+
+
+async def test_two_processes_share_one_venue() -> None:
+    here = binance_on_paper()
+    other = here.open_venue()
+    await here.venue.place(request("in"))
+    assert len(await other.positions()) == 1
+    assert (await other.place(request("out", SELL, reduce_only=True))).status is OrderStatus.FILLED
+    assert await here.venue.positions() == ()
+
+
+async def test_upbit_holds_no_stops_and_sells_what_it_has() -> None:
+    here = upbit_on_paper()
+    buy = OrderRequest(
+        client_id="in", exchange=Exchange.UPBIT, symbol=BTC, side=BUY, type=MARKET, quantity=D("0.02"), leverage=1
+    )
+    assert not (await here.venue.filters(BTC)).holds_stops
+    assert (await here.venue.place(buy)).status is OrderStatus.FILLED
+    stop = buy.model_copy(update={"client_id": "s", "side": SELL, "type": STOP, "trigger": D(40_000_000)})
+    assert (await here.venue.place(stop)).status is OrderStatus.REJECTED
+    more = buy.model_copy(update={"client_id": "o", "side": SELL, "quantity": D("0.03")})
+    assert (await here.venue.place(more)).status is OrderStatus.REJECTED
+    assert (await here.venue.place(more.model_copy(update={"client_id": "p", "quantity": D("0.02")}))).left == 0
+    paid = sum(fill.fee for fill in await here.venue.fills(BTC, Millis(0)))
+    assert (await here.venue.balance()).total == 2_000_000 - paid - D("0.02") * 2_000
+
+
+# -- the tape
+
+
+def rows_of_a_day() -> list[Batch[Any]]:
+    """An hour of minutes, then hours; a book, a settlement, marks, and the won from the third hour on."""
+    day = START // DAY_MS * DAY_MS
+    minutes = [Candle(Millis(day + n * MINUTE_MS), 100.0, 101.0, 99.0, 100.0 + n / 100, 1.0, None) for n in range(60)]
+    hours = [Candle(Millis(day + n * HOUR_MS), 100.0, 102.0, 98.0, 100.0 + n / 100, 1.0, None) for n in range(24)]
+    marks = [MarkAndIndex(Millis(day + n * HOUR_MS), 100.5, 100.4) for n in range(1, 24)]
+    won = [Level(Millis(day + n * HOUR_MS), 1_400.0) for n in range(3, 25)]
+    book = Book(Millis(day + 90 * MINUTE_MS), (Quote(100.0, 1.0),), (Quote(100.1, 1.0),))
+    return [
+        Batch(candles(BINANCE, BTC, Timeframe.M1), minutes),
+        Batch(candles(BINANCE, BTC, Timeframe.H1), hours),
+        Batch(basis(BINANCE, BTC), marks),
+        Batch(books(BINANCE, BTC), [book]),
+        Batch(funding(BINANCE, BTC), [Funding(Millis(day + 8 * HOUR_MS), 0.0001, 8.0)]),
+        Batch(rates(UPBIT, USDT_KRW), won),
+    ]
+
+
+async def test_the_tape_gives_each_tick_once_in_order_from_the_finest_bars() -> None:
+    store = MemorySeries(Origin(False, "recorded"))
+    await store.write(rows_of_a_day())
+    day, end = Millis(START // DAY_MS * DAY_MS), Millis(START // DAY_MS * DAY_MS + 2 * DAY_MS)
+    tape = SeriesTape(store, Exchange.BINANCE, live=False)
+    whole = list(await tape.ticks(BTC, day, end))
+    assert [tick.at for tick in whole] == sorted(tick.at for tick in whole)
+    bars = [tick for tick in whole if isinstance(tick, Bar)]
+    assert [bar.at - bar.start for bar in bars] == [MINUTE_MS] * 60 + [HOUR_MS] * 23
+    assert [type(tick) for tick in whole if not isinstance(tick, Bar | Mark)] == [Depth, FundingRate]
+    parts: list[Tick] = []
+    for start in range(day, end, 7 * MINUTE_MS):
+        parts += await tape.ticks(BTC, Millis(start), Millis(min(start + 7 * MINUTE_MS, end)))
+    assert parts == whole
+    assert await SeriesTape(store, Exchange.BINANCE, live=True).ticks(BTC, day, end) == whole
+    won = await SeriesTape(store, Exchange.UPBIT, live=False).ticks(BTC, day, end)
+    assert (won[0].at, type(won[0])) == (day + 3 * HOUR_MS, Bar)
+    assert {type(tick) for tick in won} == {Bar, Mark}
+    assert [tick.high for tick in won if isinstance(tick, Bar)] == [102.0 * 1_400] * 22
+
+
+async def test_a_bar_that_came_late_is_matched_once() -> None:
+    store = MemorySeries(Origin(False, "recorded"))
+    early, late = ([Candle(Millis(START + n * MINUTE_MS), 100.0, 101.0, 99.0, 100.0, 1.0, None)] for n in (0, 1))
+    series = candles(BINANCE, BTC, Timeframe.M1)
+    await store.write([Batch(series, early)])
+    tape = SeriesTape(store, Exchange.BINANCE, live=True)
+    looked = Millis(START + 2 * MINUTE_MS + 1_000)
+    assert len(await tape.ticks(BTC, Millis(START), looked)) == 1
+    await store.write([Batch(series, late, Millis(looked + 500))])
+    found = [len(await tape.ticks(BTC, Millis(looked + n), Millis(looked + n + 500))) for n in (0, 500, 1_000)]
+    assert found == [1, 0, 0]
+
+
+async def test_a_home_of_candles_alone_charges_funding_to_either_side() -> None:
+    store = MemorySeries(PUBLIC_HISTORY)
+    await store.write([Batch(batch.series, batch.rows, None, Source.IMPORTED) for batch in rows_of_a_day()[:2]])
+    day = Millis(START // DAY_MS * DAY_MS)
+    ticks = await SeriesTape(store, Exchange.BINANCE, live=False).ticks(BTC, day, Millis(day + DAY_MS - 1))
+    assert [tick for tick in ticks if isinstance(tick, FundingRate)] == [
+        FundingRate(Millis(day + hours * HOUR_MS), 0.0001, True) for hours in (8, 16)
+    ]
+
+
+def test_an_account_can_be_opened_with_other_cash() -> None:
+    floor = Floor()
+    floor.engine.restore([AccountOpened(at=Millis(1), usd=D(50), krw=D(0))])
+    assert floor.engine.available() == 50
+    assert ListTape().market[BTC] == []
