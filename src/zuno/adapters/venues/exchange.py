@@ -1,16 +1,18 @@
 """An exchange's REST interface through ccxt's transport: its pace and its error classes, our bounds and our errors.
 
-Raw endpoints only: the unified calls drop fields that the desk needs. Nothing an exchange sent is quoted in an error.
+Raw endpoints only: the unified calls drop fields that the desk needs. Nothing an exchange sent is quoted in an error,
+but for the reason of a request that it declined. Nothing is logged: ccxt would log headers and signed addresses.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -19,7 +21,7 @@ from zuno.adapters import foreign_json
 from zuno.adapters.http import RateLimited, RequestLimits, asked_wait
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.backoff import Backoff
-from zuno.kernel.errors import Malformed, Unavailable, ZunoError
+from zuno.kernel.errors import Malformed, Refused, Unavailable, ZunoError
 
 INSTALL: Final = "pip install 'zuno[exchanges]'"
 PATIENCE: Final = RequestLimits(max_bytes=8_000_000)
@@ -27,6 +29,8 @@ PATIENCE: Final = RequestLimits(max_bytes=8_000_000)
 LIMITED: Final = frozenset({418, 429})
 PAUSE: Final = 10.0
 """Seconds of silence after an exchange limited us without saying for how long."""
+
+SILENT: Final = logging.Logger("silent", logging.CRITICAL + 1)
 
 MAPPED: Final[Mapping[str, tuple[type[ZunoError], str]]] = {
     "BadSymbol": (Unavailable, "does not know that symbol"),
@@ -58,10 +62,32 @@ class ExchangeVendor:
     name: str
     envelope: str | None = None
     """The field that every answer of it opens with, where there is one."""
+    read_decline: Callable[[object], tuple[str, str] | None] | None = None
+    """Code and reason in an answer that declines a request; None for an answer of another form. Such an answer is
+    `VenueDeclined` to a client that sends orders."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKeys:
+    """What an exchange gave its customer to sign requests with."""
+
+    key: str = field(repr=False)
+    secret: str = field(repr=False)
+
+
+class VenueDeclined(Refused):
+    """The exchange read a request and said no to it (HTTP 4xx): it did nothing."""
+
+    def __init__(self, name: str, status: int, code: str, reason: str) -> None:
+        super().__init__(f"{name} declined: {reason} ({code})")
+        self.status = status
+        self.code = code
+        self.reason = reason
 
 
 class ExchangeClient:
-    """One exchange's public endpoints, by ccxt's names of them. `url` stands in for the exchange's own address.
+    """One exchange's endpoints, by ccxt's names of them. `url` stands in for the exchange's own address. Those of an
+    account need `keys`; `demo` is the exchange's demo trading.
 
     An exchange that limits us is left alone for as long as it asks; questions in the meantime fail without being sent.
     """
@@ -71,6 +97,8 @@ class ExchangeClient:
         vendor: ExchangeVendor,
         url: str | None = None,
         *,
+        keys: ApiKeys | None = None,
+        demo: bool = False,
         patience: RequestLimits = PATIENCE,
         throttled: bool = True,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -79,6 +107,8 @@ class ExchangeClient:
         self.name = vendor.name
         self._vendor = vendor
         self._url = url
+        self._keys = keys
+        self._demo = demo
         self._patience = patience
         self._throttled = throttled
         self._sleep = sleep
@@ -88,6 +118,9 @@ class ExchangeClient:
 
     async def ask(self, endpoint: str, what: str, **params: object) -> VendorJson:
         """The answer of a raw endpoint; `what` names it in errors."""
+        return await self._ask(endpoint, what, params, self._patience.attempts)
+
+    async def _ask(self, endpoint: str, what: str, params: Mapping[str, object], attempts: int) -> VendorJson:
         attempt = 1
         while True:
             left = self._quiet_until - self._monotonic()
@@ -102,7 +135,7 @@ class ExchangeClient:
                 raise
             except Exception as error:
                 fault, again = self._translate(error, what)
-                if not again or attempt == self._patience.attempts:
+                if not again or attempt >= attempts:
                     raise fault from None
             await self._sleep(Backoff(self._patience.first_wait, self._patience.longest_wait).delay(attempt))
             attempt += 1
@@ -130,9 +163,14 @@ class ExchangeClient:
                 import ccxt.async_support as vendors
             except ImportError:
                 raise Unavailable(f"{self.name} is read with ccxt, which is not installed: {INSTALL}") from None
-            kind = _bounded_class(getattr(vendors, self._vendor.ccxt_id), self._vendor, self._patience.max_bytes)
+            vendor = self._vendor if self._keys is not None else replace(self._vendor, read_decline=None)
+            kind = _bounded_class(getattr(vendors, vendor.ccxt_id), vendor, self._patience.max_bytes)
             opened = kind({"timeout": round(self._patience.timeout * 1_000), "enableRateLimit": self._throttled})
             opened.timeout_on_exit = 0
+            if self._keys is not None:
+                opened.apiKey, opened.secret = self._keys.key, self._keys.secret
+            if self._demo:
+                opened.enable_demo_trading(True)
             opened.ssl_context = _certificates(opened.cafile)
             if self._url is not None:
                 opened.urls["api"] = {part: self._here(url) for part, url in opened.urls["api"].items()}
@@ -181,6 +219,7 @@ def _bounded_class(kind: Any, vendor: ExchangeVendor, max_bytes: int) -> Any:
 
     class Careful(kind):  # type: ignore[misc]
         session: Any
+        logger = SILENT
 
         def open(self, lazy: bool = False) -> None:
             fresh = self.session is None
@@ -207,6 +246,9 @@ def _bounded_class(kind: Any, vendor: ExchangeVendor, max_bytes: int) -> Any:
                 raise RateLimited(
                     f"{vendor.name} limits our requests (HTTP {code}) and asks to wait {wait:.0f} s", wait
                 )
+            declined = vendor.read_decline(response) if vendor.read_decline and 400 <= code < 500 else None
+            if declined is not None:
+                raise VenueDeclined(vendor.name, code, *declined)
             if code < 400 and vendor.envelope and (not isinstance(response, dict) or vendor.envelope not in response):
                 raise Malformed(f"{vendor.name} answered without {vendor.envelope!r}")
             try:

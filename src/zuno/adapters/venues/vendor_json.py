@@ -66,6 +66,23 @@ class VendorJson:
             raise self._is_not(field, "a number")
         return number
 
+    def decimal(self, field: str | int) -> Decimal:
+        """A number to its last digit: money and quantities."""
+        value = self[field]
+        if isinstance(value, bool) or not isinstance(value, (int, Decimal, str)) or len(str(value)) > LONGEST_NUMBER:
+            raise self._is_not(field, "a number")
+        try:
+            number = Decimal(value)
+        except ArithmeticError:
+            raise self._is_not(field, "a number") from None
+        if not number.is_finite() or (isinstance(value, str) and "_" in value):
+            raise self._is_not(field, "a number")
+        return number
+
+    def maybe_decimal(self, field: str | int) -> Decimal | None:
+        """None where the vendor says null."""
+        return None if self[field] is None else self.decimal(field)
+
     def moment(self, field: str | int) -> Millis:
         return self._moment(field, 1, 1)
 
@@ -94,6 +111,11 @@ class VendorJson:
         if not isinstance(value, str):
             raise self._is_not(field, "text")
         return value
+
+    def maybe_text(self, field: str) -> str | None:
+        """None where the vendor says null or leaves the field out."""
+        found = self.value.get(field) if isinstance(self.value, dict) else None
+        return None if found is None else self.text(field)
 
     def choice(self, field: str | int, known: Sequence[str]) -> str:
         value = self.text(field)

@@ -24,6 +24,8 @@ Positive = Annotated[Decimal, Field(gt=0)]
 NotNegative = Annotated[Decimal, Field(ge=0)]
 
 ZERO: Final = Decimal(0)
+OUR_PREFIX: Final = "zn"
+"""How the client ids of our orders begin."""
 
 
 class OrderSide(StrEnum):
@@ -211,4 +213,4 @@ class AccountRights(Wire):
 
 def client_order_id(decision: str, exchange: Exchange, purpose: str, number: int = 0) -> ClientId:
     """The id of an order, the same whenever the same decision asks for the same order."""
-    return "zn" + digest(canonical([decision, exchange, purpose, number]))[:30]
+    return OUR_PREFIX + digest(canonical([decision, exchange, purpose, number]))[:30]

@@ -1,0 +1,1 @@
+"""Exchanges that take orders: what can lose money."""

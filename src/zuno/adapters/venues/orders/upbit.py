@@ -1,0 +1,460 @@
+"""Orders at Upbit: spot against the won, long only, no stop orders and no test network.
+
+Endpoints: https://docs.upbit.com/kr/reference (new-order, order-test, get-order, list-closed-orders, list-open-orders,
+available-order-information, list-orderbook-instruments, get-balance, cancel-withdrawal); errors: …/rest-api-guide.
+Our client id is Upbit's `identifier`, which it never takes twice, whatever became of the first order.
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_UP, Decimal
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+from zuno.adapters.venues.exchange import ApiKeys, ExchangeVendor, VenueDeclined
+from zuno.adapters.venues.orders.client import (
+    FORBIDDEN,
+    UNAUTHORIZED,
+    TradingClient,
+    read_reason,
+    report_unreadable,
+)
+from zuno.adapters.venues.vendor_json import VendorJson
+from zuno.kernel.backoff import Backoff
+from zuno.kernel.errors import Malformed, Refused, Unavailable, Unknown
+from zuno.kernel.units import Millis
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import DAY_MS, Side, Symbol
+from zuno.trading.model.orders import (
+    ZERO,
+    AccountRights,
+    Balance,
+    ClientId,
+    Fill,
+    Filters,
+    FundingPayment,
+    Order,
+    OrderRequest,
+    OrderSide,
+    OrderStatus,
+    OrderType,
+    Quote,
+    TimeInForce,
+    VenuePosition,
+)
+from zuno.trading.model.venues import won_symbol
+from zuno.trading.rules.order_filters import find_filter_breach
+
+CASH: Final = "KRW"
+LOT: Final = Decimal("0.00000001")
+BAD_REQUEST, NOT_FOUND = 400, 404
+NO_SUCH_ORDER: Final = "order_not_found"
+NO_PERMISSION: Final = "out_of_scope"
+NO_WITHDRAWAL: Final = "00000000-0000-0000-0000-000000000000"
+"""The id of no withdrawal: whether the keys may cancel one tells whether they may withdraw, and nothing happens."""
+NO_ORDER: Final = {"market": "KRW-BTC", "side": "bid", "ord_type": "limit", "volume": "0.00000001", "price": "1000"}
+"""For the endpoint that checks an order and makes none."""
+NEVER_PLACED: Final = "none"
+ORDERS_A_PAGE: Final = 1_000
+OPEN_A_PAGE: Final = 100
+WINDOW: Final = 7 * DAY_MS
+"""The longest time one question for closed orders may span, and how long before a fill its order is looked for."""
+ORDERS_KEPT: Final = 90 * DAY_MS
+"""How far back closed orders are looked for."""
+TAKE_BOUND: Final = Decimal("1.01")
+"""A market buy takes an amount of won, not of coins: we buy by a limit so far above the ask that takes at once."""
+SETTLE_CHECKS: Final = 5
+STALE_QUOTE: Final = 60_000
+FEE_DIGITS: Final = Decimal("0.00000001")
+
+STATUSES: Final = {
+    "wait": OrderStatus.OPEN,
+    "watch": OrderStatus.OPEN,
+    "done": OrderStatus.FILLED,
+    "cancel": OrderStatus.CANCELED,
+}
+TYPES: Final = {
+    "limit": OrderType.LIMIT,
+    "price": OrderType.MARKET,
+    "market": OrderType.MARKET,
+    "best": OrderType.MARKET,
+}
+SIDES: Final = {"bid": OrderSide.BUY, "ask": OrderSide.SELL}
+READ_TIMES_IN_FORCE: Final = {"ioc": TimeInForce.IOC, "fok": TimeInForce.IOC, "post_only": TimeInForce.POST_ONLY}
+
+
+def read_decline(answer: object) -> tuple[str, str] | None:
+    error = answer.get("error") if isinstance(answer, dict) else None
+    if isinstance(error, dict) and isinstance(error.get("name"), str | int):
+        return str(error["name"]), read_reason(error.get("message", ""))
+    return None
+
+
+VENDOR: Final = ExchangeVendor("upbit", "Upbit", read_decline=read_decline)
+
+
+class UpbitOrders:
+    """One account. Nothing is sent before the keys were found in order."""
+
+    exchange = Exchange.UPBIT
+    paper = False
+
+    def __init__(self, client: TradingClient) -> None:
+        self._client = client
+        self._admitted = False
+
+    @report_unreadable
+    async def now(self) -> Millis:
+        """There is no endpoint for the time: every answer is dated, to the second."""
+        market = won_symbol(Symbol.BTCUSDT)
+        ticker = (await self._client.read("publicGetTicker", "ticker", markets=market)).only()
+        if ticker.text("market") != market:
+            raise Malformed("Upbit answered with another market than was asked for")
+        try:
+            return Millis(round(parsedate_to_datetime(self._client.response_header("date") or "").timestamp() * 1_000))
+        except ValueError:
+            raise Malformed("Upbit's answer has no date") from None
+
+    @report_unreadable
+    async def rights(self) -> AccountRights:
+        return AccountRights(
+            exchange=self.exchange,
+            can_trade=await self._may("privatePostOrdersTest", **NO_ORDER),
+            can_withdraw=await self._may("privateDeleteWithdrawsCoin", uuid=NO_WITHDRAWAL),
+            one_way=True,
+            isolated=True,
+        )
+
+    @report_unreadable
+    async def filters(self, symbol: Symbol) -> Filters:
+        market = won_symbol(symbol)
+        try:
+            chance = (await self._client.read("privateGetOrdersChance", "order terms", market=market)).child("market")
+        except VenueDeclined as declined:
+            if declined.status == NOT_FOUND:
+                raise Unknown(f"Upbit has no {market}.") from None
+            raise
+        policy = (await self._client.read("publicGetOrderbookInstruments", "tick sizes", markets=market)).only()
+        if chance.text("id") != market or policy.text("market") != market:
+            raise Malformed("Upbit answered with the terms of another market")
+        return Filters(
+            exchange=self.exchange,
+            symbol=symbol,
+            tick=policy.decimal("tick_size"),
+            lot=LOT,
+            min_quantity=LOT,
+            max_quantity=chance.decimal("max_total"),  # of won; no price of a coin is under one won
+            min_notional=max(chance.child("bid").decimal("min_total"), chance.child("ask").decimal("min_total")),
+            trading=chance.text("state") == "active",
+            holds_stops=False,
+        )
+
+    @report_unreadable
+    async def quote(self, symbol: Symbol) -> Quote:
+        market = won_symbol(symbol)
+        book = (await self._client.read("publicGetOrderbook", "book", markets=market)).only()
+        last = (await self._client.read("publicGetTicker", "ticker", markets=market)).only()
+        best = book.child("orderbook_units").child(0)
+        at = book.moment("timestamp")
+        if self._client.now() - at > STALE_QUOTE:
+            raise Unavailable(f"Upbit's newest price of {market} is {(self._client.now() - at) // 1_000} s old")
+        return Quote(
+            exchange=self.exchange,
+            symbol=symbol,
+            bid=best.decimal("bid_price"),
+            ask=best.decimal("ask_price"),
+            mark=last.decimal("trade_price"),
+            at=at,
+        )
+
+    @report_unreadable
+    async def place(self, order: OrderRequest) -> Order:
+        found = await self.find(order.symbol, order.client_id)
+        if found is not None:
+            return found
+        breach = "spot holds no position that a purchase could reduce" if _opens_by_reducing(order) else None
+        try:
+            filters = await self.filters(order.symbol)
+            breach = breach or find_filter_breach(order, filters)
+        except Unknown as delisted:
+            breach = str(delisted)
+        if breach is not None:
+            return self._reject(order, breach)
+        await self._admit()
+        body = await self._body(order, filters)
+        try:
+            answer = await self._client.send("privatePostOrders", "order", **body)
+        except VenueDeclined as declined:
+            if declined.status not in (BAD_REQUEST, NOT_FOUND):
+                raise
+            standing = await self.find(order.symbol, order.client_id)
+            return standing or self._reject(order, f"{declined.reason} ({declined.code})")
+        placed = await self._settled(answer.text("uuid"))
+        return placed.model_copy(update={"request": order})
+
+    @report_unreadable
+    async def find(self, symbol: Symbol, client_id: ClientId) -> Order | None:
+        row = await self._find_row(client_id)
+        return None if row is None else self._order(row)
+
+    @report_unreadable
+    async def cancel(self, symbol: Symbol, client_id: ClientId) -> Order:
+        row = await self._find_row(client_id)
+        if row is None:
+            raise Unknown(f"Upbit has no order {client_id} of {won_symbol(symbol)}.")
+        if self._order(row).status.final:
+            return self._order(row)
+        try:
+            await self._client.send("privateDeleteOrder", "cancel", uuid=row.text("uuid"))
+        except VenueDeclined as declined:
+            if declined.status not in (BAD_REQUEST, NOT_FOUND):
+                raise
+        return await self._settled(row.text("uuid"))
+
+    @report_unreadable
+    async def open_orders(self) -> tuple[Order, ...]:
+        found: list[Order] = []
+        for symbol in Symbol:
+            found += [self._order(row, listed=True) for row in await self._open_rows(symbol)]
+        return tuple(sorted(found, key=lambda order: (order.updated, order.request.client_id)))
+
+    @report_unreadable
+    async def fills(self, symbol: Symbol, since: Millis) -> tuple[Fill, ...]:
+        """Of the orders that are open, and of those made no longer than a week before. Trades are dated in seconds."""
+        now, since = await self.now(), Millis(since - since % 1_000)
+        ids = {row.text("uuid") for row in await self._open_rows(symbol)}
+        for low in range(max(since - WINDOW, now - ORDERS_KEPT), now + 1, WINDOW):
+            rows = await self._closed_rows(symbol, Millis(low), Millis(low + WINDOW - 1))
+            ids |= {row.text("uuid") for row in rows if row.decimal("executed_volume") > 0}
+        fills: dict[str, Fill] = {}
+        for order_id in sorted(ids):
+            row = await self._client.read("privateGetOrder", "order", uuid=order_id)
+            fills |= {fill.id: fill for fill in self._fills(symbol, row) if fill.at >= since}
+        return tuple(sorted(fills.values(), key=lambda fill: (fill.at, fill.id)))
+
+    @report_unreadable
+    async def funding(self, symbol: Symbol, since: Millis) -> tuple[FundingPayment, ...]:
+        return ()
+
+    @report_unreadable
+    async def positions(self) -> tuple[VenuePosition, ...]:
+        held = await self._accounts()
+        found = []
+        for symbol in sorted(Symbol):
+            row = held.get(symbol.base)
+            quantity = ZERO if row is None else row.decimal("balance") + row.decimal("locked")
+            if row is None or quantity <= 0:
+                continue
+            entry = row.decimal("avg_buy_price")
+            found.append(
+                VenuePosition(
+                    exchange=self.exchange,
+                    symbol=symbol,
+                    side=Side.LONG,
+                    quantity=quantity,
+                    entry=entry if entry > 0 and row.text("unit_currency") == CASH else None,
+                    leverage=1,
+                    margin=ZERO,
+                )
+            )
+        return tuple(found)
+
+    @report_unreadable
+    async def balance(self) -> Balance:
+        row = (await self._accounts()).get(CASH)
+        free, locked = (ZERO, ZERO) if row is None else (row.decimal("balance"), row.decimal("locked"))
+        return Balance(exchange=self.exchange, total=free + locked, available=free)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    # -- before an order
+
+    async def _admit(self) -> None:
+        if self._admitted:
+            return
+        rights = await self.rights()
+        if rights.can_withdraw:
+            raise Refused("The keys of Upbit may withdraw; make keys that may only see accounts and place orders.")
+        if not rights.can_trade:
+            raise Refused("The keys of Upbit may not trade.")
+        self._admitted = True
+
+    async def _may(self, endpoint: str, **params: object) -> bool:
+        """Whether the keys are let through to an endpoint, whatever it then answers."""
+        try:
+            answer = await self._client.read(endpoint, "permissions", **params)
+            if not isinstance(answer.value, dict):
+                raise Malformed(f"{answer.what} are no answer")
+        except VenueDeclined as declined:
+            if declined.code == NO_PERMISSION:
+                return False
+            if declined.status in (UNAUTHORIZED, FORBIDDEN):
+                raise
+        return True
+
+    async def _body(self, order: OrderRequest, filters: Filters) -> dict[str, object]:
+        body: dict[str, object] = {
+            "market": won_symbol(order.symbol),
+            "side": "bid" if order.side is OrderSide.BUY else "ask",
+            "volume": f"{order.quantity:f}",
+            "identifier": order.client_id,
+        }
+        if order.price is not None:
+            body |= {"ord_type": "limit", "price": f"{order.price:f}"}
+            if order.time_in_force is not TimeInForce.GTC:
+                body["time_in_force"] = "ioc" if order.time_in_force is TimeInForce.IOC else "post_only"
+        elif order.side is OrderSide.SELL:
+            body["ord_type"] = "market"
+        else:
+            bound = (await self.quote(order.symbol)).ask * TAKE_BOUND / filters.tick
+            price = bound.to_integral_value(ROUND_UP) * filters.tick
+            body |= {"ord_type": "limit", "price": f"{price:f}", "time_in_force": "ioc"}
+        return body
+
+    def _reject(self, order: OrderRequest, reason: str) -> Order:
+        return Order(
+            request=order,
+            venue_id=NEVER_PLACED,
+            status=OrderStatus.REJECTED,
+            updated=self._client.now(),
+            reason=reason,
+        )
+
+    # -- reading orders
+
+    async def _find_row(self, client_id: ClientId) -> VendorJson | None:
+        try:
+            row = await self._client.read("privateGetOrder", "order", identifier=client_id)
+        except VenueDeclined as declined:
+            if declined.code == NO_SUCH_ORDER:
+                return None
+            raise
+        if row.text("identifier") != client_id:
+            raise Malformed("Upbit answered with another order than was asked for")
+        return row
+
+    async def _settled(self, order_id: str) -> Order:
+        """An order that takes at once, or that was cancelled, is settled a moment after the answer."""
+        for attempt in range(1, SETTLE_CHECKS + 1):
+            row = await self._client.read("privateGetOrder", "order", uuid=order_id)
+            found = self._order(row)
+            if found.status.final or not found.left or attempt == SETTLE_CHECKS:
+                return found
+            resting = found.request.time_in_force is not TimeInForce.IOC and found.request.type is OrderType.LIMIT
+            if resting and attempt > 1:
+                return found
+            await self._client.pause(Backoff(0.1, 1.0).delay(attempt))
+        raise AssertionError
+
+    def _order(self, row: VendorJson, *, listed: bool = False) -> Order:
+        """`listed`: of a list of orders, which leaves their trades out."""
+        executed, left = row.decimal("executed_volume"), row.maybe_decimal("remaining_volume") or ZERO
+        trades = None if listed else row.children("trades")
+        shown = executed if trades is None else sum((trade.decimal("volume") for trade in trades), ZERO)
+        if shown < executed:
+            raise Unavailable("Upbit's trades of an order lag behind the order")
+        kind = TYPES[row.choice("ord_type", list(TYPES))]
+        price = row.maybe_decimal("price")
+        funds = ZERO if trades is None else sum((trade.decimal("funds") for trade in trades), ZERO)
+        status = STATUSES[row.choice("state", list(STATUSES))]
+        in_force = row.maybe_text("time_in_force")
+        moments = [row.moment_of_text("created_at"), *(trade.moment_of_text("created_at") for trade in trades or ())]
+        return Order(
+            request=OrderRequest(
+                client_id=_client_id(row),
+                exchange=self.exchange,
+                symbol=_symbol(row),
+                side=SIDES[row.choice("side", list(SIDES))],
+                type=kind,
+                quantity=row.maybe_decimal("volume") or executed + left or LOT,
+                price=price if kind is OrderType.LIMIT else None,
+                time_in_force=READ_TIMES_IN_FORCE.get(in_force or "", TimeInForce.GTC),
+            ),
+            venue_id=row.text("uuid"),
+            status=OrderStatus.FILLED if executed and not left else status,
+            filled=executed,
+            average_price=funds / executed if funds and executed else price if executed else None,
+            updated=max(moments),
+        )
+
+    async def _open_rows(self, symbol: Symbol) -> list[VendorJson]:
+        found: list[VendorJson] = []
+        for page in range(1, 100):
+            rows = (
+                await self._client.read(
+                    "privateGetOrdersOpen",
+                    "open orders",
+                    market=won_symbol(symbol),
+                    page=page,
+                    limit=OPEN_A_PAGE,
+                )
+            ).items()
+            found += rows
+            if len(rows) < OPEN_A_PAGE:
+                break
+        return found
+
+    async def _closed_rows(self, symbol: Symbol, low: Millis, high: Millis) -> list[VendorJson]:
+        """A page holds the oldest orders of the time asked for: what a full one cut off is asked for by itself."""
+        found: dict[str, VendorJson] = {}
+        while low <= high:
+            rows = (
+                await self._client.read(
+                    "privateGetOrdersClosed",
+                    "closed orders",
+                    market=won_symbol(symbol),
+                    start_time=low,
+                    end_time=high,
+                    limit=ORDERS_A_PAGE,
+                    order_by="asc",
+                )
+            ).items()
+            fresh = {row.text("uuid"): row for row in rows if row.text("uuid") not in found}
+            found |= fresh
+            if len(rows) < ORDERS_A_PAGE or not fresh:
+                break
+            low = max(row.moment_of_text("created_at") for row in rows)
+        return list(found.values())
+
+    def _fills(self, symbol: Symbol, row: VendorJson) -> list[Fill]:
+        """The fee is of the order: each fill bears its share by funds."""
+        trades = row.children("trades")
+        funds, paid = sum((trade.decimal("funds") for trade in trades), ZERO), row.decimal("paid_fee")
+        return [
+            Fill(
+                id=trade.text("uuid"),
+                client_id=_client_id(row),
+                exchange=self.exchange,
+                symbol=symbol,
+                side=SIDES[trade.choice("side", list(SIDES))],
+                quantity=trade.decimal("volume"),
+                price=trade.decimal("price"),
+                fee=(paid * trade.decimal("funds") / funds).quantize(FEE_DIGITS),
+                maker=row.maybe_text("time_in_force") == "post_only",
+                at=trade.moment_of_text("created_at"),
+            )
+            for trade in trades
+        ]
+
+    async def _accounts(self) -> dict[str, VendorJson]:
+        rows = await self._client.read("privateGetAccounts", "accounts")
+        return {row.text("currency"): row for row in rows.items()}
+
+
+def _symbol(row: VendorJson) -> Symbol:
+    markets = {won_symbol(symbol): symbol for symbol in Symbol}
+    return markets[row.choice("market", list(markets))]
+
+
+def _client_id(row: VendorJson) -> ClientId:
+    """Orders of before 2024-10-18 and those made by hand have none of their own."""
+    return row.maybe_text("identifier") or row.text("uuid")
+
+
+def _opens_by_reducing(order: OrderRequest) -> bool:
+    return order.reduce_only and order.side is OrderSide.BUY
+
+
+def build_client(keys: ApiKeys, url: str | None = None, **options: Any) -> TradingClient:
+    return TradingClient(VENDOR, keys, url, **options)

@@ -1,0 +1,1 @@
+"""Exchanges on loopback that take orders, in their own wire formats, with faults on request."""

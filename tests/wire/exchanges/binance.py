@@ -1,0 +1,547 @@
+"""Binance's USDⓈ-M futures, the endpoints of an account.
+
+Built from https://developers.binance.com/docs/derivatives/usds-margined-futures: …/general-info (HMAC signature,
+timestamp and recvWindow, 429 and 418 with Retry-After); …/market-data/rest-api (Check-Server-Time,
+Exchange-Information, Symbol-Order-Book-Ticker, Mark-Price); …/trade/rest-api (New-Order, Query-Order, Cancel-Order,
+All-Orders, Current-All-Open-Orders, Account-Trade-List, New-Algo-Order, Query-Algo-Order, Query-All-Algo-Orders,
+Current-All-Algo-Open-Orders, Cancel-Algo-Order, Change-Initial-Leverage, Change-Margin-Type, Position-Information-V3);
+…/account/rest-api (Futures-Account-Balance-V3, Account-Config, Symbol-Config, Get-Income-History,
+Get-BNB-Burn-Status, Get-Current-Position-Mode); …/error-code; and the keys' permissions from
+https://developers.binance.com/docs/wallet/account/api-key-permission. The client id of the order that a conditional
+one becomes is not documented: here it is the exchange's own, the harder case.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from decimal import Decimal
+from typing import Any
+from urllib.parse import parse_qsl
+
+from tests.wire.exchanges.matching import OPEN, Engine, FakeAlgo, FakeOrder, FakeTrade, Market, Rejected
+from tests.wire.exchanges.serving import Answer, Clock, Declined, FakeServer, Request, json_answer
+
+KEY, SECRET = "binance-key-7Qm", "binance-secret-9Zt"
+ERRORS: dict[str, tuple[int, str]] = {
+    "no_symbol": (-1121, "Invalid symbol."),
+    "not_trading": (-4140, "Invalid symbol status for opening position."),
+    "quantity": (-4003, "Quantity less than or equal to zero."),
+    "lot": (-1111, "Precision is over the maximum defined for this asset."),
+    "tick": (-4014, "Price not increased by tick size."),
+    "notional": (-4164, "Order's notional must be no smaller than 50 (unless you choose reduce only)."),
+    "no_cash": (-2019, "Margin is insufficient."),
+    "reduce_only": (-2022, "ReduceOnly Order is rejected."),
+    "post_only": (-5022, "Due to the order could not be executed as maker, the Post Only order will be rejected."),
+    "duplicate": (-4116, "ClientOrderId is duplicated."),
+    "would_trigger": (-2021, "Order would immediately trigger."),
+    "no_order": (-2011, "Unknown order sent."),
+}
+LIMITED = json_answer({"code": -1003, "msg": "Too many requests."}, 429, retry_after="7")
+BANNED = json_answer({"code": -1003, "msg": "Way too many requests; IP banned."}, 418, retry_after="3600")
+PAGE = 1_000
+
+
+def error(code: int, message: str, status: int = 400) -> Answer:
+    return json_answer({"code": code, "msg": message}, status)
+
+
+def standard_markets() -> dict[str, Market]:
+    def market(symbol: str, tick: str, price: str, least: str) -> Market:
+        at = Decimal(price)
+        return Market(
+            symbol,
+            Decimal(tick),
+            Decimal("0.001"),
+            Decimal("0.001"),
+            Decimal(120),
+            Decimal(least),
+            at - Decimal(tick),
+            at + Decimal(tick),
+            at,
+        )
+
+    return {"BTCUSDT": market("BTCUSDT", "0.10", "60000", "50"), "ETHUSDT": market("ETHUSDT", "0.01", "3000", "20")}
+
+
+class FakeBinance:
+    """One account over the wire. What a test sets: markets, faults, permissions, modes."""
+
+    def __init__(self, cash: Decimal = Decimal(10_000)) -> None:
+        self.clock = Clock()
+        self.engine = Engine(self.clock.now, standard_markets(), cash, Decimal("0.0002"), Decimal("0.0005"))
+        self.withdrawals = False
+        self.futures = True
+        self.hedge = False
+        self.multi_assets = False
+        self.fee_burn = False
+        self.margin_types = dict.fromkeys(self.engine.markets, "CROSSED")
+        self.page = PAGE
+        self.hidden_trades = 0
+        """How many of the newest trades the list of trades does not show yet; one fewer after every look."""
+        self.server = FakeServer(self.routes(), self.clock)
+
+    def routes(self) -> dict[str, Any]:
+        signed = {
+            "GET /sapi/v1/account/apiRestrictions": self.permissions,
+            "GET /fapi/v1/accountConfig": self.account_config,
+            "GET /fapi/v1/symbolConfig": self.symbol_config,
+            "GET /fapi/v1/feeBurn": lambda params: {"feeBurn": self.fee_burn},
+            "GET /fapi/v1/positionSide/dual": lambda params: {"dualSidePosition": self.hedge},
+            "POST /fapi/v1/marginType": self.set_margin_type,
+            "POST /fapi/v1/leverage": self.set_leverage,
+            "POST /fapi/v1/order": self.new_order,
+            "GET /fapi/v1/order": lambda params: self.order_row(self.find_order(params, -2013)),
+            "DELETE /fapi/v1/order": self.cancel_order,
+            "GET /fapi/v1/openOrders": self.open_orders,
+            "GET /fapi/v1/allOrders": self.all_orders,
+            "POST /fapi/v1/algoOrder": self.new_algo,
+            "GET /fapi/v1/algoOrder": lambda params: self.algo_row(self.find_algo(params, -2013), asked=True),
+            "DELETE /fapi/v1/algoOrder": self.cancel_algo,
+            "GET /fapi/v1/openAlgoOrders": self.open_algos,
+            "GET /fapi/v1/allAlgoOrders": self.all_algos,
+            "GET /fapi/v1/userTrades": self.user_trades,
+            "GET /fapi/v1/income": self.income,
+            "GET /fapi/v3/positionRisk": self.position_risk,
+            "GET /fapi/v3/balance": self.balance,
+        }
+        public = {
+            "GET /fapi/v1/time": lambda request: {"serverTime": self.clock.now()},
+            "GET /fapi/v1/exchangeInfo": self.exchange_info,
+            "GET /fapi/v1/ticker/bookTicker": self.book_ticker,
+            "GET /fapi/v1/premiumIndex": self.premium_index,
+        }
+        return {**public, **{name: self.sign_in(handler) for name, handler in signed.items()}}
+
+    def sign_in(self, handler: Any) -> Any:
+        """Key, signature over the bytes as sent, and a date inside the window."""
+
+        def handle(request: Request) -> Any:
+            raw = request.raw_query or request.body.decode()
+            if request.headers.get("x-mbx-apikey") != KEY:
+                raise Declined(error(-2015, "Invalid API-key, IP, or permissions for action.", 401))
+            total, _, signature = raw.rpartition("&signature=")
+            if not hmac.compare_digest(
+                signature, hmac.new(SECRET.encode(), total.encode(), hashlib.sha256).hexdigest()
+            ):
+                raise Declined(error(-1022, "Signature for this request is not valid."))
+            params = dict(parse_qsl(total))
+            stamp, window, now = int(params["timestamp"]), int(params.get("recvWindow", 5_000)), self.clock.now()
+            if not now - window <= stamp < now + 1_000:
+                raise Declined(error(-1021, "Timestamp for this request is outside of the recvWindow."))
+            return handler(params)
+
+        return handle
+
+    # -- account
+
+    def permissions(self, params: dict[str, str]) -> Any:
+        return {
+            "ipRestrict": True,
+            "createTime": 1_698_645_219_000,
+            "enableReading": True,
+            "enableWithdrawals": self.withdrawals,
+            "enableInternalTransfer": False,
+            "enableMargin": False,
+            "enableFutures": self.futures,
+            "permitsUniversalTransfer": False,
+            "enableVanillaOptions": False,
+            "enableFixApiTrade": False,
+            "enableFixReadOnly": True,
+            "enableSpotAndMarginTrading": False,
+            "enablePortfolioMarginTrading": False,
+        }
+
+    def account_config(self, params: dict[str, str]) -> Any:
+        return {
+            "feeTier": 0,
+            "canTrade": True,
+            "canDeposit": True,
+            "canWithdraw": True,
+            "dualSidePosition": self.hedge,
+            "updateTime": 0,
+            "multiAssetsMargin": self.multi_assets,
+            "tradeGroupId": -1,
+        }
+
+    def symbol_config(self, params: dict[str, str]) -> Any:
+        symbol = params["symbol"]
+        if symbol not in self.margin_types:
+            raise Declined(error(*ERRORS["no_symbol"]))
+        return [
+            {
+                "symbol": symbol,
+                "marginType": self.margin_types[symbol],
+                "isAutoAddMargin": False,
+                "leverage": self.engine.leverage.get(symbol, 20),
+                "maxNotionalValue": "1000000",
+            }
+        ]
+
+    def set_margin_type(self, params: dict[str, str]) -> Any:
+        if self.margin_types[params["symbol"]] == params["marginType"]:
+            raise Declined(error(-4046, "No need to change margin type."))
+        if self.engine.position(params["symbol"]).amount:
+            raise Declined(error(-4048, "Margin type cannot be changed if there exists position."))
+        self.margin_types[params["symbol"]] = params["marginType"]
+        return {"code": 200, "msg": "success"}
+
+    def set_leverage(self, params: dict[str, str]) -> Any:
+        self.engine.leverage[params["symbol"]] = int(params["leverage"])
+        return {"leverage": int(params["leverage"]), "maxNotionalValue": "1000000", "symbol": params["symbol"]}
+
+    def position_risk(self, params: dict[str, str]) -> Any:
+        rows = []
+        for symbol, position in self.engine.positions.items():
+            if not position.amount or params.get("symbol", symbol) != symbol:
+                continue
+            mark, margin = self.engine.markets[symbol].mark, self.engine.margin(symbol)
+            profit = position.amount * (mark - position.entry)
+            away = margin / abs(position.amount)
+            liquidation = position.entry - away if position.amount > 0 else position.entry + away
+            rows.append(
+                {
+                    "symbol": symbol,
+                    "positionSide": ("LONG" if position.amount > 0 else "SHORT") if self.hedge else "BOTH",
+                    "positionAmt": f"{position.amount:f}",
+                    "entryPrice": f"{position.entry:f}",
+                    "breakEvenPrice": f"{position.entry:f}",
+                    "markPrice": f"{mark:f}",
+                    "unRealizedProfit": f"{profit:f}",
+                    "liquidationPrice": f"{max(liquidation, Decimal(0)):.2f}",
+                    "isolatedMargin": f"{margin + profit:f}",
+                    "notional": f"{position.amount * mark:f}",
+                    "marginAsset": "USDT",
+                    "isolatedWallet": f"{margin:f}",
+                    "initialMargin": f"{margin:f}",
+                    "maintMargin": "0",
+                    "positionInitialMargin": f"{margin:f}",
+                    "openOrderInitialMargin": "0",
+                    "adl": 2,
+                    "bidNotional": "0",
+                    "askNotional": "0",
+                    "updateTime": self.clock.now(),
+                }
+            )
+        return rows
+
+    def balance(self, params: dict[str, str]) -> Any:
+        return [
+            {
+                "accountAlias": "SgsR",
+                "asset": asset,
+                "balance": f"{total:f}",
+                "crossWalletBalance": f"{total:f}",
+                "crossUnPnl": "0.00000000",
+                "availableBalance": f"{free:f}",
+                "maxWithdrawAmount": f"{free:f}",
+                "marginAvailable": True,
+                "updateTime": self.clock.now(),
+            }
+            for asset, total, free in (
+                ("BNB", Decimal(1), Decimal(1)),
+                ("USDT", self.engine.cash, self.engine.available()),
+            )
+        ]
+
+    # -- market
+
+    def exchange_info(self, request: Request) -> Any:
+        return {
+            "exchangeFilters": [],
+            "rateLimits": [],
+            "serverTime": self.clock.now(),
+            "assets": [],
+            "symbols": [
+                {
+                    "symbol": market.symbol,
+                    "pair": market.symbol,
+                    "contractType": "PERPETUAL",
+                    "deliveryDate": 4_133_404_800_000,
+                    "onboardDate": 1_598_252_400_000,
+                    "status": "TRADING" if market.trading else "SETTLING",
+                    "baseAsset": market.symbol.removesuffix("USDT"),
+                    "quoteAsset": "USDT",
+                    "marginAsset": "USDT",
+                    "filters": [
+                        {
+                            "filterType": "PRICE_FILTER",
+                            "maxPrice": "4529764",
+                            "minPrice": "0.1",
+                            "tickSize": f"{market.tick}",
+                        },
+                        {
+                            "filterType": "LOT_SIZE",
+                            "maxQty": "1000",
+                            "minQty": f"{market.min_quantity}",
+                            "stepSize": f"{market.lot}",
+                        },
+                        {
+                            "filterType": "MARKET_LOT_SIZE",
+                            "maxQty": f"{market.max_quantity}",
+                            "minQty": f"{market.min_quantity}",
+                            "stepSize": f"{market.lot}",
+                        },
+                        {"filterType": "MAX_NUM_ORDERS", "limit": 200},
+                        {"filterType": "MIN_NOTIONAL", "notional": f"{market.min_notional}"},
+                    ],
+                    "orderTypes": ["LIMIT", "MARKET", "STOP_MARKET", "TAKE_PROFIT_MARKET"],
+                    "timeInForce": ["GTC", "IOC", "FOK", "GTX", "GTD"],
+                }
+                for market in self.engine.markets.values()
+            ],
+        }
+
+    def market(self, request: Request) -> Market:
+        found = self.engine.markets.get(request.query["symbol"])
+        if found is None:
+            raise Declined(error(*ERRORS["no_symbol"]))
+        return found
+
+    def book_ticker(self, request: Request) -> Any:
+        market = self.market(request)
+        return {
+            "symbol": market.symbol,
+            "bidPrice": f"{market.bid:f}",
+            "bidQty": f"{market.bid_size:f}",
+            "askPrice": f"{market.ask:f}",
+            "askQty": f"{market.ask_size:f}",
+            "time": self.clock.now(),
+        }
+
+    def premium_index(self, request: Request) -> Any:
+        market = self.market(request)
+        return {
+            "symbol": market.symbol,
+            "markPrice": f"{market.mark:f}",
+            "indexPrice": f"{market.mark:f}",
+            "estimatedSettlePrice": f"{market.mark:f}",
+            "lastFundingRate": "0.00010000",
+            "interestRate": "0.00010000",
+            "nextFundingTime": self.clock.now() + 3_600_000,
+            "time": self.clock.now(),
+        }
+
+    # -- orders
+
+    def take(self, place: Any) -> Any:
+        if not self.futures:
+            raise Declined(error(-2015, "Invalid API-key, IP, or permissions for action.", 401))
+        try:
+            return place()
+        except Rejected as rejected:
+            raise Declined(error(*ERRORS[rejected.why])) from None
+
+    def new_order(self, params: dict[str, str]) -> Any:
+        if params["type"] not in ("LIMIT", "MARKET"):
+            message = "Order type not supported for this endpoint. Please use the Algo Order API endpoints instead."
+            raise Declined(error(-4120, message))
+        if params["type"] == "LIMIT" and "timeInForce" not in params:
+            raise Declined(error(-1102, "Mandatory parameter 'timeInForce' was not sent."))
+        order = self.take(
+            lambda: self.engine.place(
+                params.get("newClientOrderId", f"auto{self.engine.last_id}"),
+                params["symbol"],
+                params["side"],
+                params["type"],
+                Decimal(params["quantity"]),
+                Decimal(params["price"]) if "price" in params else None,
+                params.get("timeInForce", "GTC"),
+                params.get("reduceOnly") == "true",
+            )
+        )
+        return self.order_row(order)
+
+    def find_order(self, params: dict[str, str], code: int) -> FakeOrder:
+        """The newest of that client id, as the exchange looks it up."""
+        for order in reversed(self.engine.orders.values()):
+            if order.symbol == params["symbol"] and (
+                str(order.id) == params.get("orderId") or order.client_id == params.get("origClientOrderId")
+            ):
+                return order
+        raise Declined(error(code, "Order does not exist." if code == -2013 else "Unknown order sent."))
+
+    def cancel_order(self, params: dict[str, str]) -> Any:
+        order = self.find_order(params, -2011)
+        self.take(lambda: self.engine.cancel(order))
+        return self.order_row(order)
+
+    def open_orders(self, params: dict[str, str]) -> Any:
+        return [
+            self.order_row(order)
+            for order in self.engine.orders.values()
+            if order.status in OPEN and params.get("symbol", order.symbol) == order.symbol
+        ]
+
+    def all_orders(self, params: dict[str, str]) -> Any:
+        rows = [order for order in self.engine.orders.values() if order.symbol == params["symbol"]]
+        return [self.order_row(order) for order in rows][-self.page :]
+
+    def order_row(self, order: FakeOrder) -> Any:
+        average = order.funds / order.filled if order.filled else Decimal(0)
+        return {
+            "avgPrice": f"{average:.5f}",
+            "clientOrderId": order.client_id,
+            "cumQuote": f"{order.funds:f}",
+            "executedQty": f"{order.filled:f}",
+            "orderId": order.id,
+            "origQty": f"{order.quantity:f}",
+            "origType": order.type,
+            "price": f"{order.price or 0:f}",
+            "reduceOnly": order.reduce_only,
+            "side": order.side,
+            "positionSide": "BOTH",
+            "status": order.status,
+            "stopPrice": "0",
+            "closePosition": False,
+            "symbol": order.symbol,
+            "time": order.created,
+            "timeInForce": order.time_in_force,
+            "type": order.type,
+            "updateTime": order.updated,
+            "workingType": "CONTRACT_PRICE",
+            "priceProtect": False,
+            "priceMatch": "NONE",
+            "selfTradePreventionMode": "NONE",
+            "goodTillDate": 0,
+        }
+
+    # -- conditional orders
+
+    def new_algo(self, params: dict[str, str]) -> Any:
+        if params["algoType"] != "CONDITIONAL" or params["type"] not in ("STOP_MARKET", "TAKE_PROFIT_MARKET"):
+            raise Declined(error(-1116, "Invalid orderType."))
+        algo = self.take(
+            lambda: self.engine.place_algo(
+                params.get("clientAlgoId", f"auto{self.engine.last_id}"),
+                params["symbol"],
+                params["side"],
+                params["type"],
+                Decimal(params.get("quantity", 0)),
+                Decimal(params["triggerPrice"]),
+                params.get("reduceOnly") == "true",
+                params.get("workingType", "CONTRACT_PRICE"),
+                params.get("closePosition") == "true",
+            )
+        )
+        return self.algo_row(algo, asked=False)
+
+    def find_algo(self, params: dict[str, str], code: int) -> FakeAlgo:
+        for algo in reversed(self.engine.algos.values()):
+            if str(algo.id) == params.get("algoId") or algo.client_id == params.get("clientAlgoId"):
+                return algo
+        raise Declined(error(code, "Order does not exist." if code == -2013 else "Unknown order sent."))
+
+    def cancel_algo(self, params: dict[str, str]) -> Any:
+        algo = self.find_algo(params, -2011)
+        if algo.status != "NEW":
+            raise Declined(error(-2011, "Unknown order sent."))
+        algo.status, algo.updated = "CANCELED", self.clock.now()
+        return {"algoId": algo.id, "clientAlgoId": algo.client_id, "code": "200", "msg": "success"}
+
+    def open_algos(self, params: dict[str, str]) -> Any:
+        return [
+            self.algo_row(algo, asked=True)
+            for algo in self.engine.algos.values()
+            if algo.status == "NEW" and params.get("symbol", algo.symbol) == algo.symbol
+        ]
+
+    def all_algos(self, params: dict[str, str]) -> Any:
+        low, high = int(params["startTime"]), int(params["endTime"])
+        if high - low >= 7 * 86_400_000:
+            raise Declined(error(-4161, "Search window is restricted to recent 7 days only."))
+        return [
+            self.algo_row(algo, asked=True)
+            for algo in self.engine.algos.values()
+            if algo.symbol == params["symbol"] and low <= algo.created <= high
+        ]
+
+    def algo_row(self, algo: FakeAlgo, *, asked: bool) -> Any:
+        child = self.engine.orders.get(algo.child or 0)
+        row = {
+            "algoId": algo.id,
+            "clientAlgoId": algo.client_id,
+            "algoType": "CONDITIONAL",
+            "orderType": algo.type,
+            "symbol": algo.symbol,
+            "side": algo.side,
+            "positionSide": "BOTH",
+            "timeInForce": "GTC",
+            "quantity": f"{algo.quantity:f}",
+            "algoStatus": algo.status,
+            "triggerPrice": f"{algo.trigger:f}",
+            "price": "0.00",
+            "icebergQuantity": None,
+            "selfTradePreventionMode": "EXPIRE_MAKER",
+            "workingType": algo.working_type,
+            "priceMatch": "NONE",
+            "closePosition": algo.close_position,
+            "priceProtect": False,
+            "reduceOnly": algo.reduce_only,
+            "createTime": algo.created,
+            "updateTime": algo.updated,
+            "triggerTime": algo.updated if child else 0,
+            "goodTillDate": 0,
+        }
+        if asked:
+            row |= {
+                "actualOrderId": str(child.id) if child else "",
+                "actualPrice": f"{child.funds / child.filled:f}" if child and child.filled else "0.00000",
+                "actualQty": f"{child.filled:f}" if child else "0",
+            }
+        return row
+
+    # -- trades and income
+
+    def user_trades(self, params: dict[str, str]) -> Any:
+        if "fromId" in params and ("startTime" in params or "endTime" in params):
+            raise Declined(error(-1128, "Combination of optional parameters invalid."))
+        low, high = int(params.get("startTime", 0)), int(params.get("endTime", 2**62))
+        if "startTime" in params and high - low >= 7 * 86_400_000:
+            raise Declined(error(-4161, "Search window is restricted to recent 7 days only."))
+        shown = self.engine.trades[: len(self.engine.trades) - self.hidden_trades]
+        self.hidden_trades = max(0, self.hidden_trades - 1)
+        rows = [
+            trade
+            for trade in shown
+            if trade.symbol == params["symbol"]
+            and low <= trade.at <= high
+            and trade.id >= int(params.get("fromId", 0))
+            and params.get("orderId", str(trade.order)) == str(trade.order)
+        ]
+        return [self.trade_row(trade) for trade in rows[: min(self.page, int(params.get("limit", 500)))]]
+
+    def trade_row(self, trade: FakeTrade) -> Any:
+        return {
+            "buyer": trade.side == "BUY",
+            "commission": f"{trade.fee:f}",
+            "commissionAsset": "BNB" if self.fee_burn else "USDT",
+            "id": trade.id,
+            "maker": trade.maker,
+            "orderId": trade.order,
+            "price": f"{trade.price:f}",
+            "qty": f"{trade.quantity:f}",
+            "quoteQty": f"{trade.quantity * trade.price:f}",
+            "realizedPnl": "0",
+            "side": trade.side,
+            "positionSide": "BOTH",
+            "symbol": trade.symbol,
+            "time": trade.at,
+        }
+
+    def income(self, params: dict[str, str]) -> Any:
+        low, high = int(params.get("startTime", 0)), int(params.get("endTime", 2**62))
+        rows = [row for row in self.engine.funding if row[1] == params["symbol"] and low <= row[3] <= high]
+        return [
+            {
+                "symbol": symbol,
+                "incomeType": "FUNDING_FEE",
+                "income": f"{amount:f}",
+                "asset": "USDT",
+                "info": "FUNDING_FEE",
+                "time": at,
+                "tranId": number,
+                "tradeId": "",
+            }
+            for number, symbol, amount, at in rows[: min(self.page, int(params.get("limit", 100)))]
+        ]

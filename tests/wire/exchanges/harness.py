@@ -1,0 +1,183 @@
+"""What the exam of order venues needs of a venue: to open it, to move its market, and to break what can break."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Protocol
+
+from tests.wire.exchanges import binance as binance_wire
+from tests.wire.exchanges import upbit as upbit_wire
+from tests.wire.exchanges.binance import FakeBinance
+from tests.wire.exchanges.matching import PLENTY
+from tests.wire.exchanges.serving import Answer, FakeServer, serve_exchange
+from tests.wire.exchanges.upbit import FakeUpbit
+from zuno.adapters.http import RequestLimits
+from zuno.adapters.venues.exchange import ApiKeys
+from zuno.adapters.venues.orders.binance import BinanceOrders
+from zuno.adapters.venues.orders.binance import build_client as build_binance_client
+from zuno.adapters.venues.orders.upbit import UpbitOrders
+from zuno.adapters.venues.orders.upbit import build_client as build_upbit_client
+from zuno.trading.model.market import Symbol
+from zuno.trading.model.orders import OrderRequest, OrderSide, OrderType, client_order_id
+from zuno.trading.ports.venue import OrderVenue
+
+PAGE = 3
+"""Trades a page: few, so that a test turns several."""
+QUICK = RequestLimits(timeout=5.0, attempts=2, first_wait=0.01, max_bytes=8_000_000)
+
+
+class VenueHarness(Protocol):
+    """A venue in a test's hands: one symbol, one account with enough money, a market that moves when it is told to."""
+
+    venue: OrderVenue
+    symbol: Symbol
+    quantity: Decimal
+    """Of a usual order: ten lots or more, far above the least."""
+    price: Decimal
+    """In the middle of the touch at the start, on the tick."""
+    tick: Decimal
+
+    async def restart(self) -> None:
+        """A new adapter over what the venue remembers."""
+        ...
+
+    async def move(self, price: Decimal, size: Decimal = PLENTY, mark: Decimal | None = None) -> None:
+        """The touch one tick around a price, with so much on either side. `mark`: where the two differ."""
+        ...
+
+    def count_orders(self, client_id: str) -> int:
+        """How many orders of that id were ever made."""
+        ...
+
+    async def delist(self) -> None:
+        """The symbol stops trading."""
+        ...
+
+    async def owe(self, cash: Decimal) -> None:
+        """Make the balance so much."""
+        ...
+
+
+def request_order(
+    here: VenueHarness,
+    name: str,
+    side: OrderSide = OrderSide.BUY,
+    kind: OrderType = OrderType.MARKET,
+    quantity: Decimal | None = None,
+    **more: Any,
+) -> OrderRequest:
+    return OrderRequest(
+        client_id=client_order_id(name, here.venue.exchange, "test"),
+        exchange=here.venue.exchange,
+        symbol=here.symbol,
+        side=side,
+        type=kind,
+        quantity=here.quantity if quantity is None else quantity,
+        **more,
+    )
+
+
+@dataclass
+class WireHarness:
+    """An adapter that speaks to a fake exchange over loopback."""
+
+    fake: FakeBinance | FakeUpbit
+    opening: Callable[[FakeServer, Callable[[float], Awaitable[None]]], OrderVenue]
+    market: str
+    place_name: str
+    find_name: str
+    cancel_name: str
+    limited: Answer
+    banned: Answer
+    quantity: Decimal
+    symbol: Symbol = Symbol.BTCUSDT
+    waits: list[float] = field(default_factory=list)
+    """Seconds the adapter would have slept."""
+
+    def __post_init__(self) -> None:
+        self.venue = self._open()
+        market = self.fake.engine.markets[self.market]
+        self.price, self.tick = market.mark, market.tick
+
+    @property
+    def server(self) -> FakeServer:
+        return self.fake.server
+
+    def _open(self) -> OrderVenue:
+        async def sleep(seconds: float) -> None:
+            self.waits.append(seconds)
+
+        return self.opening(self.fake.server, sleep)
+
+    async def restart(self) -> None:
+        await self.venue.close()
+        self.venue = self._open()
+
+    async def move(self, price: Decimal, size: Decimal = PLENTY, mark: Decimal | None = None) -> None:
+        self.fake.engine.move(self.market, price - self.tick, price + self.tick, size, mark)
+
+    def count_orders(self, client_id: str) -> int:
+        plain = sum(order.client_id == client_id for order in self.fake.engine.orders.values())
+        return plain + sum(algo.client_id == client_id for algo in self.fake.engine.algos.values())
+
+    async def delist(self) -> None:
+        self.fake.engine.markets[self.market].trading = False
+
+    async def owe(self, cash: Decimal) -> None:
+        self.fake.engine.cash = cash
+
+
+def open_binance(server: FakeServer, sleep: Callable[[float], Awaitable[None]]) -> BinanceOrders:
+    keys = ApiKeys(binance_wire.KEY, binance_wire.SECRET)
+    client = build_binance_client(keys, server.url, patience=QUICK, throttled=False, sleep=sleep)
+    return BinanceOrders(client, page=PAGE)
+
+
+def open_upbit(server: FakeServer, sleep: Callable[[float], Awaitable[None]]) -> UpbitOrders:
+    keys = ApiKeys(upbit_wire.KEY, upbit_wire.SECRET)
+    return UpbitOrders(build_upbit_client(keys, server.url, patience=QUICK, throttled=False, sleep=sleep))
+
+
+@asynccontextmanager
+async def over_binance() -> AsyncIterator[WireHarness]:
+    fake = FakeBinance()
+    async with serve_exchange(fake.server):
+        here = WireHarness(
+            fake,
+            open_binance,
+            "BTCUSDT",
+            "POST /fapi/v1/order",
+            "GET /fapi/v1/order",
+            "DELETE /fapi/v1/order",
+            binance_wire.LIMITED,
+            binance_wire.BANNED,
+            Decimal("0.050"),
+        )
+        try:
+            yield here
+        finally:
+            await here.venue.close()
+
+
+@asynccontextmanager
+async def over_upbit() -> AsyncIterator[WireHarness]:
+    fake = FakeUpbit()
+    async with serve_exchange(fake.server):
+        here = WireHarness(
+            fake,
+            open_upbit,
+            "KRW-BTC",
+            "POST /v1/orders",
+            "GET /v1/order",
+            "DELETE /v1/order",
+            upbit_wire.LIMITED,
+            upbit_wire.BANNED,
+            Decimal("0.02"),
+        )
+        try:
+            yield here
+        finally:
+            await here.venue.close()
