@@ -723,7 +723,8 @@ NEEDED: dict[str, dict[str, str]] = {
         "now": "market",
         "filters": "market id bid ask min_total max_total state tick_size",
         "quote": "timestamp orderbook_units ask_price bid_price trade_price",
-        "find": "identifier uuid side ord_type price state market created_at volume remaining_volume executed_volume funds",
+        "find": "identifier uuid side ord_type price state market created_at volume remaining_volume executed_volume "
+        "funds trades",
         "open_orders": "uuid side ord_type price state market created_at volume remaining_volume executed_volume",
         "fills": "uuid price volume funds created_at side paid_fee executed_volume trades",
         "positions": "currency balance locked avg_buy_price unit_currency",

@@ -36,9 +36,9 @@ from zuno.trading.model.orders import (
     OrderSide,
     OrderStatus,
     OrderType,
-    Quote,
     TimeInForce,
     VenuePosition,
+    VenueQuote,
 )
 from zuno.trading.rules.order_filters import CONDITIONAL, find_filter_breach
 
@@ -188,13 +188,13 @@ class BinanceOrders:
         return filters
 
     @report_unreadable
-    async def quote(self, symbol: Symbol) -> Quote:
+    async def quote(self, symbol: Symbol) -> VenueQuote:
         touch = await self._client.read("fapiPublicGetTickerBookTicker", "touch", symbol=symbol.value)
         premium = await self._client.read("fapiPublicGetPremiumIndex", "mark", symbol=symbol.value)
         at = min(touch.moment("time"), premium.moment("time"))
         if self._client.now() - at > STALE_QUOTE:
             raise Unavailable(f"Binance's newest price of {symbol} is {(self._client.now() - at) // 1_000} s old")
-        return Quote(
+        return VenueQuote(
             exchange=self.exchange,
             symbol=symbol,
             bid=touch.decimal("bidPrice"),

@@ -38,9 +38,9 @@ from zuno.trading.model.orders import (
     OrderSide,
     OrderStatus,
     OrderType,
-    Quote,
     TimeInForce,
     VenuePosition,
+    VenueQuote,
 )
 from zuno.trading.model.venues import won_symbol
 from zuno.trading.rules.order_filters import find_filter_breach
@@ -150,7 +150,7 @@ class UpbitOrders:
         )
 
     @report_unreadable
-    async def quote(self, symbol: Symbol) -> Quote:
+    async def quote(self, symbol: Symbol) -> VenueQuote:
         market = won_symbol(symbol)
         book = (await self._client.read("publicGetOrderbook", "book", markets=market)).only()
         last = (await self._client.read("publicGetTicker", "ticker", markets=market)).only()
@@ -158,7 +158,7 @@ class UpbitOrders:
         at = book.moment("timestamp")
         if self._client.now() - at > STALE_QUOTE:
             raise Unavailable(f"Upbit's newest price of {market} is {(self._client.now() - at) // 1_000} s old")
-        return Quote(
+        return VenueQuote(
             exchange=self.exchange,
             symbol=symbol,
             bid=best.decimal("bid_price"),
