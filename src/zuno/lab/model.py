@@ -29,6 +29,8 @@ class RulingSummary:
     ruling: str
     veto: str | None
     ev_pct: float | None
+    score: float | None = None
+    """Of the blackboard, from -1 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +123,11 @@ class MirrorDifferenceView(View):
     mirrored_ev_pct: float | None
     veto: str | None
     mirrored_veto: str | None
+    score: float | None
+    mirrored_score: float | None
     small: bool
-    """Whether the two differ by no more than 0.15 % of EV."""
+    """Whether the two differ by no more than 0.15 % of EV; where one was not to be opened, their scores by no more than
+    a hundredth, so that a bound lies between them."""
 
 
 class SymmetryView(View):

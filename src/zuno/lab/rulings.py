@@ -62,12 +62,13 @@ async def study_moment(market: StudyMarket, moment: Moment, open_cycles: OpenCyc
 
 
 def summarise(outcome: Outcome) -> RulingSummary:
-    worth = outcome.expectation
+    worth, board = outcome.expectation, outcome.board.synthesis
     return RulingSummary(
         outcome.decision.decision.value,
         outcome.ruling.decision.value,
         outcome.ruling.veto,
         None if worth is None else round(worth.ev_pct, 6),
+        None if board is None else round(board.score, 6),
     )
 
 

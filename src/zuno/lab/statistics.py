@@ -18,6 +18,7 @@ from zuno.lab.model import (
     MirrorDifferenceView,
     MomentResult,
     PowerView,
+    RulingSummary,
     SymmetryView,
     TradeScore,
 )
@@ -31,6 +32,8 @@ LEAST_ACTIVE, MOST_ACTIVE, MOST_ONE_RULE = 0.05, 0.50, 0.40
 LEAST_MIRRORED: Final = 0.95
 SMALL_EV_PCT: Final = 0.15
 """Per cent of EV by which a ruling and its mirror image may differ."""
+SMALL_SCORE: Final = 0.01
+"""The same of the blackboard's score, where only one of them was to be opened: confidences are told in hundredths."""
 BUCKETS: Final = (0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 1.0)
 BAND: Final = 1.96
 """Standard errors that hold 95 % of what chance makes."""
@@ -106,7 +109,6 @@ def split_chance(long: int, short: int) -> float:
 def _difference(result: MomentResult) -> MirrorDifferenceView:
     own, other = result.own, result.mirrored
     assert other is not None
-    known = own.ev_pct is not None and other.ev_pct is not None
     return MirrorDifferenceView(
         seed=result.seed,
         at=iso(result.at),
@@ -118,8 +120,18 @@ def _difference(result: MomentResult) -> MirrorDifferenceView:
         mirrored_ev_pct=other.ev_pct,
         veto=own.veto,
         mirrored_veto=other.veto,
-        small=known and abs((own.ev_pct or 0.0) - (other.ev_pct or 0.0)) <= SMALL_EV_PCT,
+        score=own.score,
+        mirrored_score=other.score,
+        small=_is_small(own, other),
     )
+
+
+def _is_small(own: RulingSummary, other: RulingSummary) -> bool:
+    if own.ev_pct is not None and other.ev_pct is not None:
+        return abs(own.ev_pct - other.ev_pct) <= SMALL_EV_PCT
+    if own.score is None or other.score is None:
+        return False
+    return abs(own.score + other.score) <= SMALL_SCORE + 1e-12
 
 
 # -- calibration and power
@@ -222,6 +234,9 @@ def missed_bars(results: Sequence[MomentResult]) -> Iterator[str]:
     symmetry = compare_sides(results)
     if symmetry.share is not None and symmetry.share < LEAST_MIRRORED:
         yield f"{symmetry.share:.1%} of the rulings are mirrored in the mirrored market; {LEAST_MIRRORED:.0%} are asked"
+    large = sum(not difference.small for difference in symmetry.differences)
+    if large:
+        yield f"{large} rulings differ from their mirror images by more than {SMALL_EV_PCT} % of EV"
 
 
 def _mean(values: Sequence[float]) -> float:

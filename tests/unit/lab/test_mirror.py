@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from math import isclose, log
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from tests.wire.desk_roles import argued
 from tests.wire.fakes.series import MemorySeries
 from zuno.kernel.errors import Refused
 from zuno.lab.mirror import MirroredSeries, mirror_account, mirror_call, open_mirror
+from zuno.lab.model import MirrorDifferenceView
 from zuno.trading.agents.macro_options import BALANCED, USUAL_SKEW
 from zuno.trading.measure.data_quality import impossible
 from zuno.trading.measure.options import surface
@@ -125,17 +126,25 @@ def test_an_exit_and_a_hold_are_their_own_mirror_images() -> None:
     assert [mirror_call(call) for call in Call] == [Call.SHORT, Call.LONG, Call.HOLD, Call.CANCEL_AND_CLOSE]
 
 
-@pytest.mark.xfail(
-    reason="142 of 150 are (94.7 %): of the other 8, 7 are SHORTs below Binance's least order whose LONG fits Upbit's",
-    strict=False,
-)
+def cause(row: MirrorDifferenceView) -> str:
+    if "minimum_order" in (row.veto, row.mirrored_veto):
+        return "minimum_order"
+    return "score" if None in (row.ev_pct, row.mirrored_ev_pct) else "ev"
+
+
 @pytest.mark.soak
-async def test_whole_synthetic_markets_are_ruled_the_other_way_round_in_the_mirror(tmp_path: Path) -> None:
+async def test_whole_synthetic_markets_are_ruled_the_other_way_round_in_the_mirror() -> None:
+    """Of 200 moments 150 have a mirror image, and 147 are mirrored. What differs is small and named: a score of 0.450
+    against one of 0.448 at the bound of 0.45, and two SHORTs at $280,000, where a lot of Binance risks more than an
+    exploration may and Upbit takes the LONG in smaller parts."""
     import asyncio
 
     from zuno.wiring.lab import build_study_desk
 
     view = await build_study_desk().study(200, "1-5", 2, lambda done, total: None, asyncio.Event())
-    assert view.symmetry.share is not None
-    assert view.symmetry.share >= 0.95
-    assert [row for row in view.symmetry.differences if not row.small] == []
+    differences = view.symmetry.differences
+    assert view.symmetry.compared >= 150
+    assert view.symmetry.mirrored + len(differences) == view.symmetry.compared
+    assert (view.symmetry.share or 0.0) >= 0.95
+    assert [row for row in differences if not row.small] == []
+    assert Counter(cause(row) for row in differences) == {"score": 1, "minimum_order": 2}

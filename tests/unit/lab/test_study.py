@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from math import sqrt
 from random import Random
@@ -144,6 +145,33 @@ def test_rulings_that_are_not_mirrored_are_listed() -> None:
     found = statistics.compare_sides(results)
     assert (found.compared, found.mirrored, found.long, found.short) == (3, 2, 1, 1)
     assert [(row.ruling, row.mirrored, row.small) for row in found.differences] == [("SHORT", "HOLD", True)]
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "small"),
+    [
+        ((-0.1, 0.4), (-0.24, -0.4), True),
+        ((-0.1, 0.4), (-0.26, -0.4), False),
+        ((-0.1, 0.45), (None, -0.44), True),
+        ((-0.1, 0.45), (None, -0.43), False),
+        ((-0.1, 0.45), (None, None), False),
+    ],
+)
+def test_a_difference_is_small_by_ev_or_by_the_score_where_one_is_not_to_be_opened(
+    own: tuple[float, float], other: tuple[float | None, float | None], small: bool
+) -> None:
+    there = RulingSummary("LONG", "LONG", None, *own)
+    here = RulingSummary("SHORT" if other[0] else "HOLD", "HOLD", None, *other)
+    results = [replace(result(1, 1), own=there, mirrored=here, exploration=True)]
+    (row,) = statistics.compare_sides(results).differences
+    assert row.small is small
+    assert any("differ from their mirror images" in line for line in statistics.missed_bars(results)) is not small
+
+
+@pytest.mark.parametrize("exploration", [True, False])
+def test_without_closed_trades_nothing_may_open_but_an_exploration(exploration: bool) -> None:
+    results = [replace(result(1, 1, ruling="LONG", mirrored="SHORT"), exploration=exploration)]
+    assert any("outside exploration" in line for line in statistics.missed_bars(results)) is not exploration
 
 
 @pytest.mark.parametrize(("long", "short", "chance"), [(1, 1, 1.0), (2, 0, 0.5), (10, 0, 2 / 1024), (5, 6, 1.0)])

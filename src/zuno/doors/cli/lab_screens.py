@@ -61,7 +61,8 @@ def _describe_symmetry(view: SymmetryView) -> Iterator[RenderableType]:
         return
     yield Text(f"Mirrored market: {view.mirrored} of {view.compared} rulings mirrored, {view.share:.1%}.")
     if view.differences:
-        table = Rows("difference", "ruling", "mirror", "EV", "EV mirror", "veto", "veto mirror", spare=("veto",))
+        names = ("difference", "ruling", "mirror", "EV", "EV mirror", "score", "score mirror", "veto", "veto mirror")
+        table = Rows(*names, spare=("veto", "veto mirror"))
         for row in view.differences:
             table.add_row(
                 f"seed {row.seed} {row.symbol} {row.mode} {row.at}",
@@ -69,6 +70,8 @@ def _describe_symmetry(view: SymmetryView) -> Iterator[RenderableType]:
                 row.mirrored,
                 _percent(row.ev_pct),
                 _percent(row.mirrored_ev_pct),
+                _signed(row.score),
+                _signed(row.mirrored_score),
                 row.veto or "",
                 row.mirrored_veto or "",
                 style=QUIET if row.small else "",
@@ -97,6 +100,10 @@ def _describe_bars(view: StudyView) -> Iterator[RenderableType]:
     elif view.ok:
         yield Text("Every bar is met.", style=GOOD)
     yield from (Text(f"MISSED  {line}", style=BAD) for line in view.missed)
+
+
+def _signed(value: float | None) -> str:
+    return "" if value is None else f"{value:+.3f}"
 
 
 def _percent(value: float | None) -> str:

@@ -21,24 +21,18 @@ MAX_EXPLORATION_RISK_PCT: Final = 0.25
 def raise_to_minimum(draft: RulingDraft, inputs: RulingInputs, before: tuple[Leg, ...] = ()) -> RulingDraft:
     """Each leg at least as large as the least its exchange takes, or dropped; a trade without a leg is vetoed.
     `before`: the legs as they were told last; what stays as it was is not told again."""
-    kept: list[Leg] = []
-    why = "no money is left to place"
-    told = {leg.venue: leg.margin for leg in before}
-    for leg in draft.legs:
-        fitted = _fit_leg(leg, draft, inputs)
-        if isinstance(fitted, str):
-            why = fitted
-            margin = 0.0
-        else:
-            kept.append(fitted)
-            margin = fitted.margin
-            why = f"{leg.venue} takes no smaller order"
+    fitted = [(leg, _fit_leg(leg, draft, inputs)) for leg in draft.legs]
+    kept = tuple(found for _, found in fitted if isinstance(found, Leg))
+    if not kept:
+        why = next((found for _, found in fitted if isinstance(found, str)), "no money is left to place")
+        return veto_trade(draft, RuleName.MINIMUM_ORDER, why)
+    told = {leg.venue: 0.0 for leg in draft.legs if before} | {leg.venue: leg.margin for leg in before}
+    for leg, found in fitted:
+        margin, why = (0.0, found) if isinstance(found, str) else (found.margin, f"{leg.venue} takes no smaller order")
         if margin not in (leg.margin, told.get(leg.venue)):
             name = f"legs.{leg.venue.value}.margin"
             draft = record_change(draft, RuleName.MINIMUM_ORDER, name, round(leg.margin, 6), margin, why)
-    if not kept:
-        return veto_trade(draft, RuleName.MINIMUM_ORDER, why)
-    return replace(draft, legs=tuple(kept), target=target_of(tuple(leg.venue for leg in kept)))
+    return replace(draft, legs=kept, target=target_of(tuple(leg.venue for leg in kept)))
 
 
 def stop_loss_pct(expectation: Expectation) -> float:

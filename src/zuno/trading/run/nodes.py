@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from zuno.kernel.canonical import Digest
@@ -33,7 +33,9 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.market import MINUTE_MS
 from zuno.trading.model.outcome import AnomalyRecord, MissingInput, NodeEvent, Outcome, with_hash
-from zuno.trading.rules.inputs import list_unjudged, missing_essentials
+from zuno.trading.model.record import DeskRecord, Exploration
+from zuno.trading.rules.calibration import judge_kind
+from zuno.trading.rules.inputs import RulingInputs, list_unjudged, missing_essentials
 from zuno.trading.rules.ruling import (
     RulingDraft,
     Tightening,
@@ -87,6 +89,8 @@ class CycleSources:
     image: Callable[[ChartRecord], Awaitable[Image | None]]
     ahead: Callable[[Decision], Awaitable[float]]
     """What the review of a decision is expected to cost, in dollars."""
+    explored: Callable[[Exploration], Awaitable[tuple[Exploration, ...]]]
+    """Puts an exploration on record and tells those that came before it."""
     now: Callable[[Node, Millis], Millis]
     """What time it is for a node, where the market's moment is the second: the wall's clock if the run is live."""
 
@@ -210,22 +214,40 @@ class Cycle:
     def _draft(self, case: Case) -> RulingDraft:
         """Worked out once: what it is made of is on record by then."""
         if self._drafted is None:
-            judged = self._journal.read(Node.JUDGE_AGENT, JudgeRecord)
-            before = [node for node in _AGENTS if node is not Node.RISK_MANAGER]
-            spent = sum(self._voice(node).usd or 0.0 for node in before)
-            self._drafted = start_draft(judged.value, self._meta, case.inputs, spent, judged.ahead_usd)
+            self._drafted = self._start_draft(case.inputs)
         return self._drafted
 
-    def _make_ruling(self, case: Case, now: Millis) -> tuple[Expectation | None, Ruling]:
+    def _start_draft(self, inputs: RulingInputs) -> RulingDraft:
+        judged = self._journal.read(Node.JUDGE_AGENT, JudgeRecord)
+        before = [node for node in _AGENTS if node is not Node.RISK_MANAGER]
+        spent = sum(self._voice(node).usd or 0.0 for node in before)
+        return start_draft(judged.value, self._meta, inputs, spent, judged.ahead_usd)
+
+    def _make_ruling(
+        self, case: Case, now: Millis, explored: tuple[Exploration, ...] | None = None
+    ) -> tuple[Expectation | None, Ruling]:
+        """`explored`: the explorations before this one, counted anew."""
+        inputs, draft = case.inputs, self._draft(case)
+        if explored is not None and isinstance(inputs.record, DeskRecord):
+            inputs = replace(inputs, record=inputs.record.model_copy(update={"explorations": explored}))
+            draft = self._start_draft(inputs)
         tightening = self._journal.read(Node.RISK_MANAGER, AgentAnswer[Tightening]).value
-        draft = apply_leverage_guard(apply_risk_rules(self._draft(case), case.inputs, tightening), case.inputs)
-        return draft.expectation, finish_ruling(draft, case.inputs, now)
+        draft = apply_leverage_guard(apply_risk_rules(draft, inputs, tightening), inputs)
+        return draft.expectation, finish_ruling(draft, inputs, now)
 
     async def _apply_guard(self) -> GuardRecord:
+        """An exploration is put on record before it is ruled: another run may have explored since this one began."""
         case = await self._case()
-        now = self._sources.now(Node.PORTFOLIO_LEVERAGE_GUARD, case.bundle.as_of)
+        as_of = case.bundle.as_of
+        now = self._sources.now(Node.PORTFOLIO_LEVERAGE_GUARD, as_of)
         expectation, ruling = self._make_ruling(case, now)
-        return GuardRecord(expectation=expectation, ruling=ruling, at=now)
+        explored: tuple[Exploration, ...] | None = None
+        if ruling.card is not None and ruling.card.exploration:
+            decided_by = judge_kind(self._answer(Node.JUDGE_AGENT))
+            own = Exploration(at=as_of, judge=decided_by, family=self._meta.regime.family)
+            explored = await self._sources.explored(own)
+            expectation, ruling = self._make_ruling(case, now, explored)
+        return GuardRecord(expectation=expectation, ruling=ruling, at=now, explored=explored)
 
     async def _write_report(self) -> ReportRecord:
         """A run that was cut off after the guard may come back when its ruling is good no more."""
@@ -248,7 +270,7 @@ class Cycle:
                     board=board,
                     decision=self._answer(Node.JUDGE_AGENT),
                     expectation=guard.expectation,
-                    ruling=self._make_ruling(case, now)[1] if late else guard.ruling,
+                    ruling=self._make_ruling(case, now, guard.explored)[1] if late else guard.ruling,
                     degraded=self._list_missing_inputs(case),
                     voices=tuple(map(self._voice, _AGENTS)),
                     chart=self._journal.read(Node.GENERATE_CHART, ChartRecord).chart,

@@ -28,6 +28,7 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.market import Mode, Symbol
 from zuno.trading.model.outcome import AnomalyRecord, Chart, Outcome
+from zuno.trading.model.record import Exploration
 from zuno.trading.rules.calibration import judge_kind
 
 P = TypeVar("P", bound=Part)
@@ -35,6 +36,8 @@ P = TypeVar("P", bound=Part)
 ENDED = "cycle_ended"
 EXPIRED = "cycle_expired"
 """The end of a run that an older edition began and did not finish."""
+EXPLORED = "exploration"
+"""The kind of entry by which explorations are counted: written before the ruling that opens one."""
 ATTEMPT = "model_attempt"
 DESK = Author("trading")
 
@@ -154,11 +157,22 @@ class JudgeRecord(AgentAnswer[Decision]):
     """What the review that follows was expected to cost."""
 
 
+class ExplorationClaim(Part):
+    """An exploration that a run is about to rule. Of two at one instant the one whose entry is earlier comes first."""
+
+    origin: str
+    symbol: Symbol
+    mode: Mode
+    explored: Exploration
+
+
 class GuardRecord(Part):
     expectation: Expectation | None
     ruling: Ruling
     at: Millis
     """When it was ruled: the wall's clock of a live run, the market's of a recorded one."""
+    explored: tuple[Exploration, ...] | None = None
+    """Where an exploration was about to be ruled: those that came before it, as they were counted then."""
 
 
 class SkipRecord(Part):

@@ -34,10 +34,13 @@ from zuno.trading.rules.ruling import expire_ruling, valid_until
 from zuno.trading.run.nodes import Cycle, CycleSources
 from zuno.trading.run.nodes import Listen as Listen
 from zuno.trading.run.record import (
+    DESK,
     ENDED,
     EXPIRED,
+    EXPLORED,
     BundleName,
     ChartRecord,
+    ExplorationClaim,
     GuardRecord,
     JudgeRecord,
     MarketMoment,
@@ -286,7 +289,7 @@ class Cycles:
         self, notebook: RunJournal, asked: RunRequest, listen: Listen, collected: MarketMoment | None
     ) -> Outcome:
         minds = self._with.minds(notebook)
-        sources = await self._sources(asked, minds, collected)
+        sources = await self._sources(notebook, asked, minds, collected)
         cycle = Cycle(notebook, sources, minds, listen, self._with.code())
         for node in Node:
             if notebook.has(node):
@@ -307,8 +310,10 @@ class Cycles:
             await _delete_checkpoints(notebook.run_id, saver)
         _check_current(notebook)
 
-    async def _sources(self, asked: RunRequest, minds: ModelContext, collected: MarketMoment | None) -> CycleSources:
-        journal = await self._with.journal()
+    async def _sources(
+        self, notebook: RunJournal, asked: RunRequest, minds: ModelContext, collected: MarketMoment | None
+    ) -> CycleSources:
+        journal = notebook.journal
 
         async def collect() -> MarketMoment:
             if asked.live != self._desk.live(asked.as_of):
@@ -340,6 +345,12 @@ class Cycles:
             asked, said = REVIEW_TOKENS
             return float(await models[0].price(asked, said + thinking_tokens(models[0].name)) or 0)
 
+        async def explored(own: Exploration) -> tuple[Exploration, ...]:
+            moment = notebook.read(Node.COLLECT_DATA, MarketMoment)
+            claim = ExplorationClaim(origin=moment.origin, symbol=asked.symbol, mode=asked.mode, explored=own)
+            entry = await journal.append_once(kind=EXPLORED, author=DESK, payload=claim, request_id=notebook.run_id)
+            return await _explorations(journal, asked, moment, before=entry.seq)
+
         return CycleSources(
             collect=collect,
             gather=gather,
@@ -347,6 +358,7 @@ class Cycles:
             paint=paint,
             image=lambda painted: _read_image(journal, painted),
             ahead=ahead,
+            explored=explored,
             now=lambda node, as_of: self._with.now() if asked.live else as_of,
         )
 
@@ -481,18 +493,25 @@ async def _previous_decision(journal: Journal, asked: RunRequest, moment: Market
     return [Slot("previous_decision", to_json(content), best.as_of, "journal")]
 
 
-async def _explorations(journal: Journal, asked: RunRequest, moment: MarketMoment) -> tuple[Exploration, ...]:
-    """Explorations ruled in this market in the thirty days before, of every symbol. Of the same moment those of another
-    symbol or mode count; a run that is made again does not count against itself, what was ruled twice counts once."""
+async def _explorations(
+    journal: Journal, asked: RunRequest, moment: MarketMoment, before: int | None = None
+) -> tuple[Exploration, ...]:
+    """Explorations of this market in the thirty days before, of every symbol; `before`: of entries earlier than this
+    one. Of the same moment those of another symbol or mode count; a run that is made again does not count against
+    itself, what was ruled twice counts once. One that has not ended counts; one that came to nothing does not."""
     found: dict[tuple[Millis, Symbol, Mode], Exploration] = {}
-    for entry in await journal.latest(MOST, kind=ENDED):
-        past = RunSummary.model_validate(dict(entry.payload))
-        if not past.exploration or past.judge is None or past.origin != moment.origin:
+    async for entry in journal.entries(kind=EXPLORED):
+        if before is not None and entry.seq >= before:
+            break
+        claim = ExplorationClaim.model_validate(dict(entry.payload), strict=False)
+        at, key = claim.explored.at, (claim.explored.at, claim.symbol, claim.mode)
+        if claim.origin != moment.origin or not moment.as_of - MONTH_MS < at <= moment.as_of:
             continue
-        same_run = (past.as_of, past.symbol, past.mode) == (moment.as_of, asked.symbol, asked.mode)
-        if moment.as_of - MONTH_MS < past.as_of <= moment.as_of and not same_run:
-            explored = Exploration(at=past.as_of, judge=past.judge, family=past.regime.family)
-            found[past.as_of, past.symbol, past.mode] = explored
+        if key == (moment.as_of, asked.symbol, asked.mode):
+            continue
+        ended = await journal.latest(1, request_id=entry.request_id, kind=ENDED)
+        if not ended or RunSummary.model_validate(dict(ended[0].payload)).exploration:
+            found[key] = claim.explored
     return tuple(found[key] for key in sorted(found))
 
 
@@ -527,6 +546,9 @@ def _recorded_sources(notebook: RunJournal, journal: Journal) -> CycleSources:
     async def ahead(decision: Decision) -> float:
         return notebook.read(Node.JUDGE_AGENT, JudgeRecord).ahead_usd
 
+    async def explored(own: Exploration) -> tuple[Exploration, ...]:
+        return notebook.read(Node.PORTFOLIO_LEVERAGE_GUARD, GuardRecord).explored or ()
+
     def now(node: Node, as_of: Millis) -> Millis:
         if node is Node.PORTFOLIO_LEVERAGE_GUARD:
             return notebook.read(node, GuardRecord).at
@@ -539,6 +561,7 @@ def _recorded_sources(notebook: RunJournal, journal: Journal) -> CycleSources:
         paint=paint,
         image=lambda painted: _read_image(journal, painted),
         ahead=ahead,
+        explored=explored,
         now=now,
     )
 

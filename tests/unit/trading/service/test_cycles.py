@@ -28,9 +28,10 @@ from zuno.llm.port import Answered, Attempt, Failed, ModelRequest
 from zuno.llm.port import Usage as Used
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import features
+from zuno.trading.model.chart import Picture
 from zuno.trading.model.cycle import STARTED, Call, Expectation, JudgeKind, Node, RegimeFamily
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Symbol
-from zuno.trading.model.outcome import NodeEvent, content_for_hash, hash_of
+from zuno.trading.model.outcome import NodeEvent, Outcome, content_for_hash, hash_of
 from zuno.trading.model.record import ClosedTrade
 from zuno.trading.ports.series import Origin
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
@@ -146,6 +147,45 @@ async def test_two_explorations_a_day_and_a_replay_counts_as_the_run_did(
     assert runs[0].hash == runs[2].hash
     replayed = await desk.cycles.replay(runs[3].run_id)
     assert (replayed.ok, replayed.identical) == (True, True)
+    await desk.close()
+
+
+async def test_of_two_explorations_at_one_instant_the_first_on_record_counts(
+    tmp_path: Path, store: MemorySeries, menu: PriceMenu
+) -> None:
+    """One was explored two hours before. While a cycle is painted, another one begins and ends."""
+    other = Desk(tmp_path / "other", store, models=seated(menu), number=100)
+    other.home.mkdir()
+
+    class Slow(Brush):
+        async def paint(self, picture: Picture) -> bytes:
+            ruled.append(await other.cycles.run(BTC, as_of=moments[1], chart=False))
+            return await super().paint(picture)
+
+    ruled: list[Outcome] = []
+    moments = [iso(Millis(END - hours * HOUR_MS)) for hours in (2, 1)]
+    desk = Desk(tmp_path, store, models=seated(menu), painter=Slow())
+    other.journal = await desk.opened()
+    before = await desk.cycles.run(BTC, as_of=moments[0], chart=False)
+    last = await desk.cycles.run(BTC)
+    cards = [run.ruling.card for run in (before, *ruled, last)]
+    assert [card is not None and card.exploration for card in cards] == [True, True, False]
+    assert (last.ruling.decision, last.ruling.veto) == (Call.HOLD, "expectancy")
+    assert (await desk.cycles.replay(last.run_id)).identical
+    again = await desk.cycles.run(BTC, chart=False)
+    assert again.ruling.veto == "expectancy"
+    await desk.close()
+
+
+async def test_every_exploration_of_the_day_counts_however_many_runs_came_after(
+    tmp_path: Path, store: MemorySeries, menu: PriceMenu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zuno.trading.service.runs.MOST", 1)
+    desk = Desk(tmp_path, store, models=seated(menu))
+    moments = [iso(Millis(END - hours * HOUR_MS)) for hours in (2, 1, 30, 29, 28, 0)]
+    runs = [await desk.cycles.run(BTC, as_of=moment, chart=False) for moment in moments]
+    assert [runs[0].ruling.card is not None, runs[1].ruling.card is not None] == [True, True]
+    assert (runs[-1].ruling.decision, runs[-1].ruling.veto) == (Call.HOLD, "expectancy")
     await desk.close()
 
 
