@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import isfinite, log10
+from math import isfinite, log10, sqrt
 from typing import Final
 
 import numpy as np
@@ -13,9 +13,10 @@ from zuno.trading.measure.bars import bars
 from zuno.trading.measure.features import Features, Frame, fresh
 from zuno.trading.measure.heat import standing_now
 from zuno.trading.measure.indicators.all import sound
+from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import Candle, Mode, Side, Timeframe, candles, open_interest
+from zuno.trading.model.market import HOUR_MS, Candle, Mode, Side, Timeframe, candles, open_interest
 from zuno.trading.model.venues import BINANCE
 
 SNAP_ATR: Final = 0.1
@@ -110,6 +111,15 @@ def frame_of(features: Features, timeframe: Timeframe) -> Known[Frame]:
         (frame for frame_timeframe, frame in features.frames if frame_timeframe is timeframe),
         Missing(f"{timeframe} was not measured"),
     )
+
+
+def hour_atr(features: Features, menu: PriceMenu, mode: Mode) -> Known[float]:
+    """ATR14 of 1h bars; where the mode has no hours, what the menu's longer bars make of it by the root of time."""
+    frame = frame_of(features, Timeframe.H1)
+    if not isinstance(frame, Missing) and frame.readings.atr:
+        return frame.readings.atr
+    hours = ATR_FRAME[mode].millis / HOUR_MS
+    return menu.atr if isinstance(menu.atr, Missing) else round_digits(menu.atr / sqrt(hours))
 
 
 def _atr(rows: Known[Sequence[Candle]], frame: Known[Frame]) -> Known[float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from zuno.kernel.canonical import Digest
@@ -12,6 +13,8 @@ from zuno.llm.ask import ModelContext
 from zuno.llm.port import Image
 from zuno.trading.agents import geometry, judge, liquidity, macro_options, meta, microstructure, risk_manager, synthesis
 from zuno.trading.agents.case import Case, build_case
+from zuno.trading.execute.intents import RulingToExecute
+from zuno.trading.execute.order_gate import ExecutionResult
 from zuno.trading.measure.events import EventKind
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import (
@@ -31,11 +34,14 @@ from zuno.trading.model.cycle import (
     Ruling,
     Synthesis,
 )
+from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import MINUTE_MS
+from zuno.trading.model.orders import ZERO
 from zuno.trading.model.outcome import AnomalyRecord, MissingInput, NodeEvent, Outcome, with_hash
 from zuno.trading.model.record import DeskRecord, Exploration
 from zuno.trading.rules.calibration import judge_kind
 from zuno.trading.rules.inputs import RulingInputs, list_unjudged, missing_essentials
+from zuno.trading.rules.price_menu import hour_atr
 from zuno.trading.rules.ruling import (
     RulingDraft,
     Tightening,
@@ -43,10 +49,12 @@ from zuno.trading.rules.ruling import (
     apply_risk_rules,
     finish_ruling,
     start_draft,
+    valid_until,
 )
 from zuno.trading.run.record import (
     BundleName,
     ChartRecord,
+    ExecutionRecord,
     GuardRecord,
     JudgeRecord,
     MarketMoment,
@@ -93,6 +101,8 @@ class CycleSources:
     """Puts an exploration on record and tells those that came before it."""
     now: Callable[[Node, Millis], Millis]
     """What time it is for a node, where the market's moment is the second: the wall's clock if the run is live."""
+    execute: Callable[[RulingToExecute], Awaitable[ExecutionResult]] | None = None
+    """Acts on the ruling; None in a replay, and in a run that nobody asked to act."""
 
 
 class Cycle:
@@ -124,7 +134,7 @@ class Cycle:
             Node.JUDGE_AGENT: self._ask_judge,
             Node.RISK_MANAGER: self._ask_risk_manager,
             Node.PORTFOLIO_LEVERAGE_GUARD: self._apply_guard,
-            Node.EXECUTE_TRADE: lambda: _skip_step("execution not enabled"),
+            Node.EXECUTE_TRADE: self._execute_ruling,
             Node.GENERATE_REPORT: self._write_report,
             Node.DATA_SYNTHESIS: lambda: _skip_step("no close"),
         }
@@ -133,6 +143,13 @@ class Cycle:
     @property
     def outcome(self) -> Outcome:
         return self._journal.read(Node.GENERATE_REPORT, ReportRecord).outcome
+
+    @property
+    def execution(self) -> ExecutionRecord | None:
+        """What came of the ruling; None where nobody was to act on it."""
+        if "skipped" in self._journal.raw(Node.EXECUTE_TRADE):
+            return None
+        return self._journal.read(Node.EXECUTE_TRADE, ExecutionRecord)
 
     def _step(self, node: Node, make: Callable[[], Awaitable[Part]]) -> Step:
         async def step() -> Digest:
@@ -149,6 +166,8 @@ class Cycle:
         if node in _AGENTS:
             voice = self._voice(node)
             return NodeEvent(node, "speaks", voice.source, voice.usd, voice.why)
+        if node is Node.EXECUTE_TRADE and (done := self.execution) is not None:
+            return NodeEvent(node, "done", note=f"{done.state}: {done.reason}" if done.reason else done.state)
         if node in (Node.EXECUTE_TRADE, Node.DATA_SYNTHESIS):
             return NodeEvent(node, "skipped", note=self._journal.read(node, SkipRecord).skipped)
         if node is Node.GENERATE_CHART:
@@ -249,12 +268,38 @@ class Cycle:
             expectation, ruling = self._make_ruling(case, now, explored)
         return GuardRecord(expectation=expectation, ruling=ruling, at=now, explored=explored)
 
+    async def _execute_ruling(self) -> Part:
+        """Handed to the order gate, which does nothing twice: a run that was cut off may come here again."""
+        if self._sources.execute is None:
+            return SkipRecord(skipped="execution not enabled")
+        case, guard = await self._case(), self._journal.read(Node.PORTFOLIO_LEVERAGE_GUARD, GuardRecord)
+        bundle, decision = case.bundle, self._answer(Node.JUDGE_AGENT)
+        done = await self._sources.execute(
+            RulingToExecute(
+                run_id=self._journal.run_id,
+                symbol=bundle.symbol,
+                mode=bundle.mode,
+                as_of=bundle.as_of,
+                ruling=guard.ruling,
+                valid_until=valid_until(bundle.mode, bundle.as_of),
+                mark=_exact(case.inputs.mark),
+                atr=_exact(hour_atr(case.features, case.menu, bundle.mode)),
+                judge=judge_kind(decision),
+                family=self._meta.regime.family,
+                edge=None if guard.expectation is None else guard.expectation.edge,
+                llm_cost_usd=ZERO if guard.expectation is None else _decimal(guard.expectation.llm_cost_usd),
+                judge_failed=decision.source == "fallback",
+            )
+        )
+        return ExecutionRecord(state=done.state, reason=done.reason, intent=done.intent)
+
     async def _write_report(self) -> ReportRecord:
         """A run that was cut off after the guard may come back when its ruling is good no more."""
         case, guard = await self._case(), self._journal.read(Node.PORTFOLIO_LEVERAGE_GUARD, GuardRecord)
         bundle = case.bundle
         now = self._sources.now(Node.GENERATE_REPORT, bundle.as_of)
-        late = now > max(guard.at, bundle.as_of + VALID_MINUTES[bundle.mode] * MINUTE_MS)
+        acted = self.execution is not None and self.execution.intent is not None
+        late = not acted and now > max(guard.at, bundle.as_of + VALID_MINUTES[bundle.mode] * MINUTE_MS)
         board = self._board.model_copy(update={"synthesis": self._answer(Node.BLACKBOARD_SYNTHESIS)})
         return ReportRecord(
             at=now,
@@ -313,6 +358,15 @@ class Cycle:
             vlm_geometry=self._answer(Node.VLM_EXPERT),
             synthesis=self._answer(Node.BLACKBOARD_SYNTHESIS) if self._journal.has(Node.BLACKBOARD_SYNTHESIS) else None,
         )
+
+
+def _exact(figure: Known[float]) -> Decimal | None:
+    return None if isinstance(figure, Missing) else _decimal(figure)
+
+
+def _decimal(figure: float) -> Decimal:
+    """By the digits it is written with."""
+    return Decimal(repr(float(figure)))
 
 
 async def _skip_step(why: str) -> SkipRecord:

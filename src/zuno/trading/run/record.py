@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -58,6 +58,8 @@ class RunRequest(Part):
     chart: bool
     edition: Edition = FIRST_EDITION
     """Of the rules it is argued by."""
+    account: Annotated[str | None, Field(exclude_if=lambda account: account is None)] = None
+    """The account that acts on the ruling; None: nobody does."""
 
     @property
     def older(self) -> bool:
@@ -96,11 +98,13 @@ class RunSummary(Part):
     """Who decided; None in summaries from before it was kept."""
     exploration: bool = False
     """What was ruled was an exploration."""
+    account: Annotated[str | None, Field(exclude_if=lambda account: account is None)] = None
+    """The account that acted on it; None: nobody did."""
     expired: bool = False
     """It came back too late after its report: what that would have opened is opened no more."""
 
 
-def summarise_run(outcome: Outcome, expired: bool = False) -> RunSummary:
+def summarise_run(outcome: Outcome, expired: bool = False, account: str | None = None) -> RunSummary:
     board, decision, ruling = outcome.board.synthesis, outcome.decision, outcome.ruling
     return RunSummary(
         symbol=outcome.symbol,
@@ -123,6 +127,7 @@ def summarise_run(outcome: Outcome, expired: bool = False) -> RunSummary:
         hash=outcome.hash,
         judge=judge_kind(decision),
         exploration=ruling.card is not None and ruling.card.exploration,
+        account=account,
         expired=expired,
     )
 
@@ -164,6 +169,8 @@ class ExplorationClaim(Part):
     symbol: Symbol
     mode: Mode
     explored: Exploration
+    account: Annotated[str | None, Field(exclude_if=lambda account: account is None)] = None
+    """The account that acts on it."""
 
 
 class GuardRecord(Part):
@@ -177,6 +184,14 @@ class GuardRecord(Part):
 
 class SkipRecord(Part):
     skipped: str
+
+
+class ExecutionRecord(Part):
+    """What came of the ruling at the order gate."""
+
+    state: str
+    reason: str
+    intent: str | None
 
 
 class ReportRecord(Part):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.canonical import Digest, decode_canonical, digest, to_json
+from zuno.kernel.clock import iso
 from zuno.kernel.errors import Broken, Refused, Unknown, Usage, ZunoError
 from zuno.kernel.lock import ProcessLock
 from zuno.kernel.text import plain_text
@@ -22,13 +23,17 @@ from zuno.llm.names import thinking_tokens
 from zuno.llm.port import Attempt, Image
 from zuno.trading.agents.case import without_source_text
 from zuno.trading.chart.charting import describe, describe_trade, trade_plan
+from zuno.trading.execute.intents import RulingToExecute
+from zuno.trading.execute.order_gate import ExecutionResult, OrderGate
+from zuno.trading.model.account import with_account
 from zuno.trading.model.bundle import Bundle, Slot, read_bundle
 from zuno.trading.model.cycle import EDITION, STARTED, Decision, Node
 from zuno.trading.model.market import Mode, Symbol, parse_mode, parse_symbol
 from zuno.trading.model.outcome import Chart, NodeEvent, Outcome, content_for_hash, recorded_content, with_hash
-from zuno.trading.model.record import DeskRecord, Exploration, record_slot
+from zuno.trading.model.record import ClosedTrade, DeskRecord, Exploration, record_slot
 from zuno.trading.ports.record import TradeRecord
 from zuno.trading.rules.calibration import calibrate
+from zuno.trading.rules.closed_trades import list_closed_trades
 from zuno.trading.rules.exploration import MONTH_MS
 from zuno.trading.rules.ruling import expire_ruling, valid_until
 from zuno.trading.run.nodes import Cycle, CycleSources
@@ -40,6 +45,7 @@ from zuno.trading.run.record import (
     EXPLORED,
     BundleName,
     ChartRecord,
+    ExecutionRecord,
     ExplorationClaim,
     GuardRecord,
     JudgeRecord,
@@ -132,6 +138,9 @@ class RunBackends:
     now: Callable[[], Millis]
     random: Callable[[int], bytes]
     code: Callable[[], str]
+    gate: Callable[[str, Millis], Awaitable[OrderGate]] | None = None
+    """Opens the gate of an account at a moment of the market, which a live one reads off the wall; None where no order
+    can be placed."""
 
 
 class Cycles:
@@ -149,8 +158,12 @@ class Cycles:
         listen: Listen = _ignore_event,
         *,
         chart: bool = True,
+        account: str | None = None,
+        run_id: str | None = None,
     ) -> Outcome:
-        """Argue about a symbol at a moment (none: now, or the end of the recording) and rule."""
+        """Argue about a symbol at a moment (none: now, or the end of the recording) and rule. `account`: who acts on
+        the ruling, by its whole name. `run_id`: of a run that has a name before it begins, as scheduled ones do; begun
+        before, it is resumed."""
         asked = RunRequest(
             symbol=parse_symbol(symbol),
             mode=parse_mode(mode),
@@ -158,14 +171,28 @@ class Cycles:
             live=self._desk.live(as_of),
             chart=chart,
             edition=EDITION,
+            account=account,
         )
+        if run_id is not None and await (await self._with.journal()).latest(1, request_id=run_id, kind=STARTED):
+            return await self.resume(run_id, listen)
         async with self._lock_symbol(asked.symbol):
             # A moment that cannot be is found out before anything is on record.
             collected = None if asked.live else await self._desk.moment(asked.symbol, asked.as_of)
-            run_id = "run_" + hashlib.sha256(self._with.random(16)).hexdigest()[:16]
+            run_id = run_id or "run_" + hashlib.sha256(self._with.random(16)).hexdigest()[:16]
             notebook = RunJournal(await self._with.journal(), run_id)
             await notebook.keep(STARTED, asked)
             return await self._finish_run(notebook, asked, listen, collected)
+
+    async def has_ended(self, run_id: str) -> bool:
+        journal = await self._with.journal()
+        return bool(await journal.latest(1, request_id=run_id, kind=ENDED))
+
+    async def execution(self, run_id: str) -> ExecutionRecord | None:
+        """What came of a run's ruling; None where nobody was to act on it."""
+        notebook = await self._open_journal(run_id)
+        if not notebook.has(Node.EXECUTE_TRADE) or "skipped" in notebook.raw(Node.EXECUTE_TRADE):
+            return None
+        return notebook.read(Node.EXECUTE_TRADE, ExecutionRecord)
 
     async def resume(self, run_id: str, listen: Listen = _ignore_event) -> Outcome:
         """Take a run up where it was cut off; what is on record is not said again. One that ended is as it was. One of
@@ -297,9 +324,11 @@ class Cycles:
         async with self._with.checkpoints() as saver:
             await _take_steps(cycle, notebook, saver)
             reported = cycle.outcome
-            late = asked.live and self._with.now() > valid_until(reported.mode, reported.as_of)
+            acted = cycle.execution is not None and cycle.execution.intent is not None
+            late = asked.live and not acted and self._with.now() > valid_until(reported.mode, reported.as_of)
             outcome = _expire_outcome(reported) if late else reported
-            await notebook.keep(ENDED, summarise_run(outcome, expired=outcome is not reported))
+            expired = outcome is not reported
+            await notebook.keep(ENDED, summarise_run(outcome, expired=expired, account=asked.account))
             await _delete_checkpoints(notebook.run_id, saver)
         return _ended_outcome(notebook)
 
@@ -315,6 +344,25 @@ class Cycles:
     ) -> CycleSources:
         journal = notebook.journal
 
+        async def open_gate(as_of: Millis) -> OrderGate | None:
+            if asked.account is None:
+                return None
+            if self._with.gate is None:
+                raise Refused("No orders can be placed here.")
+            gate = await self._with.gate(asked.account, as_of)
+            newest = (await gate.refresh()).newest
+            if not asked.live and newest > as_of:
+                raise Refused(
+                    f"The account {asked.account} has come to {iso(newest)}, and {iso(as_of)} is before it; an account "
+                    "is written forward: take a later moment, or another account (--account NAME)."
+                )
+            return gate
+
+        async def execute(order: RulingToExecute) -> ExecutionResult:
+            gate = await open_gate(order.as_of)
+            assert gate is not None
+            return await gate.execute(order)
+
         async def collect() -> MarketMoment:
             if asked.live != self._desk.live(asked.as_of):
                 begun = "live" if asked.live else "recorded"
@@ -327,10 +375,12 @@ class Cycles:
                     f"This run is about {moment.origin}, and this home now reads {self._desk.origin}: resume it "
                     "with the market it was begun with."
                 )
+            gate = await open_gate(moment.as_of)
+            held = await self._with.held(moment.origin, moment.as_of, asked.live)
             slots = [
-                *await self._with.held(moment.origin, moment.as_of, asked.live),
+                *(held if gate is None else with_account(held, (await gate.advance()).to_account())),
                 *await _previous_decision(journal, asked, moment),
-                await self._record_slot(journal, asked, moment),
+                await self._record_slot(journal, asked, moment, gate),
             ]
             frozen = await self._desk.freeze_at(asked.symbol, asked.mode, moment, slots)
             return frozen.name, frozen.bundle
@@ -347,7 +397,9 @@ class Cycles:
 
         async def explored(own: Exploration) -> tuple[Exploration, ...]:
             moment = notebook.read(Node.COLLECT_DATA, MarketMoment)
-            claim = ExplorationClaim(origin=moment.origin, symbol=asked.symbol, mode=asked.mode, explored=own)
+            claim = ExplorationClaim(
+                origin=moment.origin, symbol=asked.symbol, mode=asked.mode, explored=own, account=asked.account
+            )
             entry = await journal.append_once(kind=EXPLORED, author=DESK, payload=claim, request_id=notebook.run_id)
             return await _explorations(journal, asked, moment, before=entry.seq)
 
@@ -360,12 +412,21 @@ class Cycles:
             ahead=ahead,
             explored=explored,
             now=lambda node, as_of: self._with.now() if asked.live else as_of,
+            execute=None if asked.account is None else execute,
         )
 
-    async def _record_slot(self, journal: Journal, asked: RunRequest, moment: MarketMoment) -> Slot:
-        """How trades of this market came out, and what was explored: in the bundle, so that a replay finds the same."""
+    async def _record_slot(
+        self, journal: Journal, asked: RunRequest, moment: MarketMoment, gate: OrderGate | None
+    ) -> Slot:
+        """How trades of this market came out, and what was explored: in the bundle, so that a replay finds the same.
+        A live account counts paper trades of the same market in real time beside its own."""
+        closed: tuple[ClosedTrade, ...] = ()
+        if gate is None or gate.live:
+            closed = await self._with.record.closed_trades(moment.origin, moment.as_of)
+        if gate is not None:
+            closed += list_closed_trades(gate.book.closed, moment.as_of)
         record = DeskRecord(
-            calibrations=calibrate(await self._with.record.closed_trades(moment.origin, moment.as_of)),
+            calibrations=calibrate(closed),
             explorations=await _explorations(journal, asked, moment),
         )
         return record_slot(record, moment.as_of)
@@ -485,6 +546,7 @@ async def _previous_decision(journal: Journal, asked: RunRequest, moment: Market
     for entry in await journal.latest(MOST, kind=ENDED):
         past = RunSummary.model_validate(dict(entry.payload))
         same = (past.symbol, past.mode, past.origin) == (asked.symbol, asked.mode, moment.origin)
+        same = same and asked.account in (None, past.account)
         if same and past.as_of < moment.as_of and (best is None or past.as_of > best.as_of):
             best = past
     if best is None:
@@ -506,6 +568,8 @@ async def _explorations(
         claim = ExplorationClaim.model_validate(dict(entry.payload), strict=False)
         at, key = claim.explored.at, (claim.explored.at, claim.symbol, claim.mode)
         if claim.origin != moment.origin or not moment.as_of - MONTH_MS < at <= moment.as_of:
+            continue
+        if asked.account not in (None, claim.account):
             continue
         if key == (moment.as_of, asked.symbol, asked.mode):
             continue
