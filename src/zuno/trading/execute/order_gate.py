@@ -224,6 +224,23 @@ class OrderGate:
 
         return await self._act(act)
 
+    def now(self) -> Millis:
+        """By the clock of this account's market."""
+        return self._with.now()
+
+    async def marks(self) -> dict[tuple[Exchange, Symbol], Decimal]:
+        """The market's price of everything that is open, where it is known."""
+
+        async def act() -> dict[tuple[Exchange, Symbol], Decimal]:
+            found: dict[tuple[Exchange, Symbol], Decimal] = {}
+            for trade in self.book.trades.values():
+                quote = await self._known_quote(trade.exchange, trade.symbol)
+                if not isinstance(quote, Missing):
+                    found[trade.exchange, trade.symbol] = quote.mark
+            return found
+
+        return await self._act(act)
+
     def next_due(self) -> Millis | None:
         """When something is due that no venue does by itself: an order's end, the end of a hold."""
         book = self.book

@@ -117,6 +117,10 @@ class TradingDesk:
         """Whose past this is; known for good once a moment was asked for."""
         return self._store.origin.label
 
+    @property
+    def synthetic(self) -> bool:
+        return self._store.origin.synthetic
+
     def live(self, as_of: str | None) -> bool:
         """Whether a moment that is asked for so is the present."""
         return self._refresh is not None and as_of is None

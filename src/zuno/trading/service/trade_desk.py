@@ -1,0 +1,465 @@
+"""The trading desk that runs by itself: started on a live market or over recorded time, stopped, told how it went."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final, Literal
+
+from zuno.journal.port import Author, Journal
+from zuno.kernel import arguments
+from zuno.kernel.canonical import digest
+from zuno.kernel.clock import iso
+from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.lock import ProcessLock
+from zuno.kernel.units import Millis
+from zuno.kernel.view import ForeignText, View
+from zuno.kernel.wire import Wire
+from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import DAY_MS, Symbol, parse_mode, parse_symbol
+from zuno.trading.model.trade_events import LockSet, paper_account
+from zuno.trading.rules.ledger import LedgerAccount
+from zuno.trading.rules.protections import describe_lock
+from zuno.trading.rules.schedule import Job, JobKind
+from zuno.trading.rules.trading_book import TradingBook
+from zuno.trading.service.features import TradingDesk
+from zuno.trading.service.origin_view import OriginView
+from zuno.trading.service.runs import Cycles
+from zuno.trading.watch.desk_loop import DeskLoop, DeskPlan, MarketClock, list_symbols
+
+DAY_SUMMARY: Final = "trading_day"
+EVALUATED: Final = "trading_evaluation"
+STOP_REQUEST: Final = "trading_stop"
+"""Kinds of the journal's entries that the desk's schedule is made of."""
+_DESK: Final = Author("desk")
+_OWNER: Final = Author("owner")
+
+
+class DaySummary(Wire):
+    """How an account stood when a day ended."""
+
+    account: str
+    day: int
+    """When it began, in Unix milliseconds."""
+    trades: int
+    net_usd: float
+    net_krw: float
+    fees_usd: float
+    fees_krw: float
+    funding_usd: float
+    cash_usd: float
+    cash_krw: float
+    open_trades: int
+
+
+class EvaluationSlot(Wire):
+    """A day of which nothing was to be evaluated yet."""
+
+    account: str
+    day: int
+    trades: int
+
+
+class StopRequest(Wire):
+    account: str
+    at: int
+
+
+class LedgerTotals(View):
+    """By currency. Debits equal credits, and cash and positions add up to the equity."""
+
+    debits: dict[str, float]
+    credits: dict[str, float]
+    cash: dict[str, float]
+    """Margin of open positions included."""
+    equity: dict[str, float | None]
+    """At the market's prices; null where one is not known."""
+
+
+class ProtectionView(View):
+    protection: str
+    symbol: str | None
+    until: str | None
+    reason: ForeignText
+
+
+class DeskEvent(View):
+    """One thing that happened while the desk ran."""
+
+    at: str
+    what: Literal["cycle", "opened", "closed", "lock", "note"]
+    symbol: str | None = None
+    said: ForeignText
+
+
+class DeskRunView(OriginView):
+    """What a run of the desk came to."""
+
+    account: str
+    mode: str
+    symbols: tuple[str, ...]
+    since: str
+    until: str
+    cycles: int
+    trades: int
+    """Closed in this run."""
+    open_trades: int
+    exploration: int
+    """Of the trades that were opened in this run."""
+    ledger: LedgerTotals
+    invariants: str
+    """`ok`: debits = credits and cash + positions = equity after every event, and no position without a stop."""
+    protections: tuple[ProtectionView, ...]
+    said: ForeignText
+    notes: tuple[ForeignText, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeskBackends:
+    """What a desk that runs by itself leans on; wiring chooses it."""
+
+    journal: Callable[[], Awaitable[Journal]]
+    desk: TradingDesk
+    live: bool
+    """Whether the market is read live."""
+    open_gate: Callable[[str, Callable[[], Millis]], Awaitable[OrderGate]]
+    """The gate of an account, by a clock."""
+    cycles: Callable[[OrderGate], Cycles]
+    """Cycles that act through a gate."""
+    lock: Callable[[str], ProcessLock]
+    """One desk for an account at a time."""
+    now: Callable[[], Millis]
+    collect: Callable[[Sequence[Symbol], asyncio.Event], Coroutine[None, None, None]] | None = None
+    """Keeps the market as it comes, until it is stopped."""
+
+
+class TradeDesk:
+    """Starts and stops desks."""
+
+    def __init__(self, backends: DeskBackends) -> None:
+        self._with = backends
+
+    async def start(
+        self,
+        hear: Callable[[DeskEvent], None],
+        stop: asyncio.Event,
+        *,
+        symbols: Sequence[str] = (),
+        mode: str = "swing",
+        account: str | None = None,
+        speed: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> DeskRunView:
+        """Run the desk until `stop`, or through recorded time (`speed` max, from and until given moments)."""
+        plan = DeskPlan(list_symbols([parse_symbol(symbol) for symbol in symbols]), parse_mode(mode))
+        fast = _parse_speed(speed, since, until)
+        if not fast and not self._with.live:
+            raise Refused(
+                "The market here is a recording, which does not go on by itself: `zuno trade start --speed max --from "
+                "24h` runs the desk through its last day, and ZUNO_MARKET=live trades on paper as it happens."
+            )
+        first = await self._with.desk.moment(plan.symbols[0], None)
+        name = paper_account(first.origin, account or "")
+        lock = self._with.lock(name)
+        lock.take()
+        try:
+            if fast:
+                return await self._run_recorded(plan, name, first.origin, since, until, hear, stop)
+            return await self._run_live(plan, name, first.origin, hear, stop)
+        finally:
+            lock.leave()
+
+    async def stop(self, account: str | None = None) -> str:
+        """Ask the desk of an account to end, wherever it runs; stops at the venue stay."""
+        moment = await self._with.desk.moment(Symbol.BTCUSDT, None)
+        name = paper_account(moment.origin, account or "")
+        journal = await self._with.journal()
+        await journal.append(kind=STOP_REQUEST, author=_OWNER, payload=StopRequest(account=name, at=self._with.now()))
+        return name
+
+    # -- recorded and live
+
+    async def _run_recorded(
+        self,
+        plan: DeskPlan,
+        account: str,
+        origin: str,
+        since: str | None,
+        until: str | None,
+        hear: Callable[[DeskEvent], None],
+        stop: asyncio.Event,
+    ) -> DeskRunView:
+        moments = [await self._with.desk.moment(symbol, since or "24h") for symbol in plan.symbols]
+        ends = [await self._with.desk.moment(symbol, until) for symbol in plan.symbols]
+        begin = max(moment.as_of for moment in moments)
+        end = min(moment.as_of for moment in ends)
+        if begin >= end:
+            raise Usage(f"--from {iso(begin)} is not before the end, {iso(end)}.")
+        clock = MarketClock(begin)
+        gate = await self._with.open_gate(account, clock.now)
+        newest = (await gate.refresh()).newest
+        notes: tuple[str, ...] = ()
+        if newest > begin:
+            if newest >= end:
+                raise Refused(
+                    f"The account {account} has come to {iso(newest)} already; an account is written forward: give "
+                    "--account NAME for another one."
+                )
+            notes = (f"the account has come to {iso(newest)}: it goes on from there",)
+            clock.move(newest)
+            begin = clock.now()
+        run = _DeskRun(self._with, gate, plan, account, hear)
+        await run.start()
+        loop = DeskLoop(gate, plan, run, run.note)
+        await loop.run_recorded(clock, end, stop)
+        return await run.summarise(origin, begin, clock.now(), (*notes, *run.notes), live=False)
+
+    async def _run_live(
+        self, plan: DeskPlan, account: str, origin: str, hear: Callable[[DeskEvent], None], stop: asyncio.Event
+    ) -> DeskRunView:
+        began = self._with.now()
+        gate = await self._with.open_gate(account, self._with.now)
+        run = _DeskRun(self._with, gate, plan, account, hear)
+        await run.start()
+        collecting = None
+        if self._with.collect is not None:
+            collecting = asyncio.create_task(self._with.collect(plan.symbols, stop))
+        try:
+            loop = DeskLoop(gate, plan, run, run.note)
+            await loop.run_live(self._with.now, asyncio.sleep, stop, run.is_stopped)
+        finally:
+            stop.set()
+            if collecting is not None:
+                await asyncio.gather(collecting, return_exceptions=True)
+        return await run.summarise(origin, began, self._with.now(), run.notes, live=True)
+
+
+class _DeskRun:
+    """The work of one run, and what is told of it."""
+
+    def __init__(
+        self,
+        backends: DeskBackends,
+        gate: OrderGate,
+        plan: DeskPlan,
+        account: str,
+        hear: Callable[[DeskEvent], None],
+    ) -> None:
+        self._with = backends
+        self._gate = gate
+        self._plan = plan
+        self._account = account
+        self._hear = hear
+        self._cycles = backends.cycles(gate)
+        self._ran = 0
+        self._closed_before = self._told_closed = 0
+        self._opened: dict[str, bool] = {}
+        self._told_locks: set[tuple[str, str | None, int | None]] = set()
+        self._stop_seen = 0
+        self.notes: tuple[str, ...] = ()
+
+    async def start(self) -> None:
+        book = await self._gate.refresh()
+        self._closed_before = len(book.closed)
+        self._told_closed = len(book.closed)
+        self._opened = dict.fromkeys(book.trades, False)
+        journal = await self._with.journal()
+        latest = await journal.latest(1, kind=STOP_REQUEST)
+        self._stop_seen = latest[0].seq if latest else 0
+
+    async def is_stopped(self) -> bool:
+        """Whether somebody asked for the end since the start."""
+        self._tell_changes()
+        journal = await self._with.journal()
+        for entry in await journal.latest(5, kind=STOP_REQUEST):
+            if entry.seq > self._stop_seen and entry.payload.get("account") == self._account:
+                return True
+        return False
+
+    def note(self, text: str) -> None:
+        self._tell("note", text)
+
+    # -- DeskWork
+
+    async def is_done(self, job: Job) -> bool:
+        if job.kind is JobKind.CYCLE:
+            return await self._cycles.has_ended(_run_id(job, self._account))
+        kind = DAY_SUMMARY if job.kind is JobKind.DAILY_SUMMARY else EVALUATED
+        journal = await self._with.journal()
+        return bool(await journal.latest(1, request_id=_job_id(job, self._account), kind=kind))
+
+    async def run_cycle(self, job: Job, at: Millis) -> None:
+        assert job.symbol is not None
+        assert job.mode is not None
+        as_of = None if self._with.live and self._with.desk.live(None) else str(at)
+        outcome = await self._cycles.run(
+            job.symbol.value,
+            job.mode.value,
+            as_of,
+            chart=False,
+            account=self._account,
+            run_id=_run_id(job, self._account),
+        )
+        self._ran += 1
+        ruling = outcome.ruling
+        done = await self._cycles.execution(outcome.run_id)
+        came = "" if done is None or not done.reason else f" ({done.reason})"
+        why = f" by {ruling.veto}" if ruling.veto else ""
+        state = "" if done is None or done.state == "held" else f", {done.state}"
+        self._tell("cycle", f"{outcome.run_id} {ruling.decision}{why}{state}{came}", job.symbol)
+        self._tell_changes()
+
+    async def summarise_day(self, job: Job, at: Millis) -> None:
+        """Of the day that ended as this slot began."""
+        book, day = self._gate.book, job.slot - DAY_MS
+        closed = [summary for summary in book.closed if day <= summary.closed < job.slot]
+
+        def total(exchange: Exchange, name: str) -> float:
+            return float(sum((getattr(s, name) for s in closed if s.exchange is exchange), Decimal(0)))
+
+        summary = DaySummary(
+            account=self._account,
+            day=day,
+            trades=len(closed),
+            net_usd=total(Exchange.BINANCE, "net_pnl"),
+            net_krw=total(Exchange.UPBIT, "net_pnl"),
+            fees_usd=total(Exchange.BINANCE, "fees"),
+            fees_krw=total(Exchange.UPBIT, "fees"),
+            funding_usd=total(Exchange.BINANCE, "funding"),
+            cash_usd=float(book.cash(Exchange.BINANCE) + book.margin(Exchange.BINANCE)),
+            cash_krw=float(book.cash(Exchange.UPBIT)),
+            open_trades=len(book.trades),
+        )
+        journal = await self._with.journal()
+        await journal.append_once(
+            kind=DAY_SUMMARY, author=_DESK, payload=summary, request_id=_job_id(job, self._account)
+        )
+
+    async def evaluate(self, job: Job, at: Millis) -> None:
+        """The slot of what is learned from closed trades."""
+        closed = sum(summary.closed < job.slot for summary in self._gate.book.closed)
+        slot = EvaluationSlot(account=self._account, day=job.slot, trades=closed)
+        journal = await self._with.journal()
+        await journal.append_once(kind=EVALUATED, author=_DESK, payload=slot, request_id=_job_id(job, self._account))
+
+    # -- what is told
+
+    def _tell_changes(self) -> None:
+        book = self._gate.book
+        for trade in book.trades.values():
+            if trade.id not in self._opened:
+                self._opened[trade.id] = trade.exploration
+                kind = " (exploration)" if trade.exploration else ""
+                said = f"{trade.id} {trade.side} {trade.quantity} at {trade.entry:.2f}, {trade.exchange}{kind}"
+                self._tell("opened", said, trade.symbol)
+        for summary in book.closed[self._told_closed :]:
+            self._opened.setdefault(summary.trade, summary.exploration)
+            said = f"{summary.trade} {summary.reason}: {summary.net_pnl:+.2f} {summary.exchange.currency}"
+            self._tell("closed", said, summary.symbol)
+        self._told_closed = len(book.closed)
+        for lock in book.locks.values():
+            key = (lock.protection.value, lock.symbol, lock.until)
+            if key not in self._told_locks:
+                self._told_locks.add(key)
+                self._tell("lock", describe_lock(lock), lock.symbol)
+
+    def _tell(
+        self, what: Literal["cycle", "opened", "closed", "lock", "note"], said: str, symbol: Symbol | None = None
+    ) -> None:
+        at = iso(self._gate.now())
+        self._hear(DeskEvent(at=at, what=what, symbol=None if symbol is None else symbol.value, said=said))
+
+    async def summarise(
+        self, origin: str, since: Millis, until: Millis, notes: tuple[str, ...], *, live: bool
+    ) -> DeskRunView:
+        self._tell_changes()
+        book, locks = self._gate.book, await self._gate.locks()
+        closed = len(book.closed) - self._closed_before
+        return DeskRunView(
+            synthetic=self._with.desk.synthetic,
+            origin=origin,
+            live=live,
+            account=self._account,
+            mode=self._plan.mode.value,
+            symbols=tuple(symbol.value for symbol in self._plan.symbols),
+            since=iso(since),
+            until=iso(until),
+            cycles=self._ran,
+            trades=closed,
+            open_trades=len(book.trades),
+            exploration=sum(self._opened.values()),
+            ledger=await ledger_totals(self._gate, book),
+            invariants=find_broken_invariant(book) or "ok",
+            protections=tuple(map(protection_view, locks)),
+            said=f"The desk ended at {iso(until)} after {self._ran} cycles; {closed} trades were closed, "
+            f"{len(book.trades)} are open.",
+            notes=notes,
+        )
+
+
+async def ledger_totals(gate: OrderGate, book: TradingBook) -> LedgerTotals:
+    marks = await gate.marks()
+    equity: dict[str, float | None] = {}
+    for exchange in Exchange:
+        known = {symbol: price for (at, symbol), price in marks.items() if at is exchange}
+        whole = all(trade.symbol in known for trade in book.trades_at(exchange))
+        equity[exchange.currency] = float(book.equity(exchange, known)) if whole else None
+    ledger = book.ledger
+    return LedgerTotals(
+        debits={exchange.currency: float(ledger.debits(exchange)) for exchange in Exchange},
+        credits={exchange.currency: float(ledger.credits(exchange)) for exchange in Exchange},
+        cash={
+            exchange.currency: float(book.cash(exchange) + ledger.balance(exchange, LedgerAccount.MARGIN))
+            for exchange in Exchange
+        },
+        equity=equity,
+    )
+
+
+def find_broken_invariant(book: TradingBook) -> str | None:
+    """The ledger was checked after every event; what is left is that every position has its stop."""
+    for exchange in Exchange:
+        if book.ledger.debits(exchange) != book.ledger.credits(exchange):
+            return f"debits and credits at {exchange} differ"
+    for trade in book.positions.values():
+        if trade.stop is None:
+            return f"{trade.id} has no stop"
+    return None
+
+
+def protection_view(lock: LockSet) -> ProtectionView:
+    return ProtectionView(
+        protection=lock.protection.value,
+        symbol=None if lock.symbol is None else lock.symbol.value,
+        until=None if lock.until is None else iso(lock.until),
+        reason=lock.reason,
+    )
+
+
+def _parse_speed(speed: str | None, since: str | None, until: str | None) -> bool:
+    """Whether recorded time is driven through."""
+    if speed is None:
+        if since is not None or until is not None:
+            raise Usage("--from and --until belong to recorded time: give --speed max.")
+        return False
+    if speed.strip().lower() != "max":
+        arguments.parse_amount(speed)
+        raise Usage("Recorded time runs at --speed max.")
+    return True
+
+
+def _run_id(job: Job, account: str) -> str:
+    return f"run_{job.name(account)}"
+
+
+def _job_id(job: Job, account: str) -> str:
+    return f"job_{job.name(account)}"
+
+
+def desk_name(account: str) -> str:
+    """A short name of an account's desk, for a lock's file."""
+    return digest(account.encode())[:16]

@@ -1,0 +1,214 @@
+"""The desk as one process: scheduled cycles, and beside them the protective watch, until somebody stops it.
+
+Live, the watch is a task of its own: while a cycle waits for a model it goes on. Over recorded time the same steps are
+taken one after the other, and the clock jumps to the next moment at which something is due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from zuno.kernel.errors import Refused, Unavailable, ZunoError
+from zuno.kernel.units import Millis
+from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.model.market import MINUTE_MS, SECOND_MS, Mode, Symbol
+from zuno.trading.rules.schedule import Job, JobKind, current_jobs, next_slot
+
+WATCH_SECONDS: Final = 3.0
+"""Between two looks of the protective watch."""
+LOOK_SECONDS: Final = 1.0
+"""Between two looks at the schedule."""
+SETTLED_MS: Final = 5 * SECOND_MS
+"""After the beginning of a slot: venues are given so long to make up the bar that ended."""
+TICK_MS: Final = MINUTE_MS
+"""Between two looks of the watch over recorded time, while orders wait or levels are watched."""
+LEAST_RETRY_MS: Final = 5 * MINUTE_MS
+
+
+class DeskWork(Protocol):
+    """What the desk does when it is due. Each job has a name, and one that is done already is not done again."""
+
+    async def is_done(self, job: Job) -> bool: ...
+
+    async def run_cycle(self, job: Job, at: Millis) -> None: ...
+
+    async def summarise_day(self, job: Job, at: Millis) -> None: ...
+
+    async def evaluate(self, job: Job, at: Millis) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DeskPlan:
+    """What is to be traded, and how."""
+
+    symbols: tuple[Symbol, ...]
+    mode: Mode
+
+
+class MarketClock:
+    """The market's time where it is moved by hand."""
+
+    def __init__(self, at: Millis) -> None:
+        self._at = at
+
+    def now(self) -> Millis:
+        return self._at
+
+    def move(self, at: Millis) -> None:
+        """Forward only."""
+        self._at = Millis(max(self._at, at))
+
+
+class DeskLoop:
+    """Drives one account."""
+
+    def __init__(
+        self, gate: OrderGate, plan: DeskPlan, work: DeskWork, report: Callable[[str], None] = lambda text: None
+    ) -> None:
+        self._gate = gate
+        self._plan = plan
+        self._work = work
+        self._report = report
+        self._done: set[Job] = set()
+        self._retry: dict[Job, Millis] = {}
+        self._trouble = ""
+
+    async def run_recorded(self, clock: MarketClock, until: Millis, stop: asyncio.Event) -> None:
+        """From the clock's moment to another, as fast as it goes."""
+        await self._gate.reconcile()
+        last = clock.now()
+        while not stop.is_set():
+            at = self._next_moment(last, until)
+            if at is None:
+                break
+            # The account of a cycle is what was before its moment.
+            clock.move(Millis(at - 1))
+            await self._watch_once()
+            clock.move(at)
+            await self._do_due_jobs(at)
+            await self._watch_once()
+            last = at
+
+    async def run_live(
+        self,
+        now: Callable[[], Millis],
+        sleep: Callable[[float], Awaitable[None]],
+        stop: asyncio.Event,
+        stopped: Callable[[], Awaitable[bool]],
+    ) -> None:
+        """By the wall's clock. `stopped`: whether somebody asked this desk to end."""
+        await self._gate.reconcile()
+        watch = asyncio.create_task(self._watch(sleep, stop, stopped))
+        jobs: set[asyncio.Task[None]] = set()
+        running: set[Job] = set()
+
+        async def do(job: Job, at: Millis) -> None:
+            try:
+                await self._do_job(job, at)
+            finally:
+                running.discard(job)
+
+        try:
+            while not stop.is_set():
+                at = now()
+                for job in current_jobs(self._plan.symbols, self._plan.mode, at):
+                    if at >= job.slot + SETTLED_MS and job not in running and await self._is_due(job, at):
+                        running.add(job)
+                        jobs.add(task := asyncio.create_task(do(job, at)))
+                        task.add_done_callback(jobs.discard)
+                if watch.done():
+                    break
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), LOOK_SECONDS)
+        finally:
+            stop.set()
+            for task in jobs:
+                # What a run has put on record stays; it is resumed by the next start.
+                task.cancel()
+            await asyncio.gather(*jobs, return_exceptions=True)
+            await watch
+
+    # -- parts
+
+    def _next_moment(self, last: Millis, until: Millis) -> Millis | None:
+        """The next at which something is due; None where nothing is before the end."""
+        slot = next_slot(self._plan.mode, last) if self._done else self._first_slot(last)
+        due = [slot]
+        if self._gate.needs_watch:
+            due.append(Millis((last // TICK_MS + 1) * TICK_MS))
+        if (ends := self._gate.next_due()) is not None:
+            due.append(Millis(max(ends, last + 1)))
+        at = min(due)
+        if at > until:
+            return until if last < until else None
+        return at
+
+    def _first_slot(self, last: Millis) -> Millis:
+        """The slot that begins now, if one does."""
+        before = Millis(last - 1)
+        return (
+            next_slot(self._plan.mode, before)
+            if next_slot(self._plan.mode, before) == last
+            else next_slot(self._plan.mode, last)
+        )
+
+    async def _do_due_jobs(self, at: Millis) -> None:
+        for job in current_jobs(self._plan.symbols, self._plan.mode, at):
+            if job.slot == at and await self._is_due(job, at):
+                await self._do_job(job, at)
+
+    async def _is_due(self, job: Job, at: Millis) -> bool:
+        if job in self._done or at < self._retry.get(job, 0):
+            return False
+        if await self._work.is_done(job):
+            self._done.add(job)
+            return False
+        return True
+
+    async def _do_job(self, job: Job, at: Millis) -> None:
+        act = {
+            JobKind.CYCLE: self._work.run_cycle,
+            JobKind.DAILY_SUMMARY: self._work.summarise_day,
+            JobKind.EVALUATION: self._work.evaluate,
+        }[job.kind]
+        try:
+            await act(job, at)
+            self._done.add(job)
+        except (Unavailable, Refused) as error:
+            self._retry[job] = Millis(at + LEAST_RETRY_MS)
+            self._report(f"{_describe_job(job)}: {error}")
+
+    async def _watch(
+        self, sleep: Callable[[float], Awaitable[None]], stop: asyncio.Event, stopped: Callable[[], Awaitable[bool]]
+    ) -> None:
+        while not stop.is_set():
+            await self._watch_once()
+            with suppress(ZunoError):
+                if await stopped():
+                    stop.set()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), WATCH_SECONDS)
+
+    async def _watch_once(self) -> None:
+        try:
+            await self._gate.advance()
+            trouble = "; ".join(f"{exchange}: {why}" for exchange, why in self._gate.troubles.items())
+        except (
+            ZunoError
+        ) as error:  # a store that is away or a disk that is full is tried again; stops stand at the venue
+            trouble = str(error)
+        if trouble and trouble != self._trouble:
+            self._report(f"watch: {trouble}")
+        self._trouble = trouble
+
+
+def list_symbols(symbols: Sequence[Symbol]) -> tuple[Symbol, ...]:
+    return tuple(dict.fromkeys(symbols)) or tuple(Symbol)
+
+
+def _describe_job(job: Job) -> str:
+    return f"{job.kind.value} of {job.symbol}" if job.symbol is not None else job.kind.value
