@@ -172,6 +172,15 @@ def symbol_lock(home: Path, symbol: str) -> FileLock:
     )
 
 
+def desk_lock(home: Path, name: str) -> FileLock:
+    """One trading desk for an account at a time."""
+    return FileLock(
+        home / "leases" / f"desk-{name}.lock",
+        "The trading desk of this account is running already ({}); `zuno trade stop` ends it.",
+        parents=True,
+    )
+
+
 def wallet_lock(home: Path, name: str) -> FileLock:
     """Whoever moves a wallet's money on a chain does so alone."""
     return FileLock(home / f"turn-{name}.lock", "This wallet is being used by {}; wait until it is done.")

@@ -30,8 +30,10 @@ from zuno.trading.service.data import DataDesk
 from zuno.trading.service.download import Downloads
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.imports import Imports
+from zuno.trading.service.orders import TradingOrders
 from zuno.trading.service.paper_book import PaperBookDesk
 from zuno.trading.service.runs import Cycles
+from zuno.trading.service.trade_desk import TradeDesk
 
 
 class Zuno(Protocol):
@@ -140,6 +142,14 @@ class Zuno(Protocol):
 
     def cycles(self) -> Cycles:
         """The trading desk's cycles: run, resumed, replayed."""
+        ...
+
+    def orders(self) -> TradingOrders:
+        """Orders, positions and protections of the accounts of this home."""
+        ...
+
+    def trade_desk(self) -> TradeDesk:
+        """The trading desk that runs by itself."""
         ...
 
     def lab(self) -> StudyDesk:

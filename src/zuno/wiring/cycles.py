@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     from zuno.journal.port import Journal
     from zuno.kernel.lock import Lease, ProcessLock
     from zuno.kernel.signing import NodeKey
+    from zuno.kernel.units import Millis
     from zuno.llm.ask import ModelContext
     from zuno.llm.port import Attempt, ModelRegistry
+    from zuno.trading.execute.order_gate import OrderGate
     from zuno.trading.model.market import Symbol
+    from zuno.trading.ports.record import TradeRecord
     from zuno.trading.run.record import RunJournal
     from zuno.trading.service.features import TradingDesk
     from zuno.trading.service.runs import Cycles, ReplayContext, Slots
@@ -55,8 +58,9 @@ def build_cycles(
     models: Models,
     held: Slots,
     fences: Fences,
+    record: TradeRecord,
+    gate: Callable[[str, Millis], Awaitable[OrderGate]] | None = None,
 ) -> Cycles:
-    from zuno.adapters.account.closed_trades import MemoryTradeRecord
     from zuno.adapters.clock.system import unix_millis
     from zuno.trading.service.runs import Cycles, RunBackends
 
@@ -83,7 +87,7 @@ def build_cycles(
         RunBackends(
             journal=journal,
             held=held,
-            record=MemoryTradeRecord(),
+            record=record,
             minds=lambda notebook: build_run_context(models, notebook, models.registry()),
             checkpoints=checkpoints,
             lease=lease,
@@ -91,6 +95,7 @@ def build_cycles(
             now=unix_millis,
             random=os.urandom,
             code=code_version,
+            gate=gate,
         ),
     )
 

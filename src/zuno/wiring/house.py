@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from errno import EACCES, EPERM, EROFS
@@ -32,6 +32,9 @@ from zuno.wiring.signers import Signers
 from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
+    import asyncio
+
+    from zuno.adapters.account.trade_log import JournalTradeLog
     from zuno.adapters.keys.ed25519 import KeyFile
     from zuno.adapters.store.samples import SqliteSamples
     from zuno.amm.model import LpPosition
@@ -60,14 +63,18 @@ if TYPE_CHECKING:
     from zuno.lp.service.wallets import BalancesView, WalletOnChain, WalletService
     from zuno.lp.watch.alerts import AlertDesk
     from zuno.lp.watch.monitor import Monitor
+    from zuno.trading.execute.order_gate import OrderGate
     from zuno.trading.model.bundle import Slot
+    from zuno.trading.model.market import Symbol
     from zuno.trading.service.collector import Collector
     from zuno.trading.service.data import DataDesk
     from zuno.trading.service.download import Downloads
     from zuno.trading.service.features import Refresh, TradingDesk
     from zuno.trading.service.imports import Imports
+    from zuno.trading.service.orders import TradingOrders
     from zuno.trading.service.paper_book import Inventory, PaperBookDesk
     from zuno.trading.service.runs import Cycles
+    from zuno.trading.service.trade_desk import TradeDesk
 
 OBSERVE_SECONDS = 300.0
 LOCAL_LOOK = 0.2
@@ -104,6 +111,7 @@ class Application:
         self._models = Models(settings)
         self._journal: ChainedJournal | None = None
         self._started = False
+        self._account_log: JournalTradeLog | None = None
         self._fences = Fences()
         self._own_samples: SqliteSamples | None = None
         self._recordings = Recordings(settings)
@@ -344,17 +352,91 @@ class Application:
             now=None if store.origin.synthetic else unix_millis,
         )
 
-    def cycles(self) -> Cycles:
+    def cycles(self, gate: OrderGate | None = None) -> Cycles:
+        """`gate`: the one that acts on every ruling; None: a run that is to act opens that of its account."""
+        from zuno.adapters.account.closed_trades import LoggedTradeRecord
         from zuno.wiring.cycles import build_cycles
 
         self._chains.require_writable()
+
+        async def open_gate(account: str, as_of: Millis) -> OrderGate:
+            from zuno.adapters.clock.system import unix_millis
+
+            if gate is not None:
+                return gate
+            return self._open_gate(account, unix_millis if self._settings.market == "live" else lambda: as_of)
 
         async def read_slots(origin: str, moment: Millis, present: bool) -> Sequence[Slot]:
             return await self.book().slots(origin, moment, present=present)
 
         return build_cycles(
-            self._settings, self.trading(), self._open_journal, self._key(), self._models, read_slots, self._fences
+            self._settings,
+            self.trading(),
+            self._open_journal,
+            self._key(),
+            self._models,
+            read_slots,
+            self._fences,
+            LoggedTradeRecord(self._trade_log()),
+            open_gate,
         )
+
+    def orders(self) -> TradingOrders:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.trading.model.market import Symbol
+        from zuno.trading.model.trade_events import paper_account
+        from zuno.trading.service.orders import OpenedAccount, TradingOrders
+
+        self._chains.require_writable()
+        live = self._settings.market == "live"
+        store = self._recordings.selected_store()
+        desk = self._desk(self._markets.refresh_marks(store) if live else None)
+
+        async def open_account(name: str | None, as_of: str | None) -> OpenedAccount:
+            moment = await desk.moment(Symbol.BTCUSDT, as_of)
+            now = unix_millis if live else lambda: moment.as_of
+            gate = self._open_gate(paper_account(moment.origin, name or ""), now)
+            return OpenedAccount(gate, now(), moment.origin, moment.notes)
+
+        return TradingOrders(open_account)
+
+    def trade_desk(self) -> TradeDesk:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.file_lock import desk_lock
+        from zuno.trading.service.trade_desk import DeskBackends, TradeDesk, desk_name
+
+        self._chains.require_writable()
+        live = self._settings.market == "live"
+
+        async def open_gate(account: str, now: Callable[[], Millis]) -> OrderGate:
+            return self._open_gate(account, now)
+
+        async def collect(symbols: Sequence[Symbol], stop: asyncio.Event) -> None:
+            await self.collector([symbol.value for symbol in symbols]).run(lambda view: None, stop)
+
+        return TradeDesk(
+            DeskBackends(
+                journal=self._open_journal,
+                desk=self.trading(),
+                live=live,
+                open_gate=open_gate,
+                cycles=self.cycles,
+                lock=lambda account: desk_lock(self._settings.home, desk_name(account)),
+                now=unix_millis,
+                collect=collect if live else None,
+            )
+        )
+
+    def _trade_log(self) -> JournalTradeLog:
+        from zuno.adapters.account.trade_log import JournalTradeLog
+
+        self._account_log = self._account_log or JournalTradeLog(self._open_journal)
+        return self._account_log
+
+    def _open_gate(self, account: str, now: Callable[[], Millis]) -> OrderGate:
+        from zuno.wiring.orders import build_paper_gate
+
+        return build_paper_gate(self._settings, self._recordings.selected_store(), self._trade_log(), account, now)
 
     def lab(self) -> StudyDesk:
         from zuno.wiring.lab import build_study_desk

@@ -1,11 +1,16 @@
-"""Closed trades in memory: what a home without any reads, and what tests write."""
+"""Closed trades as a judge's record reads them: those of a market's paper account; or in memory, for studies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from zuno.kernel.errors import Broken, Refused
 from zuno.kernel.units import Millis
 from zuno.trading.model.record import ClosedTrade
+from zuno.trading.model.trade_events import paper_account
+from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.rules.closed_trades import list_closed_trades
+from zuno.trading.rules.trading_book import TradingBook
 
 
 class MemoryTradeRecord:
@@ -18,3 +23,21 @@ class MemoryTradeRecord:
 
     async def closed_trades(self, origin: str, before: Millis) -> tuple[ClosedTrade, ...]:
         return tuple(trade for trade in self._trades.get(origin, ()) if trade.closed < before)
+
+
+class LoggedTradeRecord:
+    """The `TradeRecord` of a market's paper account. It goes on from where it has read."""
+
+    def __init__(self, log: TradeLog) -> None:
+        self._log = log
+        self._books: dict[str, TradingBook] = {}
+
+    async def closed_trades(self, origin: str, before: Millis) -> tuple[ClosedTrade, ...]:
+        account = paper_account(origin)
+        book = self._books.setdefault(account, TradingBook())
+        try:
+            book.apply_all(await self._log.events(account, book.count))
+        except Refused as error:
+            del self._books[account]
+            raise Broken(f"The account {account} contradicts itself: {error}") from error
+        return list_closed_trades(book.closed, before)

@@ -152,6 +152,8 @@ def _ruling(view: RunView) -> Iterator[RenderableType]:
             way, f"{close.venue} {close.what} {close.id}: {close.side} {close.quantity:.6g} {Symbol(view.symbol).base}"
         )
     facts.add_row("good until", ruling.valid_until)
+    if (done := view.execution) is not None:
+        facts.add_row("orders", f"{done.state}: {done.reason}" if done.reason else done.state)
     yield _under(facts)
 
 

@@ -664,6 +664,7 @@ _SCREENS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
     "StoppedView": _show_end,
     "DownView": _show_end,
     "UpEndView": _show_end,
+    "DeskStopView": _show_end,
 }
 _SCREENS_ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
     "ParseView": ("shell_screens", "shown_reading"),
@@ -695,6 +696,7 @@ _SCREENS_ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
     "SimulationView": ("plan_screens", "shown_simulation"),
     "ExecutionView": ("plan_screens", "shown_execution"),
     "UnsignedView": ("plan_screens", "shown_unsigned"),
+    "DeskRunView": ("desk_screens", "shown_desk_run"),
     "DoctorView": ("house_screens", "shown_doctor"),
     "LogsView": ("house_screens", "shown_logs"),
 }

@@ -15,11 +15,15 @@ from zuno.doors.cli.options import Home, Json, group
 from zuno.kernel.errors import Refused
 
 if TYPE_CHECKING:
+    import asyncio
+
     from zuno.doors.zuno import Zuno
+    from zuno.kernel.view import View
     from zuno.trading.service.features_view import ChartView
     from zuno.trading.service.report import Report, Reports
     from zuno.trading.service.runs import Listen
     from zuno.trading.service.runs_view import CycleWhyView, RunsView, RunView
+    from zuno.trading.service.trade_desk import DeskEvent
 
 trade = group("Trading desk for BTCUSDT and ETHUSDT: features, charts, runs, paper book.")
 
@@ -85,13 +89,19 @@ def trade_run(
     as_of: AsOf = None,
     html: Html = None,
     no_chart: Annotated[bool, typer.Option("--no-chart", help="No chart; chart patterns are read from bars.")] = False,
+    execute: Annotated[bool, typer.Option("--execute", help="Act on the ruling: place its orders, on paper.")] = False,
+    account: Annotated[
+        str | None, typer.Option("--account", metavar="NAME", help="Paper account to act in (default: the home's).")
+    ] = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Run the desk on a symbol and show its decision. No order is sent."""
+    """Run the desk on a symbol and show its decision. Without --execute no order is sent."""
+    if account is not None and not execute:
+        raise typer.BadParameter("--account belongs to --execute.")
 
     def fetch(reports: Reports, listen: Listen) -> Awaitable[Report]:
-        return reports.run(symbol, mode, as_of, listen, chart=not no_chart)
+        return reports.run(symbol, mode, as_of, listen, chart=not no_chart, execute=execute, account=account)
 
     _run_and_report(ctx.obj.at(home), fetch, html, json)
 
@@ -125,6 +135,66 @@ def trade_runs(ctx: typer.Context, home: Home = None, json: Json = False) -> Non
         return await Reports(zuno.cycles()).runs()
 
     run_command.answer(ctx.obj.at(home), json, fetch)
+
+
+@trade.command("start")
+def trade_start(
+    ctx: typer.Context,
+    symbols: Annotated[
+        str, typer.Option("--symbols", metavar="LIST", help="Symbols, separated by commas (default: both).")
+    ] = "",
+    mode: Mode = "swing",
+    account: Annotated[
+        str | None, typer.Option("--account", metavar="NAME", help="Paper account (default: the home's).")
+    ] = None,
+    speed: Annotated[
+        str | None, typer.Option("--speed", metavar="max", help="Run through recorded time as fast as it goes.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--from", metavar="T", help="Where recorded time begins: 24h, 30d or a moment.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="T", help="Where it ends (default: the end of the recording).")
+    ] = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Run the desk by itself on paper: cycles at the mode's cadence, protective watch beside them, until Ctrl-C."""
+
+    async def run(zuno: Zuno) -> View:
+        from zuno.doors.cli.desk_screens import desk_event_line
+        from zuno.doors.cli.service import serve
+
+        desk = zuno.trade_desk()
+
+        async def start(hear: Callable[[DeskEvent], None], stop: asyncio.Event) -> View:
+            return await desk.start(
+                (lambda event: None) if json else hear,
+                stop,
+                symbols=[part for part in symbols.split(",") if part.strip()],
+                mode=mode,
+                account=account,
+                speed=speed,
+                since=since,
+                until=until,
+            )
+
+        return await serve(start, desk_event_line, json=json)
+
+    run_command.answer(ctx.obj.at(home), json, run)
+
+
+@trade.command("stop")
+def trade_stop(
+    ctx: typer.Context,
+    account: Annotated[
+        str | None, typer.Option("--account", metavar="NAME", help="Paper account (default: the home's).")
+    ] = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Ask the running desk to end. Open positions keep their stops at the exchange."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.trade_desk().stop(account))
 
 
 def _run_and_report(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
@@ -22,7 +22,15 @@ from zuno.trading.model.outcome import MissingInput
 from zuno.trading.rules.score import Entry as Entry
 from zuno.trading.rules.score import board_entries
 from zuno.trading.service.features_view import SourceView
-from zuno.trading.service.runs_view import CycleWhyView, RunsView, RunView, run_view, runs_view, why_view
+from zuno.trading.service.runs_view import (
+    CycleWhyView,
+    RulingExecutionView,
+    RunsView,
+    RunView,
+    run_view,
+    runs_view,
+    why_view,
+)
 
 if TYPE_CHECKING:
     from zuno.trading.service.runs import Cycles, Listen, RunRecord
@@ -75,8 +83,20 @@ class Reports:
     def __init__(self, cycles: Cycles) -> None:
         self._cycles = cycles
 
-    async def run(self, symbol: str, mode: str, as_of: str | None, listen: Listen, *, chart: bool = True) -> Report:
-        outcome = await self._cycles.run(symbol, mode, as_of, listen, chart=chart)
+    async def run(
+        self,
+        symbol: str,
+        mode: str,
+        as_of: str | None,
+        listen: Listen,
+        *,
+        chart: bool = True,
+        execute: bool = False,
+        account: str | None = None,
+    ) -> Report:
+        """`execute`: the ruling is acted on, in a paper account by its name."""
+        whole = await self._cycles.account_name(symbol, as_of, account) if execute else None
+        outcome = await self._cycles.run(symbol, mode, as_of, listen, chart=chart, account=whole)
         return await self._report(outcome.run_id)
 
     async def resume(self, run_id: str, listen: Listen) -> Report:
@@ -86,7 +106,12 @@ class Reports:
 
     async def _report(self, run_id: str) -> Report:
         record = await self._cycles.record(run_id)
-        return build_report(record, await self._cycles.paint_trade(record))
+        report = build_report(record, await self._cycles.paint_trade(record))
+        done = await self._cycles.execution(run_id)
+        if done is None:
+            return report
+        execution = RulingExecutionView(state=done.state, reason=done.reason, intent=done.intent)
+        return replace(report, view=report.view.model_copy(update={"execution": execution}))
 
     async def why(self, run_id: str) -> CycleWhyView:
         return why_view(await self._cycles.record(run_id))

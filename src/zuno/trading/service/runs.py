@@ -31,6 +31,7 @@ from zuno.trading.model.cycle import EDITION, STARTED, Decision, Node
 from zuno.trading.model.market import Mode, Symbol, parse_mode, parse_symbol
 from zuno.trading.model.outcome import Chart, NodeEvent, Outcome, content_for_hash, recorded_content, with_hash
 from zuno.trading.model.record import ClosedTrade, DeskRecord, Exploration, record_slot
+from zuno.trading.model.trade_events import paper_account
 from zuno.trading.ports.record import TradeRecord
 from zuno.trading.rules.calibration import calibrate
 from zuno.trading.rules.closed_trades import list_closed_trades
@@ -161,9 +162,11 @@ class Cycles:
         account: str | None = None,
         run_id: str | None = None,
     ) -> Outcome:
-        """Argue about a symbol at a moment (none: now, or the end of the recording) and rule. `account`: who acts on
-        the ruling, by its whole name. `run_id`: of a run that has a name before it begins, as scheduled ones do; begun
-        before, it is resumed."""
+        """Argue about a symbol at a moment (none: now, or the end of the recording) and rule.
+
+        `account`: who acts on the ruling, by its whole name (`account_name`). `run_id`: of a run that has a name before
+        it begins, as scheduled ones do; begun before, it is resumed.
+        """
         asked = RunRequest(
             symbol=parse_symbol(symbol),
             mode=parse_mode(mode),
@@ -182,6 +185,12 @@ class Cycles:
             notebook = RunJournal(await self._with.journal(), run_id)
             await notebook.keep(STARTED, asked)
             return await self._finish_run(notebook, asked, listen, collected)
+
+    async def account_name(self, symbol: str, as_of: str | None, name: str | None) -> str:
+        """The whole name of a paper account of the market that is read here."""
+        if not self._desk.live(as_of):
+            await self._desk.moment(parse_symbol(symbol), as_of)
+        return paper_account(self._desk.origin, name or "")
 
     async def has_ended(self, run_id: str) -> bool:
         journal = await self._with.journal()

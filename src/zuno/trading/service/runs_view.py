@@ -51,6 +51,15 @@ if TYPE_CHECKING:
 P = TypeVar("P", bound=BaseModel)
 
 
+class RulingExecutionView(View):
+    """What came of a ruling at the order gate."""
+
+    state: str
+    """held, refused, working, open, closing, closed or ended."""
+    reason: ForeignText
+    intent: str | None
+
+
 class RunView(OriginView):
     """A run that has ended."""
 
@@ -82,6 +91,8 @@ class RunView(OriginView):
     code: str
     """The version of Zuno that decided it."""
     notes: tuple[ForeignText, ...] = ()
+    execution: RulingExecutionView | None = None
+    """Null where nobody was to act on the ruling."""
 
     @property
     def llm_cost_usd(self) -> float:

@@ -95,6 +95,13 @@ class DeskEvent(View):
     said: ForeignText
 
 
+class DeskStopView(View):
+    """A desk was asked to end."""
+
+    account: ForeignText
+    said: ForeignText
+
+
 class DeskRunView(OriginView):
     """What a run of the desk came to."""
 
@@ -173,13 +180,15 @@ class TradeDesk:
         finally:
             lock.leave()
 
-    async def stop(self, account: str | None = None) -> str:
+    async def stop(self, account: str | None = None) -> DeskStopView:
         """Ask the desk of an account to end, wherever it runs; stops at the venue stay."""
         moment = await self._with.desk.moment(Symbol.BTCUSDT, None)
         name = paper_account(moment.origin, account or "")
         journal = await self._with.journal()
         await journal.append(kind=STOP_REQUEST, author=_OWNER, payload=StopRequest(account=name, at=self._with.now()))
-        return name
+        return DeskStopView(
+            account=name, said=f"The desk of {name} ends within seconds, if it runs; its stops stay at the exchange."
+        )
 
     # -- recorded and live
 

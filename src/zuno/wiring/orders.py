@@ -1,0 +1,77 @@
+"""Wire accounts to the venues that carry their orders: paper venues over the market that is read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from zuno.settings import Settings
+
+if TYPE_CHECKING:
+    from zuno.kernel.units import Millis
+    from zuno.trading.execute.order_gate import OrderGate
+    from zuno.trading.model.cycle import Exchange
+    from zuno.trading.ports.series import SeriesStore
+    from zuno.trading.ports.trade_log import TradeLog
+    from zuno.trading.ports.venue import OrderVenue
+    from zuno.trading.rules.inputs import Fees
+
+
+def read_fees(settings: Settings) -> Fees:
+    from zuno.trading.rules.inputs import FeeRates, Fees
+
+    return Fees(
+        FeeRates(settings.fee_binance_maker_pct, settings.fee_binance_taker_pct),
+        FeeRates(settings.fee_upbit_pct, settings.fee_upbit_pct),
+    )
+
+
+def build_paper_gate(
+    settings: Settings, store: SeriesStore, log: TradeLog, account: str, now: Callable[[], Millis]
+) -> OrderGate:
+    """The gate of a paper account. It reaches paper venues of its own and nothing else."""
+    from zuno.trading.execute.order_gate import GateContext, OrderGate
+
+    live = settings.market == "live"
+    fees = read_fees(settings)
+    return OrderGate(
+        GateContext(
+            log=log,
+            account=account,
+            venues=build_paper_venues(store, log, account, now, fees, live=live),
+            now=now,
+            manual_fees_pct={exchange: Decimal(str(fees.at(exchange).taker)) for exchange in _exchanges()},
+        )
+    )
+
+
+def build_paper_venues(
+    store: SeriesStore, log: TradeLog, account: str, now: Callable[[], Millis], fees: Fees, *, live: bool = False
+) -> Mapping[Exchange, OrderVenue]:
+    from zuno.adapters.venues.paper.tape import SeriesTape
+    from zuno.adapters.venues.paper.venue import LATENCY_MS, PaperVenue
+
+    async def read_clock() -> Millis:
+        return now()
+
+    return {
+        exchange: PaperVenue(
+            exchange,
+            account,
+            log,
+            SeriesTape(store, exchange, live=live),
+            read_clock,
+            fees.at(exchange),
+            latency_ms=0 if store.origin.candles_only else LATENCY_MS,
+            sleep=asyncio.sleep if live else None,
+        )
+        for exchange in _exchanges()
+    }
+
+
+def _exchanges() -> tuple[Exchange, ...]:
+    from zuno.trading.model.cycle import Exchange
+
+    return tuple(Exchange)
