@@ -77,6 +77,9 @@ class MarkedAccount:
     exposure_usd: float
     """Gross: positions, orders that rest and add, and the inventory of liquidity positions."""
     margin: Mapping[Exchange, Margin]
+    free: Mapping[Exchange, float]
+    """What a new position may use, fee included: cash that is no margin, less what open positions have lost. Below zero:
+    so much is missing."""
     position: Position | None
     """In the symbol that is asked about."""
     gain_pct: float | None
@@ -172,12 +175,18 @@ def mark_to_market(
     binance = account.usd + fsum(
         unrealised_pnl(holding, prices[holding.symbol]) for holding in _positions_at(account, Exchange.BINANCE)
     )
+    margin = {exchange: margin_at(account, exchange) for exchange in Exchange}
+    free = {
+        Exchange.BINANCE: min(binance, account.usd) - margin[Exchange.BINANCE].total,
+        Exchange.UPBIT: account.krw - margin[Exchange.UPBIT].pending,
+    }
     position = None if symbol is None else position_in(account, symbol)
     return MarkedAccount(
         equity={Exchange.BINANCE: round_digits(binance), Exchange.UPBIT: round_digits(upbit)},
         equity_usd=round_digits(binance + dollars),
         exposure_usd=round_digits(_gross_exposure_usd(account, prices)),
-        margin={exchange: margin_at(account, exchange) for exchange in Exchange},
+        margin=margin,
+        free={exchange: round_digits(amount) for exchange, amount in free.items()},
         position=position,
         gain_pct=None if position is None else _unrealised_pct(position, prices[position.symbol], rate),
         pending=tuple(order for order in account.pending if order.symbol is symbol),

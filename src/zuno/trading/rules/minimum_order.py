@@ -54,7 +54,7 @@ def _fit_leg(leg: Leg, draft: RulingDraft, inputs: RulingInputs) -> Leg | str:
     if held_usd(account, inputs.symbol, leg.side) > 0:
         return f"{said}, and what is held already is topped up by less"
     asked = draft.decision.allocation_pct / 100 / count * max(0.0, account.equity[leg.venue])
-    room = min(asked, margin_room(account, leg.venue))
+    room = min(asked, margin_room(account, leg, inputs.fees))
     if least > room:
         return f"{said}: more than the {max(0.0, room):,.2f} that are {'asked for' if room == asked else 'left'}"
     raised = leg.model_copy(update={"margin": least, "notional": least * leg.leverage})

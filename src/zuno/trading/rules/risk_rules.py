@@ -61,6 +61,8 @@ def place_legs(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     placed = size_legs(side, draft.allocation_pct, leverage, routed_to, inputs)
     for rule, cuts in _cuts_by_rule(placed):
         for cut in cuts:
+            if rule is RuleName.VENUE_CAP and cut.meant == cut.left:  # nothing was there to cut: the veto says why
+                continue
             unknown = rule is RuleName.WON and isinstance(inputs.won, Missing)
             name = f"legs.{cut.exchange.value}.margin"
             draft = record_change(

@@ -11,7 +11,7 @@ from zuno.trading.model.cycle import Call, Exchange, Leg, Style, Target
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import Mode, Side, Symbol
 from zuno.trading.rules.account import MarkedAccount
-from zuno.trading.rules.inputs import RulingInputs
+from zuno.trading.rules.inputs import Fees, RulingInputs
 
 MARGIN_CAPS: Final[Mapping[Exchange, float]] = {Exchange.UPBIT: 2_000_000.0, Exchange.BINANCE: 2_000.0}
 """Margin over open, pending and new, in the exchange's own currency."""
@@ -98,13 +98,16 @@ def size_legs(side: Side, allocation_pct: float, leverage: float, target: Target
         fsum(usd_of(leg, inputs.won) for leg in meant.values()), held_usd(account, inputs.symbol, side)
     )
     for leg in meant.values():
-        placed = _size_leg(placed, leg, new, account, inputs.won)
+        placed = _size_leg(placed, leg, new, account, inputs)
     return placed
 
 
-def margin_room(account: MarkedAccount, exchange: Exchange) -> float:
-    """The margin that is left under the exchange's cap and within its equity; below zero where more is used."""
-    return min(MARGIN_CAPS[exchange], account.equity[exchange]) - account.margin[exchange].total
+def margin_room(account: MarkedAccount, leg: Leg, fees: Fees) -> float:
+    """The margin that is left for a leg under its exchange's cap, and that the book can pay with the fee; below zero
+    where more is used."""
+    exchange = leg.venue
+    fee = leg.leverage * fees.at(exchange).taker / 100
+    return min(MARGIN_CAPS[exchange] - account.margin[exchange].total, account.free[exchange] / (1 + fee))
 
 
 def usd_of(leg: Leg, won: Known[float]) -> float:
@@ -193,16 +196,20 @@ def _share_not_held(whole_usd: float, held_usd: float) -> float:
     return max(0.0, 1 - held_usd / whole_usd) if whole_usd > 0 else 0.0
 
 
-def _size_leg(placed: Placement, leg: Leg, share: float, account: MarkedAccount, won: Known[float]) -> Placement:
+def _size_leg(placed: Placement, leg: Leg, share: float, account: MarkedAccount, inputs: RulingInputs) -> Placement:
     topped, capped, lost = placed.topped_up, placed.capped, placed.dropped
-    exchange, meant = leg.venue, leg.margin
+    exchange, meant, won = leg.venue, leg.margin, inputs.won
     if exchange is Exchange.UPBIT and (leg.side is Side.SHORT or isinstance(won, Missing)):
         why = "spot cannot be sold short" if leg.side is Side.SHORT else "the won is not known"
         return Placement(placed.legs, topped, capped, (*lost, LegCut(exchange, meant, 0.0, why)))
+    equity = account.equity.get(exchange, 0.0)
+    if equity <= 0:
+        why = f"the equity is {equity:,.2f} {exchange.currency}"
+        return Placement(placed.legs, topped, (*capped, LegCut(exchange, 0.0, 0.0, why)), lost)
     new = meant * share
     if new < meant:
         topped = (*topped, LegCut(exchange, meant, new, "part of it is held already"))
-    room = margin_room(account, exchange)
+    room = margin_room(account, leg, inputs.fees)
     if room < new:
         used = account.margin[exchange].total
         why = f"{used:,.2f} {exchange.currency} of at most {used + room:,.2f} are used"

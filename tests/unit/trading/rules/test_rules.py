@@ -601,13 +601,13 @@ def test_rule_cro_4_liquidations(call: Call, usd: Any, halved: bool) -> None:
     _halves(RuleName.LIQUIDATIONS, terms(**{along: usd}), call, False)
 
 
-@pytest.mark.parametrize(("used", "left"), [(1_799.0, 200.0), (1_800.0, 200.0), (1_801.0, 199.0)])
+@pytest.mark.parametrize(("used", "left"), [(1_799.0, 200.0), (1_800.0, 199.9), (1_801.0, 198.9)])
 def test_rule_cro_5_venue_cap(used: float, left: float) -> None:
-    # Margin of another symbol counts, and profits do not widen the cap.
+    # Margin of another symbol counts, profits do not widen the cap, and the fee is kept back.
     account = replace(CASH, usd=2_000.0, positions=(holding(margin=used, symbol=Symbol.ETHUSDT, entry=10.0),))
     done = ruled_on(TIGHT, terms(account))
     assert {leg.venue: leg.margin for leg in done.legs}[Exchange.BINANCE] == pytest.approx(left)
-    assert (RuleName.VENUE_CAP in fired_rules(done)) == (used > 1_800)
+    assert (RuleName.VENUE_CAP in fired_rules(done)) == (used >= 1_800)
 
 
 def test_caps_are_of_margin_in_the_exchanges_own_money() -> None:
@@ -619,15 +619,36 @@ def test_caps_are_of_margin_in_the_exchanges_own_money() -> None:
 
 
 def test_pending_margin_counts_against_the_cap() -> None:
-    account = replace(CASH, pending=(resting(margin=1_900.0, symbol=Symbol.ETHUSDT),))
+    account = replace(CASH, pending=(resting(margin=1_850.0, symbol=Symbol.ETHUSDT),))
     done = ruled_on(TIGHT, terms(account, won=WON))
-    assert {leg.venue: leg.margin for leg in done.legs}[Exchange.BINANCE] == pytest.approx(100.0)
+    assert {leg.venue: leg.margin for leg in done.legs}[Exchange.BINANCE] == pytest.approx(149.92)
 
 
 def test_margin_never_exceeds_what_an_exchange_holds() -> None:
     account = replace(CASH, usd=500.0, positions=(holding(margin=440.0, symbol=Symbol.ETHUSDT, entry=10.0),))
     done = ruled_on(decision(allocation_pct=25), terms(account))
-    assert [leg.margin for leg in done.legs] == [60.0]
+    assert [leg.margin for leg in done.legs] == [59.94]
+
+
+def test_a_leg_fits_the_book_with_its_fee_whatever_was_won_or_lost() -> None:
+    for price in (9.0, 10.0, 11.0):
+        held = holding(margin=1_000.0, symbol=Symbol.ETHUSDT, entry=price)
+        account = replace(CASH, usd=2_000.0, positions=(held,))
+        inputs = terms(account)
+        assert not isinstance(inputs.standing, Missing)
+        (leg,) = [leg for leg in ruled_on(decision(allocation_pct=90), inputs).legs if leg.venue is Exchange.BINANCE]
+        lost = min(0.0, inputs.standing.equity[Exchange.BINANCE] - account.usd)
+        assert leg.margin + leg.notional * 0.0005 <= account.usd - 1_000.0 + lost
+        assert inputs.standing.free[Exchange.BINANCE] == pytest.approx(account.usd - 1_000.0 + lost)
+
+
+def test_a_book_below_zero_says_so_and_cuts_nothing_from_nothing() -> None:
+    under = replace(CASH, usd=-966.0)
+    done = ruled_on(decision(leverage=3), terms(under))
+    assert not done.opens
+    assert done.veto == RuleName.VENUE_CAP
+    assert "-966.00 USD" in done.changes[-1].why
+    assert not [change for change in done.changes if change.from_ == change.to]
 
 
 def test_rule_cro_5_won() -> None:
@@ -710,7 +731,7 @@ def test_a_rule_says_when_it_fires_for_what_is_missing(changed: dict[str, Any], 
 
 
 def test_only_the_leg_in_won_is_lost_for_want_of_its_rate() -> None:
-    used = replace(CASH, positions=(holding(margin=1_900.0, symbol=Symbol.ETHUSDT, entry=10.0),))
+    used = replace(CASH, positions=(holding(margin=1_850.0, symbol=Symbol.ETHUSDT, entry=10.0),))
     done = ruled_on(TIGHT, terms(used, won=GONE))
     assert written_by(done, RuleName.VENUE_CAP) == [RuleName.VENUE_CAP]
     assert written_by(done, RuleName.WON) == [f"{RuleName.WON} (unknown)"]
