@@ -27,6 +27,7 @@ from tests.wire.exchanges.harness import (
 )
 from tests.wire.exchanges.serving import BLOCKED, DOWN, HTML, Answer
 from tests.wire.exchanges.upbit import FakeUpbit
+from tests.wire.paper_venue import binance_on_paper, upbit_on_paper
 from tests.wire.vendors.serving import fields, without
 from zuno.adapters.http import RateLimited
 from zuno.kernel.errors import Refused, Unavailable, Unknown, ZunoError
@@ -39,9 +40,14 @@ LIMIT, STOP, TARGET = OrderType.LIMIT, OrderType.STOP_MARKET, OrderType.TAKE_PRO
 ALWAYS = Millis(0)
 Opening = Callable[[], AbstractAsyncContextManager[Any]]
 
-EVERY: dict[str, Opening] = {"binance": over_binance, "upbit": over_upbit}
-WITH_STOPS = ["binance"]
-ON_MARGIN = ["binance"]
+EVERY: dict[str, Opening] = {
+    "binance": over_binance,
+    "upbit": over_upbit,
+    "binance on paper": binance_on_paper,
+    "upbit on paper": upbit_on_paper,
+}
+WITH_STOPS = ["binance", "binance on paper"]
+ON_MARGIN = ["binance", "binance on paper"]
 BY_HTTP = ["binance", "upbit"]
 
 
@@ -386,11 +392,10 @@ async def test_a_short_is_a_position_with_margin_leverage_and_liquidation(here: 
 
 
 @only(ON_MARGIN)
-async def test_funding_comes_oldest_first_each_once(here: WireHarness) -> None:
+async def test_funding_comes_oldest_first_each_once(here: VenueHarness) -> None:
     await open_long(here)
     for rate in ("0.0001", "-0.0002", "0.0001", "0.0003", "0.0001"):
-        here.fake.engine.settle_funding("BTCUSDT", Decimal(rate))
-        here.fake.clock.ahead += 8 * 3_600_000
+        await here.settle_funding(Decimal(rate))
     paid = await here.venue.funding(here.symbol, ALWAYS)
     assert [payment.amount < 0 for payment in paid] == [True, False, True, True, True]
     assert len({payment.id for payment in paid}) == 5
@@ -399,9 +404,9 @@ async def test_funding_comes_oldest_first_each_once(here: WireHarness) -> None:
 
 
 @only(ON_MARGIN)
-async def test_a_liquidation_is_marked_as_one(here: WireHarness) -> None:
-    await open_long(here)
-    here.fake.engine.liquidate("BTCUSDT")
+async def test_a_liquidation_is_marked_as_one(here: VenueHarness) -> None:
+    await here.venue.place(request_order(here, "in", leverage=3))
+    await here.liquidate()
     assert [fill.liquidation for fill in await here.venue.fills(here.symbol, ALWAYS)] == [False, True]
 
 

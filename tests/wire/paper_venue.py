@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 
 from zuno.adapters.account.trade_log import MemoryTradeLog
-from zuno.adapters.venues.paper.ticks import Depth, Mark, Tick
+from zuno.adapters.venues.paper.ticks import Depth, FundingRate, Mark, Tick
 from zuno.adapters.venues.paper.venue import PaperVenue, venue_account
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
@@ -105,10 +106,27 @@ class PaperHarness:
         lost = Adopted(at=Millis(self.at), exchange=self.exchange, what="a loss", cash=cash - before)
         await self.log.append(account, [lost], count)
 
+    async def settle_funding(self, rate: Decimal) -> None:
+        self.tape.market[self.symbol].append(FundingRate(Millis(self.at + 1), float(rate)))
+        self.at += 8 * HOUR_MS
 
-def binance_on_paper() -> PaperHarness:
+    async def liquidate(self) -> None:
+        await self.move(self.price / 2)
+
+
+@asynccontextmanager
+async def binance_on_paper() -> AsyncIterator[PaperHarness]:
+    yield open_binance()
+
+
+@asynccontextmanager
+async def upbit_on_paper() -> AsyncIterator[PaperHarness]:
+    yield open_upbit()
+
+
+def open_binance() -> PaperHarness:
     return PaperHarness(Exchange.BINANCE, Decimal(20_000), Decimal("0.1"), Decimal("0.050"))
 
 
-def upbit_on_paper() -> PaperHarness:
+def open_upbit() -> PaperHarness:
     return PaperHarness(Exchange.UPBIT, Decimal(50_000_000), Decimal(1_000), Decimal("0.02"))

@@ -60,6 +60,14 @@ class VenueHarness(Protocol):
         """Make the balance so much."""
         ...
 
+    async def settle_funding(self, rate: Decimal) -> None:
+        """Eight hours pass, and funding is settled at their beginning."""
+        ...
+
+    async def liquidate(self) -> None:
+        """The venue closes a borrowed position."""
+        ...
+
 
 def request_order(
     here: VenueHarness,
@@ -128,6 +136,13 @@ class WireHarness:
 
     async def owe(self, cash: Decimal) -> None:
         self.fake.engine.cash = cash
+
+    async def settle_funding(self, rate: Decimal) -> None:
+        self.fake.engine.settle_funding(self.market, rate)
+        self.fake.clock.ahead += 8 * 3_600_000
+
+    async def liquidate(self) -> None:
+        self.fake.engine.liquidate(self.market)
 
 
 def open_binance(server: FakeServer, sleep: Callable[[float], Awaitable[None]]) -> BinanceOrders:

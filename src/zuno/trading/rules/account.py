@@ -78,8 +78,8 @@ class MarkedAccount:
     """Gross: positions, orders that rest and add, and the inventory of liquidity positions."""
     margin: Mapping[Exchange, Margin]
     free: Mapping[Exchange, float]
-    """What a new position may use, fee included: cash that is no margin, less what open positions have lost. Below zero:
-    so much is missing."""
+    """What a new position may use, fee included: cash that is no margin, less what open positions have lost. Below
+    zero: so much is missing."""
     position: Position | None
     """In the symbol that is asked about."""
     gain_pct: float | None

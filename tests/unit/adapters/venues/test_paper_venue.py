@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.wire.fakes.series import MemorySeries
-from tests.wire.paper_venue import START, ListTape, PaperHarness, binance_on_paper, depth, upbit_on_paper
+from tests.wire.paper_venue import START, ListTape, PaperHarness, depth, open_binance, open_upbit
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.adapters.venues.paper.matching import PaperExchange
 from zuno.adapters.venues.paper.tape import SeriesTape
@@ -315,7 +315,7 @@ def test_funding_is_paid_by_the_side_the_rate_says() -> None:
 
 
 async def test_an_order_sees_the_market_of_its_arrival_and_not_of_its_sending() -> None:
-    here = binance_on_paper()
+    here = open_binance()
     here.venue._latency_ms = 300
     here.tape.market[BTC].append(depth(here.at + 200, 20_100, 20_100.1))
     here.tape.market[BTC].append(depth(here.at + 400, 25_000, 25_000.1))
@@ -353,7 +353,7 @@ async def test_a_restart_goes_on_where_the_last_one_ended() -> None:
         told += [await here.venue.fills(BTC, Millis(0)), await here.venue.funding(BTC, Millis(0))]
         return told
 
-    assert await trade(binance_on_paper(), restarts=False) == await trade(binance_on_paper(), restarts=True)
+    assert await trade(open_binance(), restarts=False) == await trade(open_binance(), restarts=True)
 
 
 class FullLog(MemoryTradeLog):
@@ -362,7 +362,7 @@ class FullLog(MemoryTradeLog):
 
 
 async def test_what_was_not_stored_did_not_happen() -> None:
-    here = binance_on_paper()
+    here = open_binance()
     here.log = FullLog()
     await here.restart()
     with pytest.raises(Unavailable):
@@ -372,7 +372,7 @@ async def test_what_was_not_stored_did_not_happen() -> None:
 
 
 async def test_two_processes_share_one_venue() -> None:
-    here = binance_on_paper()
+    here = open_binance()
     other = here.open_venue()
     await here.venue.place(request("in"))
     assert len(await other.positions()) == 1
@@ -381,7 +381,7 @@ async def test_two_processes_share_one_venue() -> None:
 
 
 async def test_upbit_holds_no_stops_and_sells_what_it_has() -> None:
-    here = upbit_on_paper()
+    here = open_upbit()
     buy = OrderRequest(
         client_id="in", exchange=Exchange.UPBIT, symbol=BTC, side=BUY, type=MARKET, quantity=D("0.02"), leverage=1
     )
