@@ -306,12 +306,23 @@ class Settings(BaseSettings):
     axl_critic_api_url: NodeUrl = Field(_axl(9032), description="AXL node URL of the Critic")
     axl_arbiter_api_url: NodeUrl = Field(_axl(9042), description="AXL node URL of the Arbiter")
     binance_url: Url | None = Field(None, description="Binance REST mirror, futures and spot")
+    binance_api_key: SecretStr | None = Field(
+        None, description="Binance API key for live orders: futures trading allowed, withdrawals not"
+    )
+    binance_api_secret: SecretStr | None = Field(None, description="secret of `ZUNO_BINANCE_API_KEY`")
+    binance_demo: bool = Field(False, description="true: the Binance keys are of its demo trading, no money")
+    binance_order_url: Url | None = Field(None, description="address that signed Binance requests go to, for tests")
     binance_stream_url: StreamUrl = Field("wss://fstream.binance.com", description="Binance futures WebSocket URL")
     bybit_url: Url | None = Field(None, description="Bybit REST mirror")
     bybit_stream_url: StreamUrl = Field("wss://stream.bybit.com", description="Bybit public WebSocket URL")
     okx_url: Url | None = Field(None, description="OKX REST mirror")
     okx_stream_url: StreamUrl = Field("wss://ws.okx.com:8443", description="OKX public WebSocket URL")
     upbit_url: Url | None = Field(None, description="Upbit REST mirror")
+    upbit_access_key: SecretStr | None = Field(
+        None, description="Upbit access key for live orders: accounts and orders allowed, withdrawals not"
+    )
+    upbit_secret_key: SecretStr | None = Field(None, description="secret of `ZUNO_UPBIT_ACCESS_KEY`")
+    upbit_order_url: Url | None = Field(None, description="address that signed Upbit requests go to, for tests")
     deribit_url: Url | None = Field(None, description="Deribit REST mirror")
     fred_url: Url = Field("https://api.stlouisfed.org/fred", description="FRED API URL (macro data)")
     fred_api_key: SecretStr | None = Field(None, description="FRED API key (free); without one no macro prints")

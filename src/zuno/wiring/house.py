@@ -263,6 +263,7 @@ class Application:
     def doctor(self) -> Doctor:
         from zuno.adapters.clock.system import unix_millis
         from zuno.wiring.doctor import build_doctor
+        from zuno.wiring.venues import build_venue_check
 
         return build_doctor(
             self._settings,
@@ -272,6 +273,7 @@ class Application:
             agents=lambda: self.agents().status(),
             chains=self._chains,
             now=unix_millis,
+            more=[build_venue_check(self._settings, unix_millis)],
         )
 
     def logs(self) -> Logs:

@@ -1,0 +1,150 @@
+"""Exchanges that take orders, from the settings: which have keys, how they are opened, and what `zuno doctor` says."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from zuno.doors.doctor import Check, CheckView, State
+from zuno.kernel.errors import Refused, Usage, ZunoError
+from zuno.kernel.units import Millis
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import Symbol
+
+if TYPE_CHECKING:
+    from zuno.adapters.venues.exchange import ApiKeys
+    from zuno.settings import Settings
+    from zuno.trading.model.orders import AccountRights, Balance, Filters
+    from zuno.trading.ports.venue import OrderVenue
+
+R = TypeVar("R")
+
+KEY_VARIABLES: Final = {
+    Exchange.BINANCE: ("ZUNO_BINANCE_API_KEY", "ZUNO_BINANCE_API_SECRET"),
+    Exchange.UPBIT: ("ZUNO_UPBIT_ACCESS_KEY", "ZUNO_UPBIT_SECRET_KEY"),
+}
+MOST_SKEW_MS: Final = 2_000
+"""Some venues say the time in whole seconds."""
+
+
+def build_venue(settings: Settings, exchange: Exchange) -> OrderVenue:
+    """The exchange's account. `Refused` without keys: nothing here is reached by default."""
+    keys = _read_keys(settings, exchange)
+    if keys is None:
+        raise Refused(f"There are no keys for {exchange}: set {' and '.join(KEY_VARIABLES[exchange])}.")
+    if exchange is Exchange.BINANCE:
+        from zuno.adapters.venues.orders import binance
+
+        client = binance.build_client(keys, settings.binance_order_url, demo=settings.binance_demo)
+        return binance.BinanceOrders(client, demo=settings.binance_demo)
+    from zuno.adapters.venues.orders import upbit
+
+    return upbit.UpbitOrders(upbit.build_client(keys, settings.upbit_order_url))
+
+
+def exchanges_with_keys(settings: Settings) -> tuple[Exchange, ...]:
+    return tuple(exchange for exchange in Exchange if _read_keys(settings, exchange) is not None)
+
+
+def build_venue_check(settings: Settings, now: Callable[[], Millis]) -> Check:
+    """Every exchange that has keys: permissions, settings of the account, clock, filters, balance."""
+
+    async def look() -> Sequence[CheckView]:
+        keyed = exchanges_with_keys(settings)
+        if not keyed:
+            names = " and ".join(KEY_VARIABLES[Exchange.BINANCE])
+            return [_line("off", "no keys: orders are placed on paper", f"set {names} to trade with money")]
+        lines: list[CheckView] = []
+        for exchange in keyed:
+            venue = build_venue(settings, exchange)
+            try:
+                lines += await examine_venue(venue, now)
+            finally:
+                await venue.close()
+        return lines
+
+    return Check("venue", look, "`docs/runbook.md` says how keys are made", needed_live=True)
+
+
+async def examine_venue(venue: OrderVenue, now: Callable[[], Millis]) -> list[CheckView]:
+    """Reads, and changes nothing. What cannot be read is a line of its own."""
+    lines = await _look(venue, venue.rights, _describe_rights)
+    lines += await _look(venue, venue.now, lambda at: [_describe_clock(at - now())])
+    for symbol in Symbol:
+        lines += await _look(venue, lambda symbol=symbol: venue.filters(symbol), _describe_filters)  # type: ignore[misc]
+    lines += await _look(venue, venue.balance, _describe_balance)
+    name = f"{venue.exchange} (demo)" if venue.paper else venue.exchange.value
+    return [line.model_copy(update={"text": f"{name}: {line.text}"}) for line in lines]
+
+
+async def _look(
+    venue: OrderVenue, read: Callable[[], Awaitable[R]], describe: Callable[[R], list[CheckView]]
+) -> list[CheckView]:
+    try:
+        return describe(await read())
+    except ZunoError as error:
+        return [_line("fail", str(error), f"check the keys, the network and {venue.exchange}'s status")]
+
+
+def _describe_rights(rights: AccountRights) -> list[CheckView]:
+    lines = []
+    if rights.can_withdraw:
+        lines.append(_line("fail", "the keys may withdraw", "make keys that may not; these are refused"))
+    elif not rights.can_trade:
+        lines.append(_line("fail", "the keys may not trade", "allow futures trading, and orders, for the keys"))
+    else:
+        lines.append(_line("ok", "the keys may trade and not withdraw"))
+    if not rights.one_way:
+        lines.append(_line("fail", "the account is in hedge mode", "switch it to one-way mode"))
+    elif not rights.isolated:
+        lines.append(_line("warn", "margin is cross", "the first order of a symbol sets it to isolated"))
+    else:
+        lines.append(_line("ok", "one position per symbol, isolated margin"))
+    return lines
+
+
+def _describe_clock(skew: int) -> CheckView:
+    text = f"clock {skew / 1_000:+.1f} s from this machine's"
+    if abs(skew) > MOST_SKEW_MS:
+        return _line("warn", text, "set this machine's clock (NTP); requests are dated by the exchange's")
+    return _line("ok", text)
+
+
+def _describe_filters(filters: Filters) -> list[CheckView]:
+    currency = filters.exchange.currency
+    text = (
+        f"{filters.symbol} lot {filters.lot:f}, tick {filters.tick:f}, least order {filters.min_notional:f} {currency}"
+    )
+    if not filters.trading:
+        return [_line("fail", f"{filters.symbol} is not trading", "trade another symbol")]
+    return [_line("ok", text if filters.holds_stops else f"{text}; no stop orders: the desk watches them")]
+
+
+def _describe_balance(balance: Balance) -> list[CheckView]:
+    currency = balance.exchange.currency
+    text = f"{_amount(balance.total)} {currency}, {_amount(balance.available)} free"
+    if balance.total < 0:
+        return [_line("fail", text, "the account owes money; pay it in")]
+    return [_line("warn", text, "pay money in") if balance.available <= 0 else _line("ok", text)]
+
+
+def _amount(number: Decimal) -> str:
+    return f"{number:,.2f}"
+
+
+def _read_keys(settings: Settings, exchange: Exchange) -> ApiKeys | None:
+    from zuno.adapters.venues.exchange import ApiKeys
+
+    binance = settings.binance_api_key, settings.binance_api_secret
+    upbit = settings.upbit_access_key, settings.upbit_secret_key
+    key, secret = binance if exchange is Exchange.BINANCE else upbit
+    if key is None and secret is None:
+        return None
+    if key is None or secret is None:
+        raise Usage(f"{exchange} needs both of {' and '.join(KEY_VARIABLES[exchange])}.")
+    return ApiKeys(key.get_secret_value(), secret.get_secret_value())
+
+
+def _line(state: State, text: str, advice: str = "") -> CheckView:
+    return CheckView(topic="venue", state=state, text=text, advice=advice)

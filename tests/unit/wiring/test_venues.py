@@ -1,0 +1,130 @@
+"""Venues from the settings: none without keys, and what `zuno doctor` says of those that have some."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from tests.wire.exchanges import binance, upbit
+from tests.wire.exchanges.binance import FakeBinance
+from tests.wire.exchanges.serving import HTML, serve_exchange
+from tests.wire.exchanges.upbit import FakeUpbit
+from zuno.adapters.clock.system import unix_millis
+from zuno.doors.doctor import Doctor, DoctorView
+from zuno.kernel.errors import Refused, Usage
+from zuno.settings import Settings
+from zuno.trading.model.cycle import Exchange
+from zuno.wiring.venues import build_venue, build_venue_check, exchanges_with_keys
+
+
+@pytest.fixture
+async def both(tmp_path: Path) -> AsyncIterator[tuple[FakeBinance, FakeUpbit, Settings]]:
+    fakes = FakeBinance(), FakeUpbit()
+    async with serve_exchange(fakes[0].server), serve_exchange(fakes[1].server):
+        settings = Settings(
+            home=tmp_path,
+            binance_api_key=SecretStr(binance.KEY),
+            binance_api_secret=SecretStr(binance.SECRET),
+            binance_order_url=fakes[0].server.url,
+            upbit_access_key=SecretStr(upbit.KEY),
+            upbit_secret_key=SecretStr(upbit.SECRET),
+            upbit_order_url=fakes[1].server.url,
+        )
+        yield (*fakes, settings)
+
+
+async def examine(settings: Settings, *, live: bool = True) -> DoctorView:
+    return await Doctor([build_venue_check(settings, unix_millis)]).examine(live=live)
+
+
+def failures(view: DoctorView) -> list[str]:
+    return [line.text for line in view.checks if line.state == "fail"]
+
+
+async def test_there_is_no_venue_without_keys(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    assert exchanges_with_keys(settings) == ()
+    for exchange in Exchange:
+        with pytest.raises(Refused):
+            build_venue(settings, exchange)
+    assert (await examine(settings, live=False)).ok
+    assert not (await examine(settings, live=True)).ok
+    with pytest.raises(Usage):
+        build_venue(Settings(home=tmp_path, upbit_access_key=SecretStr("half")), Exchange.UPBIT)
+
+
+@pytest.mark.parametrize("url", ["http://exchange.example", "http://127.0.0.1.example"])
+def test_keys_travel_encrypted(tmp_path: Path, url: str) -> None:
+    keys = SecretStr("key")
+    with pytest.raises(Usage):
+        build_venue(
+            Settings(home=tmp_path, binance_api_key=keys, binance_api_secret=keys, binance_order_url=url),
+            Exchange.BINANCE,
+        )
+
+
+async def test_the_doctor_reads_both_exchanges_and_changes_nothing(
+    both: tuple[FakeBinance, FakeUpbit, Settings],
+) -> None:
+    futures, spot, settings = both
+    view = await examine(settings)
+    assert view.ok
+    assert {line.state for line in view.checks if line.text.startswith("UPBIT")} == {"ok"}
+    warned = [line.text for line in view.checks if line.state == "warn"]
+    assert len(warned) == 1  # cross margin, which the first order mends
+    text = view.model_dump_json()
+    assert not any(secret in text for secret in settings.secrets())
+    posts = [name for fake in (futures, spot) for name in fake.server.asked if name.startswith("POST")]
+    assert set(posts) <= {"POST /v1/orders/test"}
+
+
+async def test_the_doctor_says_what_is_wrong(both: tuple[FakeBinance, FakeUpbit, Settings]) -> None:
+    futures, spot, settings = both
+    futures.withdrawals = True
+    futures.hedge = True
+    spot.engine.cash = Decimal(-5)
+    del spot.engine.markets["KRW-ETH"]
+    futures.engine.markets["ETHUSDT"].trading = False
+    futures.clock.ahead = 60_000
+    view = await examine(settings)
+    assert len(failures(view)) == 5
+    assert any("+60" in line.text for line in view.checks if line.state == "warn")
+    assert all(line.advice for line in view.checks if line.state in ("fail", "warn"))
+
+
+async def test_an_exchange_that_cannot_be_read_is_a_failure_of_its_own(
+    both: tuple[FakeBinance, FakeUpbit, Settings],
+) -> None:
+    futures, _, settings = both
+    futures.server.fail("GET /fapi/v3/balance", HTML, times=9)
+    view = await examine(settings)
+    assert len(failures(view)) == 1
+    assert failures(view)[0].startswith("BINANCE: ")
+
+
+async def test_demo_trading_goes_to_its_own_address(tmp_path: Path) -> None:
+    """Without an address of the tests' it is the exchange's: nothing is asked here, only where it would be."""
+    keys = SecretStr("key")
+    venue = build_venue(
+        Settings(home=tmp_path, binance_api_key=keys, binance_api_secret=keys, binance_demo=True), Exchange.BINANCE
+    )
+    assert venue.paper
+    opened = venue._client._open()  # type: ignore[attr-defined]
+    assert {url.split("/")[2] for name, url in opened.urls["api"].items() if name.startswith("fapi")} == {
+        "demo-fapi.binance.com"
+    }
+    assert not opened.isSandboxModeEnabled
+    await venue.close()
+
+
+async def test_demo_trading_needs_no_permissions_of_a_wallet(both: tuple[FakeBinance, FakeUpbit, Settings]) -> None:
+    futures, _, settings = both
+    venue = build_venue(settings.model_copy(update={"binance_demo": True}), Exchange.BINANCE)
+    rights = await venue.rights()
+    await venue.close()
+    assert (rights.can_trade, rights.can_withdraw, rights.paper) == (True, False, True)
+    assert futures.server.count("GET /sapi/v1/account/apiRestrictions") == 0
