@@ -27,7 +27,6 @@ def shown_desk_run(view: DeskRunView) -> RenderableType:
         facts.add_row("", f"debits {ledger.debits[currency]:,.2f} = credits {ledger.credits[currency]:,.2f}")
     facts.add_row("invariants", Text(view.invariants, style=GOOD if view.invariants == "ok" else BAD))
     for lock in view.protections:
-        until = "until it is lifted" if lock.until is None else f"until {lock.until}"
-        facts.add_row("locked", Text(f"{lock.protection} {until}: {lock.reason}", style=BAD))
-    title = heading(f"Desk on {'SYNTHETIC ' if view.synthetic else ''}{view.market}")
+        facts.add_row("locked", Text(f"{lock.protection} {lock.ends}: {lock.reason}", style=BAD))
+    title = heading(f"Desk on {view.market}")
     return Group(title, facts, Text(view.said, style=QUIET), *notes_block(view.notes))

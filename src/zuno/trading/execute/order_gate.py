@@ -519,9 +519,10 @@ class OrderGate:
         book = self.book
         wanted = dict.fromkeys((*([] if symbol is None else [symbol]), *(t.symbol for t in book.trades.values())))
         quotes: dict[tuple[Exchange, Symbol], Known[VenueQuote]] = {}
+        first = next(iter(self._with.venues), Exchange.BINANCE)
         for held in wanted:
             for exchange in self._with.venues:
-                if exchange is Exchange.BINANCE or book.trades_at(exchange):
+                if exchange is first or book.trades_at(exchange):
                     quotes[exchange, held] = await self._known_quote(exchange, held)
         won = await self._won(quotes)
         equity, unrealised = self._equity_usd(quotes, won)
@@ -534,7 +535,7 @@ class OrderGate:
             won=won,
             price_times={}
             if symbol is None
-            else {symbol: _time_of(quotes.get((Exchange.BINANCE, symbol), Missing("no venue")))},
+            else {symbol: _time_of(quotes.get((first, symbol), Missing("no exchange is there")))},
             locks=tuple(book.locks.values()),
             lifted=book.lifted,
         )

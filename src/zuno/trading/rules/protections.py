@@ -23,6 +23,9 @@ STORED: Final = frozenset({Protection.DAILY_LOSS, Protection.MAX_DRAWDOWN, Prote
 """Those that are written down when they are hit, for they last longer than what set them off. The others are judged
 anew each time; kill switch, pause and reconciliation are set by hand or by the desk."""
 
+BY_HAND: Final = frozenset({Protection.KILL_SWITCH, Protection.PAUSED, Protection.RECONCILIATION})
+"""Those that stand until somebody lifts them."""
+
 LockKey = tuple[Protection, Symbol | None]
 
 
@@ -87,8 +90,21 @@ def find_refusal(symbol: Symbol, locks: Iterable[LockSet]) -> LockSet | None:
     return max(mine, key=_ends, default=None)
 
 
+def describe_end(lock: LockSet) -> str:
+    """When new risk may be taken again."""
+    if lock.until is not None:
+        return f"until {iso(lock.until)}"
+    if lock.protection is Protection.MAX_OPEN_TRADES:
+        return "until a trade is closed"
+    if lock.protection is Protection.STALE_DATA:
+        return "until a fresh price comes"
+    if lock.protection in BY_HAND:
+        return "until it is lifted (`zuno trade unlock`)"
+    return "until it can be judged"
+
+
 def describe_lock(lock: LockSet) -> str:
-    until = "until it is lifted (`zuno trade unlock`)" if lock.until is None else f"until {iso(lock.until)}"
+    until = describe_end(lock)
     whom = "" if lock.symbol is None else f" of {lock.symbol}"
     return f"{lock.protection.value}{whom} {until}: {lock.reason}"
 

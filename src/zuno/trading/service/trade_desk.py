@@ -22,7 +22,7 @@ from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, Symbol, parse_mode, parse_symbol
 from zuno.trading.model.trade_events import LockSet, paper_account
 from zuno.trading.rules.ledger import LedgerAccount
-from zuno.trading.rules.protections import describe_lock
+from zuno.trading.rules.protections import describe_end, describe_lock
 from zuno.trading.rules.schedule import Job, JobKind
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.features import TradingDesk
@@ -83,6 +83,9 @@ class ProtectionView(View):
     protection: str
     symbol: str | None
     until: str | None
+    """When it ends by itself."""
+    ends: str
+    """The same in words."""
     reason: ForeignText
 
 
@@ -282,7 +285,6 @@ class _DeskRun:
 
     async def is_stopped(self) -> bool:
         """Whether somebody asked for the end since the start."""
-        self._tell_changes()
         journal = await self._with.journal()
         for entry in await journal.latest(5, kind=STOP_REQUEST):
             if entry.seq > self._stop_seen and entry.payload.get("account") == self._account:
@@ -320,7 +322,7 @@ class _DeskRun:
         why = f" by {ruling.veto}" if ruling.veto else ""
         state = "" if done is None or done.state == "held" else f", {done.state}"
         self._tell("cycle", f"{outcome.run_id} {ruling.decision}{why}{state}{came}", job.symbol)
-        self._tell_changes()
+        self.tell_changes()
 
     async def summarise_day(self, job: Job, at: Millis) -> None:
         """Of the day that ended as this slot began."""
@@ -357,7 +359,8 @@ class _DeskRun:
 
     # -- what is told
 
-    def _tell_changes(self) -> None:
+    def tell_changes(self) -> None:
+        """Trades that were opened or closed, and locks, since it was told last."""
         book = self._gate.book
         for trade in book.trades.values():
             if trade.id not in self._opened:
@@ -385,7 +388,7 @@ class _DeskRun:
     async def summarise(
         self, origin: str, since: Millis, until: Millis, notes: tuple[str, ...], *, live: bool
     ) -> DeskRunView:
-        self._tell_changes()
+        self.tell_changes()
         book, locks = self._gate.book, await self._gate.locks()
         closed = len(book.closed) - self._closed_before
         return DeskRunView(
@@ -445,6 +448,7 @@ def protection_view(lock: LockSet) -> ProtectionView:
         protection=lock.protection.value,
         symbol=None if lock.symbol is None else lock.symbol.value,
         until=None if lock.until is None else iso(lock.until),
+        ends=describe_end(lock),
         reason=lock.reason,
     )
 

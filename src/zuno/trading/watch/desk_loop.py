@@ -40,6 +40,10 @@ class DeskWork(Protocol):
 
     async def evaluate(self, job: Job, at: Millis) -> None: ...
 
+    def tell_changes(self) -> None:
+        """Called when the watch has looked."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class DeskPlan:
@@ -197,6 +201,7 @@ class DeskLoop:
         try:
             await self._gate.advance()
             trouble = "; ".join(f"{exchange}: {why}" for exchange, why in self._gate.troubles.items())
+            self._work.tell_changes()
         except (
             ZunoError
         ) as error:  # a store that is away or a disk that is full is tried again; stops stand at the venue
