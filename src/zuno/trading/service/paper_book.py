@@ -51,6 +51,7 @@ from zuno.trading.rules.paper_book import (
     free_cash,
     new_id,
 )
+from zuno.trading.rules.validate_decision import liquidation_distance
 from zuno.trading.run.record import MarketMoment
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.features_view import iso
@@ -217,7 +218,7 @@ class PaperBookDesk:
             done = f"{shape['id']} rests"
         else:
             fee = self._fee(where, quantity * price)
-            exits = _parse_exits(way, price, stop, target, hold)
+            exits = _parse_exits(way, price, times, stop, target, hold)
             position = Holding(**shape, entry=price, opened=page.moment, **exits)
             change = PositionOpened(at=page.moment, position=position, fee=fee)
             done = f"{shape['id']} is open, for a fee of {format_money(fee, where)}"
@@ -302,11 +303,11 @@ class PaperBookDesk:
     async def _find_moment(self, as_of: str | None, symbols: Sequence[Symbol] | type[Symbol]) -> MarketMoment:
         """The latest moment that is known of any of these; of a live market all marks are asked for once."""
         found: list[MarketMoment] = []
-        refusal: Refused | None = None
+        refusal: Refused | Usage | None = None
         for symbol in symbols:
             try:
                 found.append(await self._desk.moment(symbol, as_of))
-            except Refused as error:
+            except (Refused, Usage) as error:  # nothing is recorded of it, or not then
                 refusal = refusal or error
             if found and self._desk.live(as_of):
                 break
@@ -437,9 +438,9 @@ def _parse_price(text: str) -> float:
 
 
 def _parse_exits(
-    side: Side, entry: float, stop: str | None, target: str | None, hold: str | None
+    side: Side, entry: float, leverage: float, stop: str | None, target: str | None, hold: str | None
 ) -> dict[str, float | str | None]:
-    """`Refused` where the stop is not behind the entry, or the target not ahead of it."""
+    """`Refused` where the stop is not behind the entry or behind the liquidation, or the target not ahead of it."""
     sign = 1 if side is Side.LONG else -1
     levels = {name: None if text is None else _parse_price(text) for name, text in (("stop", stop), ("target", target))}
     for name, ahead in (("stop", -1), ("target", 1)):
@@ -447,6 +448,12 @@ def _parse_exits(
         if level is not None and sign * ahead * (level - entry) <= 0:
             place = "below" if sign * ahead < 0 else "above"
             raise Refused(f"A {side} from {entry:,.2f} has its {name} {place} the entry, not at {level:,.2f}.")
+    liquidation = entry * (1 - sign * liquidation_distance(leverage, side))
+    if (level := levels["stop"]) is not None and sign * (level - liquidation) <= 0:
+        raise Refused(
+            f"A {side} from {entry:,.2f} at {leverage:g}× is liquidated at {liquidation:,.2f}; its stop has to be "
+            f"{'above' if sign > 0 else 'below'} that, not at {level:,.2f}."
+        )
     longest = None if hold is None else hold.strip().lower()
     if longest is not None and not parse_hours(longest):
         raise Usage(f"{plain_text(longest, 40)!r} is no holding time; write 12h, 5d or 6w.")

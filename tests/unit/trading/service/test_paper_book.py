@@ -298,6 +298,24 @@ async def test_one_recorded_symbol_is_enough_to_look() -> None:
     assert (view.as_of, view.unknown, view.synthetic) == ("2026-01-01T00:00:00Z", None, False)
 
 
+async def test_a_moment_that_one_symbol_has_is_enough_to_look() -> None:
+    """The candles of one end a day before those of the other."""
+    store = MemorySeries(Origin(False, "recorded"))
+    for symbol, end in ((BTC, END - DAY_MS), (ETH, END)):
+        marks = [MarkAndIndex(Millis(at), 3_000.0, 3_000.0) for at in range(END - 2 * DAY_MS, end + 1, HOUR_MS)]
+        await store.write([Batch(basis(BINANCE, symbol), marks)])
+    assert (await keeper(store).show(str(END - HOUR_MS))).as_of == "2025-12-31T23:00:00Z"
+    for beyond in (str(END + DAY_MS), "once"):
+        with pytest.raises(Usage):
+            await keeper(store).show(beyond)
+
+
+@pytest.mark.parametrize(("side", "stop"), [("long", "40300"), ("short", "79500")])
+async def test_a_stop_before_the_liquidation_is_taken(side: str, stop: str) -> None:
+    view = await keeper(await market()).add("BTCUSDT", side, "100", entry="60000", leverage="3", stop=stop)
+    assert view.positions[0].stop == float(stop)
+
+
 async def test_a_live_book_looks_at_the_marks_once_and_writes_now() -> None:
     store, looks = await market(), list[Symbol]()
 
@@ -462,6 +480,9 @@ async def test_a_position_keeps_its_stop_target_and_hold() -> None:
         ("long", {"target": "59000"}, Refused),
         ("short", {"stop": "59000"}, Refused),
         ("short", {"target": "60001"}, Refused),
+        ("long", {"stop": "40200", "leverage": "3"}, Refused),  # liquidated at 40,201
+        ("short", {"stop": "79800", "leverage": "3"}, Refused),  # at 79,602
+        ("short", {"stop": "119500"}, Refused),
         ("long", {"hold": "soon"}, Usage),
         ("long", {"hold": "0d"}, Usage),
         ("long", {"stop": "59000", "pending": True}, Usage),
