@@ -14,7 +14,7 @@ from urllib.parse import unquote, unquote_plus
 import httpx2
 
 from zuno.kernel.backoff import SPREAD, Backoff
-from zuno.kernel.errors import Malformed, Unavailable
+from zuno.kernel.errors import Malformed, Unavailable, Unreachable
 
 TOO_MANY_REQUESTS = 429
 WORTH_RETRYING = frozenset({408, TOO_MANY_REQUESTS})
@@ -67,6 +67,7 @@ class _Again:
 
     reason: str
     asked_wait: float | None = None
+    kind: type[Unavailable] = Unavailable
 
 
 class HttpClient:
@@ -110,7 +111,7 @@ class HttpClient:
                 raise RateLimited(f"{self._name} {outcome.reason} and asks to wait {asked:.0f} s", asked)
             if last:
                 tries = "once" if attempt == 1 else f"{attempt} times"
-                raise Unavailable(f"{self._name} {outcome.reason}; tried {tries}")
+                raise outcome.kind(f"{self._name} {outcome.reason}; tried {tries}")
             backoff = Backoff(patience.first_wait, patience.longest_wait, SPREAD)
             await self._sleep(backoff.delay(attempt, self._chance()) if asked is None else asked)
             attempt += 1
@@ -131,7 +132,7 @@ class HttpClient:
         except (TimeoutError, httpx2.TimeoutException):
             return _Again(f"did not answer within {self._patience.timeout:g} s")
         except httpx2.ConnectError:
-            return _Again("could not be reached")
+            return _Again("could not be reached", kind=Unreachable)
         except httpx2.TransportError as error:
             return _Again(f"broke off ({type(error).__name__})")
         except httpx2.DecodingError as error:

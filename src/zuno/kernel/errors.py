@@ -2,6 +2,7 @@
 
     ZunoError
     ├── Unavailable   a source did not answer: retry, then fall back, and say so
+    │   ├── Unreachable   no connection came about
     │   └── NoRoom        a disk is full
     ├── Malformed     a source answered nonsense: fall back, keep the evidence
     ├── Refused       a rule said no: tell the person, do nothing
@@ -31,6 +32,10 @@ class Usage(ZunoError):
 
 class Unavailable(ZunoError):
     """A source did not answer."""
+
+
+class Unreachable(Unavailable):
+    """No connection to a source came about."""
 
 
 class NoRoom(Unavailable):

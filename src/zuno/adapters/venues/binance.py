@@ -36,7 +36,7 @@ from zuno.trading.model.market import (
 )
 from zuno.trading.model.venues import BINANCE, USDC_USDT
 
-VENDOR: Final = ExchangeVendor("binanceusdm", "Binance")
+VENDOR: Final = ExchangeVendor("binanceusdm", "Binance", "fapi.binance.com")
 STREAM_URL: Final = "wss://fstream.binance.com"
 BARS_A_PAGE, RATES_A_PAGE, POINTS_A_PAGE = 1_500, 1_000, 500
 SPOT_BARS_A_PAGE: Final = 1_000

@@ -43,7 +43,7 @@ from zuno.trading.model.market import (
 )
 from zuno.trading.model.venues import BYBIT
 
-VENDOR: Final = ExchangeVendor("bybit", "Bybit", envelope="retCode")
+VENDOR: Final = ExchangeVendor("bybit", "Bybit", "api.bybit.com", envelope="retCode")
 STREAM_URL: Final = "wss://stream.bybit.com"
 BARS_A_PAGE, RATES_A_PAGE, INTEREST_A_PAGE, RATIOS_A_PAGE = 1_000, 200, 200, 500
 MOST_LEVELS: Final = 500

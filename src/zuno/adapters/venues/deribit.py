@@ -17,7 +17,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.model.market import HOUR_MS, Level, OptionChain, OptionQuote
 from zuno.trading.model.venues import DERIBIT
 
-VENDOR: Final = ExchangeVendor("deribit", "Deribit")
+VENDOR: Final = ExchangeVendor("deribit", "Deribit", "www.deribit.com")
 HOURS_A_PAGE: Final = 1_000
 _CALL: Final = {"call": True, "put": False}
 

@@ -21,7 +21,7 @@ from zuno.adapters import foreign_json
 from zuno.adapters.http import RateLimited, RequestLimits, asked_wait
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.backoff import Backoff
-from zuno.kernel.errors import Malformed, Refused, Unavailable, ZunoError
+from zuno.kernel.errors import Malformed, Refused, Unavailable, Unreachable, ZunoError
 
 INSTALL: Final = "pip install 'zuno[exchanges]'"
 PATIENCE: Final = RequestLimits(max_bytes=8_000_000)
@@ -42,10 +42,10 @@ MAPPED: Final[Mapping[str, tuple[type[ZunoError], str]]] = {
     "DDoSProtection": (Unavailable, "limits our requests"),
     "RateLimitExceeded": (Unavailable, "limits our requests"),
     "RequestTimeout": (Unavailable, "did not answer in time"),
-    "ExchangeNotAvailable": (Unavailable, "could not be reached"),
+    "ExchangeNotAvailable": (Unreachable, "could not be reached"),
     "BadResponse": (Malformed, "answered something that is no answer"),
     "ChecksumError": (Malformed, "answered something that is no answer"),
-    "NetworkError": (Unavailable, "could not be reached"),
+    "NetworkError": (Unreachable, "could not be reached"),
     "OperationFailed": (Unavailable, "failed"),
     "ExchangeError": (Unavailable, "declined"),
     "UnsubscribeError": (Unavailable, "declined"),
@@ -60,6 +60,8 @@ class ExchangeVendor:
 
     ccxt_id: str
     name: str
+    host: str | None = None
+    """Whether it can be reached is asked before ccxt is loaded, which takes seconds; None: not asked."""
     envelope: str | None = None
     """The field that every answer of it opens with, where there is one."""
     read_decline: Callable[[object], tuple[str, str] | None] | None = None
@@ -115,6 +117,7 @@ class ExchangeClient:
         self._monotonic = monotonic
         self._quiet_until = -math.inf
         self._ccxt: Any = None
+        self._reached = False
 
     async def ask(self, endpoint: str, what: str, **params: object) -> VendorJson:
         """The answer of a raw endpoint; `what` names it in errors."""
@@ -127,10 +130,14 @@ class ExchangeClient:
             if left > 0:
                 raise RateLimited(f"{self.name} limits our requests; {math.ceil(left)} s are left to wait", left)
             try:
+                await self._reach()
                 return VendorJson(f"{self.name}'s {what}", await getattr(self._open(), endpoint)(dict(params)))
             except RateLimited as asked:
                 self._quiet_until = self._monotonic() + asked.seconds
                 raise
+            except Unreachable:
+                if attempt >= attempts:
+                    raise
             except ZunoError:
                 raise
             except Exception as error:
@@ -144,6 +151,21 @@ class ExchangeClient:
         if self._ccxt is not None:
             opened, self._ccxt = self._ccxt, None
             await opened.close()
+
+    async def _reach(self) -> None:
+        """`Unreachable` where no connection comes about."""
+        address = self._url or (self._vendor.host and f"https://{self._vendor.host}")
+        if self._reached or self._ccxt is not None or not address:
+            return
+        parts = urlsplit(address)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        try:
+            async with asyncio.timeout(self._patience.timeout):
+                _, writer = await asyncio.open_connection(parts.hostname, port)
+        except OSError:  # a timeout is one
+            raise Unreachable(f"{self.name} could not be reached") from None
+        writer.close()
+        self._reached = True
 
     def _translate(self, error: Exception, what: str) -> tuple[ZunoError, bool]:
         """ccxt's error as one of ours, and whether to ask again. What is not ccxt's is our own bug."""

@@ -46,7 +46,7 @@ from zuno.trading.model.market import (
 )
 from zuno.trading.model.venues import OKX
 
-VENDOR: Final = ExchangeVendor("okx", "OKX", envelope="code")
+VENDOR: Final = ExchangeVendor("okx", "OKX", "www.okx.com", envelope="code")
 POINTS_A_PAGE: Final = 100
 STREAM_URL: Final = "wss://ws.okx.com:8443"
 FORCED: Final = "liquidation-orders"

@@ -17,7 +17,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.model.market import DAY_MS, SECOND_MS, Candle, Level, Timeframe
 from zuno.trading.model.venues import UPBIT
 
-VENDOR: Final = ExchangeVendor("upbit", "Upbit")
+VENDOR: Final = ExchangeVendor("upbit", "Upbit", "api.upbit.com")
 BARS_A_PAGE: Final = 200
 ENDPOINTS: Final = {
     Timeframe.M1: "Minutes1",

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from zuno.kernel.errors import Broken, Unavailable, ZunoError
+from zuno.kernel.errors import Broken, Unavailable, Unreachable, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.data.sources import (
@@ -193,7 +193,8 @@ def _join_venues(silent: Mapping[str, str]) -> str:
     """By their reasons, each told once."""
     reasons: dict[str, list[str]] = {}
     for venue, why in silent.items():
-        reasons.setdefault(why, []).append(venue)
+        named = why.lower().startswith(f"{venue.lower()} ")
+        reasons.setdefault(why[len(venue) + 1 :] if named else why, []).append(venue)
     return "; ".join(f"{', '.join(venues)} ({why})" for why, venues in reasons.items())
 
 
@@ -216,35 +217,52 @@ async def refresh_series(
     """The same of these series alone. All are asked at the same time, but for those whose word grows old within a
     minute: they are asked when the others have answered or failed, so that nobody's slowness makes them old."""
     brief = [each for each in series if fresh_for(each) * SECOND_MS < MINUTE_MS]
-    failures = await _visit_all(intake, [each for each in series if each not in brief], within)
-    failures |= await _visit_all(intake, brief, LAST_SECONDS)
+    unreached: dict[str, str] = {}
+    patient = [each for each in series if each not in brief]
+    failures = await _visit_all(intake, patient, within, unreached)
+    if any(str(each) not in failures for each in patient):
+        unreached.clear()
+    failures |= await _visit_all(intake, brief, LAST_SECONDS, unreached)
     return Millis(max(now(), intake.latest)), failures
 
 
-async def _visit_all(intake: Intake, series: Sequence[Series[Any]], within: float) -> dict[str, str]:
-    """Who of these failed, and why."""
+async def _visit_all(
+    intake: Intake, series: Sequence[Series[Any]], within: float, unreached: dict[str, str]
+) -> dict[str, str]:
+    """Who of these failed, and why. `unreached`: venues to which no connection came about, and why; once there is none
+    to any venue, there is no network, and nobody is waited for."""
     if not series:
         return {}
-    tasks = {asyncio.create_task(_visit(intake, each)): each for each in series}
+    clock = asyncio.get_running_loop().time
+    venues = {each.venue for each in series} - intake.closed.keys()
+    until = clock() + within
+    tasks = {asyncio.create_task(_visit(intake, each, unreached)): each for each in series}
+    waiting = set(tasks)
     try:
-        await asyncio.wait(tasks, timeout=within)
+        while waiting and clock() < until and not (venues and venues <= unreached.keys()):
+            done, waiting = await asyncio.wait(waiting, timeout=until - clock(), return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                if not task.result():
+                    venues.clear()  # somebody answered: there is a network
     finally:
-        slow = [task for task in tasks if not task.done()]
-        for task in slow:
+        for task in waiting:
             task.cancel()
-        await asyncio.gather(*slow, return_exceptions=True)
-    failures = {str(each): f"it did not answer within {within:g} s" for task, each in tasks.items() if task.cancelled()}
+        await asyncio.gather(*waiting, return_exceptions=True)
+    late = f"it did not answer within {within:g} s"
+    failures = {str(each): unreached.get(each.venue, late) for task, each in tasks.items() if task.cancelled()}
     failures |= {str(each): intake.set_aside[each] for each in series if each in intake.set_aside}
     return failures | {str(tasks[task]): why for task in tasks if not task.cancelled() and (why := task.result())}
 
 
-async def _visit(intake: Intake, series: Series[Any]) -> str:
+async def _visit(intake: Intake, series: Series[Any], unreached: dict[str, str]) -> str:
     """Why it failed, or nothing."""
     try:
         await intake.visit(series)
     except Broken:
         raise
     except ZunoError as error:
+        if isinstance(error, Unreachable):
+            unreached[series.venue] = clause(error)
         return clause(error)
     except Exception as bug:  # one source's bug must not silence the others
         return said_of(bug, series)

@@ -15,7 +15,7 @@ from tests.wire.vendors.questions import QUESTIONS, QUICK, Question, asking
 from tests.wire.vendors.serving import said
 from zuno.adapters.venues.binance import VENDOR, BinanceTape
 from zuno.adapters.venues.exchange import MAPPED, PAUSE, WORTH_RETRYING, ExchangeClient, nearest_known
-from zuno.kernel.errors import Malformed, Unavailable, ZunoError
+from zuno.kernel.errors import Malformed, Unavailable, Unreachable, ZunoError
 from zuno.kernel.units import Millis
 
 ONE_EACH = [
@@ -238,7 +238,7 @@ def test_errors_of_ccxt_by_their_nearest_ancestor(name: str, tree: type[ZunoErro
 
 
 async def test_our_own_bugs_are_not_the_exchanges() -> None:
-    exchange = ExchangeClient(VENDOR, "http://127.0.0.1:1", patience=QUICK, throttled=False)
+    exchange = ExchangeClient(replace(VENDOR, host=None), patience=QUICK, throttled=False)
     with pytest.raises(AttributeError):
         await exchange.ask("fapiPublicGetNothing", "nothing")
     await exchange.close()
@@ -253,7 +253,7 @@ async def test_without_the_extra_it_says_how_to_get_it(module: str, monkeypatch:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, module, None)
     asked = {
-        "ccxt": lambda: ExchangeClient(VENDOR).ask("fapiPublicGetTime", "time"),
+        "ccxt": lambda: ExchangeClient(replace(VENDOR, host=None)).ask("fapiPublicGetTime", "time"),
         "websockets": lambda: anext(aiter(BinanceTape(lambda: Millis(0)).listen(["BTCUSDT"]))),
     }
     with pytest.raises(Unavailable, match=r"pip install 'zuno\[exchanges\]'"):
@@ -290,3 +290,26 @@ async def test_the_pace_is_ccxts_unless_told_otherwise() -> None:
             waited[throttled] = len(waits)
             await exchange.close()
         assert waited == {True: 1, False: 0}
+
+
+async def test_an_exchange_nobody_can_reach_is_told_before_ccxt_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(self: ExchangeClient) -> None:
+        raise AssertionError("ccxt is loaded")
+
+    monkeypatch.setattr(ExchangeClient, "_open", load)
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    closed = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+    port = closed.sockets[0].getsockname()[1]
+    closed.close()
+    await closed.wait_closed()
+    for client in (
+        ExchangeClient(replace(VENDOR, host=f"127.0.0.1:{port}"), sleep=sleep),
+        ExchangeClient(VENDOR, f"http://127.0.0.1:{port}", sleep=sleep),
+    ):
+        with pytest.raises(Unreachable):
+            await client.ask("fapiPublicGetTime", "time")
+    assert len(waits) == 4

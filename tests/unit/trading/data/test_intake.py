@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from tests.wire.collecting import END, EVER, OWN, Weather, market, sources
 from tests.wire.fakes.series import MemorySeries
 from tests.wire.leaping import leaping
-from zuno.kernel.errors import Broken, Unavailable
+from zuno.kernel.errors import Broken, Unavailable, Unreachable
 from zuno.kernel.units import Millis
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.data.intake import LAST_SECONDS, Intake, refresh_market
@@ -219,6 +219,36 @@ def test_rows_that_cannot_be_are_said_where_the_series_is_absent() -> None:
         sound.append(True)
         _, failures = await refresh_market(one, store, Symbol.BTCUSDT, now)
         assert str(interest) not in failures
+
+    leaping(START, story)
+
+
+@pytest.mark.parametrize("answering", [False, True])
+def test_without_a_network_nobody_is_waited_for(answering: bool) -> None:
+    """Of each venue but one a question cannot be sent, and the others hang; that one answers or cannot be asked."""
+
+    async def story(now: Any) -> None:
+        store, refused = MemorySeries(OWN), set[str]()
+        given = sources(await market(), now)
+
+        class Dead(Sources):
+            async def ask(self, series: Any, since: Millis, until: Millis) -> Any:
+                if answering and series.venue == ALTERNATIVE:
+                    return await super().ask(series, since, until)
+                if series.venue in refused:
+                    await asyncio.sleep(3_600)
+                refused.add(series.venue)
+                await asyncio.sleep(2)
+                raise Unreachable(f"{series.venue} could not be reached")
+
+        dead = Dead(**{field.name: getattr(given, field.name) for field in fields(given)})
+        if answering:
+            moment, failures = await refresh_market(intake(dead, store, now), store, Symbol.BTCUSDT, now)
+            assert (str(M1) in failures, moment >= START + 30_000) == (True, True)
+            return
+        with pytest.raises(Unavailable, match=rf"no venue answered.*{DERIBIT}.* \(could not be reached\)"):
+            await refresh_market(intake(dead, store, now), store, Symbol.BTCUSDT, now)
+        assert now() <= START + 3_000
 
     leaping(START, story)
 
