@@ -143,6 +143,10 @@ def _describe(bundle: Bundle, timeframe: Timeframe, count: int, trade: TradePlan
     else:
         opened = opened_by_bar(bundle, shown)
         price, below = _price(bundle, window, shown, opened, trade), panels(bundle, shown, opened)
+    left_out: tuple[str, ...] = ()
+    if first is not None and bundle.candles_only:  # a panel of what this home never recorded says nothing
+        left_out = tuple(panel.title for panel in below if isinstance(panel, MissingPanel))
+        below = tuple(panel for panel in below if isinstance(panel, Panel))
     return Picture(
         symbol=bundle.symbol,
         mode=bundle.mode,
@@ -161,7 +165,7 @@ def _describe(bundle: Bundle, timeframe: Timeframe, count: int, trade: TradePlan
                 f"as of {moment_text(bundle.as_of)} UTC",
             )
         ),
-        notes=_notes(bundle, timeframe, len(shown), width),
+        notes=(*_notes(bundle, timeframe, len(shown), width), *_left_out_note(left_out)),
         price=price,
         panels=below,
     )
@@ -190,6 +194,10 @@ def _notes(bundle: Bundle, timeframe: Timeframe, count: int, width: int) -> tupl
     missing = (f"{width - count} of {width} bars are missing",) if width > count else ()
     frozen = tuple(plain_text(note, _WHY) for note in block.notes if "stands still" in note)
     return (*stale, *missing, *frozen)
+
+
+def _left_out_note(titles: tuple[str, ...]) -> tuple[str, ...]:
+    return (f"candles only: without {', '.join(titles)}",) if titles else ()
 
 
 # -- the price

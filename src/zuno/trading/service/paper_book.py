@@ -42,6 +42,7 @@ from zuno.trading.ports.series import SeriesStore
 from zuno.trading.rules.account import margin_at, mark_to_market, unrealised_pnl
 from zuno.trading.rules.exits import parse_hours
 from zuno.trading.rules.inputs import Fees
+from zuno.trading.rules.margin import liquidation_distance
 from zuno.trading.rules.paper_book import (
     MAX_LEVERAGE,
     apply_change,
@@ -51,7 +52,6 @@ from zuno.trading.rules.paper_book import (
     free_cash,
     new_id,
 )
-from zuno.trading.rules.validate_decision import liquidation_distance
 from zuno.trading.run.record import MarketMoment
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.features_view import iso

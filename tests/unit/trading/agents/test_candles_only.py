@@ -16,9 +16,11 @@ from tests.wire.trades import PROVEN, decision, ruled_on
 from zuno.kernel.units import Millis
 from zuno.trading.agents import liquidity, microstructure
 from zuno.trading.agents.case import Case, build_case
+from zuno.trading.chart.charting import describe
 from zuno.trading.measure.structure.pivots import Way
 from zuno.trading.model import market
 from zuno.trading.model.bundle import Absent, Block, Bundle
+from zuno.trading.model.chart import MissingPanel, Panel
 from zuno.trading.model.cycle import Call, Exchange, Regime
 from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Feed, Funding, Mode, Timeframe
@@ -197,3 +199,17 @@ def test_the_hours_before_the_as_of_are_all_that_is_read() -> None:
     bundle = real_bundle("2024-08-05T12:00")
     newest = max(row.at for block in bundle.blocks for row in block.rows)
     assert newest + HOUR_MS <= bundle.as_of
+
+
+def test_the_chart_leaves_out_what_was_never_recorded() -> None:
+    """And says so once; a home that records has a panel with the reason instead."""
+    bundle = candles_only()
+    picture = describe(bundle)
+    assert [panel.name for panel in picture.panels if isinstance(panel, Panel)] == ["volume"]
+    assert [panel for panel in picture.panels if isinstance(panel, MissingPanel)] == []
+    assert sum("CVD, open interest, funding" in note for note in picture.notes) == 1
+    recording = describe(replace(bundle, origin="recorded"))
+    assert [panel.title for panel in recording.panels if isinstance(panel, MissingPanel)] == [
+        "open interest",
+        "funding",
+    ]
