@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -14,8 +15,10 @@ from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.sqlite import open_sqlite
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Author, Entry, Journal
+from zuno.kernel.canonical import to_json
 from zuno.kernel.errors import Broken, Refused
 from zuno.kernel.units import Millis
+from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.model.account import BOOK_CHANGE, BookEntry, LiquidityStated
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
@@ -175,6 +178,39 @@ async def test_an_old_paper_book_is_the_beginning_of_its_account(tmp_path: Path)
     follower = log_of(journal)
     for after in range(4):
         assert await follower.events(account, after) == (*old, lock(3))[after:]
+
+
+OLD_BOOK = """
+{"kind":"opened","at":10,"position":{"id":"pos_1","symbol":"BTCUSDT","exchange":"BINANCE","side":"long",\
+"quantity":0.01,"entry":60000.0,"leverage":2.0,"opened":10,"stop":null,"take":64000.0},"fee":0.3}
+{"kind":"rested","at":20,"order":{"id":"ord_1","symbol":"ETHUSDT","exchange":"UPBIT","side":"long","quantity":0.1,\
+"price":4000000.0,"leverage":1.0,"placed":20,"reduceOnly":false}}
+{"kind":"liquidity","at":20,"symbol":"ETHUSDT","quantity":1.5}
+{"kind":"opened","at":25,"position":{"id":"pos_2","symbol":"ETHUSDT","exchange":"UPBIT","side":"long",\
+"quantity":0.2,"entry":4100000.0,"leverage":1.0,"opened":25,"stop":null,"take":null,"hold":"5d"},"fee":410.0}
+{"kind":"closed","at":30,"id":"pos_1","price":61000.0,"fee":0.305}
+{"kind":"cancelled","at":40,"id":"ord_1"}
+"""
+"""Changes as the first edition wrote them."""
+
+
+async def test_an_old_home_holds_what_its_paper_book_held(tmp_path: Path) -> None:
+    journal = journal_in(tmp_path)
+    changes = [json.loads(line) for line in OLD_BOOK.replace("\\\n", "").split("\n") if line]
+    for number, change in enumerate(changes, 1):
+        payload = {"origin": "recorded", "number": number, "change": change}
+        await journal.append(kind=BOOK_CHANGE, author=Author("owner"), payload=payload)
+    reader = AccountReader(log_of(journal))
+    account = paper_account("recorded")
+    before = (await reader.read_before(account, Millis(30))).to_account()
+    assert (before.usd, before.krw) == (1_999.7, 2_000_000 - 820_000 - 410)
+    assert [to_json(held) for held in before.positions] == [changes[0]["position"], changes[3]["position"]]
+    assert [to_json(order) for order in before.pending] == [changes[1]["order"]]
+    assert [(pool.symbol, pool.quantity) for pool in before.liquidity] == [(Symbol.ETHUSDT, 1.5)]
+    book = await reader.read(account)
+    assert (book.to_account().usd, book.to_account().pending) == (2_009.395, ())
+    assert [(trade.trade, trade.net_pnl) for trade in book.closed] == [("pos_1", Decimal("9.395"))]
+    assert book.venue_balance(Exchange.BINANCE) == 2_000
 
 
 @pytest.mark.parametrize(

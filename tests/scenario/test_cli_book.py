@@ -102,5 +102,5 @@ def test_the_journal_holds_the_book_and_verifies(book: Book, tmp_path: Path) -> 
     book("add", "BTCUSDT", "long", "--margin", "500")
     book("close", "BTCUSDT")
     tail = run_zuno(tmp_path, "journal", "tail", "--json").document["entries"]
-    assert [entry["kind"] for entry in tail] == ["book_change", "book_change"]
+    assert [entry["kind"] for entry in tail] == ["trade_events", "trade_events"]
     assert run_zuno(tmp_path, "journal", "verify").code == 0

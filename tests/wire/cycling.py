@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.account.closed_trades import MemoryTradeRecord
-from zuno.adapters.account.paper import JournalBook
+from zuno.adapters.account.trade_log import JournalTradeLog
 from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
 from zuno.adapters.clock.system import SystemClock
 from zuno.adapters.file_lock import symbol_lock
@@ -35,6 +35,7 @@ from zuno.llm.breaker import Breakers
 from zuno.llm.budget import Limits, RunBudget
 from zuno.llm.port import Attempt, Model, ModelRegistry, ModelRequest, RoleModels
 from zuno.llm.prompts import Prompts
+from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.data.bundle_builder import reach_of
 from zuno.trading.model.account import account_slots
 from zuno.trading.model.bundle import Slot
@@ -43,6 +44,7 @@ from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Symbol
 from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.record import ClosedTrade
+from zuno.trading.model.trade_events import paper_account
 from zuno.trading.model.venues import wanted_series
 from zuno.trading.ports.chart import Painter
 from zuno.trading.ports.series import Batch
@@ -160,7 +162,8 @@ class Desk:
         )
 
     async def _held(self, of: str, moment: Millis, present: bool) -> list[Slot]:
-        return account_slots(await JournalBook(self.opened).at(of, moment), moment)
+        reader = AccountReader(JournalTradeLog(self.opened))
+        return account_slots((await reader.read_before(paper_account(of), moment)).to_account(), moment)
 
     def _registry(self) -> ModelRegistry:
         nobody = RoleModels((), "nobody sits here")

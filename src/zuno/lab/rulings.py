@@ -17,12 +17,13 @@ from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.expectancy import trade_prices
-from zuno.trading.rules.paper_book import STARTING_ACCOUNT
 from zuno.trading.rules.price_menu import TradePrices
+from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.runs import Cycles
 
 OpenCycles: TypeAlias = Callable[[SeriesStore, Account, Millis], Cycles]
 """Cycles over a store, with that account, whose clock stands at a moment."""
+STARTING_ACCOUNT: Final = TradingBook().to_account()
 FILL_MS: Final = DAY_MS
 """How long an entry away from the market is waited for."""
 AT_MARKET: Final = 0.0005

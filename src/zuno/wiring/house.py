@@ -112,6 +112,7 @@ class Application:
         self._journal: ChainedJournal | None = None
         self._started = False
         self._account_log: JournalTradeLog | None = None
+        self._book: PaperBookDesk | None = None
         self._fences = Fences()
         self._own_samples: SqliteSamples | None = None
         self._recordings = Recordings(settings)
@@ -308,7 +309,11 @@ class Application:
         return Imports(HistoryFiles(), self._recordings.own(), unix_millis, read_here=reads_own)
 
     def book(self) -> PaperBookDesk:
-        from zuno.adapters.account.paper import JournalBook
+        """One for the process: it keeps how far it has read the account."""
+        self._book = self._book or self._open_book()
+        return self._book
+
+    def _open_book(self) -> PaperBookDesk:
         from zuno.trading.rules.inputs import FeeRates, Fees
         from zuno.trading.service.paper_book import PaperBookDesk
 
@@ -319,7 +324,7 @@ class Application:
         )
         store = self._recordings.selected_store()
         desk = self._desk(self._markets.refresh_marks(store) if self._settings.market == "live" else None)
-        return PaperBookDesk(desk, store, JournalBook(self._open_journal), self._inventory(), fees)
+        return PaperBookDesk(desk, store, self._trade_log(), self._inventory(), fees)
 
     def _inventory(self) -> Inventory:
         """The liquidity positions an account counts, or why none are looked for."""

@@ -176,10 +176,8 @@ def mark_to_market(
         unrealised_pnl(holding, prices[holding.symbol]) for holding in _positions_at(account, Exchange.BINANCE)
     )
     margin = {exchange: margin_at(account, exchange) for exchange in Exchange}
-    free = {
-        Exchange.BINANCE: min(binance, account.usd) - margin[Exchange.BINANCE].total,
-        Exchange.UPBIT: account.krw - margin[Exchange.UPBIT].pending,
-    }
+    free = {exchange: free_cash(account, exchange) for exchange in Exchange}
+    free[Exchange.BINANCE] += min(0.0, binance - account.usd)
     position = None if symbol is None else position_in(account, symbol)
     return MarkedAccount(
         equity={Exchange.BINANCE: round_digits(binance), Exchange.UPBIT: round_digits(upbit)},
@@ -205,6 +203,12 @@ def margin_at(account: Account, exchange: Exchange) -> Margin:
         fsum(holding.margin for holding in _positions_at(account, exchange)),
         fsum(order.margin for order in account.pending if order.exchange is exchange),
     )
+
+
+def free_cash(account: Account, exchange: Exchange) -> float:
+    """Cash that is no margin. Binance cash includes the margin of open positions; Upbit cash does not."""
+    margin = margin_at(account, exchange)
+    return account.usd - margin.total if exchange is Exchange.BINANCE else account.krw - margin.pending
 
 
 # -- parts

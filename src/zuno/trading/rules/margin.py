@@ -6,10 +6,15 @@ the smallest tier's 0.4 % taken as 0.5 %.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-from zuno.trading.model.market import Side
+from zuno.kernel.units import Millis
+from zuno.trading.model.account import PositionClosed
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import Candle, Side
+from zuno.trading.rules.trading_book import OpenTrade
 
 MAINTENANCE_MARGIN: Final = 0.005
 """Of the first tier, which every position of this desk is in: its share of what the position is worth."""
@@ -73,3 +78,20 @@ def liquidation_distance(leverage: float, side: Side) -> float:
     shrinks with a LONG's price and grows with a SHORT's."""
     sign = -1 if side is Side.LONG else 1
     return (1 / leverage - MAINTENANCE_MARGIN) / (1 + sign * MAINTENANCE_MARGIN)
+
+
+def find_liquidation(trade: OpenTrade, bars: Iterable[Candle], mark: float | None, at: Millis) -> PositionClosed | None:
+    """How a position that a person wrote down ended, where the market reached its liquidation since. A bar that began
+    before the position counts by its close alone."""
+    if trade.exchange is not Exchange.BINANCE:
+        return None
+    price = liquidation_price(trade.side, trade.quantity, trade.cost, trade.margin)
+    if price is None:
+        return None
+    long = trade.side is Side.LONG
+    seen = [] if mark is None else [mark]
+    seen += [bar.close if bar.at < trade.opened else bar.low if long else bar.high for bar in bars]
+    if not seen or (min(seen) > price if long else max(seen) < price):
+        return None
+    end = bankruptcy_price(trade.side, trade.quantity, trade.cost, trade.margin)
+    return PositionClosed(at=at, id=trade.id, price=float(end), fee=0.0)

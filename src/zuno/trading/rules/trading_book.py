@@ -752,6 +752,11 @@ def find_resting(book: TradingBook, id: str) -> RestingOrder:
     return resting
 
 
+def new_id(kind: str, origin: str, number: int, *content: object) -> str:
+    """A short name, the same for the same change in the same place of the same book."""
+    return f"{kind}_{digest(canonical([origin, number, *content]))[:8]}"
+
+
 def format_money(amount: float, exchange: Exchange) -> str:
     sign = "-" if amount < 0 else ""
     return f"{sign}${abs(amount):,.2f}" if exchange is Exchange.BINANCE else f"{sign}₩{abs(amount):,.0f}"

@@ -13,6 +13,7 @@ from zuno.kernel.errors import Refused, Unknown, Usage, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
+from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.model.account import (
     Account,
     BookChange,
@@ -30,26 +31,21 @@ from zuno.trading.model.account import (
 )
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.known import Missing, or_none
-from zuno.trading.model.market import (
-    HOUR_MS,
-    Side,
-    Symbol,
-    parse_symbol,
-)
-from zuno.trading.ports.account import PaperBook
-from zuno.trading.ports.series import SeriesStore
-from zuno.trading.rules.account import margin_at, mark_to_market, unrealised_pnl
+from zuno.trading.model.known import Known, Missing, or_none
+from zuno.trading.model.market import HOUR_MS, Side, Symbol, Timeframe, candles, parse_symbol
+from zuno.trading.model.trade_events import ManualChange, paper_account
+from zuno.trading.model.venues import BINANCE
+from zuno.trading.ports.series import SeriesStore, Slice
+from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.rules.account import MarkedAccount, free_cash, margin_at, mark_to_market, unrealised_pnl
 from zuno.trading.rules.exits import parse_hours
 from zuno.trading.rules.inputs import Fees
-from zuno.trading.rules.margin import liquidation_distance
-from zuno.trading.rules.paper_book import (
-    MAX_LEVERAGE,
-    apply_change,
-    find_order,
-    find_position,
+from zuno.trading.rules.margin import find_liquidation, liquidation_distance
+from zuno.trading.rules.trading_book import (
+    MAX_MANUAL_LEVERAGE,
+    TradingBook,
+    find_resting,
     format_money,
-    free_cash,
     new_id,
 )
 from zuno.trading.run.record import MarketMoment
@@ -59,7 +55,11 @@ from zuno.trading.service.origin_view import OriginView
 from zuno.trading.service.prices import Prices, read_prices
 
 MOST_PRICE: Final = 1e12
-_EVER: Final = Millis(2**53)
+MAX_ENTRY_AWAY: Final = 0.10
+"""How far from the mark a position may be opened, as a share of it."""
+MAX_ORDER_AWAY: Final = 0.50
+"""How far from it an order may rest."""
+_ROUNDING: Final = 1e-9
 _BASES: Final[Mapping[str, Symbol]] = {
     "ETH": Symbol.ETHUSDT,
     "WETH": Symbol.ETHUSDT,
@@ -152,8 +152,10 @@ class _Page:
     """The book as somebody is about to write in it."""
 
     moment: Millis
-    changes: tuple[BookChange, ...]
+    book: TradingBook
+    liquidated: tuple[PositionClosed, ...]
     account: Account
+    """Without what is liquidated."""
     prices: Prices
     notes: tuple[str, ...]
 
@@ -162,18 +164,29 @@ class PaperBookDesk:
     """One home's paper book of the market it reads."""
 
     def __init__(
-        self, desk: TradingDesk, store: SeriesStore, book: PaperBook, inventory: Inventory, fees: Fees | None = None
+        self,
+        desk: TradingDesk,
+        store: SeriesStore,
+        log: TradeLog,
+        inventory: Inventory,
+        fees: Fees | None = None,
+        name: str = "",
     ) -> None:
+        """`name`: of one of several paper accounts."""
         self._fees = fees or Fees()
         self._desk = desk
         self._store = store
-        self._book = book
+        self._log = log
+        self._reader = AccountReader(log)
+        self._name = name
         self._inventory = inventory
 
     async def show(self, as_of: str | None = None) -> BookView:
         moment = await self._find_moment(as_of, Symbol)
-        account = await self._book.at(self._desk.origin, moment.as_of)
-        return self._view(account, moment.as_of, await read_prices(self._store, moment.as_of), moment.notes)
+        prices = await read_prices(self._store, moment.as_of)
+        account, ended = await self._read_account(self._desk.origin, moment.as_of, prices)
+        said = tuple(f"{close.id} is liquidated: its margin is lost" for close in ended)
+        return self._view(account, moment.as_of, prices, (*moment.notes, *said))
 
     async def add(
         self,
@@ -200,8 +213,11 @@ class PaperBookDesk:
             raise Usage("--stop, --target and --hold belong to a position; an order that rests has none.")
         page = await self._open_page(as_of, (what,))
         price, source = self._price(page, what, where, entry, "--entry")
+        _check_entry(price, page.prices.of(what, where), pending)
         quantity = put * times / price
-        number = len(page.changes) + 1
+        fee = self._fee(where, quantity * price)
+        self._check_affordable(page, where, put, fee)
+        number = page.book.count + 1
         words = (what, where, way, quantity, price, times, page.moment, pending)
         shape: dict[str, Any] = {
             "id": new_id("ord" if pending else "pos", self._desk.origin, number, *words),
@@ -217,7 +233,6 @@ class PaperBookDesk:
             )
             done = f"{shape['id']} rests"
         else:
-            fee = self._fee(where, quantity * price)
             exits = _parse_exits(way, price, times, stop, target, hold)
             position = Holding(**shape, entry=price, opened=page.moment, **exits)
             change = PositionOpened(at=page.moment, position=position, fee=fee)
@@ -234,11 +249,11 @@ class PaperBookDesk:
         account, name = page.account, which.strip()
         symbol = _symbol_or_none(name)
         if symbol is None:
-            position, order = _find_by_id(account, name)
+            position, order = _find_by_id(page, name)
             positions, orders = ([position] if position else []), ([order] if order else [])
         else:
             positions = [position for position in account.positions if position.symbol is symbol]
-            orders = [order for order in account.pending if order.symbol is symbol]
+            orders = [order for order in page.book.resting.values() if order.symbol is symbol]
             if not positions and not orders:
                 raise Unknown(f"Nothing of {symbol} is open or rests at {format_moment(page.moment)}.")
             if at is not None and len({position.exchange for position in positions}) > 1:
@@ -282,7 +297,7 @@ class PaperBookDesk:
         ]
 
     async def _account_slots(self, origin: str, moment: Millis, present: bool) -> list[Slot]:
-        account = await self._book.at(origin, moment)
+        account, _ = await self._read_account(origin, moment, await read_prices(self._store, moment))
         if isinstance(self._inventory, str):
             return account_slots(account, moment, notes=(self._inventory,))
         if not present:
@@ -317,8 +332,8 @@ class PaperBookDesk:
 
     async def _open_page(self, as_of: str | None, symbols: Sequence[Symbol] | type[Symbol]) -> _Page:
         looked = await self._find_moment(as_of, symbols)
-        changes = await self._book.changes(self._desk.origin)
-        newest = changes[-1].at if changes else 0
+        book = await self._reader.read(self._account(self._desk.origin))
+        newest = book.newest
         moment = looked.as_of
         if as_of is None and not self._desk.live(as_of):
             # A cycle at the end sees what was before it.
@@ -328,8 +343,55 @@ class PaperBookDesk:
                 f"The book's newest change is of {format_moment(Millis(newest))} and {format_moment(moment)} is before "
                 f"it; a book is written forward: give {format_moment(Millis(newest))} or a later moment."
             )
-        account = await self._book.at(self._desk.origin, _EVER)
-        return _Page(moment, changes, account, await read_prices(self._store, moment), looked.notes)
+        prices = await read_prices(self._store, moment)
+        liquidated = await self._find_liquidated(book, moment, prices)
+        return _Page(moment, book, liquidated, _without(book, liquidated), prices, looked.notes)
+
+    def _account(self, origin: str) -> str:
+        return paper_account(origin, self._name)
+
+    async def _read_account(
+        self, origin: str, moment: Millis, prices: Prices
+    ) -> tuple[Account, tuple[PositionClosed, ...]]:
+        """What was held strictly before a moment, and which positions were liquidated by then and nobody wrote it."""
+        book = await self._reader.read_before(self._account(origin), moment)
+        liquidated = await self._find_liquidated(book, moment, prices)
+        return _without(book, liquidated), liquidated
+
+    async def _find_liquidated(self, book: TradingBook, moment: Millis, prices: Prices) -> tuple[PositionClosed, ...]:
+        """Positions of a person are not watched: each look finds what the market has done to them."""
+        trades = [trade for trade in book.trades.values() if trade.manual and trade.margin and trade.opened <= moment]
+        if not trades:
+            return ()
+        slices = [
+            Slice(candles(BINANCE, trade.symbol, Timeframe.H1), Timeframe.H1.floor(trade.opened), moment)
+            for trade in trades
+        ]
+        state = await self._store.read_many(slices, moment)
+        found = (
+            find_liquidation(trade, rows, or_none(prices.marks[trade.symbol]), moment)
+            for trade, rows in zip(trades, state.rows, strict=True)
+        )
+        return tuple(close for close in found if close is not None)
+
+    def _check_affordable(self, page: _Page, exchange: Exchange, margin: float, fee: float) -> None:
+        """`Refused` where margin and fee are more than is free; losses that are not taken count."""
+        whole = mark_to_market(page.account, None, page.prices.marks, page.prices.won)
+        if isinstance(whole, Missing):
+            if any(held.exchange is exchange for held in page.account.positions):
+                raise Refused(f"What is free at {exchange} is not known: {whole.reason}.")
+            free = free_cash(page.account, exchange)
+        else:
+            free = whole.free[exchange]
+            if (equity := whole.equity[exchange]) <= 0 and not (exchange is Exchange.UPBIT and page.account.krw > 0):
+                raise Refused(
+                    f"The equity at {exchange} is {format_money(equity, exchange)}: nothing can be opened on it."
+                )
+        if margin + fee > free * (1 + _ROUNDING) + _ROUNDING:
+            raise Refused(
+                f"A margin of {format_money(margin, exchange)} and a fee of {format_money(fee, exchange)} "
+                f"are more than the {format_money(free, exchange)} that are free at {exchange}."
+            )
 
     def _price(
         self, page: _Page, symbol: Symbol, exchange: Exchange, given: str | None, option: str
@@ -346,19 +408,23 @@ class PaperBookDesk:
 
     async def _write_changes(self, page: _Page, changes: Sequence[BookChange], said: Sequence[str]) -> BookView:
         """All of them tried before the first is written."""
-        account = page.account
-        for change in changes:
-            account = apply_change(account, change)
-        for place, change in enumerate(changes, len(page.changes)):
-            await self._book.write(self._desk.origin, change, place)
+        account = self._account(self._desk.origin)
+        events = [ManualChange(at=change.at, change=change) for change in (*page.liquidated, *changes)]
+        before = page.book.count
+        try:
+            page.book.apply_all(events)
+            await self._log.append(account, events, before)
+        except ZunoError:
+            self._reader.forget(account)
+            raise
+        said = [*(f"{close.id} is liquidated: its margin is lost" for close in page.liquidated), *said]
         seen = f"seen by every cycle after {format_moment(page.moment)}"
-        view = self._view(account, page.moment, page.prices, (*page.notes, seen))
+        view = self._view(page.book.to_account(), page.moment, page.prices, (*page.notes, seen))
         return view.model_copy(update={"said": tuple(said)})
 
     def _view(self, account: Account, moment: Millis, prices: Prices, notes: Sequence[str]) -> BookView:
         whole = mark_to_market(account, None, prices.marks, prices.won)
         known = or_none(whole)
-        equity = {} if known is None else known.equity
         leverage = None if known is None or not isfinite(known.leverage) else known.leverage
         said = [*notes, *(() if known is None else known.notes)]
         return BookView(
@@ -368,7 +434,7 @@ class PaperBookDesk:
             positions=tuple(_position_view(position, prices) for position in account.positions),
             pending=tuple(map(_order_view, account.pending)),
             liquidity=tuple(_inventory_view(pool, prices) for pool in account.liquidity),
-            purses=tuple(_balance_view(account, exchange, equity.get(exchange)) for exchange in Exchange),
+            purses=tuple(_balance_view(account, exchange, known) for exchange in Exchange),
             equity_usd=None if known is None else known.equity_usd,
             exposure_usd=None if known is None else known.exposure_usd,
             leverage=leverage,
@@ -425,8 +491,8 @@ def _symbol_or_none(text: str) -> Symbol | None:
 
 def _parse_leverage(text: str) -> float:
     times = float(arguments.parse_amount(text.strip().lower().removesuffix("x")))
-    if not 1 <= times <= MAX_LEVERAGE:
-        raise Refused(f"A leverage of {times:g} is not between 1 and {MAX_LEVERAGE:g}.")
+    if not 1 <= times <= MAX_MANUAL_LEVERAGE:
+        raise Refused(f"A leverage of {times:g} is not between 1 and {MAX_MANUAL_LEVERAGE:g}.")
     return times
 
 
@@ -465,10 +531,35 @@ def _parse_quantity(text: str) -> float:
     return 0.0 if digits and not digits.strip("0.") and digits != "." else float(arguments.parse_amount(text))
 
 
-def _find_by_id(account: Account, id: str) -> tuple[Holding | None, RestingOrder | None]:
+def _find_by_id(page: _Page, id: str) -> tuple[Holding | None, RestingOrder | None]:
     if id.startswith("ord_"):
-        return None, find_order(account, id)
-    return find_position(account, plain_text(id, 40)), None
+        return None, find_resting(page.book, plain_text(id, 40))
+    for holding in page.account.positions:
+        if holding.id == id:
+            return holding, None
+    raise Unknown(f"No position {plain_text(id, 40)} is open; `zuno trade book show` lists those that are.")
+
+
+def _without(book: TradingBook, liquidated: Sequence[PositionClosed]) -> Account:
+    """The account after these positions lost their margin."""
+    account = book.to_account()
+    if not liquidated:
+        return account
+    gone = {close.id for close in liquidated}
+    lost = sum((book.trades[id].margin for id in gone), Decimal(0))
+    held = tuple(holding for holding in account.positions if holding.id not in gone)
+    return replace(account, usd=float(Decimal(repr(account.usd)) - lost), positions=held)
+
+
+def _check_entry(price: float, mark: Known[float], pending: bool) -> None:
+    """`Refused` for an entry far from the mark; where that is not known, what is stated counts."""
+    most = MAX_ORDER_AWAY if pending else MAX_ENTRY_AWAY
+    if isinstance(mark, Missing) or abs(price / mark - 1) <= most:
+        return
+    raise Refused(
+        f"An entry at {price:,.2f} is {abs(price / mark - 1):.0%} from the mark of {mark:,.2f}; "
+        f"up to {most:.0%} is allowed."
+    )
 
 
 def _error_clause(error: ZunoError) -> str:
@@ -522,14 +613,14 @@ def _inventory_view(pool: Liquidity, prices: Prices) -> InventoryView:
     return InventoryView(symbol=pool.symbol, quantity=pool.quantity, usd=None if mark is None else pool.quantity * mark)
 
 
-def _balance_view(account: Account, exchange: Exchange, equity: float | None) -> BalanceView:
+def _balance_view(account: Account, exchange: Exchange, marked: MarkedAccount | None) -> BalanceView:
     margin = margin_at(account, exchange)
     return BalanceView(
         exchange=exchange,
         currency=exchange.currency,
         cash=account.usd if exchange is Exchange.BINANCE else account.krw,
-        equity=equity,
+        equity=None if marked is None else marked.equity[exchange],
         margin_open=margin.open,
         margin_pending=margin.pending,
-        free=free_cash(account, exchange),
+        free=free_cash(account, exchange) if marked is None else marked.free[exchange],
     )

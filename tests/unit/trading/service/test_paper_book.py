@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from tests.wire.fakes.account import BookInMemory
 from tests.wire.fakes.series import MemorySeries
+from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.kernel.errors import Broken, Refused, Unavailable, Unknown, Usage
 from zuno.kernel.text import Token
 from zuno.kernel.units import Address, Millis
 from zuno.lp.service.positions import token_amounts
 from zuno.lp.service.views import MissingView, PoolKeyView, PositionsView, PositionView
-from zuno.trading.model.account import FEES, EquitySlot, FeesSlot, LiquidityStated, PositionsSlot, read_slot
+from zuno.trading.data.account_reader import AccountReader
+from zuno.trading.model.account import (
+    FEES,
+    Account,
+    BookChange,
+    EquitySlot,
+    FeesSlot,
+    LiquidityStated,
+    PositionsSlot,
+    read_slot,
+)
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import (
@@ -31,10 +41,10 @@ from zuno.trading.model.market import (
     candles,
     rates,
 )
+from zuno.trading.model.trade_events import ManualChange, TradeEvent, paper_account
 from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import Batch, Origin, Source
 from zuno.trading.rules.inputs import FeeRates, Fees
-from zuno.trading.rules.paper_book import STARTING_ACCOUNT
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.paper_book import PaperBookDesk, sum_inventory
 from zuno.trading.service.prices import MARKED_BY
@@ -43,6 +53,20 @@ END = Millis(1_767_225_600_000)
 BTC, ETH = Symbol.BTCUSDT, Symbol.ETHUSDT
 WORLD = Origin(True, "SYNTHETIC seed 3")
 WHY = "nobody looks for liquidity here"
+
+
+class BookInMemory(MemoryTradeLog):
+    """The log, and the paper account that it adds up to."""
+
+    async def at(self, origin: str, moment: Millis) -> Account:
+        return (await AccountReader(self).read_before(paper_account(origin), moment)).to_account()
+
+    async def changes(self, origin: str) -> list[BookChange]:
+        found = await self.events(paper_account(origin))
+        return [event.change for event in found if isinstance(event, ManualChange)]
+
+    async def write(self, origin: str, change: BookChange, after: int) -> None:
+        await self.append(paper_account(origin), [ManualChange(at=change.at, change=change)], after)
 
 
 async def nobody() -> Any:
@@ -210,8 +234,8 @@ async def test_a_close_at_a_price_realises_it_with_the_fee_of_the_house() -> Non
     store, book = await market(), BookInMemory()
     desk = TradingDesk(store, nobody, None)  # type: ignore[arg-type]  # nobody paints here
     dear = PaperBookDesk(desk, store, book, WHY, Fees(binance=FeeRates(0.0, 1.0)))
-    opened = await dear.add("BTC", "short", "500", entry="50000")
-    view = await dear.close(opened.positions[0].id, at="40000")
+    opened = await dear.add("BTC", "short", "500", entry="60000")
+    view = await dear.close(opened.positions[0].id, at="48000")
     assert view.purses[0].cash == pytest.approx(2_000 - 5 + 100 - 4)
     assert "$96.00 after a fee of $4.00" in view.said[0]
 
@@ -241,7 +265,7 @@ async def test_what_cannot_be_is_refused_and_nothing_is_written(
     book = BookInMemory()
     with pytest.raises(error, match=said):
         await keeper(await market(), book).add(*words, **more)  # type: ignore[arg-type]
-    assert await book.changes(WORLD.label) == ()
+    assert await book.changes(WORLD.label) == []
 
 
 async def test_a_book_is_written_forward() -> None:
@@ -269,9 +293,10 @@ async def test_whoever_looked_before_somebody_else_wrote_is_refused() -> None:
     store = await market()
 
     class Raced(BookInMemory):
-        async def write(self, origin: str, change: Any, after: int) -> None:
-            await super().write(origin, LiquidityStated(at=END - 1, symbol=ETH, quantity=9.0), after)
-            await super().write(origin, change, after)
+        async def append(self, account: str, events: Sequence[TradeEvent], after: int) -> None:
+            other = LiquidityStated(at=Millis(END - 1), symbol=ETH, quantity=9.0)
+            await super().append(account, [ManualChange(at=other.at, change=other)], after)
+            await super().append(account, events, after)
 
     book = Raced()
     with pytest.raises(Refused, match="somebody else wrote"):
@@ -407,7 +432,7 @@ async def given(inventory: Any, *, present: bool = True, stated: float = 0.0) ->
     assert [slot.name for slot in slots] == ["positions", "equity"]
     assert {slot.as_of for slot in slots} == {END}
     cash = read_slot(EquitySlot, slots[1].content, "cash")
-    assert (cash.usd, cash.krw) == (STARTING_ACCOUNT.usd, STARTING_ACCOUNT.krw)
+    assert (cash.usd, cash.krw) == (2_000.0, 2_000_000.0)
     held = read_slot(PositionsSlot, slots[0].content, "positions")
     return {one.symbol: one.quantity for one in held.liquidity}, held
 
@@ -491,3 +516,76 @@ async def test_a_position_keeps_its_stop_target_and_hold() -> None:
 async def test_exits_that_make_no_sense_are_refused(side: str, exits: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         await keeper(await market()).add("BTCUSDT", side, "100", entry="60000", **exits)
+
+
+# -- what is free, and what the market did meanwhile
+
+
+async def falling_market(low: float, now: float) -> MemorySeries:
+    """Bitcoin at 60,000 until two hours ago; then it was at `low` for an hour, and is at `now`."""
+    store = MemorySeries(WORLD)
+    times = [Millis(at) for at in range(END - 2 * DAY_MS, END + 1, 5 * MINUTE_MS)]
+    hours = [Millis(at) for at in range(END - 2 * DAY_MS, END, HOUR_MS)]
+
+    def price(at: int) -> float:
+        return 60_000.0 if at < END - 2 * HOUR_MS else low if at < END - HOUR_MS else now
+
+    bars = [Candle(at, price(at), price(at), price(at), price(at), 1.0, 0.5) for at in hours]
+    await store.write(
+        [
+            Batch(candles(BINANCE, BTC, Timeframe.H1), bars),
+            Batch(candles(BINANCE, BTC, Timeframe.M1), [bars[0]._replace(at=times[0])]),
+            Batch(basis(BINANCE, BTC), [MarkAndIndex(at, price(at), price(at)) for at in times]),
+            Batch(basis(BINANCE, ETH), [MarkAndIndex(at, 3_000.0, 3_000.0) for at in times]),
+            Batch(rates(UPBIT, USDT_KRW), [Level(at, 1_400.0) for at in times]),
+        ]
+    )
+    return store
+
+
+async def test_losses_that_are_not_taken_are_not_free() -> None:
+    store, book = await falling_market(50_000.0, 50_000.0), BookInMemory()
+    await keeper(store, book).add("BTC", "long", "900", leverage="2", as_of="24h")
+    with pytest.raises(Refused, match="that are free"):
+        await keeper(store, book).add("ETH", "long", "900")
+    view = await keeper(store, book).add("ETH", "long", "790")
+    assert view.purses[0].free == pytest.approx(2_000 - 900 - 790 - 300 - 0.9 - 0.395, abs=0.01)
+
+
+async def test_a_position_half_under_water_at_three_times_is_liquidated_and_loses_its_margin() -> None:
+    for now in (28_800.0, 61_000.0):  # also where the price came back since
+        store, book = await falling_market(28_800.0, now), BookInMemory()
+        await keeper(store, book).add("BTC", "long", "1,900", leverage="3", as_of="24h")
+        before = (await book.at(WORLD.label, END)).usd
+        view = await keeper(store, book).show()
+        assert view.positions == ()
+        assert view.purses[0].equity == pytest.approx(before - 1_900, abs=1e-6)
+        assert any("liquidated" in note for note in view.notes)
+        slots = await keeper(store, book).slots(WORLD.label, END, False)
+        assert read_slot(PositionsSlot, slots[0].content, "positions").positions == ()
+        assert (await keeper(store, book).show("3h")).positions != ()
+        assert len(await book.changes(WORLD.label)) == 1  # a look writes nothing
+        after = await keeper(store, book).add("ETH", "long", "50")
+        assert "liquidated" in after.said[0]
+        assert [change.kind for change in await book.changes(WORLD.label)] == ["opened", "closed", "opened"]
+        with pytest.raises(Refused):
+            await keeper(store, book).add("ETH", "long", "60")
+
+
+async def test_a_book_below_zero_opens_nothing_and_says_so() -> None:
+    store, book = await falling_market(60_000.0, 60_000.0), BookInMemory()
+    opened = await keeper(store, book).add("BTC", "short", "1,900", as_of="24h")
+    await keeper(store, book).close(opened.positions[0].id, at="153000", as_of="23h")  # as it could be written down
+    assert (await keeper(store, book).show()).purses[0].equity == pytest.approx(-948, abs=1)
+    with pytest.raises(Refused, match=r"equity at BINANCE is -\$9\d\d"):
+        await keeper(store, book).add("ETH", "long", "10")
+
+
+async def test_an_entry_far_from_the_mark_is_refused() -> None:
+    store, book = await market(), BookInMemory()
+    for entry in ("53000", "67000"):
+        with pytest.raises(Refused, match="from the mark"):
+            await keeper(store, book).add("BTC", "long", "100", entry=entry)
+    with pytest.raises(Refused, match="from the mark"):
+        await keeper(store, book).add("BTC", "long", "100", entry="6000", pending=True)
+    await keeper(store, book).add("BTC", "long", "100", entry="59000")

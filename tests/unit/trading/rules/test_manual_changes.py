@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -24,17 +25,20 @@ from zuno.trading.model.account import (
 )
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Side, Symbol
-from zuno.trading.rules.account import MarkedAccount, mark_to_market
-from zuno.trading.rules.paper_book import (
-    STARTING_ACCOUNT,
-    apply_change,
-    format_money,
-    free_cash,
-    new_id,
-    replay_changes,
-)
+from zuno.trading.model.trade_events import ManualChange
+from zuno.trading.rules.account import MarkedAccount, free_cash, mark_to_market
+from zuno.trading.rules.trading_book import TradingBook, format_money, new_id
 
 BTC, ETH = Symbol.BTCUSDT, Symbol.ETHUSDT
+STARTING_ACCOUNT = Account(usd=2_000.0, krw=2_000_000.0)
+
+
+def replay_changes(changes: Sequence[BookChange], before: Millis | None = None) -> Account:
+    book = TradingBook()
+    for change in changes:
+        if before is None or change.at < before:
+            book.apply(ManualChange(at=change.at, change=change))
+    return book.to_account()
 
 
 def opened(id: str = "pos_1", at: int = 10, fee: float = 0.5, **more: Any) -> PositionOpened:
@@ -76,6 +80,14 @@ def test_closing_realises_what_was_gained_less_the_fee() -> None:
     assert spot.krw == pytest.approx(2_000_000 - 350 + 70_000 - 385)
 
 
+def test_what_was_in_an_old_book_is_held_by_the_same_bytes() -> None:
+    """A position's numbers are kept as they were written; only cash is exact now."""
+    odd = opened(quantity=0.1 + 0.2, entry=1_234.567_891_234, leverage=2.7, fee=0.1 + 0.2)
+    (held,) = replay_changes([odd]).positions
+    assert held is odd.position
+    assert replay_changes([odd]).usd == 2_000 - 0.3
+
+
 def test_an_order_reserves_cash_until_it_is_taken_back() -> None:
     waiting = replay_changes([rested()])
     assert waiting.usd == 2_000.0
@@ -105,7 +117,7 @@ REFUSED: list[tuple[str, list[BookChange], BookChange, str]] = [
     ("leverage at Upbit", [], upbit(leverage=2.0), "its leverage is 1, not 2"),
     ("short at Upbit", [], upbit(side=Side.SHORT), "sold short"),
     ("an order short at Upbit", [], rested(exchange=Exchange.UPBIT, side=Side.SHORT), "sold short"),
-    ("the other side", [opened()], opened("pos_2", side=Side.SHORT), "long 0.02 BTC"),
+    ("the other side", [opened()], opened("pos_2", side=Side.SHORT), "is long BTC"),
     ("the other side elsewhere", [upbit()], opened("pos_2", side=Side.SHORT), "one side of a symbol only"),
     ("an order of the other side", [opened()], rested(side=Side.SHORT), "one side of a symbol only"),
     ("a name twice", [opened()], opened(), "in the book already"),
@@ -137,10 +149,10 @@ def test_what_is_not_there_cannot_be_ended(change: BookChange) -> None:
 
 
 def test_nothing_is_closed_before_it_was_opened() -> None:
-    account = apply_change(STARTING_ACCOUNT, opened(at=10))
+    early = opened(at=10).model_copy(update={"at": Millis(5)})
     with pytest.raises(Refused, match="opened at 10 ms; it cannot be closed before, at 9 ms"):
-        apply_change(account, PositionClosed(at=9, id="pos_1", price=1.0, fee=0.0))
-    assert apply_change(account, PositionClosed(at=10, id="pos_1", price=50_000.0, fee=0.0)).positions == ()
+        replay_changes([early, PositionClosed(at=9, id="pos_1", price=1.0, fee=0.0)])
+    assert replay_changes([early, PositionClosed(at=10, id="pos_1", price=50_000.0, fee=0.0)]).positions == ()
 
 
 def test_both_sides_of_two_symbols_may_be_held_and_a_side_be_topped_up() -> None:
@@ -233,9 +245,8 @@ def test_an_earlier_answer_never_changes_by_later_writes(story: list[BookChange]
 
 @given(stories())
 def test_a_book_never_ties_up_more_than_it_had(story: list[BookChange]) -> None:
-    account = STARTING_ACCOUNT
-    for change in story:
-        account = apply_change(account, change)
+    for length, change in enumerate(story, 1):
+        account = replay_changes(story[:length])
         if isinstance(change, PositionOpened | OrderPlaced):
             assert all(free_cash(account, exchange) >= -1e-3 for exchange in Exchange)
 
@@ -246,10 +257,11 @@ def test_closing_at_the_mark_changes_equity_by_the_fee_alone(story: list[BookCha
     marks = dict.fromkeys(Symbol, mark)
     before = mark_to_market(account, None, marks, won)
     assert isinstance(before, MarkedAccount)
-    for position in account.positions:
-        price = mark if position.exchange is Exchange.BINANCE else mark * won
-        account = apply_change(account, PositionClosed(at=99, id=position.id, price=price, fee=0.25))
-    after = mark_to_market(account, None, marks, won)
+    closes = [
+        PositionClosed(at=99, id=held.id, price=mark if held.exchange is Exchange.BINANCE else mark * won, fee=0.25)
+        for held in account.positions
+    ]
+    after = mark_to_market(replay_changes([*story, *closes]), None, marks, won)
     assert isinstance(after, MarkedAccount)
     paid = sum(0.25 if one.exchange is Exchange.BINANCE else 0.25 / won for one in replay_changes(story).positions)
     assert after.equity_usd == pytest.approx(before.equity_usd - paid, abs=1e-6)
