@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+import shutil
 import ssl
+import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
@@ -31,6 +33,18 @@ for name in ("py_ecc", "eth", "web3"):
 limit_recursion()
 gc.disable()  # until all tests are collected: a million objects that stay, walked again and again
 
+MEMORY = Path("/dev/shm")
+"""Where temporary files lie if there is room: thousands of stores wait for the disk with each write."""
+ROOM = 4 << 30
+
+
+def _write_to_memory() -> None:
+    usable = os.access(MEMORY, os.W_OK) and not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC
+    if usable and "TMPDIR" not in os.environ and shutil.disk_usage(MEMORY).free > ROOM:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
+
+
+_write_to_memory()
 SLOW_TESTS = Path(__file__).with_name("slow_tests.txt")
 
 
