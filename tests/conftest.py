@@ -49,6 +49,9 @@ SLOW_TESTS = Path(__file__).with_name("slow_tests.txt")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        folder = os.environ["ZUNO_TEST_MARKETS"] = tempfile.mkdtemp(prefix="zuno-markets-")
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     if os.environ.get("ZUNO_TEST_STRICT"):
         check_skips(config)
 
