@@ -152,6 +152,20 @@ async def test_rows_of_every_kind_come_back_equal(
     assert await store.flaws() == ()
 
 
+@pytest.mark.parametrize("sealed", [False, True])
+async def test_heartbeats_read_with_others_are_those_that_were_known(store: SeriesStore, sealed: bool) -> None:
+    stream = alive(Feed.LIQUIDATIONS, "binance", "BTCUSDT")
+    beats = [Heartbeat(Millis(AT + minute * MINUTE_MS)) for minute in (0, 1, 2, 4, 5, 9)]
+    asked = [Slice(stream, AT, EVER), Slice(stream, Millis(AT + 1), EVER), Slice(stream, AT, EVER, 3)]
+    assert (await store.read_many(asked, EVER)).rows == ((), (), ())
+    await store.write([Batch(stream, beats), Batch(HOURS, [bar(0)])])
+    if sealed:
+        await store.seal(Millis(AT + 3 * MINUTE_MS))
+    for known, count in ((AT, 0), (AT + 3 * MINUTE_MS, 3), (AT + 5 * MINUTE_MS, 4), (EVER, 6)):
+        found = tuple(beats[:count])
+        assert (await store.read_many(asked, Millis(known))).rows == (found, found[1:], found[-3:])
+
+
 async def test_a_store_nobody_wrote_is_empty(store: SeriesStore) -> None:
     assert await everything(store, HOURS) == ()
     assert await store.spans() == ()

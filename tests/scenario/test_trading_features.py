@@ -248,7 +248,7 @@ def without(bundle: Bundle, *gone: Series[Any]) -> Bundle:
 
 def with_rows(bundle: Bundle, series: Series[Any], change: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> Bundle:
     def changed(block: Block) -> Block:
-        return replace(block, rows=change(block.rows)) if block.series == series else block
+        return replace(block, rows=change(tuple(block.rows))) if block.series == series else block
 
     return replace(bundle, blocks=tuple(map(changed, bundle.blocks)))
 

@@ -104,6 +104,6 @@ def changed(bundle: Bundle, series: Series[Any], change: Callable[[tuple[Any, ..
     return replace(
         bundle,
         blocks=tuple(
-            replace(one, rows=tuple(change(one.rows))) if one.series == series else one for one in bundle.blocks
+            replace(one, rows=tuple(change(tuple(one.rows)))) if one.series == series else one for one in bundle.blocks
         ),
     )

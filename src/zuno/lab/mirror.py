@@ -92,7 +92,7 @@ class MirroredSeries:
     async def read(
         self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
     ) -> tuple[R, ...]:
-        return self.mirror_rows(series, await self._store.read(series, since, until, known_by, newest))
+        return tuple(self.mirror_rows(series, await self._store.read(series, since, until, known_by, newest)))
 
     async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> SeriesSnapshot:
         found = await self._store.read_many(slices, known_by)
@@ -138,7 +138,7 @@ class MirroredSeries:
     def anchor(self, symbol: Symbol) -> float:
         return self._anchors[symbol]
 
-    def mirror_rows(self, series: Series[R], rows: tuple[R, ...]) -> tuple[R, ...]:
+    def mirror_rows(self, series: Series[R], rows: Sequence[R]) -> Sequence[R]:
         mirror = _mirror_of(series)
         anchor = self._anchors.get(_anchor_name(series), 1.0)
         return rows if mirror is None else tuple(mirror(row, anchor) for row in rows)

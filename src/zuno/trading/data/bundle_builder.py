@@ -141,7 +141,7 @@ def _slice(series: Series[Any], as_of: Millis, newest: int | None = None) -> Sli
     return Slice(series, Millis(as_of - reach.span), as_of, newest or reach.newest)
 
 
-def _thin_rows(series: Series[Any], rows: tuple[Any, ...], as_of: Millis) -> tuple[Any, ...]:
+def _thin_rows(series: Series[Any], rows: Sequence[Any], as_of: Millis) -> Sequence[Any]:
     if series.feed is Feed.BOOK:
         return over_a_minute(rows)
     return thin_to_hours(rows, as_of) if series.feed in RANKED else rows

@@ -9,17 +9,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import reduce
+from itertools import accumulate
 from math import fsum, inf
+from operator import itemgetter
 from typing import Final
-
-import numpy as np
-from numpy.typing import NDArray
 
 from zuno.kernel.statistics import percentile
 from zuno.kernel.units import Millis
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Heartbeat, Side, TapeEvent
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Heartbeat, Heartbeats, Side, TapeEvent
 
 LOWER_BOUND: Final = "lower bound"
 WHALE_USD: Final = 100_000.0
@@ -28,6 +27,7 @@ CALIBRATED_HOURS: Final = 7 * 24
 HISTORY_HOURS: Final = 90 * 24
 """Hours of its own past that an hour is held against, at most."""
 _MINUTES: Final = HOUR_MS // MINUTE_MS
+_start = itemgetter(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +125,29 @@ def whale_flow(streams: Sequence[Stream], since: Millis, until: Millis) -> Known
     return WhaleFlow(found.long_usd, found.short_usd, found.events, found.complete)
 
 
-def _distinct(moments: Sequence[int]) -> NDArray[np.int64]:
-    """Their minutes, each once and in order; as a rule they are that already."""
-    minutes = np.array(moments, dtype=np.int64) // MINUTE_MS
-    return minutes if bool(np.all(np.diff(minutes) > 0)) else np.unique(minutes)
+_Stretch = tuple[int, int]
+"""Minutes in a row: the first, and the one behind the last."""
+
+
+def _minutes_alive(alive: Sequence[Heartbeat]) -> list[_Stretch]:
+    """In order, none beside another."""
+    found: list[_Stretch] = []
+    for first, count in sorted(Heartbeats.of(alive).runs):
+        start, end = first // MINUTE_MS, first // MINUTE_MS + count
+        if found and start <= found[-1][1]:
+            start, end = found[-1][0], max(found.pop()[1], end)
+        found.append((start, end))
+    return found
+
+
+def _overlaps(first: Sequence[_Stretch], second: Sequence[_Stretch]) -> list[_Stretch]:
+    found: list[_Stretch] = []
+    left, right = 0, 0
+    while left < len(first) and right < len(second):
+        start, end = max(first[left][0], second[right][0]), min(first[left][1], second[right][1])
+        found += [(start, end)] if start < end else []
+        left, right = (left + 1, right) if first[left][1] <= second[right][1] else (left, right + 1)
+    return found
 
 
 class TapeMinutes:
@@ -136,9 +155,9 @@ class TapeMinutes:
 
     def __init__(self, streams: Sequence[Stream]) -> None:
         self._streams = len(streams)
-        proven = [_distinct([row.at for row in stream.alive]) for stream in streams]
-        both = partial(np.intersect1d, assume_unique=True)
-        self._alive: list[int] = reduce(both, proven[1:], proven[0]).tolist() if proven else []
+        proven = [_minutes_alive(stream.alive) for stream in streams]
+        self._alive = reduce(_overlaps, proven) if proven else []
+        self._alive_before = list(accumulate((end - start for start, end in self._alive), initial=0))
         self._minutes: dict[Side, list[int]] = {}
         self._usd: dict[Side, list[float]] = {}
         events = [row for stream in streams for row in valid_unique_events(stream.strikes)]
@@ -173,7 +192,7 @@ class TapeMinutes:
         """What each hour back from there summed up to, the nearest first, where it was heard whole."""
         if not self._alive:
             return []
-        oldest = max(self._alive[0] * MINUTE_MS, end - HISTORY_HOURS * HOUR_MS)
+        oldest = max(self._alive[0][0] * MINUTE_MS, end - HISTORY_HOURS * HOUR_MS)
         found: list[float] = []
         for since in range(end - HOUR_MS, oldest - 1, -HOUR_MS):
             if self.whole(Millis(since)):
@@ -182,7 +201,14 @@ class TapeMinutes:
         return found
 
     def _count_alive(self, first: int, end: int) -> int:
-        return bisect_left(self._alive, end) - bisect_left(self._alive, first)
+        return max(0, self._count_before(end) - self._count_before(first))
+
+    def _count_before(self, minute: int) -> int:
+        place = bisect_left(self._alive, minute, key=_start)
+        if not place:
+            return 0
+        start, end = self._alive[place - 1]
+        return self._alive_before[place - 1] + min(minute, end) - start
 
     def _between(self, side: Side, first: int, end: int) -> list[float]:
         minutes = self._minutes[side]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -11,11 +11,11 @@ from zuno.kernel.canonical import Digest, Json, decode_canonical, digest, encode
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis, Seconds
 from zuno.trading.model.market import (
-    MINUTE_MS,
     Book,
     Candle,
     Funding,
     Heartbeat,
+    Heartbeats,
     Level,
     MacroRelease,
     MarkAndIndex,
@@ -128,7 +128,7 @@ class Block:
     """Rows of one series as they could be known, oldest first."""
 
     series: Series[Any]
-    rows: tuple[Any, ...]
+    rows: Sequence[Any]
     as_of: Millis
     """When the newest of them was true."""
     age: Seconds
@@ -189,7 +189,7 @@ class Bundle:
     def block(self, series: Series[Any]) -> Block | None:
         return next((block for block in self.blocks if block.series == series), None)
 
-    def rows(self, series: Series[R]) -> tuple[R, ...]:
+    def rows(self, series: Series[R]) -> Sequence[R]:
         """The rows of a series; none where it is absent."""
         found = self.block(series)
         return () if found is None else found.rows
@@ -268,24 +268,16 @@ def read_bundle(data: bytes) -> Bundle:
 
 def _encode_rows(block: Block) -> list[Json]:
     """The rows as lists; minutes in which a stream lived, which are many, as first minutes and how many followed."""
-    if block.series.row is not Heartbeat:
-        # Tuples and lists are spelled alike, and there are thousands of them.
-        return list(block.rows) if is_plain_tuple(block.series.row) else [encode_row(row) for row in block.rows]
-    runs: list[Json] = []
-    first, count = 0, 0
-    for row in block.rows:
-        if count and row.at == first + count * MINUTE_MS:
-            count += 1
-            continue
-        runs += [[first, count]] if count else []
-        first, count = row.at, 1
-    return [*runs, [first, count]] if count else runs
+    if block.series.row is Heartbeat:
+        return [list(run) for run in Heartbeats.of(block.rows).runs]
+    # Tuples and lists are spelled alike, and there are thousands of them.
+    return list(block.rows) if is_plain_tuple(block.series.row) else [encode_row(row) for row in block.rows]
 
 
-def _decode_rows(kind: type[Any], plain: Any) -> tuple[Any, ...]:
-    if kind is not Heartbeat:
-        return tuple(decode_row(kind, row) for row in plain)
-    return tuple(Heartbeat(Millis(first + place * MINUTE_MS)) for first, count in plain for place in range(count))
+def _decode_rows(kind: type[Any], plain: Any) -> Sequence[Any]:
+    if kind is Heartbeat:
+        return Heartbeats((Millis(first), count) for first, count in plain)
+    return tuple(decode_row(kind, row) for row in plain)
 
 
 def _decode_block(plain: Any) -> Block:

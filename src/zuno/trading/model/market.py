@@ -5,10 +5,10 @@ All moments are Unix milliseconds, as the exchanges speak. Numbers are doubles: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from zuno.kernel.errors import Usage
 from zuno.kernel.text import plain_text
@@ -264,6 +264,75 @@ class Heartbeat(NamedTuple):
     """A stream was proven alive through this minute: silence in it is a zero, elsewhere it is not known."""
 
     at: Millis
+
+
+class Heartbeats(Sequence[Heartbeat]):
+    """Heartbeats as runs of minutes: two weeks of a stream are twenty thousand rows, and a handful of runs."""
+
+    __slots__ = ("_count", "runs")
+
+    def __init__(self, runs: Iterable[tuple[Millis, int]]) -> None:
+        self.runs = tuple(runs)
+        """The first minute of each, and how many it has."""
+        self._count = sum(count for _, count in self.runs)
+
+    @classmethod
+    def of(cls, rows: Sequence[Heartbeat]) -> Heartbeats:
+        """The same rows in their order."""
+        if isinstance(rows, Heartbeats):
+            return rows
+        runs: list[tuple[Millis, int]] = []
+        first, count = Millis(0), 0
+        for (at,) in rows:
+            if count and at == first + count * MINUTE_MS:
+                count += 1
+                continue
+            runs += [(first, count)] if count else []
+            first, count = at, 1
+        return cls([*runs, (first, count)] if count else runs)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Heartbeat]:
+        for first, count in self.runs:
+            for at in range(first, first + count * MINUTE_MS, MINUTE_MS):
+                yield Heartbeat(Millis(at))
+
+    @overload
+    def __getitem__(self, place: int) -> Heartbeat: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Heartbeat]: ...
+
+    def __getitem__(self, place: int | slice) -> Heartbeat | Sequence[Heartbeat]:
+        if isinstance(place, slice):
+            start, stop, step = place.indices(self._count)
+            return Heartbeats(self._cut(start, stop)) if step == 1 else tuple(self)[place]
+        left = place + self._count if place < 0 else place
+        for first, count in self.runs if left >= 0 else ():
+            if left < count:
+                return Heartbeat(Millis(first + left * MINUTE_MS))
+            left -= count
+        raise IndexError(place)
+
+    def _cut(self, start: int, stop: int) -> Iterator[tuple[Millis, int]]:
+        for first, count in self.runs:
+            low, high = max(start, 0), min(stop, count)
+            if low < high:
+                yield Millis(first + low * MINUTE_MS), high - low
+            start, stop = start - count, stop - count
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Heartbeats | tuple):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return f"Heartbeats({self.runs!r})"
 
 
 R = TypeVar("R", bound=Row)

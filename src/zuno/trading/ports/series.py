@@ -164,7 +164,7 @@ class SeriesSnapshot:
     """Several series as they stood at one moment, whoever writes meanwhile."""
 
     origin: Origin
-    rows: tuple[tuple[Any, ...], ...]
+    rows: tuple[Sequence[Any], ...]
     """Of each slice that was asked for, in its order."""
     asides: tuple[tuple[RejectedRow, ...], ...]
     """The same: what was set aside of the slice's whole time, oldest first."""

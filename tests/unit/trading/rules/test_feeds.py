@@ -181,7 +181,7 @@ def test_minutes_nobody_heard_count_like_the_others() -> None:
     feeds = {str(alive(Feed.LIQUIDATIONS, venue, Symbol.BTCUSDT)) for venue in TAPES}
     feeds |= {str(liquidations(venue, Symbol.BTCUSDT)) for venue in TAPES}
     deaf = tuple(
-        replace(block, rows=[row for row in block.rows if row.at >= since]) if str(block.series) in feeds else block  # type: ignore[arg-type]
+        replace(block, rows=[row for row in block.rows if row.at >= since]) if str(block.series) in feeds else block
         for block in whole.blocks
     )
     given = replace(whole, blocks=deaf)
