@@ -7,7 +7,7 @@ import random
 from decimal import Decimal
 from enum import IntEnum, StrEnum
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -22,7 +22,7 @@ from zuno.kernel.canonical import (
     decode_canonical,
     digest,
     encode_json,
-    encode_numbers,
+    encode_rows,
     to_json,
 )
 from zuno.kernel.errors import Malformed
@@ -260,15 +260,28 @@ NUMBERS = st.one_of(
 
 @given(st.lists(st.lists(NUMBERS, max_size=7).map(tuple), max_size=8))
 def test_rows_of_numbers_are_spelled_the_same(rows: list[tuple[Any, ...]]) -> None:
-    assert encode_numbers(rows) == canonical(rows)
+    assert encode_rows(rows) == canonical(rows)
+
+
+class Named(NamedTuple):
+    at: int
+    name: str
+    price: float | None
+
+
+@given(st.lists(st.builds(Named, st.integers(0, 2**40), st.text(), PRICES | st.none()), max_size=8), SCALARS)
+def test_rows_with_text_are_spelled_the_same(rows: list[Named], value: Any) -> None:
+    assert encode_rows(rows) == canonical(rows)
+    assert encode_rows(tuple(rows)) == canonical(rows)
+    assert encode_rows([[value, [value]], [value]]) == canonical([[value, [value]], [value]])
 
 
 @given(st.lists(st.lists(PRICES, max_size=7).map(tuple), max_size=40))
 def test_rows_of_prices_are_spelled_the_same(rows: list[tuple[Any, ...]]) -> None:
-    assert encode_numbers(rows) == canonical(rows)
+    assert encode_rows(rows) == canonical(rows)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), 2**256])
 def test_rows_with_what_is_no_number_are_refused(value: Any) -> None:
     with pytest.raises(ValueError, match=r"JSON compliant|256 bits"):
-        encode_numbers([(1.5, 2.0), (value, 1.0)])
+        encode_rows([(1.5, 2.0), (value, 1.0)])

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Final
 
 from zuno.kernel.clock import iso
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
 from zuno.trading.measure.bars import timeframe_of
-from zuno.trading.measure.data_quality import QUIET_VENUES, complete_at, gap, standing
+from zuno.trading.measure.data_quality import QUIET_VENUES, RowRun, complete_at, gap, standing
 from zuno.trading.measure.derivatives import RANK_DAYS, thin_to_hours
 from zuno.trading.measure.macro import CADENCE_DAYS
 from zuno.trading.measure.order_book import over_a_minute
@@ -188,14 +187,26 @@ def _notes(series: Series[Any], rows: Sequence[Any]) -> tuple[str, ...]:
         notes.append(f"sums are a {LOWER_BOUND}: a venue pushes one forced trade a second at most")
     if series.feed is Feed.CANDLES and series.venue not in QUIET_VENUES:
         timeframe = timeframe_of(series)
-        step = timeframe.millis
-        apart = ((row.at, following.at) for row, following in pairwise(rows) if following.at - row.at != step)
-        holes = [hole for before, after in apart if (hole := gap(timeframe, before, after))]
+        holes = list(_find_gaps(timeframe, rows, 0, len(rows) - 1))
         if holes:
             notes.append(f"{sum(hole.count for hole in holes)} bars are missing in {len(holes)} places")
     if (still := standing(series, rows)) is not None:
         notes.append(f"the last {still} rows are the same: the feed stands still")
     return tuple(notes)
+
+
+def _find_gaps(timeframe: Timeframe, rows: Sequence[Any], first: int, last: int) -> Iterator[RowRun]:
+    """Where bars are missing between two of these, by halves: bars open where their bucket does, so that none is
+    missing where the last is as many buckets behind the first as there are bars."""
+    before, after = rows[first].at, rows[last].at
+    if after - before == (last - first) * timeframe.millis:
+        return
+    if last - first > 1:
+        middle = (first + last) // 2
+        yield from _find_gaps(timeframe, rows, first, middle)
+        yield from _find_gaps(timeframe, rows, middle, last)
+    elif (hole := gap(timeframe, before, after)) is not None:
+        yield hole
 
 
 def _reason(series: Series[Any], asides: Sequence[RejectedRow], failure: str | None) -> str:

@@ -97,7 +97,12 @@ def standing_now(bars: Bars, open_interest: Sequence[Level], edges: Floats) -> K
     if not len(bars) or not _sound(bars):
         return Missing("there is no bar to model it from, or one that is none")
     opened, kept, _ = _flows(bars, open_interest)
-    *_, (levels, standing) = _walk_open_positions(bars, opened, kept)
+    levels, standing = _place_positions(bars, opened)
+    for column in range(1, len(bars)):
+        standing[:column] *= kept[column]
+    lowest = np.append(np.minimum.accumulate(bars.low[:0:-1])[::-1], np.inf)
+    highest = np.append(np.maximum.accumulate(bars.high[:0:-1])[::-1], -np.inf)
+    standing[_touched(levels, lowest[:, None], highest[:, None])] = 0.0
     return _by_row(levels, edges, standing)
 
 
@@ -149,19 +154,28 @@ def _sum_modelled(bars: Bars, open_interest: Sequence[Level], edges: Floats) -> 
 
 def _walk_open_positions(bars: Bars, opened: Floats, kept: Floats) -> Iterator[tuple[Floats, Floats]]:
     """As of each bar: where positions would be liquidated, and the dollars that still stand there."""
-    typical = (bars.high + bars.low + bars.close) / 3
-    leverage, weight = (np.array(column) for column in zip(*TIERS, strict=True))
-    reach = 1 / leverage - MAINTENANCE
-    levels = np.concatenate((np.outer(typical, 1 - reach), np.outer(typical, 1 + reach)), axis=1)
-    dollars = np.outer(opened * typical, np.concatenate((weight, weight)))
-    longs = np.arange(levels.shape[1]) < len(TIERS)
+    levels, dollars = _place_positions(bars, opened)
     standing = np.zeros_like(dollars)
     for column in range(len(bars)):
-        touched = np.where(longs, levels >= bars.low[column], levels <= bars.high[column])
+        touched = _touched(levels, bars.low[column], bars.high[column])
         standing = np.where(touched, 0.0, standing * kept[column])
         standing[column] = dollars[column]
         alive = slice(0, column + 1)
         yield levels[alive], standing[alive]
+
+
+def _place_positions(bars: Bars, opened: Floats) -> tuple[Floats, Floats]:
+    """Of what each bar opens, a row: where it would be liquidated, longs first, and the dollars there."""
+    typical = (bars.high + bars.low + bars.close) / 3
+    leverage, weight = (np.array(column) for column in zip(*TIERS, strict=True))
+    reach = 1 / leverage - MAINTENANCE
+    levels = np.concatenate((np.outer(typical, 1 - reach), np.outer(typical, 1 + reach)), axis=1)
+    return levels, np.outer(opened * typical, np.concatenate((weight, weight)))
+
+
+def _touched(levels: Floats, low: Floats, high: Floats) -> NDArray[np.bool_]:
+    longs = np.arange(levels.shape[1]) < len(TIERS)
+    return np.where(longs, levels >= low, levels <= high)
 
 
 def _flows(bars: Bars, open_interest: Sequence[Level]) -> tuple[Floats, Floats, str]:

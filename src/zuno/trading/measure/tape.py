@@ -158,11 +158,14 @@ class TapeMinutes:
         proven = [_minutes_alive(stream.alive) for stream in streams]
         self._alive = reduce(_overlaps, proven) if proven else []
         self._alive_before = list(accumulate((end - start for start, end in self._alive), initial=0))
+        sides: dict[Side, list[tuple[int, float]]] = {side: [] for side in Side}
+        for stream in streams:
+            for row in valid_unique_events(stream.strikes):
+                sides[row.side].append((row.at // MINUTE_MS, row.usd))
         self._minutes: dict[Side, list[int]] = {}
         self._usd: dict[Side, list[float]] = {}
-        events = [row for stream in streams for row in valid_unique_events(stream.strikes)]
-        for side in Side:
-            rows = sorted((row.at // MINUTE_MS, row.usd) for row in events if row.side is side)
+        for side, rows in sides.items():
+            rows.sort()
             self._minutes[side], self._usd[side] = [row[0] for row in rows], [row[1] for row in rows]
 
     def tally(self, since: Millis, until: Millis) -> Tally:
@@ -230,8 +233,9 @@ def valid_unique_events(strikes: Sequence[TapeEvent]) -> Iterator[TapeEvent]:
     """Each event once; what no trade can be is not one."""
     told: set[tuple[int, str]] = set()
     for row in strikes:
-        key = (row.at, row.id)
-        if key not in told and 0 < row.price < inf and 0 < row.quantity < inf and 0 < row.usd < inf:
+        at, _, price, quantity, usd, name = row
+        key = (at, name)
+        if key not in told and 0 < price < inf and 0 < quantity < inf and 0 < usd < inf:
             told.add(key)
             yield row
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from zuno.kernel.canonical import Digest, Json, decode_canonical, digest, encode_json, encode_numbers
+from zuno.kernel.canonical import Digest, Json, decode_canonical, digest, encode_json, encode_rows
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis, Seconds
 from zuno.trading.model.market import (
@@ -61,16 +61,6 @@ def encode_row(row: Row) -> list[Json]:
     raise TypeError(f"{type(row).__name__} is no row of a series")
 
 
-def is_plain_tuple(kind: type[Any]) -> bool:
-    """Whether rows of this kind are spelled as they are: tuples of numbers and text, a side being its own word."""
-    return issubclass(kind, tuple)
-
-
-def is_numeric(kind: type[Any]) -> bool:
-    """Whether rows of this kind are numbers alone."""
-    return kind in _NUMERIC
-
-
 def decode_row(kind: type[R], plain: Json) -> R:
     """The row that was written so. `Malformed` for anything else."""
     build: Callable[..., R] = _BUILD[kind]
@@ -107,7 +97,6 @@ def _decode_strike(at: Millis, side: str, *rest: Any) -> TapeEvent:
     return TapeEvent(at, Side(side), *rest)
 
 
-_NUMERIC: Final = frozenset({Candle, Funding, Level, MarkAndIndex, MacroRelease})
 _BUILD: Final[Mapping[type[Any], Callable[..., Any]]] = {
     Heartbeat: Heartbeat,
     Book: _decode_book,
@@ -172,6 +161,10 @@ class Bundle:
     blocks: tuple[Block, ...]
     absent: tuple[Absent, ...]
     slots: tuple[Slot, ...] = ()
+    _by_series: Mapping[Series[Any], Block] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_series", {block.series: block for block in reversed(self.blocks)})
 
     @property
     def synthetic(self) -> bool:
@@ -187,7 +180,7 @@ class Bundle:
         return self.candles_only and any(self.block(each) is None for each in series)
 
     def block(self, series: Series[Any]) -> Block | None:
-        return next((block for block in self.blocks if block.series == series), None)
+        return self._by_series.get(series)
 
     def rows(self, series: Series[R]) -> Sequence[R]:
         """The rows of a series; none where it is absent."""
@@ -229,8 +222,7 @@ def _block_content(block: Block) -> bytes:
             "rows": [],
         }
     )
-    rows = encode_numbers(block.rows) if is_numeric(block.series.row) else encode_json(_encode_rows(block))
-    return _fill_list(whole, "rows", rows[1:-1])
+    return _fill_list(whole, "rows", encode_rows(_plain_rows(block))[1:-1])
 
 
 def _fill_list(whole: bytes, name: str, items: bytes) -> bytes:
@@ -266,12 +258,12 @@ def read_bundle(data: bytes) -> Bundle:
     return bundle
 
 
-def _encode_rows(block: Block) -> list[Json]:
+def _plain_rows(block: Block) -> Sequence[Sequence[object]]:
     """The rows as lists; minutes in which a stream lived, which are many, as first minutes and how many followed."""
     if block.series.row is Heartbeat:
-        return [list(run) for run in Heartbeats.of(block.rows).runs]
+        return Heartbeats.of(block.rows).runs
     # Tuples and lists are spelled alike, and there are thousands of them.
-    return list(block.rows) if is_plain_tuple(block.series.row) else [encode_row(row) for row in block.rows]
+    return block.rows if issubclass(block.series.row, tuple) else [encode_row(row) for row in block.rows]
 
 
 def _decode_rows(kind: type[Any], plain: Any) -> Sequence[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, TypeVar
+from typing import Annotated, TypeVar, cast
 
 from pydantic import Field, ValidationError
 
@@ -207,6 +207,9 @@ class RunJournal:
         self.run_id = run_id
         self.attempts: list[Attempt] = []
         self._kept: dict[str, Mapping[str, Json]] = {}
+        self._digests: dict[str, Digest] = {}
+        self._parts: dict[tuple[str, type[Part]], Part] = {}
+        """What was read in its shape; it never changes."""
         self._replies: dict[tuple[str, int, int, str], Attempt] = {}
 
     async def open(self) -> RunJournal:
@@ -234,6 +237,12 @@ class RunJournal:
         self._kept[_kind(kind)] = entry.payload
 
     def read(self, kind: str | Node, shape: type[P]) -> P:
+        key = (_kind(kind), shape)
+        if key not in self._parts:
+            self._parts[key] = self._read(kind, shape)
+        return cast("P", self._parts[key])
+
+    def _read(self, kind: str | Node, shape: type[P]) -> P:
         try:
             return shape.model_validate(self._kept[_kind(kind)], strict=False)
         except KeyError:
@@ -254,7 +263,9 @@ class RunJournal:
         """The name of what a node put on record."""
         if not self.has(node):
             raise Broken(f"The journal has no {_kind(node)} of {self.run_id}; run `zuno journal verify`.")
-        return digest(canonical(dict(self._kept[_kind(node)])))
+        if node not in self._digests:
+            self._digests[node] = digest(canonical(dict(self._kept[_kind(node)])))
+        return self._digests[node]
 
     def _remember(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)
