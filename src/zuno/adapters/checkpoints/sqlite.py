@@ -2,46 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from zuno.adapters.checkpoints import strict_serializer
 from zuno.adapters.full_disk import unanswering
 from zuno.kernel.errors import Broken, Unavailable
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+    from langgraph.checkpoint.base import BaseCheckpointSaver
 
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
-class _Connection(sqlite3.Connection):
-    """One that leaves no lock behind: a write that was cut off would stay open after the close for as long as anybody
-    holds its cursor, and the run that is resumed would wait for it."""
-
-    def close(self) -> None:
-        with suppress(sqlite3.Error):
-            self.rollback()
-        super().close()
-
-
 @asynccontextmanager
-async def sqlite_checkpoints(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
+async def sqlite_checkpoints(path: Path) -> AsyncIterator[BaseCheckpointSaver[str]]:
     """The saver, for one run; made by the first write."""
-    import aiosqlite
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-
+    thread, loop = ThreadPoolExecutor(max_workers=1, thread_name_prefix="zuno-checkpoints"), asyncio.get_running_loop()
+    saver: Any = None
     try:
-        _look(path)
-        async with aiosqlite.connect(path, timeout=30, factory=_Connection) as connection:
-            await connection.execute("PRAGMA journal_mode = WAL")
-            await connection.execute("PRAGMA synchronous = NORMAL")  # a power cut may take the last: the journal has it
-            saver = AsyncSqliteSaver(connection, serde=strict_serializer())
-            await saver.setup()
-            yield saver
+        saver = await loop.run_in_executor(thread, _open_saver, path, thread)
+        yield saver
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", None)
         if code is not None and code & 0xFF in _DAMAGE:
@@ -49,11 +35,44 @@ async def sqlite_checkpoints(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
         if code is None:
             raise Unavailable(f"{path} did not answer ({error}).") from error
         raise unanswering(path, error) from error
+    finally:
+        closing = None if saver is None else loop.run_in_executor(thread, saver.conn.close)
+        thread.shutdown(wait=False)
+        if closing is not None:
+            await asyncio.shield(closing)
 
 
-def _look(path: Path) -> None:
-    """A file that cannot be used is found out here: there it would leave a thread behind."""
-    with closing(sqlite3.connect(path, timeout=30)) as connection:
-        connection.execute("PRAGMA schema_version")
+def _open_saver(path: Path, thread: ThreadPoolExecutor) -> BaseCheckpointSaver[str]:
+    from langgraph.checkpoint.sqlite import SqliteSaver
+
+    class ThreadedSaver(SqliteSaver):
+        """The library's saver in a thread of its own, a write being one call to it: a caller that is cancelled cuts
+        none in two. The library's other one goes there and back for every statement."""
+
+        async def aget_tuple(self, *given: Any) -> Any:
+            return await self._call(self.get_tuple, *given)
+
+        async def aput(self, *given: Any) -> Any:
+            return await self._call(self.put, *given)
+
+        async def aput_writes(self, *given: Any) -> None:
+            await self._call(self.put_writes, *given)
+
+        async def adelete_thread(self, *given: Any) -> None:
+            await self._call(self.delete_thread, *given)
+
+        async def _call(self, act: Any, *given: Any) -> Any:
+            return await asyncio.get_running_loop().run_in_executor(thread, act, *given)
+
+    connection = sqlite3.connect(path, timeout=30)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")  # a power cut may take the last: the journal has it
+        saver = ThreadedSaver(connection, serde=strict_serializer())
+        saver.setup()
+    except BaseException:
+        connection.close()
+        raise
     with suppress(OSError):  # somebody else's file: the home itself is closed to others
         path.chmod(0o600)
+    return saver
