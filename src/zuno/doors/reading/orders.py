@@ -39,7 +39,8 @@ def doubt_about(intent: Intent, terms: Sequence[Term], filled: Filled) -> str:
         return "Nothing is signed on a guess; `help` lists what can be said."
     verb = terms[at].low
     words = [term.low for term in terms if term.kind is not Form.JOINT]
-    if any(map(is_negation, words)):
+    stop = "stop" if "stop" in filled.slots else ""  # `stop 58000` is a price and no no
+    if any(is_negation(word) for word in words if word != stop):
         return f"Nothing is done: I read a no. To {verb}, say `{verb}` and what."
     if any(word in CONDITIONS for word in words):
         return f"Nothing is done on a condition. Say `{verb}` and what, once it is time."

@@ -19,12 +19,13 @@ _IDS: Final = {
     Form.RUN: ("run", "reference"),
     Form.ALERT: ("alert",),
     Form.RULE: ("rule",),
-    Form.SPAN: ("span", "since"),
+    Form.SPAN: ("span", "since", "hold"),
     Form.DAY: ("since",),
     Form.TIMES: ("leverage",),
     Form.ADDRESS: ("address",),
     Form.FEE: ("fee",),
     Form.PROFILE: ("profile",),
+    Form.FILE: ("file",),
 }
 """Which slots a kind of term goes into, the first that is taken and free."""
 _BEFORE_POSITION: Final = frozenset("position positions nft lp id number position's".split())
@@ -36,6 +37,12 @@ _DOWN: Final = frozenset(
     dumped sink sinks decline declines below under less""".split()
 )
 _UP: Final = frozenset("above over exceed exceeds more rises rise up higher exceeding past greater".split())
+_EXITS: Final = {
+    **dict.fromkeys("stop --stop sl stop-loss stoploss loss".split(), "stop"),
+    **dict.fromkeys("target --target tp take-profit profit".split(), "target"),
+}
+"""Words in front of a price at which a position ends."""
+_BEFORE_EXIT: Final = frozenset("at of is price".split())
 _SIDES: Final = frozenset({"long", "short"})
 _SOFT: Final = frozenset(
     {
@@ -134,6 +141,8 @@ class _Filler:
         term, before, after = self._terms[at], self._word(at - 1), self._word(at + 1)
         if before in {"candidate", "option"} and "candidate" in self._takes:
             self._put("candidate", term)
+        elif exit_slot := self._exit_slot(at):
+            self._put(exit_slot, term)
         elif before in _BEFORE_POSITION and "position" in self._takes and term.value.isdigit():
             self._put("position", term)
         elif "margin" in self._takes and "margin" in {before, after}:
@@ -143,6 +152,12 @@ class _Filler:
         else:
             return False
         return True
+
+    def _exit_slot(self, at: int) -> str | None:
+        """`stop 58000`, `target at 64000`."""
+        word = self._word(at - 2) if self._word(at - 1) in _BEFORE_EXIT else self._word(at - 1)
+        name = _EXITS.get(word)
+        return name if name in self._takes else None
 
     def _place_price(self, term: Term, value: str) -> None:
         if "move" in self._takes:
@@ -165,6 +180,8 @@ class _Filler:
                 slots["amount"] = f"{slots['amount']} + {term.value}" if "amount" in slots else term.value
             case Form.AMOUNT | Form.MONEY if _PRICES & takes:
                 self._place_price(term, term.value.split()[0])
+            case Form.MONEY if exit_slot := self._exit_slot(at):
+                self._put(exit_slot, term)
             case Form.MONEY if "margin" in takes:
                 self._put("margin", term)
             case Form.PERCENT:

@@ -45,6 +45,8 @@ class Form(StrEnum):
     ORDINAL = "ordinal"
     SHARE = "share"
     POINTER = "pointer"
+    FILE = "file"
+    """A path, or a name with an ending that market history has."""
     AMBIGUOUS = "ambiguous"
     """A number that can be read two ways, or none: `1,500`, `1.2.3`, an id that is too short."""
     MARK = "mark"
@@ -102,7 +104,8 @@ SPECIAL_WORDS: Final = frozenset(
 _DIGITS = r"(?:[0-9][0-9.,_]*[0-9]|[0-9]|\.[0-9]+)"
 _NUMBER = rf"(?:(?<![0-9a-z])[-+])?{_DIGITS}"
 _PIECE = re.compile(
-    r"(?P<plan>plan_[0-9a-f]{12})(?![0-9a-z_])"
+    r"(?P<file>(?<!\S)(?:~?/|\.{1,2}/)[^\s,;?]+|(?<!\S)[\w./~-]+\.(?:csv|tsv|parquet|feather|zip)(?:\.gz)?(?![^\s,;?]))"
+    r"|(?P<plan>plan_[0-9a-f]{12})(?![0-9a-z_])"
     r"|(?P<request>req_[0-9a-f]{16})(?![0-9a-z_])"
     r"|(?P<run>run_[0-9a-f]{16})(?![0-9a-z_])"
     r"|(?P<alert>alert_[0-9a-f]{12})(?![0-9a-z_])"
@@ -118,7 +121,7 @@ _PIECE = re.compile(
     rf"|(?P<times>{_DIGITS}x\b)"
     rf"|(?P<number>#?{_NUMBER})(?P<scale>k\b|\s?thousand\b)?(?P<glued>[a-z_][0-9a-z_]*)?"
     r"|(?P<option>--[a-z][a-z-]*)"
-    r"|(?P<pair>(?:0x[0-9a-f]{40}|[a-z][a-z0-9.]{0,15})\s?/\s?(?:0x[0-9a-f]{40}|[a-z][a-z0-9.]{0,15}))"
+    r"|(?P<pair>(?:0x[0-9a-f]{40}|[a-z][a-z0-9.]{0,15})(?:/\s?|\s/\s)(?:0x[0-9a-f]{40}|[a-z][a-z0-9.]{0,15}))"
     r"|(?P<word>p&l|[a-z][a-z0-9]*(?:[-'.][a-z0-9]+)*)"
     r"|(?P<mark>[?])"
     r"|(?P<joint>[,;:+@&])"
@@ -180,6 +183,8 @@ def _pieces(text: str) -> list[Term]:
                 terms.append(Term(Form.PAIR, said, "/".join(token_named(name.strip()) for name in said.split("/"))))
             case "option" | "word":
                 terms.append(Term(Form.WORD, said, said.lower()))
+            case "file":
+                terms.append(Term(Form.FILE, said, said))
             case "odd" | "hex":
                 terms.append(Term(Form.ODD, said, said))
             case _:

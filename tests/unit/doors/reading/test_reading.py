@@ -500,3 +500,25 @@ def test_an_order_in_doubt_offers_no_other_order(line: str) -> None:
     assert found.ask
     assert found.choices
     assert all(not choice.signs or verb in choice.template for choice in found.choices)
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        (
+            "add a btc long with 500 margin, stop at 58000 and target at 64000",
+            "trade book add BTCUSDT long --margin 500 --stop 58000 --target 64000",
+        ),
+        (
+            "record an eth short with $300 margin, sl $3300, tp 2800, hold 5d",
+            "trade book add ETHUSDT short --margin 300 --stop 3300 --target 2800 --hold 5d",
+        ),
+        ("add a btc long with 200 margin, do not stop", ""),
+        ("import ~/data/BTC-1h.csv.gz", "data import ~/data/BTC-1h.csv.gz"),
+        ("import candles from /tmp/x/", "data import /tmp/x/"),
+        ("load history.parquet", "data import history.parquet"),
+        ("show eth / usdc pool", "lp pool ETH/USDC"),
+    ],
+)
+def test_exits_of_a_position_and_files_have_their_places(line: str, command: str) -> None:
+    assert words(line) == command
