@@ -32,6 +32,7 @@ from tests.wire.vendors.serving import fields, without
 from zuno.adapters.http import RateLimited
 from zuno.kernel.errors import Refused, Unavailable, Unknown, ZunoError
 from zuno.kernel.units import Millis
+from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, Side
 from zuno.trading.model.orders import Order, OrderRequest, OrderSide, OrderStatus, OrderType, TimeInForce
 
@@ -111,6 +112,12 @@ async def test_what_was_placed_is_found_as_it_was_asked_for(here: VenueHarness) 
         None,
     )
     assert [shown.request.client_id for shown in await here.venue.open_orders()] == [order.client_id]
+
+
+async def test_an_order_of_another_exchange_is_refused(here: VenueHarness) -> None:
+    other = next(exchange for exchange in Exchange if exchange is not here.venue.exchange)
+    with pytest.raises(Refused):
+        await here.venue.place(request_order(here, "elsewhere").model_copy(update={"exchange": other}))
 
 
 # -- fills
@@ -463,16 +470,6 @@ async def test_a_clock_that_is_wrong_is_set_by_the_exchange(binance: tuple[WireH
         assert abs(await here.venue.now() - fake.clock.now()) < 5_000
 
 
-async def test_repeated_and_shuffled_trades_are_each_one_fill(binance: tuple[WireHarness, FakeBinance]) -> None:
-    here, _ = binance
-    for number in range(2):
-        await here.venue.place(request_order(here, f"buy {number}", quantity=Decimal("0.002")))
-    usual = await here.venue.fills(here.symbol, ALWAYS)
-    here.server.change = lambda name, document: [*reversed(document), *document] if "userTrades" in name else document
-    await here.restart()
-    assert await here.venue.fills(here.symbol, ALWAYS) == usual
-
-
 async def test_fills_of_weeks_ago_are_found_window_by_window(binance: tuple[WireHarness, FakeBinance]) -> None:
     here, fake = binance
     fake.clock.ahead = -30 * DAY_MS
@@ -541,6 +538,38 @@ async def test_an_order_that_settles_late_is_waited_for() -> None:
 
 
 # -- whatever is between the venue and us
+
+
+def repeat_and_shuffle(name: str, document: Any) -> Any:
+    """Every list of orders, trades or payments backwards, with each row twice."""
+    if isinstance(document, dict) and "trades" in document:
+        document["trades"] = [*reversed(document["trades"]), *document["trades"]]
+    events = ("userTrades", "income", "openOrders", "AlgoOrders", "orders/open", "orders/closed")
+    return [*reversed(document), *document] if any(word in name for word in events) else document
+
+
+@only(BY_HTTP)
+async def test_what_is_repeated_and_shuffled_is_told_once_and_in_order(here: WireHarness) -> None:
+    await here.move(here.price, size=here.quantity / 2)
+    await here.venue.place(limit(here, "in", here.price + 10 * here.tick))
+    here.fake.clock.ahead += 2_000
+    await here.move(here.price)
+    for number in range(2):
+        await here.venue.place(limit(here, f"resting {number}", here.price - 100 * here.tick))
+    if isinstance(here.fake, FakeBinance):
+        here.fake.engine.settle_funding("BTCUSDT", Decimal("0.0001"))
+        await here.venue.place(request_order(here, "stop", SELL, STOP, trigger=here.price / 2, reduce_only=True))
+
+    async def read() -> list[Any]:
+        await here.restart()
+        venue = here.venue
+        lists = [await venue.fills(here.symbol, ALWAYS), await venue.open_orders()]
+        return [*lists, await venue.funding(here.symbol, ALWAYS), await find(here, limit(here, "in", here.price))]
+
+    usual = await read()
+    assert len(usual[0]) == 2
+    here.server.change = repeat_and_shuffle
+    assert await read() == usual
 
 
 @only(BY_HTTP)
@@ -667,6 +696,14 @@ async def test_keys_that_may_withdraw_trade_nothing(here: WireHarness) -> None:
     with pytest.raises(Refused):
         await here.venue.place(request_order(here, "withdraw"))
     assert here.server.count(here.place_name) == 0
+
+
+@only(BY_HTTP)
+async def test_an_exit_goes_out_whatever_else_the_keys_may_do(here: WireHarness) -> None:
+    await open_long(here)
+    here.fake.withdrawals = True
+    await here.restart()
+    assert (await here.venue.place(request_order(here, "out", SELL, reduce_only=True))).status is OrderStatus.FILLED
 
 
 @only(BY_HTTP)

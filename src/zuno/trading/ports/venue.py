@@ -35,7 +35,7 @@ class OrderVenue(Protocol):
     - `fills` and `funding` come oldest first, each with its id; asking again from the same moment gives them again, and
       never fewer. A fill is there no later than the order that it belongs to says that it was filled.
     - A reduce-only order never opens or turns a position; what is more than the position is not filled.
-    - `Refused` where the keys may not trade, or may withdraw.
+    - `Refused` where the keys may not trade, or may withdraw; what reduces a position is sent all the same.
     """
 
     @property

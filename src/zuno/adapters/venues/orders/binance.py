@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from zuno.adapters.venues.exchange import ApiKeys, ExchangeVendor, VenueDeclined
-from zuno.adapters.venues.orders.client import KEY_CODES, TradingClient, read_reason, report_unreadable
+from zuno.adapters.venues.orders.client import KEY_CODES, TradingClient, check_exchange, read_reason, report_unreadable
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.errors import Malformed, Refused, Unavailable, Unknown
@@ -54,6 +54,8 @@ NEVER_PLACED: Final = "none"
 
 FILTERS_AGE: Final = 60.0
 """Seconds for which filters are taken as fresh when an order is checked."""
+ADMITTED_FOR: Final = 600.0
+"""Seconds for which the keys and the account's modes are taken as they were found."""
 TRADES_A_PAGE: Final = 1_000
 WINDOW: Final = 7 * DAY_MS - 1
 """The longest time one question for trades or algo orders may span."""
@@ -111,7 +113,8 @@ VENDOR: Final = ExchangeVendor("binanceusdm", "Binance", read_decline=read_decli
 
 
 class BinanceOrders:
-    """One account. Nothing is sent before the keys and the account's settings were found in order."""
+    """One account. Nothing is opened before the keys and the account's settings were found in order; what reduces a
+    position is sent all the same."""
 
     exchange = Exchange.BINANCE
 
@@ -127,9 +130,7 @@ class BinanceOrders:
         self._demo = demo
         self._monotonic = monotonic
         self._page = page
-        self._admitted = False
-        self._prepared: dict[Symbol, int] = {}
-        """The leverage each symbol is known to be set to."""
+        self._admitted: float | None = None
         self._filters: dict[Symbol, tuple[float, Filters]] = {}
         self._confirmed: dict[str, Decimal] = {}
         """How much of an order the venue's own list of trades has shown, by the order's id."""
@@ -209,6 +210,7 @@ class BinanceOrders:
 
     @report_unreadable
     async def place(self, order: OrderRequest) -> Order:
+        check_exchange(order, self.exchange)
         found = await self.find(order.symbol, order.client_id)
         if found is not None:
             return found
@@ -218,14 +220,15 @@ class BinanceOrders:
             breach = str(delisted)
         if breach is not None:
             return self._reject(order, breach)
-        await self._admit()
+        if not order.reduce_only:
+            await self._admit()
         try:
             if not order.reduce_only:
                 await self._prepare(order.symbol, order.leverage)
             answer = await self._send(order)
         except VenueDeclined as declined:
             if declined.code in KEY_CODES:
-                self._admitted = False
+                self._admitted = None
             if not any(low <= int(declined.code) <= high for low, high in REJECTIONS):
                 raise
             standing = await self.find(order.symbol, order.client_id)
@@ -364,7 +367,7 @@ class BinanceOrders:
 
     async def _admit(self) -> None:
         """`Refused` unless the keys may trade and not withdraw, and the account holds one position per symbol."""
-        if self._admitted:
+        if self._admitted is not None and self._monotonic() - self._admitted < ADMITTED_FOR:
             return
         rights = await self.rights()
         if rights.can_withdraw:
@@ -373,14 +376,12 @@ class BinanceOrders:
             raise Refused("The keys of Binance may not trade futures.")
         if not rights.one_way:
             raise Refused("The account at Binance is in hedge mode; switch it to one-way mode.")
-        if (await self._client.read("fapiPrivateGetFeeBurn", "fee settings")).flag("feeBurn"):
+        if not self._demo and (await self._client.read("fapiPrivateGetFeeBurn", "fee settings")).flag("feeBurn"):
             raise Refused("The account at Binance pays fees in BNB; switch that off, the ledger counts in USDT.")
-        self._admitted = True
+        self._admitted = self._monotonic()
 
     async def _prepare(self, symbol: Symbol, leverage: int) -> None:
         """Isolated margin and the order's leverage."""
-        if self._prepared.get(symbol) == leverage:
-            return
         config = await self._symbol_config(symbol)
         if config.text("marginType") != "ISOLATED":
             try:
@@ -396,7 +397,6 @@ class BinanceOrders:
             )
             if answer.whole("leverage") != leverage:
                 raise Unavailable(f"Binance set another leverage of {symbol} than {leverage}×")
-        self._prepared[symbol] = leverage
 
     async def _symbol_config(self, symbol: Symbol) -> VendorJson:
         rows = await self._client.read("fapiPrivateGetSymbolConfig", "symbol settings", symbol=symbol.value)

@@ -13,6 +13,8 @@ from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.errors import Malformed, Refused, Unavailable, Usage
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.orders import OrderRequest
 
 UNAUTHORIZED, FORBIDDEN = 401, 403
 KEY_CODES: Final = frozenset({"-1002", "-1022", "-2014", "-2015"})
@@ -99,6 +101,11 @@ class TradingClient(ExchangeClient):
                     raise
                 await self._sleep(limited.seconds)
                 self._quiet_until = float("-inf")
+
+
+def check_exchange(order: OrderRequest, exchange: Exchange) -> None:
+    if order.exchange is not exchange:
+        raise Refused(f"An order of {order.exchange} is no order of {exchange}.")
 
 
 def read_reason(text: object) -> str:

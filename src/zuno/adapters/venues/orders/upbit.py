@@ -7,6 +7,8 @@ Our client id is Upbit's `identifier`, which it never takes twice, whatever beca
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from decimal import ROUND_UP, Decimal
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
@@ -16,6 +18,7 @@ from zuno.adapters.venues.orders.client import (
     FORBIDDEN,
     UNAUTHORIZED,
     TradingClient,
+    check_exchange,
     read_reason,
     report_unreadable,
 )
@@ -55,6 +58,8 @@ NO_WITHDRAWAL: Final = "00000000-0000-0000-0000-000000000000"
 NO_ORDER: Final = {"market": "KRW-BTC", "side": "bid", "ord_type": "limit", "volume": "0.00000001", "price": "1000"}
 """For the endpoint that checks an order and makes none."""
 NEVER_PLACED: Final = "none"
+ADMITTED_FOR: Final = 600.0
+"""Seconds for which the keys are taken as they were found."""
 ORDERS_A_PAGE: Final = 1_000
 OPEN_A_PAGE: Final = 100
 WINDOW: Final = 7 * DAY_MS
@@ -94,14 +99,15 @@ VENDOR: Final = ExchangeVendor("upbit", "Upbit", read_decline=read_decline)
 
 
 class UpbitOrders:
-    """One account. Nothing is sent before the keys were found in order."""
+    """One account. Nothing is bought before the keys were found in order; what reduces a position is always sent."""
 
     exchange = Exchange.UPBIT
     paper = False
 
-    def __init__(self, client: TradingClient) -> None:
+    def __init__(self, client: TradingClient, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._client = client
-        self._admitted = False
+        self._monotonic = monotonic
+        self._admitted: float | None = None
 
     @report_unreadable
     async def now(self) -> Millis:
@@ -169,6 +175,7 @@ class UpbitOrders:
 
     @report_unreadable
     async def place(self, order: OrderRequest) -> Order:
+        check_exchange(order, self.exchange)
         found = await self.find(order.symbol, order.client_id)
         if found is not None:
             return found
@@ -180,7 +187,8 @@ class UpbitOrders:
             breach = str(delisted)
         if breach is not None:
             return self._reject(order, breach)
-        await self._admit()
+        if not order.reduce_only:
+            await self._admit()
         body = await self._body(order, filters)
         try:
             answer = await self._client.send("privatePostOrders", "order", **body)
@@ -216,7 +224,8 @@ class UpbitOrders:
         found: list[Order] = []
         for symbol in Symbol:
             found += [self._order(row, listed=True) for row in await self._open_rows(symbol)]
-        return tuple(sorted(found, key=lambda order: (order.updated, order.request.client_id)))
+        unique = {order.venue_id: order for order in found}
+        return tuple(sorted(unique.values(), key=lambda order: (order.updated, order.request.client_id)))
 
     @report_unreadable
     async def fills(self, symbol: Symbol, since: Millis) -> tuple[Fill, ...]:
@@ -271,14 +280,14 @@ class UpbitOrders:
     # -- before an order
 
     async def _admit(self) -> None:
-        if self._admitted:
+        if self._admitted is not None and self._monotonic() - self._admitted < ADMITTED_FOR:
             return
         rights = await self.rights()
         if rights.can_withdraw:
             raise Refused("The keys of Upbit may withdraw; make keys that may only see accounts and place orders.")
         if not rights.can_trade:
             raise Refused("The keys of Upbit may not trade.")
-        self._admitted = True
+        self._admitted = self._monotonic()
 
     async def _may(self, endpoint: str, **params: object) -> bool:
         """Whether the keys are let through to an endpoint, whatever it then answers."""
@@ -350,7 +359,7 @@ class UpbitOrders:
     def _order(self, row: VendorJson, *, listed: bool = False) -> Order:
         """`listed`: of a list of orders, which leaves their trades out."""
         executed, left = row.decimal("executed_volume"), row.maybe_decimal("remaining_volume") or ZERO
-        trades = None if listed else row.children("trades")
+        trades = None if listed else _trades(row)
         shown = executed if trades is None else sum((trade.decimal("volume") for trade in trades), ZERO)
         if shown < executed:
             raise Unavailable("Upbit's trades of an order lag behind the order")
@@ -419,7 +428,7 @@ class UpbitOrders:
 
     def _fills(self, symbol: Symbol, row: VendorJson) -> list[Fill]:
         """The fee is of the order: each fill bears its share by funds."""
-        trades = row.children("trades")
+        trades = _trades(row)
         funds, paid = sum((trade.decimal("funds") for trade in trades), ZERO), row.decimal("paid_fee")
         return [
             Fill(
@@ -440,6 +449,12 @@ class UpbitOrders:
     async def _accounts(self) -> dict[str, VendorJson]:
         rows = await self._client.read("privateGetAccounts", "accounts")
         return {row.text("currency"): row for row in rows.items()}
+
+
+def _trades(row: VendorJson) -> list[VendorJson]:
+    """Each once, oldest first."""
+    unique = {trade.text("uuid"): trade for trade in row.children("trades")}
+    return sorted(unique.values(), key=lambda trade: trade.moment_of_text("created_at"))
 
 
 def _symbol(row: VendorJson) -> Symbol:
