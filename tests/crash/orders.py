@@ -1,0 +1,427 @@
+"""Kill -9 a desk at every persisted step of a trade and after every answer of the venue, restart it, and count.
+
+The trade: opened in parts with a partial fill, protected, scaled into, topped up, its stop moved, funding settled,
+closed by a ruling; then a short that ends at its stop. On the paper venue, whose state is in the same journal, and on a
+fake Binance over loopback that outlives the desk. For each point one process dies there by SIGKILL and another starts:
+no order may be made twice, no position may be without its stop once the start is done, and in the end the ledger must
+equal the venue.
+
+The processes are forks of one that has loaded everything; it also serves the fake exchange.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from tests.wire.exchanges.harness import WireHarness, open_binance, over_binance
+from tests.wire.order_gate import BTC, card, rule
+from tests.wire.paper_venue import START, ListTape, depth
+from zuno.adapters.account.trade_log import JournalTradeLog
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.store.sqlite import open_sqlite
+from zuno.adapters.venues.paper.ticks import FundingRate, Mark
+from zuno.adapters.venues.paper.venue import PaperVenue, venue_account
+from zuno.journal.journal import ChainedJournal
+from zuno.journal.port import Journal
+from zuno.kernel.units import Millis
+from zuno.trading.execute.intents import RulingToExecute
+from zuno.trading.execute.order_gate import GateContext, OrderGate
+from zuno.trading.model.cycle import Call, Exchange, Leg, Style, Target
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Side
+from zuno.trading.model.orders import ClientId, OrderStatus
+from zuno.trading.model.trade_events import OrderUpdated
+from zuno.trading.ports.venue import OrderVenue
+from zuno.trading.rules.inputs import Fees
+from zuno.trading.rules.protections import ProtectionLimits
+
+DIED = -signal.SIGKILL
+ACCOUNT = "paper:crash"
+LIMITS = ProtectionLimits(cooldown_minutes=0, daily_loss_pct=Decimal(50), max_drawdown_pct=Decimal(50))
+NO_LIMIT = Decimal(1_000)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What the market does, and what the desk is then asked for."""
+
+    name: str
+    price: int
+    size: Decimal = NO_LIMIT
+    ask: str = "advance"
+    funding: bool = False
+
+
+STEPS = (
+    Step("open, filled in part", 20_000, Decimal("0.012"), "open"),
+    Step("scale in", 19_890),
+    Step("top up", 19_890, ask="top up"),
+    Step("move the stop", 19_890, ask="tighten"),
+    Step("funding", 19_900, funding=True),
+    Step("close", 19_950, ask="close"),
+    Step("open a short", 19_950, ask="short"),
+    Step("the stop is hit", 20_500),
+    Step("the end", 20_500),
+)
+
+
+def order_of(step: Step, at: Millis) -> RulingToExecute:
+    """The ruling a step acts on: the same whenever it is asked for."""
+    price = Decimal(step.price)
+    call, side, style, quantity = {
+        "open": (Call.LONG, Side.LONG, Style.SMART_DCA, 0.05),
+        "top up": (Call.LONG, Side.LONG, Style.MOMENTUM_SNIPER, 0.02),
+        "short": (Call.SHORT, Side.SHORT, Style.MOMENTUM_SNIPER, 0.03),
+        "close": (Call.CANCEL_AND_CLOSE, Side.LONG, Style.CASINO_EXIT, 0.0),
+    }[step.ask]
+    sign = 1 if side is Side.LONG else -1
+    legs: tuple[Leg, ...] = ()
+    opened = None
+    if quantity:
+        entry = float(price)
+        leg = Leg(
+            venue=Exchange.BINANCE,
+            side=side,
+            currency="USD",
+            margin=quantity * entry,
+            notional=quantity * entry,
+            leverage=1.0,
+            quantity=quantity,
+        )
+        legs = (leg,)
+        opened = card(side, entry, entry * (1 - sign * 0.02), entry * (1 + sign * 0.06), quantity)
+    ruling = rule(
+        call, at, execution_style=style, legs=legs, card=opened, target_exchange=Target.BINANCE if legs else None
+    )
+    return RulingToExecute(
+        run_id=f"run_{step.ask.replace(' ', '_')}",
+        symbol=BTC,
+        mode=Mode.SWING,
+        as_of=at,
+        ruling=ruling,
+        valid_until=Millis(at + 15 * MINUTE_MS),
+        mark=price,
+        atr=price / 100,
+    )
+
+
+class Mortal:
+    """Ends its process after so many writes and answers."""
+
+    def __init__(self, last: int | None) -> None:
+        self.last = last
+        self.count = 0
+
+    def after(self, act: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def acting(*args: Any, **named: Any) -> Any:
+            done = await act(*args, **named)
+            self.count += 1
+            if self.count == self.last:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return done
+
+        return acting
+
+
+class MortalVenue:
+    """A venue after whose answers the process may end."""
+
+    def __init__(self, venue: OrderVenue, fate: Mortal) -> None:
+        self._venue = venue
+        self.place = fate.after(venue.place)
+        self.cancel = fate.after(venue.cancel)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._venue, name)
+
+
+@dataclass
+class Child:
+    """One process of the desk. The market is moved by its parent."""
+
+    home: Path
+    kind: str
+    control: socket.socket
+    fate: Mortal
+    url: str = ""
+    tape: ListTape = field(default_factory=ListTape)
+    ahead: int = 0
+    at: Millis = START
+
+    async def run(self, first: int, begun: bool) -> dict[str, Any]:
+        key = KeyFile(self.home / "node.key")
+        key.ensure()
+        journal = ChainedJournal(open_sqlite(self.home), key, code=lambda: "test", now=lambda: Millis(0))
+        await journal.start()
+
+        async def open_journal() -> Journal:
+            return journal
+
+        log: Any = JournalTradeLog(open_journal)
+        log.append = self.fate.after(log.append)
+        venue: Any = self.open_venue(log)
+        gate = OrderGate(
+            GateContext(
+                log=log,
+                account=ACCOUNT,
+                venues={Exchange.BINANCE: MortalVenue(venue, self.fate)},  # type: ignore[dict-item]
+                now=self.now,
+                limits=LIMITS,
+            )
+        )
+        for number in range(first + 1 if begun else first):
+            self.show(number)
+        if begun:
+            self.take_step(first)
+        said = [*await gate.reconcile()]
+        unprotected = await self.count_unprotected(gate, venue)
+        for number in range(first, len(STEPS)):
+            self.show(number)
+            at = self.take_step(number)
+            await self.act(gate, STEPS[number], at)
+            unprotected += await self.count_unprotected(gate, venue)
+        said += await gate.reconcile()
+        told = await self.describe(gate, venue, log)
+        await venue.close()
+        await journal.close()
+        return {**told, "unprotected": unprotected, "said": said, "writes": self.fate.count}
+
+    def now(self) -> Millis:
+        return self.at if self.kind == "paper" else Millis(int(time.time() * 1_000) + self.ahead)
+
+    def open_venue(self, log: Any) -> OrderVenue:
+        async def now() -> Millis:
+            return self.at
+
+        if self.kind == "paper":
+            return PaperVenue(Exchange.BINANCE, ACCOUNT, log, self.tape, now, Fees().at(Exchange.BINANCE), latency_ms=0)
+
+        class Server:
+            url = self.url
+
+        return open_binance(Server(), asyncio.sleep)  # type: ignore[arg-type]
+
+    def show(self, number: int) -> None:
+        """The paper market of a step."""
+        step, at = STEPS[number], START + number * HOUR_MS
+        ticks = self.tape.market[BTC]
+        if any(tick.at == at for tick in ticks):
+            return
+        ticks += [
+            depth(at, step.price - Decimal("0.1"), step.price + Decimal("0.1"), step.size),
+            Mark(Millis(at), float(step.price)),
+        ]
+        if step.funding:
+            ticks.append(FundingRate(Millis(at), 0.0001))
+
+    def take_step(self, number: int) -> Millis:
+        """Tell the parent, who moves its market once; the moment the step was first taken at."""
+        self.control.sendall(f"{number}\n".encode())
+        at, ahead = map(int, self.control.recv(100).split())
+        self.ahead = ahead
+        self.at = Millis(START + number * HOUR_MS) if self.kind == "paper" else Millis(at)
+        return self.at
+
+    async def act(self, gate: OrderGate, step: Step, at: Millis) -> None:
+        if step.ask in ("open", "top up", "short", "close"):
+            result = await gate.execute(order_of(step, at))
+            assert result.state != "refused", (step, result)
+        elif step.ask == "tighten":
+            for trade in list(gate.book.trades.values()):
+                await gate.set_levels(trade.id, Decimal(19_650), None)
+        for _ in range(3):
+            await gate.advance()
+        assert not gate.troubles, gate.troubles
+
+    async def count_unprotected(self, gate: OrderGate, venue: OrderVenue) -> int:
+        """Positions at the venue without a stop of their size there."""
+        stops: Counter[Any] = Counter()
+        for order in await venue.open_orders():
+            if order.request.type.value == "STOP_MARKET":
+                stops[order.request.symbol] = max(stops[order.request.symbol], order.left)
+        return sum(stops[position.symbol] != position.quantity for position in await venue.positions())
+
+    async def describe(self, gate: OrderGate, venue: OrderVenue, log: Any) -> dict[str, Any]:
+        book = gate.book
+        made: Counter[ClientId] = Counter()
+        if self.kind == "paper":
+            known: dict[ClientId, set[str]] = {}
+            for event in await log.events(venue_account(ACCOUNT, Exchange.BINANCE)):
+                if isinstance(event, OrderUpdated) and event.order.status is not OrderStatus.REJECTED:
+                    known.setdefault(event.order.request.client_id, set()).add(event.order.venue_id)
+            made.update({id: len(ids) for id, ids in known.items()})
+        positions = {p.symbol.value: str(p.quantity) for p in await venue.positions()}
+        return {
+            "made": dict(made),
+            "planned": list(book.orders),
+            "open": len(book.open_orders),
+            "intents": len(book.intents),
+            "openIntents": len(book.open_intents),
+            "held": {symbol.value: str(trade.quantity) for (_, symbol), trade in book.positions.items()},
+            "positions": positions,
+            "balance": str((await venue.balance()).total),
+            "ledger": str(book.venue_balance(Exchange.BINANCE)),
+            "closed": [(summary.reason.value, str(summary.quantity)) for summary in book.closed],
+            "locks": [lock.reason for lock in book.locks.values()],
+            "fees": str(sum((summary.fees for summary in book.closed), Decimal(0))),
+        }
+
+
+class Parent:
+    """Serves the market of one kind of venue, and starts desks that die."""
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        self._folder = folder
+        self._kind = kind
+        self._number = 0
+
+    async def run(self, last: int | None) -> tuple[dict[str, Any], bool]:
+        """A desk from start to end, killed once; what is found in the end, and whether it died."""
+        self._number += 1
+        home = self._folder / f"{self._kind}-{self._number}"
+        home.mkdir()
+        async with AsyncExitStack() as stack:
+            here = await stack.enter_async_context(over_binance()) if self._kind == "fake" else None
+            if here is not None:
+                await here.owe(Decimal(2_000))
+                await here.venue.balance()  # its library is loaded once, for all processes
+            taken: dict[int, int] = {}
+            code = await self._start(home, here, taken, last)
+            died = code == DIED
+            if died:
+                code = await self._start(home, here, taken, None)
+            if code != 0:
+                return {"problem": f"the desk ended with {code}"}, died
+            told: dict[str, Any] = json.loads((home / "told.json").read_text())
+            if here is not None:
+                told["made"] = {id: here.count_orders(id) for id in told["planned"]}
+                known = {order.client_id for order in here.fake.engine.orders.values()}
+                told["strange"] = [id for id in known if id.startswith("zn") and id not in told["planned"]]
+        shutil.rmtree(home)
+        return told, died
+
+    async def _start(self, home: Path, here: WireHarness | None, taken: dict[int, int], last: int | None) -> int:
+        ours, theirs = socket.socketpair()
+        url = "" if here is None else here.fake.server.url
+        first = max(taken, default=0)
+        pid = os.fork()
+        if pid == 0:
+            code = 9
+            try:
+                ours.close()
+                asyncio.events._set_running_loop(None)
+                child = Child(home, self._kind, theirs, Mortal(last), url)
+                told = asyncio.run(child.run(first, bool(taken)))
+                (home / "told.json").write_text(json.dumps(told))
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stderr.flush()
+                os._exit(code)
+        theirs.close()
+        ours.setblocking(False)
+        try:
+            while True:
+                with_message = asyncio.create_task(self._answer(ours, here, taken))
+                while not with_message.done():
+                    done, status = os.waitpid(pid, os.WNOHANG)  # noqa: ASYNC222  # it does not wait
+                    if done:
+                        with_message.cancel()
+                        return os.waitstatus_to_exitcode(status)
+                    await asyncio.wait({with_message}, timeout=0.005)
+        finally:
+            ours.close()
+
+    async def _answer(self, ours: socket.socket, here: WireHarness | None, taken: dict[int, int]) -> None:
+        loop = asyncio.get_running_loop()
+        message = await loop.sock_recv(ours, 100)
+        if not message:
+            await asyncio.sleep(60)
+            return
+        number = int(message.split()[-1])
+        if number not in taken:
+            step = STEPS[number]
+            if here is not None:
+                if step.funding:
+                    await here.settle_funding(Decimal("0.0001"))
+                await here.move(Decimal(step.price), step.size)
+            taken[number] = START if here is None else here.fake.clock.now()
+        ahead = 0 if here is None else here.fake.clock.ahead
+        await loop.sock_sendall(ours, f"{taken[number]} {ahead}".encode())
+
+
+def find_problems(told: dict[str, Any], reference: dict[str, Any]) -> list[str]:
+    if "problem" in told:
+        return [told["problem"]]
+    problems = [f"{id} was made {count} times" for id, count in told["made"].items() if count > 1]
+    problems += [f"{id} is at the venue and not in the book" for id in told.get("strange", ())]
+    problems += [f"{told['unprotected']} positions without a stop"] if told["unprotected"] else []
+    problems += ["the venue holds something else"] if told["held"] != told["positions"] else []
+    problems += ["the ledger is not the venue's"] if Decimal(told["balance"]) != Decimal(told["ledger"]) else []
+    problems += ["orders are left"] if told["open"] or told["openIntents"] else []
+    problems += [f"locked: {reason}" for reason in told["locks"]]
+    for name in ("closed", "intents", "balance"):
+        if told[name] != reference[name]:
+            problems.append(f"{name}: {told[name]} instead of {reference[name]}")
+    return problems
+
+
+async def run_matrix(folder: Path, kind: str, every: int) -> tuple[int, int, Counter[str]]:
+    parent = Parent(folder, kind)
+    reference, _ = await parent.run(None)
+    wrong: Counter[str] = Counter()
+    problems = find_problems(reference, reference)
+    assert not problems, problems
+    deaths = 0
+    for last in range(1, reference["writes"] + 1, every):
+        told, died = await parent.run(last)
+        deaths += died
+        problems = find_problems(told, reference) if died else ["it did not die"]
+        for problem in problems:
+            wrong["duplicate orders"] += "times" in problem
+            wrong["positions without a stop"] += "without a stop" in problem
+            wrong["ledgers that differ"] += "ledger" in problem or "holds something else" in problem
+            wrong["other problems"] += 1
+            print(f"{kind}, after {last}: {problem}", flush=True)
+    return deaths, reference["writes"], wrong
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=("paper", "fake"), help="one kind of venue")
+    parser.add_argument("--every", type=int, default=1, help="every n-th point only")
+    chosen = parser.parse_args(arguments)
+    bad = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in ("paper", "fake") if chosen.only is None else (chosen.only,):
+            deaths, writes, wrong = asyncio.run(run_matrix(Path(folder), kind, chosen.every))
+            bad += wrong.total()
+            print(
+                f"{kind}: {deaths} kills at {writes} steps, {wrong['duplicate orders']} duplicate orders, "
+                f"{wrong['positions without a stop']} positions without a stop, "
+                f"{wrong['ledgers that differ']} ledgers that differ from the venue, "
+                f"{wrong['other problems']} other problems",
+                flush=True,
+            )
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
