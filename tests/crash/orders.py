@@ -251,11 +251,11 @@ class Child:
 
     async def count_unprotected(self, gate: OrderGate, venue: OrderVenue) -> int:
         """Positions at the venue without a stop of their size there."""
-        stops: Counter[Any] = Counter()
+        stops: dict[Any, Decimal] = {}
         for order in await venue.open_orders():
             if order.request.type.value == "STOP_MARKET":
-                stops[order.request.symbol] = max(stops[order.request.symbol], order.left)
-        return sum(stops[position.symbol] != position.quantity for position in await venue.positions())
+                stops[order.request.symbol] = max(stops.get(order.request.symbol, Decimal(0)), order.left)
+        return sum(stops.get(position.symbol) != position.quantity for position in await venue.positions())
 
     async def describe(self, gate: OrderGate, venue: OrderVenue, log: Any) -> dict[str, Any]:
         book = gate.book

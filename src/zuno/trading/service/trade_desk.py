@@ -242,7 +242,7 @@ class TradeDesk:
             collecting = asyncio.create_task(self._with.collect(plan.symbols, stop))
         try:
             loop = DeskLoop(gate, plan, run, run.note)
-            await loop.run_live(self._with.now, asyncio.sleep, stop, run.is_stopped)
+            await loop.run_live(self._with.now, stop, run.is_stopped)
         finally:
             stop.set()
             if collecting is not None:

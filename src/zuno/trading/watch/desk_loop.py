@@ -71,8 +71,17 @@ class DeskLoop:
     """Drives one account."""
 
     def __init__(
-        self, gate: OrderGate, plan: DeskPlan, work: DeskWork, report: Callable[[str], None] = lambda text: None
+        self,
+        gate: OrderGate,
+        plan: DeskPlan,
+        work: DeskWork,
+        report: Callable[[str], None] = lambda text: None,
+        *,
+        watch_seconds: float = WATCH_SECONDS,
+        look_seconds: float = LOOK_SECONDS,
     ) -> None:
+        self._watch_seconds = watch_seconds
+        self._look_seconds = look_seconds
         self._gate = gate
         self._plan = plan
         self._work = work
@@ -98,15 +107,11 @@ class DeskLoop:
             last = at
 
     async def run_live(
-        self,
-        now: Callable[[], Millis],
-        sleep: Callable[[float], Awaitable[None]],
-        stop: asyncio.Event,
-        stopped: Callable[[], Awaitable[bool]],
+        self, now: Callable[[], Millis], stop: asyncio.Event, stopped: Callable[[], Awaitable[bool]]
     ) -> None:
         """By the wall's clock. `stopped`: whether somebody asked this desk to end."""
         await self._gate.reconcile()
-        watch = asyncio.create_task(self._watch(sleep, stop, stopped))
+        watch = asyncio.create_task(self._watch(stop, stopped))
         jobs: set[asyncio.Task[None]] = set()
         running: set[Job] = set()
 
@@ -127,7 +132,7 @@ class DeskLoop:
                 if watch.done():
                     break
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(stop.wait(), LOOK_SECONDS)
+                    await asyncio.wait_for(stop.wait(), self._look_seconds)
         finally:
             stop.set()
             for task in jobs:
@@ -186,16 +191,14 @@ class DeskLoop:
             self._retry[job] = Millis(at + LEAST_RETRY_MS)
             self._report(f"{_describe_job(job)}: {error}")
 
-    async def _watch(
-        self, sleep: Callable[[float], Awaitable[None]], stop: asyncio.Event, stopped: Callable[[], Awaitable[bool]]
-    ) -> None:
+    async def _watch(self, stop: asyncio.Event, stopped: Callable[[], Awaitable[bool]]) -> None:
         while not stop.is_set():
             await self._watch_once()
             with suppress(ZunoError):
                 if await stopped():
                     stop.set()
             with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), WATCH_SECONDS)
+                await asyncio.wait_for(stop.wait(), self._watch_seconds)
 
     async def _watch_once(self) -> None:
         try:
