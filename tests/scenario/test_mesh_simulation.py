@@ -39,7 +39,7 @@ from zuno.lp.ports.transport import Parcel
 from zuno.lp.service.plan_view import decided_hash
 from zuno.lp.service.recommend import load_context
 
-SEEDS, SOAK_SEEDS, CHUNK = 100, 2_000, 50
+SEEDS, SOAK_SEEDS, CHUNK = 300, 2_000, 50
 """`make test` plays the first of them; `make soak` the others."""
 MOST_MESSAGES = 1_500
 """For one debate in the worst weather; a calm one takes 23."""

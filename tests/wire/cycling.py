@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
-import os
-import pickle
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -42,7 +39,7 @@ from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.data.bundle_builder import reach_of
 from zuno.trading.model.account import account_slots
 from zuno.trading.model.bundle import Slot
-from zuno.trading.model.chart import Picture
+from zuno.trading.model.chart import EquityChart, Picture
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Symbol
 from zuno.trading.model.outcome import Outcome
@@ -63,40 +60,26 @@ HOURS_BACK = 30 * 24
 THIN_MS = 26 * HOUR_MS
 THIN_ROWS = 260
 WALL = Millis(END + 40 * HOUR_MS)
-SHARED = "ZUNO_TEST_MARKETS"
-"""Names the folder of markets that processes of one run of the tests share."""
 PNG = b"\x89PNG\r\n\x1a\n the picture"
 
 
 def rows(seed: int = SEED, *, thin: bool = False) -> tuple[Batch[Any], ...]:
     """Of BTCUSDT and whatever a bundle of it holds, as far back as is looked; the same for every test of a process.
     `thin`: as little as a desk can rule on, for tests that run many cycles."""
-    return _share_thin(seed) if thin else tuple(map(_cut, _invent(seed)))
+    whole, few = _invent(seed)
+    return few if thin else whole
 
 
 @cache
-def _share_thin(seed: int) -> tuple[Batch[Any], ...]:
-    """Invented once in a run of the tests, by whichever process comes first."""
-    folder = os.environ.get(SHARED)
-    if folder is None:
-        return tuple(map(thin_out, _invent(seed)))
-    with open(Path(folder) / f"{seed}.pickle", "ab+") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        if file.tell() == 0:
-            pickle.dump(tuple(map(thin_out, _invent(seed))), file)
-        file.seek(0)
-        found: tuple[Batch[Any], ...] = pickle.load(file)
-    return found
-
-
-def _invent(seed: int) -> list[Batch[Any]]:
-    known = {str(series) for symbol in Symbol for series in wanted_series(symbol)}
-    return [batch for batch in batches(seed) if str(batch.series) in known]
-
-
-def _cut(batch: Batch[Any]) -> Batch[Any]:
-    since = END - (reach_of(batch.series).span + HOURS_BACK * HOUR_MS)
-    return Batch(batch.series, [row for row in batch.rows if row.at >= since], batch.known)
+def _invent(seed: int) -> tuple[tuple[Batch[Any], ...], tuple[Batch[Any], ...]]:
+    known = {str(series): series for symbol in Symbol for series in wanted_series(symbol)}
+    whole, few = [], []
+    for batch in batches(seed):
+        if str(batch.series) in known:
+            since = END - (reach_of(batch.series).span + HOURS_BACK * HOUR_MS)
+            whole.append(Batch(batch.series, [row for row in batch.rows if row.at >= since], batch.known))
+            few.append(thin_out(batch))
+    return tuple(whole), tuple(few)
 
 
 def thin_out(batch: Batch[Any]) -> Batch[Any]:
@@ -123,6 +106,9 @@ class Brush:
         self.painted += 1
         if self._fails is not None:
             raise self._fails
+        return PNG
+
+    async def paint_equity(self, chart: EquityChart) -> bytes:
         return PNG
 
 

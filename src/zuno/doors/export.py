@@ -16,6 +16,7 @@ from zuno.kernel.view import ForeignText, View
 if TYPE_CHECKING:
     from zuno.lp.service.positions import LpDesk
     from zuno.lp.service.views import PnlView, PositionView
+    from zuno.trading.service.account import AccountDesk
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes for the beginning of a formula."""
@@ -95,3 +96,50 @@ def _pnl_cells(position: PositionView, pnl: PnlView | None) -> Sequence[str]:
         *(terms.result, terms.fees, terms.price_effect, terms.divergence_loss),
         *(terms.gas, terms.swap_cost, terms.lvr, "yes" if pnl.exact else "no"),
     )
+
+
+TRADE_COLUMNS: Final = (
+    *("id", "symbol", "exchange", "side", "mode", "quantity", "entry", "exit", "currency", "gross_pnl", "fees"),
+    *("funding", "net_pnl", "r", "exit_reason", "opened", "closed", "duration_hours", "exploration", "decision"),
+)
+_ALL: Final = 10_000
+
+
+async def export_trades(account: AccountDesk) -> ExportView:
+    """Closed trades, oldest first."""
+    found = await account.trades(_ALL)
+    rows = [tuple(_cell(getattr(trade, name)) for name in TRADE_COLUMNS) for trade in reversed(found.trades)]
+    return ExportView(what="trades", columns=TRADE_COLUMNS, rows=tuple(rows), notes=_left_out(found.total))
+
+
+LEDGER_COLUMNS: Final = ("number", "at", "exchange", "what", "account", "debit", "credit", "currency")
+
+
+async def export_ledger(account: AccountDesk) -> ExportView:
+    """Every line of every posting, oldest first."""
+    found = await account.ledger(_ALL)
+    rows = [
+        (
+            *(str(posting.number), posting.at, posting.exchange, posting.what, line.account),
+            *(
+                "" if line.amount.startswith("-") else line.amount,
+                line.amount[1:] if line.amount.startswith("-") else "",
+            ),
+            posting.currency,
+        )
+        for posting in reversed(found.postings)
+        for line in posting.lines
+    ]
+    return ExportView(what="ledger", columns=LEDGER_COLUMNS, rows=tuple(rows), notes=_left_out(found.total))
+
+
+def _left_out(total: int) -> tuple[str, ...]:
+    return (f"the newest {_ALL:,} of {total:,}",) if total > _ALL else ()
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.12g}" if isinstance(value, float) else str(value)

@@ -25,6 +25,7 @@ from zuno.lp.service.recommend import RecommendService
 from zuno.lp.service.wallets import WalletOnChain, WalletService
 from zuno.lp.watch.alerts import AlertDesk
 from zuno.lp.watch.monitor import Monitor
+from zuno.trading.service.account import AccountDesk
 from zuno.trading.service.collector import Collector
 from zuno.trading.service.data import DataDesk
 from zuno.trading.service.download import Downloads
@@ -134,6 +135,10 @@ class Zuno(Protocol):
 
     def trading(self) -> TradingDesk:
         """The trading desk: what is measured of a symbol."""
+        ...
+
+    def account(self, name: str | None = None) -> AccountDesk:
+        """The trading account of the market this home reads, or another of its paper accounts."""
         ...
 
     def book(self) -> PaperBookDesk:

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from zuno.trading.execute.order_gate import OrderGate
     from zuno.trading.model.bundle import Slot
     from zuno.trading.model.market import Symbol
+    from zuno.trading.service.account import AccountDesk
     from zuno.trading.service.collector import Collector
     from zuno.trading.service.data import DataDesk
     from zuno.trading.service.download import Downloads
@@ -406,6 +407,33 @@ class Application:
             return OpenedAccount(gate, now(), moment.origin, moment.notes)
 
         return TradingOrders(open_account)
+
+    def account(self, name: str | None = None) -> AccountDesk:
+        from zuno.adapters.file_lock import desk_lock
+        from zuno.trading.rules.protections import ProtectionLimits
+        from zuno.trading.service.account import AccountBackends, AccountDesk
+        from zuno.trading.service.trade_desk import desk_name
+
+        store = self._recordings.selected_store()
+        desk = self._desk(self._markets.refresh_marks(store) if self._settings.market == "live" else None)
+
+        def find_process(account: str) -> str | None:
+            lock = desk_lock(self._settings.home, desk_name(account))
+            process = lock.process()
+            return None if process is None else f"process {process.pid}"
+
+        return AccountDesk(
+            AccountBackends(
+                desk=desk,
+                store=store,
+                log=self._trade_log(),
+                inventory=self._inventory(),
+                orders=self.orders(),
+                limits=ProtectionLimits(),
+                running=find_process,
+            ),
+            name,
+        )
 
     def trade_desk(self) -> TradeDesk:
         from zuno.adapters.clock.system import unix_millis

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from zuno.kernel.canonical import canonical, digest
-from zuno.trading.model.chart import Picture
+from zuno.trading.model.chart import EquityChart, Picture
 
 
 class DigestPainter:
@@ -19,3 +19,6 @@ class DigestPainter:
     async def paint(self, picture: Picture) -> bytes:
         self.painted.append(picture)
         return digest(canonical(asdict(picture))).encode()
+
+    async def paint_equity(self, chart: EquityChart) -> bytes:
+        return digest(canonical(asdict(chart))).encode()

@@ -100,6 +100,19 @@ class ChartCanvas:
             boxes.set(antialiased=edge is not None, linewidth=PIXEL if edge else 0.0)
             self._add(boxes)
 
+    def area(self, x: Floats, y: Floats, base: float, fill: str, alpha: float) -> None:
+        """Between a line and a height; open where the line is."""
+        from matplotlib.collections import PolyCollection
+
+        known = np.isfinite(y[:-1]) & np.isfinite(y[1:])
+        left, right, low, high = x[:-1][known], x[1:][known], y[:-1][known], y[1:][known]
+        if len(left):
+            flat = np.full(len(left), base)
+            corners = np.stack([left, flat, left, low, right, high, right, flat], axis=1).reshape(-1, 4, 2)
+            areas = PolyCollection(list(corners), facecolors=fill, edgecolors="none", alpha=alpha)
+            areas.set(antialiased=False, linewidth=0.0)
+            self._add(areas)
+
     def text(
         self,
         x: float,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from textwrap import wrap
@@ -35,6 +35,7 @@ from zuno.trading.model.chart import (
     HEIGHT,
     WIDTH,
     CurveKind,
+    EquityChart,
     Heat,
     MarkKind,
     MissingPanel,
@@ -97,15 +98,24 @@ class MatplotlibPainter:
     async def paint(self, picture: Picture) -> bytes:
         return await asyncio.to_thread(paint_png, picture)
 
+    async def paint_equity(self, chart: EquityChart) -> bytes:
+        from zuno.adapters.chart.equity import draw_equity
+
+        return await asyncio.to_thread(_to_png, lambda: draw_equity(chart))
+
 
 def paint_png(picture: Picture) -> bytes:
     """A PNG of `WIDTH` × `HEIGHT` pixels."""
+    return _to_png(lambda: draw_figure(picture))
+
+
+def _to_png(draw: Callable[[], Figure]) -> bytes:
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     out = BytesIO()
     with _PAINTING, matplotlib.rc_context(_unusual()):
-        canvas: Any = FigureCanvasAgg(draw_figure(picture))
+        canvas: Any = FigureCanvasAgg(draw())
         canvas.print_png(out, metadata={"Software": None})
     return out.getvalue()
 
@@ -179,8 +189,11 @@ class _ChartRenderer:
         else:
             self._canvas.text(8, HEIGHT - 35, _shorten(trade.card, ACROSS), fonts.bold, BLACK)
         self._canvas.text(8, HEIGHT - 52, _shorten(_heat_caption(picture.price), ACROSS), fonts.plain, BLACK)
-        warnings = [text for text in (*picture.notes, _absences(picture.price)) if text]
-        self._canvas.text(8, HEIGHT - 69, _shorten(" · ".join(warnings), ACROSS), fonts.bold, VERMILLION)
+        self._canvas.text(8, HEIGHT - 69, _shorten(_absences(picture.price), ACROSS), fonts.plain, VERMILLION)
+        if picture.notes:
+            self._canvas.text(
+                WIDTH - 8, HEIGHT - 35, _shorten(" · ".join(picture.notes), 62), fonts.bold, VERMILLION, "right"
+            )
 
     def _dates(self, bottom: int, top: int) -> None:
         for tick in self._picture.times:

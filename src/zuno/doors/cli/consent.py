@@ -23,6 +23,22 @@ def of(*, json: bool, yes: bool) -> Consent:
     return Consent(_ask_for_word("approve", json), _ask_for_word("apply", json))
 
 
+def ask_to_type(*, json: bool, yes: bool = False) -> Callable[[str, str], bool]:
+    """Consent to something of the trading desk: says what it is, then wants the word typed."""
+
+    def ask(word: str, what: str) -> bool:
+        if yes:
+            return True
+        if json or not sys.stdin.isatty() or not sys.stderr.isatty():
+            raise Usage(f"{what} The word {word} has to be typed at a terminal.")
+        with _interruptible():
+            sys.stderr.write(f"{what}\nType {word} to go on: ")
+            sys.stderr.flush()
+            return sys.stdin.readline().strip().lower() == word
+
+    return ask
+
+
 def progress(json: bool) -> Callable[[str], None]:
     """What happens while a chain is waited for; a script gets the end alone."""
 

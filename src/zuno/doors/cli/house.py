@@ -51,6 +51,39 @@ Csv = Annotated[bool, typer.Option("--csv", help="CSV on stdout (the default).")
 Out = Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write the CSV to this file.")]
 
 
+Account = Annotated[
+    str | None, typer.Option("--account", metavar="NAME", help="Another paper account of this home (default: its own).")
+]
+
+
+@export.command("trades")
+def export_trades(
+    ctx: typer.Context, csv: Csv = True, out: Out = None, account: Account = None, home: Home = None, json: Json = False
+) -> None:
+    """Export closed trades: prices, PnL, R, fees, funding, exit reason."""
+
+    async def fetch(zuno: Zuno) -> ExportView:
+        from zuno.doors.export import export_trades
+
+        return await export_trades(zuno.account(account))
+
+    _export(ctx.obj.at(home), json, out, fetch)
+
+
+@export.command("ledger")
+def export_ledger(
+    ctx: typer.Context, csv: Csv = True, out: Out = None, account: Account = None, home: Home = None, json: Json = False
+) -> None:
+    """Export the double-entry ledger, a row for each line of a posting."""
+
+    async def fetch(zuno: Zuno) -> ExportView:
+        from zuno.doors.export import export_ledger
+
+        return await export_ledger(zuno.account(account))
+
+    _export(ctx.obj.at(home), json, out, fetch)
+
+
 @export.command("lp")
 def export_lp(
     ctx: typer.Context,

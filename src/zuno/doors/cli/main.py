@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zuno.doors.cli import account as account_commands  # noqa: F401  # commands of `trade`
 from zuno.doors.cli import plan as carrying
 from zuno.doors.cli import run_command
 from zuno.doors.cli.agents import agents

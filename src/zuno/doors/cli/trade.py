@@ -107,10 +107,24 @@ def trade_run(
 
 
 @trade.command("resume")
-def trade_resume(ctx: typer.Context, run: RunId, html: Html = None, home: Home = None, json: Json = False) -> None:
-    """Resume an interrupted run; recorded model answers are reused. A finished run is shown again."""
-
-    _run_and_report(ctx.obj.at(home), lambda reports, listen: reports.resume(run, listen), html, json)
+def trade_resume(
+    ctx: typer.Context,
+    run: Annotated[
+        str | None, typer.Argument(metavar="[RUN]", help="Run id, see `zuno trade runs`; default: lift a pause.")
+    ] = None,
+    html: Html = None,
+    account: Annotated[
+        str | None, typer.Option("--account", metavar="NAME", help="Paper account whose pause is lifted.")
+    ] = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Open new trades again after `zuno trade pause`; with RUN, resume an interrupted run."""
+    if run is None:
+        run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).resume())
+        return
+    named = run
+    _run_and_report(ctx.obj.at(home), lambda reports, listen: reports.resume(named, listen), html, json)
 
 
 @trade.command("why")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
@@ -17,8 +17,6 @@ from zuno.lp.service.phrase import MAX_TEXT
 
 ROLE: Final = "reader"
 NONE: Final = "none"
-_SHOWN: Final = 2
-"""So many examples tell a model what an intent means."""
 
 
 def offered_intents() -> tuple[str, ...]:
@@ -60,8 +58,7 @@ class Interpreter:
 
 def _question(text: str) -> Question[Meaning]:
     catalogue = load_catalogue().intents
-    said = {name: [" ".join(words) for words in catalogue[name].examples[:_SHOWN]] for name in offered_intents()}
-    intents = "\n".join(f"{name}: {' / '.join(lines)}" for name, lines in said.items())
+    intents = "\n".join(f"{name}: {_typical_line(name, catalogue[name].examples)}" for name in offered_intents())
     return Question(
         role=ROLE,
         round=0,
@@ -92,3 +89,9 @@ def _reading(text: str, meaning: Meaning) -> Reading | None:
     if meaning.intent == NONE:
         return None
     return apply_model_intent(meaning.intent, text, {slot.name: slot.text for slot in meaning.slots})
+
+
+def _typical_line(name: str, examples: Sequence[tuple[str, ...]]) -> str:
+    """The first that says more than the intent's own name."""
+    known = set(name.split("_"))
+    return " ".join(next((words for words in examples if not set(words) <= known), examples[0]))

@@ -42,6 +42,22 @@ def value_axis(values: Sequence[float], *, from_zero: bool) -> Axis:
     return _linear(min(ends), max(ends), VALUE_TICKS, lambda at, step: short_text(at))
 
 
+def money_axis(values: Sequence[float]) -> Axis:
+    return _linear(min(values), max(values), PRICE_TICKS, lambda at, step: f"{at:,.{_places(step)}f}")
+
+
+def calendar_ticks(first: Millis, last: Millis) -> tuple[Tick, ...]:
+    """At shares of the time between two moments: the finest calendar steps that leave room for their labels."""
+    start, end, span = _when(first), _when(last), max(1, last - first)
+    for step in (_hours(1), _hours(3), _hours(6), *_STEPS):
+        found = [moment for moment in step(start) if moment <= end]
+        if 1 < len(found) <= TIME_TICKS:
+            labels = [_label(at, step) if at.hour == 0 else f"{at:%H:%M}" for at in found]
+            places = [(_millis(moment) - first) / span for moment in found]
+            return tuple(Tick(place, label) for place, label in zip(places, labels, strict=True))
+    return (Tick(0.0, f"{start:%Y-%m-%d}"),)
+
+
 def _linear(low: float, high: float, most: int, told: Callable[[float, float], str]) -> Axis:
     """At most so many ticks and one; where all is one value, it stands in the middle. `ValueError` for ends that are
     no numbers, or are too far apart for one."""
@@ -136,6 +152,16 @@ def _days(start: datetime, step: int) -> Iterator[datetime]:
             yield found
 
 
+def _hours(step: int) -> _Step:
+    def hour_starts(start: datetime) -> Iterator[datetime]:
+        day = start.replace(hour=0, minute=0, second=0, microsecond=0)
+        for count in range(100):
+            if (found := day + timedelta(hours=step * count)) >= start:
+                yield found
+
+    return hour_starts
+
+
 def _months(step: int) -> _Step:
     def month_starts(start: datetime) -> Iterator[datetime]:
         for month in range(start.year * 12, (start.year + 60) * 12, step):
@@ -159,6 +185,6 @@ _STEPS: Final[tuple[_Step, ...]] = (
 
 
 def _label(day: datetime, step: _Step) -> str:
-    if step in (_days_1, _days_2, _days_7):
-        return f"{day:%b} {day.day}"
-    return f"{day:%Y}" if day.month == 1 else f"{day:%b}"
+    if step in _STEPS[3:]:
+        return f"{day:%Y}" if day.month == 1 else f"{day:%b}"
+    return f"{day:%b} {day.day}"

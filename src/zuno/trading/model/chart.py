@@ -239,6 +239,40 @@ class Picture:
         return "SYNTHETIC" if self.synthetic else CANDLES_ONLY if self.origin.startswith(CANDLES_ONLY) else ""
 
 
+@dataclass(frozen=True, slots=True)
+class EquityMark:
+    """Where a trade was closed."""
+
+    place: float
+    equity: float
+    won: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EquityChart:
+    """An account's equity and drawdown. Places are shares of the time from the first point to the last."""
+
+    title: str
+    label: str
+    """PAPER or LIVE."""
+    figures: str
+    period: str
+    origin: str
+    synthetic: bool
+    places: tuple[float, ...]
+    equity: tuple[float, ...]
+    equity_axis: Axis
+    drawdown: Values
+    """In per cent of the peak, 0 or below."""
+    drawdown_axis: Axis
+    times: tuple[Tick, ...]
+    closes: tuple[EquityMark, ...]
+
+    @property
+    def watermark(self) -> str:
+        return "SYNTHETIC" if self.synthetic else ""
+
+
 def price_text(price: float) -> str:
     """Five digits or more, as prices are quoted."""
     if abs(price) >= 1_000:

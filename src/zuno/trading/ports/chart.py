@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from zuno.trading.model.chart import Picture
+from zuno.trading.model.chart import EquityChart, Picture
 
 
 class Painter(Protocol):
@@ -18,3 +18,5 @@ class Painter(Protocol):
         ...
 
     async def paint(self, picture: Picture) -> bytes: ...
+
+    async def paint_equity(self, chart: EquityChart) -> bytes: ...

@@ -84,6 +84,10 @@ def test_every_intent_has_examples_of_its_own() -> None:
     assert [words for words, count in seen.items() if count > 1] == [], "one example, two meanings"
 
 
+TYPED = {"peer", "mesh join", "trade book lp", "trade cancel", "trade set", "trade mandate grant"}
+"""Commands whose ids and prices nobody says in prose."""
+
+
 def test_every_command_of_the_command_line_can_be_said() -> None:
     """And every command an intent means is one of the command line's."""
     tree = CommandTree()
@@ -91,7 +95,7 @@ def test_every_command_of_the_command_line_can_be_said() -> None:
     unknown = [command for command in commands if command and not (tree.fits(command) or command[0] == "alerts")]
     assert unknown == []
     said = {" ".join(command[:length]) for command in commands for length in (1, 2, 3)}
-    assert set(tree.names()) - said == {"peer", "mesh join", "trade book lp"}, "typed as they stand"
+    assert set(tree.names()) - said == TYPED, "typed as they stand"
 
 
 @pytest.mark.parametrize("name", sorted(SIGNING))
@@ -182,9 +186,7 @@ def test_what_a_command_has_no_use_for_is_named(line: str, left: str) -> None:
     assert left in reading.unused or not reading.template
 
 
-@pytest.mark.parametrize(
-    "line", ["undo that", "gas price", "pause trading", "profit this week", "what did we learn", "hello", "buy 1 ETH"]
-)
+@pytest.mark.parametrize("line", ["undo that", "gas price", "what did we learn", "hello", "buy 1 ETH"])
 def test_what_has_no_command_is_answered(line: str) -> None:
     reading = read(line)
     assert reading.ask

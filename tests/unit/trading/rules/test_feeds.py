@@ -59,8 +59,7 @@ def bundle(at: Millis, mode: Mode = Mode.SWING, account: Account = CASH) -> Bund
 
 
 def told(given: Bundle) -> RulingInputs:
-    measured = features(given)
-    return build_ruling_inputs(given, measured, build_price_menu(given, measured))
+    return build_ruling_inputs(given, features(given), offered(given))
 
 
 def offered(given: Bundle) -> PriceMenu:

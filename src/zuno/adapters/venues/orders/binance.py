@@ -108,8 +108,7 @@ def read_decline(answer: object) -> tuple[str, str] | None:
     return None
 
 
-VENDOR: Final = ExchangeVendor("binanceusdm", "Binance", read_decline=read_decline, pace_ms=25)
-"""Futures allow a weight of 2,400 a minute."""
+VENDOR: Final = ExchangeVendor("binanceusdm", "Binance", read_decline=read_decline)
 
 
 class BinanceOrders:
@@ -135,9 +134,6 @@ class BinanceOrders:
         self._confirmed: dict[str, Decimal] = {}
         """How much of an order the venue's own list of trades has shown, by the order's id."""
         self._client_ids: dict[tuple[Symbol, str], ClientId] = {}
-        """Whose an order of the exchange's id is."""
-        self._conditional: set[tuple[Symbol, ClientId]] = set()
-        """Orders that are known to be algo orders."""
 
     @property
     def paper(self) -> bool:
@@ -197,8 +193,8 @@ class BinanceOrders:
         touch = await self._client.read("fapiPublicGetTickerBookTicker", "touch", symbol=symbol.value)
         premium = await self._client.read("fapiPublicGetPremiumIndex", "mark", symbol=symbol.value)
         at = min(touch.moment("time"), premium.moment("time"))
-        if self._client.now() - at > STALE_QUOTE and (age := await self._client.sync_clock() - at) > STALE_QUOTE:
-            raise Unavailable(f"Binance's newest price of {symbol} is {age // 1_000} s old")
+        if self._client.now() - at > STALE_QUOTE:
+            raise Unavailable(f"Binance's newest price of {symbol} is {(self._client.now() - at) // 1_000} s old")
         return VenueQuote(
             exchange=self.exchange,
             symbol=symbol,
@@ -238,18 +234,11 @@ class BinanceOrders:
 
     @report_unreadable
     async def find(self, symbol: Symbol, client_id: ClientId) -> Order | None:
-        if (symbol, client_id) not in self._conditional:
-            plain = await self._find_row(
-                "fapiPrivateGetOrder", "order", symbol=symbol.value, origClientOrderId=client_id
-            )
-            if plain is not None:
-                return await self._plain_order(plain)
+        plain = await self._find_row("fapiPrivateGetOrder", "order", symbol=symbol.value, origClientOrderId=client_id)
+        if plain is not None:
+            return await self._plain_order(plain)
         algo = await self._find_row("fapiPrivateGetAlgoOrder", "algo order", clientAlgoId=client_id)
-        if algo is not None:
-            return await self._follow(algo)
-        if (symbol, client_id) in self._conditional:
-            raise Unavailable(f"Binance had the conditional order {client_id} and does not find it any more.")
-        return None
+        return None if algo is None else await self._followed(algo)
 
     @report_unreadable
     async def cancel(self, symbol: Symbol, client_id: ClientId) -> Order:
@@ -260,9 +249,9 @@ class BinanceOrders:
             return standing
         conditional = standing.request.type in CONDITIONAL
         endpoint = "fapiPrivateDeleteAlgoOrder" if conditional else "fapiPrivateDeleteOrder"
-        named = {"clientAlgoId": client_id} if conditional else {"symbol": symbol.value, "origClientOrderId": client_id}
+        named = {"clientAlgoId": client_id} if conditional else {"origClientOrderId": client_id}
         try:
-            await self._client.send(endpoint, "cancel", **named)
+            await self._client.send(endpoint, "cancel", symbol=symbol.value, **named)
         except VenueDeclined as declined:
             if declined.code not in (CANNOT_CANCEL, NO_SUCH_ORDER):
                 raise
@@ -278,7 +267,7 @@ class BinanceOrders:
             plain = await self._client.read("fapiPrivateGetOpenOrders", "open orders", symbol=symbol.value)
             found += [await self._plain_order(row) for row in plain.items()]
             algo = await self._client.read("fapiPrivateGetOpenAlgoOrders", "open algo orders", symbol=symbol.value)
-            found += [await self._follow(row) for row in algo.items()]
+            found += [await self._followed(row) for row in algo.items()]
         unique = {order.request.client_id: order for order in found}
         return tuple(sorted(unique.values(), key=lambda order: (order.updated, order.request.client_id)))
 
@@ -484,13 +473,11 @@ class BinanceOrders:
         """A conditional order before it is triggered."""
         kind = TYPES[row.choice("orderType", list(TYPES))]
         status = row.choice("algoStatus", list(ALGO_STATUSES))
-        symbol, client_id = Symbol(row.choice("symbol", list(Symbol))), _client_id(row.text("clientAlgoId"))
-        self._conditional.add((symbol, client_id))
         return Order(
             request=OrderRequest(
-                client_id=client_id,
+                client_id=_client_id(row.text("clientAlgoId")),
                 exchange=self.exchange,
-                symbol=symbol,
+                symbol=Symbol(row.choice("symbol", list(Symbol))),
                 side=OrderSide(row.choice("side", list(OrderSide))),
                 type=kind,
                 quantity=row.decimal("quantity") if quantity is None else quantity,
@@ -503,7 +490,7 @@ class BinanceOrders:
             reason="" if status != "REJECTED" else "rejected when it was triggered",
         )
 
-    async def _follow(self, row: VendorJson) -> Order:
+    async def _followed(self, row: VendorJson) -> Order:
         """A conditional order with what became of the order it was turned into."""
         quantity = None
         if row.flag("closePosition"):  # placed by a person: everything there is, whatever that is

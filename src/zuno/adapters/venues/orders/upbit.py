@@ -162,8 +162,8 @@ class UpbitOrders:
         last = (await self._client.read("publicGetTicker", "ticker", markets=market)).only()
         best = book.child("orderbook_units").child(0)
         at = book.moment("timestamp")
-        if self._client.now() - at > STALE_QUOTE and (age := await self.now() - at) > STALE_QUOTE:
-            raise Unavailable(f"Upbit's newest price of {market} is {age // 1_000} s old")
+        if self._client.now() - at > STALE_QUOTE:
+            raise Unavailable(f"Upbit's newest price of {market} is {(self._client.now() - at) // 1_000} s old")
         return VenueQuote(
             exchange=self.exchange,
             symbol=symbol,

@@ -1,0 +1,118 @@
+"""The picture of an account's performance: equity above, drawdown below, one clock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from zuno.adapters.chart.canvas import DPI, ChartCanvas
+from zuno.adapters.chart.frames import LAST, LEFT, PanelFrame
+from zuno.adapters.chart.painter import BLACK, BLUE, FAINT, GREY, VERMILLION, WHITE
+from zuno.trading.measure.bars import Floats
+from zuno.trading.model.chart import HEIGHT, WIDTH, EquityChart
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BOTTOM: Final = 30
+FALL_HEIGHT: Final = 230
+GAP: Final = 34
+TOP: Final = 84
+MARK: Final = 3.5
+ACROSS: Final = 160
+
+
+def draw_equity(chart: EquityChart) -> Figure:
+    """Every artist of the picture, in place."""
+    from matplotlib.figure import Figure
+
+    figure = Figure((WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor=WHITE)
+    _EquityRenderer(figure, chart).draw()
+    return figure
+
+
+class _EquityRenderer:
+    def __init__(self, figure: Figure, chart: EquityChart) -> None:
+        self._canvas = ChartCanvas(figure)
+        self._chart = chart
+        self._falls = PanelFrame(BOTTOM, FALL_HEIGHT, chart.drawdown_axis)
+        above = BOTTOM + FALL_HEIGHT + GAP
+        self._equity = PanelFrame(above, HEIGHT - TOP - above, chart.equity_axis)
+
+    def draw(self) -> None:
+        self._header()
+        for frame in (self._equity, self._falls):
+            self._grid(frame)
+        self._draw_falls()
+        self._draw_equity()
+        for frame, title in (
+            (self._equity, "equity, USD (squares: trades closed, blue won, red lost)"),
+            (self._falls, "drawdown, % of the peak"),
+        ):
+            self._border(frame)
+            self._canvas.text(LEFT + 2, frame.top + 11, title, self._canvas.fonts.bold, BLACK)
+        if self._chart.watermark:
+            middle = self._equity.bottom + self._equity.height / 2
+            self._canvas.text(
+                (LEFT + LAST) / 2, middle, self._chart.watermark, self._canvas.fonts.mark, BLACK, "center", alpha=0.10
+            )
+
+    def _header(self) -> None:
+        chart, fonts = self._chart, self._canvas.fonts
+        colour = VERMILLION if chart.watermark or chart.label == "LIVE" else GREY
+        self._canvas.text(8, HEIGHT - 15, f"{chart.label} · {chart.title}"[:ACROSS], fonts.title, BLACK)
+        self._canvas.text(WIDTH - 8, HEIGHT - 37, chart.origin[:60], fonts.title, colour, "right")
+        self._canvas.text(8, HEIGHT - 37, chart.figures[:ACROSS], fonts.bold, BLACK)
+        self._canvas.text(8, HEIGHT - 55, chart.period, fonts.plain, BLACK)
+
+    def _grid(self, frame: PanelFrame) -> None:
+        heights = np.floor(frame.y(np.array([tick.at for tick in frame.axis.ticks]))) + 0.5
+        self._canvas.lines([[(LEFT, y), (LAST, y)] for y in heights], FAINT, 1.0)
+        for tick, y in zip(frame.axis.ticks, heights, strict=True):
+            if frame.bottom + 4 < y < frame.top - 4:
+                self._canvas.text(LEFT - 5, y, tick.label, self._canvas.fonts.plain, BLACK, "right")
+        for tick in self._chart.times:
+            x = float(_across(np.array([tick.at]))[0])
+            self._canvas.lines([[(x, frame.bottom), (x, frame.top)]], FAINT, 1.0)
+            if frame is self._falls:
+                self._canvas.text(x, 14, tick.label, self._canvas.fonts.plain, BLACK, "center")
+
+    def _draw_equity(self) -> None:
+        chart, frame = self._chart, self._equity
+        start = np.floor(frame.at(chart.equity[0])) + 0.5
+        self._canvas.lines([[(LEFT, start), (LAST, start)]], GREY, 1.0, (0, (6, 3)))
+        x, y = _across(np.array(chart.places)), frame.y(np.array(chart.equity))
+        self._canvas.line(x, y, BLACK, 1.8, frame)
+        for won, colour in ((True, BLUE), (False, VERMILLION)):
+            marks = [mark for mark in chart.closes if mark.won is won]
+            at, height = _across(np.array([mark.place for mark in marks])), np.array([mark.equity for mark in marks])
+            tall = frame.y(height) if len(marks) else height
+            self._canvas.boxes(at - MARK, tall - MARK, at + MARK, tall + MARK, colour)
+        self._label_end(frame, f"${chart.equity[-1]:,.2f}", chart.equity[-1])
+        self._label_end(frame, f"${chart.equity[0]:,.2f} at the start", chart.equity[0], away_from=chart.equity[-1])
+
+    def _draw_falls(self) -> None:
+        chart, frame = self._chart, self._falls
+        falls = np.array([np.nan if value is None else value for value in chart.drawdown])
+        x, y = _across(np.array(chart.places)), frame.y(falls)
+        self._canvas.area(x, y, frame.at(0.0), VERMILLION, alpha=0.35)
+        self._canvas.line(x, y, VERMILLION, 1.2, frame)
+        deepest = min((value for value in chart.drawdown if value is not None), default=None)
+        if deepest is not None:
+            self._label_end(frame, f"{deepest:.2f} % at worst", deepest)
+
+    def _label_end(self, frame: PanelFrame, text: str, value: float, away_from: float | None = None) -> None:
+        y = frame.at(value)
+        if away_from is not None and abs(y - frame.at(away_from)) < 16:
+            y = frame.at(away_from) + (16 if y >= frame.at(away_from) else -16)
+        self._canvas.text(LAST + 8, y, text, self._canvas.fonts.bold, BLACK)
+
+    def _border(self, frame: PanelFrame) -> None:
+        left, right, low, high = LEFT + 0.5, LAST + 0.5, frame.bottom + 0.5, frame.top + 0.5
+        self._canvas.lines([[(left, low), (right, low), (right, high), (left, high), (left, low)]], GREY, 1.0)
+
+
+def _across(places: Floats) -> Floats:
+    """Pixels of shares of the time."""
+    return np.asarray(LEFT + places * (LAST - LEFT))

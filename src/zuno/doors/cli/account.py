@@ -1,0 +1,260 @@
+"""`zuno trade` commands about an account: look, close, cancel, move levels, pause, kill, unlock, mandate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zuno.doors.cli import consent, run_command
+from zuno.doors.cli.options import Home, Json, group, whole_number
+from zuno.doors.cli.trade import put, show, trade
+
+if TYPE_CHECKING:
+    from zuno.doors.zuno import Zuno
+    from zuno.trading.service.account_view import MandateStateView, PerformanceView
+
+mandate = group("Mandate: what the desk may do with real money. Without one it trades on paper.")
+trade.add_typer(mandate, name="mandate")
+
+Account = Annotated[
+    str | None, typer.Option("--account", metavar="NAME", help="Another paper account of this home (default: its own).")
+]
+Lines = Annotated[int, typer.Option("--lines", "-n", metavar="N", parser=whole_number, help="Show the last N lines.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Skip the typed confirmation; paper accounts only.")]
+
+
+@trade.command("status")
+def trade_status(ctx: typer.Context, account: Account = None, home: Home = None, json: Json = False) -> None:
+    """Show the account: equity, PnL, locks, mandate, and the risk book of positions and LP inventory."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).status())
+
+
+@trade.command("positions")
+def trade_positions(ctx: typer.Context, account: Account = None, home: Home = None, json: Json = False) -> None:
+    """List open positions: entry, mark, unrealised PnL, stop, target, order ids."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).positions())
+
+
+@trade.command("orders")
+def trade_orders(
+    ctx: typer.Context,
+    everything: Annotated[bool, typer.Option("--all", help="Also filled, cancelled and rejected orders.")] = False,
+    account: Account = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """List open orders with their ids, purpose and fills."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).orders(everything=everything))
+
+
+@trade.command("fills")
+def trade_fills(
+    ctx: typer.Context, lines: Lines = 50, account: Account = None, home: Home = None, json: Json = False
+) -> None:
+    """List fills, newest first: price, quantity, fee, maker or taker."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).fills(lines))
+
+
+@trade.command("trades")
+def trade_trades(
+    ctx: typer.Context, lines: Lines = 50, account: Account = None, home: Home = None, json: Json = False
+) -> None:
+    """List closed trades, newest first: net PnL, R, fees, funding, exit reason."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).trades(lines))
+
+
+@trade.command("ledger")
+def trade_ledger(
+    ctx: typer.Context, lines: Lines = 20, account: Account = None, home: Home = None, json: Json = False
+) -> None:
+    """Show the double-entry ledger: balances, debits and credits, postings."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).ledger(lines))
+
+
+@trade.command("balance")
+def trade_balance(ctx: typer.Context, account: Account = None, home: Home = None, json: Json = False) -> None:
+    """Show cash, margin, unrealised PnL, equity and free margin by exchange."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).balance())
+
+
+@trade.command("profit")
+def trade_profit(
+    ctx: typer.Context,
+    by: Annotated[
+        str | None, typer.Option("--by", metavar="GROUP", help="Group by day, week, month, symbol, exit or side.")
+    ] = None,
+    account: Account = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Show win rate, profit factor, expectancy in R, drawdown, duration and costs of closed trades."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).profit(by))
+
+
+@trade.command("performance")
+def trade_performance(
+    ctx: typer.Context,
+    out: Annotated[
+        str | None, typer.Option("--out", metavar="FILE", help="PNG path (default: `charts` in the home).")
+    ] = None,
+    account: Account = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Show equity and drawdown over time, with a picture."""
+    drawn: list[bytes] = []
+
+    async def fetch(zuno: Zuno) -> PerformanceView:
+        view, image = await zuno.account(account).performance()
+        if image is None:
+            return view
+        drawn.append(image)
+        name = view.account.replace(":", "-").replace("/", "-").replace(" ", "-")
+        place = Path(out) if out is not None else zuno.place().home / "charts" / f"equity-{name}.png"
+        put(zuno, place, image, "picture", "choose another --out")
+        return view.model_copy(update={"file": str(place)})
+
+    run_command.answer(ctx.obj.at(home), json, fetch)
+    if drawn and not json:
+        from zuno.trading.model.chart import HEIGHT, WIDTH
+
+        show(drawn[0], (WIDTH, HEIGHT))
+
+
+@trade.command("close")
+def trade_close(
+    ctx: typer.Context,
+    which: Annotated[str, typer.Argument(metavar="ID|SYMBOL|all", help="Position id, symbol, or all.")],
+    account: Account = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Close positions at the market and cancel their orders."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).close(which))
+
+
+@trade.command("cancel")
+def trade_cancel(
+    ctx: typer.Context,
+    order: Annotated[str, typer.Argument(metavar="ORDER", help="Order id, see `zuno trade orders`.")],
+    account: Account = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Cancel an entry order. Stops and targets go with their position."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).cancel(order))
+
+
+@trade.command("set")
+def trade_set(
+    ctx: typer.Context,
+    position: Annotated[str, typer.Argument(metavar="ID", help="Position id, see `zuno trade positions`.")],
+    stop: Annotated[str | None, typer.Option("--stop", metavar="PRICE", help="Stop loss.")] = None,
+    target: Annotated[str | None, typer.Option("--target", metavar="PRICE", help="Take profit.")] = None,
+    yes: Yes = False,
+    account: Account = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Move a position's stop or target: tightening at once, loosening after a typed confirmation."""
+    run_command.answer(
+        ctx.obj.at(home),
+        json,
+        lambda zuno: zuno.account(account).set_levels(position, stop, target, consent.ask_to_type(json=json, yes=yes)),
+    )
+
+
+@trade.command("pause")
+def trade_pause(ctx: typer.Context, account: Account = None, home: Home = None, json: Json = False) -> None:
+    """Open no new trades; open positions keep their stops and targets."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).pause())
+
+
+@trade.command("kill")
+def trade_kill(
+    ctx: typer.Context, yes: Yes = False, account: Account = None, home: Home = None, json: Json = False
+) -> None:
+    """Cancel all orders, close all positions, and lock until `zuno trade unlock`. Asks for confirmation."""
+    run_command.answer(
+        ctx.obj.at(home), json, lambda zuno: zuno.account(account).kill(consent.ask_to_type(json=json, yes=yes))
+    )
+
+
+@trade.command("locks")
+def trade_locks(ctx: typer.Context, account: Account = None, home: Home = None, json: Json = False) -> None:
+    """List what keeps the desk from new trades, with reason and time of unlock."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).locks())
+
+
+@trade.command("unlock")
+def trade_unlock(
+    ctx: typer.Context,
+    protection: Annotated[
+        str | None, typer.Argument(metavar="PROTECTION", help="Only this one, e.g. kill_switch; default: all.")
+    ] = None,
+    account: Account = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Lift locks."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).unlock(protection))
+
+
+@mandate.command("grant")
+def mandate_grant(
+    ctx: typer.Context,
+    symbols: Annotated[
+        list[str] | None, typer.Option("--symbol", metavar="SYMBOL", help="BTCUSDT or ETHUSDT; repeatable.")
+    ] = None,
+    exchanges: Annotated[
+        list[str] | None, typer.Option("--exchange", metavar="NAME", help="binance or upbit; repeatable.")
+    ] = None,
+    per_trade: Annotated[
+        str, typer.Option("--margin-per-trade", metavar="USD", help="Margin of one trade at most.")
+    ] = "100",
+    per_day: Annotated[str, typer.Option("--margin-per-day", metavar="USD", help="Margin of a day at most.")] = "300",
+    daily_loss: Annotated[
+        str, typer.Option("--daily-loss", metavar="USD", help="Loss of a day at which no new trade is opened.")
+    ] = "50",
+    lasts: Annotated[str, typer.Option("--for", metavar="SPAN", help="How long: 7d; at most 30d.")] = "7d",
+    stops: Annotated[
+        str, typer.Option("--stops", metavar="venue|watched", help="watched allows exchanges without stop orders.")
+    ] = "venue",
+    judge_fallback: Annotated[
+        bool, typer.Option("--judge-fallback", help="Let rules open trades when the Judge's model fails.")
+    ] = False,
+    account: Account = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Grant a mandate, signed and expiring, after a typed confirmation. Live orders cite its hash."""
+
+    async def fetch(zuno: Zuno) -> MandateStateView:
+        desk = zuno.account(account)
+        wish = await desk.build_mandate(
+            symbols or ["BTCUSDT", "ETHUSDT"],
+            exchanges or ["binance"],
+            per_trade,
+            per_day,
+            daily_loss,
+            lasts,
+            stops,
+            judge_fallback=judge_fallback,
+        )
+        return await desk.grant_mandate(wish, consent.ask_to_type(json=json))
+
+    run_command.answer(ctx.obj.at(home), json, fetch)
+
+
+@mandate.command("show")
+def mandate_show(ctx: typer.Context, account: Account = None, home: Home = None, json: Json = False) -> None:
+    """Show the mandate: symbols, exchanges, limits, expiry, hash."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).mandate())
+
+
+@mandate.command("revoke")
+def mandate_revoke(ctx: typer.Context, account: Account = None, home: Home = None, json: Json = False) -> None:
+    """Revoke the mandate: no live order is placed under it any more."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).revoke_mandate())

@@ -1,0 +1,439 @@
+"""A trading account for eyes. What keeps it from new risk stands on every screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading, notes_block
+from zuno.trading.model.market import Symbol
+from zuno.trading.service.account_view import (
+    AccountView,
+    ActionView,
+    FillsView,
+    LedgerView,
+    LocksView,
+    LockView,
+    MandateStateView,
+    MandateView,
+    PerformanceView,
+    ProfitRowView,
+    ProfitView,
+    RiskBookView,
+    TradeBalanceView,
+    TradeOrdersView,
+    TradeOrderView,
+    TradePositionsView,
+    TradePositionView,
+    TradeStatusView,
+    TradesView,
+)
+
+_SIGNS = {"USD": "$", "KRW": "₩"}
+_WARN = "yellow"
+
+
+def shown_status(view: TradeStatusView) -> RenderableType:
+    facts = grid()
+    facts.add_row("desk", Text("not running", style=QUIET) if view.running is None else Text(view.running, style=GOOD))
+    if view.unknown is not None:
+        facts.add_row("equity", Text(f"unknown: {view.unknown}", style=BAD))
+    else:
+        facts.add_row("equity", money(view.equity_usd))
+    facts.add_row("unrealised PnL", _gain(view.unrealised_usd))
+    facts.add_row("realised PnL", _gain(view.net_pnl_usd))
+    facts.add_row("today", _gain(view.today_usd))
+    facts.add_row("trades", f"{view.open_trades} open, {view.closed_trades} closed, {view.open_orders} orders open")
+    facts.add_row("mandate", _mandate_line(view.mandate))
+    return _screen(view, "Trading status", facts, heading("Risk book"), *_risk(view.risk))
+
+
+def shown_positions(view: TradePositionsView) -> RenderableType:
+    if not view.positions:
+        return _screen(view, "Positions", Text("no position is open"))
+    total = Text.assemble(("unrealised PnL ", QUIET), _gain(view.unrealised_usd))
+    return _screen(view, "Positions", _positions(view.positions), total)
+
+
+def shown_orders(view: TradeOrdersView) -> RenderableType:
+    if not view.orders and not view.manual:
+        return _screen(view, "Orders", Text("no order is open"))
+    parts: list[RenderableType] = [_orders(view.orders)] if view.orders else []
+    if view.manual:
+        table = Rows("id", "order", "price")
+        for order in view.manual:
+            base = Symbol(order.symbol).base
+            table.add_row(
+                order.id,
+                f"{order.side} {order.quantity:.6g} {base} {order.exchange}",
+                money(order.price, order.currency),
+            )
+        parts += [heading("Written by hand"), table]
+    return _screen(view, "Orders", *parts)
+
+
+def shown_fills(view: FillsView) -> RenderableType:
+    if not view.fills:
+        return _screen(view, "Fills", Text("nothing was filled yet"))
+    table = Rows("time", "fill", "price", "fee", "", "order", "id", spare=("id", "order"))
+    for fill in view.fills:
+        kind = "liquidation" if fill.liquidation else "maker" if fill.maker else "taker"
+        table.add_row(
+            fill.at,
+            f"{fill.side} {fill.quantity:.8g} {Symbol(fill.symbol).base} {fill.exchange}",
+            money(fill.price, fill.currency),
+            money(fill.fee, fill.currency),
+            Text(kind, style=BAD if fill.liquidation else ""),
+            fill.order,
+            fill.id,
+        )
+    return _screen(view, "Fills", table, *_more(len(view.fills), view.total))
+
+
+def shown_trades(view: TradesView) -> RenderableType:
+    if not view.trades:
+        return _screen(view, "Closed trades", Text("no trade was closed yet"))
+    table = Rows(
+        *("id", "trade", "entry", "exit", "net PnL", "R", "fees", "funding", "exit by", "held", "closed"),
+        spare=("funding", "fees", "closed", "held"),
+    )
+    for trade in view.trades:
+        marked = " exploration" if trade.exploration else ""
+        table.add_row(
+            trade.id,
+            f"{trade.side} {trade.quantity:.6g} {Symbol(trade.symbol).base} {trade.exchange}{marked}",
+            money(trade.entry, trade.currency),
+            money(trade.exit, trade.currency),
+            _gain(trade.net_pnl, trade.currency),
+            "–" if trade.r is None else f"{trade.r:+.2f}",
+            money(trade.fees, trade.currency),
+            money(trade.funding, trade.currency),
+            trade.exit_reason,
+            _hours(trade.duration_hours),
+            trade.closed,
+        )
+    return _screen(view, "Closed trades", table, *_more(len(view.trades), view.total))
+
+
+def shown_ledger(view: LedgerView) -> RenderableType:
+    balances = Rows("account", *(f"in {ledger.currency} at {ledger.exchange}" for ledger in view.ledgers))
+    names = list(view.ledgers[0].balances)
+    for name in names:
+        amounts = [ledger.balances[name] for ledger in view.ledgers]
+        if any(amount != "0" for amount in amounts):
+            balances.add_row(name, *map(_exact, amounts))
+    balances.add_row("debits", *(_exact(ledger.debits) for ledger in view.ledgers), style="bold")
+    balances.add_row("credits", *(_exact(ledger.credits) for ledger in view.ledgers), style="bold")
+    whole = all(ledger.balanced for ledger in view.ledgers)
+    verdict = Text("debits = credits" if whole else "the ledger is out of balance", style=GOOD if whole else BAD)
+    if not view.postings:
+        return _screen(view, "Ledger", balances, verdict)
+    table = Rows("no.", "time", "what", "exchange", "debit", "credit", spare=("exchange",))
+    for posting in view.postings:
+        debits = [line for line in posting.lines if not line.amount.startswith("-")]
+        credits = [line for line in posting.lines if line.amount.startswith("-")]
+        table.add_row(
+            str(posting.number),
+            posting.at,
+            posting.what,
+            f"{posting.exchange} {posting.currency}",
+            "\n".join(f"{line.account} {_exact(line.amount)}" for line in debits),
+            "\n".join(f"{line.account} {_exact(line.amount[1:])}" for line in credits),
+        )
+    return _screen(
+        view, "Ledger", balances, verdict, heading("Postings"), table, *_more(len(view.postings), view.total)
+    )
+
+
+def shown_balance(view: TradeBalanceView) -> RenderableType:
+    table = Rows(
+        *("exchange", "cash", "margin", "pending", "coins at cost", "unrealised", "equity", "free"),
+        spare=("pending", "coins at cost"),
+    )
+    for purse in view.purses:
+        amounts = (purse.cash, purse.margin, purse.pending_margin, purse.inventory)
+        table.add_row(
+            purse.exchange,
+            *(money(amount, purse.currency) for amount in amounts),
+            _gain(purse.unrealised, purse.currency),
+            money(purse.equity, purse.currency),
+            money(purse.free, purse.currency)
+            if purse.free is None or purse.free >= 0
+            else Text(money(purse.free, purse.currency), style=BAD),
+        )
+    whole = Text(f"unknown: {view.unknown}", style=BAD) if view.unknown else Text(money(view.equity_usd))
+    return _screen(view, "Balance", table, Text.assemble(("equity in USD ", QUIET), whole))
+
+
+def shown_profit(view: ProfitView) -> RenderableType:
+    title = "Profit of closed trades, USD" + ("" if view.by is None else f", by {view.by}")
+    if not view.whole.trades:
+        return _screen(view, title, Text("no trade was closed yet"), *_unconverted(view.whole))
+    parts: list[RenderableType] = []
+    if view.groups:
+        table = Rows(
+            *(view.by or "", "trades", "won", "net PnL", "profit factor", "expectancy", "drawdown", "held", "fees"),
+            *("funding", "models"),
+            spare=("models", "funding", "fees", "held", "drawdown"),
+        )
+        for row in (*view.groups, view.whole):
+            table.add_row(
+                row.name,
+                str(row.trades),
+                _percent(row.win_rate),
+                _gain(row.net_pnl),
+                _number(row.profit_factor),
+                _multiple(row.expectancy_r),
+                money(row.max_drawdown),
+                _hours(row.mean_duration_hours),
+                money(row.fees),
+                money(row.funding),
+                money(row.model_cost),
+                style="bold" if row is view.whole else "",
+            )
+        parts.append(table)
+    else:
+        parts.append(_profit_facts(view.whole))
+    return _screen(view, title, *parts, *_unconverted(view.whole))
+
+
+def shown_performance(view: PerformanceView) -> RenderableType:
+    if not view.points:
+        return _screen(view, "Performance", Text("nothing was traded yet: there is no curve"))
+    facts = grid()
+    change = "" if view.return_pct is None else f"  ({view.return_pct:+.2f} %)"
+    facts.add_row("equity", f"{money(view.start_usd)} → {money(view.equity_usd)}{change}")
+    if view.max_drawdown_usd:
+        share = "" if view.max_drawdown_pct is None else f"  ({view.max_drawdown_pct:.2f} %)"
+        facts.add_row("max drawdown", f"{money(view.max_drawdown_usd)}{share}, {view.peak_at} to {view.trough_at}")
+    else:
+        facts.add_row("max drawdown", "none")
+    curve = Text(_sparkline([point.equity_usd for point in view.points]))
+    facts.add_row("curve", curve)
+    if view.file is not None:
+        facts.add_row("picture", view.file)
+    parts: list[RenderableType] = [facts]
+    if view.whole.trades:
+        parts += [heading("Closed trades, USD"), _profit_facts(view.whole)]
+    return _screen(view, "Performance", *parts, *_unconverted(view.whole))
+
+
+def shown_locks(view: LocksView) -> RenderableType:
+    if not view.protections:
+        return _screen(view, "Locks", Text("nothing is locked: new trades may be opened", style=GOOD))
+    return _screen(view, "Locks", Text("`zuno trade unlock [PROTECTION]` lifts them", style=QUIET))
+
+
+def shown_mandate(view: MandateStateView) -> RenderableType:
+    parts: list[RenderableType] = [Text(view.said)] if view.said else []
+    if view.mandate is not None:
+        parts.append(_mandate_facts(view.mandate))
+    return _screen(view, "Mandate", *parts)
+
+
+def shown_action(view: ActionView) -> RenderableType:
+    said: list[RenderableType] = [Text(line) for line in view.said]
+    parts: list[RenderableType] = [_positions(view.positions)] if view.positions else [Text("no position is open")]
+    if view.orders:
+        parts += [heading("Orders"), _orders(view.orders)]
+    return Group(*said, _screen(view, "Positions", *parts))
+
+
+def money(amount: float | None, currency: str = "USD") -> str:
+    if amount is None:
+        return "unknown"
+    digits = 0 if currency == "KRW" else 2
+    sign = "-" if round(amount, digits) < 0 else ""
+    return f"{sign}{_SIGNS[currency]}{abs(amount):,.{digits}f}"
+
+
+# -- parts
+
+
+def _screen(view: AccountView, title: str, *parts: RenderableType) -> RenderableType:
+    """Whose money it is first; then what keeps it from new risk."""
+    label = Text(view.mode.upper(), style=f"bold {BAD}" if view.mode == "live" else "bold")
+    line = Text.assemble(label, (f" · {title}, as of {view.as_of} · {view.market}", "bold"))
+    return Group(line, *map(_lock_line, view.protections), *parts, *notes_block(view.notes))
+
+
+def _lock_line(lock: LockView) -> Text:
+    until = "until it is lifted or over" if lock.until is None else f"until {lock.until}"
+    whom = "" if lock.symbol is None else f" {lock.symbol}"
+    return Text(f"LOCKED{whom} by {lock.protection} {until}: {lock.reason}", style=_WARN)
+
+
+def _positions(positions: Sequence[TradePositionView]) -> Rows:
+    table = Rows(
+        *("id", "position", "entry", "mark", "unrealised", "R", "stop", "target", "hold until", "orders", "margin"),
+        spare=("margin", "hold until", "orders"),
+        between={"orders": ", "},
+    )
+    for position in positions:
+        marked = " exploration" if position.exploration else " by hand" if position.manual else ""
+        share = "" if position.gain_pct is None else f" ({position.gain_pct:+.2f} %)"
+        gain = _gain(position.unrealised, position.currency)
+        gain.append(share)
+        table.add_row(
+            position.id,
+            f"{position.side} {position.quantity:.6g} {Symbol(position.symbol).base} {position.leverage:g}× "
+            f"{position.exchange}{marked}",
+            money(position.entry, position.currency),
+            money(position.mark, position.currency),
+            gain,
+            "–" if position.r is None else f"{position.r:+.2f}",
+            _level(position.stop, position, watched=position.stop_order is None),
+            _level(position.target, position, watched=position.target_order is None),
+            position.hold_until or "–",
+            "\n".join(position.orders) or "–",
+            money(position.margin, position.currency),
+        )
+    return table
+
+
+def _level(level: float | None, position: TradePositionView, *, watched: bool) -> str:
+    if level is None:
+        return "–"
+    return money(level, position.currency) + (" watched" if watched and not position.manual else "")
+
+
+def _orders(orders: Sequence[TradeOrderView]) -> Rows:
+    table = Rows(
+        *("id", "for", "order", "price", "filled", "status", "expires", "at the exchange", "placed"),
+        spare=("placed", "at the exchange", "expires"),
+    )
+    for order in orders:
+        base = Symbol(order.symbol).base
+        status = Text(order.status, style=BAD if order.status == "REJECTED" else "")
+        if order.reason:
+            status.append(f": {order.reason}")
+        table.add_row(
+            order.id,
+            order.purpose,
+            f"{order.side} {order.quantity:.8g} {base} {order.type.lower()} {order.exchange}",
+            "market" if order.price is None else money(order.price, order.currency),
+            f"{order.filled:.8g}",
+            status,
+            order.expires or "–",
+            order.venue_id or "–",
+            order.planned,
+        )
+    return table
+
+
+def _risk(risk: RiskBookView) -> list[RenderableType]:
+    """Positions and liquidity in one table: signed for the delta, added up for what the guard allows."""
+    if not risk.rows:
+        return [Text("nothing is at risk", style=QUIET)]
+    table = Rows("symbol", "positions", "orders", "in LP", "delta", "delta in USD", "gross in USD", spare=("orders",))
+    for row in risk.rows:
+        base = Symbol(row.symbol).base
+        amounts = (row.positions, row.pending, row.lp, row.delta)
+        table.add_row(
+            row.symbol,
+            *(f"{amount:+.6g} {base}" if amount else "–" for amount in amounts),
+            money(row.delta_usd),
+            money(row.gross_usd),
+        )
+    table.add_row("all", "", "", "", "", money(risk.delta_usd), money(risk.gross_usd), style="bold")
+    leverage = "unknown" if risk.leverage is None else f"{risk.leverage:.2f}×"
+    over = risk.leverage is None or risk.leverage > risk.max_leverage
+    line = Text.assemble(("leverage ", QUIET), (leverage, BAD if over else ""), f" of {risk.max_leverage:g}× allowed")
+    return [table, line]
+
+
+def _profit_facts(row: ProfitRowView) -> RenderableType:
+    facts = grid()
+    facts.add_row("net PnL", _gain(row.net_pnl))
+    facts.add_row("trades", f"{row.trades}: {row.wins} won, {row.losses} lost")
+    facts.add_row("win rate", _percent(row.win_rate))
+    facts.add_row("profit factor", _number(row.profit_factor))
+    facts.add_row("expectancy", _multiple(row.expectancy_r))
+    facts.add_row("max drawdown", f"{money(row.max_drawdown)} of the summed PnL")
+    facts.add_row("mean duration", _hours(row.mean_duration_hours))
+    facts.add_row("best, worst", f"{money(row.best)}, {money(row.worst)}")
+    facts.add_row("gross PnL", money(row.gross_pnl))
+    facts.add_row("fees", money(row.fees))
+    facts.add_row("funding", money(row.funding))
+    facts.add_row("models", f"{money(row.model_cost)}, not in the PnL")
+    return facts
+
+
+def _mandate_line(mandate: MandateView | None) -> Text:
+    if mandate is None:
+        return Text("none: paper only", style=QUIET)
+    if not mandate.active:
+        return Text(f"expired at {mandate.expires}: paper only", style=_WARN)
+    return Text(f"{mandate.hash[:16]}… until {mandate.expires}")
+
+
+def _mandate_facts(mandate: MandateView) -> RenderableType:
+    facts = grid()
+    facts.add_row("hash", mandate.hash)
+    facts.add_row("symbols", ", ".join(mandate.symbols))
+    facts.add_row("exchanges", ", ".join(mandate.venues))
+    facts.add_row("margin per trade", f"at most {money(mandate.max_margin_per_trade_usd)}")
+    facts.add_row("margin per day", f"at most {money(mandate.max_margin_per_day_usd)}")
+    facts.add_row("daily loss", f"at most {money(mandate.max_daily_loss_usd)}")
+    facts.add_row("stops", "at the exchange" if mandate.stops == "venue" else "may be watched by the desk")
+    facts.add_row("failed Judge", "rules may decide" if mandate.judge_fallback else "no new trade")
+    facts.add_row("granted", mandate.granted)
+    facts.add_row("expires", Text(mandate.expires, style="" if mandate.active else BAD))
+    return facts
+
+
+def _unconverted(row: ProfitRowView) -> list[Text]:
+    if not row.unconverted:
+        return []
+    return [Text(f"note: {row.unconverted} trades in won are left out: no rate is known", style=QUIET)]
+
+
+def _more(shown: int, total: int) -> list[Text]:
+    return [Text(f"{shown} of {total}; --lines shows more", style=QUIET)] if shown < total else []
+
+
+def _gain(amount: float | None, currency: str = "USD") -> Text:
+    if amount is None:
+        return Text("unknown", style=BAD)
+    return Text(money(amount, currency), style=GOOD if amount > 0 else BAD if amount < 0 else "")
+
+
+def _exact(amount: str) -> str:
+    """To the cent or finer, as it was booked; money that is only rounded for eyes says so by its dots."""
+    number = Decimal(amount)
+    return f"{number:,.2f}" if number == round(number, 2) else f"{number:,.6f}".rstrip("0")
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share * 100:.1f} %"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _multiple(value: float | None) -> str:
+    return "–" if value is None else f"{value:+.2f} R"
+
+
+def _hours(hours: float | None) -> str:
+    if hours is None:
+        return "–"
+    return f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.1f} d"
+
+
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def _sparkline(values: Sequence[float], width: int = 60) -> str:
+    """The curve in one line of text: the last value of each of so many parts."""
+    picked = (
+        [values[(place + 1) * len(values) // width - 1] for place in range(width)] if len(values) > width else values
+    )
+    low, high = min(picked), max(picked)
+    if high <= low:
+        return _BARS[3] * len(picked)
+    return "".join(_BARS[min(7, int((value - low) / (high - low) * 8))] for value in picked)

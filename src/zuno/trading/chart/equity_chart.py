@@ -1,0 +1,58 @@
+"""What is drawn of an account's performance: equity, drawdown, and where trades were closed."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from zuno.kernel.units import Millis
+from zuno.trading.chart.scales import calendar_ticks, moment_text, money_axis, value_axis
+from zuno.trading.model.chart import EquityChart, EquityMark
+from zuno.trading.model.trade_events import TradeSummary
+from zuno.trading.rules.performance import EquityPoint, drawdown_percents, find_max_drawdown
+
+
+def describe_equity(
+    curve: Sequence[EquityPoint],
+    closed: Sequence[TradeSummary],
+    label: str,
+    account: str,
+    origin: str,
+    *,
+    synthetic: bool,
+) -> EquityChart:
+    """`label`: PAPER or LIVE. `ValueError` for fewer than two points."""
+    if len(curve) < 2:
+        raise ValueError("a curve has two points or more")
+    first, last = curve[0].at, curve[-1].at
+    span = max(1, last - first)
+    places = tuple((point.at - first) / span for point in curve)
+    equity = tuple(float(point.equity) for point in curve)
+    falls = tuple(None if percent is None else float(percent) for percent in drawdown_percents(curve))
+    fall = find_max_drawdown(curve)
+    gain = (equity[-1] - equity[0]) / equity[0] * 100 if equity[0] > 0 else 0.0
+    wins = sum(trade.net_pnl > 0 for trade in closed)
+    depth = "" if fall is None or fall.percent is None else f" · max drawdown {float(fall.percent):.2f} %"
+    return EquityChart(
+        title=f"Equity of {account}",
+        label=label,
+        figures=f"${equity[0]:,.2f} → ${equity[-1]:,.2f} ({gain:+.2f} %){depth} · {len(closed)} trades, {wins} won",
+        period=f"{moment_text(first)} to {moment_text(last)} UTC",
+        origin=origin,
+        synthetic=synthetic,
+        places=places,
+        equity=equity,
+        equity_axis=money_axis(equity),
+        drawdown=falls,
+        drawdown_axis=value_axis([value for value in falls if value is not None], from_zero=True),
+        times=calendar_ticks(first, last),
+        closes=tuple(
+            EquityMark((trade.closed - first) / span, _equity_at(curve, trade.closed), won=trade.net_pnl > 0)
+            for trade in closed
+            if first <= trade.closed <= last
+        ),
+    )
+
+
+def _equity_at(curve: Sequence[EquityPoint], at: Millis) -> float:
+    return float(curve[bisect_right(curve, at, key=lambda point: point.at) - 1].equity)

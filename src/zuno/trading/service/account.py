@@ -1,0 +1,841 @@
+"""A trading account as a person asks about it and acts on it: every `zuno trade` command beside runs and charts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, Final
+
+from zuno.kernel import arguments
+from zuno.kernel.clock import iso
+from zuno.kernel.errors import Refused, Usage, ZunoError
+from zuno.kernel.text import plain_text
+from zuno.kernel.units import Millis
+from zuno.trading.chart.equity_chart import describe_equity
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.known import Known, Missing, or_none
+from zuno.trading.model.market import DAY_MS, HOUR_MS, SECOND_MS, Side, Symbol, Timeframe, basis, candles, parse_symbol
+from zuno.trading.model.orders import ZERO
+from zuno.trading.model.trade_events import (
+    FillBooked,
+    LockSet,
+    Mandate,
+    MandateGranted,
+    TradeEvent,
+    live_account,
+    paper_account,
+)
+from zuno.trading.model.venues import BINANCE
+from zuno.trading.ports.series import SeriesStore, Slice
+from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.rules.account_history import current_step, trace_account
+from zuno.trading.rules.ledger import LedgerAccount
+from zuno.trading.rules.leverage_guard import MAX_ACCOUNT_LEVERAGE
+from zuno.trading.rules.mandate import LONGEST_MANDATE, check_grant
+from zuno.trading.rules.performance import (
+    Close,
+    EquityPoint,
+    GroupBy,
+    Performance,
+    build_equity_curve,
+    drawdown_percents,
+    equity_usd,
+    find_max_drawdown,
+    group_trades,
+    measure_trades,
+    risk_multiple,
+)
+from zuno.trading.rules.protections import ProtectionLimits, RiskState, active_locks
+from zuno.trading.rules.trading_book import OpenTrade, TrackedOrder, TradingBook
+from zuno.trading.service.account_view import (
+    ActionView,
+    ClosedTradeView,
+    EquityPointView,
+    ExposureView,
+    FillsView,
+    FillView,
+    LedgerBalancesView,
+    LedgerLineView,
+    LedgerView,
+    LocksView,
+    LockView,
+    MandateStateView,
+    MandateView,
+    ManualOrderView,
+    PerformanceView,
+    PostingView,
+    ProfitRowView,
+    ProfitView,
+    PurseView,
+    RiskBookView,
+    TradeBalanceView,
+    TradeOrdersView,
+    TradeOrderView,
+    TradePositionsView,
+    TradePositionView,
+    TradeStatusView,
+    TradesView,
+)
+from zuno.trading.service.features import TradingDesk
+from zuno.trading.service.orders import OrdersAnswer, TradingOrders
+from zuno.trading.service.paper_book import Inventory, sum_inventory
+from zuno.trading.service.prices import Prices, read_prices
+
+MOST_LINES: Final = 10_000
+_FINE_DAYS: Final = 60
+"""An account that is younger is drawn by the hour."""
+
+Confirm = Callable[[str, str], bool]
+"""Asks a person to type a word: the word, and what it means. False: it was not typed."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountBackends:
+    """What an account is read from and acted on with; wiring chooses it."""
+
+    desk: TradingDesk
+    store: SeriesStore
+    log: TradeLog
+    inventory: Inventory
+    orders: TradingOrders
+    limits: ProtectionLimits
+    running: Callable[[str], str | None]
+    """The process that trades for an account, where one does."""
+    live: Exchange | None = None
+    """The exchange that is traded with money; None on paper."""
+
+
+@dataclass(frozen=True, slots=True)
+class _AccountPage:
+    """An account at the market's moment."""
+
+    name: str
+    events: tuple[TradeEvent, ...]
+    book: TradingBook
+    at: Millis
+    prices: Prices
+    lp: Mapping[Symbol, Decimal]
+    locks: tuple[LockSet, ...]
+    notes: tuple[str, ...]
+    lp_notes: tuple[str, ...]
+    """What is not read of liquidity positions, and why."""
+
+    @property
+    def won(self) -> Decimal | None:
+        rate = or_none(self.prices.won)
+        return None if rate is None else _decimal(rate)
+
+    def mark(self, symbol: Symbol, exchange: Exchange) -> Decimal | None:
+        price = or_none(self.prices.of(symbol, exchange))
+        return None if price is None else _decimal(price)
+
+    @property
+    def usd_marks(self) -> dict[Symbol, Decimal]:
+        found = {symbol: self.mark(symbol, Exchange.BINANCE) for symbol in Symbol}
+        return {symbol: mark for symbol, mark in found.items() if mark is not None}
+
+
+class AccountDesk:
+    """One account: the home's paper account in the market it reads, another of its paper accounts, or a live one."""
+
+    def __init__(self, backends: AccountBackends, name: str | None = None) -> None:
+        """`name`: of `--account`."""
+        if name is not None and not (name.isascii() and name.replace("-", "").replace("_", "").isalnum()):
+            raise Usage(f"{plain_text(name, 40)!r} is no name of an account; use letters, digits, - and _.")
+        self._with = backends
+        self._name = name
+
+    # -- looking
+
+    async def status(self) -> TradeStatusView:
+        page = await self._look()
+        equity, unknown = _total_equity(page)
+        whole = measure_trades(page.book.closed, page.won)
+        midnight = page.at // DAY_MS * DAY_MS
+        today = measure_trades([trade for trade in page.book.closed if trade.closed >= midnight], page.won)
+        return TradeStatusView(
+            **{**self._head(page), "notes": (*page.notes, *page.lp_notes)},
+            running=self._with.running(page.name),
+            equity_usd=_float(equity),
+            unrealised_usd=_float(_unrealised_usd(page)),
+            net_pnl_usd=float(whole.net_pnl),
+            today_usd=float(today.net_pnl),
+            open_trades=len(page.book.trades),
+            open_orders=len(page.book.open_orders) + len(page.book.resting),
+            closed_trades=len(page.book.closed),
+            unknown=unknown,
+            risk=_risk_view(page, equity),
+            mandate=_mandate_view(page.book.mandate, page.at),
+        )
+
+    async def positions(self) -> TradePositionsView:
+        page = await self._look()
+        return TradePositionsView(
+            **self._head(page), positions=_position_views(page), unrealised_usd=_float(_unrealised_usd(page))
+        )
+
+    async def orders(self, *, everything: bool = False) -> TradeOrdersView:
+        """Those that are open, or all there ever were, the newest first."""
+        page = await self._look()
+        tracked = page.book.orders if everything else page.book.open_orders
+        manual = tuple(
+            ManualOrderView(
+                id=order.id,
+                exchange=order.exchange,
+                symbol=order.symbol,
+                side=order.side,
+                quantity=order.quantity,
+                price=order.price,
+                currency=order.exchange.currency,
+            )
+            for order in page.book.resting.values()
+        )
+        orders = tuple(_order_view(page.book, order) for order in reversed(tracked.values()))
+        return TradeOrdersView(**self._head(page), orders=orders, manual=manual)
+
+    async def fills(self, lines: int = 50) -> FillsView:
+        page = await self._look()
+        fills = [event.fill for event in page.events if isinstance(event, FillBooked)]
+        shown = fills[::-1][: _check_lines(lines)]
+        return FillsView(
+            **self._head(page),
+            total=len(fills),
+            fills=tuple(
+                FillView(
+                    id=fill.id,
+                    order=fill.client_id,
+                    exchange=fill.exchange,
+                    symbol=fill.symbol,
+                    side=fill.side,
+                    quantity=float(fill.quantity),
+                    price=float(fill.price),
+                    fee=float(fill.fee),
+                    currency=fill.exchange.currency,
+                    maker=fill.maker,
+                    liquidation=fill.liquidation,
+                    at=iso(fill.at),
+                )
+                for fill in shown
+            ),
+        )
+
+    async def trades(self, lines: int = 50) -> TradesView:
+        page = await self._look()
+        shown = page.book.closed[::-1][: _check_lines(lines)]
+        return TradesView(
+            **self._head(page),
+            total=len(page.book.closed),
+            trades=tuple(
+                ClosedTradeView(
+                    id=trade.trade,
+                    symbol=trade.symbol,
+                    exchange=trade.exchange,
+                    side=trade.side,
+                    mode=trade.mode,
+                    quantity=float(trade.quantity),
+                    entry=float(trade.entry),
+                    exit=float(trade.exit),
+                    currency=trade.exchange.currency,
+                    gross_pnl=float(trade.gross_pnl),
+                    fees=float(trade.fees),
+                    funding=float(trade.funding),
+                    net_pnl=float(trade.net_pnl),
+                    r=_float(risk_multiple(trade)),
+                    exit_reason=trade.reason,
+                    opened=iso(trade.opened),
+                    closed=iso(trade.closed),
+                    duration_hours=(trade.closed - trade.opened) / HOUR_MS,
+                    exploration=trade.exploration,
+                    decision=trade.decision,
+                )
+                for trade in shown
+            ),
+        )
+
+    async def ledger(self, lines: int = 50) -> LedgerView:
+        page = await self._look()
+        history = trace_account(page.events)
+        shown = history.postings[::-1][: _check_lines(lines)]
+        return LedgerView(
+            **self._head(page),
+            total=len(history.postings),
+            ledgers=tuple(_ledger_balances(page.book, exchange) for exchange in Exchange),
+            postings=tuple(
+                PostingView(
+                    number=posting.number,
+                    at=iso(posting.at),
+                    exchange=posting.exchange,
+                    currency=posting.exchange.currency,
+                    what=posting.what,
+                    lines=tuple(
+                        LedgerLineView(account=account, amount=_exact(amount)) for account, amount in posting.lines
+                    ),
+                )
+                for posting in shown
+            ),
+        )
+
+    async def balance(self) -> TradeBalanceView:
+        page = await self._look()
+        equity, unknown = _total_equity(page)
+        purses = tuple(_purse_view(page, exchange) for exchange in Exchange)
+        return TradeBalanceView(**self._head(page), purses=purses, equity_usd=_float(equity), unknown=unknown)
+
+    async def profit(self, by: str | None = None) -> ProfitView:
+        grouping = None if by is None else _parse_group(by)
+        page = await self._look()
+        groups = {} if grouping is None else group_trades(page.book.closed, grouping)
+        return ProfitView(
+            **self._head(page),
+            by=grouping,
+            whole=_profit_row("all", measure_trades(page.book.closed, page.won)),
+            groups=tuple(_profit_row(name, measure_trades(trades, page.won)) for name, trades in groups.items()),
+        )
+
+    async def performance(self) -> tuple[PerformanceView, bytes | None]:
+        """Figures, the equity curve, and its picture where there is one."""
+        page = await self._look()
+        history = trace_account(page.events)
+        closes = await self._closes(history.steps[0].at if history.steps else page.at, page.at)
+        for symbol, mark in page.usd_marks.items():
+            closes.setdefault(symbol, []).append(Close(page.at, mark))
+        curve = build_equity_curve(history.steps, closes, page.won, page.at)
+        percents = drawdown_percents(curve)
+        fall = find_max_drawdown(curve)
+        start = curve[0].equity if curve else None
+        end = curve[-1].equity if curve else None
+        gain = None if start is None or end is None or start <= 0 else (end - start) / start * 100
+        view = PerformanceView(
+            **self._head(page),
+            file=None,
+            whole=_profit_row("all", measure_trades(page.book.closed, page.won)),
+            start_usd=_float(start),
+            equity_usd=_float(end),
+            return_pct=_float(gain),
+            max_drawdown_usd=_float(None if fall is None else fall.amount),
+            max_drawdown_pct=_float(None if fall is None else fall.percent),
+            peak_at=None if fall is None else iso(fall.peak_at),
+            trough_at=None if fall is None else iso(fall.trough_at),
+            points=tuple(
+                EquityPointView(at=iso(point.at), equity_usd=float(point.equity), drawdown_pct=_float(percent))
+                for point, percent in zip(curve, percents, strict=True)
+            ),
+        )
+        return view, await self._paint(page, curve, view)
+
+    async def locks(self) -> LocksView:
+        return LocksView(**self._head(await self._look()))
+
+    async def mandate(self) -> MandateStateView:
+        page = await self._look()
+        mandate = _mandate_view(page.book.mandate, page.at)
+        said = "no mandate is granted: the desk trades on paper" if mandate is None else ""
+        if mandate is not None and not mandate.active:
+            said = "the mandate has expired: the desk trades on paper"
+        return MandateStateView(**self._head(page), mandate=mandate, said=said)
+
+    # -- acting
+
+    async def close(self, which: str) -> ActionView:
+        """Close a trade, everything of a symbol, or everything; entries that wait there are cancelled."""
+        return await self._tell_action(await self._orders.close(plain_text(which, 64), self._name))
+
+    async def cancel(self, order: str) -> ActionView:
+        return await self._tell_action(await self._orders.cancel(plain_text(order, 64), self._name))
+
+    async def set_levels(self, trade: str, stop: str | None, target: str | None, confirm: Confirm) -> ActionView:
+        """Move a stop or a target. What loosens them wants the word `loosen` to be typed."""
+        id = plain_text(trade, 64).strip()
+        prices = [None if text is None else arguments.parse_amount(text) for text in (stop, target)]
+        held = (await self._look()).book.trades.get(id)
+        loosened = [] if held is None else _find_loosened(held, *prices)
+        confirmed = bool(loosened)
+        if loosened and not confirm("loosen", f"{id}: {' and '.join(loosened)}. More can be lost, or later be won."):
+            raise Refused("The word was not typed; nothing was changed.")
+        return await self._tell_action(
+            await self._orders.set_levels(id, stop, target, confirmed=confirmed, account=self._name)
+        )
+
+    async def pause(self) -> ActionView:
+        """No new trades; open ones go on."""
+        return await self._tell_action(await self._orders.pause(self._name))
+
+    async def resume(self) -> ActionView:
+        return await self._tell_action(await self._orders.resume(self._name))
+
+    async def kill(self, confirm: Confirm) -> ActionView:
+        """Cancel all orders, close all positions and lock, once the word `kill` was typed."""
+        book = (await self._look()).book
+        waiting = len(book.open_orders) + len(book.resting)
+        what = f"This cancels {waiting} orders, closes {len(book.trades)} positions at the market and locks the desk."
+        if not confirm("kill", what):
+            raise Refused("The word was not typed; nothing was changed.")
+        return await self._tell_action(await self._orders.kill(self._name))
+
+    async def unlock(self, protection: str | None = None) -> ActionView:
+        return await self._tell_action(await self._orders.unlock(protection, self._name))
+
+    async def grant_mandate(self, mandate: Mandate, confirm: Confirm) -> MandateStateView:
+        """Once the word `grant` was typed."""
+        check_grant(mandate, mandate.granted)
+        before = (await self._look()).book.mandate
+        replaced = "" if before is None else f" It replaces {before.hash[:16]}…."
+        if not confirm("grant", f"{_format_mandate(mandate)}{replaced}"):
+            raise Refused("The word was not typed; nothing was granted.")
+        granted, _ = await self._orders.grant_mandate(mandate, self._name)
+        view = await self.mandate()
+        return view.model_copy(update={"said": f"granted; every live order cites {granted.hash}"})
+
+    async def build_mandate(
+        self,
+        symbols: Sequence[str],
+        venues: Sequence[str],
+        per_trade: str,
+        per_day: str,
+        daily_loss: str,
+        lasts: str,
+        stops: str,
+        *,
+        judge_fallback: bool,
+    ) -> Mandate:
+        """What a person typed as a mandate from now on."""
+        page = await self._look()
+        span = arguments.parse_span(lasts) * SECOND_MS
+        if span > LONGEST_MANDATE:
+            raise Refused(f"A mandate lasts 30 days at most, not {lasts}.")
+        if stops not in ("venue", "watched"):
+            raise Usage(f"{plain_text(stops, 40)!r} says nothing of stops; write venue or watched.")
+        return Mandate(
+            symbols=tuple(dict.fromkeys(map(parse_symbol, symbols))),
+            venues=tuple(dict.fromkeys(map(_parse_exchange, venues))),
+            max_margin_per_trade_usd=arguments.parse_amount(per_trade),
+            max_margin_per_day_usd=arguments.parse_amount(per_day),
+            max_daily_loss_usd=arguments.parse_amount(daily_loss),
+            stops="watched" if stops == "watched" else "venue",
+            judge_fallback=judge_fallback,
+            granted=page.at,
+            expires=Millis(page.at + span),
+        )
+
+    async def revoke_mandate(self) -> MandateStateView:
+        revoked, _ = await self._orders.revoke_mandate(self._name)
+        view = await self.mandate()
+        return view.model_copy(update={"said": f"{revoked.hash} is revoked: no live order is placed under it"})
+
+    # -- parts
+
+    @property
+    def account(self) -> str:
+        """Known for good once a moment was asked for."""
+        if self._with.live is not None:
+            return live_account(self._with.live)
+        return paper_account(self._with.desk.origin, self._name or "")
+
+    @property
+    def _orders(self) -> TradingOrders:
+        return self._with.orders
+
+    async def _tell_action(self, answer: OrdersAnswer) -> ActionView:
+        page = await self._look()
+        troubles = tuple(f"{exchange} did not answer: {why}" for exchange, why in answer.troubles.items())
+        return ActionView(
+            **{**self._head(page), "notes": (*page.notes, *troubles)},
+            said=answer.said,
+            positions=_position_views(page),
+            orders=tuple(_order_view(page.book, order) for order in page.book.open_orders.values()),
+        )
+
+    async def _moment(self) -> tuple[Millis, tuple[str, ...]]:
+        """The latest moment that is known of any symbol; of a live market all marks are asked for once."""
+        desk = self._with.desk
+        refusal: Refused | None = None
+        found: list[tuple[Millis, tuple[str, ...]]] = []
+        for symbol in Symbol:
+            try:
+                moment = await desk.moment(symbol, None)
+                found.append((moment.as_of, tuple(moment.notes)))
+            except Refused as error:
+                refusal = refusal or error
+            if found and desk.live(None):
+                break
+        if not found:
+            assert refusal is not None
+            raise refusal
+        return max(found)
+
+    async def _look(self) -> _AccountPage:
+        moment, notes = await self._moment()
+        events = await self._with.log.events(self.account)
+        book = TradingBook()
+        book.apply_all(events)
+        at = Millis(max(moment, book.newest))
+        prices = await read_prices(self._with.store, at)
+        lp, said = await self._read_liquidity(book)
+        page = _AccountPage(self.account, events, book, at, prices, lp, (), notes, said)
+        return replace(page, locks=active_locks(_risk_state(page), self._with.limits))
+
+    async def _read_liquidity(self, book: TradingBook) -> tuple[dict[Symbol, Decimal], tuple[str, ...]]:
+        """By base currency: what was read or what was stated, whichever is more."""
+        stated = {pool.symbol: _decimal(pool.quantity) for pool in book.liquidity.values()}
+        if isinstance(self._with.inventory, str):
+            return stated, (self._with.inventory,)
+        try:
+            read = sum_inventory(await self._with.inventory())
+        except ZunoError as error:
+            return stated, (f"liquidity positions are not read: {plain_text(str(error), 300).rstrip('.')}",)
+        most = {symbol: max(stated.get(symbol, ZERO), _decimal(read.get(symbol, 0.0))) for symbol in Symbol}
+        return {symbol: size for symbol, size in most.items() if size}, ()
+
+    async def _closes(self, since: Millis, until: Millis) -> dict[Symbol, list[Close]]:
+        """Of the finest bars that are stored and not too many."""
+        frames = (Timeframe.H1, Timeframe.H4, Timeframe.D1)
+        wanted = frames if until - since <= _FINE_DAYS * DAY_MS else frames[1:]
+        found: dict[Symbol, list[Close]] = {}
+        for symbol in Symbol:
+            for timeframe in wanted:
+                start = Millis(since - 2 * timeframe.millis)
+                series = candles(BINANCE, symbol, timeframe)
+                state = await self._with.store.read_many([Slice(series, start, until)], until)
+                closes = [Close(Millis(row.at + timeframe.millis), _decimal(row.close)) for row in state.rows[0]]
+                if closes:
+                    found[symbol] = closes
+                    break
+        return found
+
+    async def _paint(self, page: _AccountPage, curve: Sequence[EquityPoint], view: PerformanceView) -> bytes | None:
+        painter = self._with.desk.painter
+        if len(curve) < 2 or painter.media_type != "image/png":
+            return None
+        label = "LIVE" if view.mode == "live" else "PAPER"
+        return await painter.paint_equity(
+            describe_equity(curve, page.book.closed, label, page.name, view.origin, synthetic=view.synthetic)
+        )
+
+    def _head(self, page: _AccountPage) -> dict[str, Any]:
+        origin = self._with.desk.origin
+        return {
+            "synthetic": origin.startswith("SYNTHETIC"),
+            "origin": origin,
+            "live": self._with.desk.live(None),
+            "account": page.name,
+            "mode": "paper" if self._with.live is None else "live",
+            "as_of": iso(page.at),
+            "protections": tuple(map(_lock_view, page.locks)),
+            "notes": page.notes,
+        }
+
+
+# -- what a person typed
+
+
+def _parse_group(text: str) -> GroupBy:
+    try:
+        return GroupBy(text.strip().lower())
+    except ValueError:
+        raise Usage(f"{plain_text(text, 40)!r} is no grouping; write one of {', '.join(GroupBy)}.") from None
+
+
+def _parse_exchange(text: str) -> Exchange:
+    try:
+        return Exchange(text.strip().upper())
+    except ValueError:
+        raise Usage(f"{plain_text(text, 40)!r} is no exchange of this desk; write binance or upbit.") from None
+
+
+def _check_lines(lines: int) -> int:
+    if not 1 <= lines <= MOST_LINES:
+        raise Usage(f"Between 1 and {MOST_LINES:,} lines can be shown, not {lines}.")
+    return lines
+
+
+def _find_loosened(trade: OpenTrade, stop: Decimal | None, target: Decimal | None) -> list[str]:
+    """Levels that would go further from the market."""
+    sign = 1 if trade.side is Side.LONG else -1
+    found = []
+    if trade.stop is not None and stop is not None and sign * (trade.stop - stop) > 0:
+        found.append(f"the stop goes from {_price(trade.stop)} to {_price(stop)}")
+    if trade.target is not None and target is not None and sign * (target - trade.target) > 0:
+        found.append(f"the target goes from {_price(trade.target)} to {_price(target)}")
+    return found
+
+
+# -- figures
+
+
+def _total_equity(page: _AccountPage) -> tuple[Decimal | None, str | None]:
+    missing = [
+        f"{trade.symbol} has no mark"
+        for trade in page.book.trades.values()
+        if page.mark(trade.symbol, Exchange.BINANCE) is None
+    ]
+    if missing:
+        return None, missing[0]
+    return equity_usd(current_step(page.book, page.at), page.usd_marks, page.won), None
+
+
+def _unrealised_usd(page: _AccountPage) -> Decimal | None:
+    total = ZERO
+    for trade in page.book.trades.values():
+        mark = page.mark(trade.symbol, trade.exchange)
+        rate = Decimal(1) if trade.exchange is Exchange.BINANCE else page.won
+        if mark is None or rate is None:
+            return None
+        total += trade.unrealised(mark) / rate
+    return total
+
+
+def _risk_state(page: _AccountPage) -> RiskState:
+    equity, unknown = _total_equity(page)
+    unrealised = _unrealised_usd(page)
+    book = page.book
+    opening = {tracked.intent.symbol for tracked in book.open_intents.values() if tracked.intent.kind == "open"}
+    won = page.prices.won
+    ages: dict[Symbol, Known[Millis]] = {}
+    for symbol in {trade.symbol for trade in book.trades.values()}:
+        age = page.prices.ages.get(str(basis(BINANCE, symbol)))
+        if age is not None:
+            ages[symbol] = Millis(page.at - age * SECOND_MS)
+    return RiskState(
+        now=page.at,
+        open_symbols=frozenset({trade.symbol for trade in book.trades.values()} | opening),
+        closed=book.closed,
+        equity_usd=Missing(unknown or "no mark") if equity is None else equity,
+        unrealised_usd=Missing("no mark") if unrealised is None else unrealised,
+        won=won if isinstance(won, Missing) else _decimal(won),
+        price_times=ages,
+        locks=tuple(book.locks.values()),
+        lifted=book.lifted,
+    )
+
+
+def _risk_view(page: _AccountPage, equity: Decimal | None) -> RiskBookView:
+    """Positions, pending entries and LP inventory by symbol: signed for the delta, added up for the gross exposure."""
+    rows = []
+    delta_usd: Decimal | None = ZERO
+    gross_usd: Decimal | None = ZERO
+    for symbol in Symbol:
+        held = sum(
+            (_sign(trade.side) * trade.quantity for trade in page.book.trades.values() if trade.symbol is symbol), ZERO
+        )
+        waiting = [order for order in page.book.to_pending() if order.symbol is symbol and not order.reduce_only]
+        pending = sum((_sign(order.side) * _decimal(order.quantity) for order in waiting), ZERO)
+        lp = page.lp.get(symbol, ZERO)
+        size = sum((trade.quantity for trade in page.book.trades.values() if trade.symbol is symbol), ZERO)
+        size += sum((_decimal(order.quantity) for order in waiting), ZERO) + lp
+        if not size:
+            continue
+        mark = page.mark(symbol, Exchange.BINANCE)
+        delta = held + pending + lp
+        rows.append(
+            ExposureView(
+                symbol=symbol,
+                positions=float(held),
+                pending=float(pending),
+                lp=float(lp),
+                delta=float(delta),
+                delta_usd=_float(None if mark is None else delta * mark),
+                gross_usd=_float(None if mark is None else size * mark),
+            )
+        )
+        delta_usd = None if mark is None or delta_usd is None else delta_usd + delta * mark
+        gross_usd = None if mark is None or gross_usd is None else gross_usd + size * mark
+    leverage = None
+    if gross_usd is not None and equity is not None:
+        leverage = ZERO if not gross_usd else gross_usd / equity if equity > 0 else None
+    return RiskBookView(
+        rows=tuple(rows),
+        delta_usd=_float(delta_usd),
+        gross_usd=_float(gross_usd),
+        equity_usd=_float(equity),
+        leverage=_float(leverage),
+        max_leverage=MAX_ACCOUNT_LEVERAGE,
+    )
+
+
+def _profit_row(name: str, found: Performance) -> ProfitRowView:
+    return ProfitRowView(
+        name=name,
+        trades=found.trades,
+        wins=found.wins,
+        losses=found.losses,
+        win_rate=_float(found.win_rate),
+        net_pnl=float(found.net_pnl),
+        gross_pnl=float(found.gross_pnl),
+        profit_factor=_float(found.profit_factor),
+        expectancy_r=_float(found.expectancy_r),
+        max_drawdown=float(found.max_drawdown),
+        mean_duration_hours=None if found.mean_duration_ms is None else found.mean_duration_ms / HOUR_MS,
+        fees=float(found.fees),
+        funding=float(found.funding),
+        model_cost=float(found.model_cost),
+        best=_float(found.best),
+        worst=_float(found.worst),
+        unconverted=found.unconverted,
+    )
+
+
+# -- views
+
+
+def _lock_view(lock: LockSet) -> LockView:
+    return LockView(
+        protection=lock.protection,
+        symbol=lock.symbol,
+        since=iso(lock.at),
+        until=None if lock.until is None else iso(lock.until),
+        reason=lock.reason,
+    )
+
+
+def _mandate_view(granted: MandateGranted | None, now: Millis) -> MandateView | None:
+    if granted is None:
+        return None
+    mandate = granted.mandate
+    return MandateView(
+        hash=granted.hash,
+        symbols=mandate.symbols,
+        venues=mandate.venues,
+        max_margin_per_trade_usd=float(mandate.max_margin_per_trade_usd),
+        max_margin_per_day_usd=float(mandate.max_margin_per_day_usd),
+        max_daily_loss_usd=float(mandate.max_daily_loss_usd),
+        stops=mandate.stops,
+        judge_fallback=mandate.judge_fallback,
+        granted=iso(mandate.granted),
+        expires=iso(mandate.expires),
+        active=mandate.expires > now,
+    )
+
+
+def _format_mandate(mandate: Mandate) -> str:
+    return (
+        f"The desk may trade {', '.join(mandate.symbols)} at {', '.join(mandate.venues)} with real money until "
+        f"{iso(mandate.expires)}: at most ${mandate.max_margin_per_trade_usd:,.2f} of margin per trade, "
+        f"${mandate.max_margin_per_day_usd:,.2f} per day, and no new trade once ${mandate.max_daily_loss_usd:,.2f} are "
+        f"lost in a day. Stops: {'at the exchange' if mandate.stops == 'venue' else 'watched by the desk'}. "
+        f"{'Rules may' if mandate.judge_fallback else 'Rules may not'} decide when the Judge's model fails."
+    )
+
+
+def _position_views(page: _AccountPage) -> tuple[TradePositionView, ...]:
+    return tuple(_position_view(page, trade) for trade in page.book.trades.values())
+
+
+def _position_view(page: _AccountPage, trade: OpenTrade) -> TradePositionView:
+    mark = page.mark(trade.symbol, trade.exchange)
+    gain = None if mark is None else trade.unrealised(mark)
+    risk = None if trade.first_stop is None else trade.quantity * abs(trade.entry - trade.first_stop)
+    orders = [] if trade.manual else _orders_of(page.book, trade)
+    protective = {order.purpose: order.request.client_id for order in orders if order.purpose in ("stop", "target")}
+    return TradePositionView(
+        id=trade.id,
+        symbol=trade.symbol,
+        exchange=trade.exchange,
+        side=trade.side,
+        quantity=float(trade.quantity),
+        entry=float(trade.entry),
+        leverage=float(trade.leverage),
+        currency=trade.exchange.currency,
+        margin=float(trade.margin),
+        mark=_float(mark),
+        unrealised=_float(gain),
+        gain_pct=_float(None if gain is None else gain / trade.cost * 100),
+        r=_float(None if gain is None or not risk else gain / risk),
+        stop=_float(trade.stop),
+        target=_float(trade.target),
+        hold_until=None if trade.hold_until is None else iso(trade.hold_until),
+        opened=iso(trade.opened),
+        fees=float(trade.fees),
+        funding=float(trade.funding),
+        manual=trade.manual,
+        exploration=trade.exploration,
+        decision=trade.decision,
+        stop_order=protective.get("stop"),
+        target_order=protective.get("target"),
+        orders=tuple(order.request.client_id for order in orders),
+    )
+
+
+def _orders_of(book: TradingBook, trade: OpenTrade) -> list[TrackedOrder]:
+    place = (trade.exchange, trade.symbol)
+    return [order for order in book.open_orders.values() if (order.request.exchange, order.request.symbol) == place]
+
+
+def _order_view(book: TradingBook, order: TrackedOrder) -> TradeOrderView:
+    request = order.request
+    intent = book.intents.get(order.intent)
+    return TradeOrderView(
+        id=request.client_id,
+        venue_id=order.venue_id,
+        exchange=request.exchange,
+        symbol=request.symbol,
+        side=request.side,
+        type=request.type,
+        purpose=order.purpose,
+        quantity=float(request.quantity),
+        filled=float(max(order.filled, order.booked)),
+        price=_float(request.price if request.price is not None else request.trigger),
+        average_price=_float(order.average_price),
+        currency=request.exchange.currency,
+        time_in_force=request.time_in_force,
+        reduce_only=request.reduce_only,
+        status=order.status,
+        planned=iso(order.planned),
+        expires=None if order.expires is None else iso(order.expires),
+        intent=order.intent or None,
+        decision=None if intent is None else intent.intent.decision,
+        reason=order.reason,
+    )
+
+
+def _purse_view(page: _AccountPage, exchange: Exchange) -> PurseView:
+    book = page.book
+    trades = book.trades_at(exchange)
+    marks = {trade.symbol: page.mark(trade.symbol, exchange) for trade in trades}
+    known = {symbol: mark for symbol, mark in marks.items() if mark is not None}
+    whole = len(known) == len(marks)
+    return PurseView(
+        exchange=exchange,
+        currency=exchange.currency,
+        cash=float(book.cash(exchange)),
+        margin=float(book.margin(exchange)),
+        pending_margin=float(book.pending_margin(exchange)),
+        inventory=float(book.ledger.balance(exchange, LedgerAccount.INVENTORY)),
+        unrealised=float(sum((trade.unrealised(known[trade.symbol]) for trade in trades), ZERO)) if whole else None,
+        equity=float(book.equity(exchange, known)) if whole else None,
+        free=float(book.free(exchange, known)) if whole else None,
+    )
+
+
+def _ledger_balances(book: TradingBook, exchange: Exchange) -> LedgerBalancesView:
+    ledger = book.ledger
+    balances = {account.value: ledger.balance(exchange, account) for account in LedgerAccount}
+    return LedgerBalancesView(
+        exchange=exchange,
+        currency=exchange.currency,
+        balances={name: _exact(amount) for name, amount in balances.items()},
+        debits=_exact(ledger.debits(exchange)),
+        credits=_exact(ledger.credits(exchange)),
+        assets=_exact(ledger.assets(exchange)),
+        balanced=ledger.debits(exchange) == ledger.credits(exchange) and sum(balances.values(), ZERO) == 0,
+    )
+
+
+def _sign(side: Side) -> int:
+    return 1 if side is Side.LONG else -1
+
+
+def _price(level: Decimal | None) -> str:
+    return "none" if level is None else f"{level.normalize():f}"
+
+
+def _exact(amount: Decimal) -> str:
+    return f"{amount.normalize():f}" if amount else "0"
+
+
+def _float(amount: Decimal | None) -> float | None:
+    return None if amount is None else float(amount)
+
+
+def _decimal(number: float) -> Decimal:
+    return Decimal(repr(float(number)))

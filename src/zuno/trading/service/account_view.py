@@ -1,0 +1,350 @@
+"""A trading account as it is shown: status, positions, orders, fills, trades, ledger, balances, profit, locks, mandate.
+
+Money in an exchange's own currency unless a name says USD. What is not known is null.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from zuno.kernel.view import ForeignText, View
+from zuno.trading.service.origin_view import OriginView
+
+
+class LockView(View):
+    """Something that keeps the desk from new risk."""
+
+    protection: str
+    symbol: str | None
+    """Null: the whole desk."""
+    since: str
+    until: str | None
+    """Null: until it is lifted, or what set it off is over."""
+    reason: ForeignText
+
+
+class AccountView(OriginView):
+    """What every answer about an account says."""
+
+    account: str
+    mode: Literal["paper", "live"]
+    as_of: str
+    protections: tuple[LockView, ...]
+    notes: tuple[ForeignText, ...] = ()
+
+
+class PurseView(View):
+    """What is at one exchange, in its own currency."""
+
+    exchange: str
+    currency: str
+    cash: float
+    """That is not margin."""
+    margin: float
+    pending_margin: float
+    inventory: float
+    """Coins at cost, of a spot exchange."""
+    unrealised: float | None
+    equity: float | None
+    free: float | None
+    """What a new position may use; below zero so much is missing."""
+
+
+class ExposureView(View):
+    """A symbol's part of the risk book: positions, pending entries and LP inventory. Above zero is long."""
+
+    symbol: str
+    positions: float
+    pending: float
+    lp: float
+    delta: float
+    """In the base currency."""
+    delta_usd: float | None
+    gross_usd: float | None
+
+
+class RiskBookView(View):
+    """Trading and liquidity positions taken together, as the leverage guard counts them."""
+
+    rows: tuple[ExposureView, ...]
+    delta_usd: float | None
+    gross_usd: float | None
+    equity_usd: float | None
+    leverage: float | None
+    max_leverage: float
+
+
+class MandateView(View):
+    hash: str
+    symbols: tuple[str, ...]
+    venues: tuple[str, ...]
+    max_margin_per_trade_usd: float
+    max_margin_per_day_usd: float
+    max_daily_loss_usd: float
+    stops: str
+    judge_fallback: bool
+    granted: str
+    expires: str
+    active: bool
+
+
+class TradeOrderView(View):
+    """An order: as it was planned, and as the exchange has it."""
+
+    id: str
+    venue_id: str | None
+    exchange: str
+    symbol: str
+    side: str
+    type: str
+    purpose: str
+    quantity: float
+    filled: float
+    price: float | None
+    """Limit or trigger."""
+    average_price: float | None
+    currency: str
+    time_in_force: str
+    reduce_only: bool
+    status: str
+    planned: str
+    expires: str | None
+    intent: str | None
+    decision: str | None
+    reason: ForeignText
+
+
+class ManualOrderView(View):
+    """An order that a person wrote down in the paper book."""
+
+    id: str
+    exchange: str
+    symbol: str
+    side: str
+    quantity: float
+    price: float
+    currency: str
+
+
+class TradePositionView(View):
+    id: str
+    symbol: str
+    exchange: str
+    side: str
+    quantity: float
+    entry: float
+    leverage: float
+    currency: str
+    margin: float
+    mark: float | None
+    unrealised: float | None
+    """Before fees."""
+    gain_pct: float | None
+    """Of the entry, before leverage."""
+    r: float | None
+    """Unrealised PnL over the risk at the first stop."""
+    stop: float | None
+    target: float | None
+    hold_until: str | None
+    opened: str
+    fees: float
+    funding: float
+    manual: bool
+    exploration: bool
+    decision: str | None
+    stop_order: str | None
+    target_order: str | None
+    """Client ids of the protective orders; null where the desk watches the level itself."""
+    orders: tuple[str, ...]
+    """Client ids of every open order of this position."""
+
+
+class TradeStatusView(AccountView):
+    """The account in one screen."""
+
+    running: ForeignText | None
+    """The process that trades here, where one does."""
+    equity_usd: float | None
+    unrealised_usd: float | None
+    net_pnl_usd: float
+    """Of closed trades."""
+    today_usd: float
+    """Of trades that were closed since midnight UTC."""
+    open_trades: int
+    open_orders: int
+    closed_trades: int
+    unknown: ForeignText | None
+    """Why equity cannot be told."""
+    risk: RiskBookView
+    mandate: MandateView | None
+
+
+class TradePositionsView(AccountView):
+    positions: tuple[TradePositionView, ...]
+    unrealised_usd: float | None
+
+
+class TradeOrdersView(AccountView):
+    orders: tuple[TradeOrderView, ...]
+    manual: tuple[ManualOrderView, ...]
+
+
+class FillView(View):
+    id: str
+    order: str
+    exchange: str
+    symbol: str
+    side: str
+    quantity: float
+    price: float
+    fee: float
+    currency: str
+    maker: bool
+    liquidation: bool
+    at: str
+
+
+class FillsView(AccountView):
+    """Newest first."""
+
+    fills: tuple[FillView, ...]
+    total: int
+
+
+class ClosedTradeView(View):
+    id: str
+    symbol: str
+    exchange: str
+    side: str
+    mode: str | None
+    quantity: float
+    entry: float
+    exit: float
+    currency: str
+    gross_pnl: float
+    fees: float
+    funding: float
+    net_pnl: float
+    r: float | None
+    exit_reason: str
+    opened: str
+    closed: str
+    duration_hours: float
+    exploration: bool
+    decision: str | None
+
+
+class TradesView(AccountView):
+    """Newest first."""
+
+    trades: tuple[ClosedTradeView, ...]
+    total: int
+
+
+class LedgerLineView(View):
+    account: str
+    amount: str
+    """A debit is above zero."""
+
+
+class PostingView(View):
+    number: int
+    at: str
+    exchange: str
+    currency: str
+    what: ForeignText
+    lines: tuple[LedgerLineView, ...]
+
+
+class LedgerBalancesView(View):
+    """Exact, as decimal strings."""
+
+    exchange: str
+    currency: str
+    balances: dict[str, str]
+    debits: str
+    credits: str
+    assets: str
+    """Equity with positions at cost."""
+    balanced: bool
+
+
+class LedgerView(AccountView):
+    """Postings newest first."""
+
+    ledgers: tuple[LedgerBalancesView, ...]
+    postings: tuple[PostingView, ...]
+    total: int
+
+
+class TradeBalanceView(AccountView):
+    purses: tuple[PurseView, ...]
+    equity_usd: float | None
+    unknown: ForeignText | None
+
+
+class ProfitRowView(View):
+    """Figures over closed trades, in USD."""
+
+    name: str
+    trades: int
+    wins: int
+    losses: int
+    win_rate: float | None
+    net_pnl: float
+    gross_pnl: float
+    profit_factor: float | None
+    expectancy_r: float | None
+    max_drawdown: float
+    mean_duration_hours: float | None
+    fees: float
+    funding: float
+    model_cost: float
+    best: float | None
+    worst: float | None
+    unconverted: int
+
+
+class ProfitView(AccountView):
+    by: str | None
+    whole: ProfitRowView
+    groups: tuple[ProfitRowView, ...]
+
+
+class EquityPointView(View):
+    at: str
+    equity_usd: float
+    drawdown_pct: float | None
+
+
+class PerformanceView(AccountView):
+    """Equity of the account at the closes that are stored, and how far it fell."""
+
+    file: str | None
+    """Where the picture is."""
+    whole: ProfitRowView
+    start_usd: float | None
+    equity_usd: float | None
+    return_pct: float | None
+    max_drawdown_usd: float | None
+    max_drawdown_pct: float | None
+    peak_at: str | None
+    trough_at: str | None
+    points: tuple[EquityPointView, ...]
+
+
+class LocksView(AccountView):
+    """Protections that stand now; the same as `protections`, for whoever asked for nothing else."""
+
+
+class MandateStateView(AccountView):
+    mandate: MandateView | None
+    said: str
+
+
+class ActionView(AccountView):
+    """What was done, and the positions and orders that are left."""
+
+    said: tuple[ForeignText, ...]
+    positions: tuple[TradePositionView, ...]
+    orders: tuple[TradeOrderView, ...]

@@ -1,0 +1,237 @@
+"""A trading account as it is shown and acted on: figures by hand on an account with a past."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.wire.fakes.painter import DigestPainter
+from tests.wire.trading_account import write_story
+from zuno.adapters.account.trade_log import MemoryTradeLog
+from zuno.adapters.series.sqlite import SqliteSeries
+from zuno.kernel.errors import Refused, Unknown, Usage
+from zuno.kernel.units import Millis
+from zuno.trading.execute.order_gate import GateContext, OrderGate
+from zuno.trading.model.market import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    Candle,
+    Level,
+    MarkAndIndex,
+    Symbol,
+    Timeframe,
+    basis,
+    candles,
+    rates,
+)
+from zuno.trading.model.trade_events import paper_account
+from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
+from zuno.trading.ports.series import Batch, Origin
+from zuno.trading.rules.account_history import trace_account
+from zuno.trading.rules.inputs import Fees
+from zuno.trading.rules.protections import ProtectionLimits
+from zuno.trading.service.account import AccountBackends, AccountDesk
+from zuno.trading.service.features import TradingDesk
+from zuno.trading.service.orders import OpenedAccount, TradingOrders
+from zuno.wiring.orders import build_paper_venues
+
+END = Millis(1_767_225_600_000)
+ACCOUNT = paper_account("recorded")
+
+
+@pytest.fixture(scope="module")
+async def store(tmp_path_factory: pytest.TempPathFactory) -> SqliteSeries:
+    store = SqliteSeries(tmp_path_factory.mktemp("market") / "own", Origin(False, "recorded"))
+    times = [Millis(at) for at in range(END - DAY_MS, END + 1, 5 * MINUTE_MS)]
+    hours = range(END - 2 * DAY_MS, END, HOUR_MS)
+
+    def bar(at: int, price: float) -> Candle:
+        return Candle(Millis(at), price, price + 10, price - 10, price, 5.0, 2.0)
+
+    await store.write(
+        [
+            Batch(basis(BINANCE, Symbol.BTCUSDT), [MarkAndIndex(at, 60_000.0, 60_010.0) for at in times]),
+            Batch(basis(BINANCE, Symbol.ETHUSDT), [MarkAndIndex(at, 3_000.0, 3_001.0) for at in times]),
+            Batch(rates(UPBIT, USDT_KRW), [Level(at, 1_400.0) for at in times]),
+            Batch(candles(BINANCE, Symbol.BTCUSDT, Timeframe.H1), [bar(at, 60_000.0) for at in hours]),
+            Batch(candles(BINANCE, Symbol.ETHUSDT, Timeframe.H1), [bar(at, 3_000.0) for at in hours]),
+        ]
+    )
+    return store
+
+
+class Market:
+    """The account with a past, and the paper venues that carry it."""
+
+    def __init__(self, store: SqliteSeries) -> None:
+        self.log = MemoryTradeLog()
+        self._store = store
+        self.desk = TradingDesk(store, _nobody, DigestPainter())
+        self.running: str | None = None
+
+    def account(self, name: str | None = None) -> AccountDesk:
+        async def open_account(name: str | None, as_of: str | None) -> OpenedAccount:
+            account = paper_account("recorded", name or "")
+            venues = build_paper_venues(self._store, self.log, account, lambda: END, Fees())
+            return OpenedAccount(OrderGate(GateContext(self.log, account, venues, lambda: END)), END, "recorded")
+
+        return AccountDesk(
+            AccountBackends(
+                desk=self.desk,
+                store=self._store,
+                log=self.log,
+                inventory="nobody looks",
+                orders=TradingOrders(open_account),
+                limits=ProtectionLimits(),
+                running=lambda account: self.running,
+            ),
+            name,
+        )
+
+
+async def _nobody() -> Any:
+    raise AssertionError("no journal is asked")
+
+
+def never(word: str, what: str) -> bool:
+    raise AssertionError("nobody is asked")
+
+
+@pytest.fixture
+async def market(store: SqliteSeries) -> Market:
+    found = Market(store)
+    await write_story(found.log, ACCOUNT, END)
+    return found
+
+
+async def test_the_status_is_one_risk_book_of_positions_and_liquidity(market: Market) -> None:
+    view = await market.account().status()
+    assert (view.account, view.mode, view.as_of, view.running) == (ACCOUNT, "paper", "2026-01-01T00:00:00Z", None)
+    assert (view.open_trades, view.closed_trades, view.open_orders) == (1, 2, 2)
+    assert [(row.symbol, row.positions, row.lp, row.delta_usd) for row in view.risk.rows] == [
+        ("BTCUSDT", 0.02, 0.0, 1_200.0),
+        ("ETHUSDT", 0.0, 0.25, 750.0),
+    ]
+    assert (view.risk.delta_usd, view.risk.gross_usd) == (1_950.0, 1_950.0)
+    assert view.equity_usd is not None
+    assert view.risk.leverage == pytest.approx(1_950 / view.equity_usd)
+    assert "nobody looks" in view.notes
+
+
+async def test_positions_have_levels_orders_and_pnl(market: Market) -> None:
+    (position,) = (await market.account().positions()).positions
+    assert (position.side, position.quantity, position.entry, position.mark) == ("long", 0.02, 59_500.0, 60_000.0)
+    assert (position.stop, position.target, position.unrealised) == (58_900.0, 61_500.0, 10.0)
+    assert position.r == pytest.approx(10 / 12)
+    assert {position.stop_order, position.target_order} == set(position.orders)
+    orders = (await market.account().orders()).orders
+    assert {order.id for order in orders} == set(position.orders)
+    assert len((await market.account().orders(everything=True)).orders) == 9
+
+
+async def test_every_figure_of_money_is_the_ledgers(market: Market) -> None:
+    account = market.account()
+    ledger = await account.ledger()
+    assert all(found.balanced and found.debits == found.credits for found in ledger.ledgers)
+    for posting in ledger.postings:
+        assert sum(Decimal(line.amount) for line in posting.lines) == 0
+    binance = ledger.ledgers[0].balances
+    summed: dict[str, Decimal] = {}
+    for posting in (await account.ledger(1_000)).postings:
+        for line in posting.lines:
+            if posting.exchange == "BINANCE":
+                summed[line.account] = summed.get(line.account, Decimal(0)) + Decimal(line.amount)
+    assert summed == {name: Decimal(amount) for name, amount in binance.items() if amount != "0"}
+    purse = (await account.balance()).purses[0]
+    assert purse.equity == pytest.approx(purse.cash + purse.margin + 10)
+    trades = (await account.trades()).trades
+    assert [trade.exit_reason for trade in trades] == ["stop", "target"]
+    assert sum(trade.net_pnl for trade in trades) == pytest.approx(31.989)
+    whole = (await account.profit()).whole
+    assert (whole.net_pnl, whole.wins, whole.losses) == (pytest.approx(31.989), 1, 1)
+    assert [row.name for row in (await account.profit("exit")).groups] == ["stop", "target"]
+
+
+async def test_the_curve_starts_with_the_cash_and_ends_with_the_equity(market: Market) -> None:
+    view, image = await market.account().performance()
+    status = await market.account().status()
+    assert view.start_usd == pytest.approx(2_000 + 2_000_000 / 1_400)
+    assert view.equity_usd == pytest.approx(status.equity_usd)
+    assert image is None, "nobody paints PNGs here"
+    history = trace_account(await market.log.events(ACCOUNT))
+    assert len(history.steps) == len({posting.number for posting in history.postings})
+
+
+async def test_an_account_of_another_name_is_another_account(market: Market) -> None:
+    other = await market.account("second").status()
+    assert (other.account, other.open_trades, other.closed_trades) == (paper_account("recorded", "second"), 0, 0)
+    assert other.equity_usd == pytest.approx(2_000 + 2_000_000 / 1_400)
+    with pytest.raises(Usage):
+        market.account("a b")
+
+
+async def test_a_pause_stands_on_every_screen_until_it_is_lifted(market: Market) -> None:
+    account = market.account()
+    paused = await account.pause()
+    assert [lock.protection for lock in paused.protections] == ["paused"]
+    assert [lock.protection for lock in (await account.trades()).protections] == ["paused"]
+    assert (await account.resume()).protections == ()
+    with pytest.raises(Usage):
+        await account.unlock("luck")
+
+
+async def test_bad_wishes_are_refused_by_kind(market: Market) -> None:
+    account = market.account()
+    (position,) = (await account.positions()).positions
+    closed = (await account.trades()).trades[0].id
+    with pytest.raises(Refused):
+        await account.close(closed)
+    with pytest.raises(Unknown):
+        await account.close("trd_nothing")
+    with pytest.raises(Unknown):
+        await account.cancel("zn_nothing")
+    with pytest.raises(Refused):
+        await account.cancel(position.orders[0])
+    with pytest.raises(Usage):
+        await account.set_levels(position.id, None, None, never)
+    with pytest.raises(Refused):
+        await account.set_levels(position.id, "60500", None, never)
+    with pytest.raises(Refused):
+        await account.set_levels(position.id, "58000", None, lambda word, what: False)
+    with pytest.raises(Refused):
+        await account.kill(lambda word, what: False)
+    with pytest.raises(Usage):
+        await account.profit("colour")
+    with pytest.raises(Usage):
+        await account.fills(0)
+
+
+async def test_a_mandate_is_granted_by_a_word_shown_by_its_hash_and_revoked(market: Market) -> None:
+    account = market.account()
+    asked: list[str] = []
+
+    def grant(word: str, what: str) -> bool:
+        asked.append(word)
+        return True
+
+    terms = (["BTC"], ["binance"], "100", "300", "50", "7d", "venue")
+    wish = await account.build_mandate(*terms, judge_fallback=False)
+    with pytest.raises(Refused):
+        await account.grant_mandate(wish, lambda word, what: False)
+    assert (await account.mandate()).mandate is None
+    granted = await account.grant_mandate(wish, grant)
+    assert asked == ["grant"]
+    assert granted.mandate is not None
+    assert granted.mandate.hash in granted.said
+    assert (granted.mandate.active, granted.mandate.symbols) == (True, ("BTCUSDT",))
+    assert (await account.revoke_mandate()).mandate is None
+    with pytest.raises(Refused):
+        await account.revoke_mandate()
+    for wrong in ((*terms[:5], "31d", "venue"), (*terms[:2], "100", "50", "50", "7d", "venue")):
+        with pytest.raises(Refused):
+            await account.grant_mandate(await account.build_mandate(*wrong, judge_fallback=False), never)
+    with pytest.raises(Usage):
+        await account.build_mandate(*terms[:6], "somewhere", judge_fallback=False)
