@@ -23,7 +23,7 @@ from zuno.lp.rules.attribution import attribute
 QUICK = RpcPolicy(timeout=2, rounds=1, cool_down=30)
 ZEROS = "0x" + "00" * 32
 SETTLED = 1_700_000_300
-TURNS = 30
+TURNS = [15, pytest.param(30, marks=pytest.mark.soak)]
 
 
 # -- answers that are not answers
@@ -293,9 +293,10 @@ def labels(answer: Any) -> Any:
             return None
 
 
+@pytest.mark.parametrize("turns", TURNS)
 @pytest.mark.parametrize("question", QUESTIONS)
 async def test_one_spoilt_place_anywhere_is_one_of_our_errors_a_label_or_nothing_at_all(
-    desk_of_quiet: Any, remembering: Any, question: str
+    desk_of_quiet: Any, remembering: Any, question: str, turns: int
 ) -> None:
     desk, ask = desk_of_quiet, QUESTIONS[question]
     counting, spoilt, done = 0, -1, ("", list[Change]())
@@ -314,7 +315,7 @@ async def test_one_spoilt_place_anywhere_is_one_of_our_errors_a_label_or_nothing
     honest = await ask(desk.chain(node, cache=desk.cache / "honest"), desk.stage)
     assert honest is not None
     replies, told, lies = counting, list[str](), list[tuple[str, list[Change]]]()
-    for turn in range(TURNS):
+    for turn in range(turns):
         counting, spoilt = 0, 1 + chance.randrange(replies)
         chain = RpcChain(desk.stage.info, [node.url], desk.cache / str(turn), desk.stage.wallet, QUICK)
         try:
