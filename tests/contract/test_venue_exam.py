@@ -494,6 +494,9 @@ async def test_an_order_is_not_filled_before_its_fills_are_there(binance: tuple[
     fake.hidden_trades = 100
     with pytest.raises(Unavailable):
         await find(here, order)
+    fake.clock.ahead += DAY_MS
+    assert await here.venue.now() > 0
+    assert (await find(here, order)) is not None  # of an old order trades are not listed any more
 
 
 async def test_orders_of_another_hand_are_listed(binance: tuple[WireHarness, FakeBinance]) -> None:
@@ -667,6 +670,25 @@ async def test_whatever_cannot_be_read_is_unavailable(here: WireHarness) -> None
             with pytest.raises(Unavailable):
                 await ask()
         here.server.faults.clear()
+
+
+@only(BY_HTTP)
+async def test_numbers_that_cannot_be_are_unavailable(here: WireHarness) -> None:
+    await here.venue.place(request_order(here, "in"))
+    await here.venue.place(limit(here, "resting", here.price - 100 * here.tick))
+    numbers = "origQty price qty entryPrice tickSize bidPrice avg_buy_price volume tick_size ask_price".split()
+    for wrong in ("-1", "1e400", "", True):
+
+        def change(name: str, document: Any, wrong: object = wrong) -> Any:
+            if isinstance(document, dict):
+                return {key: wrong if key in numbers else change(name, inner) for key, inner in document.items()}
+            return [change(name, inner) for inner in document] if isinstance(document, list) else document
+
+        here.server.change = change
+        for name in ("filters", "quote", "find", "open_orders", "fills"):
+            await here.restart()
+            with pytest.raises(Unavailable):
+                await questions(here)[name]()
 
 
 @only(BY_HTTP)

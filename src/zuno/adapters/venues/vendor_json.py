@@ -17,6 +17,8 @@ from zuno.trading.model.market import DAY_MS, Book, Quote, Row
 EARLIEST, LATEST = Millis(10**11), Millis(10**14)
 """1973 and 5138: what lies outside is no moment in milliseconds but one in another unit."""
 LONGEST_NUMBER: Final = 40
+MOST_DIGITS: Final = 30
+"""Before or behind the point."""
 
 R = TypeVar("R", bound=Row)
 
@@ -75,7 +77,7 @@ class VendorJson:
             number = Decimal(value)
         except ArithmeticError:
             raise self._is_not(field, "a number") from None
-        if not number.is_finite() or (isinstance(value, str) and "_" in value):
+        if not number.is_finite() or abs(number.adjusted()) > MOST_DIGITS or (isinstance(value, str) and "_" in value):
             raise self._is_not(field, "a number")
         return number
 

@@ -59,12 +59,15 @@ ADMITTED_FOR: Final = 600.0
 TRADES_A_PAGE: Final = 1_000
 WINDOW: Final = 7 * DAY_MS - 1
 """The longest time one question for trades or algo orders may span."""
-TRADES_KEPT: Final = 180 * DAY_MS
+TRADES_KEPT: Final = 89 * DAY_MS
+"""For as long the exchange says of an order whose trades are listed."""
 FUNDING_KEPT: Final = 89 * DAY_MS
 LONGEST_STOP: Final = 98 * DAY_MS
 """How old a stop may be that is triggered: how far back one is looked for by the order it became."""
 FILL_CHECKS: Final = 4
 """How often the fills of an order are asked for until they add up to what the order says."""
+FRESH_ORDER: Final = 600_000
+"""For so long after its last change an order's fills may not be listed yet; those of old ones are listed no more."""
 STALE_QUOTE: Final = 10_000
 
 STATUSES: Final = {
@@ -458,15 +461,16 @@ class BinanceOrders:
             time_in_force=READ_TIMES_IN_FORCE.get(row.text("timeInForce"), TimeInForce.GTC),
             reduce_only=row.flag("reduceOnly"),
         )
-        await self._await_fills(symbol, order_id, filled)
-        average = row.decimal("avgPrice")
+        updated, average = row.moment("updateTime"), row.decimal("avgPrice")
+        if self._client.now() - updated < FRESH_ORDER:
+            await self._await_fills(symbol, order_id, filled)
         return Order(
             request=request,
             venue_id=order_id,
             status=STATUSES[row.choice("status", list(STATUSES))],
             filled=filled,
             average_price=average if filled and average > 0 else None,
-            updated=row.moment("updateTime"),
+            updated=updated,
         )
 
     def _algo_order(self, row: VendorJson, quantity: Decimal | None = None) -> Order:

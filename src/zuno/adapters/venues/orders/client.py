@@ -7,6 +7,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
+from pydantic import ValidationError
+
 from zuno.adapters.http import LOOPBACK, RateLimited
 from zuno.adapters.venues.exchange import ApiKeys, ExchangeClient, ExchangeVendor, VenueDeclined
 from zuno.adapters.venues.vendor_json import VendorJson
@@ -121,6 +123,9 @@ def report_unreadable(method: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P
             return await method(*args, **kwargs)
         except Malformed as error:
             raise Unavailable(str(error)) from error
+        except ValidationError as error:
+            wrong = ", ".join(".".join(map(str, part["loc"])) for part in error.errors(include_input=False))
+            raise Unavailable(f"The exchange says what cannot be: {error.title} with that {wrong}") from None
         except VenueDeclined as error:
             if error.status in (UNAUTHORIZED, FORBIDDEN) or error.code in KEY_CODES:
                 raise Refused(f"The keys are not let in: {error.reason} ({error.code})") from error
