@@ -19,6 +19,7 @@ BENCHES = (
     "chart",
     "collector",
     "cycle",
+    "desk",
     "imports",
 )
 

@@ -37,6 +37,7 @@ from zuno.llm.port import Attempt, Model, ModelRegistry, ModelRequest, RoleModel
 from zuno.llm.prompts import Prompts
 from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.data.bundle_builder import reach_of
+from zuno.trading.execute.order_gate import GateContext, OrderGate
 from zuno.trading.model.account import account_slots
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.chart import EquityChart, Picture
@@ -48,11 +49,13 @@ from zuno.trading.model.trade_events import paper_account
 from zuno.trading.model.venues import wanted_series
 from zuno.trading.ports.chart import Painter
 from zuno.trading.ports.series import Batch
+from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.price_menu import PriceMenu
 from zuno.trading.run.record import RunJournal
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.runs import Cycles, ReplayContext, RunBackends
 from zuno.wiring.cycles import list_replay_differences
+from zuno.wiring.orders import build_paper_venues
 
 SEED = 3
 HOURS_BACK = 30 * 24
@@ -161,8 +164,18 @@ class Desk:
                 now=self.now,
                 random=self._random,
                 code=lambda: "test",
+                gate=self.open_gate,
             ),
         )
+
+    async def open_gate(self, account: str, as_of: Millis) -> OrderGate:
+        """A paper account over this market, at that moment."""
+        return self.build_gate(account, lambda: as_of)
+
+    def build_gate(self, account: str, now: Callable[[], Millis]) -> OrderGate:
+        log = JournalTradeLog(self.opened)
+        venues = build_paper_venues(self.store, log, account, now, Fees())
+        return OrderGate(GateContext(log=log, account=account, venues=venues, now=now))
 
     async def _held(self, of: str, moment: Millis, present: bool) -> list[Slot]:
         reader = AccountReader(JournalTradeLog(self.opened))

@@ -1,0 +1,82 @@
+"""What the desk costs beside its cycles: `python -m benchmarks.desk`.
+
+A day of the whole desk over recorded time (schedule, protective watch, orders, ledger) against the same cycles by
+themselves, and the second month of an account against its first. CPU seconds, so that a busy machine hits both alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+from benchmarks.figure import report
+from zuno.adapters.venues.synthetic.path import END
+from zuno.settings import read_settings
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol
+from zuno.wiring import Application
+
+SEED = 11
+DAY_BAR = 1.3
+MONTH_BAR = 1.15
+MONTH_MS = 30 * DAY_MS
+
+
+async def spend(act: Callable[[], Awaitable[Any]]) -> float:
+    start = process_time()
+    await act()
+    return process_time() - start
+
+
+async def run_desk(house: Application, account: str, since: int, until: int, mode: str = "swing") -> int:
+    view = await house.trade_desk().start(
+        lambda event: None, asyncio.Event(), mode=mode, account=account, speed="max", since=str(since), until=str(until)
+    )
+    if view.invariants != "ok":
+        raise ValueError(view.invariants)
+    return view.cycles
+
+
+async def against_its_cycles(house: Application) -> bool:
+    since, ran = END - DAY_MS, 0
+
+    async def desk() -> None:
+        nonlocal ran
+        ran = await run_desk(house, "bench", since, END)
+
+    async def cycles() -> None:
+        for at in range(since, END + 1, 4 * HOUR_MS):
+            for symbol in Symbol:
+                await house.cycles().run(symbol.value, "swing", str(at), chart=False)
+
+    await house.cycles().run("BTCUSDT", chart=False)
+    ours, theirs = await spend(desk), await spend(cycles)
+    return report("a day of the desk", ours, "CPU s", theirs, f"its {ran} cycles by themselves", DAY_BAR)
+
+
+async def second_month(house: Application) -> bool:
+    first = await spend(lambda: run_desk(house, "months", END - 2 * MONTH_MS, END - MONTH_MS - 1, "position"))
+    second = await spend(lambda: run_desk(house, "months", END - MONTH_MS, END - 1, "position"))
+    return report("the desk's second month", second, "CPU s", first, "its first", MONTH_BAR)
+
+
+async def run() -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / "home"
+        home.mkdir()
+        house = Application(read_settings({"ZUNO_DETERMINISTIC": "true"}, home))
+        await house.data().synth(SEED)
+        passed = [await against_its_cycles(house), await second_month(house)]
+        await house.close()
+    return 0 if all(passed) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(run()))

@@ -1,0 +1,163 @@
+"""Cycles that act, and the desk that runs by itself, on a small market in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.wire.cycling import ROLES, Brush, Desk, Talkative, market
+from tests.wire.fakes.series import MemorySeries
+from zuno.adapters.file_lock import desk_lock
+from zuno.adapters.venues.synthetic.path import END
+from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.units import Millis
+from zuno.trading.data.bundle_builder import build_bundle
+from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.measure.features import features
+from zuno.trading.model.account import POSITIONS
+from zuno.trading.model.cycle import Call, Exchange
+from zuno.trading.model.market import HOUR_MS, Mode, Symbol
+from zuno.trading.model.trade_events import paper_account
+from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
+from zuno.trading.run.record import ENDED
+from zuno.trading.service.features import TradingDesk
+from zuno.trading.service.runs import Cycles
+from zuno.trading.service.trade_desk import DeskBackends, DeskEvent, TradeDesk, desk_name
+
+BTC = "BTCUSDT"
+AS_OF = str(END - 4 * HOUR_MS)
+
+
+@pytest.fixture(scope="module")
+def store() -> MemorySeries:
+    return asyncio.run(market(thin=True))
+
+
+@pytest.fixture(scope="module")
+def menu(store: MemorySeries) -> PriceMenu:
+    bundle = asyncio.run(build_bundle(store, Symbol.BTCUSDT, Mode.SWING, Millis(int(AS_OF))))
+    return build_price_menu(bundle, features(bundle))
+
+
+@pytest.fixture
+def desk(tmp_path: Path, store: MemorySeries, menu: PriceMenu) -> Desk:
+    """A Judge who buys."""
+    return Desk(tmp_path, store, models={role: (Talkative(menu, lambda request: 0),) for role in ROLES})
+
+
+async def bought(desk: Desk, account: str, **named: Any) -> str:
+    outcome = await desk.cycles.run(BTC, as_of=AS_OF, chart=False, account=account, **named)
+    assert outcome.ruling.decision is Call.LONG
+    return outcome.run_id
+
+
+async def test_a_run_that_acts_opens_once_and_its_replay_opens_nothing(desk: Desk, store: MemorySeries) -> None:
+    account = paper_account(store.origin.label)
+    run_id = await bought(desk, account)
+    done = await desk.cycles.execution(run_id)
+    assert done is not None
+    assert done.state in ("open", "working")
+    gate = desk.build_gate(account, lambda: Millis(int(AS_OF)))
+    events = (await gate.refresh()).count
+    replay = await desk.cycles.replay(run_id)
+    assert replay.ok, replay.differences
+    again = await desk.cycles.run(BTC, as_of=AS_OF, chart=False, account=account)
+    assert again.ruling.decision is Call.HOLD, "it is held already"
+    await desk.cycles.run(BTC, as_of=AS_OF, chart=False)
+    assert (await gate.refresh()).count == events, "a run that nobody asked to act leaves the account alone"
+    assert len(gate.book.intents) == 1
+
+
+async def test_a_later_run_sees_what_the_account_holds(desk: Desk, store: MemorySeries) -> None:
+    account = paper_account(store.origin.label, "own")
+    await bought(desk, account)
+    later = await desk.cycles.run(BTC, as_of=str(END), chart=False, account=account)
+    slots = {slot.name: slot for slot in (await desk.cycles.record(later.run_id)).bundle.slots}
+    content: Any = slots[POSITIONS].content
+    assert content["positions"] or content["pending"]
+    other = await desk.cycles.run(BTC, as_of=str(END), chart=False, account=paper_account(store.origin.label, "new"))
+    slots = {slot.name: slot for slot in (await desk.cycles.record(other.run_id)).bundle.slots}
+    content = slots[POSITIONS].content
+    assert not content["positions"]
+
+
+async def test_an_account_is_written_forward(desk: Desk, store: MemorySeries) -> None:
+    account = paper_account(store.origin.label)
+    await bought(desk, account)
+    with pytest.raises(Refused, match="--account"):
+        await desk.cycles.run(BTC, as_of=str(int(AS_OF) - HOUR_MS), chart=False, account=account)
+
+
+def backends(desk: Desk, live: bool = False) -> DeskBackends:
+    async def open_gate(account: str, now: Callable[[], Millis]) -> OrderGate:
+        return desk.build_gate(account, now)
+
+    def cycles(gate: OrderGate) -> Cycles:
+        async def same(account: str, as_of: Millis) -> OrderGate:
+            return gate
+
+        desk.open_gate = same
+        return desk.cycles
+
+    return DeskBackends(
+        journal=desk.opened,
+        desk=TradingDesk(desk.store, desk.opened, Brush()),
+        live=live,
+        open_gate=open_gate,
+        cycles=cycles,
+        lock=lambda account: desk_lock(desk.home, desk_name(account)),
+        now=lambda: Millis(END),
+    )
+
+
+async def test_the_desk_runs_through_a_recorded_day_and_a_restart_repeats_nothing(desk: Desk) -> None:
+    heard: list[DeskEvent] = []
+    stop = asyncio.Event()
+    asked: dict[str, Any] = {"symbols": [BTC], "speed": "max"}
+
+    def hear(event: DeskEvent) -> None:
+        heard.append(event)
+        if event.what == "cycle" and not stop.is_set():
+            stop.set()
+
+    first = await TradeDesk(backends(desk)).start(hear, stop, since="12h", **asked)
+    assert first.cycles == 1
+    second = await TradeDesk(backends(desk)).start(heard.append, asyncio.Event(), since="12h", **asked)
+    journal = await desk.opened()
+    ended = [entry async for entry in journal.entries(kind=ENDED)]
+    assert first.cycles + second.cycles == len(ended) == len({entry.request_id for entry in ended}) == 4
+    assert second.invariants == "ok"
+    assert second.ledger.debits == second.ledger.credits
+    assert set(second.ledger.cash) == {exchange.currency for exchange in Exchange}
+    assert any(event.what == "opened" for event in heard)
+    with pytest.raises(Refused):
+        await TradeDesk(backends(desk)).start(heard.append, asyncio.Event(), since="12h", **asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        ({}, Refused),
+        ({"since": "24h"}, Usage),
+        ({"speed": "2"}, Usage),
+        ({"speed": "max", "since": "1h", "until": "2h"}, Usage),
+        ({"speed": "max", "symbols": ["DOGEUSDT"]}, Usage),
+    ],
+)
+async def test_what_cannot_be_run_is_said(desk: Desk, asked: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        await TradeDesk(backends(desk)).start(lambda event: None, asyncio.Event(), **asked)
+
+
+async def test_two_desks_of_one_account_do_not_run_at_once(desk: Desk, store: MemorySeries) -> None:
+    lock = desk_lock(desk.home, desk_name(paper_account(store.origin.label)))
+    lock.take()
+    try:
+        with pytest.raises(Refused):
+            await TradeDesk(backends(desk)).start(lambda event: None, asyncio.Event(), speed="max", symbols=[BTC])
+    finally:
+        lock.leave()
