@@ -6,6 +6,7 @@ what every venue owes; what one owes that holds stops, or positions on margin; w
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
@@ -30,6 +31,7 @@ from tests.wire.exchanges.upbit import FakeUpbit
 from tests.wire.paper_venue import binance_on_paper, upbit_on_paper
 from tests.wire.vendors.serving import fields, without
 from zuno.adapters.http import RateLimited
+from zuno.adapters.venues.exchange import PATIENCE
 from zuno.kernel.errors import Refused, Unavailable, Unknown, ZunoError
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
@@ -79,6 +81,13 @@ async def test_an_order_placed_twice_is_one(here: VenueHarness) -> None:
     again = await here.venue.place(order)
     assert (first.status, first.filled) == (OrderStatus.FILLED, here.quantity)
     assert (again.venue_id, again.status, again.filled) == (first.venue_id, first.status, first.filled)
+    assert here.count_orders(order.client_id) == 1
+
+
+async def test_an_order_placed_by_three_at_once_is_one(here: VenueHarness) -> None:
+    order = request_order(here, "at once")
+    placed = await asyncio.gather(*(here.venue.place(order) for _ in range(3)))
+    assert len({answer.venue_id for answer in placed}) == 1
     assert here.count_orders(order.client_id) == 1
 
 
@@ -510,6 +519,14 @@ async def test_orders_of_another_hand_are_listed(binance: tuple[WireHarness, Fak
     assert set(listed) == {"web_1_2_3", "web_3"}
     assert (listed["web_3"].reduce_only, listed["web_3"].quantity) == (True, Decimal("0.01"))
     assert [fill.client_id for fill in await here.venue.fills(here.symbol, ALWAYS)] == ["web_2"]
+
+
+async def test_an_order_cannot_arrive_after_its_reply_was_given_up(binance: tuple[WireHarness, FakeBinance]) -> None:
+    here, fake = binance
+    await open_long(here)
+    await here.venue.place(request_order(here, "stop", SELL, STOP, trigger=Decimal(50_000), reduce_only=True))
+    assert len(fake.order_windows) == 2
+    assert max(fake.order_windows) < PATIENCE.timeout * 1_000
 
 
 @pytest.mark.parametrize("setting", ["hedge", "fee_burn"])

@@ -77,6 +77,8 @@ class FakeBinance:
         self.fee_burn = False
         self.margin_types = dict.fromkeys(self.engine.markets, "CROSSED")
         self.page = PAGE
+        self.order_windows: list[int] = []
+        """For how long each order was good after its date, in milliseconds."""
         self.hidden_trades = 0
         """How many of the newest trades the list of trades does not show yet; one fewer after every look."""
         self.server = FakeServer(self.routes(), self.clock)
@@ -333,6 +335,7 @@ class FakeBinance:
             raise Declined(error(*ERRORS[rejected.why])) from None
 
     def new_order(self, params: dict[str, str]) -> Any:
+        self.order_windows.append(int(params.get("recvWindow", 5_000)))
         if params["type"] not in ("LIMIT", "MARKET"):
             message = "Order type not supported for this endpoint. Please use the Algo Order API endpoints instead."
             raise Declined(error(-4120, message))
@@ -409,6 +412,7 @@ class FakeBinance:
     # -- conditional orders
 
     def new_algo(self, params: dict[str, str]) -> Any:
+        self.order_windows.append(int(params.get("recvWindow", 5_000)))
         if params["algoType"] != "CONDITIONAL" or params["type"] not in ("STOP_MARKET", "TAKE_PROFIT_MARKET"):
             raise Declined(error(-1116, "Invalid orderType."))
         algo = self.take(

@@ -54,6 +54,9 @@ NEVER_PLACED: Final = "none"
 
 FILTERS_AGE: Final = 60.0
 """Seconds for which filters are taken as fresh when an order is checked."""
+ORDER_WINDOW: Final = 5_000
+"""Milliseconds after which the exchange takes an order no more: less than we wait for its reply, so that an order
+whose reply did not come is there when it is looked up, or never will be."""
 ADMITTED_FOR: Final = 600.0
 """Seconds for which the keys and the account's modes are taken as they were found."""
 TRADES_A_PAGE: Final = 1_000
@@ -210,6 +213,10 @@ class BinanceOrders:
     @report_unreadable
     async def place(self, order: OrderRequest) -> Order:
         check_exchange(order, self.exchange)
+        async with self._client.one_at_a_time(order.client_id):
+            return await self._place(order)
+
+    async def _place(self, order: OrderRequest) -> Order:
         found = await self.find(order.symbol, order.client_id)
         if found is not None:
             return found
@@ -403,6 +410,7 @@ class BinanceOrders:
             "side": order.side.value,
             "type": order.type.value,
             "quantity": f"{order.quantity:f}",
+            "recvWindow": ORDER_WINDOW,
         }
         if order.reduce_only:
             common["reduceOnly"] = "true"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, ParamSpec, TypeVar
 from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
 
@@ -16,7 +18,7 @@ from zuno.kernel.errors import Malformed, Refused, Unavailable, Usage
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.orders import OrderRequest
+from zuno.trading.model.orders import ClientId, OrderRequest
 
 UNAUTHORIZED, FORBIDDEN = 401, 403
 KEY_CODES: Final = frozenset({"-1002", "-1022", "-2014", "-2015"})
@@ -48,6 +50,7 @@ class TradingClient(ExchangeClient):
         if not all(part.isascii() and part.isprintable() and part.strip() == part for part in (keys.key, keys.secret)):
             raise Usage(f"The keys of {vendor.name} hold characters that no key has; copy them again.")
         super().__init__(vendor, url, keys=keys, demo=demo, **options)
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._clock_codes = clock_codes
         self._time_endpoint = time_endpoint
 
@@ -58,6 +61,13 @@ class TradingClient(ExchangeClient):
     async def send(self, endpoint: str, what: str, **params: object) -> VendorJson:
         """An order: once. `Unavailable`: nobody knows what became of it."""
         return await self._send_dated(endpoint, what, params, 1)
+
+    def one_at_a_time(self, client_id: ClientId) -> asyncio.Lock:
+        """Held from the look-up of an order to the exchange's word on it: whoever places it too finds it."""
+        lock = self._locks.get(client_id)
+        if lock is None:
+            lock = self._locks[client_id] = asyncio.Lock()
+        return lock
 
     async def sync_clock(self) -> Millis:
         """The exchange's time; requests are dated by it from now on."""

@@ -176,6 +176,10 @@ class UpbitOrders:
     @report_unreadable
     async def place(self, order: OrderRequest) -> Order:
         check_exchange(order, self.exchange)
+        async with self._client.one_at_a_time(order.client_id):
+            return await self._place(order)
+
+    async def _place(self, order: OrderRequest) -> Order:
         found = await self.find(order.symbol, order.client_id)
         if found is not None:
             return found
