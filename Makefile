@@ -55,7 +55,7 @@ format: $(VENV)/.dev  ## mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev $(NODE)  ## ratios against yardsticks measured in the same run; fails when a bar is missed
+bench: $(VENV)/.dev $(VENV)/.peers $(NODE)  ## ratios against yardsticks measured in the same run; fails when a bar is missed
 	$(BIN)/python -m benchmarks
 
 study: $(VENV)/.dev  ## what the trading desk rules without a model: 400 moments of ten synthetic markets, in ten minutes
@@ -92,12 +92,13 @@ define install
 	@touch $@
 endef
 
-$(VENV)/.base $(VENV)/.models $(VENV)/.devnet $(VENV)/.dev: pyproject.toml constraints.txt
+$(VENV)/.base $(VENV)/.models $(VENV)/.devnet $(VENV)/.dev $(VENV)/.peers: pyproject.toml constraints.txt
 	$(install)
 
 $(VENV)/.models: EXTRAS := [models]
 $(VENV)/.devnet: EXTRAS := [devnet]
 $(VENV)/.dev: EXTRAS := [devnet,models,dev]
+$(VENV)/.peers: EXTRAS := [devnet,models,dev,peers]
 
 $(NODE): contracts/package.json contracts/package-lock.json
 	@command -v npm >/dev/null || { echo "npm is needed for the contract packages: install Node.js 18 or newer" >&2; exit 1; }

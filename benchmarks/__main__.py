@@ -21,6 +21,7 @@ BENCHES = (
     "cycle",
     "desk",
     "imports",
+    "paper_venue",
 )
 
 

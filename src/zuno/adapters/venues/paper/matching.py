@@ -398,7 +398,7 @@ class PaperExchange:
             self._reach(symbol, passed, price, at)
 
     def _match_point(self, symbol: Symbol, at: Millis, depth: Depth | None) -> None:
-        """At a mark; at a look at the book what rests is matched with what stands against it."""
+        """At a mark; at a look at the book also what rests, with what stands against it. A mark is no trade."""
         mark = self.standing[symbol].mark
         for level in list(self._levels_of(symbol)):
             order = level.order
@@ -408,8 +408,6 @@ class PaperExchange:
                 assert order is not None
                 if depth is not None:
                     self._fill_resting(order, depth)
-                elif mark is not None and _is_beyond(level, mark):
-                    self._fill(order, order.left, to_decimal(level.price), at, maker=True)
             elif mark is not None and _is_beyond(level, mark):
                 if order is None:
                     self._liquidate(symbol, at)
