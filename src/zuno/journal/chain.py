@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from zuno.journal.port import Author, DamagedRow, Entry, Link, Row, Tail
 from zuno.journal.record import FIRST_PREV, EntryRecord, HeadRecord, SignedHead, WriteNote
-from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest
+from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest, encode_model
 from zuno.kernel.errors import Malformed
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.units import Millis
@@ -52,12 +52,12 @@ def seal_record(record: EntryRecord, key: NodeKey) -> Link:
     signature = key.sign(_ENTRY + name.encode()).hex()
     row = Row(record.seq, record.at, record.request_id, record.kind, body, name, signature)
     note = WriteNote(seq=record.seq, kind=record.kind, request_id=record.request_id, hash=name)
-    return Link(row, sign_head(record.seq, name, key), canonical(note))
+    return Link(row, sign_head(record.seq, name, key), encode_model(note))
 
 
 def sign_head(seq: int, name: str, key: NodeKey) -> bytes:
     head = HeadRecord(node=key.public, seq=seq, hash=name)
-    return canonical(SignedHead(head=head, signature=key.sign(_HEAD + canonical(head)).hex())) + b"\n"
+    return encode_model(SignedHead(head=head, signature=key.sign(_HEAD + encode_model(head)).hex())) + b"\n"
 
 
 def first_head(key: NodeKey) -> bytes:

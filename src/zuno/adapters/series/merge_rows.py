@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Container, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -122,7 +122,7 @@ def add_counts(left: WriteCounts, right: WriteCounts) -> WriteCounts:
     return WriteCounts(left.new + right.new, left.same + right.same, left.changed + right.changed, left.bad + right.bad)
 
 
-def newest_prints(rows: Iterator[Any]) -> list[Any]:
+def newest_prints(rows: Iterable[Any]) -> list[Any]:
     """Of several prints of one day the last released; the rows are known already."""
     days: MutableMapping[Millis, Any] = {}
     for row in rows:

@@ -58,9 +58,12 @@ def _numeric(count: int, kind: type[Any]) -> RowShape:
     return RowShape("rows", columns, lambda row: (*row[1:], *rest), from_columns)
 
 
+_new_event = partial(tuple.__new__, TapeEvent)
+
+
 def _strike(columns: Sequence[Any]) -> TapeEvent:
     at, long, price, quantity, usd, name = columns
-    return TapeEvent(at, Side.LONG if long else Side.SHORT, price, quantity, usd, name)
+    return _new_event((at, Side.LONG if long else Side.SHORT, price, quantity, usd, name))
 
 
 def _print(columns: Sequence[Any]) -> MacroRelease:

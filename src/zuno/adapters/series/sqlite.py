@@ -10,7 +10,7 @@ import asyncio
 import json
 import sqlite3
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from heapq import merge
@@ -516,7 +516,7 @@ class SqliteSeries:
         span: tuple[int, int],
         known_by: int,
         newest: int | None,
-    ) -> Iterator[Any]:
+    ) -> Iterable[Any]:
         """The rows of that time and known by then, oldest first, wherever they rest."""
         shape = shape_of(series.row)
         limit, order = ("", "") if newest is None else (f" LIMIT {int(newest)}", " DESC")
@@ -537,8 +537,7 @@ class SqliteSeries:
             live.reverse()
         if alone:
             with self._readable(series):
-                yield from map(shape.from_columns, live)
-            return
+                return list(map(shape.from_columns, live))
         stacks = [live, earlier if newest is None else earlier[::-1]]
         for file, hidden in sealed:
             # So many are enough: a key that is hidden here is shown by another stack.
@@ -546,7 +545,7 @@ class SqliteSeries:
             stacks.append([row for row in rows if (row[0], row[-1]) not in hidden] if hidden else rows)
         whole = list(merge(*stacks, key=_place))
         with self._readable(series):
-            yield from map(shape.from_columns, (row[:-1] for row in (whole if newest is None else whole[-newest:])))
+            return [shape.from_columns(row[:-1]) for row in (whole if newest is None else whole[-newest:])]
 
     async def _of_each(
         self, several: Sequence[Series[Any]], ask: Callable[[sqlite3.Connection, Series[Any], int], Millis | None]

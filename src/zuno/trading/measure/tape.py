@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
 from math import fsum, inf
-from operator import itemgetter
 from typing import Final
 
 from zuno.kernel.statistics import percentile
@@ -27,7 +26,6 @@ CALIBRATED_HOURS: Final = 7 * 24
 HISTORY_HOURS: Final = 90 * 24
 """Hours of its own past that an hour is held against, at most."""
 _MINUTES: Final = HOUR_MS // MINUTE_MS
-_start = itemgetter(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +155,7 @@ class TapeMinutes:
         self._streams = len(streams)
         proven = [_minutes_alive(stream.alive) for stream in streams]
         self._alive = reduce(_overlaps, proven) if proven else []
+        self._starts = [start for start, _ in self._alive]
         self._alive_before = list(accumulate((end - start for start, end in self._alive), initial=0))
         sides: dict[Side, list[tuple[int, float]]] = {side: [] for side in Side}
         for stream in streams:
@@ -207,7 +206,7 @@ class TapeMinutes:
         return max(0, self._count_before(end) - self._count_before(first))
 
     def _count_before(self, minute: int) -> int:
-        place = bisect_left(self._alive, minute, key=_start)
+        place = bisect_left(self._starts, minute)
         if not place:
             return 0
         start, end = self._alive[place - 1]
