@@ -11,12 +11,10 @@ from zuno.kernel.units import Millis
 from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.execute.order_worker import OrderWorker
 from zuno.trading.model.market import Side, Symbol
-from zuno.trading.model.orders import ZERO, VenuePosition
+from zuno.trading.model.orders import OUR_PREFIX, ZERO, VenuePosition
 from zuno.trading.model.trade_events import Adopted, TradeEvent
 from zuno.trading.ports.venue import OrderVenue
 
-OWN_ORDER: Final = "zn"
-"""How the client ids of this desk's orders begin."""
 CASH_TOLERANCE: Final = Decimal("0.0005")
 """Share of the balance by which the venue's cash may differ and be adopted: roundings and rebates. More stops the
 desk."""
@@ -46,7 +44,7 @@ async def _reconcile_orders(
         request = order.request
         if request.client_id in writer.book.orders:
             continue
-        if request.client_id.startswith(OWN_ORDER):
+        if request.client_id.startswith(OUR_PREFIX):
             await venue.cancel(request.symbol, request.client_id)
             what = f"cancelled the order {request.client_id}, which the book does not know"
             await writer.write([Adopted(at=at(), exchange=venue.exchange, what=what)])
