@@ -16,7 +16,6 @@ from zuno.trading.service.account_view import (
     FillsView,
     LedgerView,
     LocksView,
-    LockView,
     MandateStateView,
     MandateView,
     PerformanceView,
@@ -31,6 +30,7 @@ from zuno.trading.service.account_view import (
     TradeStatusView,
     TradesView,
 )
+from zuno.trading.service.trade_desk import ProtectionView
 
 _SIGNS = {"USD": "$", "KRW": "₩"}
 _WARN = "yellow"
@@ -260,44 +260,38 @@ def _screen(view: AccountView, title: str, *parts: RenderableType) -> Renderable
     return Group(line, *map(_lock_line, view.protections), *parts, *notes_block(view.notes))
 
 
-def _lock_line(lock: LockView) -> Text:
-    until = "until it is lifted or over" if lock.until is None else f"until {lock.until}"
+def _lock_line(lock: ProtectionView) -> Text:
     whom = "" if lock.symbol is None else f" {lock.symbol}"
-    return Text(f"LOCKED{whom} by {lock.protection} {until}: {lock.reason}", style=_WARN)
+    return Text(f"LOCKED{whom} by {lock.protection} {lock.ends}: {lock.reason}", style=_WARN)
 
 
 def _positions(positions: Sequence[TradePositionView]) -> Rows:
     table = Rows(
-        *("id", "position", "entry", "mark", "unrealised", "R", "stop", "target", "hold until", "orders", "margin"),
-        spare=("margin", "hold until", "orders"),
+        *("id", "position", "entry", "mark", "unrealised", "gain", "R", "stop", "target", "levels", "hold until"),
+        *("orders", "margin"),
+        spare=("margin", "orders", "hold until", "gain", "levels"),
         between={"orders": ", "},
     )
     for position in positions:
-        marked = " exploration" if position.exploration else " by hand" if position.manual else ""
-        share = "" if position.gain_pct is None else f" ({position.gain_pct:+.2f} %)"
-        gain = _gain(position.unrealised, position.currency)
-        gain.append(share)
+        marked = " (exploration)" if position.exploration else ""
+        levels = "at the exchange" if position.stop_order else "by hand" if position.manual else "watched"
+        base = Symbol(position.symbol).base
         table.add_row(
             position.id,
-            f"{position.side} {position.quantity:.6g} {Symbol(position.symbol).base} {position.leverage:g}× "
-            f"{position.exchange}{marked}",
+            f"{position.side} {position.quantity:.6g} {base} {position.leverage:g}× {position.exchange}",
             money(position.entry, position.currency),
             money(position.mark, position.currency),
-            gain,
+            _gain(position.unrealised, position.currency),
+            "–" if position.gain_pct is None else f"{position.gain_pct:+.2f} %",
             "–" if position.r is None else f"{position.r:+.2f}",
-            _level(position.stop, position, watched=position.stop_order is None),
-            _level(position.target, position, watched=position.target_order is None),
+            "–" if position.stop is None else money(position.stop, position.currency),
+            "–" if position.target is None else money(position.target, position.currency),
+            f"{levels}{marked}",
             position.hold_until or "–",
             "\n".join(position.orders) or "–",
             money(position.margin, position.currency),
         )
     return table
-
-
-def _level(level: float | None, position: TradePositionView, *, watched: bool) -> str:
-    if level is None:
-        return "–"
-    return money(level, position.currency) + (" watched" if watched and not position.manual else "")
 
 
 def _orders(orders: Sequence[TradeOrderView]) -> Rows:

@@ -13,6 +13,7 @@ from zuno.kernel.errors import Refused, Usage, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.chart.equity_chart import describe_equity
+from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing, or_none
 from zuno.trading.model.market import DAY_MS, HOUR_MS, SECOND_MS, Side, Symbol, Timeframe, basis, candles, parse_symbol
@@ -59,7 +60,6 @@ from zuno.trading.service.account_view import (
     LedgerLineView,
     LedgerView,
     LocksView,
-    LockView,
     MandateStateView,
     MandateView,
     ManualOrderView,
@@ -81,6 +81,7 @@ from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.orders import OrdersAnswer, TradingOrders
 from zuno.trading.service.paper_book import Inventory, sum_inventory
 from zuno.trading.service.prices import Prices, read_prices
+from zuno.trading.service.trade_desk import protection_view
 
 MOST_LINES: Final = 10_000
 _FINE_DAYS: Final = 60
@@ -128,7 +129,7 @@ class _AccountPage:
 
     def mark(self, symbol: Symbol, exchange: Exchange) -> Decimal | None:
         price = or_none(self.prices.of(symbol, exchange))
-        return None if price is None else _decimal(price)
+        return None if price is None else _decimal(round_digits(price))
 
     @property
     def usd_marks(self) -> dict[Symbol, Decimal]:
@@ -338,8 +339,14 @@ class AccountDesk:
     # -- acting
 
     async def close(self, which: str) -> ActionView:
-        """Close a trade, everything of a symbol, or everything; entries that wait there are cancelled."""
-        return await self._tell_action(await self._orders.close(plain_text(which, 64), self._name))
+        """Close a trade, everything of a symbol, or everything; entries that wait there are cancelled. `Refused` for a
+        trade or a symbol of which nothing is open."""
+        before = (await self._look()).book
+        answer = await self._orders.close(plain_text(which, 64), self._name)
+        said = _describe_closed(before, answer.book, which)
+        if not said and which.strip().lower() != "all":
+            raise Refused(f"Nothing of {plain_text(which, 64)} is open; `zuno trade positions` lists what is.")
+        return await self._tell_action(replace(answer, said=said or ("nothing is open",)))
 
     async def cancel(self, order: str) -> ActionView:
         return await self._tell_action(await self._orders.cancel(plain_text(order, 64), self._name))
@@ -366,12 +373,14 @@ class AccountDesk:
 
     async def kill(self, confirm: Confirm) -> ActionView:
         """Cancel all orders, close all positions and lock, once the word `kill` was typed."""
-        book = (await self._look()).book
-        waiting = len(book.open_orders) + len(book.resting)
-        what = f"This cancels {waiting} orders, closes {len(book.trades)} positions at the market and locks the desk."
+        before = (await self._look()).book
+        waiting = len(before.open_orders) + len(before.resting)
+        what = f"This cancels {waiting} orders, closes {len(before.trades)} positions at the market and locks the desk."
         if not confirm("kill", what):
             raise Refused("The word was not typed; nothing was changed.")
-        return await self._tell_action(await self._orders.kill(self._name))
+        answer = await self._orders.kill(self._name)
+        locked = "the desk is locked until `zuno trade unlock`"
+        return await self._tell_action(replace(answer, said=(*_describe_closed(before, answer.book, "all"), locked)))
 
     async def unlock(self, protection: str | None = None) -> ActionView:
         return await self._tell_action(await self._orders.unlock(protection, self._name))
@@ -521,7 +530,7 @@ class AccountDesk:
             "account": page.name,
             "mode": "paper" if self._with.live is None else "live",
             "as_of": iso(page.at),
-            "protections": tuple(map(_lock_view, page.locks)),
+            "protections": tuple(map(protection_view, page.locks)),
             "notes": page.notes,
         }
 
@@ -558,6 +567,22 @@ def _find_loosened(trade: OpenTrade, stop: Decimal | None, target: Decimal | Non
     if trade.target is not None and target is not None and sign * (target - trade.target) > 0:
         found.append(f"the target goes from {_price(trade.target)} to {_price(target)}")
     return found
+
+
+def _describe_closed(before: TradingBook, after: TradingBook, which: str) -> tuple[str, ...]:
+    """What became of what was held and ordered; an exchange may need a while."""
+    name = which.strip()
+    wanted = {
+        trade.id for trade in before.trades.values() if name.lower() == "all" or name in (trade.id, trade.symbol.value)
+    }
+    said: list[str] = []
+    for trade in after.closed[len(before.closed) :]:
+        exit_price, net = (f"{float(number):,.2f}" for number in (trade.exit, trade.net_pnl))
+        what = f"{trade.side} {trade.quantity.normalize():f} {trade.symbol.base} at {trade.exchange}"
+        said.append(f"{trade.trade} ({what}) is closed at {exit_price}: {net} {trade.exchange.currency} net")
+    gone = [id for id in (*before.open_orders, *before.resting) if id not in {**after.open_orders, **after.resting}]
+    said += [f"{len(gone)} orders are over"] if gone else []
+    return (*said, *(f"{id} is not closed yet; `zuno trade positions` shows it" for id in after.trades if id in wanted))
 
 
 # -- figures
@@ -676,16 +701,6 @@ def _profit_row(name: str, found: Performance) -> ProfitRowView:
 
 
 # -- views
-
-
-def _lock_view(lock: LockSet) -> LockView:
-    return LockView(
-        protection=lock.protection,
-        symbol=lock.symbol,
-        since=iso(lock.at),
-        until=None if lock.until is None else iso(lock.until),
-        reason=lock.reason,
-    )
 
 
 def _mandate_view(granted: MandateGranted | None, now: Millis) -> MandateView | None:

@@ -9,18 +9,7 @@ from typing import Literal
 
 from zuno.kernel.view import ForeignText, View
 from zuno.trading.service.origin_view import OriginView
-
-
-class LockView(View):
-    """Something that keeps the desk from new risk."""
-
-    protection: str
-    symbol: str | None
-    """Null: the whole desk."""
-    since: str
-    until: str | None
-    """Null: until it is lifted, or what set it off is over."""
-    reason: ForeignText
+from zuno.trading.service.trade_desk import ProtectionView
 
 
 class AccountView(OriginView):
@@ -29,7 +18,7 @@ class AccountView(OriginView):
     account: str
     mode: Literal["paper", "live"]
     as_of: str
-    protections: tuple[LockView, ...]
+    protections: tuple[ProtectionView, ...]
     notes: tuple[ForeignText, ...] = ()
 
 
