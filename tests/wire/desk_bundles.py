@@ -214,9 +214,10 @@ def _perpetual(venue: str, dice: np.random.Generator) -> dict[str, list[Any]]:
 
 @cache
 def _tape(venue: str) -> dict[str, list[Any]]:
+    """$80,000 an hour and side, over all venues."""
     minutes = range(AS_OF - 8 * DAY_MS, AS_OF, MINUTE_MS)
     strikes = [
-        TapeEvent(Millis(AS_OF - HOUR_MS * place - MINUTE_MS), side, PRICE, 0.5, 4e4, f"{place}{side}")
+        TapeEvent(Millis(AS_OF - HOUR_MS * place - MINUTE_MS), side, PRICE, 0.5, 8e4 / len(TAPES), f"{place}{side}")
         for place in range(8 * 24 - 1)
         for side in Side
     ]

@@ -40,7 +40,7 @@ SEARCH: Final = "search"
 CHANNELS: Final = "channels"
 
 PERPETUALS: Final = (BINANCE, BYBIT, OKX)
-TAPES: Final = (BINANCE, BYBIT)
+TAPES: Final = (BINANCE, BYBIT, OKX)
 """Venues whose forced trades are listened to."""
 USDT_KRW: Final = "KRW-USDT"
 USDC_USDT: Final = "USDC-USDT"

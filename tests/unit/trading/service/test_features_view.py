@@ -56,9 +56,9 @@ def ticking(bundle: Bundle) -> Bundle:
 
 def test_a_figure_of_several_venues_is_as_old_as_the_oldest_of_them() -> None:
     bundle = aged(aged(whole(), liquidations(BINANCE, BTC), 10), liquidations(BYBIT, BTC), 40)
-    assert shown(bundle, "liquidations") == ("binance, bybit", iso(Millis(AS_OF - 40 * SECOND_MS)), 40, False)
+    assert shown(bundle, "liquidations") == ("binance, bybit, okx", iso(Millis(AS_OF - 40 * SECOND_MS)), 40, False)
     late = aged(bundle, liquidations(BINANCE, BTC), 700)
-    assert shown(late, "liquidations") == ("binance, bybit", iso(Millis(AS_OF - 700 * SECOND_MS)), 700, True)
+    assert shown(late, "liquidations") == ("binance, bybit, okx", iso(Millis(AS_OF - 700 * SECOND_MS)), 700, True)
 
 
 def test_a_venue_that_is_not_in_a_figure_does_not_make_it_older() -> None:
@@ -83,7 +83,7 @@ def test_an_anomaly_names_its_source_and_its_age(rule: Rule) -> None:
     """As old as the oldest of what its rule is held against; what is not here or stale is no source."""
     rests = {
         Rule.SPIKE: (candles(BINANCE, BTC, Timeframe.H1), "binance, bybit"),
-        Rule.LIQUIDATION_CLUSTER: (liquidations(BYBIT, BTC), "binance, bybit"),
+        Rule.LIQUIDATION_CLUSTER: (liquidations(BYBIT, BTC), "binance, bybit, okx"),
         Rule.MICROSTRUCTURE_IMBALANCE: (books(BINANCE, BTC), "binance"),
         Rule.OPTIONS_PANIC: (options(DERIBIT, BTC.base), "deribit"),
     }

@@ -16,16 +16,16 @@ from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Heartbeat, Side, TapeEvent, alive, liquidations, whales
-from zuno.trading.model.venues import BINANCE, BYBIT
+from zuno.trading.model.venues import BINANCE, BYBIT, OKX
 from zuno.trading.ports.series import Batch
 
-HEARD_FROM: Final[Mapping[str, int]] = {BINANCE: MINUTES_FROM, BYBIT: END - 21 * DAY_MS}
-"""Since when a venue's forced trades are listened to: the second was added later."""
+HEARD_FROM: Final[Mapping[str, int]] = {BINANCE: MINUTES_FROM, BYBIT: END - 21 * DAY_MS, OKX: END - 21 * DAY_MS}
+"""Since when a venue's forced trades are listened to: all but the first were added later."""
 PER_MINUTE: Final = 50
 """The venue shows about one forced order a second at most: the rest of a rout is never seen."""
 LARGE_PER_MINUTE: Final = 12
 """So many large takers at most, none with more than that part of what its side took."""
-FORCED_USD: Final[Mapping[str, float]] = {BINANCE: 9_000.0, BYBIT: 6_000.0}
+FORCED_USD: Final[Mapping[str, float]] = {BINANCE: 9_000.0, BYBIT: 6_000.0, OKX: 4_000.0}
 LARGE_USD: Final = 100_000.0
 _Traded: TypeAlias = tuple[int, Side, float, float, float]
 
