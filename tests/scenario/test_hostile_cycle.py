@@ -85,7 +85,7 @@ class Room(Desk):
         self.journal = ChainedJournal(MemoryStore(), self.key, code=lambda: "test", now=lambda: AS_OF)
         self.now = lambda: NOW
 
-    async def _held(self, of: str, moment: Millis, present: bool) -> list[Slot]:
+    async def _held(self, of: str, moment: Millis, present: bool, account: Any = None) -> list[Slot]:
         return account_slots(self.account or Account(usd=2_000.0, krw=2_000_000.0), moment)
 
     def _minds(self, notebook: RunJournal, registry: ModelRegistry) -> ModelContext:

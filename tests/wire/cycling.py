@@ -38,7 +38,7 @@ from zuno.llm.prompts import Prompts
 from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.data.bundle_builder import reach_of
 from zuno.trading.execute.order_gate import GateContext, OrderGate
-from zuno.trading.model.account import account_slots
+from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.chart import EquityChart, Picture
 from zuno.trading.model.known import Missing
@@ -177,9 +177,10 @@ class Desk:
         venues = build_paper_venues(self.store, log, account, now, Fees())
         return OrderGate(GateContext(log=log, account=account, venues=venues, now=now))
 
-    async def _held(self, of: str, moment: Millis, present: bool) -> list[Slot]:
+    async def _held(self, of: str, moment: Millis, present: bool, account: Account | None) -> list[Slot]:
         reader = AccountReader(JournalTradeLog(self.opened))
-        return account_slots((await reader.read_before(paper_account(of), moment)).to_account(), moment)
+        own = account or (await reader.read_before(paper_account(of), moment)).to_account()
+        return account_slots(own, moment)
 
     def _registry(self) -> ModelRegistry:
         nobody = RoleModels((), "nobody sits here")

@@ -64,8 +64,10 @@ if TYPE_CHECKING:
     from zuno.lp.watch.alerts import AlertDesk
     from zuno.lp.watch.monitor import Monitor
     from zuno.trading.execute.order_gate import OrderGate
+    from zuno.trading.model.account import Account
     from zuno.trading.model.bundle import Slot
     from zuno.trading.model.market import Symbol
+    from zuno.trading.ports.trade_log import TradeLog
     from zuno.trading.service.account import AccountDesk
     from zuno.trading.service.collector import Collector
     from zuno.trading.service.data import DataDesk
@@ -374,8 +376,8 @@ class Application:
                 return gate
             return self._open_gate(account, unix_millis if self._settings.market == "live" else lambda: as_of)
 
-        async def read_slots(origin: str, moment: Millis, present: bool) -> Sequence[Slot]:
-            return await self.book().slots(origin, moment, present=present)
+        async def read_slots(origin: str, moment: Millis, present: bool, account: Account | None) -> Sequence[Slot]:
+            return await self.book().slots(origin, moment, present, account)
 
         return build_cycles(
             self._settings,
@@ -444,7 +446,7 @@ class Application:
         live = self._settings.market == "live"
 
         async def open_gate(account: str, now: Callable[[], Millis]) -> OrderGate:
-            return self._open_gate(account, now)
+            return self._open_gate(account, now, owned=not live)
 
         async def collect(symbols: Sequence[Symbol], stop: asyncio.Event) -> None:
             await self.collector([symbol.value for symbol in symbols]).run(lambda view: None, stop)
@@ -468,10 +470,13 @@ class Application:
         self._account_log = self._account_log or JournalTradeLog(self._open_journal)
         return self._account_log
 
-    def _open_gate(self, account: str, now: Callable[[], Millis]) -> OrderGate:
+    def _open_gate(self, account: str, now: Callable[[], Millis], *, owned: bool = False) -> OrderGate:
+        """`owned`: nobody else is expected to write, as through recorded time."""
+        from zuno.adapters.account.trade_log import OwnedTradeLog
         from zuno.wiring.orders import build_paper_gate
 
-        return build_paper_gate(self._settings, self._recordings.selected_store(), self._trade_log(), account, now)
+        log: TradeLog = OwnedTradeLog(self._trade_log()) if owned else self._trade_log()
+        return build_paper_gate(self._settings, self._recordings.selected_store(), log, account, now)
 
     def lab(self) -> StudyDesk:
         from zuno.wiring.lab import build_study_desk

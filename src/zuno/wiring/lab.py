@@ -116,7 +116,7 @@ def cycles_opener(folder: Path) -> OpenCycles:
         async def open_journal() -> Journal:
             return journal
 
-        async def read_slots(origin: str, before: Millis, present: bool) -> Sequence[Slot]:
+        async def read_slots(origin: str, before: Millis, present: bool, _: Account | None) -> Sequence[Slot]:
             return account_slots(account, before, CODE)
 
         async def refuse(*_: Any) -> Any:

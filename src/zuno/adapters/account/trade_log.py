@@ -19,6 +19,7 @@ from zuno.kernel.canonical import canonical, digest, to_json
 from zuno.kernel.errors import Broken, Refused
 from zuno.trading.model.account import BOOK_CHANGE, BookEntry
 from zuno.trading.model.trade_events import TRADE_EVENTS, ManualChange, TradeEntry, TradeEvent, paper_account
+from zuno.trading.ports.trade_log import TradeLog
 
 _DESK: Final = Author("desk")
 _ENTRY: Final = TypeAdapter(TradeEntry)
@@ -49,6 +50,30 @@ class MemoryTradeLog:
 
     def written(self, account: str) -> Sequence[TradeEvent]:
         return self._logs.get(account, [])
+
+
+class OwnedTradeLog:
+    """A `TradeLog` whose accounts one process writes to as a rule: others' events are looked for only where writing
+    finds some. What others write in between is seen then; nothing is overwritten."""
+
+    def __init__(self, log: TradeLog) -> None:
+        self._log = log
+        self._counts: dict[str, int] = {}
+
+    async def events(self, account: str, after: int = 0) -> tuple[TradeEvent, ...]:
+        if self._counts.get(account) == after:
+            return ()
+        found = await self._log.events(account, after)
+        self._counts[account] = after + len(found)
+        return found
+
+    async def append(self, account: str, events: Sequence[TradeEvent], after: int) -> None:
+        self._counts.pop(account, None)
+        await self._log.append(account, events, after)
+        self._counts[account] = after + len(events)
+
+    async def accounts(self) -> tuple[str, ...]:
+        return await self._log.accounts()
 
 
 @dataclass(slots=True)

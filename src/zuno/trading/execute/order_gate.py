@@ -22,7 +22,7 @@ from zuno.trading.execute.reconcile import reconcile_venue
 from zuno.trading.model.account import OrderCancelled, PositionClosed
 from zuno.trading.model.cycle import Call, Exchange
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import DAY_MS, Side, Symbol
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, Side, Symbol
 from zuno.trading.model.orders import ZERO, OrderStatus, VenueQuote
 from zuno.trading.model.trade_events import (
     ExitReason,
@@ -59,6 +59,8 @@ from zuno.trading.rules.trading_book import OpenTrade, TrackedIntent, TradingBoo
 T = TypeVar("T")
 MAX_TRIES: Final = 8
 """Times an act is begun anew because somebody else wrote to the account."""
+JUDGE_EVERY_MS: Final = 5 * MINUTE_MS
+"""How often protections are judged while nothing happens to the account; an entry judges them anew."""
 _EXIT_RULES: Final = {
     RuleName.STOP_PASSED.value: ExitReason.STOP,
     RuleName.TARGET_PASSED.value: ExitReason.TARGET,
@@ -104,6 +106,8 @@ class OrderGate:
         self._writer = AccountWriter(context.log, context.account)
         self._worker = OrderWorker(self._writer, context.venues, context.now)
         self._lock = asyncio.Lock()
+        self._judged = (0, Millis(0))
+        """Events there were when protections were judged last, and when that was."""
 
     @property
     def account(self) -> str:
@@ -507,6 +511,9 @@ class OrderGate:
         """Those that outlast what set them off are written down."""
         if not self.book.positions and not self.book.closed:
             return
+        if self.book.count == self._judged[0] and self._now() - self._judged[1] < JUDGE_EVERY_MS:
+            return
+        self._judged = (self.book.count, self._now())
         events: list[TradeEvent] = []
         for lock in hit_protections(await self._risk_state(None), self._with.limits):
             known = self.book.locks.get((lock.protection, lock.symbol))

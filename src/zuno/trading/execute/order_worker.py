@@ -55,6 +55,8 @@ UNPROTECTED_MS: Final = MINUTE_MS
 """How long a position may wait for its stop before the entry is undone."""
 OVERLAP_MS: Final = MINUTE_MS
 """How far back fills and funding are asked for again: venues' clocks differ, and each is booked once."""
+SPOT: Final = frozenset({Exchange.UPBIT})
+"""Exchanges that settle no funding."""
 Purpose = Literal["entry", "stop", "target", "exit"]
 Place = tuple[Exchange, Symbol]
 _TYPES: Final = {"stop": OrderType.STOP_MARKET, "target": OrderType.TAKE_PROFIT_MARKET}
@@ -181,7 +183,7 @@ class OrderWorker:
         for fill in await venue.fills(symbol, since):
             if not book.has_fill(venue.exchange, fill.id):
                 news.append((fill.at, 0, fill))
-        for payment in await venue.funding(symbol, since):
+        for payment in () if venue.exchange in SPOT else await venue.funding(symbol, since):
             if not book.has_payment(venue.exchange, payment.id):
                 news.append((payment.at, 1, payment))
         news.sort(key=lambda item: item[:2])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeVar
 
 from pydantic import Field, ValidationError
@@ -185,20 +185,6 @@ def account_slots(
     )
     cash = EquitySlot(usd=account.usd, krw=account.krw)
     return [Slot(POSITIONS, to_json(held), as_of, source), Slot(EQUITY, to_json(cash), as_of, source)]
-
-
-def with_account(slots: Sequence[Slot], account: Account) -> list[Slot]:
-    """The slots of an account with the positions, orders and cash of another; liquidity and notes stay."""
-    replaced: list[Slot] = []
-    for slot in slots:
-        content = slot.content
-        if slot.name == POSITIONS:
-            held = read_slot(PositionsSlot, content, "positions")
-            content = to_json(held.model_copy(update={"positions": account.positions, "pending": account.pending}))
-        elif slot.name == EQUITY:
-            content = to_json(EquitySlot(usd=account.usd, krw=account.krw))
-        replaced.append(replace(slot, content=content))
-    return replaced
 
 
 def read_slot(shape: type[S], content: Json, what: str) -> S:

@@ -281,10 +281,12 @@ class PaperBookDesk:
         change = LiquidityStated(at=page.moment, symbol=what, quantity=amount)
         return await self._write_changes(page, [change], [f"liquidity positions hold {amount:g} {what.base}"])
 
-    async def slots(self, origin: str, moment: Millis, present: bool) -> list[Slot]:
+    async def slots(self, origin: str, moment: Millis, present: bool, account: Account | None = None) -> list[Slot]:
         """The account for a bundle of that moment, and the fees where they are not the usual ones. `present`: of a live
-        market, where the chain can be asked too."""
-        return [*await self._account_slots(origin, moment, present), *self._fee_slots(moment)]
+        market, where the chain can be asked too. `account`: of a cycle that acts; None: the market's own."""
+        if account is None:
+            account, _ = await self._read_account(origin, moment, await read_prices(self._store, moment))
+        return [*await self._account_slots(account, moment, present), *self._fee_slots(moment)]
 
     # -- parts
 
@@ -296,8 +298,7 @@ class PaperBookDesk:
             fees_slot(FeesSlot(binance_maker=binance.maker, binance_taker=binance.taker, upbit=upbit.taker), moment)
         ]
 
-    async def _account_slots(self, origin: str, moment: Millis, present: bool) -> list[Slot]:
-        account, _ = await self._read_account(origin, moment, await read_prices(self._store, moment))
+    async def _account_slots(self, account: Account, moment: Millis, present: bool) -> list[Slot]:
         if isinstance(self._inventory, str):
             return account_slots(account, moment, notes=(self._inventory,))
         if not present:

@@ -25,7 +25,7 @@ from zuno.trading.agents.case import without_source_text
 from zuno.trading.chart.charting import describe, describe_trade, trade_plan
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import ExecutionResult, OrderGate
-from zuno.trading.model.account import with_account
+from zuno.trading.model.account import Account
 from zuno.trading.model.bundle import Bundle, Slot, read_bundle
 from zuno.trading.model.cycle import EDITION, STARTED, Decision, Node
 from zuno.trading.model.market import Mode, Symbol, parse_mode, parse_symbol
@@ -75,8 +75,9 @@ REVIEW_TOKENS: Final = (5_000, 700)
 model may think beside it comes on top."""
 _PICTURES: Final = ("image/png", "image/jpeg", "image/webp")
 
-Slots = Callable[[str, Millis, bool], Awaitable[Sequence[Slot]]]
-"""What is held in the market of that origin, strictly before a moment; and whether that moment is the present."""
+Slots = Callable[[str, Millis, bool, Account | None], Awaitable[Sequence[Slot]]]
+"""What is held in the market of that origin, strictly before a moment; and whether that moment is the present. The
+account is given where a cycle acts for one."""
 
 
 def _ignore_event(event: NodeEvent) -> None:
@@ -385,9 +386,9 @@ class Cycles:
                     "with the market it was begun with."
                 )
             gate = await open_gate(moment.as_of)
-            held = await self._with.held(moment.origin, moment.as_of, asked.live)
+            account = None if gate is None else (await gate.advance()).to_account()
             slots = [
-                *(held if gate is None else with_account(held, (await gate.advance()).to_account())),
+                *await self._with.held(moment.origin, moment.as_of, asked.live, account),
                 *await _previous_decision(journal, asked, moment),
                 await self._record_slot(journal, asked, moment, gate),
             ]

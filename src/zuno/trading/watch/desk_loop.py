@@ -16,7 +16,7 @@ from zuno.kernel.errors import Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.model.market import MINUTE_MS, SECOND_MS, Mode, Symbol
-from zuno.trading.rules.schedule import Job, JobKind, current_jobs, next_slot
+from zuno.trading.rules.schedule import CADENCE, Job, JobKind, current_jobs, next_slot, slot_of
 
 WATCH_SECONDS: Final = 3.0
 """Between two looks of the protective watch."""
@@ -93,16 +93,18 @@ class DeskLoop:
     async def run_recorded(self, clock: MarketClock, until: Millis, stop: asyncio.Event) -> None:
         """From the clock's moment to another, as fast as it goes."""
         await self._gate.reconcile()
-        last = clock.now()
+        last = Millis(clock.now() - 1)  # a slot may begin with the first moment
         while not stop.is_set():
             at = self._next_moment(last, until)
             if at is None:
                 break
-            # The account of a cycle is what was before its moment.
-            clock.move(Millis(at - 1))
-            await self._watch_once()
+            if at == slot_of(CADENCE[self._plan.mode], at):
+                # The account of a cycle is what was before its moment.
+                clock.move(Millis(at - 1))
+                await self._watch_once()
+                clock.move(at)
+                await self._do_due_jobs(at)
             clock.move(at)
-            await self._do_due_jobs(at)
             await self._watch_once()
             last = at
 
@@ -145,7 +147,7 @@ class DeskLoop:
 
     def _next_moment(self, last: Millis, until: Millis) -> Millis | None:
         """The next at which something is due; None where nothing is before the end."""
-        slot = next_slot(self._plan.mode, last) if self._done else self._first_slot(last)
+        slot = next_slot(self._plan.mode, last)
         due = [slot]
         if self._gate.needs_watch:
             due.append(Millis((last // TICK_MS + 1) * TICK_MS))
@@ -155,15 +157,6 @@ class DeskLoop:
         if at > until:
             return until if last < until else None
         return at
-
-    def _first_slot(self, last: Millis) -> Millis:
-        """The slot that begins now, if one does."""
-        before = Millis(last - 1)
-        return (
-            next_slot(self._plan.mode, before)
-            if next_slot(self._plan.mode, before) == last
-            else next_slot(self._plan.mode, last)
-        )
 
     async def _do_due_jobs(self, at: Millis) -> None:
         for job in current_jobs(self._plan.symbols, self._plan.mode, at):

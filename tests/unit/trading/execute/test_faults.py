@@ -13,11 +13,12 @@ import pytest
 
 from tests.wire.order_gate import BTC, GateHarness
 from tests.wire.paper_venue import ACCOUNT, open_binance
-from zuno.adapters.account.trade_log import MemoryTradeLog
+from zuno.adapters.account.trade_log import MemoryTradeLog, OwnedTradeLog
 from zuno.kernel.errors import NoRoom, Unavailable, ZunoError
 from zuno.trading.model.cycle import Exchange, Style
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Side
 from zuno.trading.model.orders import OrderType
+from zuno.trading.model.trade_events import Protection
 from zuno.trading.rules.protections import ProtectionLimits
 
 CALM = ProtectionLimits(
@@ -150,3 +151,17 @@ async def test_a_full_disk_leaves_the_account_as_it_was() -> None:
     assert desk.gate.book.count == 0
     log.rate = 0.0
     assert (await desk.gate.execute(desk.opening())).state == "open"
+
+
+async def test_a_log_that_is_owned_notices_others_when_it_writes() -> None:
+    desk = GateHarness()
+    desk.paper.log = OwnedTradeLog(desk.paper.log)
+    gate = desk.restart()
+    await gate.pause()
+    other = GateHarness(desk.paper)
+    other.paper.log = desk.paper.log._log
+    await other.restart().resume()
+    assert gate.book.locks, "nobody looked"
+    await gate.pause("once more")
+    await gate.kill()
+    assert {lock.protection for lock in gate.book.locks.values()} == {Protection.KILL_SWITCH}
