@@ -276,6 +276,14 @@ def test_what_open_positions_have_lost_is_not_available() -> None:
     assert floor.place(BUY, quantity="0.25", leverage=2).status is OrderStatus.REJECTED
 
 
+def test_a_turn_needs_margin_at_the_leverage_of_its_own_order() -> None:
+    floor = Floor(QUIET)
+    floor.place(SELL, quantity="0.01", leverage=3)
+    assert floor.place(BUY, quantity="0.12", leverage=1).status is OrderStatus.REJECTED
+    assert floor.place(BUY, quantity="0.12", leverage=3).status is OrderStatus.FILLED
+    assert floor.cash > 0
+
+
 def test_the_liquidation_price_is_the_one_on_the_trade_card() -> None:
     for side, sign in ((Side.LONG, -1), (Side.SHORT, 1)):
         for leverage in (2, 3):

@@ -257,8 +257,11 @@ class PaperExchange:
             raise _Rejection(f"margin is insufficient: {needed:.2f} needed, {self.available():.2f} available")
 
     def _margin_needed(self, request: OrderRequest, quantity: Decimal, price: Decimal) -> Decimal:
+        """Of an order that adds to a position, at the position's leverage; of one that turns it, at its own."""
         held = self.book.positions.get((self.exchange, request.symbol))
-        leverage = Decimal(1) if self.spot else Decimal(request.leverage) if held is None else held.leverage
+        leverage = Decimal(1 if self.spot else request.leverage)
+        if held is not None and not self.spot and request.side is opening_side(held.side):
+            leverage = held.leverage
         return quantity * price * (1 / leverage + self._taker)
 
     def _reserved(self, order: TrackedOrder) -> Decimal:
