@@ -411,6 +411,7 @@ class Application:
         return TradingOrders(open_account)
 
     def account(self, name: str | None = None) -> AccountDesk:
+        from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.file_lock import desk_lock
         from zuno.trading.rules.protections import ProtectionLimits
         from zuno.trading.service.account import AccountBackends, AccountDesk
@@ -433,6 +434,7 @@ class Application:
                 orders=self.orders(),
                 limits=ProtectionLimits(),
                 running=find_process,
+                now=unix_millis,
             ),
             name,
         )

@@ -233,7 +233,7 @@ def mandate_grant(
 
     async def fetch(zuno: Zuno) -> MandateStateView:
         desk = zuno.account(account)
-        wish = await desk.build_mandate(
+        wish = desk.build_mandate(
             symbols or ["BTCUSDT", "ETHUSDT"],
             exchanges or ["binance"],
             per_trade,

@@ -103,6 +103,8 @@ class AccountBackends:
     limits: ProtectionLimits
     running: Callable[[str], str | None]
     """The process that trades for an account, where one does."""
+    now: Callable[[], Millis]
+    """The wall's clock: a mandate is for money, which no recording moves."""
     live: Exchange | None = None
     """The exchange that is traded with money; None on paper."""
 
@@ -167,7 +169,7 @@ class AccountDesk:
             closed_trades=len(page.book.closed),
             unknown=unknown,
             risk=_risk_view(page, equity),
-            mandate=_mandate_view(page.book.mandate, page.at),
+            mandate=_mandate_view(page.book.mandate, self._with.now()),
         )
 
     async def positions(self) -> TradePositionsView:
@@ -330,7 +332,7 @@ class AccountDesk:
 
     async def mandate(self) -> MandateStateView:
         page = await self._look()
-        mandate = _mandate_view(page.book.mandate, page.at)
+        mandate = _mandate_view(page.book.mandate, self._with.now())
         said = "no mandate is granted: the desk trades on paper" if mandate is None else ""
         if mandate is not None and not mandate.active:
             said = "the mandate has expired: the desk trades on paper"
@@ -396,7 +398,7 @@ class AccountDesk:
         view = await self.mandate()
         return view.model_copy(update={"said": f"granted; every live order cites {granted.hash}"})
 
-    async def build_mandate(
+    def build_mandate(
         self,
         symbols: Sequence[str],
         venues: Sequence[str],
@@ -409,8 +411,7 @@ class AccountDesk:
         judge_fallback: bool,
     ) -> Mandate:
         """What a person typed as a mandate from now on."""
-        page = await self._look()
-        span = arguments.parse_span(lasts) * SECOND_MS
+        now, span = self._with.now(), arguments.parse_span(lasts) * SECOND_MS
         if span > LONGEST_MANDATE:
             raise Refused(f"A mandate lasts 30 days at most, not {lasts}.")
         if stops not in ("venue", "watched"):
@@ -423,8 +424,8 @@ class AccountDesk:
             max_daily_loss_usd=arguments.parse_amount(daily_loss),
             stops="watched" if stops == "watched" else "venue",
             judge_fallback=judge_fallback,
-            granted=page.at,
-            expires=Millis(page.at + span),
+            granted=now,
+            expires=Millis(now + span),
         )
 
     async def revoke_mandate(self) -> MandateStateView:

@@ -15,6 +15,9 @@ from zuno.kernel.view import View
 ROOMS = (
     "zuno.doors.agents",
     "zuno.doors.cli.demo_tour",
+    "zuno.doors.doctor",
+    "zuno.doors.export",
+    "zuno.doors.logs",
     "zuno.doors.reading.parse_view",
     "zuno.journal.audit",
     "zuno.lab.model",
@@ -29,6 +32,8 @@ ROOMS = (
     "zuno.lp.service.wallets",
     "zuno.lp.watch.alerts",
     "zuno.lp.watch.monitor",
+    "zuno.trading.service.account_view",
+    "zuno.trading.service.trade_desk",
     "zuno.trading.service.collector",
     "zuno.trading.service.data",
     "zuno.trading.service.download",

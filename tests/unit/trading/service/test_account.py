@@ -87,6 +87,7 @@ class Market:
                 orders=TradingOrders(open_account),
                 limits=ProtectionLimits(),
                 running=lambda account: self.running,
+                now=lambda: END,
             ),
             name,
         )
@@ -218,7 +219,7 @@ async def test_a_mandate_is_granted_by_a_word_shown_by_its_hash_and_revoked(mark
         return True
 
     terms = (["BTC"], ["binance"], "100", "300", "50", "7d", "venue")
-    wish = await account.build_mandate(*terms, judge_fallback=False)
+    wish = account.build_mandate(*terms, judge_fallback=False)
     with pytest.raises(Refused):
         await account.grant_mandate(wish, lambda word, what: False)
     assert (await account.mandate()).mandate is None
@@ -232,6 +233,6 @@ async def test_a_mandate_is_granted_by_a_word_shown_by_its_hash_and_revoked(mark
         await account.revoke_mandate()
     for wrong in ((*terms[:5], "31d", "venue"), (*terms[:2], "100", "50", "50", "7d", "venue")):
         with pytest.raises(Refused):
-            await account.grant_mandate(await account.build_mandate(*wrong, judge_fallback=False), never)
+            await account.grant_mandate(account.build_mandate(*wrong, judge_fallback=False), never)
     with pytest.raises(Usage):
-        await account.build_mandate(*terms[:6], "somewhere", judge_fallback=False)
+        account.build_mandate(*terms[:6], "somewhere", judge_fallback=False)
