@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from zuno.doors.agents import AgentsView
     from zuno.journal.port import Journal
     from zuno.settings import Settings
+    from zuno.trading.ports.trade_log import TradeLog
     from zuno.trading.service.data import DataStatusView
     from zuno.wiring.chains import Chains
 
@@ -91,6 +92,30 @@ def build_doctor(
             *more,
         ]
     )
+
+
+def build_mandate_check(log: Callable[[], TradeLog], now: Callable[[], Millis]) -> Check:
+    """Whether the owner lets the desk trade with money."""
+
+    async def look() -> list[CheckView]:
+        from zuno.trading.model.trade_events import MandateGranted, MandateRevoked
+
+        found: MandateGranted | None = None
+        for account in await log().accounts():
+            for event in await log().events(account):
+                if isinstance(event, MandateGranted):
+                    found = event
+                elif isinstance(event, MandateRevoked) and found is not None and event.hash == found.hash:
+                    found = None
+        advice = "`zuno trade mandate grant` lets it trade with money"
+        if found is None:
+            return [_line("mandate", "off", "none: the desk trades on paper", advice)]
+        until = iso(found.mandate.expires)
+        if found.mandate.expires <= now():
+            return [_line("mandate", "off", f"expired at {until}: the desk trades on paper", advice)]
+        return [_line("mandate", "ok", f"{found.hash[:16]}… until {until}")]
+
+    return Check("mandate", look, "`zuno trade mandate show` says more", needed_live=True)
 
 
 def _line(topic: str, state: State, text: str, advice: str = "") -> CheckView:

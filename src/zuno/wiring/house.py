@@ -266,7 +266,7 @@ class Application:
 
     def doctor(self) -> Doctor:
         from zuno.adapters.clock.system import unix_millis
-        from zuno.wiring.doctor import build_doctor
+        from zuno.wiring.doctor import build_doctor, build_mandate_check
         from zuno.wiring.venues import build_venue_check
 
         return build_doctor(
@@ -277,7 +277,10 @@ class Application:
             agents=lambda: self.agents().status(),
             chains=self._chains,
             now=unix_millis,
-            more=[build_venue_check(self._settings, unix_millis)],
+            more=[
+                build_venue_check(self._settings, unix_millis),
+                build_mandate_check(self._trade_log, unix_millis),
+            ],
         )
 
     def logs(self) -> Logs:

@@ -36,7 +36,17 @@ async def test_a_new_home_is_ready_offline(tmp_path: Path) -> None:
     zuno = Application(Settings(home=home))
     view = await zuno.doctor().examine()
     assert view.ok
-    assert {line.topic for line in view.checks} >= {"home", "disk", "store", "keys", "market", "models", "chains"}
+    assert {line.topic for line in view.checks} >= {
+        "home",
+        "disk",
+        "store",
+        "keys",
+        "market",
+        "models",
+        "chains",
+        "mandate",
+    }
+    assert not (await zuno.doctor().examine(live=True)).ok
     home.chmod(0o755)
     open_home = await zuno.doctor().examine()
     assert [line.state for line in open_home.checks if line.topic == "home"] == ["warn"]
