@@ -3,23 +3,102 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal as D
 
 import pytest
 
-from zuno.adapters.account.closed_trades import MemoryTradeRecord
+from zuno.adapters.account.closed_trades import LoggedTradeRecord, MemoryTradeRecord
+from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import JudgeKind, RegimeFamily
+from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily, Style
+from zuno.trading.model.market import Mode, Side, Symbol
+from zuno.trading.model.orders import Fill, OrderRequest, OrderSide, OrderType
 from zuno.trading.model.record import ClosedTrade
+from zuno.trading.model.trade_events import (
+    ExitReason,
+    FillBooked,
+    IntentKind,
+    IntentLeg,
+    IntentStored,
+    OrderPlanned,
+    TradeClosed,
+    TradeEvent,
+    TradeIntent,
+    paper_account,
+)
 from zuno.trading.ports.record import TradeRecord
+from zuno.trading.rules.trading_book import TradingBook
 
 HERE, THERE = "SYNTHETIC seed 1", "SYNTHETIC seed 2"
 Open = Callable[[Mapping[str, Sequence[ClosedTrade]]], TradeRecord]
 
 
-@pytest.fixture(params=["memory"])
+@pytest.fixture(params=["memory", "log"])
 def record_of(request: pytest.FixtureRequest) -> Open:
     """A record in which these trades were closed."""
-    return MemoryTradeRecord
+    return MemoryTradeRecord if request.param == "memory" else logged
+
+
+def logged(trades: Mapping[str, Sequence[ClosedTrade]]) -> LoggedTradeRecord:
+    """The same trades as an account's fills."""
+    log = MemoryTradeLog()
+    for origin, several in trades.items():
+        book, events = TradingBook(), list[TradeEvent]()
+
+        def write(event: TradeEvent, book: TradingBook = book, events: list[TradeEvent] = events) -> None:
+            book.apply(event)
+            events.append(event)
+
+        for number, trade in enumerate(several):
+            write(IntentStored(at=trade.closed, intent=intent_of(trade, number), ruling=None))
+            for side, price in ((OrderSide.BUY, D(100)), (OrderSide.SELL, 100 + D(str(trade.exit_pct)))):
+                client_id = f"{number}{side}"
+                request = OrderRequest(
+                    client_id=client_id,
+                    exchange=Exchange.BINANCE,
+                    symbol=Symbol.BTCUSDT,
+                    side=side,
+                    type=OrderType.MARKET,
+                    quantity=D(1),
+                )
+                write(OrderPlanned(at=trade.closed, intent=f"int_{number}", purpose="entry", order=request))
+                fill = Fill(
+                    id=client_id,
+                    client_id=client_id,
+                    exchange=Exchange.BINANCE,
+                    symbol=Symbol.BTCUSDT,
+                    side=side,
+                    quantity=D(1),
+                    price=price,
+                    fee=D(0),
+                    maker=False,
+                    at=trade.closed,
+                )
+                write(FillBooked(at=trade.closed, fill=fill))
+            (ended,) = book.finished.values()
+            write(TradeClosed(at=trade.closed, summary=book.summarise(ended, ExitReason.TARGET)))
+        log._logs[paper_account(origin)] = events
+    return LoggedTradeRecord(log)
+
+
+def intent_of(trade: ClosedTrade, number: int) -> TradeIntent:
+    leg = IntentLeg(exchange=Exchange.BINANCE, quantity=D(1), entry=D(100), stop=D(98), target=D(104), leverage=1)
+    return TradeIntent(
+        id=f"int_{number}",
+        decision=f"run_{number}",
+        kind=IntentKind.OPEN,
+        symbol=Symbol.BTCUSDT,
+        mode=Mode.SWING,
+        side=Side.LONG,
+        style=Style.MOMENTUM_SNIPER,
+        legs=(leg,),
+        valid_until=trade.closed,
+        mark=D(100),
+        atr=D(1),
+        judge=trade.judge,
+        family=trade.family,
+        edge=trade.edge,
+    )
 
 
 def closed(at: int, exit_pct: float = 4.0) -> ClosedTrade:
