@@ -291,8 +291,10 @@ class OrderGate:
         if self._now() > order.valid_until:
             return ExecutionResult("refused", "the ruling has expired")
         if self._has_opposite(order.symbol, side):
-            # The other side may begin next cycle.
-            return await self._execute_close(order, None)
+            # The other side may begin next cycle: under this decision's own id, so that it opens nothing later.
+            return await self._execute_close(order, id)
+        if self._ended_opposite(order, side):
+            return ExecutionResult("closed", f"the other side was closed since; {side} may begin next cycle")
         try:
             intent, events = await self._prepare_entry(order, side)
         except _EntryRefused as error:
@@ -309,11 +311,14 @@ class OrderGate:
             (_EXIT_RULES[change.by] for change in order.ruling.changes if change.by in _EXIT_RULES),
             ExitReason.DECISION,
         )
-        manual = await self._close_manual(order.symbol)
         stored = await self._worker.store_close(order.symbol, reason, order.run_id, id, order.ruling)
+        await self._worker.advance()
+        try:
+            manual = await self._close_manual(order.symbol)
+        except Unavailable as error:
+            return ExecutionResult("closing", f"what was written down by hand is not closed: {error}", stored)
         if stored is None:
             return ExecutionResult("closed" if manual else "held", "; ".join(manual) or "nothing is held or ordered")
-        await self._worker.advance()
         return self._describe_intent(stored)
 
     async def _prepare_entry(self, order: RulingToExecute, side: Side) -> tuple[TradeIntent, list[TradeEvent]]:
@@ -391,10 +396,22 @@ class OrderGate:
             if isinstance(net, Missing):
                 raise _EntryRefused(f"what was lost today is not known: {net.reason}")
             lost -= net
+        if isinstance(state.unrealised_usd, Missing):
+            raise _EntryRefused(f"what open positions have lost is not known: {state.unrealised_usd.reason}")
+        lost -= min(ZERO, state.unrealised_usd)
+        held = sum(
+            (
+                trade.quantity * order.mark / trade.leverage
+                for trade in self.book.positions.values()
+                if trade.symbol is order.symbol
+            ),
+            ZERO,
+        )
         return LiveEntry(
             symbol=order.symbol,
             exchanges=tuple(leg.exchange for leg in intent.legs),
             margin_usd=margin_usd(intent, order.mark),
+            margin_held_usd=held,
             margin_today_usd=sum((margin_usd(stored, stored.mark) for stored in today), ZERO),
             lost_today_usd=lost,
             without_stops=tuple(leg.exchange for leg in intent.legs if not places[leg.exchange].filters.holds_stops),
@@ -415,10 +432,12 @@ class OrderGate:
             symbols = [trade.symbol]
         done: list[str] = []
         for symbol in symbols:
-            done += await self._close_manual(symbol)
             stored = await self._worker.store_close(symbol, reason, request)
             done += [] if stored is None else [stored]
         await self._worker.advance()
+        # Last, for they need a price: nothing at an exchange waits for it.
+        for symbol in symbols:
+            done += await self._close_manual(symbol)
         return tuple(done)
 
     async def _close_manual(self, symbol: Symbol, id: str | None = None) -> tuple[str, ...]:
@@ -458,6 +477,11 @@ class OrderGate:
         trade = self.book.trades.get(trade_id)
         if trade is None:
             raise Unknown(f"No trade {trade_id} is open; `zuno trade positions` lists those that are.")
+        if trade.manual and (trade.exchange, trade.symbol) in self.book.positions:
+            raise Refused(
+                f"The desk holds {trade.symbol} at {trade.exchange} beside {trade_id}, and the levels there are the "
+                "desk's; close one of them first."
+            )
         quote = await self._worker.quote(trade.exchange, trade.symbol)
         tick = (await self._worker.filters(trade.exchange, trade.symbol)).tick
         stop = trade.stop if stop is None else round_to_step(stop, tick)
@@ -613,6 +637,15 @@ class OrderGate:
             and tracked.intent.kind is IntentKind.OPEN
             for tracked in book.open_intents.values()
         )
+
+    def _ended_opposite(self, order: RulingToExecute, side: Side) -> bool:
+        """Whether a trade of the other side ended since the decision's moment."""
+        for summary in reversed(self.book.closed):
+            if summary.closed < order.as_of:
+                return False
+            if summary.symbol is order.symbol and summary.side is not side:
+                return True
+        return False
 
     def _describe_intent(self, id: str) -> ExecutionResult:
         tracked = self.book.intents[id]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Final, Literal
 
-from zuno.kernel.errors import Refused, Unavailable
+from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.execute.intents import build_close_intent, close_id
@@ -45,7 +45,8 @@ from zuno.trading.model.trade_events import (
     TradeEvent,
 )
 from zuno.trading.ports.venue import OrderVenue
-from zuno.trading.rules.execution_styles import EntryOrder, EntryPlan, EntryTask, next_entry_step
+from zuno.trading.rules.execution_styles import EntryOrder, EntryPlan, EntryTask, has_drifted, next_entry_step
+from zuno.trading.rules.protections import BY_HAND
 from zuno.trading.rules.trading_book import OpenTrade, TrackedIntent, TrackedOrder, TradingBook
 
 MAX_PASSES: Final = 24
@@ -53,6 +54,8 @@ MAX_PASSES: Final = 24
 MAX_EXIT_TRIES: Final = 3
 UNPROTECTED_MS: Final = MINUTE_MS
 """How long a position may wait for its stop before the entry is undone."""
+CLOSE_AGAIN_MS: Final = MINUTE_MS
+"""How long a rule waits after the venue refused its close before it closes again."""
 OVERLAP_MS: Final = MINUTE_MS
 """How far back fills and funding are asked for again: venues' clocks differ, and each is booked once."""
 SPOT: Final = frozenset({Exchange.UPBIT})
@@ -72,6 +75,8 @@ class OrderWorker:
         self._asked_from: dict[Place, Millis] = {}
         self._filters: dict[Place, Filters] = {}
         self._ended_legs: dict[tuple[str, Exchange], str] = {}
+        self._refused: dict[Symbol, Millis] = {}
+        """When the venue last refused to close a symbol."""
         self.troubles: dict[Exchange, str] = {}
         """Exchanges that did not answer the last time, and what they said."""
 
@@ -80,12 +85,15 @@ class OrderWorker:
         return self._writer.book
 
     async def advance(self) -> None:
-        """Take the venues' news into the log and go on with everything that is open."""
+        """Take the venues' news into the log and go on with everything that is open. What one exchange cannot or will
+        not do keeps no other from its stops."""
         for exchange, venue in self._venues.items():
             try:
                 await self._advance_at(venue)
                 self.troubles.pop(exchange, None)
-            except Unavailable as error:
+            except Broken:
+                raise
+            except ZunoError as error:
                 self.troubles[exchange] = str(error)
         await self._end_intents()
 
@@ -111,11 +119,16 @@ class OrderWorker:
                 return tracked.intent.id
         held = [trade for trade in book.positions.values() if trade.symbol is symbol]
         orders = [order for order in book.open_orders.values() if order.request.symbol is symbol]
-        if not held and not orders:
+        entries = self._open_entries(symbol)
+        if not held and not orders and not entries:
             return None
         side = held[0].side if held else Side.LONG
-        mark = held[0].entry if held else orders[0].request.price or orders[0].request.trigger or Decimal(1)
-        names = tuple(trade.id for trade in held) or tuple(order.request.client_id for order in orders)
+        mark = held[0].entry if held else entries[0].intent.mark if entries else Decimal(1)
+        names = (
+            tuple(trade.id for trade in held)
+            or tuple(order.request.client_id for order in orders)
+            or tuple(tracked.intent.id for tracked in entries)
+        )
         number = 0
         while id is None or id in book.intents:
             id = close_id(self._writer.account, symbol, names, number)
@@ -136,11 +149,15 @@ class OrderWorker:
                 return
             before = self.book.count
             await self._take_news(venue)
-            await self._resolve_planned(venue)
+            # What is held comes first: an entry that fails keeps nothing from being closed or protected.
+            await self._resolve_planned(venue, entries=False)
             for tracked in list(self.book.open_intents.values()):
                 if tracked.intent.kind is IntentKind.CLOSE:
                     await self._work_close(venue, tracked)
-                elif not self._is_closing(tracked.intent.symbol):
+            await self._guard_positions(venue)
+            await self._resolve_planned(venue, entries=True)
+            for tracked in list(self.book.open_intents.values()):
+                if tracked.intent.kind is IntentKind.OPEN and not self._is_closing(tracked.intent.symbol):
                     await self._work_entry(venue, tracked)
             await self._guard_positions(venue)
             await self._cancel_leftovers(venue)
@@ -168,6 +185,7 @@ class OrderWorker:
             if found is None:
                 why = f"{venue.exchange} does not know the order {request.client_id} any more"
                 await self.lock(request.symbol, why)
+                await self._write([OrderLost(at=self._at(), client_id=request.client_id, reason=why)])
                 continue
             orders.setdefault(request.symbol, []).append(found)
         for symbol, changed in orders.items():
@@ -180,9 +198,8 @@ class OrderWorker:
         news: list[tuple[int, int, Order | Fill | FundingPayment]] = [
             (order.updated, 2, order) for order in orders if book.is_news(order)
         ]
-        for fill in await venue.fills(symbol, since):
-            if not book.has_fill(venue.exchange, fill.id):
-                news.append((fill.at, 0, fill))
+        for fill in await self._read_fills(venue, symbol, since, orders):
+            news.append((fill.at, 0, fill))
         for payment in () if venue.exchange in SPOT else await venue.funding(symbol, since):
             if not book.has_payment(venue.exchange, payment.id):
                 news.append((payment.at, 1, payment))
@@ -209,18 +226,50 @@ class OrderWorker:
             await self.lock(symbol, f"fills at {venue.exchange} are not of this desk's orders: {', '.join(strangers)}")
         self._asked_from[place] = Millis(max(since, now - OVERLAP_MS))
 
-    async def _resolve_planned(self, venue: OrderVenue) -> None:
+    async def _read_fills(
+        self, venue: OrderVenue, symbol: Symbol, since: Millis, orders: Sequence[Order]
+    ) -> list[Fill]:
+        """Those that are not booked yet. A fill may be told long after it happened: where they do not add up to what
+        an order says, they are asked for from its beginning."""
+        book = self.book
+
+        async def read(start: Millis) -> list[Fill]:
+            return [fill for fill in await venue.fills(symbol, start) if not book.has_fill(venue.exchange, fill.id)]
+
+        def find_short(fills: Sequence[Fill]) -> list[TrackedOrder]:
+            found: list[TrackedOrder] = []
+            for order in orders:
+                id = order.request.client_id
+                known = book.orders.get(id)
+                listed = sum((fill.quantity for fill in fills if fill.client_id == id), ZERO)
+                if known is not None and order.filled > known.booked + listed:
+                    found.append(known)
+            return found
+
+        fills = await read(since)
+        short = find_short(fills)
+        if short:
+            fills = await read(Millis(max(0, min(order.planned for order in short) - OVERLAP_MS)))
+            short = find_short(fills)
+        if short:
+            raise Unavailable(f"{venue.exchange} lists less fills of {short[0].request.client_id} than it says it has")
+        return fills
+
+    async def _resolve_planned(self, venue: OrderVenue, *, entries: bool) -> None:
         """Orders that a process planned and nobody knows to be sent: the venue says; what it has not is placed if it
         is still wanted."""
         for tracked in self._orders_at(venue.exchange):
-            if tracked.status is OrderStatus.PLANNED:
-                await self._send(venue, tracked)
+            if tracked.status is OrderStatus.PLANNED and (tracked.purpose == "entry") is entries:
+                await self._send(venue, tracked, again=True)
 
-    async def _send(self, venue: OrderVenue, tracked: TrackedOrder) -> None:
+    async def _send(self, venue: OrderVenue, tracked: TrackedOrder, *, again: bool = False) -> None:
         request = tracked.request
         order = await venue.find(request.symbol, request.client_id)
         if order is None:
-            if (why := self._why_unwanted(tracked)) is not None:
+            why = self._why_unwanted(tracked)
+            if why is None and again and tracked.purpose == "entry":
+                why = await self._why_drifted(venue, tracked)
+            if why is not None:
                 await self._write([OrderLost(at=self._at(), client_id=request.client_id, reason=why)])
                 return
             order = await venue.place(request)
@@ -237,6 +286,22 @@ class OrderWorker:
             return "its intent is over"
         if self._now() > intent.intent.valid_until:
             return "the ruling is no longer valid"
+        return self._why_stopped(request.symbol)
+
+    async def _why_drifted(self, venue: OrderVenue, tracked: TrackedOrder) -> str | None:
+        """Whether the market went away from an entry while it could not be sent."""
+        intent = self.book.intents[tracked.intent]
+        leg = next(leg for leg in intent.intent.legs if leg.exchange is venue.exchange)
+        quote = await venue.quote(intent.intent.symbol)
+        filters = await self.filters(venue.exchange, intent.intent.symbol)
+        task = self._entry_task(intent, leg, quote, filters, self._now())
+        return f"the mark moved from {task.mark} to {quote.mark}" if has_drifted(task) else None
+
+    def _why_stopped(self, symbol: Symbol) -> str | None:
+        """What a person or the desk stopped: nothing more is ordered of entries that are being worked."""
+        for lock in self.book.active_locks(self._now(), symbol):
+            if lock.protection in BY_HAND:
+                return f"{lock.protection.value}: {lock.reason}"[:600]
         return None
 
     async def _cancel(self, venue: OrderVenue, tracked: TrackedOrder) -> None:
@@ -265,6 +330,11 @@ class OrderWorker:
             for order in waiting:
                 await self._cancel(venue, order)
             self._ended_legs[intent.id, exchange] = "the trade has ended"
+            return
+        if (why := self._why_stopped(intent.symbol)) is not None:
+            for order in waiting:
+                await self._cancel(venue, order)
+            self._ended_legs[intent.id, exchange] = why
             return
         if waiting and all(order.expires is None or order.expires > now for order in waiting):
             return
@@ -336,14 +406,16 @@ class OrderWorker:
     async def _end_intents(self) -> None:
         """Entries whose every leg is worked to its end, and closes of what is held no more."""
         events: list[TradeEvent] = []
-        for tracked in self.book.open_intents.values():
+        # Closes first: whether one is over hangs on the legs of the entries it ended.
+        for tracked in sorted(self.book.open_intents.values(), key=lambda tracked: tracked.intent.kind):
             intent = tracked.intent
             if intent.kind is IntentKind.CLOSE:
                 if self._is_closed(intent.symbol):
                     events.append(IntentEnded(at=self._at(), intent=intent.id, state="done"))
                 elif (why := self._why_not_closed(tracked)) is not None:
+                    self._refused[intent.symbol] = self._at()
                     events.append(IntentEnded(at=self._at(), intent=intent.id, state="refused", reason=why))
-            elif all((intent.id, leg.exchange) in self._ended_legs for leg in intent.legs):
+            elif self._is_worked(tracked):
                 events.append(self._end_entry(tracked))
         await self._write(events)
 
@@ -373,6 +445,8 @@ class OrderWorker:
         exits = [order for order in self._orders_of(tracked, venue.exchange) if order.purpose == "exit"]
         if any(not order.status.final for order in exits) or len(_failed(exits)) >= MAX_EXIT_TRIES:
             return
+        if exits and not exits[-1].filled and exits[-1].planned >= self._now():
+            return  # nothing stood against it: the next look tries again
         filters = await self.filters(venue.exchange, symbol)
         request = OrderRequest(
             client_id=client_order_id(tracked.intent.id, venue.exchange, "exit", len(exits)),
@@ -391,16 +465,22 @@ class OrderWorker:
         for order in self._orders_at(venue.exchange):
             if order.purpose == "entry" and order.request.symbol is symbol:
                 await self._cancel(venue, order)
-        for tracked in list(self.book.open_intents.values()):
-            if tracked.intent.kind is IntentKind.OPEN and tracked.intent.symbol is symbol:
-                for leg in tracked.intent.legs:
-                    if leg.exchange is venue.exchange or leg.exchange not in self._venues:
-                        self._ended_legs.setdefault((tracked.intent.id, leg.exchange), "the symbol is closed")
+        for tracked in self._open_entries(symbol):
+            for leg in tracked.intent.legs:
+                if leg.exchange is venue.exchange or leg.exchange not in self._venues:
+                    self._ended_legs.setdefault((tracked.intent.id, leg.exchange), "the symbol is closed")
 
     def _is_closed(self, symbol: Symbol) -> bool:
         book = self.book
         entries = (order.request.symbol is symbol for order in book.open_orders.values())
-        return not any(place[1] is symbol for place in book.positions) and not any(entries)
+        return (
+            not any(place[1] is symbol for place in book.positions)
+            and not any(entries)
+            and all(self._is_worked(tracked) for tracked in self._open_entries(symbol))
+        )
+
+    def _is_worked(self, tracked: TrackedIntent) -> bool:
+        return all((tracked.intent.id, leg.exchange) in self._ended_legs for leg in tracked.intent.legs)
 
     def _why_not_closed(self, tracked: TrackedIntent) -> str | None:
         """Why an exit is given up: the venue refused it again and again. Its stop stands, and a later close may try."""
@@ -418,9 +498,14 @@ class OrderWorker:
             if exchange is not venue.exchange or self._is_closing(symbol):
                 continue
             now = self._now()
-            if position.hold_until is not None and now >= position.hold_until:
-                await self.store_close(symbol, ExitReason.HOLD_OVER, position.id)
-                continue
+            if (Protection.KILL_SWITCH, None) in self.book.locks:
+                await self._close_by_rule(position, ExitReason.KILL_SWITCH)
+                if self._is_closing(symbol):
+                    continue
+            elif position.hold_until is not None and now >= position.hold_until:
+                await self._close_by_rule(position, ExitReason.HOLD_OVER)
+                if self._is_closing(symbol):
+                    continue
             filters = await self.filters(exchange, symbol)
             if not filters.holds_stops:
                 await self._watch_levels(venue, position)
@@ -458,11 +543,11 @@ class OrderWorker:
             await self._plan_and_send(venue, position.intent, purpose, request)
             wanted = self.book.orders[request.client_id]
             if wanted.status is OrderStatus.REJECTED:
-                await self.store_close(position.symbol, ExitReason.UNDONE, position.id)
+                await self._close_by_rule(position, ExitReason.UNDONE)
                 return
         if wanted is not None and wanted.status is OrderStatus.PLANNED:
             if self._now() - wanted.planned > UNPROTECTED_MS:
-                await self.store_close(position.symbol, ExitReason.UNDONE, position.id)
+                await self._close_by_rule(position, ExitReason.UNDONE)
             return
         for order in standing:
             if order is not wanted and not order.status.final:
@@ -472,9 +557,15 @@ class OrderWorker:
         mark = (await venue.quote(position.symbol)).mark
         sign = 1 if position.side is Side.LONG else -1
         if position.stop is not None and sign * (mark - position.stop) <= 0:
-            await self.store_close(position.symbol, ExitReason.STOP, position.id)
+            await self._close_by_rule(position, ExitReason.STOP)
         elif position.target is not None and sign * (mark - position.target) >= 0:
-            await self.store_close(position.symbol, ExitReason.TARGET, position.id)
+            await self._close_by_rule(position, ExitReason.TARGET)
+
+    async def _close_by_rule(self, position: OpenTrade, reason: ExitReason) -> None:
+        """Again and again until nothing is held, and no faster than a venue that refuses can bear."""
+        refused = self._refused.get(position.symbol)
+        if refused is None or self._now() - refused >= CLOSE_AGAIN_MS:
+            await self.store_close(position.symbol, reason, position.id)
 
     async def _cancel_leftovers(self, venue: OrderVenue) -> None:
         """Orders that would close what is not held: when the stop is filled the target goes, and the other way."""
@@ -516,6 +607,13 @@ class OrderWorker:
     def _orders_of(self, tracked: TrackedIntent, exchange: Exchange) -> list[TrackedOrder]:
         found = (self.book.orders[id] for id in tracked.orders)
         return [order for order in found if order.request.exchange is exchange]
+
+    def _open_entries(self, symbol: Symbol) -> list[TrackedIntent]:
+        return [
+            tracked
+            for tracked in self.book.open_intents.values()
+            if tracked.intent.kind is IntentKind.OPEN and tracked.intent.symbol is symbol
+        ]
 
     def _is_closing(self, symbol: Symbol) -> bool:
         return any(

@@ -211,7 +211,7 @@ class OrderUpdated(Wire):
 
 
 class OrderLost(Wire):
-    """A planned order that the venue never had: it is not sent again under its id."""
+    """An order that the venue never had, or does not know any more: it is not sent again under its id."""
 
     kind: Literal["order_lost"] = "order_lost"
     at: Timestamp

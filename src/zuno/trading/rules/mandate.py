@@ -27,7 +27,9 @@ class LiveEntry:
     margin_today_usd: Decimal
     """Margin of the entries since midnight UTC, without this one."""
     lost_today_usd: Decimal
-    """Net loss since midnight UTC; below zero is a gain."""
+    """Net loss since midnight UTC, and what open positions have lost; below zero is a gain."""
+    margin_held_usd: Decimal = Decimal(0)
+    """Of the trade that this entry adds to."""
     without_stops: tuple[Exchange, ...] = ()
     """Exchanges among them that hold no stop orders."""
     judge_failed: bool = False
@@ -66,8 +68,9 @@ def find_mandate_refusal(mandate: Mandate | None, entry: LiveEntry, now: Millis)
         return f"{named} holds no stop orders, and the mandate wants stops at the exchange (`--stops watched`)"
     if entry.judge_failed and not mandate.judge_fallback:
         return "the Judge's model failed, and the mandate does not let rules decide"
-    if entry.margin_usd > mandate.max_margin_per_trade_usd:
-        return f"a margin of ${entry.margin_usd:,.2f} is more than ${mandate.max_margin_per_trade_usd:,.2f} per trade"
+    trade = entry.margin_held_usd + entry.margin_usd
+    if trade > mandate.max_margin_per_trade_usd:
+        return f"a margin of ${trade:,.2f} is more than ${mandate.max_margin_per_trade_usd:,.2f} per trade"
     day = entry.margin_today_usd + entry.margin_usd
     if day > mandate.max_margin_per_day_usd:
         return f"a margin of ${day:,.2f} today would be more than ${mandate.max_margin_per_day_usd:,.2f} per day"

@@ -218,8 +218,11 @@ def _stale_price(state: RiskState, limits: ProtectionLimits, symbol: Symbol) -> 
     if isinstance(at, Missing):
         return _lock(state, Protection.STALE_DATA, symbol, None, f"no price of {symbol}: {at.reason}")
     age = (state.now - at) // SECOND_MS
-    if age <= limits.stale_seconds:
+    if abs(age) <= limits.stale_seconds:
         return None
+    if age < 0:
+        why = f"the newest price of {symbol} is {-age} s ahead of the clock: one of them is wrong"
+        return _lock(state, Protection.STALE_DATA, symbol, None, why)
     why = f"the newest price of {symbol} is {age} s old; at most {limits.stale_seconds} s"
     return _lock(state, Protection.STALE_DATA, symbol, None, why)
 

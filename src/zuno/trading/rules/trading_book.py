@@ -458,8 +458,8 @@ class TradingBook:
 
     def _lose_order(self, event: OrderLost) -> None:
         known = self.orders.get(event.client_id)
-        if known is None or known.status is not OrderStatus.PLANNED:
-            raise Refused(f"The order {event.client_id} is not one that is only planned.")
+        if known is None or known.status.final:
+            raise Refused(f"The order {event.client_id} is not one that is planned or open.")
         known.status, known.updated, known.reason = OrderStatus.CANCELED, event.at, event.reason
         self.open_orders.pop(event.client_id, None)
 

@@ -1,0 +1,330 @@
+"""Faults at the worst moment: venues that fall silent, forget or refuse while something is being opened or closed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.unit.trading.execute.test_order_gate import DeafVenue, held, mandate, opened, protective
+from tests.wire.order_gate import BTC, GateHarness
+from tests.wire.paper_venue import ACCOUNT, open_binance, open_upbit
+from zuno.adapters.account.trade_log import MemoryTradeLog
+from zuno.kernel.errors import Refused, Unavailable
+from zuno.kernel.units import Millis
+from zuno.trading.execute.account_writer import AccountWriter
+from zuno.trading.execute.intents import build_close_intent
+from zuno.trading.execute.order_gate import GateContext, OrderGate
+from zuno.trading.model.account import Holding, PositionOpened
+from zuno.trading.model.cycle import Exchange, Style
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Side, Symbol
+from zuno.trading.model.orders import Fill, Order, OrderRequest, OrderSide, OrderStatus, OrderType
+from zuno.trading.model.trade_events import ExitReason, IntentStored, ManualChange, OrderPlanned, TradeEvent
+from zuno.trading.ports.venue import OrderVenue
+from zuno.trading.rules.protections import ProtectionLimits
+
+D = Decimal
+NO_COOLDOWN = ProtectionLimits(cooldown_minutes=0)
+
+
+class SilentFor(DeafVenue):
+    """Answers everything but calls of these names."""
+
+    def __init__(self, venue: Any) -> None:
+        super().__init__(venue)
+        self.deaf_to: set[str] = set()
+        self.error: type[Exception] = Unavailable
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._venue, name)
+        if name not in self.deaf_to:
+            return found
+
+        async def call(*args: Any) -> Any:
+            raise self.error("HTTP 502, <html>")
+
+        return call
+
+
+async def write_by_hand(desk: GateHarness, symbol: Symbol = BTC) -> None:
+    holding = Holding(
+        id="pos_1",
+        symbol=symbol,
+        exchange=Exchange.BINANCE,
+        side=Side.LONG,
+        quantity=0.01,
+        entry=20_000.0,
+        leverage=1.0,
+        opened=Millis(desk.paper.at),
+    )
+    writer = AccountWriter(desk.log, ACCOUNT)
+    await writer.refresh()
+    await writer.write(
+        [
+            ManualChange(
+                at=Millis(desk.paper.at), change=PositionOpened(at=Millis(desk.paper.at), position=holding, fee=0.0)
+            )
+        ]
+    )
+
+
+async def test_an_opposite_decision_executed_again_opens_nothing() -> None:
+    """A run that was cut off comes to its ruling again: the other side is the next cycle's."""
+    desk = await opened(GateHarness(limits=NO_COOLDOWN))
+    desk.wait(MINUTE_MS)
+    order = desk.opening(side=Side.SHORT, run_id="run_2")
+    first = await desk.gate.execute(order)
+    assert first.state == "closed"
+    again = await desk.restart().execute(order)
+    assert again.state == "closed"
+    assert desk.gate.book.positions == {}
+
+
+class HushingLog(MemoryTradeLog):
+    """The exchange falls silent the moment an intent is stored."""
+
+    venue: SilentFor | None = None
+
+    async def append(self, account: str, events: Sequence[TradeEvent], after: int) -> None:
+        await super().append(account, events, after)
+        if self.venue is not None and any(isinstance(event, IntentStored) for event in events):
+            self.venue.deaf_to = {"quote", "place", "find"}
+
+
+async def test_nothing_is_opened_after_a_kill_that_found_no_order_yet() -> None:
+    log = HushingLog()
+    paper = replace(open_binance(), log=log)
+    log.venue = venue = SilentFor(paper.open_venue())
+    desk = GateHarness(paper, venue=venue, limits=NO_COOLDOWN)
+    assert (await desk.gate.execute(desk.opening())).state == "working"
+    log.venue = None
+    await desk.gate.kill()
+    venue.deaf_to = set()
+    for _ in range(3):
+        desk.wait(MINUTE_MS)
+        await desk.restart().advance()
+    assert held(desk) == 0
+    assert desk.gate.book.open_intents == {}
+
+
+async def test_a_kill_closes_everything_though_a_position_by_hand_has_no_price() -> None:
+    paper = open_binance()
+    venue = SilentFor(paper.open_venue())
+    desk = await opened(GateHarness(paper, venue=venue))
+    await write_by_hand(desk)
+    venue.deaf_to = {"quote"}
+    with pytest.raises(Unavailable):
+        await desk.gate.kill()
+    assert held(desk) == 0
+    assert desk.gate.book.open_orders == {}
+
+
+async def test_a_kill_that_the_venue_refuses_is_tried_again() -> None:
+    paper = open_binance()
+    venue = Refusing(paper.open_venue())
+    desk = await opened(GateHarness(paper, venue=venue))
+    venue.refuses = {OrderType.MARKET}
+    await desk.gate.kill()
+    assert held(desk)
+    venue.refuses = set()
+    for _ in range(3):
+        desk.wait(2 * MINUTE_MS)
+        await desk.restart().advance()
+    assert held(desk) == 0
+
+
+class Refusing(DeafVenue):
+    """Rejects orders of these types."""
+
+    def __init__(self, venue: Any) -> None:
+        super().__init__(venue)
+        self.refuses: set[OrderType] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._venue, name)
+        if name != "place":
+            return found
+
+        async def place(request: OrderRequest) -> Order:
+            if request.type in self.refuses:
+                return Order(
+                    request=request,
+                    venue_id="none",
+                    status=OrderStatus.REJECTED,
+                    updated=await self._venue.now(),
+                    reason="no",
+                )
+            placed: Order = await found(request)
+            return placed
+
+        return place
+
+
+async def test_one_exchange_that_refuses_keeps_no_other_from_its_stops() -> None:
+    desk = GateHarness(open_upbit())
+    assert (await desk.gate.execute(desk.opening(quantity=0.02))).state == "open"
+    bad = SilentFor(open_binance().open_venue())
+    bad.error, bad.deaf_to = Refused, {"find"}
+    order = OrderRequest(
+        client_id="zn1",
+        exchange=Exchange.BINANCE,
+        symbol=Symbol.ETHUSDT,
+        side=OrderSide.SELL,
+        type=OrderType.MARKET,
+        quantity=D("0.1"),
+        reduce_only=True,
+    )
+    at, intent = (
+        Millis(desk.paper.at),
+        build_close_intent("int_1", "x", Symbol.ETHUSDT, Side.LONG, D(1), ExitReason.OWNER),
+    )
+    writer = AccountWriter(desk.log, ACCOUNT)
+    await writer.refresh()
+    await writer.write(
+        [
+            IntentStored(at=at, intent=intent, ruling=None),
+            OrderPlanned(at=at, intent="int_1", purpose="exit", order=order),
+        ]
+    )
+    venues: dict[Exchange, OrderVenue] = {Exchange.BINANCE: bad, Exchange.UPBIT: desk.paper.open_venue()}
+    gate = OrderGate(GateContext(log=desk.log, account=ACCOUNT, venues=venues, now=lambda: Millis(desk.paper.at)))
+    await desk.move(48_990_000)
+    await gate.advance()
+    assert gate.book.positions == {}
+    assert list(gate.troubles) == [Exchange.BINANCE]
+
+
+async def test_a_stop_that_the_venue_forgot_is_placed_anew() -> None:
+    paper = open_binance()
+    venue = Forgetful(paper.open_venue())
+    desk = await opened(GateHarness(paper, venue=venue))
+    (stop,) = (order for order in desk.gate.book.open_orders.values() if order.purpose == "stop")
+    await paper.venue.cancel(BTC, stop.request.client_id)
+    venue.forgot = {stop.request.client_id}
+    desk.wait(MINUTE_MS)
+    await desk.gate.advance()
+    at_venue = [o for o in await paper.open_venue().open_orders() if o.request.type is OrderType.STOP_MARKET]
+    assert [order.request.quantity for order in at_venue] == [D("0.050")]
+
+
+class Forgetful(DeafVenue):
+    """Does not know these orders any more."""
+
+    def __init__(self, venue: Any) -> None:
+        super().__init__(venue)
+        self.forgot: set[str] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._venue, name)
+        if name != "find":
+            return found
+
+        async def find(symbol: Symbol, client_id: str) -> Order | None:
+            if client_id in self.forgot:
+                return None
+            order: Order | None = await found(symbol, client_id)
+            return order
+
+        return find
+
+
+async def test_a_planned_entry_is_not_sent_after_the_market_moved_away() -> None:
+    paper = open_binance()
+    venue = SilentFor(paper.open_venue())
+    desk = GateHarness(paper, venue=venue)
+    venue.deaf_to = {"place"}
+    await desk.gate.execute(desk.opening(style=Style.SMART_DCA))
+    await desk.move(20_400)  # two ATR
+    venue.deaf_to = set()
+    await desk.gate.advance()
+    assert held(desk) == 0
+
+
+async def test_a_paused_desk_works_no_entry_on() -> None:
+    desk = GateHarness()
+    assert (await desk.gate.execute(desk.opening(style=Style.PASSIVE_MAKER))).state == "working"
+    await desk.gate.pause()
+    for _ in range(14):
+        desk.wait(MINUTE_MS)
+        await desk.gate.advance()
+    assert held(desk) == 0
+
+
+class Late(DeafVenue):
+    """Tells of fills with the time at which they happened, long after."""
+
+    def __init__(self, venue: Any) -> None:
+        super().__init__(venue)
+        self.earlier = 0
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._venue, name)
+        if name != "fills":
+            return found
+
+        async def fills(symbol: Symbol, since: Millis) -> tuple[Fill, ...]:
+            every = await found(symbol, Millis(0))
+            moved = [f if f.side != "SELL" else f.model_copy(update={"at": f.at - self.earlier}) for f in every]
+            return tuple(f for f in moved if f.at >= since)
+
+        return fills
+
+
+async def test_a_fill_that_is_told_late_is_booked() -> None:
+    paper = open_binance()
+    venue = Late(paper.open_venue())
+    desk = await opened(GateHarness(paper, venue=venue))
+    desk.wait(HOUR_MS)
+    await desk.gate.advance()
+    venue.earlier = 10 * MINUTE_MS
+    await desk.move(19_590)
+    await desk.gate.advance()
+    assert held(desk) == 0
+    assert await desk.gate.reconcile() == ()
+
+
+async def test_levels_of_a_position_by_hand_are_its_own() -> None:
+    desk = await opened()
+    await write_by_hand(desk)
+    before = protective(desk)["stop"]
+    with pytest.raises(Refused):
+        await desk.gate.set_levels("pos_1", D(15_000), None)
+    assert protective(desk)["stop"] == before
+
+
+async def test_a_mandates_daily_loss_counts_what_is_lost_and_not_closed() -> None:
+    desk = GateHarness(live=True)
+    await desk.gate.grant_mandate(mandate(desk, max_daily_loss_usd=D(10), max_margin_per_trade_usd=D(1_500)))
+    await opened(desk)
+    desk.paper.price = D(19_750)
+    desk.wait(MINUTE_MS)
+    result = await desk.gate.execute(desk.opening(run_id="run_2", quantity=0.01))
+    assert result.state == "refused", result
+    assert "lost today" in result.reason
+
+
+async def test_a_mandates_margin_of_a_trade_counts_what_is_held() -> None:
+    desk = GateHarness(live=True)
+    await desk.gate.grant_mandate(mandate(desk, max_margin_per_trade_usd=D(1_010), max_margin_per_day_usd=D(5_000)))
+    await opened(desk)
+    desk.wait(MINUTE_MS)
+    result = await desk.gate.execute(desk.opening(run_id="run_2", quantity=0.02))
+    assert result.state == "refused", result
+
+
+async def test_a_liquidation_is_called_one() -> None:
+    desk = GateHarness()
+    order = desk.opening(quantity=0.2, stop=None)
+    leg = order.ruling.legs[0].model_copy(update={"leverage": 3.0})
+    order = replace(order, ruling=order.ruling.model_copy(update={"legs": (leg,)}))
+    result = await desk.gate.execute(order)
+    assert result.state == "open", result
+    await desk.paper.liquidate()
+    await desk.gate.advance()
+    (summary,) = desk.gate.book.closed
+    assert summary.reason is ExitReason.LIQUIDATION
+    assert await desk.gate.reconcile() == ()
+    assert desk.gate.book.open_orders == {}
