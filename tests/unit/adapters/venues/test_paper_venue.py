@@ -474,3 +474,85 @@ def test_an_account_can_be_opened_with_other_cash() -> None:
     floor.engine.restore([AccountOpened(at=Millis(1), usd=D(50), krw=D(0))])
     assert floor.engine.available() == 50
     assert ListTape().market[BTC] == []
+
+
+async def test_without_a_fresh_price_an_order_is_neither_taken_nor_rejected() -> None:
+    paper = open_binance()
+    order = OrderRequest(
+        client_id="zn1", exchange=Exchange.BINANCE, symbol=BTC, side=BUY, type=MARKET, quantity=D("0.010")
+    )
+    paper.at += HOUR_MS
+    with pytest.raises(Unavailable):
+        await paper.venue.place(order)
+    assert await paper.venue.find(BTC, "zn1") is None
+    paper.show(paper.price)
+    assert (await paper.venue.place(order)).status is OrderStatus.FILLED
+    paper.at += HOUR_MS
+    assert (await paper.venue.place(order)).status is OrderStatus.FILLED
+
+
+async def test_two_symbols_are_matched_in_the_order_of_time() -> None:
+    """However seldom somebody looks: a fill is dated by its own market."""
+    times: list[list[tuple[str, int]]] = []
+    for looks in ((9,), range(1, 10)):
+        paper = open_binance()
+        for symbol, price in ((BTC, 20_000.0), (Symbol.ETHUSDT, 1_000.0)):
+            paper.tape.market[symbol].append(Bar(Millis(START - MINUTE_MS), START, price, price, price, price))
+            passed = 6 if symbol is BTC else 3
+            for number in range(9):
+                low = price * (0.98 if number == passed else 1.0)
+                start = Millis(START + number * MINUTE_MS)
+                paper.tape.market[symbol].append(Bar(start, Millis(start + MINUTE_MS), price, price, low, price))
+            paper.tape.market[symbol].sort(key=lambda tick: tick.at)
+        paper.at = START
+        for name, symbol, price in (("zn1", BTC, D(19_800)), ("zn2", Symbol.ETHUSDT, D(990))):
+            order = OrderRequest(
+                client_id=name,
+                exchange=Exchange.BINANCE,
+                symbol=symbol,
+                side=BUY,
+                type=LIMIT,
+                quantity=D("0.030"),
+                price=price,
+            )
+            assert (await paper.venue.place(order)).status is OrderStatus.OPEN
+        for look in looks:
+            paper.at = START + look * MINUTE_MS
+            await paper.venue.balance()
+        fills = [fill for symbol in Symbol for fill in await paper.venue.fills(symbol, Millis(0))]
+        times.append([(fill.symbol, (fill.at - START) // MINUTE_MS) for fill in fills])
+    assert times[0] == times[1] == [(BTC, 7), (Symbol.ETHUSDT, 4)]
+
+
+async def test_what_a_late_bar_fills_is_told_as_news() -> None:
+    paper = open_binance()
+    order = OrderRequest(
+        client_id="zn1",
+        exchange=Exchange.BINANCE,
+        symbol=BTC,
+        side=BUY,
+        type=LIMIT,
+        quantity=D("0.010"),
+        price=D(19_900),
+    )
+    paper.tape = LateTape(paper.tape.market)
+    venue = paper.open_venue()
+    await venue.place(order)
+    began = paper.at
+    paper.at += 5 * MINUTE_MS
+    paper.show(D(19_950))
+    looked = paper.at
+    assert await venue.fills(BTC, Millis(looked)) == ()
+    paper.tape.market[BTC].append(Bar(Millis(began), Millis(began + MINUTE_MS), 20_000.0, 20_000.0, 19_800.0, 19_950.0))
+    paper.at += 1_000
+    (fill,) = await venue.fills(BTC, Millis(looked))
+    assert looked < fill.at <= paper.at
+    assert (await venue.quote(BTC)).at == looked
+
+
+class LateTape(ListTape):
+    """Gives a bar that came late with the next look."""
+
+    async def ticks(self, symbol: Symbol, after: Millis, until: Millis) -> Sequence[Tick]:
+        late = [tick for tick in self.market[symbol] if type(tick) is Bar and tick.at <= after]
+        return [*late, *await super().ticks(symbol, after, until)]

@@ -77,6 +77,8 @@ class PaperExchange:
         self.fills: dict[Symbol, list[Fill]] = {symbol: [] for symbol in Symbol}
         self.payments: dict[Symbol, list[FundingPayment]] = {symbol: [] for symbol in Symbol}
         self.standing = {symbol: Standing() for symbol in Symbol}
+        self.not_before = dict.fromkeys(Symbol, Millis(0))
+        """Nothing that happens in a symbol from now on is dated before."""
         self._maker, self._taker = to_decimal(fees.maker) / 100, to_decimal(fees.taker) / 100
         self._slippage = slippage
         self._lot = to_decimal(LOTS[exchange])
@@ -153,6 +155,10 @@ class PaperExchange:
             mark=to_decimal(standing.mark),
             at=Millis(depth.at if depth is not None else standing.at),
         )
+
+    def is_stale(self, symbol: Symbol, now: Millis) -> bool:
+        """Traded, and of unknown price."""
+        return self.filters(symbol, now).trading and self.quote(symbol, now) is None
 
     def available(self) -> Decimal:
         """Cash that no position and no order has taken, less what open positions have lost. A taker's fee is kept for
@@ -491,7 +497,7 @@ class PaperExchange:
         if quantity <= 0:
             return
         request = order.request
-        at = max(at, self.book.newest)
+        at = self._forward(request.symbol, at)
         closable = self._closable(request)
         if request.reduce_only:
             quantity = min(quantity, closable)
@@ -550,14 +556,14 @@ class PaperExchange:
             status=status,
             filled=order.filled,
             average_price=order.average_price,
-            updated=max(at, self.book.newest),
+            updated=self._forward(order.request.symbol, at),
             reason=reason,
         )
         self._emit(OrderUpdated(at=ended.updated, order=ended))
 
     def _liquidate(self, symbol: Symbol, at: Millis) -> None:
         """Everything of the symbol is cancelled; the position goes at the price that uses up its margin."""
-        held, at = self.book.positions[self.exchange, symbol], max(at, self.book.newest)
+        held, at = self.book.positions[self.exchange, symbol], self._forward(symbol, at)
         for order in list(self.book.open_orders.values()):
             if order.request.symbol is symbol:
                 self._end_order(order, OrderStatus.EXPIRED, at, "the position is liquidated")
@@ -600,6 +606,10 @@ class PaperExchange:
         self._emit(FundingBooked(at=max(settled.at, self.book.newest), payment=payment))
 
     # -- parts
+
+    def _forward(self, symbol: Symbol, at: Millis) -> Millis:
+        """When something is told that happened then: forward in time."""
+        return max(at, self.book.newest, self.not_before[symbol])
 
     def _emit(self, event: TradeEvent) -> None:
         self._take(event)

@@ -68,6 +68,8 @@ class Standing:
     def see(self, tick: Tick) -> None:
         """Take a tick for the newest word."""
         match tick:
+            case Bar() if tick.at < self.at:
+                pass  # it came late: newer prices are known
             case Bar():
                 self.price = self.mark = tick.close
                 self.at, self.stale_ms = tick.at, max(600_000, 2 * (tick.at - tick.start))

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 from zuno.adapters.venues.paper.matching import PaperExchange
 from zuno.adapters.venues.paper.tape import MarketTape
+from zuno.adapters.venues.paper.ticks import Tick
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
@@ -100,7 +104,11 @@ class PaperVenue:
                     engine,
                     now,
                 ):
-                    return engine.place(order, now)
+                    known = engine.to_order(order.client_id)
+                    if known is None and engine.is_stale(order.symbol, now):
+                        # Nobody can say what would become of it: that is no rejection.
+                        raise Unavailable(f"The newest price of {order.symbol} at {self.exchange} is stale.")
+                    return known or engine.place(order, now)
             except _Overtaken:
                 if attempt == _TRIES - 1:
                     raise
@@ -167,9 +175,9 @@ class PaperVenue:
             try:
                 engine = await self._read_log()
                 now = Millis(max(await self._now() + later_ms, engine.book.newest))
-                for traded in Symbol:
-                    if traded is symbol or not engine.is_idle(traded):
-                        await self._match(engine, traded, now)
+                traded = [each for each in Symbol if each is symbol or not engine.is_idle(each)]
+                _advance(engine, {each: await self._read_market(engine, each, now) for each in traded})
+                self._matched |= dict.fromkeys(traded, now)
                 yield engine, now
                 await self._store(engine)
             except BaseException:
@@ -190,16 +198,19 @@ class PaperVenue:
         self._engine = engine
         return engine
 
-    async def _match(self, engine: PaperExchange, symbol: Symbol, now: Millis) -> None:
+    async def _read_market(self, engine: PaperExchange, symbol: Symbol, now: Millis) -> Sequence[Tick]:
+        """What happened in a symbol since it was matched last."""
         after, idle = self._matched.get(symbol), engine.is_idle(symbol)
         if after is None or (idle and now - after > DAY_MS):
             # Where nothing is open only how the market stands matters; else everything since the last stored event.
             after = now if idle else min(engine.book.newest, now)
             for tick in await self._tape.before(symbol, after):
                 engine.standing[symbol].see(tick)
-        if after < now:
-            engine.advance(symbol, await self._tape.ticks(symbol, after, now))
-        self._matched[symbol] = now
+        if after >= now:
+            return ()
+        # What a bar does that came late is told as news, after everything that was told before.
+        engine.not_before[symbol] = Millis(after + 1)
+        return await self._tape.ticks(symbol, after, now)
 
     async def _store(self, engine: PaperExchange) -> None:
         if not engine.events:
@@ -209,6 +220,20 @@ class PaperVenue:
         except Refused as error:
             raise _Overtaken(str(error)) from error
         engine.events.clear()
+
+
+def _advance(engine: PaperExchange, market: Mapping[Symbol, Sequence[Tick]]) -> None:
+    """In the order it happened, whatever the symbol: margin and time are the account's."""
+    moving = {symbol: ticks for symbol, ticks in market.items() if ticks}
+    if len(moving) < 2:
+        for symbol, ticks in moving.items():
+            engine.advance(symbol, ticks)
+        return
+    named = merge(
+        *([(tick.at, symbol, tick) for tick in ticks] for symbol, ticks in moving.items()), key=itemgetter(0, 1)
+    )
+    for symbol, run in groupby(named, key=itemgetter(1)):
+        engine.advance(symbol, [tick for _, _, tick in run])
 
 
 class _Overtaken(Unavailable):
