@@ -61,10 +61,14 @@ def close_id(account: str, symbol: Symbol, trades: tuple[str, ...], number: int)
 
 
 def build_open_intent(
-    account: str, order: RulingToExecute, places: Mapping[Exchange, PlaceState], mandate: Mandate | None
+    account: str,
+    order: RulingToExecute,
+    places: Mapping[Exchange, PlaceState],
+    mandate: Mandate | None,
+    dollars: Decimal | None = None,
 ) -> TradeIntent | str:
-    """The intent of a ruling that opens something, or why there is none. Prices at an exchange in another currency keep
-    their distance from the mark."""
+    """The intent of a ruling that opens something, or why there is none. Prices at an exchange in another currency are
+    turned into it by what the coin costs in both; `dollars`: its mark now, the ruling's where it is not known."""
     ruling, card = order.ruling, order.ruling.card
     side = ruling.decision.side
     if side is None or card is None or ruling.execution_style is None:
@@ -78,7 +82,7 @@ def build_open_intent(
         if state is None or leg.quantity is None:
             left_out.append(f"{leg.venue} is not there")
             continue
-        rate = Decimal(1) if leg.venue is Exchange.BINANCE else state.quote.mark / order.mark
+        rate = Decimal(1) if leg.venue is Exchange.BINANCE else state.quote.mark / (dollars or order.mark)
         entry, stop, target = (
             round_to_step(_decimal(price) * rate, state.filters.tick) for price in (card.entry, card.stop, card.target)
         )

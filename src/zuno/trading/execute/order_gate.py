@@ -331,12 +331,13 @@ class OrderGate:
             )
             for exchange in exchanges
         }
-        self._check_drift(order, places)
+        dollars = await self._worker.dollar_mark(order.symbol)
+        _check_drift(order, dollars)
         lock = find_refusal(order.symbol, await self._find_locks(order.symbol))
         if lock is not None:
             raise _EntryRefused(describe_lock(lock))
         mandate = book.active_mandate(self._now()) if self._with.live else None
-        built = build_open_intent(self.account, order, places, mandate)
+        built = build_open_intent(self.account, order, places, mandate, dollars)
         if isinstance(built, str):
             raise _EntryRefused(built)
         if self._with.live:
@@ -344,15 +345,6 @@ class OrderGate:
             if (why := find_mandate_refusal(mandate, entry, self._now())) is not None:
                 raise _EntryRefused(why)
         return built, self._tighten_stops(built, side)
-
-    def _check_drift(self, order: RulingToExecute, places: Mapping[Exchange, PlaceState]) -> None:
-        state = places.get(Exchange.BINANCE)
-        if order.mark is None or order.atr is None or state is None:
-            return
-        if abs(state.quote.mark - order.mark) > MAX_DRIFT_ATR * order.atr:
-            raise _EntryRefused(
-                f"the mark moved from {order.mark} to {state.quote.mark}, more than {MAX_DRIFT_ATR} ATR(1h)"
-            )
 
     def _tighten_stops(self, intent: TradeIntent, side: Side) -> list[TradeEvent]:
         """A top-up may bring the stop of what is held nearer, never further."""
@@ -678,6 +670,13 @@ class OrderGate:
 
 class _EntryRefused(Exception):
     """Why an entry may not be."""
+
+
+def _check_drift(order: RulingToExecute, mark: Decimal | None) -> None:
+    if order.mark is None or order.atr is None or mark is None:
+        return
+    if abs(mark - order.mark) > MAX_DRIFT_ATR * order.atr:
+        raise _EntryRefused(f"the mark moved from {order.mark} to {mark}, more than {MAX_DRIFT_ATR} ATR(1h)")
 
 
 def request_name(*words: object) -> str:

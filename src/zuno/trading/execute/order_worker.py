@@ -100,6 +100,10 @@ class OrderWorker:
     async def quote(self, exchange: Exchange, symbol: Symbol) -> VenueQuote:
         return await self._venue(exchange).quote(symbol)
 
+    async def dollar_mark(self, symbol: Symbol) -> Decimal | None:
+        """None where nothing is quoted in dollars here."""
+        return (await self.quote(Exchange.BINANCE, symbol)).mark if Exchange.BINANCE in self._venues else None
+
     async def filters(self, exchange: Exchange, symbol: Symbol) -> Filters:
         """As the venue had them when this process first asked, or asked anew for an entry."""
         found = self._filters.get((exchange, symbol))
@@ -294,7 +298,7 @@ class OrderWorker:
         leg = next(leg for leg in intent.intent.legs if leg.exchange is venue.exchange)
         quote = await venue.quote(intent.intent.symbol)
         filters = await self.filters(venue.exchange, intent.intent.symbol)
-        task = self._entry_task(intent, leg, quote, filters, self._now())
+        task = await self._entry_task(intent, leg, quote, filters, self._now())
         return f"the mark moved from {task.mark} to {quote.mark}" if has_drifted(task) else None
 
     def _why_stopped(self, symbol: Symbol) -> str | None:
@@ -343,7 +347,7 @@ class OrderWorker:
             return
         quote = await venue.quote(intent.symbol)
         filters = await (self.filters if orders else self.fresh_filters)(exchange, intent.symbol)
-        task = self._entry_task(tracked, leg, quote, filters, now)
+        task = await self._entry_task(tracked, leg, quote, filters, now)
         step = next_entry_step(task, [_entry_order(order) for order in orders])
         for number in step.cancel:
             await self._cancel(venue, orders[number])
@@ -352,15 +356,17 @@ class OrderWorker:
         if step.place:
             await self._place_entries(venue, tracked, leg, step.place, len(orders))
 
-    def _entry_task(
+    async def _entry_task(
         self, tracked: TrackedIntent, leg: IntentLeg, quote: VenueQuote, filters: Filters, now: Millis
     ) -> EntryTask:
-        """Mark and ATR in the exchange's currency: by what one entry is in the other."""
+        """Mark and ATR in the exchange's currency: by what one entry is in the other, or by what both cost now."""
         intent = tracked.intent
         dollars = next((other for other in intent.legs if other.exchange is Exchange.BINANCE), None)
         rate = Decimal(1)
-        if leg.exchange is not Exchange.BINANCE:
-            rate = leg.entry / dollars.entry if dollars is not None else quote.mark / intent.mark
+        if leg.exchange is not Exchange.BINANCE and dollars is not None:
+            rate = leg.entry / dollars.entry
+        elif leg.exchange is not Exchange.BINANCE:
+            rate = quote.mark / (await self.dollar_mark(intent.symbol) or intent.mark)
         return EntryTask(
             style=intent.style,
             side=opening_side(intent.side),

@@ -505,7 +505,7 @@ async def test_two_symbols_are_matched_in_the_order_of_time() -> None:
                 paper.tape.market[symbol].append(Bar(start, Millis(start + MINUTE_MS), price, price, low, price))
             paper.tape.market[symbol].sort(key=lambda tick: tick.at)
         paper.at = START
-        for name, symbol, price in (("zn1", BTC, D(19_800)), ("zn2", Symbol.ETHUSDT, D(990))):
+        for name, symbol, limit in (("zn1", BTC, D(19_800)), ("zn2", Symbol.ETHUSDT, D(990))):
             order = OrderRequest(
                 client_id=name,
                 exchange=Exchange.BINANCE,
@@ -513,7 +513,7 @@ async def test_two_symbols_are_matched_in_the_order_of_time() -> None:
                 side=BUY,
                 type=LIMIT,
                 quantity=D("0.030"),
-                price=price,
+                price=limit,
             )
             assert (await paper.venue.place(order)).status is OrderStatus.OPEN
         for look in looks:

@@ -328,3 +328,24 @@ async def test_a_liquidation_is_called_one() -> None:
     assert summary.reason is ExitReason.LIQUIDATION
     assert await desk.gate.reconcile() == ()
     assert desk.gate.book.open_orders == {}
+
+
+async def test_an_entry_in_won_is_held_to_the_mark_of_the_ruling() -> None:
+    """The won's price follows the dollar's: what moved since the ruling is told by the dollar's."""
+    upbit, binance = open_upbit(), open_binance()
+    desk = GateHarness(upbit, others={Exchange.BINANCE: binance.open_venue()})
+    order = replace(desk.opening(quantity=0.02), mark=D(20_000), atr=D(200))
+    card = order.ruling.card
+    assert card is not None
+    dollars = card.model_copy(update={"entry": 20_000.0, "stop": 19_000.0, "target": 22_000.0})
+    order = replace(order, ruling=order.ruling.model_copy(update={"card": dollars}))
+    binance.at = upbit.at
+    binance.show(D(20_400))  # two ATR
+    upbit.at = binance.at
+    upbit.show(D(51_000_000))
+    refused = await desk.gate.execute(order)
+    assert refused.state == "refused", refused
+    binance.show(D(20_000))
+    upbit.show(D(50_000_000))
+    binance.at = upbit.at = max(binance.at, upbit.at)
+    assert (await desk.gate.execute(order)).state == "open"

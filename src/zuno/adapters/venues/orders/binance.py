@@ -556,7 +556,7 @@ class BinanceOrders:
             raise Malformed("Binance answered with the trades of another symbol")
         client_id = await self._client_id_of(symbol, str(row.whole("orderId")), row.moment("time"))
         return Fill(
-            id=str(row.whole("id")),
+            id=f"{symbol}-{row.whole('id')}",  # trades are numbered by symbol
             client_id=client_id,
             exchange=self.exchange,
             symbol=symbol,
