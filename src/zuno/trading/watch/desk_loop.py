@@ -148,11 +148,11 @@ class DeskLoop:
     def _next_moment(self, last: Millis, until: Millis) -> Millis | None:
         """The next at which something is due; None where nothing is before the end."""
         slot = next_slot(self._plan.mode, last)
-        due = [slot]
+        due, tick = [slot], Millis((last // TICK_MS + 1) * TICK_MS)
         if self._gate.needs_watch:
-            due.append(Millis((last // TICK_MS + 1) * TICK_MS))
+            due.append(tick)
         if (ends := self._gate.next_due()) is not None:
-            due.append(Millis(max(ends, last + 1)))
+            due.append(ends if ends > last else tick)  # what is overdue could not be done: by the minute
         at = min(due)
         if at > until:
             return until if last < until else None

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.wire.order_gate import BTC, GateHarness
-from tests.wire.paper_venue import START, open_upbit
+from tests.wire.paper_venue import ACCOUNT, START, open_upbit
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Style
+from zuno.trading.execute.order_gate import GateContext, OrderGate
+from zuno.trading.model.cycle import Exchange, Style
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode
 from zuno.trading.model.trade_events import ExitReason
+from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.schedule import Job, JobKind
 from zuno.trading.watch.desk_loop import DeskLoop, DeskPlan, MarketClock
 
@@ -162,3 +164,34 @@ async def test_a_clock_that_jumps_back_does_nothing_twice() -> None:
     loop = DeskLoop(desk.gate, PLAN, work, watch_seconds=0.01, look_seconds=0.01)
     await asyncio.wait_for(loop.run_live(now, stop, stopped), 20)
     assert set(work.done.values()) == {1}
+
+
+class CountedClock(MarketClock):
+    """Ends what creeps."""
+
+    def __init__(self, at: Millis, stop: asyncio.Event) -> None:
+        super().__init__(at)
+        self._moves, self._stop = 0, stop
+
+    def move(self, at: Millis) -> None:
+        self._moves += 1
+        if self._moves > 500:
+            self._stop.set()
+        super().move(at)
+
+
+async def test_what_is_overdue_and_cannot_be_done_is_tried_by_the_minute() -> None:
+    """A hold ends while the market is dark."""
+    desk, stop = GateHarness(), asyncio.Event()
+    assert (await desk.gate.execute(desk.opening(hold="1h"))).state == "open"
+    clock = CountedClock(Millis(desk.paper.at), stop)
+
+    def now() -> Millis:
+        desk.paper.at = clock.now()
+        return clock.now()
+
+    venues: dict[Exchange, OrderVenue] = {Exchange.BINANCE: desk.paper.open_venue()}
+    gate = OrderGate(GateContext(log=desk.log, account=ACCOUNT, venues=venues, now=now))
+    until = Millis(clock.now() + 2 * HOUR_MS)
+    await DeskLoop(gate, PLAN, Work()).run_recorded(clock, until, stop)
+    assert clock.now() == until
