@@ -511,7 +511,10 @@ class OrderGate:
     async def _lift(self, protection: Protection, symbol: Symbol | None, reason: str) -> bool:
         stood = (protection, symbol) in self.book.locks
         if stood or protection not in (Protection.PAUSED, Protection.KILL_SWITCH):
-            await self._writer.write([LockLifted(at=self._at(), protection=protection, symbol=symbol, reason=reason)])
+            # The exchange's clock may be a little ahead: what was closed by now counts no more.
+            last = self.book.closed[-1].closed + 1 if self.book.closed else 0
+            at = Millis(max(self._at(), last))
+            await self._writer.write([LockLifted(at=at, protection=protection, symbol=symbol, reason=reason)])
         return stood
 
     # -- protections

@@ -5,12 +5,15 @@ The account's state is what its events add up to (`rules/trading_book.py`); noth
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from zuno.kernel.errors import Usage
+from zuno.kernel.text import plain_text
 from zuno.kernel.wire import Hex64, Wire
 from zuno.trading.model.account import BookChange, Id, Timestamp
 from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily, Ruling, Style
@@ -27,6 +30,8 @@ from zuno.trading.model.orders import (
 
 TRADE_EVENTS: Final = "trade_events"
 """The kind of the journal's entries that an account is made of."""
+
+_ACCOUNT_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 Reason = Annotated[str, Field(max_length=600)]
 
@@ -333,8 +338,15 @@ class TradeEntry(Wire):
     events: Annotated[tuple[TradeEvent, ...], Field(min_length=1)]
 
 
+def check_account_name(name: str) -> None:
+    if not _ACCOUNT_NAME.fullmatch(name):
+        raise Usage(f"{plain_text(name, 40)!r} is no name of an account; use up to 64 letters, digits, - and _.")
+
+
 def paper_account(origin: str, name: str = "") -> str:
-    """The account of paper trading in a market, or one of several there."""
+    """The account of paper trading in a market, or one of several there. `Usage` for what is no name."""
+    if name:
+        check_account_name(name)
     return f"paper:{origin}:{name}" if name else f"paper:{origin}"
 
 

@@ -24,6 +24,7 @@ from zuno.trading.model.trade_events import (
     Mandate,
     MandateGranted,
     TradeEvent,
+    check_account_name,
     live_account,
     paper_account,
 )
@@ -144,8 +145,8 @@ class AccountDesk:
 
     def __init__(self, backends: AccountBackends, name: str | None = None) -> None:
         """`name`: of `--account`."""
-        if name is not None and not (name.isascii() and name.replace("-", "").replace("_", "").isalnum()):
-            raise Usage(f"{plain_text(name, 40)!r} is no name of an account; use letters, digits, - and _.")
+        if name is not None:
+            check_account_name(name)
         self._with = backends
         self._name = name
 

@@ -22,7 +22,7 @@ from zuno.trading.model.account import Holding, PositionOpened
 from zuno.trading.model.cycle import Exchange, Style
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Side, Symbol
 from zuno.trading.model.orders import Fill, Order, OrderRequest, OrderSide, OrderStatus, OrderType
-from zuno.trading.model.trade_events import ExitReason, IntentStored, ManualChange, OrderPlanned, TradeEvent
+from zuno.trading.model.trade_events import ExitReason, IntentStored, ManualChange, OrderPlanned, Protection, TradeEvent
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.protections import ProtectionLimits
 
@@ -349,3 +349,13 @@ async def test_an_entry_in_won_is_held_to_the_mark_of_the_ruling() -> None:
     upbit.show(D(50_000_000))
     binance.at = upbit.at = max(binance.at, upbit.at)
     assert (await desk.gate.execute(order)).state == "open"
+
+
+async def test_an_unlock_lifts_what_the_exchanges_clock_dated_ahead() -> None:
+    paper = open_binance()
+    ahead = Late(paper.open_venue())
+    ahead.earlier = -250
+    desk = await opened(GateHarness(paper, venue=ahead))
+    await desk.gate.close(None)
+    assert [lock.protection for lock in await desk.gate.unlock()] == [Protection.COOLDOWN]
+    assert await desk.gate.locks() == ()

@@ -236,3 +236,9 @@ async def test_a_mandate_is_granted_by_a_word_shown_by_its_hash_and_revoked(mark
             await account.grant_mandate(account.build_mandate(*wrong, judge_fallback=False), never)
     with pytest.raises(Usage):
         account.build_mandate(*terms[:6], "somewhere", judge_fallback=False)
+
+
+@pytest.mark.parametrize("name", ["../x", "a b", "ü", "a" * 65])
+def test_no_door_takes_an_account_that_has_no_name(name: str) -> None:
+    with pytest.raises(Usage):
+        paper_account("recorded", name)
