@@ -446,6 +446,19 @@ async def test_the_tape_gives_each_tick_once_in_order_from_the_finest_bars() -> 
     assert [tick.high for tick in won if isinstance(tick, Bar)] == [102.0 * 1_400] * 22
 
 
+async def test_what_happened_in_a_gap_of_the_minutes_is_in_the_hour() -> None:
+    store = MemorySeries(Origin(False, "recorded"))
+    minutes = [Candle(Millis(START + n * MINUTE_MS), 100.0, 100.0, 100.0, 100.0, 1.0, None) for n in range(120)]
+    hours = [Candle(Millis(START + n * HOUR_MS), 100.0, 100.0, 90.0, 100.0, 1.0, None) for n in range(2)]
+    await store.write([Batch(candles(BINANCE, BTC, Timeframe.M1), minutes[:30] + minutes[31:])])
+    await store.write([Batch(candles(BINANCE, BTC, Timeframe.H1), hours)])
+    tape = SeriesTape(store, Exchange.BINANCE, live=False)
+    ticks = await tape.ticks(BTC, START, Millis(START + 2 * HOUR_MS))
+    coarse = [tick for tick in ticks if isinstance(tick, Bar) and tick.at - tick.start == HOUR_MS]
+    assert [(tick.at, tick.low) for tick in coarse] == [(START + HOUR_MS, 90.0)]
+    assert len(ticks) == 120
+
+
 async def test_a_bar_that_came_late_is_matched_once() -> None:
     store = MemorySeries(Origin(False, "recorded"))
     early, late = ([Candle(Millis(START + n * MINUTE_MS), 100.0, 101.0, 99.0, 100.0, 1.0, None)] for n in (0, 1))

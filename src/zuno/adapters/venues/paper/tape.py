@@ -1,7 +1,7 @@
 """A symbol's market as ticks, read from the series store day by day.
 
-Bars are the finest that were kept of each stretch. Upbit's market is Binance's at the rate of its KRW-USDT pair, as the
-desk marks it.
+Bars are the finest that were kept of each stretch, and coarser ones where those have gaps. Upbit's market is Binance's
+at the rate of its KRW-USDT pair, as the desk marks it.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class SeriesTape:
         ]
         state = await self._store.read_many(slices, known_by)
         *bar_rows, marks, more = state.rows[: len(_TIMEFRAMES) + 2]
-        bars = _finest_bars(bar_rows)
+        bars = _finest_bars(bar_rows, live=self._live)
         ticks: list[Tick] = [*bars, *(Mark(row.at, row.mark) for row in marks if row.mark > 0)]
         if won:
             ticks = _in_won(ticks, more)
@@ -138,16 +138,22 @@ def _place(tick: Tick) -> tuple[int, int]:
     return tick.at, (Bar, Depth, Mark, FundingRate).index(type(tick))
 
 
-def _finest_bars(rows: Sequence[Sequence[Candle]]) -> list[Bar]:
-    """A bar is taken where no finer one of its time is here."""
+def _finest_bars(rows: Sequence[Sequence[Candle]], *, live: bool) -> list[Bar]:
+    """A bar is taken where finer ones do not cover the whole of its time: what happened in their gaps is in it. Live,
+    where finer ones may still come, it is taken where there are none."""
     found: list[Bar] = []
+    covered: dict[int, int] = {}
     for timeframe, bars in zip(_TIMEFRAMES, rows, strict=True):
-        covered = {timeframe.floor(bar.start) for bar in found}
-        found += [
-            Bar(row.at, Millis(row.at + timeframe.millis), row.open, row.high, row.low, row.close)
-            for row in bars
-            if row.at not in covered
-        ]
+        span = timeframe.millis
+        sums: dict[int, int] = {}
+        for start, covers in covered.items():
+            whole = timeframe.floor(Millis(start))
+            sums[whole] = sums.get(whole, 0) + covers
+        for row in bars:
+            if sums.get(row.at, 0) < (1 if live else span):
+                found.append(Bar(row.at, Millis(row.at + span), row.open, row.high, row.low, row.close))
+                sums[row.at] = span
+        covered = sums
     return found
 
 
