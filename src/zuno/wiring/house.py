@@ -396,7 +396,6 @@ class Application:
 
     def orders(self) -> TradingOrders:
         from zuno.adapters.clock.system import unix_millis
-        from zuno.trading.model.market import Symbol
         from zuno.trading.model.trade_events import paper_account
         from zuno.trading.service.orders import OpenedAccount, TradingOrders
 
@@ -406,12 +405,26 @@ class Application:
         desk = self._desk(self._markets.refresh_marks(store) if live else None)
 
         async def open_account(name: str | None, as_of: str | None) -> OpenedAccount:
-            moment = await desk.moment(Symbol.BTCUSDT, as_of)
+            if live and as_of is None:
+                notes = await self._refresh_notes(desk)
+                gate = self._open_gate(paper_account(desk.origin, name or ""), unix_millis)
+                return OpenedAccount(gate, unix_millis(), desk.origin, notes)
+            moment = await desk.latest_moment(as_of)
             now = unix_millis if live else lambda: moment.as_of
             gate = self._open_gate(paper_account(moment.origin, name or ""), now)
             return OpenedAccount(gate, now(), moment.origin, moment.notes)
 
         return TradingOrders(open_account)
+
+    async def _refresh_notes(self, desk: TradingDesk) -> tuple[str, ...]:
+        """Ask for fresh prices. To pause, to lock and to look must be possible while no venue answers."""
+        from zuno.kernel.errors import Unavailable
+        from zuno.trading.model.market import Symbol
+
+        try:
+            return (await desk.moment(Symbol.BTCUSDT, None)).notes
+        except Unavailable as error:
+            return (f"prices are as they were stored last: {error}",)
 
     def account(self, name: str | None = None) -> AccountDesk:
         from zuno.adapters.clock.system import unix_millis

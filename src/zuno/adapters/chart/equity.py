@@ -47,7 +47,7 @@ class _EquityRenderer:
         self._draw_falls()
         self._draw_equity()
         for frame, title in (
-            (self._equity, "equity, USD (squares: trades closed, blue won, red lost)"),
+            (self._equity, "equity, USD (squares: trades closed, blue won, orange lost)"),
             (self._falls, "drawdown, % of the peak"),
         ):
             self._border(frame)

@@ -154,6 +154,16 @@ class TradingDesk:
         at = arguments.parse_market_moment(as_of, counted, latest, await self._beginning(symbol))
         return self._moment(at, {}, notes)
 
+    async def latest_moment(self, as_of: str | None) -> MarketMoment:
+        """A moment of whichever symbol is recorded; of both, the first."""
+        refusals: list[Refused] = []
+        for symbol in Symbol:
+            try:
+                return await self.moment(symbol, as_of)
+            except Refused as error:
+                refusals.append(error)
+        raise refusals[0]
+
     def _moment(self, at: Millis, failures: Mapping[str, str], notes: tuple[str, ...] = ()) -> MarketMoment:
         return MarketMoment(as_of=at, origin=self.origin, failures=failures, notes=notes)
 

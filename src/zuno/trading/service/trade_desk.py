@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -35,6 +36,7 @@ EVALUATED: Final = "trading_evaluation"
 STOP_REQUEST: Final = "trading_stop"
 """Kinds of the journal's entries that the desk's schedule is made of."""
 _DESK: Final = Author("desk")
+_LOG: Final = logging.getLogger(__name__)
 _OWNER: Final = Author("owner")
 
 
@@ -185,8 +187,7 @@ class TradeDesk:
 
     async def stop(self, account: str | None = None) -> DeskStopView:
         """Ask the desk of an account to end, wherever it runs; stops at the venue stay."""
-        moment = await self._with.desk.moment(Symbol.BTCUSDT, None)
-        name = paper_account(moment.origin, account or "")
+        name = paper_account(self._with.desk.origin, account or "")
         journal = await self._with.journal()
         await journal.append(kind=STOP_REQUEST, author=_OWNER, payload=StopRequest(account=name, at=self._with.now()))
         return DeskStopView(
@@ -382,6 +383,7 @@ class _DeskRun:
     def _tell(
         self, what: Literal["cycle", "opened", "closed", "lock", "note"], said: str, symbol: Symbol | None = None
     ) -> None:
+        _LOG.log(logging.WARNING if what in ("lock", "note") else logging.INFO, "%s %s", symbol or "desk", said)
         at = iso(self._gate.now())
         self._hear(DeskEvent(at=at, what=what, symbol=None if symbol is None else symbol.value, said=said))
 
@@ -407,8 +409,8 @@ class _DeskRun:
             ledger=await ledger_totals(self._gate, book),
             invariants=find_broken_invariant(book) or "ok",
             protections=tuple(map(protection_view, locks)),
-            said=f"The desk ended at {iso(until)} after {self._ran} cycles; {closed} trades were closed, "
-            f"{len(book.trades)} are open.",
+            said=f"The desk ended at {iso(until)}; cycles: {self._ran}, trades closed: {closed}, "
+            f"open: {len(book.trades)}.",
             notes=notes,
         )
 

@@ -116,10 +116,14 @@ class DeskLoop:
         watch = asyncio.create_task(self._watch(stop, stopped))
         jobs: set[asyncio.Task[None]] = set()
         running: set[Job] = set()
+        broken: list[Exception] = []
 
         async def do(job: Job, at: Millis) -> None:
             try:
                 await self._do_job(job, at)
+            except Exception as error:  # a broken journal or a fault of ours: the desk ends with it
+                broken.append(error)
+                stop.set()
             finally:
                 running.discard(job)
 
@@ -131,7 +135,7 @@ class DeskLoop:
                         running.add(job)
                         jobs.add(task := asyncio.create_task(do(job, at)))
                         task.add_done_callback(jobs.discard)
-                if watch.done():
+                if watch.done() or broken:
                     break
                 with suppress(TimeoutError):
                     await asyncio.wait_for(stop.wait(), self._look_seconds)
@@ -142,6 +146,8 @@ class DeskLoop:
                 task.cancel()
             await asyncio.gather(*jobs, return_exceptions=True)
             await watch
+        if broken:
+            raise broken[0]
 
     # -- parts
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.wire.order_gate import BTC, GateHarness
 from tests.wire.paper_venue import ACCOUNT, START, open_upbit
-from zuno.kernel.errors import Unavailable
+from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.execute.order_gate import GateContext, OrderGate
 from zuno.trading.model.cycle import Exchange, Style
@@ -33,6 +33,7 @@ class Work:
     """In the midst of so many jobs."""
     waits: asyncio.Event | None = None
     fails: int = 0
+    breaks: Exception | None = None
 
     async def is_done(self, job: Job) -> bool:
         return self.done[job] > 0
@@ -40,6 +41,8 @@ class Work:
     async def run_cycle(self, job: Job, at: Millis) -> None:
         if self.waits is not None:
             await self.waits.wait()
+        if self.breaks is not None:
+            raise self.breaks
         if self.fails:
             self.fails -= 1
             raise Unavailable("the model's budget is used up")
@@ -144,6 +147,16 @@ async def test_somebody_elses_wish_ends_it() -> None:
 
     loop = DeskLoop(desk.gate, PLAN, Work(), watch_seconds=0.01, look_seconds=0.01)
     await asyncio.wait_for(loop.run_live(lambda: MIDNIGHT, asyncio.Event(), stopped), 20)
+
+
+async def test_a_broken_journal_ends_the_desk() -> None:
+    async def stopped() -> bool:
+        return False
+
+    work = Work(breaks=Broken("the chain does not fit"))
+    loop = DeskLoop(GateHarness().gate, PLAN, work, watch_seconds=0.01, look_seconds=0.01)
+    with pytest.raises(Broken):
+        await asyncio.wait_for(loop.run_live(lambda: Millis(MIDNIGHT + 5_000), asyncio.Event(), stopped), 20)
 
 
 async def test_a_clock_that_jumps_back_does_nothing_twice() -> None:
