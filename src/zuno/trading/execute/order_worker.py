@@ -549,7 +549,9 @@ class OrderWorker:
             await self._plan_and_send(venue, position.intent, purpose, request)
             wanted = self.book.orders[request.client_id]
             if wanted.status is OrderStatus.REJECTED:
-                await self._close_by_rule(position, ExitReason.UNDONE)
+                # Most often because the market has passed the level while the order was on its way.
+                passed = _passed_level(position, (await venue.quote(position.symbol)).mark)
+                await self._close_by_rule(position, passed or ExitReason.UNDONE)
                 return
         if wanted is not None and wanted.status is OrderStatus.PLANNED:
             if self._now() - wanted.planned > UNPROTECTED_MS:
@@ -560,12 +562,9 @@ class OrderWorker:
                 await self._cancel(venue, order)
 
     async def _watch_levels(self, venue: OrderVenue, position: OpenTrade) -> None:
-        mark = (await venue.quote(position.symbol)).mark
-        sign = 1 if position.side is Side.LONG else -1
-        if position.stop is not None and sign * (mark - position.stop) <= 0:
-            await self._close_by_rule(position, ExitReason.STOP)
-        elif position.target is not None and sign * (mark - position.target) >= 0:
-            await self._close_by_rule(position, ExitReason.TARGET)
+        passed = _passed_level(position, (await venue.quote(position.symbol)).mark)
+        if passed is not None:
+            await self._close_by_rule(position, passed)
 
     async def _close_by_rule(self, position: OpenTrade, reason: ExitReason) -> None:
         """Again and again until nothing is held, and no faster than a venue that refuses can bear."""
@@ -645,6 +644,16 @@ class OrderWorker:
         if (position := self.book.positions.get(place)) is not None:
             times.append(position.opened)
         return Millis(max(0, min(times, default=self._now()) - OVERLAP_MS))
+
+
+def _passed_level(position: OpenTrade, mark: Decimal) -> ExitReason | None:
+    """The level of a position that the mark is at or beyond; of both the stop."""
+    sign = 1 if position.side is Side.LONG else -1
+    if position.stop is not None and sign * (mark - position.stop) <= 0:
+        return ExitReason.STOP
+    if position.target is not None and sign * (mark - position.target) >= 0:
+        return ExitReason.TARGET
+    return None
 
 
 def _entry_order(order: TrackedOrder) -> EntryOrder:

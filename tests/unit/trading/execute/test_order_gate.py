@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -295,10 +296,10 @@ async def test_a_top_up_resizes_the_stop_and_never_loosens_it() -> None:
 
 
 class RefusingVenue:
-    """Takes everything but orders of one type."""
+    """Takes everything but orders of one type. `before`: what happens while such an order is on its way."""
 
-    def __init__(self, venue: Any, kind: OrderType) -> None:
-        self._venue, self._kind = venue, kind
+    def __init__(self, venue: Any, kind: OrderType, before: Callable[[], None] = lambda: None) -> None:
+        self._venue, self._kind, self._before = venue, kind, before
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._venue, name)
@@ -307,6 +308,7 @@ class RefusingVenue:
         if request.type is not self._kind:
             placed: Order = await self._venue.place(request)
             return placed
+        self._before()
         now = await self._venue.now()
         return Order(
             request=request, venue_id="none", status=OrderStatus.REJECTED, updated=now, reason="Order would trigger"
@@ -323,6 +325,23 @@ async def test_an_entry_that_cannot_be_protected_is_undone(kind: OrderType) -> N
     (summary,) = desk.gate.book.closed
     assert summary.reason is ExitReason.UNDONE
     assert await paper.open_venue().open_orders() == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "price", "reason"),
+    [
+        (OrderType.STOP_MARKET, "19000", ExitReason.STOP),
+        (OrderType.TAKE_PROFIT_MARKET, "21500", ExitReason.TARGET),
+    ],
+)
+async def test_a_level_passed_while_its_order_was_on_its_way_ends_the_trade_there(
+    kind: OrderType, price: str, reason: ExitReason
+) -> None:
+    paper = open_binance()
+    desk = GateHarness(paper, venue=RefusingVenue(paper.open_venue(), kind, lambda: paper.show(D(price))))
+    await desk.gate.execute(desk.opening())
+    (summary,) = desk.gate.book.closed
+    assert summary.reason is reason
 
 
 class DeafVenue:
