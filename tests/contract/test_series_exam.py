@@ -15,6 +15,7 @@ import stat
 import zlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from zuno.trading.model.market import (
     Feed,
     Funding,
     Heartbeat,
+    Heartbeats,
     Level,
     MacroRelease,
     MarkAndIndex,
@@ -164,6 +166,71 @@ async def test_heartbeats_read_with_others_are_those_that_were_known(store: Seri
     for known, count in ((AT, 0), (AT + 3 * MINUTE_MS, 3), (AT + 5 * MINUTE_MS, 4), (EVER, 6)):
         found = tuple(beats[:count])
         assert (await store.read_many(asked, Millis(known))).rows == (found, found[1:], found[-3:])
+
+
+@pytest.mark.parametrize("extra", [0, 1, MINUTE_MS // 2])
+async def test_days_of_heartbeats_are_the_runs_of_their_minutes(tmp_path: Path, extra: int) -> None:
+    store, stream = SqliteSeries(tmp_path, RECORDED), alive(Feed.LIQUIDATIONS, "binance", "BTCUSDT")
+    minutes = [minute for minute in range(700, 4_000) if minute not in (1_440, 2_000, 2_879)]
+    beats = [Heartbeat(Millis(AT + minute * MINUTE_MS + (extra if minute == 3_100 else 0))) for minute in minutes]
+    await store.write([Batch(stream, beats)])
+    for since, until, known_by in (
+        (AT, EVER, EVER),
+        (beats[5].at + 1, EVER, beats[-9].at),
+        (AT, beats[2_000].at, EVER),
+    ):
+        rows = await store.read(stream, Millis(since), Millis(until), Millis(known_by))
+        (found,) = (await store.read_many([Slice(stream, Millis(since), Millis(until))], Millis(known_by))).rows
+        assert isinstance(found, Heartbeats)
+        assert found.runs == Heartbeats.of(rows).runs
+    await store.close()
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_what_is_read_again_and_again_is_what_stands_there(tmp_path: Path, seed: int) -> None:
+    """A desk that goes on from moment to moment, a collector beside it, and somebody who fills holes and mends rows."""
+    random, now = Random(seed), 0
+    desk, other = SqliteSeries(tmp_path, RECORDED), SqliteSeries(tmp_path, RECORDED)
+    tape = liquidations("binance", "BTCUSDT")
+    for _ in range(150):
+        now += random.choice((0, 1, 1, 2))
+        moment = Millis(AT + now * HOUR_MS + random.choice((0, HOUR_MS // 2)))
+        hours = [now - back for back in random.sample(range(1, 9), random.choice((0, 1, 1, 3))) if back <= now]
+        late = random.random() < 0.3  # it comes when its time is over, and is known from then
+        batches: list[Batch[Any]] = [
+            Batch(HOURS, [bar(hour, random.choice((100.0, 101.0))) for hour in hours], moment if late else None),
+            Batch(OI, [level(hour * HOUR_MS) for hour in hours]),
+            Batch(CPI, [MacroRelease(Millis(AT + hour * HOUR_MS), float(now), moment) for hour in hours[:1]]),
+            Batch(tape, [TapeEvent(moment, Side.LONG, 1.0, 2.0, 2.0, str(n)) for n in range(random.choice((0, 1, 2)))]),
+        ]
+        await random.choice((desk, desk, other)).write(batches)
+        if random.random() < 0.02:
+            await random.choice((desk, other)).seal(Millis(moment - 12 * HOUR_MS))
+        known_by = Millis(moment - random.choice((0, 0, 0, 1, 5)) * HOUR_MS)
+        span = random.choice((6, 12, 12, 12)) * HOUR_MS
+        slices: list[Slice[Any]] = [
+            Slice(series, Millis(known_by - span), Millis(known_by + random.choice((0, 0, -1, 3)) * HOUR_MS), newest)
+            for series, newest in ((HOURS, random.choice((None, 4, 4))), (OI, None), (CPI, None), (tape, None))
+        ]
+        expected = [await desk.read(each.series, each.since, each.until, known_by, each.newest) for each in slices]
+        for _ in range(2):
+            assert list((await desk.read_many(slices, known_by)).rows) == expected
+    await desk.close()
+    await other.close()
+
+
+async def test_what_was_read_before_is_not_read_from_the_table_again(tmp_path: Path) -> None:
+    store = SqliteSeries(tmp_path, RECORDED)
+    hours = [Millis(AT + hour * HOUR_MS) for hour in range(100)]
+    await store.write([Batch(HOURS, [bar(hour) for hour in range(90)])])
+    before: tuple[Any, ...] = ()
+    for now in hours[80:]:
+        await store.write([Batch(HOURS, [bar((now - AT) // HOUR_MS + 5)])])
+        (rows,) = (await store.read_many([Slice(HOURS, Millis(now - 50 * HOUR_MS), now, 49)], now)).rows
+        assert [row.at for row in rows] == [now - back * HOUR_MS for back in range(49, 0, -1)]
+        assert not before or all(mine is theirs for mine, theirs in zip(rows, before[1:], strict=False))
+        before = rows
+    await store.close()
 
 
 async def test_a_store_nobody_wrote_is_empty(store: SeriesStore) -> None:

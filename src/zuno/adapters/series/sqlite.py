@@ -34,11 +34,12 @@ from zuno.adapters.series.merge_rows import (
     sources_of,
 )
 from zuno.adapters.series.parquet_files import FileGone, ParquetFiles, SealedFile
-from zuno.adapters.series.row_shapes import NUMBERS, shape_of
+from zuno.adapters.series.row_cache import RowCache, TableRead
+from zuno.adapters.series.row_shapes import NUMBERS, RowShape, shape_of
 from zuno.adapters.sqlite_file import SqliteFile
 from zuno.kernel.errors import Broken, Malformed
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import MINUTE_MS, Heartbeat, Heartbeats, MacroRelease, Row, Series, parse_series
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, Heartbeat, Heartbeats, MacroRelease, Row, Series, parse_series
 from zuno.trading.ports.series import (
     Batch,
     Columns,
@@ -120,6 +121,7 @@ class SqliteSeries:
         self._remedy = "`zuno data synth` makes it anew" if origin.synthetic else _REMEDY
         self._file = SqliteFile(folder / "series.db", self._prepare, f"{self._remedy}.")
         self._parquet = ParquetFiles(folder / "history")
+        self._cache = RowCache()
 
     @property
     def origin(self) -> Origin:
@@ -154,6 +156,7 @@ class SqliteSeries:
 
     async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> SeriesSnapshot:
         def act(connection: sqlite3.Connection) -> SeriesSnapshot:
+            self._cache.check_version(connection.execute("PRAGMA data_version").fetchone()[0])
             rows = tuple(self._slice_in_runs(connection, asked, known_by) for asked in slices)
             return SeriesSnapshot(_origin(connection) or self._wanted, rows, _asides(connection, slices, known_by))
 
@@ -217,6 +220,7 @@ class SqliteSeries:
     def _close(self) -> None:
         self._file.close()
         self._parquet.close()
+        self._cache.clear()
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
@@ -302,6 +306,7 @@ class SqliteSeries:
             check_origin(_origin(connection) or self._wanted, origin)
             if not may(connection):
                 return None
+            self._cache.clear()
             for table in _TABLES:
                 connection.execute(f"DELETE FROM {table}")
             _write_origin(connection, origin)
@@ -336,6 +341,7 @@ class SqliteSeries:
         shape = shape_of(batch.series.row)
         to_columns = shape.to_columns
         _keep_latest(connection, shape.table, number, result.puts, standing)
+        self._cache.forget(number, min((at for at, _, _, _ in result.puts), default=_EVER))
         places = ", ".join("?" * (NUMBERS if shape.table == "rows" else 1))
         connection.executemany(
             f"INSERT OR REPLACE INTO {shape.table} (series, at, id, known, {_OWN[shape.table]}) "
@@ -385,6 +391,7 @@ class SqliteSeries:
         if found.new.any():
             new = pick(columns, found.new)
             _raise_latest(connection, "rows", number, int(known[found.new].max()))
+            self._cache.forget(number, int(new.at[0]))
             self._append(connection, number, new, known[found.new])
             if not self._wanted.synthetic:
                 _note_source(connection, number, source, file, len(new), int(new.at[0]), int(new.at[-1]))
@@ -483,42 +490,42 @@ class SqliteSeries:
                 [(number, at, name, file.name) for at, name in there if (at, name) in keys],
             )
 
-    def _slice(self, connection: sqlite3.Connection, asked: Slice[R], known_by: Millis) -> tuple[R, ...]:
+    def _slice(
+        self, connection: sqlite3.Connection, asked: Slice[R], known_by: Millis, cache: RowCache | None = None
+    ) -> tuple[R, ...]:
         series, newest, span = asked.series, asked.newest, (asked.since, asked.until)
         number = _number(connection, series)
         if number is None or newest == 0:
             return ()
         if series.row is MacroRelease:
-            prints = newest_prints(self._rows(connection, series, number, span, known_by, None))
+            prints = newest_prints(self._rows(connection, series, number, span, known_by, None, cache))
             return tuple(prints if newest is None else prints[-newest:])
-        return tuple(self._rows(connection, series, number, span, known_by, newest))
+        return tuple(self._rows(connection, series, number, span, known_by, newest, cache))
 
     def _slice_in_runs(self, connection: sqlite3.Connection, asked: Slice[R], known_by: Millis) -> Sequence[R]:
-        """The same; heartbeats in runs. Where all of them are in the table they come as one text: a row of each would
-        cost more than everything else a cycle reads."""
+        """The same; heartbeats in runs where all of them are in the table: a row of each would cost more than
+        everything else a cycle reads."""
         if asked.series.row is Heartbeat and asked.newest is None:
             number, span = _number(connection, asked.series), (asked.since, asked.until)
             if number is not None and not self._sealed_files(connection, number, span):
-                (times,) = connection.execute(
-                    """SELECT group_concat(at) FROM
-                    (SELECT at FROM rows WHERE series = ? AND at BETWEEN ? AND ? AND known <= ? ORDER BY at)""",
-                    (number, *span, known_by),
-                ).fetchone()
-                if times and times.replace(",", "").isdigit():
-                    return cast("Sequence[R]", _heartbeats(times))
-        return self._slice(connection, asked, known_by)
+                runs = _read_runs(connection, number, span, known_by)
+                if runs is not None:
+                    return cast("Sequence[R]", Heartbeats(runs))
+        return self._slice(connection, asked, known_by, self._cache)
 
     def _rows(
         self,
         connection: sqlite3.Connection,
         series: Series[Any],
         number: int,
-        span: tuple[int, int],
-        known_by: int,
+        span: tuple[Millis, Millis],
+        known_by: Millis,
         newest: int | None,
+        cache: RowCache | None,
     ) -> Iterable[Any]:
         """The rows of that time and known by then, oldest first, wherever they rest."""
         shape = shape_of(series.row)
+        asked = TableRead(*span, known_by, newest)
         limit, order = ("", "") if newest is None else (f" LIMIT {int(newest)}", " DESC")
         with_id = (*shape.columns, "id")
         earlier = connection.execute(
@@ -527,17 +534,14 @@ class SqliteSeries:
             (number, *span, known_by, known_by),
         ).fetchall()
         sealed = list(self._sealed_files(connection, number, span))
-        alone = not earlier and not sealed  # the rule: then nothing is merged, and no id is needed for it
-        live = connection.execute(
-            f"SELECT {_join(shape.columns if alone else with_id)} FROM {shape.table} WHERE series = ? "
-            f"AND at BETWEEN ? AND ? AND known <= ? ORDER BY at{order}, id{order}{limit}",
-            (number, *span, known_by),
-        ).fetchall()
-        if newest is not None:
-            live.reverse()
-        if alone:
-            with self._readable(series):
-                return list(map(shape.from_columns, live))
+        if not earlier and not sealed:  # the rule: then nothing is merged, and no id is needed for it
+
+            def read_table(asked: TableRead) -> list[Any]:
+                with self._readable(series):
+                    return list(map(shape.from_columns, _read_table(connection, shape, shape.columns, number, asked)))
+
+            return read_table(asked) if cache is None else cache.read(number, asked, read_table)
+        live = _read_table(connection, shape, with_id, number, asked)
         stacks = [live, earlier if newest is None else earlier[::-1]]
         for file, hidden in sealed:
             # So many are enough: a key that is hidden here is shown by another stack.
@@ -700,6 +704,19 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
     )
 
 
+def _read_table(
+    connection: sqlite3.Connection, shape: RowShape, columns: Sequence[str], number: int, asked: TableRead
+) -> list[tuple[Any, ...]]:
+    limit, order = ("", "") if asked.newest is None else (f" LIMIT {int(asked.newest)}", " DESC")
+    besides = "" if asked.besides is None else " AND (at > ? OR known > ?)"
+    rows = connection.execute(
+        f"SELECT {_join(columns)} FROM {shape.table} WHERE series = ? AND at BETWEEN ? AND ? AND known <= ?{besides} "
+        f"ORDER BY at{order}, id{order}{limit}",
+        (number, asked.since, asked.until, asked.known_by, *(asked.besides or ())),
+    ).fetchall()
+    return rows if asked.newest is None else rows[::-1]
+
+
 def _number(connection: sqlite3.Connection, series: Series[Any]) -> int | None:
     found = connection.execute("SELECT number FROM series WHERE name = ?", (str(series),)).fetchone()
     return None if found is None else int(found[0])
@@ -852,14 +869,50 @@ def _join(columns: Sequence[str]) -> str:
     return ", ".join(columns)
 
 
-def _heartbeats(times: str) -> Heartbeats:
-    """Of minutes in their order, with commas between them."""
+_BEATS: Final = "FROM rows WHERE series = ? AND at BETWEEN ? AND ? AND known <= ? ORDER BY at"
+
+
+def _read_runs(
+    connection: sqlite3.Connection, number: int, span: tuple[int, int], known_by: int
+) -> list[tuple[Millis, int]] | None:
+    """The first minute of each run of heartbeats, and how many it has. A day of which every minute is there is counted,
+    another one listed; None where something is no time."""
+    ends = [
+        connection.execute(f"SELECT at {_BEATS}{order} LIMIT 1", (number, *span, known_by)).fetchone()
+        for order in ("", " DESC")
+    ]
+    if None in ends or any(type(at) is not int or at < 0 for (at,) in ends):
+        return None
+    (first,), (last,) = ends
+    runs: list[tuple[Millis, int]] = []
+    for day in range(first // DAY_MS * DAY_MS, last + 1, DAY_MS):
+        low, high = max(day, first), min(day + DAY_MS - 1, last)
+        begins, whole = -(-low // MINUTE_MS) * MINUTE_MS, high // MINUTE_MS - (low - 1) // MINUTE_MS
+        (count,) = connection.execute(
+            f"SELECT SUM(1 - 2 * (at % {MINUTE_MS})) {_BEATS}", (number, low, high, known_by)
+        ).fetchone()
+        found = [(begins, whole)] if count == whole else _list_runs(connection, (number, low, high, known_by))
+        if found is None:
+            return None
+        for start, length in found:
+            if runs and start == runs[-1][0] + runs[-1][1] * MINUTE_MS:
+                start, length = runs[-1][0], runs.pop()[1] + length
+            runs.append((Millis(start), length))
+    return runs
+
+
+def _list_runs(connection: sqlite3.Connection, asked: tuple[int, int, int, int]) -> list[tuple[int, int]] | None:
     import numpy as np
 
+    (times,) = connection.execute(f"SELECT group_concat(at) FROM (SELECT at {_BEATS})", asked).fetchone()
+    if not times:
+        return []
+    if times.encode().translate(None, b"0123456789,"):
+        return None
     minutes = np.fromstring(times, dtype=np.int64, sep=",")
     first = np.concatenate(([0], np.flatnonzero(np.diff(minutes) != MINUTE_MS) + 1))
     counts = np.diff(first, append=len(minutes))
-    return Heartbeats(zip(minutes[first].tolist(), counts.tolist(), strict=True))
+    return list(zip(minutes[first].tolist(), counts.tolist(), strict=True))
 
 
 def _place(row: Sequence[Any]) -> tuple[int, str]:
