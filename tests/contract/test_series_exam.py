@@ -13,7 +13,7 @@ import signal
 import sqlite3
 import stat
 import zlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -223,7 +223,7 @@ async def test_what_was_read_before_is_not_read_from_the_table_again(tmp_path: P
     store = SqliteSeries(tmp_path, RECORDED)
     hours = [Millis(AT + hour * HOUR_MS) for hour in range(100)]
     await store.write([Batch(HOURS, [bar(hour) for hour in range(90)])])
-    before: tuple[Any, ...] = ()
+    before: Sequence[Any] = ()
     for now in hours[80:]:
         await store.write([Batch(HOURS, [bar((now - AT) // HOUR_MS + 5)])])
         (rows,) = (await store.read_many([Slice(HOURS, Millis(now - 50 * HOUR_MS), now, 49)], now)).rows
