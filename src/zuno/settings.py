@@ -268,6 +268,7 @@ class Settings(BaseSettings):
     budget_usd_per_day: Dollars = Field(Decimal("5.00"), description="model budget per UTC day, all runs, USD")
     deterministic: bool = Field(False, description="true: rules only, no model calls")
     max_debate_rounds: int = Field(2, ge=0, le=10, description="max revision rounds per debate")
+    live: bool = Field(False, description="true: `--live` may trade with money; without it the desk trades on paper")
     market: Literal["recorded", "live"] = Field(
         "recorded", description="trading data source: stored data or live venues"
     )

@@ -60,6 +60,7 @@ def build_cycles(
     fences: Fences,
     record: TradeRecord,
     gate: Callable[[str, Millis], Awaitable[OrderGate]] | None = None,
+    real_time_record: TradeRecord | None = None,
 ) -> Cycles:
     from zuno.adapters.clock.system import unix_millis
     from zuno.trading.service.runs import Cycles, RunBackends
@@ -96,6 +97,7 @@ def build_cycles(
             random=os.urandom,
             code=code_version,
             gate=gate,
+            real_time_record=real_time_record,
         ),
     )
 

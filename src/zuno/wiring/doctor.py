@@ -94,20 +94,19 @@ def build_doctor(
     )
 
 
-def build_mandate_check(log: Callable[[], TradeLog], now: Callable[[], Millis]) -> Check:
-    """Whether the owner lets the desk trade with money."""
+def build_mandate_check(log: Callable[[], TradeLog], now: Callable[[], Millis], account: str) -> Check:
+    """Whether the owner lets the desk trade at an exchange."""
 
     async def look() -> list[CheckView]:
         from zuno.trading.model.trade_events import MandateGranted, MandateRevoked
 
         found: MandateGranted | None = None
-        for account in await log().accounts():
-            for event in await log().events(account):
-                if isinstance(event, MandateGranted):
-                    found = event
-                elif isinstance(event, MandateRevoked) and found is not None and event.hash == found.hash:
-                    found = None
-        advice = "`zuno trade mandate grant` lets it trade with money"
+        for event in await log().events(account):
+            if isinstance(event, MandateGranted):
+                found = event
+            elif isinstance(event, MandateRevoked) and found is not None and event.hash == found.hash:
+                found = None
+        advice = f"`zuno trade mandate grant --account {account}` lets it trade there"
         if found is None:
             return [_line("mandate", "off", "none: the desk trades on paper", advice)]
         until = iso(found.mandate.expires)

@@ -34,6 +34,7 @@ from zuno.wiring.version import code_version
 if TYPE_CHECKING:
     import asyncio
 
+    from zuno.adapters.account.closed_trades import LoggedTradeRecord
     from zuno.adapters.account.trade_log import JournalTradeLog
     from zuno.adapters.keys.ed25519 import KeyFile
     from zuno.adapters.store.samples import SqliteSamples
@@ -66,14 +67,17 @@ if TYPE_CHECKING:
     from zuno.trading.execute.order_gate import OrderGate
     from zuno.trading.model.account import Account
     from zuno.trading.model.bundle import Slot
+    from zuno.trading.model.cycle import Exchange
     from zuno.trading.model.market import Symbol
     from zuno.trading.ports.trade_log import TradeLog
+    from zuno.trading.ports.venue import OrderVenue
     from zuno.trading.service.account import AccountDesk
     from zuno.trading.service.collector import Collector
     from zuno.trading.service.data import DataDesk
     from zuno.trading.service.download import Downloads
     from zuno.trading.service.features import Refresh, TradingDesk
     from zuno.trading.service.imports import Imports
+    from zuno.trading.service.live_start import LiveStart, StartPermit
     from zuno.trading.service.orders import TradingOrders
     from zuno.trading.service.paper_book import Inventory, PaperBookDesk
     from zuno.trading.service.runs import Cycles
@@ -117,6 +121,9 @@ class Application:
         self._account_log: JournalTradeLog | None = None
         self._book: PaperBookDesk | None = None
         self._fences = Fences()
+        self._venues: dict[Exchange, OrderVenue] = {}
+        self._permitted: set[str] = set()
+        """Accounts at exchanges that this process may take new risk in."""
         self._own_samples: SqliteSamples | None = None
         self._recordings = Recordings(settings)
         self._markets = Markets(settings)
@@ -279,7 +286,7 @@ class Application:
             now=unix_millis,
             more=[
                 build_venue_check(self._settings, unix_millis),
-                build_mandate_check(self._trade_log, unix_millis),
+                build_mandate_check(self._trade_log, unix_millis, self._exchange_account()),
             ],
         )
 
@@ -368,16 +375,26 @@ class Application:
     def cycles(self, gate: OrderGate | None = None) -> Cycles:
         """`gate`: the one that acts on every ruling; None: a run that is to act opens that of its account."""
         from zuno.adapters.account.closed_trades import LoggedTradeRecord
+        from zuno.trading.model.trade_events import account_mode
         from zuno.wiring.cycles import build_cycles
 
         self._chains.require_writable()
+        opened: dict[str, OrderGate] = {}
 
         async def open_gate(account: str, as_of: Millis) -> OrderGate:
             from zuno.adapters.clock.system import unix_millis
 
             if gate is not None:
                 return gate
-            return self._open_gate(account, unix_millis if self._settings.market == "live" else lambda: as_of)
+            if account_mode(account) != "paper" and account not in self._permitted:
+                raise Refused(f"A run of the account {account} goes on with `zuno trade start`, which asks first.")
+            if account_mode(account) == "paper":
+                now = unix_millis if self._settings.market == "live" else lambda: as_of
+                return await self._open_gate(account, now)
+            if account not in opened:
+                opened[account] = await self._open_gate(account, unix_millis)
+                await opened[account].reconcile()
+            return opened[account]
 
         async def read_slots(origin: str, moment: Millis, present: bool, account: Account | None) -> Sequence[Slot]:
             return await self.book().slots(origin, moment, present, account)
@@ -392,11 +409,55 @@ class Application:
             self._fences,
             LoggedTradeRecord(self._trade_log()),
             open_gate,
+            self._real_time_record(),
         )
+
+    def live_start(self) -> LiveStart:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.trading.service.live_start import LiveBackends, LiveStart
+        from zuno.wiring.venues import KEY_VARIABLES, exchanges_with_keys
+
+        async def find_failures() -> list[str]:
+            view = await self.doctor().examine(live=True)
+            unset = {"mandate"} if exchanges_with_keys(self._settings) else {"mandate", "venue"}
+            return [line.text for line in view.checks if line.state == "fail" and line.topic not in unset]
+
+        return LiveStart(
+            LiveBackends(
+                enabled=self._settings.live,
+                market_live=self._settings.market == "live",
+                demo=self._settings.binance_demo,
+                keys={exchange: " and ".join(names) for exchange, names in KEY_VARIABLES.items()},
+                keyed=lambda: exchanges_with_keys(self._settings),
+                log=self._trade_log(),
+                record=self._real_time_record(),
+                find_failures=find_failures,
+                now=unix_millis,
+            )
+        )
+
+    async def permit_account(
+        self, account: str, symbols: Sequence[Symbol], origin: str, paper: str, confirm: Callable[[str, str], bool]
+    ) -> StartPermit:
+        """Whether an account at an exchange may be traded by this process, which it may from then on."""
+        permit = await self.live_start().permit(account, symbols, origin, paper, confirm)
+        self._permitted.add(permit.account)
+        return permit
+
+    def _real_time_record(self) -> LoggedTradeRecord:
+        """Paper trades whose runs were of a live market: what a recorded past says never counts for live."""
+        from zuno.adapters.account.closed_trades import LoggedTradeRecord
+        from zuno.trading.model.cycle import STARTED
+
+        async def was_live(run: str) -> bool:
+            started = await (await self._open_journal()).latest(1, request_id=run, kind=STARTED)
+            return bool(started) and started[0].payload.get("live") is True
+
+        return LoggedTradeRecord(self._trade_log(), was_live)
 
     def orders(self) -> TradingOrders:
         from zuno.adapters.clock.system import unix_millis
-        from zuno.trading.model.trade_events import paper_account
+        from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, paper_account
         from zuno.trading.service.orders import OpenedAccount, TradingOrders
 
         self._chains.require_writable()
@@ -405,13 +466,16 @@ class Application:
         desk = self._desk(self._markets.refresh_marks(store) if live else None)
 
         async def open_account(name: str | None, as_of: str | None) -> OpenedAccount:
+            if name in (LIVE_ACCOUNT, DEMO_ACCOUNT):
+                # An exchange says its prices itself: what is held there can be closed whatever market is read here.
+                return OpenedAccount(await self._open_gate(name, unix_millis), unix_millis(), name)
             if live and as_of is None:
                 notes = await self._refresh_notes(desk)
-                gate = self._open_gate(paper_account(desk.origin, name or ""), unix_millis)
+                gate = await self._open_gate(paper_account(desk.origin, name or ""), unix_millis)
                 return OpenedAccount(gate, unix_millis(), desk.origin, notes)
             moment = await desk.latest_moment(as_of)
             now = unix_millis if live else lambda: moment.as_of
-            gate = self._open_gate(paper_account(moment.origin, name or ""), now)
+            gate = await self._open_gate(paper_account(moment.origin, name or ""), now)
             return OpenedAccount(gate, now(), moment.origin, moment.notes)
 
         return TradingOrders(open_account)
@@ -441,6 +505,9 @@ class Application:
             process = lock.process()
             return None if process is None else f"process {process.pid}"
 
+        async def read_marks(account: str) -> Mapping[tuple[Exchange, Symbol], Decimal]:
+            return await (await self._open_gate(account, unix_millis)).marks()
+
         return AccountDesk(
             AccountBackends(
                 desk=desk,
@@ -451,6 +518,7 @@ class Application:
                 limits=ProtectionLimits(),
                 running=find_process,
                 now=unix_millis,
+                marks=read_marks,
             ),
             name,
         )
@@ -464,7 +532,7 @@ class Application:
         live = self._settings.market == "live"
 
         async def open_gate(account: str, now: Callable[[], Millis]) -> OrderGate:
-            return self._open_gate(account, now, owned=not live)
+            return await self._open_gate(account, now, owned=not live)
 
         async def collect(symbols: Sequence[Symbol], stop: asyncio.Event) -> None:
             await self.collector([symbol.value for symbol in symbols]).run(lambda view: None, stop)
@@ -479,6 +547,7 @@ class Application:
                 lock=lambda account: desk_lock(self._settings.home, desk_name(account)),
                 now=unix_millis,
                 collect=collect if live else None,
+                permit=self.permit_account,
             )
         )
 
@@ -488,11 +557,35 @@ class Application:
         self._account_log = self._account_log or JournalTradeLog(self._open_journal)
         return self._account_log
 
-    def _open_gate(self, account: str, now: Callable[[], Millis], *, owned: bool = False) -> OrderGate:
+    def _exchange_account(self) -> str:
+        """The account that the exchange's keys are of."""
+        from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT
+
+        return DEMO_ACCOUNT if self._settings.binance_demo else LIVE_ACCOUNT
+
+    async def _open_exchanges(self, account: str) -> Mapping[Exchange, OrderVenue]:
+        """Those with keys of this account that a mandate of it named. Upbit has no demo trading."""
+        from zuno.trading.model.cycle import Exchange
+        from zuno.trading.model.trade_events import LIVE_ACCOUNT
+        from zuno.trading.service.live_start import find_traded_exchanges
+        from zuno.wiring.venues import build_venue, exchanges_with_keys
+
+        named = find_traded_exchanges(await self._trade_log().events(account))
+        own = {Exchange.BINANCE: account == self._exchange_account(), Exchange.UPBIT: account == LIVE_ACCOUNT}
+        usable = [exchange for exchange in exchanges_with_keys(self._settings) if own[exchange] and exchange in named]
+        for exchange in usable:
+            if exchange not in self._venues:
+                self._venues[exchange] = build_venue(self._settings, exchange)
+        return {exchange: self._venues[exchange] for exchange in usable}
+
+    async def _open_gate(self, account: str, now: Callable[[], Millis], *, owned: bool = False) -> OrderGate:
         """`owned`: nobody else is expected to write, as through recorded time."""
         from zuno.adapters.account.trade_log import OwnedTradeLog
-        from zuno.wiring.orders import build_paper_gate
+        from zuno.trading.model.trade_events import account_mode
+        from zuno.wiring.orders import build_exchange_gate, build_paper_gate
 
+        if account_mode(account) != "paper":
+            return build_exchange_gate(self._trade_log(), account, await self._open_exchanges(account), now)
         log: TradeLog = OwnedTradeLog(self._trade_log()) if owned else self._trade_log()
         return build_paper_gate(self._settings, self._recordings.selected_store(), log, account, now)
 
@@ -522,6 +615,9 @@ class Application:
         await self._chains.close()
         await self._models.close()
         await self._markets.close()
+        for venue in self._venues.values():
+            await venue.close()
+        self._venues.clear()
         await self._recordings.close()
         if self._own_samples is not None:
             await self._own_samples.close()

@@ -1,4 +1,4 @@
-"""Wire accounts to the venues that carry their orders: paper venues over the market that is read."""
+"""Wire accounts to the venues that carry their orders: paper venues over the market that is read, or exchanges."""
 
 from __future__ import annotations
 
@@ -45,6 +45,15 @@ def build_paper_gate(
             manual_fees_pct={exchange: Decimal(str(fees.at(exchange).taker)) for exchange in _exchanges()},
         )
     )
+
+
+def build_exchange_gate(
+    log: TradeLog, account: str, venues: Mapping[Exchange, OrderVenue], now: Callable[[], Millis]
+) -> OrderGate:
+    """The gate of an account at exchanges: new risk needs a mandate."""
+    from zuno.trading.execute.order_gate import GateContext, OrderGate
+
+    return OrderGate(GateContext(log=log, account=account, venues=venues, now=now, live=True))
 
 
 def build_paper_venues(

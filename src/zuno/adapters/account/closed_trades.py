@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from zuno.kernel.errors import Broken, Refused
 from zuno.kernel.units import Millis
@@ -28,9 +28,12 @@ class MemoryTradeRecord:
 class LoggedTradeRecord:
     """The `TradeRecord` of a market's paper account. It goes on from where it has read."""
 
-    def __init__(self, log: TradeLog) -> None:
+    def __init__(self, log: TradeLog, counts: Callable[[str], Awaitable[bool]] | None = None) -> None:
+        """`counts`: whether the trades of a run count, as for live those of a recorded past do not."""
         self._log = log
+        self._counts = counts
         self._books: dict[str, TradingBook] = {}
+        self._known: dict[str | None, bool] = {None: False}
 
     async def closed_trades(self, origin: str, before: Millis) -> tuple[ClosedTrade, ...]:
         account = paper_account(origin)
@@ -40,4 +43,9 @@ class LoggedTradeRecord:
         except Refused as error:
             del self._books[account]
             raise Broken(f"The account {account} contradicts itself: {error}") from error
-        return list_closed_trades(book.closed, before)
+        if self._counts is None:
+            return list_closed_trades(book.closed, before)
+        for run in {summary.decision for summary in book.closed}:
+            if run is not None and run not in self._known:
+                self._known[run] = await self._counts(run)
+        return list_closed_trades([summary for summary in book.closed if self._known[summary.decision]], before)

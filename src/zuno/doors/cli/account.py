@@ -10,19 +10,28 @@ import typer
 from zuno.doors.cli import consent, run_command
 from zuno.doors.cli.options import Home, Json, group, whole_number
 from zuno.doors.cli.trade import put, show, trade
+from zuno.kernel.errors import Usage
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
     from zuno.trading.service.account_view import MandateStateView, PerformanceView
+    from zuno.trading.service.live_start import Confirm
 
+LIVE_ACCOUNT, DEMO_ACCOUNT = "live", "demo"
 mandate = group("Mandate: what the desk may do with real money. Without one it trades on paper.")
 trade.add_typer(mandate, name="mandate")
 
 Account = Annotated[
-    str | None, typer.Option("--account", metavar="NAME", help="Another paper account of this home (default: its own).")
+    str | None,
+    typer.Option(
+        "--account", metavar="NAME", help="Another paper account of this home (default: its own), or live or demo."
+    ),
+]
+Granted = Annotated[
+    str, typer.Option("--account", metavar="live|demo", help="Account that the mandate is for (default: live).")
 ]
 Lines = Annotated[int, typer.Option("--lines", "-n", metavar="N", parser=whole_number, help="Show the last N lines.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Skip the typed confirmation; paper accounts only.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Skip the typed confirmation; not with real money.")]
 
 
 @trade.command("status")
@@ -131,8 +140,9 @@ def trade_close(
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Close positions at the market and cancel their orders."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).close(which))
+    """Close positions at the market and cancel their orders. With real money it asks for confirmation."""
+    ask = consent.ask_to_type(json=json)
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).close(which, ask))
 
 
 @trade.command("cancel")
@@ -162,7 +172,7 @@ def trade_set(
     run_command.answer(
         ctx.obj.at(home),
         json,
-        lambda zuno: zuno.account(account).set_levels(position, stop, target, consent.ask_to_type(json=json, yes=yes)),
+        lambda zuno: zuno.account(account).set_levels(position, stop, target, _ask(account, json=json, yes=yes)),
     )
 
 
@@ -178,7 +188,7 @@ def trade_kill(
 ) -> None:
     """Cancel all orders, close all positions, and lock until `zuno trade unlock`. Asks for confirmation."""
     run_command.answer(
-        ctx.obj.at(home), json, lambda zuno: zuno.account(account).kill(consent.ask_to_type(json=json, yes=yes))
+        ctx.obj.at(home), json, lambda zuno: zuno.account(account).kill(_ask(account, json=json, yes=yes))
     )
 
 
@@ -225,14 +235,14 @@ def mandate_grant(
     judge_fallback: Annotated[
         bool, typer.Option("--judge-fallback", help="Let rules open trades when the Judge's model fails.")
     ] = False,
-    account: Account = None,
+    account: Granted = LIVE_ACCOUNT,
     home: Home = None,
     json: Json = False,
 ) -> None:
     """Grant a mandate, signed and expiring, after a typed confirmation. Live orders cite its hash."""
 
     async def fetch(zuno: Zuno) -> MandateStateView:
-        desk = zuno.account(account)
+        desk = zuno.account(_check_granted(account))
         wish = desk.build_mandate(
             symbols or ["BTCUSDT", "ETHUSDT"],
             exchanges or ["binance"],
@@ -249,12 +259,23 @@ def mandate_grant(
 
 
 @mandate.command("show")
-def mandate_show(ctx: typer.Context, account: Account = None, home: Home = None, json: Json = False) -> None:
+def mandate_show(ctx: typer.Context, account: Granted = LIVE_ACCOUNT, home: Home = None, json: Json = False) -> None:
     """Show the mandate: symbols, exchanges, limits, expiry, hash."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).mandate())
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(_check_granted(account)).mandate())
 
 
 @mandate.command("revoke")
-def mandate_revoke(ctx: typer.Context, account: Account = None, home: Home = None, json: Json = False) -> None:
+def mandate_revoke(ctx: typer.Context, account: Granted = LIVE_ACCOUNT, home: Home = None, json: Json = False) -> None:
     """Revoke the mandate: no live order is placed under it any more."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).revoke_mandate())
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(_check_granted(account)).revoke_mandate())
+
+
+def _ask(account: str | None, *, json: bool, yes: bool) -> Confirm:
+    """With real money a word is typed, whatever `--yes` says."""
+    return consent.ask_to_type(json=json, yes=yes and account != LIVE_ACCOUNT)
+
+
+def _check_granted(account: str) -> str:
+    if account not in (LIVE_ACCOUNT, DEMO_ACCOUNT):
+        raise Usage(f"A mandate is for the account {LIVE_ACCOUNT} or {DEMO_ACCOUNT}; paper needs none.")
+    return account

@@ -255,7 +255,7 @@ def money(amount: float | None, currency: str = "USD") -> str:
 
 def _screen(view: AccountView, title: str, *parts: RenderableType) -> RenderableType:
     """Whose money it is first; then what keeps it from new risk."""
-    label = Text(view.mode.upper(), style=f"bold {BAD}" if view.mode == "live" else "bold")
+    label = Text(view.mode.upper(), style={"live": f"bold {BAD}", "demo": f"bold {_WARN}"}.get(view.mode, "bold"))
     line = Text.assemble(label, (f" · {title}, as of {view.as_of} · {view.market}", "bold"))
     return Group(line, *map(_lock_line, view.protections), *parts, *notes_block(view.notes))
 

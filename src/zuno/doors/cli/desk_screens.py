@@ -16,7 +16,9 @@ def desk_event_line(event: DeskEvent) -> str:
 
 def shown_desk_run(view: DeskRunView) -> RenderableType:
     facts = grid()
-    facts.add_row("account", f"{view.account}, paper")
+    facts.add_row(
+        "account", Text(f"{view.account}, {view.trading.upper()}", style=BAD if view.trading == "live" else "")
+    )
     facts.add_row("time", f"{view.since} – {view.until}, {view.mode}, {', '.join(view.symbols)}")
     facts.add_row("cycles", str(view.cycles))
     facts.add_row("trades", f"{view.trades} closed, {view.open_trades} open, {view.exploration} explorations opened")

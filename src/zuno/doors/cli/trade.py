@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zuno.doors.cli import run_command
+from zuno.doors.cli import consent, run_command
 from zuno.doors.cli.options import Home, Json, group
 from zuno.kernel.errors import Refused
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
     from zuno.trading.service.features_view import ChartView
-    from zuno.trading.service.report import Report, Reports
+    from zuno.trading.service.report import Report
     from zuno.trading.service.runs import Listen
     from zuno.trading.service.runs_view import CycleWhyView, RunsView, RunView
     from zuno.trading.service.trade_desk import DeskEvent
@@ -37,6 +37,10 @@ Mode = Annotated[
 AsOf = Annotated[
     str | None,
     typer.Option("--as-of", metavar="T", help="Point in time: 7d, 2025-12-24T12:00, unix seconds or ms."),
+]
+
+Live = Annotated[
+    bool, typer.Option("--live", help="Trade with real money; refused until everything is there, see the runbook.")
 ]
 
 
@@ -89,21 +93,37 @@ def trade_run(
     as_of: AsOf = None,
     html: Html = None,
     no_chart: Annotated[bool, typer.Option("--no-chart", help="No chart; chart patterns are read from bars.")] = False,
-    execute: Annotated[bool, typer.Option("--execute", help="Act on the ruling: place its orders, on paper.")] = False,
+    execute: Annotated[
+        bool, typer.Option("--execute", help="Act on the ruling: place its orders, on paper unless --live.")
+    ] = False,
+    live: Live = False,
     account: Annotated[
-        str | None, typer.Option("--account", metavar="NAME", help="Paper account to act in (default: the home's).")
+        str | None,
+        typer.Option("--account", metavar="NAME", help="Paper account to act in (default: the home's), or demo."),
     ] = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
     """Run the desk on a symbol and show its decision. Without --execute no order is sent."""
-    if account is not None and not execute:
-        raise typer.BadParameter("--account belongs to --execute.")
+    if (account is not None or live) and not execute:
+        raise typer.BadParameter("--account and --live belong to --execute.")
+    if live and as_of is not None:
+        raise typer.BadParameter("--live acts now, and --as-of is another moment.")
 
-    def fetch(reports: Reports, listen: Listen) -> Awaitable[Report]:
-        return reports.run(symbol, mode, as_of, listen, chart=not no_chart, execute=execute, account=account)
+    async def fetch(zuno: Zuno, listen: Listen) -> Report:
+        from zuno.trading.service.report import Reports
 
-    _run_and_report(ctx.obj.at(home), fetch, html, json)
+        chosen: str | None = account
+        notes: tuple[str, ...] = ()
+        if execute:
+            permit = await zuno.trade_desk().choose_account(symbol, account, consent.ask_to_type(json=json), live=live)
+            if permit is not None:
+                chosen, notes = permit.option, permit.notes
+        return await Reports(zuno.cycles()).run(
+            symbol, mode, as_of, listen, chart=not no_chart, execute=execute, account=chosen, notes=notes
+        )
+
+    _run_and_report(ctx.obj.at(home), fetch, html, json, asks=live)
 
 
 @trade.command("resume")
@@ -124,7 +144,13 @@ def trade_resume(
         run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).resume())
         return
     named = run
-    _run_and_report(ctx.obj.at(home), lambda reports, listen: reports.resume(named, listen), html, json)
+
+    async def fetch(zuno: Zuno, listen: Listen) -> Report:
+        from zuno.trading.service.report import Reports
+
+        return await Reports(zuno.cycles()).resume(named, listen)
+
+    _run_and_report(ctx.obj.at(home), fetch, html, json)
 
 
 @trade.command("why")
@@ -158,8 +184,9 @@ def trade_start(
         str, typer.Option("--symbols", metavar="LIST", help="Symbols, separated by commas (default: both).")
     ] = "",
     mode: Mode = "swing",
+    live: Live = False,
     account: Annotated[
-        str | None, typer.Option("--account", metavar="NAME", help="Paper account (default: the home's).")
+        str | None, typer.Option("--account", metavar="NAME", help="Paper account (default: the home's), or demo.")
     ] = None,
     speed: Annotated[
         str | None, typer.Option("--speed", metavar="max", help="Run through recorded time as fast as it goes.")
@@ -173,7 +200,7 @@ def trade_start(
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Run the desk by itself on paper: cycles at the mode's cadence, protective watch beside them, until Ctrl-C."""
+    """Run the desk by itself, on paper unless --live: cycles at the mode's cadence beside a protective watch."""
 
     async def run(zuno: Zuno) -> View:
         from zuno.doors.cli.desk_screens import desk_event_line
@@ -191,6 +218,8 @@ def trade_start(
                 speed=speed,
                 since=since,
                 until=until,
+                live=live,
+                confirm=consent.ask_to_type(json=json),
             )
 
         return await serve(start, desk_event_line, json=json)
@@ -202,7 +231,8 @@ def trade_start(
 def trade_stop(
     ctx: typer.Context,
     account: Annotated[
-        str | None, typer.Option("--account", metavar="NAME", help="Paper account (default: the home's).")
+        str | None,
+        typer.Option("--account", metavar="NAME", help="Paper account (default: the home's), or live or demo."),
     ] = None,
     home: Home = None,
     json: Json = False,
@@ -213,20 +243,24 @@ def trade_stop(
 
 def _run_and_report(
     session: run_command.Session,
-    question: Callable[[Reports, Listen], Awaitable[Report]],
+    question: Callable[[Zuno, Listen], Awaitable[Report]],
     html: str | None,
     json: bool,
+    *,
+    asks: bool = False,
 ) -> None:
-    """Ask, keep the page and the picture, print; the picture stands below, if the terminal can show it."""
+    """Ask, keep the page and the picture, print; the picture stands below, if the terminal can show it. `asks`: a
+    person is asked on the way, and no progress is drawn over it."""
     made: list[Report] = []
 
     async def fetch(zuno: Zuno, listen: Listen) -> RunView:
-        from zuno.trading.service.report import Reports
-
-        made.append(await question(Reports(zuno.cycles()), listen))
+        made.append(await question(zuno, listen))
         return save_report(zuno, made[0], html)
 
-    run_command.watch_and_answer(session, json, fetch)
+    if asks:
+        run_command.answer(session, json, lambda zuno: fetch(zuno, lambda event: None))
+    else:
+        run_command.watch_and_answer(session, json, fetch)
     if not json and (image := made[0].trade or made[0].image) is not None:
         from zuno.trading.model.chart import HEIGHT, WIDTH
 

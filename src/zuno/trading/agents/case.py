@@ -9,7 +9,8 @@ from zuno.trading.measure.features import Features, features
 from zuno.trading.measure.price_context import PriceContext, read_price_context
 from zuno.trading.model.account import FEES, FeesSlot, read_slot
 from zuno.trading.model.bundle import Bundle, has_own_reason
-from zuno.trading.rules.inputs import FeeRates, Fees, RulingInputs, build_ruling_inputs
+from zuno.trading.model.known import Missing
+from zuno.trading.rules.inputs import FeeRates, Fees, RulingInputs, build_ruling_inputs, read_record
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 
 
@@ -47,5 +48,7 @@ def build_case(bundle: Bundle) -> Case:
     bundle = without_source_text(bundle)
     measured = features(bundle)
     menu = build_price_menu(bundle, measured)
-    inputs = build_ruling_inputs(bundle, measured, menu, fees=read_fees(bundle))
+    record = read_record(bundle)
+    paper = isinstance(record, Missing) or not record.money
+    inputs = build_ruling_inputs(bundle, measured, menu, fees=read_fees(bundle), paper=paper)
     return Case(bundle, measured, menu, inputs, read_price_context(bundle))

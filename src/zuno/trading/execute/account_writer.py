@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from zuno.kernel.errors import Refused, ZunoError
-from zuno.trading.model.orders import ClientId
-from zuno.trading.model.trade_events import ExitReason, FillBooked, IntentKind, TradeClosed, TradeEvent
+from zuno.trading.model.orders import ZERO, ClientId
+from zuno.trading.model.trade_events import (
+    AccountOpened,
+    ExitReason,
+    FillBooked,
+    IntentKind,
+    TradeClosed,
+    TradeEvent,
+    account_mode,
+)
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.trading_book import TradingBook
 
@@ -33,6 +41,9 @@ class AccountWriter:
         if not events:
             return
         before = self.book.count
+        if not before and account_mode(self.account) != "paper":
+            # Its money is what reconciliation finds at the exchanges.
+            events = [AccountOpened(at=events[0].at, usd=ZERO, krw=ZERO), *events]
         written: list[TradeEvent] = []
         try:
             for event in events:

@@ -12,7 +12,7 @@ from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.execute.order_worker import OrderWorker
 from zuno.trading.model.market import Side, Symbol
 from zuno.trading.model.orders import OUR_PREFIX, ZERO, VenuePosition
-from zuno.trading.model.trade_events import Adopted, TradeEvent
+from zuno.trading.model.trade_events import Adopted, TradeEvent, account_mode
 from zuno.trading.ports.venue import OrderVenue
 
 CASH_TOLERANCE: Final = Decimal("0.0005")
@@ -80,6 +80,10 @@ async def _reconcile_cash(
     if not difference:
         return []
     currency = venue.exchange.currency
+    if account_mode(writer.account) != "paper" and not writer.book.ledger.debits(venue.exchange):
+        what = f"the account begins with the {balance.total} {currency} at {venue.exchange}"
+        await writer.write([Adopted(at=at(), exchange=venue.exchange, what=what, cash=difference)])
+        return [what]
     if abs(difference) > CASH_TOLERANCE * max(abs(ours), Decimal(1)):
         why = f"{venue.exchange} has {balance.total} {currency}, the book {ours}"
         await worker.lock(None, why)

@@ -65,6 +65,8 @@ class DeskRecord(Wire):
     calibrations: tuple[Calibration, ...] = ()
     explorations: tuple[Exploration, ...] = ()
     """Of the last thirty days."""
+    money: Annotated[bool, Field(exclude_if=lambda money: not money)] = False
+    """Whether the cycle acts with money: then nothing is explored, and an edge needs trades that prove it."""
 
 
 def record_slot(record: DeskRecord, as_of: Millis) -> Slot:

@@ -350,5 +350,17 @@ def paper_account(origin: str, name: str = "") -> str:
     return f"paper:{origin}:{name}" if name else f"paper:{origin}"
 
 
-def live_account(exchange: Exchange) -> str:
-    return f"live:{exchange}"
+LIVE_ACCOUNT: Final = "live"
+"""At the exchanges, with money."""
+DEMO_ACCOUNT: Final = "demo"
+"""At an exchange that trades without money: everything else is as with it."""
+
+
+def account_name(origin: str, name: str | None) -> str:
+    """The whole name of what `--account` says; None: the paper account of the market that is read."""
+    return name if name in (LIVE_ACCOUNT, DEMO_ACCOUNT) else paper_account(origin, name or "")
+
+
+def account_mode(account: str) -> Literal["paper", "demo", "live"]:
+    """By its whole name."""
+    return "live" if account == LIVE_ACCOUNT else "demo" if account == DEMO_ACCOUNT else "paper"

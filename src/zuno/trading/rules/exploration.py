@@ -44,6 +44,9 @@ def require_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     if (judged := judged_ev(expectation, size)) <= 0:
         why = f"{judged:+.4f} % of the notional by the Judge's own {100 * expectation.p_judge:.0f} %"
         return veto_trade(draft, RuleName.JUDGE_EV, why)
+    if not inputs.paper and expectation.n < PRIOR_TRADES:
+        why = f"{expectation.n} of the {PRIOR_TRADES} closed trades in real time that live needs: it stays on paper"
+        return veto_trade(draft, RuleName.EXPECTANCY, why)
     if expectation.ev_pct > 0 or draft.exploration:
         return draft
     refusal = explain_refusal(draft, expectation, inputs)

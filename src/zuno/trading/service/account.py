@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from zuno.kernel import arguments
 from zuno.kernel.clock import iso
@@ -19,14 +19,15 @@ from zuno.trading.model.known import Known, Missing, or_none
 from zuno.trading.model.market import DAY_MS, HOUR_MS, SECOND_MS, Side, Symbol, Timeframe, basis, candles, parse_symbol
 from zuno.trading.model.orders import ZERO
 from zuno.trading.model.trade_events import (
+    AccountOpened,
     FillBooked,
     LockSet,
     Mandate,
     MandateGranted,
     TradeEvent,
+    account_mode,
+    account_name,
     check_account_name,
-    live_account,
-    paper_account,
 )
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore, Slice
@@ -79,17 +80,15 @@ from zuno.trading.service.account_view import (
     TradesView,
 )
 from zuno.trading.service.features import TradingDesk
+from zuno.trading.service.live_start import Confirm
 from zuno.trading.service.orders import OrdersAnswer, TradingOrders
 from zuno.trading.service.paper_book import Inventory, sum_inventory
-from zuno.trading.service.prices import Prices, read_prices
+from zuno.trading.service.prices import NO_PRICES, Prices, read_prices
 from zuno.trading.service.trade_desk import protection_view
 
 MOST_LINES: Final = 10_000
 _FINE_DAYS: Final = 60
 """An account that is younger is drawn by the hour."""
-
-Confirm = Callable[[str, str], bool]
-"""Asks a person to type a word: the word, and what it means. False: it was not typed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +105,8 @@ class AccountBackends:
     """The process that trades for an account, where one does."""
     now: Callable[[], Millis]
     """The wall's clock: a mandate is for money, which no recording moves."""
-    live: Exchange | None = None
-    """The exchange that is traded with money; None on paper."""
+    marks: Callable[[str], Awaitable[Mapping[tuple[Exchange, Symbol], Decimal]]] | None = None
+    """What an account at exchanges is marked by: their own prices of what it holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +123,8 @@ class _AccountPage:
     notes: tuple[str, ...]
     lp_notes: tuple[str, ...]
     """What is not read of liquidity positions, and why."""
+    marks: Mapping[tuple[Exchange, Symbol], Decimal] = field(default_factory=dict)
+    """Prices that the exchanges themselves say."""
 
     @property
     def won(self) -> Decimal | None:
@@ -131,6 +132,8 @@ class _AccountPage:
         return None if rate is None else _decimal(rate)
 
     def mark(self, symbol: Symbol, exchange: Exchange) -> Decimal | None:
+        if (exchange, symbol) in self.marks:
+            return self.marks[exchange, symbol]
         price = or_none(self.prices.of(symbol, exchange))
         return None if price is None else _decimal(round_digits(price))
 
@@ -341,10 +344,12 @@ class AccountDesk:
 
     # -- acting
 
-    async def close(self, which: str) -> ActionView:
+    async def close(self, which: str, confirm: Confirm = lambda word, what: False) -> ActionView:
         """Close a trade, everything of a symbol, or everything; entries that wait there are cancelled. `Refused` for a
-        trade or a symbol of which nothing is open."""
+        trade or a symbol of which nothing is open. With money the word `close` has to be typed."""
         before = (await self._look()).book
+        if self._mode == "live":
+            self._require_word(confirm, "close", f"LIVE: {plain_text(which, 64)} is closed at the market.")
         answer = await self._orders.close(plain_text(which, 64), self._name)
         said = _describe_closed(before, answer.book, which)
         if not said and which.strip().lower() != "all":
@@ -361,8 +366,11 @@ class AccountDesk:
         held = (await self._look()).book.trades.get(id)
         loosened = [] if held is None else _find_loosened(held, *prices)
         confirmed = bool(loosened)
-        if loosened and not confirm("loosen", f"{id}: {' and '.join(loosened)}. More can be lost, or later be won."):
-            raise Refused("The word was not typed; nothing was changed.")
+        if loosened:
+            what = f"{id}: {' and '.join(loosened)}. More can be lost, or later be won."
+            self._require_word(confirm, "loosen", what)
+        elif self._mode == "live":
+            self._require_word(confirm, "set", f"LIVE: levels of {id} are moved at the exchange.")
         return await self._tell_action(
             await self._orders.set_levels(id, stop, target, confirmed=confirmed, account=self._name)
         )
@@ -379,8 +387,7 @@ class AccountDesk:
         before = (await self._look()).book
         waiting = len(before.open_orders) + len(before.resting)
         what = f"This cancels {waiting} orders, closes {len(before.trades)} positions at the market and locks the desk."
-        if not confirm("kill", what):
-            raise Refused("The word was not typed; nothing was changed.")
+        self._require_word(confirm, "kill", f"LIVE: {what}" if self._mode == "live" else what)
         answer = await self._orders.kill(self._name)
         locked = "the desk is locked until `zuno trade unlock`"
         return await self._tell_action(replace(answer, said=(*_describe_closed(before, answer.book, "all"), locked)))
@@ -439,9 +446,15 @@ class AccountDesk:
     @property
     def account(self) -> str:
         """Known for good once a moment was asked for."""
-        if self._with.live is not None:
-            return live_account(self._with.live)
-        return paper_account(self._with.desk.origin, self._name or "")
+        return account_name(self._with.desk.origin, self._name)
+
+    @property
+    def _mode(self) -> Literal["paper", "demo", "live"]:
+        return account_mode(self.account)
+
+    def _require_word(self, confirm: Confirm, word: str, what: str) -> None:
+        if not confirm(word, what):
+            raise Refused("The word was not typed; nothing was changed.")
 
     @property
     def _orders(self) -> TradingOrders:
@@ -475,15 +488,32 @@ class AccountDesk:
             raise refusal
         return max(found)
 
+    async def _find_present(self) -> tuple[Millis, tuple[str, ...]]:
+        """Of an account at exchanges, which goes on whatever market is read here and whoever is silent."""
+        if not self._with.desk.live(None):
+            return self._with.now(), ("prices of what is not held are read with ZUNO_MARKET=live",)
+        try:
+            moment, notes = await self._moment()
+        except ZunoError as error:
+            return self._with.now(), (f"the market is not read: {plain_text(str(error), 300)}",)
+        return Millis(max(moment, self._with.now())), notes
+
     async def _look(self) -> _AccountPage:
-        moment, notes = await self._moment()
+        if self._mode == "paper":
+            moment, notes = await self._moment()
+        else:
+            moment, notes = await self._find_present()
         events = await self._with.log.events(self.account)
         book = TradingBook()
+        if self._mode != "paper" and not events:
+            book.apply(AccountOpened(at=moment, usd=ZERO, krw=ZERO))
         book.apply_all(events)
         at = Millis(max(moment, book.newest))
-        prices = await read_prices(self._with.store, at)
+        paper = self._mode == "paper" or self._with.desk.live(None)
+        prices = await read_prices(self._with.store, at) if paper else NO_PRICES
+        marks = {} if self._mode == "paper" or self._with.marks is None else await self._with.marks(self.account)
         lp, said = await self._read_liquidity(book)
-        page = _AccountPage(self.account, events, book, at, prices, lp, (), notes, said)
+        page = _AccountPage(self.account, events, book, at, prices, lp, (), notes, said, marks)
         return replace(page, locks=active_locks(_risk_state(page), self._with.limits))
 
     async def _read_liquidity(self, book: TradingBook) -> tuple[dict[Symbol, Decimal], tuple[str, ...]]:
@@ -518,19 +548,21 @@ class AccountDesk:
         painter = self._with.desk.painter
         if len(curve) < 2 or painter.media_type != "image/png":
             return None
-        label = "LIVE" if view.mode == "live" else "PAPER"
         return await painter.paint_equity(
-            describe_equity(curve, page.book.closed, label, page.name, view.origin, synthetic=view.synthetic)
+            describe_equity(
+                curve, page.book.closed, view.mode.upper(), page.name, view.origin, synthetic=view.synthetic
+            )
         )
 
     def _head(self, page: _AccountPage) -> dict[str, Any]:
         origin = self._with.desk.origin
+        at_exchange = self._mode != "paper"
         return {
-            "synthetic": origin.startswith("SYNTHETIC"),
-            "origin": origin,
-            "live": self._with.desk.live(None),
+            "synthetic": not at_exchange and origin.startswith("SYNTHETIC"),
+            "origin": page.name if at_exchange else origin,
+            "live": at_exchange or self._with.desk.live(None),
             "account": page.name,
-            "mode": "paper" if self._with.live is None else "live",
+            "mode": self._mode,
             "as_of": iso(page.at),
             "protections": tuple(map(protection_view, page.locks)),
             "notes": page.notes,

@@ -16,7 +16,7 @@ class AccountView(OriginView):
     """What every answer about an account says."""
 
     account: str
-    mode: Literal["paper", "live"]
+    mode: Literal["paper", "demo", "live"]
     as_of: str
     protections: tuple[ProtectionView, ...]
     notes: tuple[ForeignText, ...] = ()

@@ -54,6 +54,11 @@ class Prices:
         return f"{mark}, at {or_none(self.won):,.2f} won, {self.ages[str(rates(UPBIT, USDT_KRW))]} s old"
 
 
+NO_PRICES: Final = Prices(
+    dict.fromkeys(Symbol, Missing("the market here is a recording")), Missing("the market here is a recording"), {}
+)
+
+
 async def read_prices(store: SeriesStore, moment: Millis) -> Prices:
     """What the store says of every price at a moment; what is stale is missing."""
     slices = [Slice(series, Millis(moment - DAY_MS), moment, newest=1) for series in MARKED_BY]

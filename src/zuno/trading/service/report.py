@@ -93,11 +93,13 @@ class Reports:
         chart: bool = True,
         execute: bool = False,
         account: str | None = None,
+        notes: tuple[str, ...] = (),
     ) -> Report:
-        """`execute`: the ruling is acted on, in a paper account by its name."""
+        """`execute`: the ruling is acted on, in an account by its name. `notes`: what is to be said about that."""
         whole = await self._cycles.account_name(symbol, as_of, account) if execute else None
         outcome = await self._cycles.run(symbol, mode, as_of, listen, chart=chart, account=whole)
-        return await self._report(outcome.run_id)
+        report = await self._report(outcome.run_id)
+        return replace(report, view=report.view.model_copy(update={"notes": (*notes, *report.view.notes)}))
 
     async def resume(self, run_id: str, listen: Listen) -> Report:
         """The rest of a run that was broken off; one that has ended is shown as it is."""

@@ -31,7 +31,7 @@ from zuno.trading.model.cycle import EDITION, STARTED, Decision, Node
 from zuno.trading.model.market import Mode, Symbol, parse_mode, parse_symbol
 from zuno.trading.model.outcome import Chart, NodeEvent, Outcome, content_for_hash, recorded_content, with_hash
 from zuno.trading.model.record import ClosedTrade, DeskRecord, Exploration, record_slot
-from zuno.trading.model.trade_events import paper_account
+from zuno.trading.model.trade_events import account_mode, account_name
 from zuno.trading.ports.record import TradeRecord
 from zuno.trading.rules.calibration import calibrate
 from zuno.trading.rules.closed_trades import list_closed_trades
@@ -140,6 +140,8 @@ class RunBackends:
     now: Callable[[], Millis]
     random: Callable[[int], bytes]
     code: Callable[[], str]
+    real_time_record: TradeRecord | None = None
+    """Of paper trades that were ruled in real time: what counts for an account at an exchange. None: none do."""
     gate: Callable[[str, Millis], Awaitable[OrderGate]] | None = None
     """Opens the gate of an account at a moment of the market, which a live one reads off the wall; None where no order
     can be placed."""
@@ -188,10 +190,10 @@ class Cycles:
             return await self._finish_run(notebook, asked, listen, collected)
 
     async def account_name(self, symbol: str, as_of: str | None, name: str | None) -> str:
-        """The whole name of a paper account of the market that is read here."""
+        """The whole name of an account: of the market that is read here, or at the exchanges."""
         if not self._desk.live(as_of):
             await self._desk.moment(parse_symbol(symbol), as_of)
-        return paper_account(self._desk.origin, name or "")
+        return account_name(self._desk.origin, name)
 
     async def has_ended(self, run_id: str) -> bool:
         journal = await self._with.journal()
@@ -431,13 +433,15 @@ class Cycles:
         """How trades of this market came out, and what was explored: in the bundle, so that a replay finds the same.
         A live account counts paper trades of the same market in real time beside its own."""
         closed: tuple[ClosedTrade, ...] = ()
-        if gate is None or gate.live:
-            closed = await self._with.record.closed_trades(moment.origin, moment.as_of)
+        past = self._with.record if gate is None else self._with.real_time_record if gate.live else None
+        if past is not None:
+            closed = await past.closed_trades(moment.origin, moment.as_of)
         if gate is not None:
             closed += list_closed_trades(gate.book.closed, moment.as_of)
         record = DeskRecord(
             calibrations=calibrate(closed),
             explorations=await _explorations(journal, asked, moment),
+            money=gate is not None and account_mode(gate.account) == "live",
         )
         return record_slot(record, moment.as_of)
 

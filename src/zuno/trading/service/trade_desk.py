@@ -21,12 +21,13 @@ from zuno.kernel.wire import Wire
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, Symbol, parse_mode, parse_symbol
-from zuno.trading.model.trade_events import LockSet, paper_account
+from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, LockSet, account_mode, account_name, paper_account
 from zuno.trading.rules.ledger import LedgerAccount
 from zuno.trading.rules.protections import describe_end, describe_lock
 from zuno.trading.rules.schedule import Job, JobKind
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.features import TradingDesk
+from zuno.trading.service.live_start import Confirm, StartPermit, check_account_choice
 from zuno.trading.service.origin_view import OriginView
 from zuno.trading.service.runs import Cycles
 from zuno.trading.watch.desk_loop import DeskLoop, DeskPlan, MarketClock, list_symbols
@@ -111,6 +112,8 @@ class DeskRunView(OriginView):
     """What a run of the desk came to."""
 
     account: str
+    trading: Literal["paper", "demo", "live"]
+    """Whose money it is: nobody's on paper and demo."""
     mode: str
     symbols: tuple[str, ...]
     since: str
@@ -146,6 +149,8 @@ class DeskBackends:
     now: Callable[[], Millis]
     collect: Callable[[Sequence[Symbol], asyncio.Event], Coroutine[None, None, None]] | None = None
     """Keeps the market as it comes, until it is stopped."""
+    permit: Callable[[str, Sequence[Symbol], str, str, Confirm], Awaitable[StartPermit]] | None = None
+    """Whether an account at an exchange may be traded (`LiveStart`); None where none can be."""
 
 
 class TradeDesk:
@@ -165,10 +170,16 @@ class TradeDesk:
         speed: str | None = None,
         since: str | None = None,
         until: str | None = None,
+        live: bool = False,
+        confirm: Confirm = lambda word, what: False,
     ) -> DeskRunView:
-        """Run the desk until `stop`, or through recorded time (`speed` max, from and until given moments)."""
+        """Run the desk until `stop`, or through recorded time (`speed` max, from and until given moments). `live`: with
+        money, once everything is there and the word was typed."""
         plan = DeskPlan(list_symbols([parse_symbol(symbol) for symbol in symbols]), parse_mode(mode))
+        account = check_account_choice(account, live=live)
         fast = _parse_speed(speed, since, until)
+        if account in (LIVE_ACCOUNT, DEMO_ACCOUNT):
+            return await self._start_at_exchange(account, plan, hear, stop, confirm, fast=fast)
         if not fast and not self._with.live:
             raise Refused(
                 "The market here is a recording, which does not go on by itself: `zuno trade start --speed max --from "
@@ -185,9 +196,50 @@ class TradeDesk:
         finally:
             lock.leave()
 
+    async def _start_at_exchange(
+        self,
+        account: str,
+        plan: DeskPlan,
+        hear: Callable[[DeskEvent], None],
+        stop: asyncio.Event,
+        confirm: Confirm,
+        *,
+        fast: bool,
+    ) -> DeskRunView:
+        if fast:
+            raise Usage("Recorded time is traded on paper; leave --speed out, or --live.")
+        origin = self._with.desk.origin
+        permit = await self._permit(account, plan.symbols, confirm)
+        lock = self._with.lock(permit.account)
+        lock.take()
+        try:
+            return await self._run_live(plan, permit.account, origin, hear, stop, permit.notes)
+        finally:
+            lock.leave()
+
+    async def choose_account(
+        self, symbol: str, account: str | None, confirm: Confirm, *, live: bool = False
+    ) -> StartPermit | None:
+        """The account of one run that acts at an exchange; None: on paper, where nothing is asked. `Refused` while its
+        desk runs."""
+        account = check_account_choice(account, live=live)
+        if account not in (LIVE_ACCOUNT, DEMO_ACCOUNT):
+            return None
+        permit = await self._permit(account, (parse_symbol(symbol),), confirm)
+        lock = self._with.lock(permit.account)
+        lock.take()
+        lock.leave()
+        return permit
+
+    async def _permit(self, account: str, symbols: Sequence[Symbol], confirm: Confirm) -> StartPermit:
+        if self._with.permit is None:
+            raise Refused("No exchange can be reached here.")
+        origin = self._with.desk.origin
+        return await self._with.permit(account, symbols, origin, paper_account(origin), confirm)
+
     async def stop(self, account: str | None = None) -> DeskStopView:
         """Ask the desk of an account to end, wherever it runs; stops at the venue stay."""
-        name = paper_account(self._with.desk.origin, account or "")
+        name = account_name(self._with.desk.origin, account)
         journal = await self._with.journal()
         await journal.append(kind=STOP_REQUEST, author=_OWNER, payload=StopRequest(account=name, at=self._with.now()))
         return DeskStopView(
@@ -225,19 +277,27 @@ class TradeDesk:
             notes = (f"the account has come to {iso(newest)}: it goes on from there",)
             clock.move(newest)
             begin = clock.now()
-        run = _DeskRun(self._with, gate, plan, account, hear)
+        run = _DeskRun(self._with, gate, plan, account, hear, live=False)
         await run.start()
         loop = DeskLoop(gate, plan, run, run.note)
         await loop.run_recorded(clock, end, stop)
         return await run.summarise(origin, begin, clock.now(), (*notes, *run.notes), live=False)
 
     async def _run_live(
-        self, plan: DeskPlan, account: str, origin: str, hear: Callable[[DeskEvent], None], stop: asyncio.Event
+        self,
+        plan: DeskPlan,
+        account: str,
+        origin: str,
+        hear: Callable[[DeskEvent], None],
+        stop: asyncio.Event,
+        notes: tuple[str, ...] = ("PAPER: no order leaves this machine",),
     ) -> DeskRunView:
         began = self._with.now()
         gate = await self._with.open_gate(account, self._with.now)
-        run = _DeskRun(self._with, gate, plan, account, hear)
+        run = _DeskRun(self._with, gate, plan, account, hear, live=True)
         await run.start()
+        for note in notes:
+            run.note(note)
         collecting = None
         if self._with.collect is not None:
             collecting = asyncio.create_task(self._with.collect(plan.symbols, stop))
@@ -248,7 +308,7 @@ class TradeDesk:
             stop.set()
             if collecting is not None:
                 await asyncio.gather(collecting, return_exceptions=True)
-        return await run.summarise(origin, began, self._with.now(), run.notes, live=True)
+        return await run.summarise(origin, began, self._with.now(), (*notes, *run.notes), live=True)
 
 
 class _DeskRun:
@@ -261,8 +321,12 @@ class _DeskRun:
         plan: DeskPlan,
         account: str,
         hear: Callable[[DeskEvent], None],
+        *,
+        live: bool,
     ) -> None:
+        """`live`: by the wall's clock, and not through recorded time."""
         self._with = backends
+        self._live = live
         self._gate = gate
         self._plan = plan
         self._account = account
@@ -307,7 +371,7 @@ class _DeskRun:
     async def run_cycle(self, job: Job, at: Millis) -> None:
         assert job.symbol is not None
         assert job.mode is not None
-        as_of = None if self._with.live and self._with.desk.live(None) else str(at)
+        as_of = None if self._live and self._with.desk.live(None) else str(at)
         outcome = await self._cycles.run(
             job.symbol.value,
             job.mode.value,
@@ -398,6 +462,7 @@ class _DeskRun:
             origin=origin,
             live=live,
             account=self._account,
+            trading=account_mode(self._account),
             mode=self._plan.mode.value,
             symbols=tuple(symbol.value for symbol in self._plan.symbols),
             since=iso(since),

@@ -1,0 +1,190 @@
+"""What has to be there before the desk trades at an exchange. Everything that is missing is named at once."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from zuno.kernel.clock import iso
+from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.units import Millis
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import Symbol
+from zuno.trading.model.trade_events import (
+    DEMO_ACCOUNT,
+    LIVE_ACCOUNT,
+    Mandate,
+    MandateGranted,
+    TradeEvent,
+    account_mode,
+)
+from zuno.trading.ports.record import TradeRecord
+from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.rules.calibration import PRIOR_TRADES, calibrate
+from zuno.trading.rules.closed_trades import list_closed_trades
+from zuno.trading.rules.trading_book import TradingBook
+
+Confirm = Callable[[str, str], bool]
+"""Asks a person to type a word: the word, and what it means. False: it was not typed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveBackends:
+    """What a live start is judged by; wiring chooses it."""
+
+    enabled: bool
+    """`ZUNO_LIVE`."""
+    market_live: bool
+    demo: bool
+    """Whether the keys are of demo trading."""
+    keys: Mapping[Exchange, str]
+    """The settings that hold each exchange's keys."""
+    keyed: Callable[[], Sequence[Exchange]]
+    """Exchanges that have keys."""
+    log: TradeLog
+    record: TradeRecord
+    """Of paper trades that were ruled in real time."""
+    find_failures: Callable[[], Awaitable[Sequence[str]]]
+    """The failing lines of `zuno doctor --live`, without those about keys and mandate that are not there."""
+    now: Callable[[], Millis]
+
+
+Piece = Literal["setting", "market", "keys", "mandate", "doctor"]
+
+
+@dataclass(frozen=True, slots=True)
+class MissingPiece:
+    """Something that a start at an exchange needs, and how it is got."""
+
+    piece: Piece
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartPermit:
+    """The account that may be traded, and what is to be said about it."""
+
+    account: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def option(self) -> str | None:
+        """As `--account` names it."""
+        return None if account_mode(self.account) == "paper" else self.account
+
+
+class LiveStart:
+    """Judges whether the desk may trade at an exchange. It opens nothing."""
+
+    def __init__(self, backends: LiveBackends) -> None:
+        self._with = backends
+
+    async def permit(
+        self, account: str, symbols: Sequence[Symbol], origin: str, paper: str, confirm: Confirm
+    ) -> StartPermit:
+        """The account itself; or, where live has no record yet to trade on, the paper account, which is said.
+
+        `Refused` with everything that is missing, or where the word was not typed.
+        """
+        book = await self._read_book(account)
+        missing = await self.find_missing(account, symbols)
+        if missing:
+            raise Refused(
+                f"{account_mode(account).upper()} trading is not started, and nothing was opened. Missing: "
+                + "; ".join(f"({number}) {found.text}" for number, found in enumerate(missing, 1))
+                + ". Without --live the desk trades on paper."
+            )
+        granted = book.mandate
+        assert granted is not None
+        if account == DEMO_ACCOUNT:
+            return StartPermit(account, ("DEMO: orders go to the exchange's demo trading, without money",))
+        if (unproven := await self._describe_record(origin, book)) is not None:
+            return StartPermit(paper, (unproven,))
+        mandate = granted.mandate
+        what = (
+            f"The desk trades {', '.join(symbols)} with REAL MONEY at {', '.join(mandate.venues)} under the mandate "
+            f"{granted.hash[:16]}…: at most ${mandate.max_margin_per_trade_usd:,.2f} of margin per trade, "
+            f"${mandate.max_margin_per_day_usd:,.2f} per day, ${mandate.max_daily_loss_usd:,.2f} of loss per day."
+        )
+        if not confirm("live", what):
+            raise Refused("The word was not typed; nothing was opened.")
+        return StartPermit(account, (f"LIVE: orders are placed with real money, under mandate {granted.hash[:16]}…",))
+
+    async def find_missing(self, account: str, symbols: Sequence[Symbol]) -> list[MissingPiece]:
+        """Everything that stands between the account and its first order; a person's word is asked for last."""
+        missing: list[tuple[Piece, str]] = []
+        here, live = self._with, account == LIVE_ACCOUNT
+        if live and not here.enabled:
+            missing.append(("setting", "ZUNO_LIVE=1"))
+        if not here.market_live:
+            missing.append(("market", "ZUNO_MARKET=live"))
+        if live and here.demo:
+            text = "keys of the real exchange: ZUNO_BINANCE_DEMO is set (`--account demo` trades there)"
+            missing.append(("keys", text))
+        if not live and not here.demo:
+            missing.append(("setting", "ZUNO_BINANCE_DEMO=true, with keys of Binance's demo trading"))
+        granted = (await self._read_book(account)).mandate
+        keyed = tuple(here.keyed())
+        wanted = (Exchange.BINANCE,) if granted is None else granted.mandate.venues
+        for exchange in wanted:
+            if exchange not in keyed:
+                missing.append(("keys", f"keys for {exchange}: {here.keys[exchange]}"))
+        missing += [("mandate", text) for text in self._judge_mandate(account, symbols, granted)]
+        missing += [("doctor", f"`zuno doctor --live` fails: {line}") for line in await here.find_failures()]
+        return [MissingPiece(piece, text) for piece, text in missing]
+
+    async def _read_book(self, account: str) -> TradingBook:
+        book = TradingBook()
+        book.apply_all(await self._with.log.events(account))
+        return book
+
+    def _judge_mandate(self, account: str, symbols: Sequence[Symbol], granted: MandateGranted | None) -> list[str]:
+        grant = f"`zuno trade mandate grant --account {account}`"
+        if granted is None:
+            return [f"a mandate: {grant}"]
+        mandate, now = granted.mandate, self._with.now()
+        if not mandate.granted <= now < mandate.expires:
+            return [f"a mandate that is good now, not until {iso(mandate.expires)}: {grant}"]
+        found = [
+            f"a mandate for {symbol}; the one that stands is for {', '.join(mandate.symbols)}: {grant}"
+            for symbol in symbols
+            if symbol not in mandate.symbols
+        ]
+        if account == DEMO_ACCOUNT and mandate.venues != (Exchange.BINANCE,):
+            found.append(f"a mandate for {Exchange.BINANCE} alone, which is the one with demo trading: {grant}")
+        elif Exchange.UPBIT in mandate.venues and mandate.stops != "watched":
+            found.append(f"`--stops watched` in the mandate, because {Exchange.UPBIT} has no stop orders: {grant}")
+        return found
+
+    async def _describe_record(self, origin: str, book: TradingBook) -> str | None:
+        """Why live has nothing to trade on yet; None where some judge and family have the trades."""
+        now = self._with.now()
+        closed = await self._with.record.closed_trades(origin, now)
+        groups = calibrate((*closed, *list_closed_trades(book.closed, now)))
+        most = max((group.n for group in groups), default=0)
+        if most >= PRIOR_TRADES:
+            return None
+        return (
+            f"PAPER: live needs {PRIOR_TRADES} trades of one judge and regime family that were closed in real time; "
+            f"there are {most}, and until then the desk trades on paper"
+        )
+
+
+def find_traded_exchanges(events: Sequence[TradeEvent]) -> tuple[Exchange, ...]:
+    """Exchanges that a mandate of the account ever opened: what is held there is watched when it has ended, too."""
+    mandates = [event.mandate for event in events if isinstance(event, MandateGranted)]
+    return tuple(exchange for exchange in Exchange if any(_opens(mandate, exchange) for mandate in mandates))
+
+
+def check_account_choice(account: str | None, *, live: bool) -> str | None:
+    """The account that is meant; `Usage` where `--live` and `--account` contradict each other."""
+    if live and account not in (None, LIVE_ACCOUNT):
+        raise Usage(f"--live trades in the account {LIVE_ACCOUNT}, not in another one.")
+    if not live and account == LIVE_ACCOUNT:
+        raise Usage(f"The account {LIVE_ACCOUNT} trades with money: say --live.")
+    return LIVE_ACCOUNT if live else account
+
+
+def _opens(mandate: Mandate, exchange: Exchange) -> bool:
+    return exchange in mandate.venues and (exchange is not Exchange.UPBIT or mandate.stops == "watched")

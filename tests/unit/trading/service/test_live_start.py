@@ -1,0 +1,164 @@
+"""A start at an exchange: every missing piece is named, all at once, and nothing else lets it through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from zuno.adapters.account.closed_trades import MemoryTradeRecord
+from zuno.adapters.account.trade_log import MemoryTradeLog
+from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.units import Millis
+from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily
+from zuno.trading.model.market import DAY_MS, Symbol
+from zuno.trading.model.record import ClosedTrade
+from zuno.trading.model.trade_events import AccountOpened, Mandate, MandateGranted
+from zuno.trading.rules.calibration import PRIOR_TRADES
+from zuno.trading.rules.mandate import hash_mandate
+from zuno.trading.service.live_start import LiveBackends, LiveStart, check_account_choice, find_traded_exchanges
+
+NOW = Millis(1_700_000_000_000)
+BTC, PAPER, ORIGIN = (Symbol.BTCUSDT,), "paper:recorded", "recorded"
+
+
+def closed_trades(count: int) -> tuple[ClosedTrade, ...]:
+    return tuple(
+        ClosedTrade(
+            closed=NOW - 1_000 - number,
+            judge=JudgeKind.RULES,
+            family=RegimeFamily.RANGE,
+            edge=0.1,
+            profit_pct=4.0,
+            loss_pct=2.0,
+            exit_pct=4.0,
+        )
+        for number in range(count)
+    )
+
+
+async def granted_log(account: str = "live", **named: Any) -> MemoryTradeLog:
+    fields: dict[str, Any] = {
+        "symbols": BTC,
+        "venues": (Exchange.BINANCE,),
+        "max_margin_per_trade_usd": Decimal(100),
+        "max_margin_per_day_usd": Decimal(300),
+        "max_daily_loss_usd": Decimal(50),
+        "granted": NOW - 1_000,
+        "expires": NOW + DAY_MS,
+    }
+    mandate = Mandate(**{**fields, **named})
+    log = MemoryTradeLog()
+    events = [
+        AccountOpened(at=mandate.granted, usd=Decimal(0), krw=Decimal(0)),
+        MandateGranted(at=mandate.granted, mandate=mandate, hash=hash_mandate(mandate)),
+    ]
+    await log.append(account, events, 0)
+    return log
+
+
+async def build_backends(trades: int = PRIOR_TRADES, **named: Any) -> LiveBackends:
+    """Everything is there."""
+
+    async def find_failures() -> Sequence[str]:
+        return ()
+
+    whole = LiveBackends(
+        enabled=True,
+        market_live=True,
+        demo=False,
+        keys={Exchange.BINANCE: "BINANCE_KEYS", Exchange.UPBIT: "UPBIT_KEYS"},
+        keyed=lambda: (Exchange.BINANCE,),
+        log=await granted_log(),
+        record=MemoryTradeRecord({ORIGIN: closed_trades(trades)}),
+        find_failures=find_failures,
+        now=lambda: NOW,
+    )
+    return replace(whole, **named)
+
+
+def never(word: str, what: str) -> bool:
+    raise AssertionError("nobody is asked before everything is there")
+
+
+async def pieces(backends: LiveBackends, account: str = "live", symbols: Sequence[Symbol] = BTC) -> list[str]:
+    with pytest.raises(Refused):
+        await LiveStart(backends).permit(account, symbols, ORIGIN, PAPER, never)
+    return [found.piece for found in await LiveStart(backends).find_missing(account, symbols)]
+
+
+async def test_nothing_there_names_every_piece_at_once() -> None:
+    async def fail() -> Sequence[str]:
+        return ("the keys may withdraw",)
+
+    bare = await build_backends(enabled=False, market_live=False, keyed=tuple, log=MemoryTradeLog(), find_failures=fail)
+    assert await pieces(bare) == ["setting", "market", "keys", "mandate", "doctor"]
+
+
+async def test_each_piece_alone_keeps_it_back() -> None:
+    async def fail() -> Sequence[str]:
+        return ("hedge mode",)
+
+    for named, piece in (
+        ({"enabled": False}, "setting"),
+        ({"market_live": False}, "market"),
+        ({"keyed": tuple}, "keys"),
+        ({"demo": True}, "keys"),
+        ({"log": MemoryTradeLog()}, "mandate"),
+        ({"log": await granted_log(account=PAPER)}, "mandate"),
+        ({"log": await granted_log(expires=NOW)}, "mandate"),
+        ({"find_failures": fail}, "doctor"),
+    ):
+        assert await pieces(await build_backends(**named)) == [piece], named
+    assert await pieces(await build_backends(), symbols=tuple(Symbol)) == ["mandate"]
+
+
+async def test_upbit_is_traded_only_where_stops_may_be_watched() -> None:
+    both: Any = {"venues": tuple(Exchange)}
+    keyed = await build_backends(log=await granted_log(**both), keyed=lambda: tuple(Exchange))
+    assert await pieces(keyed) == ["mandate"]
+    watched = await granted_log(**both, stops="watched")
+    assert await pieces(replace(keyed, log=watched, keyed=lambda: (Exchange.BINANCE,))) == ["keys"]
+    permit = await LiveStart(replace(keyed, log=watched)).permit("live", BTC, ORIGIN, PAPER, lambda word, what: True)
+    assert permit.account == "live"
+    assert find_traded_exchanges(await watched.events("live")) == tuple(Exchange)
+    assert find_traded_exchanges(await (await granted_log(**both)).events("live")) == (Exchange.BINANCE,)
+
+
+async def test_everything_there_still_wants_the_word() -> None:
+    start = LiveStart(await build_backends())
+    with pytest.raises(Refused):
+        await start.permit("live", BTC, ORIGIN, PAPER, lambda word, what: False)
+    asked: list[str] = []
+
+    def confirm(word: str, what: str) -> bool:
+        asked.append(word)
+        return True
+
+    assert (await start.permit("live", BTC, ORIGIN, PAPER, confirm)).account == "live"
+    assert asked == ["live"]
+
+
+async def test_without_a_record_in_real_time_it_stays_on_paper_and_says_so() -> None:
+    start = LiveStart(await build_backends(trades=PRIOR_TRADES - 1))
+    permit = await start.permit("live", BTC, ORIGIN, PAPER, never)
+    assert (permit.account, permit.option) == (PAPER, None)
+    assert permit.notes
+
+
+async def test_demo_needs_keys_and_a_mandate_of_its_own() -> None:
+    demo = await build_backends(trades=0, enabled=False, demo=True, log=await granted_log("demo"))
+    assert (await LiveStart(demo).permit("demo", BTC, ORIGIN, PAPER, never)).account == "demo"
+    assert await pieces(replace(demo, log=await granted_log("live")), "demo") == ["mandate"]
+    assert await pieces(replace(demo, demo=False), "demo") == ["setting"]
+
+
+def test_live_is_said_and_not_named() -> None:
+    assert check_account_choice(None, live=True) == "live"
+    assert check_account_choice("own", live=False) == "own"
+    for account, live in (("own", True), ("live", False), ("demo", True)):
+        with pytest.raises(Usage):
+            check_account_choice(account, live=live)

@@ -1,0 +1,204 @@
+"""The account `live` at a fake Binance: opened from its balance, traded once under a mandate, closed, killed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from tests.wire.exchanges import binance
+from tests.wire.exchanges.binance import FakeBinance
+from tests.wire.exchanges.serving import serve_exchange
+from tests.wire.order_gate import card, rule
+from zuno.adapters.clock.system import unix_millis
+from zuno.kernel.errors import Refused
+from zuno.kernel.units import Millis
+from zuno.settings import Settings
+from zuno.trading.execute.intents import RulingToExecute
+from zuno.trading.model.cycle import Call, Exchange, JudgeKind, Leg, RegimeFamily, Style, Target
+from zuno.trading.model.market import MINUTE_MS, Mode, Side, Symbol
+from zuno.trading.model.trade_events import Protection
+from zuno.wiring.house import Application
+from zuno.wiring.orders import build_exchange_gate
+from zuno.wiring.venues import build_venue
+
+BTC = Symbol.BTCUSDT
+D = Decimal
+
+
+def yes(word: str, what: str) -> bool:
+    return True
+
+
+def no(word: str, what: str) -> bool:
+    return False
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeBinance]:
+    found = FakeBinance()
+    async with serve_exchange(found.server):
+        yield found
+
+
+@pytest.fixture
+async def zuno(tmp_path: Path, fake: FakeBinance) -> AsyncIterator[Application]:
+    application = Application(with_keys(tmp_path, fake))
+    yield application
+    await application.close()
+
+
+def with_keys(home: Path, fake: FakeBinance) -> Settings:
+    return Settings(
+        home=home,
+        recording="own",
+        live=True,
+        binance_api_key=SecretStr(binance.KEY),
+        binance_api_secret=SecretStr(binance.SECRET),
+        binance_order_url=fake.server.url,
+    )
+
+
+async def grant(zuno: Application) -> str:
+    desk = zuno.account("live")
+    wish = desk.build_mandate(["BTCUSDT"], ["binance"], "1000", "2000", "50", "7d", "venue", judge_fallback=False)
+    view = await desk.grant_mandate(wish, yes)
+    assert view.mandate is not None
+    return view.mandate.hash
+
+
+def opening(quantity: float = 0.01) -> RulingToExecute:
+    as_of = unix_millis()
+    leg = Leg(
+        venue=Exchange.BINANCE,
+        side=Side.LONG,
+        currency="USD",
+        margin=quantity * 60_000,
+        notional=quantity * 60_000,
+        leverage=1.0,
+        quantity=quantity,
+    )
+    ruling = rule(
+        Call.LONG,
+        as_of,
+        allocation_pct=6.0,
+        target_exchange=Target.BINANCE,
+        execution_style=Style.MOMENTUM_SNIPER,
+        legs=(leg,),
+        card=card(Side.LONG, 60_000.0, 58_800.0, 62_400.0, quantity),
+    )
+    return RulingToExecute(
+        run_id="run_1",
+        symbol=BTC,
+        mode=Mode.SWING,
+        as_of=as_of,
+        ruling=ruling,
+        valid_until=Millis(as_of + 15 * MINUTE_MS),
+        mark=D(60_000),
+        atr=D(600),
+        judge=JudgeKind.RULES,
+        family=RegimeFamily.RANGE,
+        edge=0.05,
+    )
+
+
+async def trade_once(zuno: Application, settings: Settings) -> str:
+    """As a process of the desk does: reconcile, execute, and the same decision once more."""
+    venue = build_venue(settings, Exchange.BINANCE)
+    try:
+        gate = build_exchange_gate(zuno._trade_log(), "live", {Exchange.BINANCE: venue}, unix_millis)
+        await gate.reconcile()
+        order = opening()
+        result = await gate.execute(order)
+        assert result.state == "open", result
+        assert (await gate.execute(order)).intent == result.intent
+        (tracked,) = gate.book.intents.values()
+        assert tracked.intent.mandate is not None
+        return tracked.intent.mandate
+    finally:
+        await venue.close()
+
+
+async def test_a_live_start_names_what_is_missing_and_reaches_nothing(zuno: Application, fake: FakeBinance) -> None:
+    start = zuno.live_start()
+    assert [found.piece for found in await start.find_missing("live", (BTC,))] == ["market", "mandate"]
+    await grant(zuno)
+    assert [found.piece for found in await start.find_missing("live", (BTC,))] == ["market"]
+    fake.withdrawals = True
+    assert [found.piece for found in await start.find_missing("live", (BTC,))] == ["market", "doctor"]
+    with pytest.raises(Refused):
+        await zuno.permit_account("live", (BTC,), "recorded", "paper:recorded", yes)
+    assert not [name for name in fake.server.asked if name.startswith(("POST", "DELETE"))]
+    assert not fake.engine.orders
+
+
+async def test_the_account_begins_with_the_exchanges_balance_and_never_with_papers(
+    zuno: Application, fake: FakeBinance
+) -> None:
+    before = await zuno.account("live").balance()
+    assert (before.mode, [purse.cash for purse in before.purses]) == ("live", [0.0, 0.0])
+    await grant(zuno)
+    await zuno.orders().reconcile("live")
+    after = await zuno.account("live").balance()
+    assert {purse.currency: purse.cash for purse in after.purses} == {"USD": 10_000.0, "KRW": 0.0}
+    again = await zuno.orders().reconcile("live")
+    assert again.locks == ()
+
+
+async def test_an_order_is_placed_once_protected_booked_and_closed(
+    zuno: Application, fake: FakeBinance, tmp_path: Path
+) -> None:
+    granted = await grant(zuno)
+    assert await trade_once(zuno, with_keys(tmp_path, fake)) == granted
+    assert fake.server.count("POST /fapi/v1/order") == 1
+    assert fake.server.count("POST /fapi/v1/algoOrder") == 2, "stop and target stand at the exchange"
+    view = await zuno.account("live").positions()
+    (position,) = view.positions
+    assert (view.mode, view.synthetic, position.quantity, position.stop, position.target) == (
+        "live",
+        False,
+        0.01,
+        58_800.0,
+        62_400.0,
+    )
+    assert position.mark == 60_000.0, "the exchange's own"
+    ledger = await zuno.account("live").ledger()
+    assert all(entry.balanced for entry in ledger.ledgers)
+    with pytest.raises(Refused):
+        await zuno.account("live").close("all", no)
+    assert (await zuno.account("live").positions()).positions
+    await zuno.account("live").close("all", yes)
+    assert not (await zuno.account("live").positions()).positions
+    assert not [algo for algo in fake.engine.algos.values() if algo.status == "NEW"]
+    purse = next(purse for purse in (await zuno.account("live").balance()).purses if purse.currency == "USD")
+    assert D(str(purse.cash)) == fake.engine.cash, "the ledger equals the venue"
+    again = await zuno.orders().reconcile("live")
+    assert [lock.protection for lock in again.locks] == [Protection.COOLDOWN]
+    assert await zuno._trade_log().accounts() == ("live",), "paper is another account"
+
+
+async def test_the_kill_switch_wants_the_word_closes_everything_and_locks(
+    zuno: Application, fake: FakeBinance, tmp_path: Path
+) -> None:
+    await grant(zuno)
+    await trade_once(zuno, with_keys(tmp_path, fake))
+    with pytest.raises(Refused):
+        await zuno.account("live").kill(no)
+    await zuno.account("live").kill(yes)
+    view = await zuno.account("live").status()
+    assert (view.open_trades, [lock.protection for lock in view.protections]) == (0, ["kill_switch"])
+
+
+async def test_a_run_acts_in_a_live_account_only_with_a_permit_of_this_process(zuno: Application) -> None:
+    acting = zuno.cycles()._with.gate
+    assert acting is not None
+    await grant(zuno)
+    with pytest.raises(Refused):
+        await acting("live", unix_millis())
+    zuno._permitted.add("live")
+    gate = await acting("live", unix_millis())
+    assert gate.live
+    assert gate.book.cash(Exchange.BINANCE) == 10_000, "reconciled before it acts"
