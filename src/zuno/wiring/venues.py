@@ -36,11 +36,15 @@ def build_venue(settings: Settings, exchange: Exchange) -> OrderVenue:
     if exchange is Exchange.BINANCE:
         from zuno.adapters.venues.orders import binance
 
-        client = binance.build_client(keys, settings.binance_order_url, demo=settings.binance_demo)
+        url = settings.binance_order_url
+        # The pace is the exchange's own; a stand-in at another address has none.
+        client = binance.build_client(keys, url, demo=settings.binance_demo, throttled=url is None)
         return binance.BinanceOrders(client, demo=settings.binance_demo)
     from zuno.adapters.venues.orders import upbit
 
-    return upbit.UpbitOrders(upbit.build_client(keys, settings.upbit_order_url))
+    return upbit.UpbitOrders(
+        upbit.build_client(keys, settings.upbit_order_url, throttled=settings.upbit_order_url is None)
+    )
 
 
 def exchanges_with_keys(settings: Settings) -> tuple[Exchange, ...]:

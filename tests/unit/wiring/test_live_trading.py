@@ -189,7 +189,8 @@ async def test_the_kill_switch_wants_the_word_closes_everything_and_locks(
         await zuno.account("live").kill(no)
     await zuno.account("live").kill(yes)
     view = await zuno.account("live").status()
-    assert (view.open_trades, [lock.protection for lock in view.protections]) == (0, ["kill_switch"])
+    assert view.open_trades == 0
+    assert "kill_switch" in [lock.protection for lock in view.protections]
 
 
 async def test_a_run_acts_in_a_live_account_only_with_a_permit_of_this_process(zuno: Application) -> None:

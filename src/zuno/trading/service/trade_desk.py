@@ -21,7 +21,14 @@ from zuno.kernel.wire import Wire
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, Symbol, parse_mode, parse_symbol
-from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, LockSet, account_mode, account_name, paper_account
+from zuno.trading.model.trade_events import (
+    DEMO_ACCOUNT,
+    LIVE_ACCOUNT,
+    LockSet,
+    account_mode,
+    account_name,
+    paper_account,
+)
 from zuno.trading.rules.ledger import LedgerAccount
 from zuno.trading.rules.protections import describe_end, describe_lock
 from zuno.trading.rules.schedule import Job, JobKind
