@@ -16,7 +16,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily
 from zuno.trading.model.market import DAY_MS, Symbol
 from zuno.trading.model.record import ClosedTrade
-from zuno.trading.model.trade_events import AccountOpened, Mandate, MandateGranted
+from zuno.trading.model.trade_events import AccountOpened, Mandate, MandateGranted, TradeEvent
 from zuno.trading.rules.calibration import PRIOR_TRADES
 from zuno.trading.rules.mandate import hash_mandate
 from zuno.trading.service.live_start import LiveBackends, LiveStart, check_account_choice, find_traded_exchanges
@@ -52,7 +52,7 @@ async def granted_log(account: str = "live", **named: Any) -> MemoryTradeLog:
     }
     mandate = Mandate(**{**fields, **named})
     log = MemoryTradeLog()
-    events = [
+    events: list[TradeEvent] = [
         AccountOpened(at=mandate.granted, usd=Decimal(0), krw=Decimal(0)),
         MandateGranted(at=mandate.granted, mandate=mandate, hash=hash_mandate(mandate)),
     ]
