@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from decimal import Decimal as D
 
 import pytest
@@ -39,7 +39,9 @@ def record_of(request: pytest.FixtureRequest) -> Open:
     return MemoryTradeRecord if request.param == "memory" else logged
 
 
-def logged(trades: Mapping[str, Sequence[ClosedTrade]]) -> LoggedTradeRecord:
+def logged(
+    trades: Mapping[str, Sequence[ClosedTrade]], counts: Callable[[str], Awaitable[bool]] | None = None
+) -> LoggedTradeRecord:
     """The same trades as an account's fills."""
     log = MemoryTradeLog()
     for origin, several in trades.items():
@@ -78,7 +80,7 @@ def logged(trades: Mapping[str, Sequence[ClosedTrade]]) -> LoggedTradeRecord:
             (ended,) = book.finished.values()
             write(TradeClosed(at=trade.closed, summary=book.summarise(ended, ExitReason.TARGET)))
         log._logs[paper_account(origin)] = events
-    return LoggedTradeRecord(log)
+    return LoggedTradeRecord(log, counts)
 
 
 def intent_of(trade: ClosedTrade, number: int) -> TradeIntent:
@@ -136,3 +138,11 @@ async def test_a_later_trade_alters_no_earlier_answer(record_of: Open) -> None:
 async def test_another_markets_trades_are_not_in_it(record_of: Open) -> None:
     record = record_of({HERE: (closed(10),), THERE: (closed(11),)})
     assert await record.closed_trades(HERE, Millis(99)) == (closed(10),)
+
+
+async def test_runs_of_a_recorded_past_do_not_count_where_real_time_is_asked_for() -> None:
+    async def was_live(run: str) -> bool:
+        return run == "run_1"
+
+    record = logged({HERE: (closed(10), closed(20), closed(30))}, was_live)
+    assert await record.closed_trades(HERE, Millis(99)) == (closed(20),)

@@ -360,6 +360,19 @@ def test_rule_exploration() -> None:
         assert (held.call, held.veto) == (Call.HOLD, RuleName.EXPECTANCY)
 
 
+def test_money_needs_as_many_closed_trades_as_prove_something() -> None:
+    proven = terms().record
+    assert isinstance(proven, DeskRecord)
+    for n, opens in ((39, False), (40, True)):
+        counted = tuple(
+            entry.model_copy(update={"n": n, "edge_gain": entry.edge_squared}) for entry in proven.calibrations
+        )
+        given = terms(record=proven.model_copy(update={"calibrations": counted}))
+        assert ruled_on(decision(), given).opens, "on paper either way"
+        done = ruled_on(decision(), replace(given, paper=False))
+        assert (done.opens, done.exploration, done.veto) == (opens, False, None if opens else RuleName.EXPECTANCY)
+
+
 def test_a_record_that_spoke_against_it_is_explored_twice_a_month() -> None:
     days = 10 * DAY_MS
     assert ruled_on(decision(), terms(record=explorations(1, n=40, ago=days))).exploration
