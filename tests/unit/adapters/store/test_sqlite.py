@@ -236,7 +236,7 @@ def test_the_files_are_for_their_owner_alone(filled: Path) -> None:
 
 
 def test_two_tables_and_nothing_that_changes_a_row() -> None:
-    """Append-only is a property of the code: no statement of ours touches a stored row. Samples and leases are no journal."""
+    """Append-only is a property of the code: no statement of ours touches a stored row. Leases are apart."""
     import zuno.adapters.store as room
 
     journal = [path for path in Path(room.__path__[0]).glob("*.py") if path.name not in ("samples.py", "lease.py")]
