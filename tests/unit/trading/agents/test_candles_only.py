@@ -210,6 +210,7 @@ def test_the_chart_leaves_out_what_was_never_recorded() -> None:
     assert sum("CVD, open interest, funding" in note for note in picture.notes) == 1
     recording = describe(replace(bundle, origin="recorded"))
     assert [panel.title for panel in recording.panels if isinstance(panel, MissingPanel)] == [
+        "CVD",
         "open interest",
         "funding",
     ]
