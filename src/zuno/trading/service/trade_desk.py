@@ -454,7 +454,7 @@ class _DeskRun:
     def _tell(
         self, what: Literal["cycle", "opened", "closed", "lock", "note"], said: str, symbol: Symbol | None = None
     ) -> None:
-        _LOG.log(logging.WARNING if what in ("lock", "note") else logging.INFO, "%s %s", symbol or "desk", said)
+        _LOG.info("%s %s", symbol or "desk", said)
         at = iso(self._gate.now())
         self._hear(DeskEvent(at=at, what=what, symbol=None if symbol is None else symbol.value, said=said))
 
