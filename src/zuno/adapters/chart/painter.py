@@ -189,11 +189,8 @@ class _ChartRenderer:
         else:
             self._canvas.text(8, HEIGHT - 35, _shorten(trade.card, ACROSS), fonts.bold, BLACK)
         self._canvas.text(8, HEIGHT - 52, _shorten(_heat_caption(picture.price), ACROSS), fonts.plain, BLACK)
-        self._canvas.text(8, HEIGHT - 69, _shorten(_absences(picture.price), ACROSS), fonts.plain, VERMILLION)
-        if picture.notes:
-            self._canvas.text(
-                WIDTH - 8, HEIGHT - 35, _shorten(" · ".join(picture.notes), 62), fonts.bold, VERMILLION, "right"
-            )
+        warnings = " · ".join(filter(None, (*picture.notes, _absences(picture.price))))
+        self._canvas.text(8, HEIGHT - 69, _shorten(warnings, ACROSS), fonts.plain, VERMILLION)
 
     def _dates(self, bottom: int, top: int) -> None:
         for tick in self._picture.times:

@@ -390,7 +390,8 @@ def _places(view: RunView) -> Iterator[RenderableType]:
     facts.add_row("outcome", view.hash)
     facts.add_row("bundle", view.bundle_hash)
     yield facts
-    yield from notes_block([*view.notes, "nothing was sent: execution is not enabled"])
+    unsent = [] if view.execution is not None else ["nothing was sent: execution is not enabled"]
+    yield from notes_block([*view.notes, *unsent])
 
 
 # -- one cell

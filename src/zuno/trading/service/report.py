@@ -108,12 +108,11 @@ class Reports:
 
     async def _report(self, run_id: str) -> Report:
         record = await self._cycles.record(run_id)
-        report = build_report(record, await self._cycles.paint_trade(record))
         done = await self._cycles.execution(run_id)
-        if done is None:
-            return report
-        execution = RulingExecutionView(state=done.state, reason=done.reason, intent=done.intent)
-        return replace(report, view=report.view.model_copy(update={"execution": execution}))
+        execution = None
+        if done is not None:
+            execution = RulingExecutionView(state=done.state, reason=done.reason, intent=done.intent)
+        return build_report(record, await self._cycles.paint_trade(record), execution)
 
     async def why(self, run_id: str) -> CycleWhyView:
         return why_view(await self._cycles.record(run_id))
@@ -122,9 +121,10 @@ class Reports:
         return runs_view(await self._cycles.runs())
 
 
-def build_report(record: RunRecord, trade: bytes | None = None) -> Report:
-    """`trade`: its picture, where something was to be opened."""
-    view = run_view(record)
+def build_report(record: RunRecord, trade: bytes | None = None, execution: RulingExecutionView | None = None) -> Report:
+    """`trade`: its picture, where something was to be opened. `execution`: what came of the ruling, where somebody was
+    to act on it."""
+    view = run_view(record).model_copy(update={"execution": execution})
     chart = None if record.line.outcome is None else record.line.outcome.chart
     image = record.picture if chart is not None and chart.media_type == "image/png" else None
     return Report(view, page(view, image, trade), image, trade)

@@ -100,7 +100,7 @@ class RunView(OriginView):
         return self.ev.llm_cost_usd if self.ev else sum(voice.usd or 0.0 for voice in self.voices)
 
     @field_serializer("ev")
-    def _ev_fields(self, ev: Expectation | FirstExpectation | None) -> dict[str, float | None]:
+    def _ev_fields(self, ev: Expectation | FirstExpectation | None) -> dict[str, bool | int | float | None]:
         if ev is not None:
             return ev.model_dump(by_alias=True)
         names = [field.alias or name for name, field in Expectation.model_fields.items()]
