@@ -53,6 +53,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "trading.chart": PLAIN,
     "trading.data": INSIDE,
     "trading.execute": INSIDE | {"pydantic"},
+    "trading.learn": INSIDE | {"pydantic"},
     "trading.watch": INSIDE,
     "trading.run": INSIDE | {"langgraph", "pydantic"},
     "trading.service": INSIDE | {"jinja2", "pydantic"},

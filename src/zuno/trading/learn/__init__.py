@@ -1,0 +1,1 @@
+"""What closed trades teach: post-mortems, recall, calibration, vetoes, lessons."""

@@ -1,0 +1,168 @@
+"""What the desk remembers: post-mortems of closed trades, lessons drawn from them, and news; each with the moment from
+which it could be known."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from zuno.kernel.wire import Wire
+from zuno.trading.model.account import Id, NotBelow, Timestamp
+from zuno.trading.model.cycle import JudgeKind, Regime, RegimeFamily
+from zuno.trading.model.market import Mode, Side, Symbol
+from zuno.trading.model.trade_events import ExitReason, TradeSummary
+
+POST_MORTEM: Final = "post_mortem"
+MEMORY_FORGOTTEN: Final = "memory_forgotten"
+LESSON: Final = "lesson"
+"""Kinds of the journal's entries that memory is made of; files and indexes are built from them and can be rebuilt."""
+
+SETUP_MAX: Final = 1_200
+Sentence = Annotated[str, Field(min_length=1, max_length=600)]
+SetupText = Annotated[str, Field(min_length=1, max_length=SETUP_MAX)]
+
+
+class Channel(StrEnum):
+    """Where a memory comes from. A headline never becomes a lesson: only post-mortems are the desk's own."""
+
+    SYSTEM_POST_MORTEM = "SYSTEM_POST_MORTEM"
+    NEWS = "NEWS"
+    NARRATIVE = "NARRATIVE"
+
+
+class Verdict(StrEnum):
+    """How a trade came out, from the path that happened and never from what was expected."""
+
+    SUCCESS = "SUCCESS"
+    """R above zero after fees and funding."""
+    FAILURE = "FAILURE"
+    FLAT = "FLAT"
+    """Within a tenth of R of nothing."""
+
+
+class RealisedPath(Wire):
+    """What the market did between entry and exit. Per cents are of the entry, in the trade's direction."""
+
+    first_touch: Literal["stop", "target"] | None
+    """None: neither before the exit."""
+    mfe_pct: NotBelow
+    """The most it was ahead."""
+    mae_pct: NotBelow
+    """The most it was behind."""
+    exit_pct: float
+    r: float | None
+    """Net of fees and funding, in units of what the stop would have lost; None without a stop."""
+    hold_hours: NotBelow
+    bars: Annotated[int, Field(ge=0)]
+    """Candles it was read from; 0: none were recorded, and MFE and MAE are of entry and exit alone."""
+
+
+class PostMortem(Wire):
+    """One closed trade as it is remembered, in the seed's three parts. Written once per trade."""
+
+    id: Id
+    """From account and trade."""
+    account: Annotated[str, Field(min_length=1, max_length=200)]
+    origin: str
+    """Whose past it is about: paper on a recorded past is never recalled in another market."""
+    symbol: Symbol
+    side: Side
+    mode: Mode | None
+    regime: Regime | None
+    closed: Timestamp
+    """By the market's clock: nothing before this moment may know of it."""
+    setup: SetupText
+    """What stood at the entry, in the words of `measure/setup.py`; recall goes by similarity to it."""
+    outcome: Sentence
+    constraint: Sentence
+    verdict: Verdict
+    path: RealisedPath
+    summary: TradeSummary
+    source: Literal["model", "rules"]
+    """Who wrote the three sentences. Figures are code's in both cases."""
+    why_rules: str = ""
+    """Why no model did, where one was to."""
+
+
+class CaseRecord(Wire):
+    """data_synthesis: one labelled record per closed trade, for whoever trains or audits on it."""
+
+    id: Id
+    origin: str
+    symbol: Symbol
+    side: Side
+    judge: JudgeKind | None
+    family: RegimeFamily | None
+    opened: Timestamp
+    closed: Timestamp
+    reason: ExitReason
+    decision: Id | None
+    bundle: str | None
+    """The hash of what was known at the decision."""
+    r: float | None
+    verdict: Verdict
+    fees: float
+    funding: float
+
+
+class MemoryRecord(Wire):
+    """One thing that can be recalled, as an index holds it."""
+
+    id: Id
+    channel: Channel
+    origin: str
+    symbol: Symbol | None
+    at: Timestamp
+    """From when on it could be known."""
+    text: Annotated[str, Field(min_length=1, max_length=4_000)]
+    """What similarity is measured by: a post-mortem's setup, a headline."""
+
+
+class RecallQuery(Wire):
+    """What to recall, and as of when."""
+
+    text: Annotated[str, Field(max_length=10_000)]
+    origin: str
+    before: Timestamp
+    """Only what was known strictly before."""
+    channels: tuple[Channel, ...] = (Channel.SYSTEM_POST_MORTEM,)
+    symbol: Symbol | None = None
+    """None: of every symbol."""
+    limit: Annotated[int, Field(ge=1, le=100)] = 3
+
+
+class Recalled(Wire):
+    """A memory that was found."""
+
+    id: Id
+    similarity: Annotated[float, Field(ge=0, le=1)] | None
+    """To the query, in four decimals; None where it was found by its age alone."""
+    score: Annotated[float, Field(ge=0, le=1)]
+    """Similarity after time decay: what it is ranked by."""
+
+
+class RecallResult(Wire):
+    source: Annotated[str, Field(max_length=80)]
+    """Which store answered, such as `sqlite`, `milvus`; `recent3` where none could."""
+    found: tuple[Recalled, ...]
+    note: str = ""
+    """Why a fallback answered."""
+
+
+class Lesson(Wire):
+    """A rule of thumb from resolved cases that agree. It expires, and later outcomes are held against it."""
+
+    id: Id
+    origin: str
+    written: Timestamp
+    """By the market's clock."""
+    expires: Timestamp
+    condition: SetupText
+    """The setups it is about, in the words of `measure/setup.py`."""
+    side: Side
+    text: Sentence
+    cases: Annotated[tuple[Id, ...], Field(min_length=5)]
+    """Post-mortems it was drawn from."""
+    source: Literal["model", "rules"]
