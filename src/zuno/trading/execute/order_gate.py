@@ -219,7 +219,7 @@ class OrderGate:
         said."""
 
         async def act() -> tuple[str, ...]:
-            await self._worker.advance()
+            await self._worker.advance(settle=True)
             said: list[str] = []
             for venue in self._with.venues.values():
                 said += await reconcile_venue(venue, self._writer, self._worker, self._at)

@@ -6,6 +6,7 @@ What it does follows from the book and the venues' word alone, so that a process
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Final, Literal
@@ -58,6 +59,14 @@ CLOSE_AGAIN_MS: Final = MINUTE_MS
 """How long a rule waits after the venue refused its close before it closes again."""
 OVERLAP_MS: Final = MINUTE_MS
 """How far back fills and funding are asked for again: venues' clocks differ, and each is booked once."""
+FUNDING_EVERY_MS: Final = 3 * MINUTE_MS
+"""How often funding is asked for while a position is open; what a closing trade was paid is asked for at its close."""
+FUNDING_AGAIN_MS: Final = MINUTE_MS // 2
+"""How soon it is asked for again after it could not be read."""
+LATE_FUNDING_MS: Final = 10 * MINUTE_MS
+"""For so long after a close a payment may be listed that was settled before it."""
+FUNDING_PATIENCE: Final = 3.0
+"""Seconds an exchange may take to list funding: nothing else waits longer for it."""
 SPOT: Final = frozenset({Exchange.UPBIT})
 """Exchanges that settle no funding."""
 Purpose = Literal["entry", "stop", "target", "exit"]
@@ -73,6 +82,10 @@ class OrderWorker:
         self._venues = venues
         self._now = now
         self._asked_from: dict[Place, Millis] = {}
+        self._funding_from: dict[Place, Millis] = {}
+        self._funding_asked: dict[Place, Millis] = {}
+        self._funding_troubles: dict[Place, str] = {}
+        """Places whose funding could not be read the last time, and why. It holds up nothing."""
         self._filters: dict[Place, Filters] = {}
         self._ended_legs: dict[tuple[str, Exchange], str] = {}
         self._refused: dict[Symbol, Millis] = {}
@@ -84,17 +97,23 @@ class OrderWorker:
     def book(self) -> TradingBook:
         return self._writer.book
 
-    async def advance(self) -> None:
+    async def advance(self, *, settle: bool = False) -> None:
         """Take the venues' news into the log and go on with everything that is open. What one exchange cannot or will
-        not do keeps no other from its stops."""
+        not do keeps no other from its stops. `settle`: ask for funding whenever it was asked for last."""
         for exchange, venue in self._venues.items():
+            said: list[str] = []
             try:
                 await self._advance_at(venue)
-                self.troubles.pop(exchange, None)
             except Broken:
                 raise
             except ZunoError as error:
-                self.troubles[exchange] = str(error)
+                said.append(str(error))
+            if not said:
+                await self._settle_funding(venue, anew=settle)
+            said += [why for place, why in self._funding_troubles.items() if place[0] is exchange]
+            self.troubles.pop(exchange, None)
+            if said:
+                self.troubles[exchange] = "; ".join(dict.fromkeys(said))
         await self._end_intents()
 
     async def quote(self, exchange: Exchange, symbol: Symbol) -> VenueQuote:
@@ -196,17 +215,17 @@ class OrderWorker:
             await self._book_news(venue, symbol, changed)
 
     async def _book_news(self, venue: OrderVenue, symbol: Symbol, orders: Sequence[Order]) -> None:
-        """Write what is new of these orders, and every fill and funding payment that is not booked yet."""
+        """Write what is new of these orders, and every fill that is not booked yet. A fill that closes is written with
+        the funding of its trade, as far as that can be read."""
         book, now, place = self.book, self._at(), (venue.exchange, symbol)
         since = self._first_moment(place)
         news: list[tuple[int, int, Order | Fill | FundingPayment]] = [
             (order.updated, 2, order) for order in orders if book.is_news(order)
         ]
-        for fill in await self._read_fills(venue, symbol, since, orders):
-            news.append((fill.at, 0, fill))
-        for payment in () if venue.exchange in SPOT else await venue.funding(symbol, since):
-            if not book.has_payment(venue.exchange, payment.id):
-                news.append((payment.at, 1, payment))
+        fills = await self._read_fills(venue, symbol, since, orders)
+        news += [(fill.at, 0, fill) for fill in fills]
+        if any(self._is_reducing(fill) for fill in fills):
+            news += [(payment.at, 1, payment) for payment in await self._try_funding(venue, symbol)]
         news.sort(key=lambda item: item[:2])
         events: list[TradeEvent] = []
         strangers: list[str] = []
@@ -229,6 +248,62 @@ class OrderWorker:
         if strangers:
             await self.lock(symbol, f"fills at {venue.exchange} are not of this desk's orders: {', '.join(strangers)}")
         self._asked_from[place] = Millis(max(since, now - OVERLAP_MS))
+
+    def _is_reducing(self, fill: Fill) -> bool:
+        position = self.book.positions.get((fill.exchange, fill.symbol))
+        return position is not None and fill.side is not opening_side(position.side)
+
+    async def _settle_funding(self, venue: OrderVenue, *, anew: bool) -> None:
+        """Book what was paid for open positions, and for those that ended a moment ago."""
+        now = self._now()
+        symbols = [symbol for exchange, symbol in self.book.positions if exchange is venue.exchange]
+        for summary in reversed(self.book.closed):
+            if summary.closed < now - LATE_FUNDING_MS:
+                break
+            symbols += [summary.symbol] if summary.exchange is venue.exchange else []
+        for symbol in dict.fromkeys(symbols):
+            place = (venue.exchange, symbol)
+            asked, troubled = self._funding_asked.get(place), place in self._funding_troubles
+            pause = FUNDING_AGAIN_MS if troubled else FUNDING_EVERY_MS
+            if not anew and asked is not None and 0 <= now - asked < pause:
+                continue
+            payments = await self._try_funding(venue, symbol)
+            try:
+                await self._write([FundingBooked(at=self._at(), payment=payment) for payment in payments])
+            except Refused as error:
+                self._funding_troubles[place] = f"funding of {symbol} cannot be booked: {error}"
+
+    async def _try_funding(self, venue: OrderVenue, symbol: Symbol) -> list[FundingPayment]:
+        """Payments that are not booked yet. Where they cannot be read that is said, and nothing waits for it."""
+        place, now = (venue.exchange, symbol), self._at()
+        if venue.exchange in SPOT:
+            return []
+        failed = self._funding_asked.get(place) if place in self._funding_troubles else None
+        if failed is not None and 0 <= now - failed < FUNDING_AGAIN_MS:
+            return []
+        since = self._funding_from.get(place)
+        if since is None:
+            since = self._first_funding(place)
+        self._funding_asked[place] = now
+        try:
+            async with asyncio.timeout(None if venue.paper else FUNDING_PATIENCE):
+                paid = await venue.funding(symbol, since)
+        except Broken:
+            raise
+        except (ZunoError, TimeoutError) as error:
+            why = str(error) or f"no answer within {FUNDING_PATIENCE:g} s"
+            self._funding_troubles[place] = f"funding of {symbol} cannot be read: {why}"
+            return []
+        self._funding_troubles.pop(place, None)
+        self._funding_from[place] = Millis(max(since, now - LATE_FUNDING_MS))
+        return [payment for payment in paid if not self.book.has_payment(venue.exchange, payment.id)]
+
+    def _first_funding(self, place: Place) -> Millis:
+        """From when funding of a place may be unbooked: when its trade was opened."""
+        position = self.book.positions.get(place)
+        ended = (trade.opened for trade in reversed(self.book.closed) if (trade.exchange, trade.symbol) == place)
+        opened = next(ended, self._now()) if position is None else position.opened
+        return Millis(max(0, opened - OVERLAP_MS))
 
     async def _read_fills(
         self, venue: OrderVenue, symbol: Symbol, since: Millis, orders: Sequence[Order]

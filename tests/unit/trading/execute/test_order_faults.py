@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -359,3 +361,63 @@ async def test_an_unlock_lifts_what_the_exchanges_clock_dated_ahead() -> None:
     await desk.gate.close(None)
     assert [lock.protection for lock in await desk.gate.unlock()] == [Protection.COOLDOWN]
     assert await desk.gate.locks() == ()
+
+
+async def test_funding_that_cannot_be_read_holds_up_nothing() -> None:
+    paper = open_binance()
+    venue = SilentFor(paper.open_venue())
+    venue.deaf_to = {"funding"}
+    desk = await opened(GateHarness(paper, venue=venue))
+    assert set(protective(desk)) == {"stop", "target"}
+    assert "funding" in desk.gate.troubles[Exchange.BINANCE]
+    await paper.settle_funding(D("0.0001"))
+    await desk.move(19_590)
+    await desk.gate.advance()
+    assert held(desk) == 0
+    assert desk.gate.book.closed[-1].reason is ExitReason.STOP
+    venue.deaf_to = set()
+    desk.wait(5 * MINUTE_MS)
+    await desk.gate.advance()
+    assert desk.gate.troubles == {}
+    assert await desk.gate.reconcile() == ()
+
+
+async def test_a_trade_is_closed_with_the_funding_of_its_last_hours() -> None:
+    desk = await opened()
+    await desk.paper.settle_funding(D("0.0001"))
+    await desk.move(19_590)
+    await desk.gate.advance()
+    (summary,) = desk.gate.book.closed
+    assert summary.funding == D("-0.1")
+    assert await desk.gate.reconcile() == ()
+
+
+async def test_funding_is_asked_for_every_few_minutes() -> None:
+    paper = open_binance()
+    venue = Counting(paper.open_venue())
+    desk = await opened(GateHarness(paper, venue=venue))
+    venue.asked.clear()
+    for _ in range(20):
+        desk.wait(MINUTE_MS)
+        await desk.gate.advance()
+    assert 5 <= venue.asked["funding"] <= 8
+    assert venue.asked["fills"] >= 20
+
+
+class Counting(DeafVenue):
+    """Counts what it is asked for."""
+
+    def __init__(self, venue: Any) -> None:
+        super().__init__(venue)
+        self.asked: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._venue, name)
+        if not asyncio.iscoroutinefunction(found):
+            return found
+
+        async def call(*args: Any, **named: Any) -> Any:
+            self.asked[name] += 1
+            return await found(*args, **named)
+
+        return call
