@@ -37,6 +37,11 @@ _TRADING_ROLES = {
     "synthesis": "liquidity",
     "judge": "judge",
     "risk_manager": "macro",
+    "post_mortem": "post_mortem",
+    "self_correction": "self_correction",
+    "feedback": "self_correction",
+    "rag": "rag",
+    "rag_extraction": "rag",
 }
 """Whose setting names the models of a role."""
 
@@ -256,6 +261,17 @@ class Settings(BaseSettings):
     model_vlm_geometric: Models = Field(
         "gemini-3.1-pro-preview,gemini-3-flash-preview",
         description="vision models of the chart expert",
+    )
+    model_post_mortem: Models = Field(
+        "gemini-3-flash-preview", description="models that write the post-mortem of a closed trade"
+    )
+    model_self_correction: Models = Field(
+        "claude-sonnet-4-6,gemini-3-flash-preview",
+        description="models that word lessons of post-mortems (`self_correction`) and what came of them (`feedback`)",
+    )
+    model_rag: Models = Field(
+        "gemini-3-flash-preview",
+        description="models that read recalled news (`rag`) and find entities in it (`rag_extraction`)",
     )
     model_timeout_seconds: float = Field(30.0, gt=0, le=600, description="model call timeout, s")
     model_prices: ModelPrices = Field(

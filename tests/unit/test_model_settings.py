@@ -55,6 +55,11 @@ def test_the_trading_desk_seats_its_own_models_each_before_its_fallback(monkeypa
         "macro": small,
         "meta": small,
         "risk_manager": small,
+        "post_mortem": flash,
+        "self_correction": f"claude-sonnet-4-6,{flash}",
+        "feedback": f"claude-sonnet-4-6,{flash}",
+        "rag": flash,
+        "rag_extraction": flash,
     }
 
 

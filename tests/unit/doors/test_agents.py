@@ -24,10 +24,10 @@ KEYED = RoleModels((AbsentModel(ModelId(Vendor.OPENAI, "gpt-4o-mini")),))
 UNKEYED = RoleModels((), "no key for a model")
 
 
-async def test_twelve_agents_sit_at_two_desks() -> None:
+async def test_every_agent_sits_at_its_desk() -> None:
     view = await seen(UNKEYED, None)
-    assert [chair.desk for chair in view.chairs] == ["lp"] * 4 + ["trading"] * 8
-    assert len({chair.role for chair in view.chairs}) == 12
+    assert [chair.desk for chair in view.chairs] == ["lp"] * 4 + ["trading"] * 13
+    assert len({chair.role for chair in view.chairs}) == 17
     assert {chair.why for chair in view.chairs} == {"no key for a model"}
 
 

@@ -713,6 +713,8 @@ def test_what_is_left_out_backs_nothing(tmp_path: Path) -> None:
 
 def test_caps_are_those_of_the_roles() -> None:
     assert (max_prompt_chars("judge"), max_prompt_chars("meta"), prompt_budget.DEFAULT_CAP) == (25_000, 15_000, 15_000)
+    assert {max_prompt_chars(role) for role in ("post_mortem", "self_correction", "feedback")} == {10_000}
+    assert {max_prompt_chars(role) for role in ("rag", "rag_extraction")} == {5_000}
 
 
 async def test_position_mode_is_told_its_own_timeframes() -> None:
