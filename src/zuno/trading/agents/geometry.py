@@ -27,6 +27,7 @@ from zuno.trading.measure.derivatives import funding_figures
 from zuno.trading.measure.events import EventKind
 from zuno.trading.measure.features import Frame
 from zuno.trading.measure.portable import RATIO_PLACES, log
+from zuno.trading.measure.setup import FAILED_BREAK, FRESH_BREAK, FRESH_DIVERGENCE
 from zuno.trading.measure.structure.lines import Gauge
 from zuno.trading.measure.structure.patterns import Formation, formation
 from zuno.trading.measure.structure.pivots import Way
@@ -51,10 +52,6 @@ from zuno.trading.rules.score import entry_stance
 
 ROLE: Final = "vlm_geometric"
 CONFIDENCE: Final = f"{Expert.GEOMETRY}.confidence"
-FRESH_BREAK: Final = 3
-FAILED_BREAK: Final = 6
-FRESH_DIVERGENCE: Final = 15
-"""Bars within which each still counts."""
 HOT: Final = 70.0
 COLD: Final = 30.0
 """Of the RSI."""
