@@ -80,6 +80,7 @@ class GateHarness:
     venue: OrderVenue | None = None
     """In the place of the paper venue itself."""
     live: bool = False
+    entries: bool = True
 
     def __post_init__(self) -> None:
         self.gate = self.open_gate()
@@ -98,6 +99,7 @@ class GateHarness:
             now=lambda: Millis(self.paper.at),
             limits=self.limits,
             live=self.live,
+            entries=self.entries,
         )
         return OrderGate(context)
 

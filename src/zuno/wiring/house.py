@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from zuno.trading.service.download import Downloads
     from zuno.trading.service.features import Refresh, TradingDesk
     from zuno.trading.service.imports import Imports
-    from zuno.trading.service.live_start import LiveStart, StartPermit
+    from zuno.trading.service.live_start import LiveStart
     from zuno.trading.service.orders import TradingOrders
     from zuno.trading.service.paper_book import Inventory, PaperBookDesk
     from zuno.trading.service.runs import Cycles
@@ -122,7 +122,6 @@ class Application:
         self._book: PaperBookDesk | None = None
         self._fences = Fences()
         self._venues: dict[Exchange, OrderVenue] = {}
-        self._permitted: set[str] = set()
         """Accounts at exchanges that this process may take new risk in."""
         self._own_samples: SqliteSamples | None = None
         self._recordings = Recordings(settings)
@@ -379,22 +378,15 @@ class Application:
         from zuno.wiring.cycles import build_cycles
 
         self._chains.require_writable()
-        opened: dict[str, OrderGate] = {}
 
         async def open_gate(account: str, as_of: Millis) -> OrderGate:
             from zuno.adapters.clock.system import unix_millis
 
             if gate is not None:
                 return gate
-            if account_mode(account) != "paper" and account not in self._permitted:
+            if account_mode(account) != "paper":
                 raise Refused(f"A run of the account {account} goes on with `zuno trade start`, which asks first.")
-            if account_mode(account) == "paper":
-                now = unix_millis if self._settings.market == "live" else lambda: as_of
-                return await self._open_gate(account, now)
-            if account not in opened:
-                opened[account] = await self._open_gate(account, unix_millis)
-                await opened[account].reconcile()
-            return opened[account]
+            return await self._open_gate(account, unix_millis if self._settings.market == "live" else lambda: as_of)
 
         async def read_slots(origin: str, moment: Millis, present: bool, account: Account | None) -> Sequence[Slot]:
             return await self.book().slots(origin, moment, present, account)
@@ -435,14 +427,6 @@ class Application:
                 now=unix_millis,
             )
         )
-
-    async def permit_account(
-        self, account: str, symbols: Sequence[Symbol], origin: str, paper: str, confirm: Callable[[str, str], bool]
-    ) -> StartPermit:
-        """Whether an account at an exchange may be traded by this process, which it may from then on."""
-        permit = await self.live_start().permit(account, symbols, origin, paper, confirm)
-        self._permitted.add(permit.account)
-        return permit
 
     def _real_time_record(self) -> LoggedTradeRecord:
         """Paper trades whose runs were of a live market: what a recorded past says never counts for live."""
@@ -532,7 +516,7 @@ class Application:
         live = self._settings.market == "live"
 
         async def open_gate(account: str, now: Callable[[], Millis]) -> OrderGate:
-            return await self._open_gate(account, now, owned=not live)
+            return await self._open_gate(account, now, owned=not live, entries=True)
 
         async def collect(symbols: Sequence[Symbol], stop: asyncio.Event) -> None:
             await self.collector([symbol.value for symbol in symbols]).run(lambda view: None, stop)
@@ -547,7 +531,7 @@ class Application:
                 lock=lambda account: desk_lock(self._settings.home, desk_name(account)),
                 now=unix_millis,
                 collect=collect if live else None,
-                permit=self.permit_account,
+                permit=self.live_start().permit,
             )
         )
 
@@ -578,14 +562,18 @@ class Application:
                 self._venues[exchange] = build_venue(self._settings, exchange)
         return {exchange: self._venues[exchange] for exchange in usable}
 
-    async def _open_gate(self, account: str, now: Callable[[], Millis], *, owned: bool = False) -> OrderGate:
-        """`owned`: nobody else is expected to write, as through recorded time."""
+    async def _open_gate(
+        self, account: str, now: Callable[[], Millis], *, owned: bool = False, entries: bool = False
+    ) -> OrderGate:
+        """`owned`: nobody else is expected to write, as through recorded time. `entries`: at an exchange they are
+        placed, too, which is the desk's alone."""
         from zuno.adapters.account.trade_log import OwnedTradeLog
         from zuno.trading.model.trade_events import account_mode
         from zuno.wiring.orders import build_exchange_gate, build_paper_gate
 
         if account_mode(account) != "paper":
-            return build_exchange_gate(self._trade_log(), account, await self._open_exchanges(account), now)
+            venues = await self._open_exchanges(account)
+            return build_exchange_gate(self._trade_log(), account, venues, now, entries=entries)
         log: TradeLog = OwnedTradeLog(self._trade_log()) if owned else self._trade_log()
         return build_paper_gate(self._settings, self._recordings.selected_store(), log, account, now)
 

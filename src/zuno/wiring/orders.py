@@ -48,12 +48,12 @@ def build_paper_gate(
 
 
 def build_exchange_gate(
-    log: TradeLog, account: str, venues: Mapping[Exchange, OrderVenue], now: Callable[[], Millis]
+    log: TradeLog, account: str, venues: Mapping[Exchange, OrderVenue], now: Callable[[], Millis], *, entries: bool
 ) -> OrderGate:
-    """The gate of an account at exchanges: new risk needs a mandate."""
+    """The gate of an account at exchanges: new risk needs a mandate, and `entries`."""
     from zuno.trading.execute.order_gate import GateContext, OrderGate
 
-    return OrderGate(GateContext(log=log, account=account, venues=venues, now=now, live=True))
+    return OrderGate(GateContext(log=log, account=account, venues=venues, now=now, live=True, entries=entries))
 
 
 def build_paper_venues(

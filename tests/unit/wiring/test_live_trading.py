@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -21,6 +23,8 @@ from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.model.cycle import Call, Exchange, JudgeKind, Leg, RegimeFamily, Style, Target
 from zuno.trading.model.market import MINUTE_MS, Mode, Side, Symbol
 from zuno.trading.model.trade_events import Protection
+from zuno.trading.service.live_start import StartPermit
+from zuno.trading.service.trade_desk import TradeDesk
 from zuno.wiring.house import Application
 from zuno.wiring.orders import build_exchange_gate
 from zuno.wiring.venues import build_venue
@@ -70,7 +74,7 @@ async def grant(zuno: Application) -> str:
     return view.mandate.hash
 
 
-def opening(quantity: float = 0.01) -> RulingToExecute:
+def opening(quantity: float = 0.01, style: Style = Style.MOMENTUM_SNIPER) -> RulingToExecute:
     as_of = unix_millis()
     leg = Leg(
         venue=Exchange.BINANCE,
@@ -86,7 +90,7 @@ def opening(quantity: float = 0.01) -> RulingToExecute:
         as_of,
         allocation_pct=6.0,
         target_exchange=Target.BINANCE,
-        execution_style=Style.MOMENTUM_SNIPER,
+        execution_style=style,
         legs=(leg,),
         card=card(Side.LONG, 60_000.0, 58_800.0, 62_400.0, quantity),
     )
@@ -109,7 +113,7 @@ async def trade_once(zuno: Application, settings: Settings) -> str:
     """As a process of the desk does: reconcile, execute, and the same decision once more."""
     venue = build_venue(settings, Exchange.BINANCE)
     try:
-        gate = build_exchange_gate(zuno._trade_log(), "live", {Exchange.BINANCE: venue}, unix_millis)
+        gate = build_exchange_gate(zuno._trade_log(), "live", {Exchange.BINANCE: venue}, unix_millis, entries=True)
         await gate.reconcile()
         order = opening()
         result = await gate.execute(order)
@@ -130,7 +134,7 @@ async def test_a_live_start_names_what_is_missing_and_reaches_nothing(zuno: Appl
     fake.withdrawals = True
     assert [found.piece for found in await start.find_missing("live", (BTC,))] == ["market", "doctor"]
     with pytest.raises(Refused):
-        await zuno.permit_account("live", (BTC,), "recorded", "paper:recorded", yes)
+        await zuno.live_start().permit("live", (BTC,), "recorded", "paper:recorded", yes)
     assert not [name for name in fake.server.asked if name.startswith(("POST", "DELETE"))]
     assert not fake.engine.orders
 
@@ -180,6 +184,69 @@ async def test_an_order_is_placed_once_protected_booked_and_closed(
     assert await zuno._trade_log().accounts() == ("live",), "paper is another account"
 
 
+def permitted(zuno: Application) -> TradeDesk:
+    """A desk whose owner has typed the word."""
+
+    async def permit(account: str, *rest: object) -> StartPermit:
+        return StartPermit(account)
+
+    return TradeDesk(replace(zuno.trade_desk()._with, permit=permit))
+
+
+def waits(fake: FakeBinance) -> bool:
+    """Whether an entry stands in the book of the exchange."""
+    return any(order.status == "NEW" for order in fake.engine.orders.values())
+
+
+@pytest.mark.parametrize("style", [Style.PASSIVE_MAKER, Style.SMART_DCA])
+async def test_entries_of_one_run_end_with_it_and_stops_stay(
+    zuno: Application, fake: FakeBinance, style: Style
+) -> None:
+    await grant(zuno)
+    async with permitted(zuno).open_run("BTCUSDT", None, yes, live=True) as run:
+        assert run is not None
+        acting = run.cycles._with.gate
+        assert acting is not None
+        gate = await acting("live", unix_millis())
+        assert gate.book.cash(Exchange.BINANCE) == 10_000, "reconciled before it acts"
+        result = await gate.execute(opening(style=style))
+        assert result.state == "working", result
+        assert waits(fake)
+        with pytest.raises(Refused):
+            async with permitted(zuno).open_run("BTCUSDT", None, yes, live=True):
+                pass
+    assert not waits(fake)
+    assert len([algo for algo in fake.engine.algos.values() if algo.status == "NEW"]) == (
+        0 if style is Style.PASSIVE_MAKER else 2
+    )
+
+
+async def test_entries_end_with_the_desk(zuno: Application, fake: FakeBinance) -> None:
+    await grant(zuno)
+    gate = await zuno._open_gate("live", unix_millis, entries=True)
+    await gate.reconcile()
+    await gate.execute(opening(style=Style.PASSIVE_MAKER))
+    assert waits(fake)
+    stop = asyncio.Event()
+    stop.set()
+    view = await permitted(zuno).start(lambda event: None, stop, symbols=["BTCUSDT"], live=True, confirm=yes)
+    assert not waits(fake)
+    assert (view.trading, view.open_trades) == ("live", 0)
+    assert (await gate.refresh()).open_intents == {}
+
+
+async def test_commands_work_no_entry_and_a_revoked_mandate_cancels_it(zuno: Application, fake: FakeBinance) -> None:
+    await grant(zuno)
+    gate = await zuno._open_gate("live", unix_millis, entries=True)
+    await gate.reconcile()
+    await gate.execute(opening(style=Style.PASSIVE_MAKER))
+    command = (await zuno.orders()._open("live", None)).gate
+    refused = await command.execute(replace(opening(), run_id="run_2"))
+    assert refused.state == "refused", refused
+    await zuno.account("live").revoke_mandate()
+    assert not waits(fake)
+
+
 async def test_the_kill_switch_wants_the_word_closes_everything_and_locks(
     zuno: Application, fake: FakeBinance, tmp_path: Path
 ) -> None:
@@ -199,7 +266,3 @@ async def test_a_run_acts_in_a_live_account_only_with_a_permit_of_this_process(z
     await grant(zuno)
     with pytest.raises(Refused):
         await acting("live", unix_millis())
-    zuno._permitted.add("live")
-    gate = await acting("live", unix_millis())
-    assert gate.live
-    assert gate.book.cash(Exchange.BINANCE) == 10_000, "reconciled before it acts"

@@ -153,7 +153,7 @@ def trade_cancel(
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Cancel an entry order. Stops and targets go with their position."""
+    """Cancel an entry. Stops and targets go with their position."""
     run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).cancel(order))
 
 
@@ -178,7 +178,7 @@ def trade_set(
 
 @trade.command("pause")
 def trade_pause(ctx: typer.Context, account: Account = None, home: Home = None, json: Json = False) -> None:
-    """Open no new trades; open positions keep their stops and targets."""
+    """Open no new trades and cancel waiting entries; open positions keep their stops and targets."""
     run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).pause())
 
 

@@ -113,15 +113,15 @@ def trade_run(
     async def fetch(zuno: Zuno, listen: Listen) -> Report:
         from zuno.trading.service.report import Reports
 
-        chosen: str | None = account
-        notes: tuple[str, ...] = ()
-        if execute:
-            permit = await zuno.trade_desk().choose_account(symbol, account, consent.ask_to_type(json=json), live=live)
-            if permit is not None:
-                chosen, notes = permit.option, permit.notes
-        return await Reports(zuno.cycles()).run(
-            symbol, mode, as_of, listen, chart=not no_chart, execute=execute, account=chosen, notes=notes
-        )
+        if not execute:
+            return await Reports(zuno.cycles()).run(symbol, mode, as_of, listen, chart=not no_chart)
+        ask = consent.ask_to_type(json=json)
+        async with zuno.trade_desk().open_run(symbol, account, ask, live=live) as permitted:
+            cycles = zuno.cycles() if permitted is None else permitted.cycles
+            chosen, notes = (account, ()) if permitted is None else (permitted.account, permitted.notes)
+            return await Reports(cycles).run(
+                symbol, mode, as_of, listen, chart=not no_chart, execute=True, account=chosen, notes=notes
+            )
 
     _run_and_report(ctx.obj.at(home), fetch, html, json, asks=live)
 
@@ -237,7 +237,7 @@ def trade_stop(
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Ask the running desk to end. Open positions keep their stops at the exchange."""
+    """Ask the running desk to end. Waiting entries are cancelled; open positions keep their stops."""
     run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.trade_desk().stop(account))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, Literal, TypeVar
@@ -20,7 +21,7 @@ from zuno.trading.execute.intents import PlaceState, RulingToExecute, build_open
 from zuno.trading.execute.order_worker import OrderWorker
 from zuno.trading.execute.reconcile import reconcile_venue
 from zuno.trading.model.account import OrderCancelled, PositionClosed
-from zuno.trading.model.cycle import Call, Exchange
+from zuno.trading.model.cycle import Call, Exchange, Style
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Side, Symbol
 from zuno.trading.model.orders import ZERO, OrderStatus, VenueQuote
@@ -54,7 +55,7 @@ from zuno.trading.rules.protections import (
     hit_protections,
     net_usd,
 )
-from zuno.trading.rules.trading_book import OpenTrade, TrackedIntent, TradingBook
+from zuno.trading.rules.trading_book import OpenTrade, TrackedIntent, TrackedOrder, TradingBook
 
 T = TypeVar("T")
 MAX_TRIES: Final = 8
@@ -92,6 +93,9 @@ class GateContext:
     limits: ProtectionLimits = field(default_factory=ProtectionLimits)
     live: bool = False
     """Money can be lost: a mandate is needed."""
+    entries: bool = True
+    """Whether entries are placed and worked on. At an exchange only by the one process that holds the desk's lock and
+    was permitted to; whoever else acts for the account cancels, protects and closes."""
     manual_fees_pct: Mapping[Exchange, Decimal] = field(
         default_factory=lambda: dict.fromkeys(Exchange, Decimal("0.05"))
     )
@@ -104,7 +108,9 @@ class OrderGate:
     def __init__(self, context: GateContext) -> None:
         self._with = context
         self._writer = AccountWriter(context.log, context.account)
-        self._worker = OrderWorker(self._writer, context.venues, context.now)
+        self._worker = OrderWorker(
+            self._writer, context.venues, context.now, live=context.live, entries=context.entries
+        )
         self._lock = asyncio.Lock()
         self._judged = (0, Millis(0))
         """Events there were when protections were judged last, and when that was."""
@@ -155,6 +161,27 @@ class OrderGate:
         """Cancel an order that waits to be filled. `Refused` for a protective order: it goes with its position."""
         return await self._act(lambda: self._cancel(client_id))
 
+    async def end_entries(self, reason: str) -> tuple[str, ...]:
+        """Cancel entries that wait and end their intents, as a process does that goes away: nothing may be filled that
+        nobody would protect. Stops and targets stay. The orders that could not be cancelled."""
+        waiting = list(filter(_is_entry, self.book.open_orders.values()))
+
+        async def act() -> tuple[str, ...]:
+            await self._worker.end_entries(reason)
+            await self._worker.advance()
+            return tuple(id for id, order in self.book.open_orders.items() if _is_entry(order))
+
+        try:
+            return await self._act(act)
+        except ZunoError:
+            # The log cannot be written. The exchange is told all the same; the next start finds what became of them.
+            for order in waiting:
+                with suppress(ZunoError):
+                    await self._with.venues[order.request.exchange].cancel(
+                        order.request.symbol, order.request.client_id
+                    )
+            raise
+
     async def set_levels(
         self, trade_id: str, stop: Decimal | None, target: Decimal | None, *, confirmed: bool = False
     ) -> OpenTrade:
@@ -163,8 +190,14 @@ class OrderGate:
         return await self._act(lambda: self._set_levels(trade_id, stop, target, confirmed))
 
     async def pause(self, reason: str = "paused by the owner") -> LockSet:
-        """No new risk until `resume`; open trades go on."""
-        return await self._act(lambda: self._set_lock(Protection.PAUSED, reason))
+        """No new risk until `resume`: entries that wait are cancelled, open trades go on."""
+
+        async def act() -> LockSet:
+            lock = await self._set_lock(Protection.PAUSED, reason)
+            await self._stop_entries()
+            return lock
+
+        return await self._act(act)
 
     async def resume(self) -> bool:
         return await self._act(lambda: self._lift(Protection.PAUSED, None, "resumed by the owner"))
@@ -210,6 +243,7 @@ class OrderGate:
             if granted is None:
                 raise Refused("No mandate stands.")
             await self._writer.write([MandateRevoked(at=self._at(), hash=granted.hash)])
+            await self._stop_entries()
             return granted
 
         return await self._act(act)
@@ -267,6 +301,16 @@ class OrderGate:
     # -- acts
 
     async def _act(self, act: Callable[[], Awaitable[T]]) -> T:
+        """Carried to its end though whoever asked is cancelled: an order whose reply nobody waits for is one that
+        nobody knows of."""
+        task = asyncio.ensure_future(self._try_act(act))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await asyncio.wait([task])
+            raise
+
+    async def _try_act(self, act: Callable[[], Awaitable[T]]) -> T:
         async with self._lock:
             for _ in range(MAX_TRIES):
                 await self._writer.refresh()
@@ -323,6 +367,8 @@ class OrderGate:
 
     async def _prepare_entry(self, order: RulingToExecute, side: Side) -> tuple[TradeIntent, list[TradeEvent]]:
         """The intent of an entry that may be, and what is written with it. Raises what keeps it back."""
+        if not self._with.entries:
+            raise _EntryRefused("this process was not permitted to open trades in the account")
         book, exchanges = self.book, tuple(leg.venue for leg in order.ruling.legs)
         places = {
             exchange: PlaceState(
@@ -459,8 +505,16 @@ class OrderGate:
             raise Refused(f"The order {client_id} is {order.status} already.")
         if order.purpose != "entry":
             raise Refused(f"The order {client_id} protects or closes a position; `zuno trade set` moves its level.")
-        await self._worker.cancel_order(order)
+        tracked = self.book.open_intents.get(order.intent)
+        if tracked is None or tracked.intent.style is Style.SMART_DCA:
+            await self._worker.cancel_order(order)
+        else:
+            # Or the next one would be placed in its stead. Written first: another process may be working it.
+            await self._worker.end_entries("cancelled by the owner", order.intent)
         await self._worker.advance()
+        if not self.book.orders[client_id].status.final:
+            why = "; ".join(self._worker.troubles.values()) or "it is on its way from another process"
+            raise Unavailable(f"The order {client_id} is not cancelled yet: {why}")
         return client_id
 
     async def _set_levels(
@@ -499,6 +553,12 @@ class OrderGate:
         await self._writer.write([event])
         await self._worker.advance()
         return trade
+
+    async def _stop_entries(self) -> None:
+        """Those that may not go on are cancelled now, whether or not a desk runs."""
+        opening = any(tracked.intent.kind is IntentKind.OPEN for tracked in self.book.open_intents.values())
+        if opening or any(map(_is_entry, self.book.open_orders.values())):
+            await self._worker.advance()
 
     async def _set_lock(self, protection: Protection, reason: str) -> LockSet:
         known = self.book.locks.get((protection, None))
@@ -669,6 +729,11 @@ class OrderGate:
 
     def _at(self) -> Millis:
         return Millis(max(self.book.newest, self._now()))
+
+
+def _is_entry(order: TrackedOrder) -> bool:
+    """Of the desk, not of a stranger."""
+    return order.purpose == "entry" and bool(order.intent)
 
 
 class _EntryRefused(Exception):

@@ -44,6 +44,7 @@ from zuno.trading.model.trade_events import (
     OrderUpdated,
     Protection,
     TradeEvent,
+    TradeIntent,
 )
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.execution_styles import EntryOrder, EntryPlan, EntryTask, has_drifted, next_entry_step
@@ -57,6 +58,8 @@ UNPROTECTED_MS: Final = MINUTE_MS
 """How long a position may wait for its stop before the entry is undone."""
 CLOSE_AGAIN_MS: Final = MINUTE_MS
 """How long a rule waits after the venue refused its close before it closes again."""
+SENDING_MS: Final = MINUTE_MS
+"""How long an entry that was planned may still be on its way from another process."""
 OVERLAP_MS: Final = MINUTE_MS
 """How far back fills and funding are asked for again: venues' clocks differ, and each is booked once."""
 FUNDING_EVERY_MS: Final = 3 * MINUTE_MS
@@ -77,10 +80,22 @@ _TYPES: Final = {"stop": OrderType.STOP_MARKET, "target": OrderType.TAKE_PROFIT_
 class OrderWorker:
     """Works the open intents and guards the open positions of one account."""
 
-    def __init__(self, writer: AccountWriter, venues: Mapping[Exchange, OrderVenue], now: Callable[[], Millis]) -> None:
+    def __init__(
+        self,
+        writer: AccountWriter,
+        venues: Mapping[Exchange, OrderVenue],
+        now: Callable[[], Millis],
+        *,
+        live: bool = False,
+        entries: bool = True,
+    ) -> None:
+        """`live`: an entry is worked under its mandate alone. `entries`: whether entries are placed at all, or only
+        cancelled, protected and closed."""
         self._writer = writer
         self._venues = venues
         self._now = now
+        self._live = live
+        self._entries = entries
         self._asked_from: dict[Place, Millis] = {}
         self._funding_from: dict[Place, Millis] = {}
         self._funding_asked: dict[Place, Millis] = {}
@@ -163,6 +178,15 @@ class OrderWorker:
 
     async def cancel_order(self, order: TrackedOrder) -> None:
         await self._cancel(self._venue(order.request.exchange), order)
+
+    async def end_entries(self, reason: str, intent: str | None = None) -> None:
+        """Write down that nothing more is entered: of one intent, or of all. `advance` cancels what waits of them."""
+        ended = [
+            self._end_entry(tracked, reason)
+            for tracked in self.book.open_intents.values()
+            if tracked.intent.kind is IntentKind.OPEN and intent in (None, tracked.intent.id)
+        ]
+        await self._write(ended)
 
     # -- one exchange
 
@@ -346,6 +370,9 @@ class OrderWorker:
         order = await venue.find(request.symbol, request.client_id)
         if order is None:
             why = self._why_unwanted(tracked)
+            sending = why is None or self._now() - tracked.planned < SENDING_MS
+            if tracked.purpose == "entry" and not self._entries and sending:
+                return
             if why is None and again and tracked.purpose == "entry":
                 why = await self._why_drifted(venue, tracked)
             if why is not None:
@@ -365,7 +392,7 @@ class OrderWorker:
             return "its intent is over"
         if self._now() > intent.intent.valid_until:
             return "the ruling is no longer valid"
-        return self._why_stopped(request.symbol)
+        return self._why_stopped(intent.intent)
 
     async def _why_drifted(self, venue: OrderVenue, tracked: TrackedOrder) -> str | None:
         """Whether the market went away from an entry while it could not be sent."""
@@ -376,9 +403,12 @@ class OrderWorker:
         task = await self._entry_task(intent, leg, quote, filters, self._now())
         return f"the mark moved from {task.mark} to {quote.mark}" if has_drifted(task) else None
 
-    def _why_stopped(self, symbol: Symbol) -> str | None:
+    def _why_stopped(self, intent: TradeIntent) -> str | None:
         """What a person or the desk stopped: nothing more is ordered of entries that are being worked."""
-        for lock in self.book.active_locks(self._now(), symbol):
+        granted = self.book.mandate
+        if self._live and (granted is None or granted.hash != intent.mandate or self._now() >= granted.mandate.expires):
+            return "its mandate is revoked, replaced or has expired"
+        for lock in self.book.active_locks(self._now(), intent.symbol):
             if lock.protection in BY_HAND:
                 return f"{lock.protection.value}: {lock.reason}"[:600]
         return None
@@ -388,7 +418,8 @@ class OrderWorker:
         if tracked.status is OrderStatus.PLANNED:
             found = await venue.find(request.symbol, request.client_id)
             if found is None:
-                await self._write([OrderLost(at=self._at(), client_id=request.client_id, reason="cancelled")])
+                if self._entries or self._now() - tracked.planned >= SENDING_MS:
+                    await self._write([OrderLost(at=self._at(), client_id=request.client_id, reason="cancelled")])
                 return
         await self._book_news(venue, request.symbol, [await venue.cancel(request.symbol, request.client_id)])
 
@@ -402,7 +433,7 @@ class OrderWorker:
         orders = [order for order in self._orders_of(tracked, exchange) if order.purpose == "entry"]
         now = self._now()
         waiting = [order for order in orders if not order.status.final]
-        if any(order.status is OrderStatus.PLANNED for order in waiting):
+        if self._entries and any(order.status is OrderStatus.PLANNED for order in waiting):
             return
         if self._closed_since(intent.symbol, tracked.stored):
             # What is left of the entry would open a trade that nobody ruled.
@@ -410,10 +441,12 @@ class OrderWorker:
                 await self._cancel(venue, order)
             self._ended_legs[intent.id, exchange] = "the trade has ended"
             return
-        if (why := self._why_stopped(intent.symbol)) is not None:
+        if (why := self._why_stopped(intent)) is not None:
             for order in waiting:
                 await self._cancel(venue, order)
             self._ended_legs[intent.id, exchange] = why
+            return
+        if not self._entries:
             return
         if waiting and all(order.expires is None or order.expires > now for order in waiting):
             return
@@ -500,9 +533,9 @@ class OrderWorker:
                 events.append(self._end_entry(tracked))
         await self._write(events)
 
-    def _end_entry(self, tracked: TrackedIntent) -> IntentEnded:
+    def _end_entry(self, tracked: TrackedIntent, why: str = "") -> IntentEnded:
         intent = tracked.intent
-        whys = [self._ended_legs.pop((intent.id, leg.exchange), "") for leg in intent.legs]
+        whys = [why, *(self._ended_legs.pop((intent.id, leg.exchange), "") for leg in intent.legs)]
         entries = [self.book.orders[id] for id in tracked.orders if self.book.orders[id].purpose == "entry"]
         reasons = [*filter(None, whys), *(order.reason for order in entries if order.reason)]
         filled = sum((order.filled for order in entries), ZERO)
@@ -648,9 +681,12 @@ class OrderWorker:
             await self.store_close(position.symbol, reason, position.id)
 
     async def _cancel_leftovers(self, venue: OrderVenue) -> None:
-        """Orders that would close what is not held: when the stop is filled the target goes, and the other way."""
+        """Orders that would close what is not held, for when the stop is filled the target goes and the other way; and
+        entries whose intent is over."""
         for order in self._orders_at(venue.exchange):
             place = (venue.exchange, order.request.symbol)
+            if order.purpose == "entry" and order.intent and order.intent not in self.book.open_intents:
+                await self._cancel(venue, order)
             if order.purpose != "entry" and order.request.reduce_only and place not in self.book.positions:
                 await self._cancel(venue, order)
 

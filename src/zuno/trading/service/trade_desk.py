@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, Literal
@@ -13,7 +14,7 @@ from zuno.journal.port import Author, Journal
 from zuno.kernel import arguments
 from zuno.kernel.canonical import digest
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Refused, Unavailable, Usage, ZunoError
 from zuno.kernel.lock import ProcessLock
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
@@ -140,6 +141,16 @@ class DeskRunView(OriginView):
 
 
 @dataclass(frozen=True, slots=True)
+class PermittedRun:
+    """One run that acts at an exchange, or on paper where live has no record yet."""
+
+    account: str | None
+    """As `--account` names it."""
+    notes: tuple[str, ...]
+    cycles: Cycles
+
+
+@dataclass(frozen=True, slots=True)
 class DeskBackends:
     """What a desk that runs by itself leans on; wiring chooses it."""
 
@@ -148,7 +159,7 @@ class DeskBackends:
     live: bool
     """Whether the market is read live."""
     open_gate: Callable[[str, Callable[[], Millis]], Awaitable[OrderGate]]
-    """The gate of an account, by a clock."""
+    """The gate of an account that places entries, by a clock."""
     cycles: Callable[[OrderGate], Cycles]
     """Cycles that act through a gate."""
     lock: Callable[[str], ProcessLock]
@@ -224,19 +235,32 @@ class TradeDesk:
         finally:
             lock.leave()
 
-    async def choose_account(
+    @asynccontextmanager
+    async def open_run(
         self, symbol: str, account: str | None, confirm: Confirm, *, live: bool = False
-    ) -> StartPermit | None:
-        """The account of one run that acts at an exchange; None: on paper, where nothing is asked. `Refused` while its
-        desk runs."""
+    ) -> AsyncIterator[PermittedRun | None]:
+        """For one run that acts at an exchange; None: on paper, where nothing is asked. The account is this process's
+        alone until the run has ended, and entries that still wait then are cancelled. `Refused` while its desk runs."""
         account = check_account_choice(account, live=live)
         if account not in (LIVE_ACCOUNT, DEMO_ACCOUNT):
-            return None
+            yield None
+            return
         permit = await self._permit(account, (parse_symbol(symbol),), confirm)
         lock = self._with.lock(permit.account)
         lock.take()
-        lock.leave()
-        return permit
+        try:
+            gate = await self._with.open_gate(permit.account, self._with.now)
+            notes = permit.notes
+            if gate.live:
+                notes += ("what of an entry is not filled when the run ends is cancelled",)
+            await gate.reconcile()
+            try:
+                yield PermittedRun(permit.option, notes, self._with.cycles(gate))
+            finally:
+                if gate.live and (left := await _end_entries(gate, "the run has ended")) is not None:
+                    raise Unavailable(left)
+        finally:
+            lock.leave()
 
     async def _permit(self, account: str, symbols: Sequence[Symbol], confirm: Confirm) -> StartPermit:
         if self._with.permit is None:
@@ -313,6 +337,8 @@ class TradeDesk:
             await loop.run_live(self._with.now, stop, run.is_stopped)
         finally:
             stop.set()
+            if (left := await _end_entries(gate, "the desk has ended")) is not None:
+                run.note(left)
             if collecting is not None:
                 await asyncio.gather(collecting, return_exceptions=True)
         return await run.summarise(origin, began, self._with.now(), (*notes, *run.notes), live=True)
@@ -485,6 +511,18 @@ class _DeskRun:
             f"open: {len(book.trades)}.",
             notes=notes,
         )
+
+
+async def _end_entries(gate: OrderGate, reason: str) -> str | None:
+    """What fills after the process has gone would have no stop. What is to be said where entries still wait."""
+    try:
+        left = await gate.end_entries(reason)
+        why = "; ".join(gate.troubles.values())
+    except ZunoError as error:
+        left, why = ("entries",), str(error)
+    if not left:
+        return None
+    return f"NOT CANCELLED at the exchange: {', '.join(left)} ({why}). Cancel them there, or start the desk again."
 
 
 async def ledger_totals(gate: OrderGate, book: TradingBook) -> LedgerTotals:

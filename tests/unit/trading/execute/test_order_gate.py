@@ -134,6 +134,10 @@ async def test_two_people_who_close_the_same_trade_close_it_once() -> None:
         await desk.gate.close(trade)
 
 
+class ProcessEnds(BaseException):
+    """Nothing is caught and nothing goes on."""
+
+
 class DyingVenue:
     """A venue whose process ends after so many calls of a kind that change something."""
 
@@ -149,7 +153,7 @@ class DyingVenue:
             done = await found(*args)
             self._left -= 1
             if self._left < 0:
-                raise KeyboardInterrupt
+                raise ProcessEnds
             return done
 
         return call
@@ -162,7 +166,7 @@ async def test_a_restart_with_a_half_filled_intent_resumes_it() -> None:
     desk = GateHarness(paper)
     await desk.move(20_000, size="0.020")
     desk.venue = DyingVenue(paper.open_venue(), "place", 0)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(ProcessEnds):
         await desk.restart().execute(desk.opening())
     desk.venue = None
     gate = desk.restart()
