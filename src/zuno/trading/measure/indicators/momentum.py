@@ -8,7 +8,7 @@ import numpy as np
 import talib
 
 from zuno.trading.measure.bars import Floats
-from zuno.trading.measure.indicators.rolling import highest, lowest, ratio
+from zuno.trading.measure.indicators.rolling import highest, lowest
 
 RSI_BARS: Final = 14
 STOCH_BARS: Final = 14
@@ -28,17 +28,20 @@ def rsi(close: Floats) -> Floats:
     """Wilder's, 14 bars: 100 · gains / (gains + losses). It stays as it is while nothing moves;
     where nothing has moved since the first bar it is 50, for neither side has pushed."""
     out = talib.RSI(close, RSI_BARS)
-    moved = np.flatnonzero(close != close[:1])
-    out[RSI_BARS : moved[0] if len(moved) else None] = 50.0
+    moved = close != close[:1]
+    out[RSI_BARS : moved.argmax() if moved.any() else None] = 50.0
     return out
 
 
 def stoch_rsi(strength: Floats) -> tuple[Floats, Floats]:
     """StochRSI 14/14/3/3 of an RSI: where it stands in its range of 14 bars, smoothed by the mean of 3 (%K), and that
     once more (%D). Unknown where the RSI had no range. (ta-lib's own STOCHRSI has one smoothing less.)"""
-    low = lowest(strength, STOCH_BARS)
-    span = highest(strength, STOCH_BARS) - low
-    raw = 100 * ratio(strength - low, np.where(span > _ROUNDING, span, np.nan))
+    low, span = lowest(strength, STOCH_BARS), highest(strength, STOCH_BARS)
+    span -= low
+    span[~(span > _ROUNDING)] = np.nan
+    raw = np.subtract(strength, low, out=low)
+    raw /= span
+    raw *= 100
     k = _mean_of_three(raw)
     return k, _mean_of_three(k)
 
@@ -59,5 +62,7 @@ def adx(high: Floats, low: Floats, close: Floats) -> Floats:
 
 def _mean_of_three(values: Floats) -> Floats:
     out = np.full(len(values), np.nan)
-    out[2:] = (values[2:] + values[1:-1] + values[:-2]) / STOCH_SMOOTHING
+    sums = np.add(values[2:], values[1:-1], out=out[2:])
+    sums += values[:-2]
+    sums /= STOCH_SMOOTHING
     return out

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Final
+
 import numpy as np
 import talib
 
 from zuno.trading.measure.bars import Floats
+
+BLOCK_ROWS: Final = 8_192
+
+
+def row_blocks(rows: int) -> Iterator[slice]:
+    """All rows in turn, few enough at a time that what is computed of them stays in the processor's cache: a fresh
+    array of a whole long column costs more in page faults than its arithmetic."""
+    return (slice(start, min(start + BLOCK_ROWS, rows)) for start in range(0, rows, BLOCK_ROWS))
 
 
 def rolling_sum(values: Floats, window: int) -> Floats:
@@ -15,17 +26,17 @@ def rolling_sum(values: Floats, window: int) -> Floats:
     would not sum to zero.
     """
     out = np.full(len(values), np.nan)
-    total = out[window - 1 :]
-    if not len(total):
-        return out
-    total[:] = 0.0
-    block, size, start = values, 1, 0
-    while size <= window:
-        if window & size:
-            total += block[start : start + len(total)]
-            start += size
-        block = block[:-size] + block[size:] if 2 * size <= window else block
-        size *= 2
+    sums = out[window - 1 :]
+    for rows in row_blocks(len(sums)):
+        total = sums[rows]
+        total[:] = 0.0
+        block, size, start = values[rows.start : rows.stop + window - 1], 1, 0
+        while size <= window:
+            if window & size:
+                total += block[start : start + len(total)]
+                start += size
+            block = block[:-size] + block[size:] if 2 * size <= window else block
+            size *= 2
     return out
 
 

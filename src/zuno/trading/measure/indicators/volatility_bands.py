@@ -12,7 +12,7 @@ import talib
 
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.indicators.momentum import ema
-from zuno.trading.measure.indicators.rolling import highest, lag, lowest, rolling_sum
+from zuno.trading.measure.indicators.rolling import highest, lag, lowest, rolling_sum, row_blocks
 
 ATR_BARS: Final = 14
 BOLLINGER: Final = (20, 2.0)
@@ -59,12 +59,20 @@ def bollinger(close: Floats) -> Band:
     """The mean of 20 closes, and twice their (population) deviation either side. (ta-lib takes the square of the mean
     from the mean of the squares, which leaves half the digits.)"""
     window, width = BOLLINGER
-    middle = rolling_sum(close, window) / window
-    squares = np.zeros(len(close))
-    for back in range(window):
-        squares += np.square(lag(close, back) - middle)
-    spread = width * np.sqrt(squares / window)
-    return Band(middle + spread, middle, middle - spread)
+    middle = rolling_sum(close, window)
+    middle /= window
+    upper, lower = np.full(len(close), np.nan), np.full(len(close), np.nan)
+    before = window - 1
+    for rows in row_blocks(len(close) - before):
+        start, stop = rows.start + before, rows.stop + before
+        mean, squares, apart = middle[start:stop], np.zeros(stop - start), np.empty(stop - start)
+        for back in range(window):
+            np.subtract(close[start - back : stop - back], mean, out=apart)
+            squares += np.square(apart, out=apart)
+        spread = width * np.sqrt(squares / window)
+        np.add(mean, spread, out=upper[start:stop])
+        np.subtract(mean, spread, out=lower[start:stop])
+    return Band(upper, middle, lower)
 
 
 def keltner(high: Floats, low: Floats, close: Floats) -> Band:

@@ -8,7 +8,7 @@ import numpy as np
 import talib
 
 from zuno.trading.measure.bars import Bars, Floats
-from zuno.trading.measure.indicators.rolling import ratio, rolling_sum, typical
+from zuno.trading.measure.indicators.rolling import ratio, rolling_sum, row_blocks, typical
 from zuno.trading.model.market import DAY_MS
 
 MFI_BARS: Final = 14
@@ -19,11 +19,15 @@ def mfi(high: Floats, low: Floats, close: Floats, volume: Floats) -> Floats:
     """The share of 14 bars' money that came while the typical price rose, 0–100; what came while it stood still counts
     for neither. Unknown where no money counted. (ta-lib says 0 there.)"""
     price = typical(high, low, close)
-    money = price[1:] * volume[1:]
-    rising = rolling_sum(money * (price[1:] > price[:-1]), MFI_BARS)
-    falling = rolling_sum(money * (price[1:] < price[:-1]), MFI_BARS)
     out = np.full(len(price), np.nan)
-    out[1:] = 100 * ratio(rising, rising + falling)
+    known = out[MFI_BARS:]
+    for rows in row_blocks(len(known)):
+        before, now = price[rows.start : rows.stop + MFI_BARS - 1], price[rows.start + 1 : rows.stop + MFI_BARS]
+        money = now * volume[rows.start + 1 : rows.stop + MFI_BARS]
+        rising, falling = (
+            rolling_sum(money * moved, MFI_BARS)[MFI_BARS - 1 :] for moved in (now > before, now < before)
+        )
+        np.multiply(ratio(rising, rising + falling), 100, out=known[rows])
     return out
 
 

@@ -21,7 +21,7 @@ from zuno.trading.measure.bars import LOOKBACK, Bars, Floats, bars
 from zuno.trading.measure.indicators import volatility_bands
 from zuno.trading.measure.indicators import volume as flows
 from zuno.trading.measure.indicators.all import IndicatorSeries, IndicatorValues, columns, readings, readings_of, sound
-from zuno.trading.measure.indicators.rolling import rolling_sum
+from zuno.trading.measure.indicators.rolling import BLOCK_ROWS, rolling_sum
 from zuno.trading.measure.portable import GAUGE_DIGITS, places
 from zuno.trading.model.market import Candle, Mode, Timeframe
 
@@ -234,6 +234,15 @@ def same_before(market: Bars, cut: int) -> None:
     whole, part = columns(market), columns(then)
     for name in NAMES:
         np.testing.assert_array_equal(getattr(whole, name)[:cut], getattr(part, name), err_msg=name)
+
+
+def test_a_window_is_the_same_wherever_a_long_column_is_divided() -> None:
+    """Windows are computed in blocks of rows; what a block lacks at its edge stands in the one before."""
+    long = walk(2 * BLOCK_ROWS + 40, seed=16)
+    short = Bars(long.timeframe, *(getattr(long, each.name)[-BLOCK_ROWS:] for each in fields(Bars)[1:]))
+    whole, part = columns(long), columns(short)
+    for name in ("bb_upper", "bb_middle", "bb_lower", "mfi", "cmf"):
+        np.testing.assert_array_equal(getattr(whole, name)[-BLOCK_ROWS + 20 :], getattr(part, name)[20:], err_msg=name)
 
 
 @pytest.mark.parametrize("cut", [1, 15, 50, 201, 333, 527])
