@@ -75,7 +75,7 @@ def encode_rows(rows: Iterable[Sequence[object]]) -> bytes:
     odd = (
         (b"e" in data and _EXPONENT.search(data) is not None)
         or b".0000" in data  # below a ten-thousandth
-        or (b"n" in data and b"null" in data and data.count(b"null") != sum(map(_count_none, given)))  # a NaN
+        or (b"n" in data and b"null" in data and _holds_nan(given, data.count(b"null")))
         or (b"-0.0" in data and _MINUS_ZERO.search(data) is not None)
     )
     return encode_json(given) if odd else data  # type: ignore[arg-type]
@@ -91,6 +91,11 @@ def decode_canonical(data: bytes) -> Json:
     if not same:
         raise Malformed("These bytes are JSON, but not in canonical form.")
     return value
+
+
+def _holds_nan(rows: Sequence[Sequence[object]], nulls: int) -> bool:
+    """Whether some of these nulls are no None; of rows without lists inside it is said at once."""
+    return nulls != sum(row.count(None) for row in rows) and nulls != sum(map(_count_none, rows))
 
 
 def _count_none(value: object) -> int:
