@@ -17,6 +17,7 @@ from zuno.trading.model.trade_events import ExitReason, TradeSummary
 POST_MORTEM: Final = "post_mortem"
 MEMORY_FORGOTTEN: Final = "memory_forgotten"
 LESSON: Final = "lesson"
+LESSON_REVIEW: Final = "lesson_review"
 """Kinds of the journal's entries that memory is made of; files and indexes are built from them and can be rebuilt."""
 
 SETUP_MAX: Final = 1_200
@@ -157,12 +158,53 @@ class Lesson(Wire):
     id: Id
     origin: str
     written: Timestamp
-    """By the market's clock."""
+    """By the market's clock: when the last of its cases closed."""
     expires: Timestamp
     condition: SetupText
-    """The setups it is about, in the words of `measure/setup.py`."""
+    """Phrases of `measure/setup.py` that its cases share: it is about setups that have all of them."""
     side: Side
+    verdict: Verdict
+    """How trades of that side come out there: SUCCESS or FAILURE."""
     text: Sentence
     cases: Annotated[tuple[Id, ...], Field(min_length=5)]
-    """Post-mortems it was drawn from."""
+    """Post-mortems it was drawn from: those that came out so, in the order they closed."""
+    against: tuple[Id, ...] = ()
+    """Post-mortems of the same setup and side that came out otherwise."""
     source: Literal["model", "rules"]
+    """Who wrote the text. Figures are code's in both cases."""
+    why_rules: str = ""
+    """Why no model did, where one was to."""
+
+
+class LessonState(StrEnum):
+    ACTIVE = "active"
+    CONTRADICTED = "contradicted"
+    """Later outcomes spoke against it: shown, and no advice any more."""
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+    """Too few of its cases are remembered: their owner had them forgotten."""
+
+
+class LessonStanding(Wire):
+    """A lesson as it stood at a moment, with the outcomes since."""
+
+    lesson: Lesson
+    state: LessonState
+    since: Timestamp
+    """From when on it has been in that state."""
+    confirmed: tuple[Id, ...]
+    contradicted: tuple[Id, ...]
+    """Post-mortems of its setup and side that closed after it was written, by whether they came out so too."""
+
+
+class LessonReview(Wire):
+    """What became of a lesson that later outcomes contradicted."""
+
+    id: Id
+    """The lesson's."""
+    at: Timestamp
+    text: Sentence
+    confirmed: tuple[Id, ...]
+    contradicted: tuple[Id, ...]
+    source: Literal["model", "rules"]
+    why_rules: str = ""
