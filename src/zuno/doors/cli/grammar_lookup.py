@@ -7,9 +7,8 @@ from functools import cached_property
 from typing import Any
 
 import typer
-import typer.main
 
-from zuno.doors.cli.main import app
+from zuno.doors.cli.main import build_command
 
 
 class CommandTree:
@@ -17,7 +16,7 @@ class CommandTree:
 
     @cached_property
     def _root(self) -> Any:
-        return typer.main.get_command(app)
+        return build_command()
 
     def names(self) -> tuple[str, ...]:
         return tuple(_names(self._root, ""))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from zuno.doors.cli.main import run
+from zuno.doors.cli.main import build_command, run
 from zuno.doors.cli.run_command import BUG, Failed, Session, answer
 from zuno.doors.zuno import Zuno
 from zuno.kernel.view import View
@@ -150,3 +150,13 @@ def test_a_saved_world_that_cannot_be_read_is_not_replaced_by_another(
     with powerless():
         assert run(["lp", "pools", "--home", str(sealed_home)], open_zuno) == 4
     assert "sim.json cannot be read (Permission denied); choose another --home" in capsys.readouterr().err
+
+
+def test_a_first_word_needs_its_own_part_of_the_grammar_alone() -> None:
+    def names(*words: str) -> set[str]:
+        return set(getattr(build_command(words), "commands"))  # noqa: B009
+
+    whole = names()
+    assert len(whole) > 20
+    assert {word: names(word) for word in whole} == {word: {word} for word in whole}
+    assert names("--home", "lp") == names("pla") == whole
