@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from zuno.trading.model.memory import MemoryRecord, RecallQuery, RecallResult
@@ -21,6 +21,11 @@ class Embedder(Protocol):
 
     @property
     def dimension(self) -> int: ...
+
+    @property
+    def duplicate(self) -> float:
+        """The cosine from which on two headlines are taken to be the same news."""
+        ...
 
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
         """One vector for each text, as its int8 bytes."""
@@ -51,4 +56,9 @@ class MemoryIndex(Protocol):
 
     async def ids(self) -> frozenset[str]:
         """Everything that can be found, for whoever compares it with the journal."""
+        ...
+
+    async def rebuild(self, records: Sequence[MemoryRecord], removed: Collection[str] = ()) -> None:
+        """Make it anew of these, whatever was there: damage, or vectors of another embedder. `removed` are never
+        found."""
         ...

@@ -1,0 +1,60 @@
+"""An index with a fallback behind it: a store that is down is named, and the most recent memories answer instead."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+
+from zuno.kernel.errors import Broken, Unavailable
+from zuno.trading.model.memory import MemoryRecord, RecallQuery, RecallResult
+from zuno.trading.ports.recall import MemoryIndex
+
+_LOG = logging.getLogger(__name__)
+
+
+class FallbackIndex:
+    """Both are written. A store that is down stops nobody: the journal has it all, and `ids` tells what is missing."""
+
+    def __init__(self, index: MemoryIndex, fallback: MemoryIndex) -> None:
+        self._index = index
+        self._fallback = fallback
+
+    @property
+    def name(self) -> str:
+        return self._index.name
+
+    async def add(self, records: Sequence[MemoryRecord]) -> None:
+        await self._fallback.add(records)
+        try:
+            await self._index.add(records)
+        except (Unavailable, Broken) as error:
+            self._tell("not added", error)
+
+    async def recall(self, query: RecallQuery) -> RecallResult:
+        try:
+            return await self._index.recall(query)
+        except (Unavailable, Broken) as error:
+            self._tell("recall by age alone", error)
+            recent = await self._fallback.recall(query)
+            return recent.model_copy(update={"note": f"{self.name}: {error}"})
+
+    async def remove(self, id: str) -> None:
+        await self._fallback.remove(id)
+        try:
+            await self._index.remove(id)
+        except (Unavailable, Broken) as error:
+            self._tell("not removed", error)
+
+    async def ids(self) -> frozenset[str]:
+        """Of both. `Broken` where the index holds what the fallback does not: nobody knows whether it may be found."""
+        found, kept = await self._index.ids(), await self._fallback.ids()
+        if strange := sorted(found - kept):
+            raise Broken(f"{self.name} holds {len(strange)} memories that {self._fallback.name} does not know.")
+        return found
+
+    async def rebuild(self, records: Sequence[MemoryRecord], removed: Collection[str] = ()) -> None:
+        await self._fallback.rebuild(records, removed)
+        await self._index.rebuild(records, removed)
+
+    def _tell(self, what: str, error: Exception) -> None:
+        _LOG.warning("%s: %s: %s", self.name, what, error)

@@ -1,0 +1,66 @@
+"""Texts as vectors without a model: every word and its character n-grams, hashed into a fixed number of places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from math import sqrt
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zuno.trading.measure.similarity import split_words
+
+DIMENSION: Final = 384
+DUPLICATE: Final = 0.6
+_GRAMS: Final = (3, 4, 5)
+_WORD_WEIGHT: Final = 12
+"""Of a word as a whole; its n-grams together weigh as much."""
+_NUMBER_WEIGHT: Final = 24
+"""Two numbers that share digits are two numbers, so they have no n-grams; what a headline is about is often one."""
+
+
+class HashedEmbedder:
+    """The order of words does not matter, their forms matter little: `breakouts failed` is near `failed breakout`."""
+
+    name: Final = f"hashed-{DIMENSION}"
+    dimension: Final = DIMENSION
+    duplicate: Final = DUPLICATE
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
+        return [embed_text(text) for text in texts]
+
+
+def embed_text(text: str) -> bytes:
+    total = np.zeros(DIMENSION, dtype=np.int64)
+    for word in split_words(text):
+        total += _embed_word(word)
+    return pack_vector(total.astype(np.float64))
+
+
+def pack_vector(vector: NDArray[np.float64]) -> bytes:
+    """A vector of any length as int8 of length 127; zeros stay zeros."""
+    length = float(np.sqrt(np.sum(vector * vector)))
+    return bytes(np.rint(vector * (127 / length) if length else vector).astype(np.int8).tobytes())
+
+
+@lru_cache(maxsize=20_000)
+def _embed_word(word: str) -> NDArray[np.int16]:
+    vector = np.zeros(DIMENSION, dtype=np.int16)
+    if word[0].isdigit():
+        _add_feature(vector, f"={word}", _NUMBER_WEIGHT)
+        return vector
+    _add_feature(vector, f"={word}", _WORD_WEIGHT)
+    framed = f"<{word}>"
+    grams = [framed[start : start + size] for size in _GRAMS for start in range(len(framed) - size + 1)]
+    weight = round(_WORD_WEIGHT / sqrt(max(1, len(grams))))
+    for gram in grams:
+        _add_feature(vector, gram, max(1, weight))
+    return vector
+
+
+def _add_feature(vector: NDArray[np.int16], feature: str, weight: int) -> None:
+    code = int.from_bytes(blake2b(feature.encode(), digest_size=8).digest(), "big")
+    vector[(code >> 1) % DIMENSION] += weight if code & 1 else -weight

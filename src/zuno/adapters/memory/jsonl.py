@@ -1,0 +1,179 @@
+"""The seed's fast local fallback: one line a memory, and recall by age alone, the most recent first.
+
+A line is a memory, or `{"removed": ID}`. A last line that a kill cut short is not there: whoever reads leaves it out,
+the next one who writes cuts it off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import json
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from pydantic import ValidationError
+
+from zuno.adapters.atomic_file import flush_to_disk, replace_file
+from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
+from zuno.adapters.full_disk import unwritable
+from zuno.adapters.memory.table import drop_repeats
+from zuno.kernel.errors import Broken, Unavailable
+from zuno.trading.measure.similarity import DECAY, ONE, apply_decay
+from zuno.trading.model.memory import MemoryRecord, Recalled, RecallQuery, RecallResult
+
+MOST_RECENT: Final = 3
+
+
+@dataclass(slots=True)
+class _Lines:
+    records: dict[str, MemoryRecord] = field(default_factory=dict)
+    removed: set[str] = field(default_factory=set)
+    read: int = 0
+    """Bytes of whole lines."""
+
+    def knows(self, record: MemoryRecord) -> bool:
+        """`Broken` where the id is there with another content."""
+        if self.records.get(record.id, record) != record:
+            raise Broken(f"Memory {record.id} is there with another content.")
+        return record.id in self.records or record.id in self.removed
+
+
+class JsonlMemory:
+    """One file, with a lock beside it for whoever writes."""
+
+    name: Final = f"recent{MOST_RECENT}"
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lines = _Lines()
+        self._inode: int | None = None
+
+    async def add(self, records: Sequence[MemoryRecord]) -> None:
+        await asyncio.to_thread(self._add, records)
+
+    async def recall(self, query: RecallQuery) -> RecallResult:
+        if not query.text.strip():
+            return RecallResult(source=self.name, found=())
+        lines = await asyncio.to_thread(self._load)
+        known = [record for record in lines.records.values() if _is_asked_for(record, query)]
+        newest = heapq.nsmallest(min(MOST_RECENT, query.limit), known, key=lambda record: (-record.at, record.id))
+        return RecallResult(source=self.name, found=tuple(_recalled(record, query) for record in newest))
+
+    async def remove(self, id: str) -> None:
+        await asyncio.to_thread(self._remove, id)
+
+    async def ids(self) -> frozenset[str]:
+        return frozenset((await asyncio.to_thread(self._load)).records)
+
+    async def rebuild(self, records: Sequence[MemoryRecord], removed: Collection[str] = ()) -> None:
+        gone = set(removed)
+        kept = [record for record in drop_repeats(records) if record.id not in gone]
+        lines = [*map(_line, kept), *map(_removal, sorted(gone))]
+
+        def act() -> None:
+            with self._lock():
+                self._replace(b"".join(lines))
+
+        await asyncio.to_thread(act)
+
+    def _add(self, records: Sequence[MemoryRecord]) -> None:
+        with self._lock():
+            lines = self._load()
+            new = [record for record in drop_repeats(records) if not lines.knows(record)]
+            if len(new) == 1:
+                self._append(_line(new[0]))
+            elif new:  # all of them or none
+                self._replace(self._whole_lines() + b"".join(map(_line, new)))
+
+    def _remove(self, id: str) -> None:
+        with self._lock():
+            if id not in self._load().removed:
+                self._append(_removal(id))
+
+    def _load(self) -> _Lines:
+        """What the file holds; only what is new in it is read."""
+        try:
+            with open(self._path, "rb") as file:
+                inode = os.fstat(file.fileno()).st_ino
+                lines = self._lines if inode == self._inode else _Lines()
+                file.seek(lines.read)
+                new = file.read()
+        except FileNotFoundError:
+            self._lines, self._inode = _Lines(), None
+            return self._lines
+        except OSError as error:
+            raise Unavailable(f"{self._path} cannot be read ({error.strerror}).") from error
+        self._inode, self._lines = None, _Lines()  # read anew, should a line be damaged
+        for line in new[: new.rfind(b"\n") + 1].splitlines(keepends=True):
+            _read_line(line, lines, self._path)
+        self._lines, self._inode = lines, inode
+        return lines
+
+    def _whole_lines(self) -> bytes:
+        try:
+            return self._path.read_bytes()[: self._lines.read]
+        except FileNotFoundError:
+            return b""
+
+    def _append(self, line: bytes) -> None:
+        try:
+            new = not self._path.exists()
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            with os.fdopen(handle, "r+b") as file:
+                file.truncate(self._lines.read)
+                file.seek(self._lines.read)
+                file.write(line)
+                file.flush()
+                os.fsync(handle)
+            if new:
+                flush_to_disk(self._path.parent)
+        except OSError as error:
+            raise unwritable(self._path, error) from error
+
+    def _replace(self, content: bytes) -> None:
+        try:
+            replace_file(self._path, content)
+        except OSError as error:
+            raise unwritable(self._path, error) from error
+
+    def _lock(self) -> FileLock:
+        return FileLock(self._path.with_suffix(".lock"), timeout=WAIT_SECONDS, parents=True)
+
+
+def _is_asked_for(record: MemoryRecord, query: RecallQuery) -> bool:
+    of_symbol = query.symbol is None or record.symbol == query.symbol
+    return record.at < query.before and record.origin == query.origin and record.channel in query.channels and of_symbol
+
+
+def _recalled(record: MemoryRecord, query: RecallQuery) -> Recalled:
+    whole, age = np.array([ONE], dtype=np.int32), np.array([query.before - record.at], dtype=np.int64)
+    left = int(apply_decay(whole, age, DECAY[record.channel])[0])
+    return Recalled(id=record.id, similarity=None, score=left / ONE)
+
+
+def _line(record: MemoryRecord) -> bytes:
+    return record.model_dump_json().encode() + b"\n"
+
+
+def _removal(id: str) -> bytes:
+    return json.dumps({"removed": id}).encode() + b"\n"
+
+
+def _read_line(line: bytes, lines: _Lines, path: Path) -> None:
+    try:
+        if line.startswith(b'{"removed"'):
+            id = json.loads(line)["removed"]
+            lines.removed.add(id)
+            lines.records.pop(id, None)
+        else:
+            record = MemoryRecord.model_validate_json(line)
+            if record.id not in lines.removed:
+                lines.records[record.id] = record
+    except (ValidationError, ValueError, KeyError, TypeError) as error:
+        raise Broken(f"{path} has a damaged line; the next evaluation builds it anew from the journal.") from error
+    lines.read += len(line)

@@ -1,0 +1,149 @@
+"""Memories as columns in memory: one product for all of them, then words, age and rank. What every index ranks by."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zuno.kernel.errors import Broken
+from zuno.trading.measure.similarity import (
+    DECAY,
+    ONE,
+    QUERY_CHARS,
+    QUERY_WORDS,
+    apply_decay,
+    combine_similarity,
+    measure_cosines,
+    measure_norms,
+    split_words,
+    unpack_vector,
+)
+from zuno.trading.model.memory import Channel, MemoryRecord, Recalled, RecallQuery
+
+MemoryRow: TypeAlias = tuple[str, str, str, str | None, int, bytes]
+"""Id, channel, market, symbol, moment, vector."""
+_CHANNELS: Final = tuple(Channel)
+_CODES: Final = {channel.value: code for code, channel in enumerate(_CHANNELS)}
+_SPARE: Final = 1.5
+"""Room is taken for so many times what is there, so that additions one by one are not copied each time."""
+
+
+def cut_query(text: str) -> str:
+    return text[:QUERY_CHARS]
+
+
+def drop_repeats(records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+    """Each id once; `Broken` where an id has two contents."""
+    offered: dict[str, MemoryRecord] = {}
+    for record in records:
+        if offered.setdefault(record.id, record) != record:
+            raise Broken(f"Memory {record.id} is given with two contents.")
+    return list(offered.values())
+
+
+class MemoryTable:
+    """Only grows; an index that lost a row makes a new one."""
+
+    def __init__(self, dimension: int) -> None:
+        self._ids: list[str] = []
+        self._codes: dict[str, int] = {}
+        """Of markets and symbols."""
+        self._vectors = np.zeros((0, dimension), dtype=np.float32)
+        self._norms = np.zeros(0, dtype=np.float64)
+        self._at = np.zeros(0, dtype=np.int64)
+        self._channel = np.zeros(0, dtype=np.int8)
+        self._origin = np.zeros(0, dtype=np.int32)
+        self._symbol = np.zeros(0, dtype=np.int32)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """In the order they came."""
+        return self._ids
+
+    def extend(self, rows: Sequence[MemoryRow]) -> None:
+        if not rows:
+            return
+        first, last = len(self._ids), len(self._ids) + len(rows)
+        self._reserve(last)
+        ids, channels, origins, symbols, at, vectors = zip(*rows, strict=True)
+        packed = np.frombuffer(b"".join(vectors), dtype=np.int8)
+        self._vectors[first:last] = packed.reshape(len(rows), -1)
+        self._norms[first:last] = measure_norms(self._vectors[first:last])
+        self._at[first:last] = at
+        self._channel[first:last] = [_CODES[channel] for channel in channels]
+        self._origin[first:last] = [self._code(origin) for origin in origins]
+        self._symbol[first:last] = [self._code(symbol or "") for symbol in symbols]
+        self._ids.extend(ids)
+
+    def rank(
+        self, query: RecallQuery, vector: bytes, find_word: Callable[[str], NDArray[np.uint8]]
+    ) -> tuple[Recalled, ...]:
+        """The best, by score and then by id. `find_word`: 1 for each memory that holds the word."""
+        count = len(self._ids)
+        known = self._select(query)
+        if not known.any():
+            return ()
+        cosines = measure_cosines(self._vectors[:count], self._norms[:count], unpack_vector(vector))
+        words = split_words(cut_query(query.text))[:QUERY_WORDS]
+        covered = np.zeros(count, dtype=np.int32)
+        for word in words:
+            covered += find_word(word)[:count]
+        similarity = combine_similarity(cosines, covered, len(words))
+        similarity *= known
+        score = self._decay(similarity, query)
+        places = _select_best(score, query.limit)
+        best = heapq.nsmallest(query.limit, places, key=lambda place: (-int(score[place]), self._ids[place]))
+        return tuple(
+            Recalled(id=self._ids[place], similarity=int(similarity[place]) / ONE, score=int(score[place]) / ONE)
+            for place in best
+        )
+
+    def _select(self, query: RecallQuery) -> NDArray[np.bool_]:
+        """What was known then, of its market, channels and symbol."""
+        count = len(self._ids)
+        known = self._at[:count] < query.before
+        known &= self._origin[:count] == self._codes.get(query.origin, -1)
+        if query.symbol is not None:
+            known &= self._symbol[:count] == self._codes.get(query.symbol, -1)
+        if set(query.channels) != set(_CHANNELS):
+            asked = [_CHANNELS.index(channel) for channel in query.channels]
+            known &= np.isin(self._channel[:count], asked)
+        return known
+
+    def _decay(self, similarity: NDArray[np.int32], query: RecallQuery) -> NDArray[np.int32]:
+        count = len(self._ids)
+        ages = query.before - self._at[:count]
+        decays = {DECAY[channel] for channel in query.channels}
+        if len(decays) <= 1:
+            return apply_decay(similarity, ages, decays.pop()) if decays else similarity
+        score = np.zeros_like(similarity)
+        for code, channel in enumerate(_CHANNELS):
+            of_it = self._channel[:count] == code
+            score[of_it] = apply_decay(similarity[of_it], ages[of_it], DECAY[channel])
+        return score
+
+    def _code(self, name: str) -> int:
+        return self._codes.setdefault(name, len(self._codes))
+
+    def _reserve(self, rows: int) -> None:
+        if rows <= len(self._at):
+            return
+        room = rows if not self._ids else int(rows * _SPARE)
+        for name in ("_vectors", "_norms", "_at", "_channel", "_origin", "_symbol"):
+            old = getattr(self, name)
+            new = np.zeros((room, *old.shape[1:]), dtype=old.dtype)
+            new[: len(self._ids)] = old[: len(self._ids)]
+            setattr(self, name, new)
+
+
+def _select_best(score: NDArray[np.int32], limit: int) -> Sequence[int]:
+    """The places of the best scores above zero, with all that tie with the last of them."""
+    floor = 1 if len(score) <= limit else max(1, int(np.partition(score, len(score) - limit)[len(score) - limit]))
+    return [int(place) for place in np.flatnonzero(score >= floor)]

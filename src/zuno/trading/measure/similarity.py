@@ -1,0 +1,109 @@
+"""How alike two texts are, the same on every machine: whole-number vectors, words, and what age takes off.
+
+A similarity is counted in ten-thousandths. Vectors are int8, so every product and sum is a whole number below 2^24 and
+exact in float32, in whichever order a library adds; what is left are one root, one quotient and one rounding, which
+IEEE 754 fixes. Nothing here looks at how often a word occurs elsewhere: such counts would let what is added later alter
+what was recalled before.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zuno.trading.measure import portable
+from zuno.trading.model.market import DAY_MS
+from zuno.trading.model.memory import Channel
+
+ONE: Final = 10_000
+"""The similarity of two equal texts."""
+QUERY_CHARS: Final = 4_000
+"""Of a longer query the rest is not read."""
+QUERY_WORDS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Decay:
+    """How a memory fades."""
+
+    half_life_days: int
+    floor: int
+    """Millionths that age never takes off."""
+
+
+DECAY: Final[Mapping[Channel, Decay]] = {
+    Channel.SYSTEM_POST_MORTEM: Decay(90, 500_000),
+    Channel.NEWS: Decay(7, 0),
+    Channel.NARRATIVE: Decay(7, 0),
+}
+"""What the desk lived through counts three quarters after a quarter of a year and half in the end, so that the same
+setup of two years ago comes before a strange one of yesterday. News counts half after a week and nothing in the end."""
+_DAYS: Final = 3_660
+"""What is older counts as if it were of that age."""
+_MILLION: Final = 1_000_000
+_LN2: Final = 0.6931471805599453
+_WORD: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+|[^\W_]+")
+_STOP_WORDS: Final = frozenset(
+    "a an and are as at be been by for from has have in into is it its of on or than that the this to was were which "
+    "while will with".split()
+)
+
+
+def split_words(text: str) -> tuple[str, ...]:
+    """The distinct words in their order, in small letters, without those that say nothing."""
+    found = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    return tuple(word for word in dict.fromkeys(found) if word not in _STOP_WORDS)
+
+
+def measure_norms(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The square of each row's length, a whole number."""
+    return np.asarray(np.einsum("ij,ij->i", vectors, vectors), dtype=np.float64)
+
+
+def measure_cosines(
+    vectors: NDArray[np.float32], norms: NDArray[np.float64], query: NDArray[np.float32]
+) -> NDArray[np.int32]:
+    """The cosine of each row with the query; 0 where it is negative, or one of both is empty."""
+    products = (vectors @ query).astype(np.float64)
+    lengths = np.sqrt(norms * float(query @ query))
+    np.maximum(lengths, 1.0, out=lengths)
+    products /= lengths
+    products *= ONE
+    return np.rint(np.clip(products, 0, ONE, out=products)).astype(np.int32)
+
+
+def unpack_vector(packed: bytes) -> NDArray[np.float32]:
+    return np.frombuffer(packed, dtype=np.int8).astype(np.float32)
+
+
+def cosine(first: bytes, second: bytes) -> float:
+    """Of two vectors as an embedder gives them, in four decimals."""
+    rows = unpack_vector(first).reshape(1, -1)
+    return int(measure_cosines(rows, measure_norms(rows), unpack_vector(second))[0]) / ONE
+
+
+def combine_similarity(cosines: NDArray[np.int32], covered: NDArray[np.int32], asked: int) -> NDArray[np.int32]:
+    """Two thirds the cosine, one third the share of the query's words that a text holds."""
+    if asked == 0:
+        return cosines
+    return (2 * cosines + ONE * covered // asked) // 3
+
+
+@cache
+def _decay_table(decay: Decay) -> NDArray[np.int64]:
+    """What is left after so many whole days, in millionths."""
+    left = portable.exp(np.arange(_DAYS) * (-_LN2 / decay.half_life_days))
+    return decay.floor + np.rint(left * (_MILLION - decay.floor)).astype(np.int64)
+
+
+def apply_decay(similarity: NDArray[np.int32], ages: NDArray[np.int64], decay: Decay) -> NDArray[np.int32]:
+    """Scores by age in milliseconds, which counts in whole days."""
+    days = np.clip(ages // DAY_MS, 0, _DAYS - 1)
+    return (similarity * _decay_table(decay)[days] // _MILLION).astype(np.int32)
