@@ -16,7 +16,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.execute.intents import build_close_intent, close_id
 from zuno.trading.model.cycle import Exchange, Ruling, Style
-from zuno.trading.model.market import MINUTE_MS, Side, Symbol
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Side, Symbol
 from zuno.trading.model.orders import (
     ZERO,
     Fill,
@@ -63,7 +63,8 @@ SENDING_MS: Final = MINUTE_MS
 OVERLAP_MS: Final = MINUTE_MS
 """How far back fills and funding are asked for again: venues' clocks differ, and each is booked once."""
 FUNDING_EVERY_MS: Final = 3 * MINUTE_MS
-"""How often funding is asked for while a position is open; what a closing trade was paid is asked for at its close."""
+"""How often funding is asked for while a position is open: also when an hour is full, for then it is settled, and when
+a trade closes."""
 FUNDING_AGAIN_MS: Final = MINUTE_MS // 2
 """How soon it is asked for again after it could not be read."""
 LATE_FUNDING_MS: Final = 10 * MINUTE_MS
@@ -289,7 +290,8 @@ class OrderWorker:
             place = (venue.exchange, symbol)
             asked, troubled = self._funding_asked.get(place), place in self._funding_troubles
             pause = FUNDING_AGAIN_MS if troubled else FUNDING_EVERY_MS
-            if not anew and asked is not None and 0 <= now - asked < pause:
+            settled = asked is None or asked // HOUR_MS != now // HOUR_MS
+            if not anew and not settled and asked is not None and now - asked < pause:
                 continue
             payments = await self._try_funding(venue, symbol)
             try:
