@@ -7,7 +7,7 @@ What it does follows from the book and the venues' word alone, so that a process
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Final, Literal
 
@@ -19,6 +19,7 @@ from zuno.trading.model.cycle import Exchange, Ruling, Style
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Side, Symbol
 from zuno.trading.model.orders import (
     ZERO,
+    ClientId,
     Fill,
     Filters,
     FundingPayment,
@@ -71,8 +72,10 @@ LATE_FUNDING_MS: Final = 10 * MINUTE_MS
 """For so long after a close a payment may be listed that was settled before it."""
 FUNDING_PATIENCE: Final = 3.0
 """Seconds an exchange may take to list funding: nothing else waits longer for it."""
+RESEND_MS: Final = 6_000
+"""How long after a send without a reply the order is not sent again: for a few seconds it may still arrive."""
 SPOT: Final = frozenset({Exchange.UPBIT})
-"""Exchanges that settle no funding."""
+"""Exchanges that settle no funding and hold no stops."""
 Purpose = Literal["entry", "stop", "target", "exit"]
 Place = tuple[Exchange, Symbol]
 _TYPES: Final = {"stop": OrderType.STOP_MARKET, "target": OrderType.TAKE_PROFIT_MARKET}
@@ -104,6 +107,10 @@ class OrderWorker:
         """Places whose funding could not be read the last time, and why. It holds up nothing."""
         self._filters: dict[Place, Filters] = {}
         self._ended_legs: dict[tuple[str, Exchange], str] = {}
+        self._unsure: dict[ClientId, Millis] = {}
+        """Orders whose reply did not come, and when they were sent."""
+        self._said: list[str] = []
+        """What failed at the exchange that is being worked."""
         self._refused: dict[Symbol, Millis] = {}
         """When the venue last refused to close a symbol."""
         self.troubles: dict[Exchange, str] = {}
@@ -117,19 +124,12 @@ class OrderWorker:
         """Take the venues' news into the log and go on with everything that is open. What one exchange cannot or will
         not do keeps no other from its stops. `settle`: ask for funding whenever it was asked for last."""
         for exchange, venue in self._venues.items():
-            said: list[str] = []
-            try:
-                await self._advance_at(venue)
-            except Broken:
-                raise
-            except ZunoError as error:
-                said.append(str(error))
-            if not said:
-                await self._settle_funding(venue, anew=settle)
-            said += [why for place, why in self._funding_troubles.items() if place[0] is exchange]
+            self._said = []
+            await self._advance_at(venue, settle)
+            unpaid = [why for place, why in self._funding_troubles.items() if place[0] is exchange]
             self.troubles.pop(exchange, None)
-            if said:
-                self.troubles[exchange] = "; ".join(dict.fromkeys(said))
+            if said := dict.fromkeys([*self._said, *unpaid]):
+                self.troubles[exchange] = "; ".join(said)
         await self._end_intents()
 
     async def quote(self, exchange: Exchange, symbol: Symbol) -> VenueQuote:
@@ -147,6 +147,20 @@ class OrderWorker:
     async def fresh_filters(self, exchange: Exchange, symbol: Symbol) -> Filters:
         found = self._filters[exchange, symbol] = await self._venue(exchange).filters(symbol)
         return found
+
+    async def _known_filters(self, venue: OrderVenue, symbol: Symbol) -> Filters | None:
+        """None where they cannot be read: what protects or closes does not wait for them."""
+        try:
+            return await self.filters(venue.exchange, symbol)
+        except Broken:
+            raise
+        except ZunoError as error:
+            self._said.append(str(error))
+            return None
+
+    async def _holds_stops(self, venue: OrderVenue, symbol: Symbol) -> bool:
+        filters = await self._known_filters(venue, symbol)
+        return venue.exchange not in SPOT if filters is None else filters.holds_stops
 
     async def store_close(
         self, symbol: Symbol, reason: ExitReason, decision: str, id: str | None = None, ruling: Ruling | None = None
@@ -191,53 +205,89 @@ class OrderWorker:
 
     # -- one exchange
 
-    async def _advance_at(self, venue: OrderVenue) -> None:
+    async def _advance_at(self, venue: OrderVenue, settle: bool) -> None:
+        """Symbol by symbol, and in each what is held comes first. What fails for one keeps no other from being closed
+        or protected."""
+        told: list[Symbol] = []
         for _ in range(MAX_PASSES):
-            if not self._has_work(venue.exchange):
-                return
+            symbols = self._symbols_at(venue.exchange)
             before = self.book.count
-            await self._take_news(venue)
-            # What is held comes first: an entry that fails keeps nothing from being closed or protected.
-            await self._resolve_planned(venue, entries=False)
-            for tracked in list(self.book.open_intents.values()):
-                if tracked.intent.kind is IntentKind.CLOSE:
-                    await self._work_close(venue, tracked)
-            await self._guard_positions(venue)
-            await self._resolve_planned(venue, entries=True)
-            for tracked in list(self.book.open_intents.values()):
-                if tracked.intent.kind is IntentKind.OPEN and not self._is_closing(tracked.intent.symbol):
-                    await self._work_entry(venue, tracked)
-            await self._guard_positions(venue)
-            await self._cancel_leftovers(venue)
+            told = [symbol for symbol in symbols if await self._secure_symbol(venue, symbol)]
+            for symbol in told:
+                await self._work_entries(venue, symbol)
             if self.book.count == before:
-                return
+                break
+        await self._settle_funding(venue, told, anew=settle)
 
-    def _has_work(self, exchange: Exchange) -> bool:
+    def _symbols_at(self, exchange: Exchange) -> list[Symbol]:
+        """Those that something is held, ordered or wanted of."""
         book = self.book
-        return (
-            bool(book.open_intents)
-            or any(order.request.exchange is exchange for order in book.open_orders.values())
-            or any(place[0] is exchange for place in book.positions)
-        )
+        held = (symbol for place, symbol in book.positions if place is exchange)
+        ordered = (order.request.symbol for order in self._orders_at(exchange))
+        return list(dict.fromkeys([*held, *ordered, *(open.intent.symbol for open in book.open_intents.values())]))
 
-    async def _take_news(self, venue: OrderVenue) -> None:
-        """What became of every order at the venue, and what was filled and paid."""
-        orders: dict[Symbol, list[Order]] = {
-            symbol: [] for exchange, symbol in self.book.positions if exchange is venue.exchange
-        }
-        for tracked in self._orders_at(venue.exchange):
+    async def _secure_symbol(self, venue: OrderVenue, symbol: Symbol) -> bool:
+        """Take the news of a symbol, close what is to be closed, and protect what is held. Whether the news was taken:
+        without it nothing new is opened; closing and protecting go on by what the book knows."""
+        place = (venue.exchange, symbol)
+        watched = self.book.positions.get(place)
+        if watched is not None and not await self._holds_stops(venue, symbol):
+            # Nobody but the desk watches these levels: they do not wait for the news.
+            await self._guard_position(venue, symbol)
+            await self._work_closes(venue, symbol)
+        else:
+            watched = None
+        told = await self._try(self._take_news(venue, symbol))
+        await self._resolve_planned(venue, symbol, entries=False)
+        await self._work_closes(venue, symbol)
+        if watched is None or self.book.positions.get(place) is not watched:
+            await self._guard_position(venue, symbol)
+        await self._cancel_leftovers(venue, symbol)
+        return told
+
+    async def _work_entries(self, venue: OrderVenue, symbol: Symbol) -> None:
+        """What an entry has filled is protected before anything else is asked."""
+        await self._resolve_planned(venue, symbol, entries=True)
+        for tracked in self._open_entries(symbol):
+            if not self._is_closing(symbol):
+                await self._try(self._work_entry(venue, tracked))
+                await self._guard_position(venue, symbol)
+
+    async def _try(self, act: Awaitable[None]) -> bool:
+        """Whether it was done. What the venue cannot or will not do is said, and keeps nothing else from being done."""
+        try:
+            await act
+        except Broken:
+            raise
+        except ZunoError as error:
+            self._said.append(str(error))
+            return False
+        return True
+
+    async def _take_news(self, venue: OrderVenue, symbol: Symbol) -> None:
+        """What became of every order of a symbol at the venue, and what was filled. An order that cannot be read keeps
+        the others from nothing."""
+        orders: list[Order] = []
+        unread: ZunoError | None = None
+        for tracked in self._orders_at(venue.exchange, symbol):
+            request = tracked.request
             if tracked.status is OrderStatus.PLANNED:
                 continue
-            request = tracked.request
-            found = await venue.find(request.symbol, request.client_id)
-            if found is None:
-                why = f"{venue.exchange} does not know the order {request.client_id} any more"
-                await self.lock(request.symbol, why)
-                await self._write([OrderLost(at=self._at(), client_id=request.client_id, reason=why)])
+            try:
+                found = await venue.find(symbol, request.client_id, request.type)
+            except Unavailable as error:
+                unread = error
                 continue
-            orders.setdefault(request.symbol, []).append(found)
-        for symbol, changed in orders.items():
-            await self._book_news(venue, symbol, changed)
+            if found is not None:
+                orders.append(found)
+                continue
+            why = f"{venue.exchange} does not know the order {request.client_id} any more"
+            await self.lock(symbol, why)
+            await self._write([OrderLost(at=self._at(), client_id=request.client_id, reason=why)])
+        if orders or (venue.exchange, symbol) in self.book.positions:
+            await self._book_news(venue, symbol, orders)
+        if unread is not None:
+            raise unread
 
     async def _book_news(self, venue: OrderVenue, symbol: Symbol, orders: Sequence[Order]) -> None:
         """Write what is new of these orders, and every fill that is not booked yet. A fill that closes is written with
@@ -249,7 +299,7 @@ class OrderWorker:
         ]
         fills = await self._read_fills(venue, symbol, since, orders)
         news += [(fill.at, 0, fill) for fill in fills]
-        if any(self._is_reducing(fill) for fill in fills):
+        if any(self._is_reducing(fill) for fill in fills) and not self._is_funding_troubled(place):
             news += [(payment.at, 1, payment) for payment in await self._try_funding(venue, symbol)]
         news.sort(key=lambda item: item[:2])
         events: list[TradeEvent] = []
@@ -278,20 +328,20 @@ class OrderWorker:
         position = self.book.positions.get((fill.exchange, fill.symbol))
         return position is not None and fill.side is not opening_side(position.side)
 
-    async def _settle_funding(self, venue: OrderVenue, *, anew: bool) -> None:
-        """Book what was paid for open positions, and for those that ended a moment ago."""
+    async def _settle_funding(self, venue: OrderVenue, told: Sequence[Symbol], *, anew: bool) -> None:
+        """Book what was paid for open positions whose news was told, and for those that ended a moment ago."""
         now = self._now()
-        symbols = [symbol for exchange, symbol in self.book.positions if exchange is venue.exchange]
+        symbols = [symbol for symbol in told if (venue.exchange, symbol) in self.book.positions]
         for summary in reversed(self.book.closed):
             if summary.closed < now - LATE_FUNDING_MS:
                 break
             symbols += [summary.symbol] if summary.exchange is venue.exchange else []
         for symbol in dict.fromkeys(symbols):
             place = (venue.exchange, symbol)
-            asked, troubled = self._funding_asked.get(place), place in self._funding_troubles
-            pause = FUNDING_AGAIN_MS if troubled else FUNDING_EVERY_MS
-            settled = asked is None or asked // HOUR_MS != now // HOUR_MS
-            if not anew and not settled and asked is not None and now - asked < pause:
+            asked = self._funding_asked.get(place)
+            pause = FUNDING_AGAIN_MS if place in self._funding_troubles else FUNDING_EVERY_MS
+            recent = asked is not None and asked // HOUR_MS == now // HOUR_MS and now - asked < pause
+            if recent and not anew:
                 continue
             payments = await self._try_funding(venue, symbol)
             try:
@@ -303,9 +353,6 @@ class OrderWorker:
         """Payments that are not booked yet. Where they cannot be read that is said, and nothing waits for it."""
         place, now = (venue.exchange, symbol), self._at()
         if venue.exchange in SPOT:
-            return []
-        failed = self._funding_asked.get(place) if place in self._funding_troubles else None
-        if failed is not None and 0 <= now - failed < FUNDING_AGAIN_MS:
             return []
         since = self._funding_from.get(place)
         if since is None:
@@ -323,6 +370,11 @@ class OrderWorker:
         self._funding_troubles.pop(place, None)
         self._funding_from[place] = Millis(max(since, now - LATE_FUNDING_MS))
         return [payment for payment in paid if not self.book.has_payment(venue.exchange, payment.id)]
+
+    def _is_funding_troubled(self, place: Place) -> bool:
+        """Whether it could not be read a moment ago."""
+        asked = self._funding_asked.get(place)
+        return asked is not None and place in self._funding_troubles and 0 <= self._now() - asked < FUNDING_AGAIN_MS
 
     def _first_funding(self, place: Place) -> Millis:
         """From when funding of a place may be unbooked: when its trade was opened."""
@@ -360,28 +412,51 @@ class OrderWorker:
             raise Unavailable(f"{venue.exchange} lists less fills of {short[0].request.client_id} than it says it has")
         return fills
 
-    async def _resolve_planned(self, venue: OrderVenue, *, entries: bool) -> None:
+    async def _resolve_planned(self, venue: OrderVenue, symbol: Symbol, *, entries: bool) -> None:
         """Orders that a process planned and nobody knows to be sent: the venue says; what it has not is placed if it
         is still wanted."""
-        for tracked in self._orders_at(venue.exchange):
+        for tracked in self._orders_at(venue.exchange, symbol):
             if tracked.status is OrderStatus.PLANNED and (tracked.purpose == "entry") is entries:
-                await self._send(venue, tracked, again=True)
+                await self._try(self._send_again(venue, tracked))
+                if entries:
+                    await self._guard_position(venue, symbol)
 
-    async def _send(self, venue: OrderVenue, tracked: TrackedOrder, *, again: bool = False) -> None:
+    async def _send_again(self, venue: OrderVenue, tracked: TrackedOrder) -> None:
+        order = await self._find_planned(venue, tracked)
+        if order is not None:
+            await self._book_news(venue, tracked.request.symbol, [order])
+            return
+        why = self._why_unwanted(tracked)
+        if tracked.purpose == "entry":
+            if not self._entries and (why is None or self._now() - tracked.planned < SENDING_MS):
+                return
+            why = why or await self._why_drifted(venue, tracked)
+        await self._send(venue, tracked, why)
+
+    async def _send(self, venue: OrderVenue, tracked: TrackedOrder, why: str | None = None) -> None:
+        """Place an order that the venue does not have. `why`: what speaks against it. `place` looks it up once more."""
         request = tracked.request
-        order = await venue.find(request.symbol, request.client_id)
-        if order is None:
-            why = self._why_unwanted(tracked)
-            sending = why is None or self._now() - tracked.planned < SENDING_MS
-            if tracked.purpose == "entry" and not self._entries and sending:
-                return
-            if why is None and again and tracked.purpose == "entry":
-                why = await self._why_drifted(venue, tracked)
-            if why is not None:
-                await self._write([OrderLost(at=self._at(), client_id=request.client_id, reason=why)])
-                return
+        why = why or self._why_unwanted(tracked)
+        if why is not None:
+            await self._write([OrderLost(at=self._at(), client_id=request.client_id, reason=why)])
+            return
+        try:
             order = await venue.place(request)
+        except Unavailable:
+            self._unsure[request.client_id] = self._now()
+            raise
+        self._unsure.pop(request.client_id, None)
         await self._book_news(venue, request.symbol, [order])
+
+    async def _find_planned(self, venue: OrderVenue, tracked: TrackedOrder) -> Order | None:
+        """None: the venue does not have it, and will not. `Unavailable` while an order without a reply may arrive."""
+        request = tracked.request
+        order = await venue.find(request.symbol, request.client_id, request.type)
+        sent = self._unsure.get(request.client_id)
+        if order is None and sent is not None and 0 <= self._now() - sent < RESEND_MS:
+            raise Unavailable(f"whether {venue.exchange} has the order {request.client_id} is not sure yet")
+        self._unsure.pop(request.client_id, None)
+        return order
 
     def _why_unwanted(self, tracked: TrackedOrder) -> str | None:
         """Why an order that the venue does not have is not to be placed any more."""
@@ -417,13 +492,12 @@ class OrderWorker:
 
     async def _cancel(self, venue: OrderVenue, tracked: TrackedOrder) -> None:
         request = tracked.request
-        if tracked.status is OrderStatus.PLANNED:
-            found = await venue.find(request.symbol, request.client_id)
-            if found is None:
-                if self._entries or self._now() - tracked.planned >= SENDING_MS:
-                    await self._write([OrderLost(at=self._at(), client_id=request.client_id, reason="cancelled")])
-                return
-        await self._book_news(venue, request.symbol, [await venue.cancel(request.symbol, request.client_id)])
+        if tracked.status is OrderStatus.PLANNED and await self._find_planned(venue, tracked) is None:
+            if self._entries or self._now() - tracked.planned >= SENDING_MS:
+                await self._write([OrderLost(at=self._at(), client_id=request.client_id, reason="cancelled")])
+            return
+        ended = await venue.cancel(request.symbol, request.client_id, request.type)
+        await self._book_news(venue, request.symbol, [ended])
 
     # -- entries
 
@@ -514,7 +588,7 @@ class OrderWorker:
         for event in events:
             assert isinstance(event, OrderPlanned)
             # What is held is protected before more is ordered.
-            await self._guard_positions(venue)
+            await self._guard_position(venue, intent.symbol)
             tracked_order = self.book.open_orders.get(event.order.client_id)
             if tracked_order is not None and tracked_order.status is OrderStatus.PLANNED:
                 await self._send(venue, tracked_order)
@@ -552,6 +626,11 @@ class OrderWorker:
 
     # -- closing
 
+    async def _work_closes(self, venue: OrderVenue, symbol: Symbol) -> None:
+        for tracked in list(self.book.open_intents.values()):
+            if tracked.intent.kind is IntentKind.CLOSE and tracked.intent.symbol is symbol:
+                await self._try(self._work_close(venue, tracked))
+
     async def _work_close(self, venue: OrderVenue, tracked: TrackedIntent) -> None:
         symbol, place = tracked.intent.symbol, (venue.exchange, tracked.intent.symbol)
         await self._cancel_entries(venue, symbol)
@@ -559,18 +638,18 @@ class OrderWorker:
         if position is None:
             return
         exits = [order for order in self._orders_of(tracked, venue.exchange) if order.purpose == "exit"]
-        if any(not order.status.final for order in exits) or len(_failed(exits)) >= MAX_EXIT_TRIES:
+        if any(not order.status.final for order in exits) or len(_find_rejected(exits)) >= MAX_EXIT_TRIES:
             return
         if exits and not exits[-1].filled and exits[-1].planned >= self._now():
             return  # nothing stood against it: the next look tries again
-        filters = await self.filters(venue.exchange, symbol)
+        filters = await self._known_filters(venue, symbol)
         request = OrderRequest(
             client_id=client_order_id(tracked.intent.id, venue.exchange, "exit", len(exits)),
             exchange=venue.exchange,
             symbol=symbol,
             side=opening_side(position.side).opposite,
             type=OrderType.MARKET,
-            quantity=min(position.quantity, filters.max_quantity),
+            quantity=position.quantity if filters is None else min(position.quantity, filters.max_quantity),
             reduce_only=True,
             leverage=max(1, int(position.leverage)),
         )
@@ -578,9 +657,9 @@ class OrderWorker:
 
     async def _cancel_entries(self, venue: OrderVenue, symbol: Symbol) -> None:
         """Nothing new is to be opened: what waits is cancelled, and its intent ends with what it has."""
-        for order in self._orders_at(venue.exchange):
-            if order.purpose == "entry" and order.request.symbol is symbol:
-                await self._cancel(venue, order)
+        for order in self._orders_at(venue.exchange, symbol):
+            if order.purpose == "entry":
+                await self._try(self._cancel(venue, order))
         for tracked in self._open_entries(symbol):
             for leg in tracked.intent.legs:
                 if leg.exchange is venue.exchange or leg.exchange not in self._venues:
@@ -601,44 +680,40 @@ class OrderWorker:
     def _why_not_closed(self, tracked: TrackedIntent) -> str | None:
         """Why an exit is given up: the venue refused it again and again. Its stop stands, and a later close may try."""
         for exchange in self._venues:
-            failed = _failed(o for o in self._orders_of(tracked, exchange) if o.purpose == "exit")
-            if len(failed) >= MAX_EXIT_TRIES and (exchange, tracked.intent.symbol) in self.book.positions:
-                return f"{exchange} refused the exit: {failed[-1].reason}"[:600]
+            rejected = _find_rejected(o for o in self._orders_of(tracked, exchange) if o.purpose == "exit")
+            if len(rejected) >= MAX_EXIT_TRIES and (exchange, tracked.intent.symbol) in self.book.positions:
+                return f"{exchange} refused the exit: {rejected[-1].reason}"[:600]
         return None
 
     # -- open positions
 
-    async def _guard_positions(self, venue: OrderVenue) -> None:
-        """Stop and target at the venue for all that is held; where it holds none, the desk watches them."""
-        for (exchange, symbol), position in list(self.book.positions.items()):
-            if exchange is not venue.exchange or self._is_closing(symbol):
-                continue
-            now = self._now()
-            if (Protection.KILL_SWITCH, None) in self.book.locks:
-                await self._close_by_rule(position, ExitReason.KILL_SWITCH)
-                if self._is_closing(symbol):
-                    continue
-            elif position.hold_until is not None and now >= position.hold_until:
-                await self._close_by_rule(position, ExitReason.HOLD_OVER)
-                if self._is_closing(symbol):
-                    continue
-            filters = await self.filters(exchange, symbol)
-            if not filters.holds_stops:
-                await self._watch_levels(venue, position)
-            elif position.intent in self.book.intents:
-                await self._place_level(venue, position, "stop", position.stop)
-                if self.book.positions.get((exchange, symbol)) is position and not self._is_closing(symbol):
-                    await self._place_level(venue, position, "target", position.target)
+    async def _guard_position(self, venue: OrderVenue, symbol: Symbol) -> None:
+        """Stop and target at the venue for what is held; where it holds none, the desk watches them."""
+        place = (venue.exchange, symbol)
+        position = self.book.positions.get(place)
+        if position is None or self._is_closing(symbol):
+            return
+        await self._try(self._close_if_due(position))
+        if self._is_closing(symbol):
+            return
+        if not await self._holds_stops(venue, symbol):
+            await self._try(self._watch_levels(venue, position))
+        elif position.intent in self.book.intents:
+            await self._try(self._place_level(venue, position, "stop", position.stop))
+            if self.book.positions.get(place) is position and not self._is_closing(symbol):
+                await self._try(self._place_level(venue, position, "target", position.target))
+
+    async def _close_if_due(self, position: OpenTrade) -> None:
+        if (Protection.KILL_SWITCH, None) in self.book.locks:
+            await self._close_by_rule(position, ExitReason.KILL_SWITCH)
+        elif position.hold_until is not None and self._now() >= position.hold_until:
+            await self._close_by_rule(position, ExitReason.HOLD_OVER)
 
     async def _place_level(
         self, venue: OrderVenue, position: OpenTrade, purpose: Literal["stop", "target"], trigger: Decimal | None
     ) -> None:
         """The new order stands before the old one goes: there is no moment without a stop."""
-        standing = [
-            order
-            for order in self._orders_at(venue.exchange)
-            if order.purpose == purpose and order.request.symbol is position.symbol
-        ]
+        standing = [order for order in self._orders_at(venue.exchange, position.symbol) if order.purpose == purpose]
         wanted = next((o for o in standing if o.request.trigger == trigger and o.left == position.quantity), None)
         if wanted is None and trigger is not None:
             number = sum(
@@ -656,15 +731,18 @@ class OrderWorker:
                 reduce_only=True,
                 leverage=max(1, int(position.leverage)),
             )
-            await self._plan_and_send(venue, position.intent, purpose, request)
-            wanted = self.book.orders[request.client_id]
+            await self._try(self._plan_and_send(venue, position.intent, purpose, request))
+            wanted = self.book.orders.get(request.client_id)
+            if wanted is None:
+                return  # it could not be written down
             if wanted.status is OrderStatus.REJECTED:
                 # Most often because the market has passed the level while the order was on its way.
                 passed = _passed_level(position, (await venue.quote(position.symbol)).mark)
                 await self._close_by_rule(position, passed or ExitReason.UNDONE)
                 return
         if wanted is not None and wanted.status is OrderStatus.PLANNED:
-            if self._now() - wanted.planned > UNPROTECTED_MS:
+            waiting = (order.planned for order in standing if order.status is OrderStatus.PLANNED)
+            if self._now() - min(waiting, default=wanted.planned) > UNPROTECTED_MS:
                 await self._close_by_rule(position, ExitReason.UNDONE)
             return
         for order in standing:
@@ -682,15 +760,16 @@ class OrderWorker:
         if refused is None or self._now() - refused >= CLOSE_AGAIN_MS:
             await self.store_close(position.symbol, reason, position.id)
 
-    async def _cancel_leftovers(self, venue: OrderVenue) -> None:
+    async def _cancel_leftovers(self, venue: OrderVenue, symbol: Symbol) -> None:
         """Orders that would close what is not held, for when the stop is filled the target goes and the other way; and
         entries whose intent is over."""
-        for order in self._orders_at(venue.exchange):
-            place = (venue.exchange, order.request.symbol)
-            if order.purpose == "entry" and order.intent and order.intent not in self.book.open_intents:
-                await self._cancel(venue, order)
-            if order.purpose != "entry" and order.request.reduce_only and place not in self.book.positions:
-                await self._cancel(venue, order)
+        for order in self._orders_at(venue.exchange, symbol):
+            if order.purpose == "entry":
+                over = bool(order.intent) and order.intent not in self.book.open_intents
+            else:
+                over = order.request.reduce_only and (venue.exchange, symbol) not in self.book.positions
+            if over:
+                await self._try(self._cancel(venue, order))
 
     # -- parts
 
@@ -719,8 +798,12 @@ class OrderWorker:
     def _at(self) -> Millis:
         return Millis(max(self.book.newest, self._now()))
 
-    def _orders_at(self, exchange: Exchange) -> list[TrackedOrder]:
-        return [order for order in self.book.open_orders.values() if order.request.exchange is exchange]
+    def _orders_at(self, exchange: Exchange, symbol: Symbol | None = None) -> list[TrackedOrder]:
+        return [
+            order
+            for order in self.book.open_orders.values()
+            if order.request.exchange is exchange and symbol in (None, order.request.symbol)
+        ]
 
     def _orders_of(self, tracked: TrackedIntent, exchange: Exchange) -> list[TrackedOrder]:
         found = (self.book.orders[id] for id in tracked.orders)
@@ -753,7 +836,7 @@ class OrderWorker:
         if known is not None:
             return known
         exchange, symbol = place
-        times = [o.planned for o in self._orders_at(exchange) if o.request.symbol is symbol]
+        times = [order.planned for order in self._orders_at(exchange, symbol)]
         if (position := self.book.positions.get(place)) is not None:
             times.append(position.opened)
         return Millis(max(0, min(times, default=self._now()) - OVERLAP_MS))
@@ -773,5 +856,5 @@ def _entry_order(order: TrackedOrder) -> EntryOrder:
     return EntryOrder(order.status, order.filled, order.expires, order.request.type, order.request.time_in_force)
 
 
-def _failed(orders: Iterable[TrackedOrder]) -> list[TrackedOrder]:
+def _find_rejected(orders: Iterable[TrackedOrder]) -> list[TrackedOrder]:
     return [order for order in orders if order.status is OrderStatus.REJECTED]

@@ -16,6 +16,7 @@ from zuno.trading.model.orders import (
     FundingPayment,
     Order,
     OrderRequest,
+    OrderType,
     VenuePosition,
     VenueQuote,
 )
@@ -28,7 +29,8 @@ class OrderVenue(Protocol):
       of it since. An order the venue does not take comes back REJECTED with the venue's reason; it raises nothing.
     - `Unavailable` (timeout, lost reply, 5xx, HTML, rate limit after the waits the venue asked for): nobody knows
       whether it was placed. `find` then says.
-    - `find` is None only where the venue has said that there is no such order, open or past.
+    - `find` is None only where the venue has said that there is no such order, open or past. `kind`, where the caller
+      knows it: a venue that keeps kinds of orders apart is asked for that one alone.
     - `cancel` of an order that is over returns it as it ended; what was filled before stays filled. `Unknown` for an
       order the venue never had.
     - `open_orders` lists both kinds, plain and conditional. Orders that we did not place are in it.
@@ -62,9 +64,9 @@ class OrderVenue(Protocol):
 
     async def place(self, order: OrderRequest) -> Order: ...
 
-    async def find(self, symbol: Symbol, client_id: ClientId) -> Order | None: ...
+    async def find(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None = None) -> Order | None: ...
 
-    async def cancel(self, symbol: Symbol, client_id: ClientId) -> Order: ...
+    async def cancel(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None = None) -> Order: ...
 
     async def open_orders(self) -> tuple[Order, ...]: ...
 

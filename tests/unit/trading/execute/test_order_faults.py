@@ -224,10 +224,10 @@ class Forgetful(DeafVenue):
         if name != "find":
             return found
 
-        async def find(symbol: Symbol, client_id: str) -> Order | None:
+        async def find(symbol: Symbol, client_id: str, kind: OrderType | None = None) -> Order | None:
             if client_id in self.forgot:
                 return None
-            order: Order | None = await found(symbol, client_id)
+            order: Order | None = await found(symbol, client_id, kind)
             return order
 
         return find
@@ -421,3 +421,79 @@ class Counting(DeafVenue):
             return await found(*args, **named)
 
         return call
+
+
+class DeafToStops(DeafVenue):
+    """Answers nothing about stops and targets; market orders work."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._venue, name)
+        if name not in ("place", "find", "cancel"):
+            return found
+
+        async def call(*args: Any) -> Any:
+            kind = args[0].type if name == "place" else args[2]
+            if self.silent and kind in (OrderType.STOP_MARKET, OrderType.TAKE_PROFIT_MARKET):
+                raise Unavailable("HTTP 503")
+            return await found(*args)
+
+        return call
+
+
+async def test_a_position_whose_stop_cannot_be_sent_is_undone_after_a_minute() -> None:
+    paper = open_binance()
+    venue = DeafToStops(paper.open_venue())
+    venue.silent = True
+    desk = GateHarness(paper, venue=venue)
+    await desk.gate.execute(desk.opening())
+    assert held(desk) == D("0.050")
+    for _ in range(6):
+        desk.wait(MINUTE_MS // 5)
+        await desk.gate.advance()
+    assert held(desk) == 0
+    assert (await paper.open_venue().positions()) == ()
+    assert desk.gate.book.closed[-1].reason is ExitReason.UNDONE
+
+
+async def test_an_order_without_a_reply_is_not_sent_again_while_it_may_arrive() -> None:
+    paper = open_binance()
+    venue = LatePlacing(paper.open_venue())
+    desk = GateHarness(paper, venue=venue)
+    await desk.gate.execute(desk.opening())
+    assert len(venue.sent) == 1
+    desk.wait(3_000)
+    await desk.gate.advance()
+    assert len(venue.sent) == 1
+    await desk.gate.close(None)  # nor is it given up for lost
+    assert desk.gate.book.open_orders
+    await venue.arrive()
+    desk.wait(1_000)
+    await desk.gate.advance()
+    assert (await paper.open_venue().positions()) == ()
+    assert paper.count_orders(venue.sent[0].client_id) == 1
+    assert desk.gate.book.open_orders == {}
+
+
+class LatePlacing(DeafVenue):
+    """The reply to the first order does not come, and the order arrives later."""
+
+    def __init__(self, venue: Any) -> None:
+        super().__init__(venue)
+        self.sent: list[OrderRequest] = []
+
+    async def arrive(self) -> None:
+        await self._venue.place(self.sent[0])
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._venue, name)
+        if name != "place" or len(self.sent) > 1:
+            return found
+
+        async def place(request: OrderRequest) -> Order:
+            self.sent.append(request)
+            if len(self.sent) == 1:
+                raise Unavailable("connection reset")
+            placed: Order = await found(request)
+            return placed
+
+        return place

@@ -217,7 +217,7 @@ class BinanceOrders:
             return await self._place(order)
 
     async def _place(self, order: OrderRequest) -> Order:
-        found = await self.find(order.symbol, order.client_id)
+        found = await self.find(order.symbol, order.client_id, order.type)
         if found is not None:
             return found
         try:
@@ -237,22 +237,24 @@ class BinanceOrders:
                 self._admitted = None
             if not any(low <= int(declined.code) <= high for low, high in REJECTIONS):
                 raise
-            standing = await self.find(order.symbol, order.client_id)
+            standing = await self.find(order.symbol, order.client_id, order.type)
             return standing or self._reject(order, f"{declined.reason} ({declined.code})")
         placed = self._algo_order(answer) if order.type in CONDITIONAL else await self._plain_order(answer)
         return placed.model_copy(update={"request": order})
 
     @report_unreadable
-    async def find(self, symbol: Symbol, client_id: ClientId) -> Order | None:
-        plain = await self._find_row("fapiPrivateGetOrder", "order", symbol=symbol.value, origClientOrderId=client_id)
-        if plain is not None:
-            return await self._plain_order(plain)
+    async def find(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None = None) -> Order | None:
+        if kind not in CONDITIONAL:
+            named = {"symbol": symbol.value, "origClientOrderId": client_id}
+            plain = await self._find_row("fapiPrivateGetOrder", "order", **named)
+            if plain is not None or kind is not None:
+                return None if plain is None else await self._plain_order(plain)
         algo = await self._find_row("fapiPrivateGetAlgoOrder", "algo order", clientAlgoId=client_id)
-        return None if algo is None else await self._followed(algo)
+        return None if algo is None else await self._follow_algo(algo)
 
     @report_unreadable
-    async def cancel(self, symbol: Symbol, client_id: ClientId) -> Order:
-        standing = await self.find(symbol, client_id)
+    async def cancel(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None = None) -> Order:
+        standing = await self.find(symbol, client_id, kind)
         if standing is None:
             raise Unknown(f"Binance has no order {client_id} of {symbol}.")
         if standing.status.final:
@@ -265,7 +267,7 @@ class BinanceOrders:
         except VenueDeclined as declined:
             if declined.code not in (CANNOT_CANCEL, NO_SUCH_ORDER):
                 raise
-        ended = await self.find(symbol, client_id)
+        ended = await self.find(symbol, client_id, standing.request.type)
         if ended is None:
             raise Unavailable(f"Binance had the order {client_id} and does not find it any more.")
         return ended
@@ -277,7 +279,7 @@ class BinanceOrders:
             plain = await self._client.read("fapiPrivateGetOpenOrders", "open orders", symbol=symbol.value)
             found += [await self._plain_order(row) for row in plain.items()]
             algo = await self._client.read("fapiPrivateGetOpenAlgoOrders", "open algo orders", symbol=symbol.value)
-            found += [await self._followed(row) for row in algo.items()]
+            found += [await self._follow_algo(row) for row in algo.items()]
         unique = {order.request.client_id: order for order in found}
         return tuple(sorted(unique.values(), key=lambda order: (order.updated, order.request.client_id)))
 
@@ -502,7 +504,7 @@ class BinanceOrders:
             reason="" if status != "REJECTED" else "rejected when it was triggered",
         )
 
-    async def _followed(self, row: VendorJson) -> Order:
+    async def _follow_algo(self, row: VendorJson) -> Order:
         """A conditional order with what became of the order it was turned into."""
         quantity = None
         if row.flag("closePosition"):  # placed by a person: everything there is, whatever that is

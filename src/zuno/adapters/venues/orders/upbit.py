@@ -205,12 +205,12 @@ class UpbitOrders:
         return placed.model_copy(update={"request": order})
 
     @report_unreadable
-    async def find(self, symbol: Symbol, client_id: ClientId) -> Order | None:
+    async def find(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None = None) -> Order | None:
         row = await self._find_row(client_id)
         return None if row is None else self._order(row)
 
     @report_unreadable
-    async def cancel(self, symbol: Symbol, client_id: ClientId) -> Order:
+    async def cancel(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None = None) -> Order:
         row = await self._find_row(client_id)
         if row is None:
             raise Unknown(f"Upbit has no order {client_id} of {won_symbol(symbol)}.")

@@ -31,6 +31,7 @@ from zuno.trading.model.orders import (
     FundingPayment,
     Order,
     OrderRequest,
+    OrderType,
     VenuePosition,
     VenueQuote,
 )
@@ -114,11 +115,11 @@ class PaperVenue:
                     raise
         raise AssertionError
 
-    async def find(self, symbol: Symbol, client_id: ClientId) -> Order | None:
+    async def find(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None = None) -> Order | None:
         async with self._market(symbol) as (engine, _):
             return engine.to_order(client_id)
 
-    async def cancel(self, symbol: Symbol, client_id: ClientId) -> Order:
+    async def cancel(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None = None) -> Order:
         async with self._market(symbol) as (engine, now):
             return engine.cancel(client_id, now)
 

@@ -1,0 +1,83 @@
+"""The desk at a fake exchange over its own wire format, with faults injected: what is held stays protected."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.wire.exchanges.binance import FakeBinance
+from tests.wire.exchanges.desk import WireDesk
+from tests.wire.exchanges.harness import over_binance
+from tests.wire.exchanges.serving import DOWN
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import MINUTE_MS, Symbol
+from zuno.trading.model.trade_events import ExitReason
+
+BTC, ETH = Symbol.BTCUSDT, Symbol.ETHUSDT
+ALWAYS = 10_000
+ALGO = "fapi/v1/algoOrder"
+
+
+@pytest.fixture
+async def desk() -> AsyncIterator[WireDesk]:
+    async with over_binance() as here:
+        yield WireDesk(here)
+
+
+def fake(desk: WireDesk) -> FakeBinance:
+    assert isinstance(desk.here.fake, FakeBinance)
+    return desk.here.fake
+
+
+def silence(desk: WireDesk, *names: str) -> None:
+    for name in names:
+        desk.here.server.fail(name, DOWN, ALWAYS)
+
+
+async def test_an_entry_whose_stop_cannot_be_sent_is_undone_after_a_minute(desk: WireDesk) -> None:
+    """Deaf to stop orders alone: plain orders must not need the other endpoint."""
+    silence(desk, f"POST /{ALGO}", f"GET /{ALGO}", f"DELETE /{ALGO}")
+    await desk.open()
+    assert desk.held() == Decimal("0.02")
+    for _ in range(3):
+        desk.wait(25_000)
+        await desk.gate.advance()
+    assert desk.held() == 0
+    assert [summary.reason for summary in desk.gate.book.closed] == [ExitReason.UNDONE]
+    desk.here.server.faults.clear()
+    desk.wait(MINUTE_MS)
+    await desk.gate.advance()
+    assert desk.gate.book.open_orders == desk.gate.book.open_intents == desk.gate.troubles == {}
+
+
+async def test_a_symbol_that_cannot_be_read_keeps_no_other_from_its_stop_or_the_kill_switch(desk: WireDesk) -> None:
+    for symbol, quantity in ((BTC, 0.02), (ETH, 0.5)):
+        assert await desk.open(symbol, quantity) == "open"
+    spoil_trades(desk, BTC)
+    desk.wait(MINUTE_MS)
+    await desk.here.venue.cancel(ETH, next(iter(stops(desk, ETH))))  # by another hand
+    await desk.gate.advance()
+    assert len(stops(desk, ETH)) == 1
+    await desk.gate.kill()
+    assert desk.held(BTC) == desk.held(ETH) == 0
+    assert [place[1] for place in desk.gate.book.positions] == [BTC]
+    assert Exchange.BINANCE in desk.gate.troubles
+    desk.here.server.change = lambda name, document: document
+    await desk.gate.advance()
+    assert desk.gate.book.positions == desk.gate.troubles == {}
+
+
+def spoil_trades(desk: WireDesk, symbol: Symbol) -> None:
+    def change(name: str, document: Any) -> Any:
+        rows = name.endswith("userTrades")
+        return [{**row, "qty": "?"} if row["symbol"] == symbol else row for row in document] if rows else document
+
+    desk.here.server.change = change
+
+
+def stops(desk: WireDesk, symbol: Symbol) -> list[str]:
+    algos = fake(desk).engine.algos.values()
+    return [a.client_id for a in algos if a.status == "NEW" and a.symbol == symbol and a.type == "STOP_MARKET"]
