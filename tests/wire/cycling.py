@@ -38,6 +38,7 @@ from zuno.llm.prompts import Prompts
 from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.data.bundle_builder import reach_of
 from zuno.trading.execute.order_gate import GateContext, OrderGate
+from zuno.trading.learn.evaluator import Evaluator, LearningBackends
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.chart import EquityChart, Picture
@@ -48,6 +49,7 @@ from zuno.trading.model.record import ClosedTrade
 from zuno.trading.model.trade_events import paper_account
 from zuno.trading.model.venues import wanted_series
 from zuno.trading.ports.chart import Painter
+from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.ports.series import Batch
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.price_menu import PriceMenu
@@ -176,6 +178,17 @@ class Desk:
         log = JournalTradeLog(self.opened)
         venues = build_paper_venues(self.store, log, account, now, Fees())
         return OrderGate(GateContext(log=log, account=account, venues=venues, now=now))
+
+    def evaluator(self, indexes: Sequence[MemoryIndex] = ()) -> Evaluator:
+        return Evaluator(
+            LearningBackends(
+                journal=self.opened,
+                log=JournalTradeLog(self.opened),
+                store=self.store,
+                minds=lambda notebook: self._minds(notebook, self._registry()),
+                indexes=indexes,
+            )
+        )
 
     async def _held(self, of: str, moment: Millis, present: bool, account: Account | None) -> list[Slot]:
         reader = AccountReader(JournalTradeLog(self.opened))

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from zuno.lp.watch.alerts import AlertDesk
     from zuno.lp.watch.monitor import Monitor
     from zuno.trading.execute.order_gate import OrderGate
+    from zuno.trading.learn.evaluator import Evaluator
     from zuno.trading.model.account import Account
     from zuno.trading.model.bundle import Slot
     from zuno.trading.model.cycle import Exchange
@@ -119,6 +120,7 @@ class Application:
         self._journal: ChainedJournal | None = None
         self._started = False
         self._account_log: JournalTradeLog | None = None
+        self._evaluator: Evaluator | None = None
         self._book: PaperBookDesk | None = None
         self._fences = Fences()
         self._venues: dict[Exchange, OrderVenue] = {}
@@ -530,10 +532,28 @@ class Application:
                 cycles=self.cycles,
                 lock=lambda account: desk_lock(self._settings.home, desk_name(account)),
                 now=unix_millis,
+                evaluator=self.evaluator(),
                 collect=collect if live else None,
                 permit=self.live_start().permit,
             )
         )
+
+    def evaluator(self) -> Evaluator:
+        """One for the process: it keeps how far it has read the accounts."""
+        from zuno.trading.learn.evaluator import Evaluator, LearningBackends
+        from zuno.wiring.cycles import build_run_context
+
+        self._chains.require_writable()
+        if self._evaluator is None:
+            self._evaluator = Evaluator(
+                LearningBackends(
+                    journal=self._open_journal,
+                    log=self._trade_log(),
+                    store=self._recordings.selected_store(),
+                    minds=lambda notebook: build_run_context(self._models, notebook, self._models.registry()),
+                )
+            )
+        return self._evaluator
 
     def _trade_log(self) -> JournalTradeLog:
         from zuno.adapters.account.trade_log import JournalTradeLog

@@ -11,7 +11,7 @@ from zuno.trading.service.trade_desk import DeskEvent, DeskRunView
 
 def desk_event_line(event: DeskEvent) -> str:
     where = "" if event.symbol is None else f"{event.symbol} "
-    return f"{event.at} {event.what:<6} {where}{event.said}"
+    return f"{event.at} {event.what:<7} {where}{event.said}"
 
 
 def shown_desk_run(view: DeskRunView) -> RenderableType:

@@ -18,10 +18,13 @@ POST_MORTEM: Final = "post_mortem"
 MEMORY_FORGOTTEN: Final = "memory_forgotten"
 LESSON: Final = "lesson"
 LESSON_REVIEW: Final = "lesson_review"
+CASE_RECORD: Final = "case_record"
+VETO_SCORE: Final = "veto_score"
 """Kinds of the journal's entries that memory is made of; files and indexes are built from them and can be rebuilt."""
 
 SETUP_MAX: Final = 1_200
 Sentence = Annotated[str, Field(min_length=1, max_length=600)]
+Share = Annotated[float, Field(ge=0, le=1)]
 SetupText = Annotated[str, Field(min_length=1, max_length=SETUP_MAX)]
 
 
@@ -57,7 +60,9 @@ class RealisedPath(Wire):
     """Net of fees and funding, in units of what the stop would have lost; None without a stop."""
     hold_hours: NotBelow
     bars: Annotated[int, Field(ge=0)]
-    """Candles it was read from; 0: none were recorded, and MFE and MAE are of entry and exit alone."""
+    """Whole candles between entry and exit; 0: none were recorded, and MFE and MAE are of entry and exit alone."""
+    uncovered_hours: NotBelow = 0.0
+    """Of the time it was held: no whole candle is recorded of it, so that what happened in it is not known."""
 
 
 class PostMortem(Wire):
@@ -87,15 +92,32 @@ class PostMortem(Wire):
     """Why no model did, where one was to."""
 
 
+class AgentClaim(Wire):
+    """What an agent claimed about a trade, beside what came of it (`rules/claims.py`)."""
+
+    role: Annotated[str, Field(min_length=1, max_length=40)]
+    source: JudgeKind
+    claimed: Share
+    """The probability it gave."""
+    outcome: Share
+    """1: as claimed, 0: not, between them where the trade ended between its levels."""
+    fair: Share
+    """The probability without any opinion, by the distances alone."""
+
+
 class CaseRecord(Wire):
     """data_synthesis: one labelled record per closed trade, for whoever trains or audits on it."""
 
     id: Id
+    """Of the post-mortem."""
+    account: Annotated[str, Field(min_length=1, max_length=200)]
     origin: str
     symbol: Symbol
     side: Side
+    mode: Mode | None
     judge: JudgeKind | None
     family: RegimeFamily | None
+    regime: Regime | None
     opened: Timestamp
     closed: Timestamp
     reason: ExitReason
@@ -106,6 +128,8 @@ class CaseRecord(Wire):
     verdict: Verdict
     fees: float
     funding: float
+    claims: tuple[AgentClaim, ...] = ()
+    """Of the run that opened it; none where a person did, and for the second leg of an entry at two exchanges."""
 
 
 class MemoryRecord(Wire):
@@ -138,9 +162,9 @@ class Recalled(Wire):
     """A memory that was found."""
 
     id: Id
-    similarity: Annotated[float, Field(ge=0, le=1)] | None
+    similarity: Share | None
     """To the query, in four decimals; None where it was found by its age alone."""
-    score: Annotated[float, Field(ge=0, le=1)]
+    score: Share
     """Similarity after time decay: what it is ranked by."""
 
 

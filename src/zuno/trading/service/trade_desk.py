@@ -8,7 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
 
 from zuno.journal.port import Author, Journal
 from zuno.kernel import arguments
@@ -20,6 +22,7 @@ from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
 from zuno.kernel.wire import Wire
 from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.learn.evaluator import Evaluation, Evaluator
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, Symbol, parse_mode, parse_symbol
 from zuno.trading.model.trade_events import (
@@ -67,11 +70,13 @@ class DaySummary(Wire):
 
 
 class EvaluationSlot(Wire):
-    """A day of which nothing was to be evaluated yet."""
+    """What was closed and learned from by the beginning of a day."""
 
     account: str
     day: int
     trades: int
+    post_mortems: Annotated[int, Field(exclude_if=lambda count: not count)] = 0
+    """Written by this evaluation: what the desk closed itself was learned from before."""
 
 
 class StopRequest(Wire):
@@ -100,11 +105,14 @@ class ProtectionView(View):
     reason: ForeignText
 
 
+DeskEventKind = Literal["cycle", "opened", "closed", "learned", "lock", "note"]
+
+
 class DeskEvent(View):
     """One thing that happened while the desk ran."""
 
     at: str
-    what: Literal["cycle", "opened", "closed", "lock", "note"]
+    what: DeskEventKind
     symbol: str | None = None
     said: ForeignText
 
@@ -165,6 +173,8 @@ class DeskBackends:
     lock: Callable[[str], ProcessLock]
     """One desk for an account at a time."""
     now: Callable[[], Millis]
+    evaluator: Evaluator
+    """Learns from what was closed."""
     collect: Callable[[Sequence[Symbol], asyncio.Event], Coroutine[None, None, None]] | None = None
     """Keeps the market as it comes, until it is stopped."""
     permit: Callable[[str, Sequence[Symbol], str, str, Confirm], Awaitable[StartPermit]] | None = None
@@ -308,7 +318,7 @@ class TradeDesk:
             notes = (f"the account has come to {iso(newest)}: it goes on from there",)
             clock.move(newest)
             begin = clock.now()
-        run = _DeskRun(self._with, gate, plan, account, hear, live=False)
+        run = _DeskRun(self._with, gate, plan, account, origin, hear, live=False)
         await run.start()
         loop = DeskLoop(gate, plan, run, run.note)
         await loop.run_recorded(clock, end, stop)
@@ -325,7 +335,7 @@ class TradeDesk:
     ) -> DeskRunView:
         began = self._with.now()
         gate = await self._with.open_gate(account, self._with.now)
-        run = _DeskRun(self._with, gate, plan, account, hear, live=True)
+        run = _DeskRun(self._with, gate, plan, account, origin, hear, live=True)
         await run.start()
         for note in notes:
             run.note(note)
@@ -353,6 +363,7 @@ class _DeskRun:
         gate: OrderGate,
         plan: DeskPlan,
         account: str,
+        origin: str,
         hear: Callable[[DeskEvent], None],
         *,
         live: bool,
@@ -363,10 +374,12 @@ class _DeskRun:
         self._gate = gate
         self._plan = plan
         self._account = account
+        self._origin = origin
         self._hear = hear
         self._cycles = backends.cycles(gate)
         self._ran = 0
         self._closed_before = self._told_closed = 0
+        self._learned_closed = -1
         self._opened: dict[str, bool] = {}
         self._told_locks: set[tuple[str, str | None, int | None]] = set()
         self._stop_seen = 0
@@ -449,11 +462,29 @@ class _DeskRun:
         )
 
     async def evaluate(self, job: Job, at: Millis) -> None:
-        """The slot of what is learned from closed trades."""
+        """Whatever is not learned from yet, also of trades that somebody else closed."""
+        learned = await self._evaluate()
         closed = sum(summary.closed < job.slot for summary in self._gate.book.closed)
-        slot = EvaluationSlot(account=self._account, day=job.slot, trades=closed)
+        slot = EvaluationSlot(
+            account=self._account, day=job.slot, trades=closed, post_mortems=len(learned.post_mortems)
+        )
         journal = await self._with.journal()
         await journal.append_once(kind=EVALUATED, author=_DESK, payload=slot, request_id=_job_id(job, self._account))
+
+    async def learn(self) -> None:
+        closed = len(self._gate.book.closed)
+        if closed != self._learned_closed:
+            await self._evaluate()
+            self._learned_closed = closed
+
+    async def _evaluate(self) -> Evaluation:
+        learned = await self._with.evaluator.evaluate(self._account, self._origin, self._gate.now())
+        for post_mortem in learned.post_mortems:
+            r = "" if post_mortem.path.r is None else f" {post_mortem.path.r:+.2f} R"
+            self._tell("learned", f"{post_mortem.id} {post_mortem.verdict}{r}", post_mortem.symbol)
+        for note in learned.notes:
+            self.note(note)
+        return learned
 
     # -- what is told
 
@@ -477,9 +508,7 @@ class _DeskRun:
                 self._told_locks.add(key)
                 self._tell("lock", describe_lock(lock), lock.symbol)
 
-    def _tell(
-        self, what: Literal["cycle", "opened", "closed", "lock", "note"], said: str, symbol: Symbol | None = None
-    ) -> None:
+    def _tell(self, what: DeskEventKind, said: str, symbol: Symbol | None = None) -> None:
         _LOG.info("%s %s", symbol or "desk", said)
         at = iso(self._gate.now())
         self._hear(DeskEvent(at=at, what=what, symbol=None if symbol is None else symbol.value, said=said))

@@ -40,6 +40,10 @@ class DeskWork(Protocol):
 
     async def evaluate(self, job: Job, at: Millis) -> None: ...
 
+    async def learn(self) -> None:
+        """Learn from what was closed since; where nothing was it costs nothing."""
+        ...
+
     def tell_changes(self) -> None:
         """Called when the watch has looked."""
         ...
@@ -89,6 +93,7 @@ class DeskLoop:
         self._done: set[Job] = set()
         self._retry: dict[Job, Millis] = {}
         self._trouble = ""
+        self._learning_trouble = ""
 
     async def run_recorded(self, clock: MarketClock, until: Millis, stop: asyncio.Event) -> None:
         """From the clock's moment to another, as fast as it goes."""
@@ -102,10 +107,12 @@ class DeskLoop:
                 # The account of a cycle is what was before its moment.
                 clock.move(Millis(at - 1))
                 await self._watch_once()
+                await self._learn_once()
                 clock.move(at)
                 await self._do_due_jobs(at)
             clock.move(at)
             await self._watch_once()
+            await self._learn_once()
             last = at
 
     async def run_live(
@@ -114,6 +121,7 @@ class DeskLoop:
         """By the wall's clock. `stopped`: whether somebody asked this desk to end."""
         await self._gate.reconcile()
         watch = asyncio.create_task(self._watch(stop, stopped))
+        learning: asyncio.Task[None] | None = None
         jobs: set[asyncio.Task[None]] = set()
         running: set[Job] = set()
         broken: list[Exception] = []
@@ -135,6 +143,10 @@ class DeskLoop:
                         running.add(job)
                         jobs.add(task := asyncio.create_task(do(job, at)))
                         task.add_done_callback(jobs.discard)
+                if learning is None or learning.done():
+                    # Beside the watch, which a model that thinks about a closed trade must not hold up.
+                    jobs.add(learning := asyncio.create_task(self._learn_once()))
+                    learning.add_done_callback(jobs.discard)
                 if watch.done() or broken:
                     break
                 with suppress(TimeoutError):
@@ -211,6 +223,16 @@ class DeskLoop:
         if trouble and trouble != self._trouble:
             self._report(f"watch: {trouble}")
         self._trouble = trouble
+
+    async def _learn_once(self) -> None:
+        try:
+            await self._work.learn()
+            trouble = ""
+        except ZunoError as error:  # what was closed is on record: it is learned from at the next look
+            trouble = str(error)
+        if trouble and trouble != self._learning_trouble:
+            self._report(f"post-mortems: {trouble}")
+        self._learning_trouble = trouble
 
 
 def list_symbols(symbols: Sequence[Symbol]) -> tuple[Symbol, ...]:

@@ -111,6 +111,7 @@ def backends(desk: Desk, live: bool = False) -> DeskBackends:
         cycles=cycles,
         lock=lambda account: desk_lock(desk.home, desk_name(account)),
         now=lambda: Millis(END),
+        evaluator=desk.evaluator(),
     )
 
 

@@ -54,6 +54,9 @@ class Work:
     async def evaluate(self, job: Job, at: Millis) -> None:
         self._do(job)
 
+    async def learn(self) -> None:
+        return None
+
     def tell_changes(self) -> None:
         pass
 

@@ -12,12 +12,12 @@ from typing import Any, Final, Protocol
 
 from zuno.adapters.venues.paper.ticks import Bar, Depth, FundingRate, Mark, Tick
 from zuno.kernel.units import Millis
+from zuno.trading.measure.finest_bars import select_finest_bars
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
     STALE_AFTER,
-    Candle,
     Feed,
     Level,
     Series,
@@ -31,9 +31,8 @@ from zuno.trading.model.market import (
 )
 from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import SeriesStore, Slice
+from zuno.trading.rules.inputs import ASSUMED_FUNDING
 
-ASSUMED_FUNDING: Final = 0.0001
-"""Each eight hours, charged to either side, where only candles were kept."""
 _TIMEFRAMES: Final = (Timeframe.M1, Timeframe.H1, Timeframe.H4, Timeframe.D1)
 _RATE_MS: Final = STALE_AFTER[Feed.RATES] * 1_000
 _EVER: Final = Millis(2**53 - 1)
@@ -117,8 +116,8 @@ class SeriesTape:
         ]
         state = await self._store.read_many(slices, known_by)
         *bar_rows, marks, more = state.rows[: len(_TIMEFRAMES) + 2]
-        bars = _finest_bars(bar_rows, live=self._live)
-        ticks: list[Tick] = [*bars, *(Mark(row.at, row.mark) for row in marks if row.mark > 0)]
+        bars = select_finest_bars([*zip(_TIMEFRAMES, bar_rows, strict=True)], live=self._live)
+        ticks: list[Tick] = [*(Bar(*bar) for bar in bars), *(Mark(row.at, row.mark) for row in marks if row.mark > 0)]
         if won:
             ticks = _in_won(ticks, more)
         else:
@@ -136,25 +135,6 @@ class SeriesTape:
 def _place(tick: Tick) -> tuple[int, int]:
     """By time; what moves the market before what is settled by it."""
     return tick.at, (Bar, Depth, Mark, FundingRate).index(type(tick))
-
-
-def _finest_bars(rows: Sequence[Sequence[Candle]], *, live: bool) -> list[Bar]:
-    """A bar is taken where finer ones do not cover the whole of its time: what happened in their gaps is in it. Live,
-    where finer ones may still come, it is taken where there are none."""
-    found: list[Bar] = []
-    covered: dict[int, int] = {}
-    for timeframe, bars in zip(_TIMEFRAMES, rows, strict=True):
-        span = timeframe.millis
-        sums: dict[int, int] = {}
-        for start, covers in covered.items():
-            whole = timeframe.floor(Millis(start))
-            sums[whole] = sums.get(whole, 0) + covers
-        for row in bars:
-            if sums.get(row.at, 0) < (1 if live else span):
-                found.append(Bar(row.at, Millis(row.at + span), row.open, row.high, row.low, row.close))
-                sums[row.at] = span
-        covered = sums
-    return found
 
 
 def _in_won(ticks: Sequence[Tick], rows: Sequence[Level]) -> list[Tick]:

@@ -1,0 +1,189 @@
+"""The post-mortem of a closed trade: SETUP is measured; OUTCOME and FUTURE CONSTRAINT are put into words, by a model or
+by rules. The verdict is the path's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from zuno.llm.ask import ModelContext
+from zuno.llm.question import Opinion
+from zuno.provenance.facts import FactSheet, Unit
+from zuno.provenance.slots import cited_ids, render
+from zuno.trading.agents import prompt_facts
+from zuno.trading.agents.ask import WHY_CHARS, AgentQuestion, ask_agent
+from zuno.trading.agents.prompt_budget import Line, Section
+from zuno.trading.model.cycle import LONG_TEXT, Regime
+from zuno.trading.model.memory import RealisedPath, Verdict
+from zuno.trading.model.trade_events import ExitReason, TradeSummary
+from zuno.trading.rules.realised_path import percent_move, sign_of
+
+ROLE: Final = "post_mortem"
+NEVER_AHEAD: Final = 0.25
+NEARLY_STOPPED: Final = 0.75
+"""Shares of the distance to the stop."""
+_CLOSED_BY: Final[Mapping[ExitReason, str]] = {
+    ExitReason.STOP: "its stop",
+    ExitReason.TARGET: "its target",
+    ExitReason.HOLD_OVER: "time",
+    ExitReason.DECISION: "a later decision",
+    ExitReason.OWNER: "its owner",
+    ExitReason.KILL_SWITCH: "the kill switch",
+    ExitReason.LIQUIDATION: "liquidation",
+    ExitReason.UNDONE: "the desk, as it could not be protected",
+    ExitReason.MANUAL: "hand",
+}
+_PRAISE: Final = r"success\w*|profitable|a win(?:ner|ning trade)?|won|paid off|worked out"
+_BLAME: Final = r"fail\w*|unprofitable|los(?:s|ing trade|t money)|lost|did not work"
+_CONTRADICTIONS: Final[Mapping[Verdict, re.Pattern[str]]] = {
+    Verdict.SUCCESS: re.compile(rf"\b(?:{_BLAME})\b", re.IGNORECASE),
+    Verdict.FAILURE: re.compile(rf"\b(?:{_PRAISE})\b", re.IGNORECASE),
+    Verdict.FLAT: re.compile(r"\b(?:success\w*|fail\w*)\b", re.IGNORECASE),
+}
+
+_Words = Annotated[str, Field(min_length=1, max_length=2 * LONG_TEXT)]
+
+
+class PostMortemOpinion(Opinion):
+    verdict: Verdict
+    """Has to be the one that stands."""
+    outcome: _Words
+    constraint: _Words
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedCase:
+    """A closed trade and what is known of it."""
+
+    summary: TradeSummary
+    path: RealisedPath
+    verdict: Verdict
+    setup: str
+    regime: Regime | None
+
+    @property
+    def stop_pct(self) -> float | None:
+        """From entry to stop, above zero."""
+        stop, entry = self.summary.stop, self.summary.entry
+        if stop is None or stop == entry:
+            return None
+        return abs(percent_move(float(stop), float(entry), sign_of(self.summary.side)))
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPostMortem:
+    """The words of it, figures printed."""
+
+    outcome: str
+    constraint: str
+    source: Literal["model", "rules"]
+    why_rules: str
+
+
+async def write_post_mortem(case: ClosedCase, minds: ModelContext) -> WrittenPostMortem:
+    spoken = await ask_agent(
+        AgentQuestion(
+            role=ROLE,
+            sections=lambda: (_trade_section(case), _setup_section(case)),
+            output=PostMortemOpinion,
+            fallback=lambda: answer_by_rules(case),
+            texts=lambda said: ((said.outcome, LONG_TEXT), (said.constraint, LONG_TEXT)),
+            judge=lambda said: _objection(said, case),
+        ),
+        minds,
+    )
+    by_model = spoken.source in ("model", "repaired")
+    facts = prompt_facts.build_sheet([_trade_section(case), _setup_section(case)])
+    return WrittenPostMortem(
+        outcome=_print(spoken.value.outcome, facts),
+        constraint=_print(spoken.value.constraint, facts),
+        source="model" if by_model else "rules",
+        why_rules=spoken.why[:WHY_CHARS] if spoken.source == "fallback" else "",
+    )
+
+
+def answer_by_rules(case: ClosedCase) -> PostMortemOpinion:
+    return PostMortemOpinion(
+        verdict=case.verdict, outcome=" ".join(_describe_outcome(case)), constraint=_find_constraint(case)
+    )
+
+
+def _objection(said: PostMortemOpinion, case: ClosedCase) -> str | None:
+    if said.verdict is not case.verdict:
+        return f"verdict is {said.verdict}; what was won or lost makes it {case.verdict}"
+    if not any(cited_ids([said.outcome])):
+        return "outcome cites no figure"
+    found = _CONTRADICTIONS[case.verdict].search(said.outcome)
+    if found:
+        return f"outcome says {found[0]!r}, and the verdict is {case.verdict}"
+    return None
+
+
+# -- what is told
+
+
+def _trade_section(case: ClosedCase) -> Section:
+    summary, path = case.summary, case.path
+    regime = "regime unknown" if case.regime is None else f"regime {case.regime}"
+    lines = [
+        Line(f"{summary.side} {summary.symbol}, {regime}, verdict {case.verdict}"),
+        Line(f"closed by {_CLOSED_BY[summary.reason]}; first level touched: {path.first_touch or 'none'}"),
+        prompt_facts.fact("trade.mfe", path.mfe_pct, Unit.PERCENT, note="the most it was ahead"),
+        prompt_facts.fact("trade.mae", path.mae_pct, Unit.PERCENT, note="the most it was behind"),
+        prompt_facts.fact("trade.exit", path.exit_pct, Unit.PERCENT, signed=True, note="from entry to exit"),
+        prompt_facts.fact("trade.hold", path.hold_hours, Unit.HOURS, 1),
+    ]
+    if path.r is not None:
+        lines.append(prompt_facts.fact("trade.r", path.r, Unit.NUMBER, signed=True, note="R after fees and funding"))
+    if case.stop_pct is not None:
+        lines.append(prompt_facts.fact("trade.stop", case.stop_pct, Unit.PERCENT, note="from entry to stop"))
+    costs = float(100 * (summary.fees - summary.funding) / (summary.quantity * summary.entry))
+    lines.append(prompt_facts.fact("trade.costs", costs, Unit.PERCENT, 3, note="fees and funding, of the notional"))
+    return Section("trade", 100, tuple(lines))
+
+
+def _setup_section(case: ClosedCase) -> Section:
+    return Section("setup", 90, (prompt_facts.remark("trade.setup", case.setup),))
+
+
+def _print(text: str, facts: FactSheet) -> str:
+    return render(text, facts)[:LONG_TEXT]
+
+
+# -- the rules
+
+
+def _describe_outcome(case: ClosedCase) -> Iterator[str]:
+    path = case.path
+    touched = {"stop": "The stop was touched first", "target": "The target was touched first"}
+    yield f"{touched.get(path.first_touch or '', 'Neither level was touched')}:"
+    yield "it was ahead by {trade.mfe} at most and behind by {trade.mae} at most, and was closed by"
+    yield f"{_CLOSED_BY[case.summary.reason]} after {{trade.hold}} at {{trade.exit}} from its entry"
+    yield "before costs." if path.r is None else "before costs: {trade.r} R after fees and funding."
+
+
+def _find_constraint(case: ClosedCase) -> str:
+    """What would have helped this trade; a single case supports more care and never more size."""
+    summary, path = case.summary, case.path
+    trade = f"A {summary.side} in this setup"
+    if case.verdict is Verdict.SUCCESS:
+        if case.stop_pct is not None and path.mae_pct >= NEARLY_STOPPED * case.stop_pct:
+            return f"{trade} nearly met its stop, behind by {{trade.mae}}: no larger size than this is supported."
+        return f"{trade} reached what it was opened for: the same levels are supported, a larger size is not."
+    if case.verdict is Verdict.FLAT:
+        return f"{trade} needs more room to its target than fees and funding take."
+    if summary.reason is ExitReason.LIQUIDATION:
+        return f"{trade} needs less leverage: it was liquidated before its stop."
+    if path.exit_pct > 0:
+        return f"{trade} needs a farther target: costs of {{trade.costs}} took more than the price gave."
+    if case.stop_pct is not None and path.mfe_pct >= case.stop_pct:
+        return f"{trade} needs a nearer target or a stop that follows: it was ahead by {{trade.mfe}} and came back."
+    if summary.reason is ExitReason.HOLD_OVER:
+        return f"{trade} needs a shorter hold or another confirmation: the time ran out behind its entry."
+    if case.stop_pct is None or path.mfe_pct < NEVER_AHEAD * case.stop_pct:
+        return f"{trade} needs another confirmation: the price went against it from the start."
+    return f"{trade} needs less conviction: it was ahead by no more than {{trade.mfe}} before it turned."

@@ -1,0 +1,74 @@
+"""Recorded prices between two moments, in the currency of an exchange: bars, the finest first, and settled funding."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any, Final
+
+from zuno.kernel.units import Millis
+from zuno.trading.measure.finest_bars import SpanBar, select_finest_bars
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import (
+    STALE_AFTER,
+    Candle,
+    Feed,
+    Funding,
+    Level,
+    Series,
+    Symbol,
+    Timeframe,
+    candles,
+    funding,
+    rates,
+)
+from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW, won_symbol
+from zuno.trading.ports.series import SeriesStore, Slice
+
+TIMEFRAMES: Final = (Timeframe.M1, Timeframe.H1, Timeframe.H4, Timeframe.D1)
+_RATE_MS: Final = STALE_AFTER[Feed.RATES] * 1_000
+
+
+async def read_bars(
+    store: SeriesStore, exchange: Exchange, symbol: Symbol, since: Millis, until: Millis, known_by: Millis
+) -> list[SpanBar]:
+    """Bars that began in [since, until) and had ended by `known_by`, oldest first. Of Upbit its own candles in won;
+    where a timeframe has none, Binance's at the rate of the moment, as the paper venue trades."""
+    end = Millis(max(since, until - 1))
+    asked: list[Slice[Any]] = [Slice(candles(BINANCE, symbol, timeframe), since, end) for timeframe in TIMEFRAMES]
+    if exchange is Exchange.UPBIT:
+        own: list[Series[Candle]] = [candles(UPBIT, won_symbol(symbol), timeframe) for timeframe in TIMEFRAMES]
+        asked += [Slice(series, since, end) for series in own]
+        asked.append(Slice(rates(UPBIT, USDT_KRW), Millis(max(0, since - _RATE_MS)), until))
+    rows = (await store.read_many(asked, known_by)).rows
+    count = len(TIMEFRAMES)
+    if exchange is Exchange.BINANCE:
+        chosen = [*zip(TIMEFRAMES, rows[:count], strict=True)]
+    else:
+        won = rows[count : 2 * count]
+        chosen = [
+            (timeframe, theirs or _to_won(bars, timeframe, rows[-1]))
+            for timeframe, bars, theirs in zip(TIMEFRAMES, rows[:count], won, strict=True)
+        ]
+    return sorted(bar for bar in select_finest_bars(chosen) if bar.end <= known_by)
+
+
+async def read_funding(
+    store: SeriesStore, symbol: Symbol, since: Millis, until: Millis, known_by: Millis
+) -> Sequence[Funding]:
+    """Rates that were settled in (since, until]."""
+    return await store.read(funding(BINANCE, symbol), Millis(since + 1), until, known_by)
+
+
+def _to_won(bars: Sequence[Candle], timeframe: Timeframe, rows: Sequence[Level]) -> list[Candle]:
+    """Nothing of a time whose rate is stale."""
+    times = [row.at for row in rows]
+    found: list[Candle] = []
+    for bar in bars:
+        end = bar.at + timeframe.millis
+        place = bisect_right(times, end) - 1
+        if place >= 0 and end - times[place] <= _RATE_MS and (rate := rows[place].value) > 0:
+            found.append(
+                Candle(bar.at, bar.open * rate, bar.high * rate, bar.low * rate, bar.close * rate, bar.volume, None)
+            )
+    return found

@@ -1,0 +1,205 @@
+"""The one consumer of `trade_closed`: every closed trade becomes, once, a post-mortem, a memory and a labelled record.
+
+The journal decides what was written: two consumers at once, or one that was killed half way, end with the same entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from zuno.journal.port import Author, Journal
+from zuno.kernel.canonical import Digest, canonical
+from zuno.kernel.errors import Broken, Malformed, Unknown
+from zuno.kernel.units import Millis
+from zuno.llm.ask import ModelContext
+from zuno.trading.agents.case import build_case
+from zuno.trading.agents.post_mortem import ClosedCase, write_post_mortem
+from zuno.trading.data.price_path import read_bars
+from zuno.trading.learn.memory_book import MemoryBook, post_mortem_id, read_post_mortem, update_indexes
+from zuno.trading.measure.setup import describe_setup
+from zuno.trading.model.bundle import read_bundle
+from zuno.trading.model.cycle import Node
+from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, CaseRecord, PostMortem
+from zuno.trading.model.outcome import Outcome
+from zuno.trading.model.trade_events import TradeClosed, TradeSummary
+from zuno.trading.ports.recall import MemoryIndex
+from zuno.trading.ports.series import SeriesStore
+from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.rules.claims import list_claims
+from zuno.trading.rules.realised_path import judge_outcome, trace_path
+from zuno.trading.run.record import ReportRecord, RunJournal
+
+AUTHOR: Final = Author("post_mortem")
+NO_SETUP: Final = "no setup on record"
+"""Of a trade that no run opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearningBackends:
+    """What an evaluation leans on; wiring chooses it."""
+
+    journal: Callable[[], Awaitable[Journal]]
+    log: TradeLog
+    store: SeriesStore
+    minds: Callable[[RunJournal], ModelContext]
+    """Asks models with what one request has on record."""
+    indexes: Sequence[MemoryIndex] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What was new."""
+
+    post_mortems: tuple[PostMortem, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Evaluator:
+    """Learns from the accounts of one home. It keeps how far it has read."""
+
+    def __init__(self, backends: LearningBackends) -> None:
+        self._with = backends
+        self.book = MemoryBook(backends.journal)
+        self._read: dict[str, int] = {}
+        """Events of each account, up to the first that is still to be learned from."""
+        self._intents: dict[str, set[str]] = {}
+        """Whose claims were scored: the leg that closed first."""
+        self._indexed = False
+        """Whether the indexes were found in step since this process began."""
+
+    async def evaluate(self, account: str, origin: str, at: Millis) -> Evaluation:
+        """Learn from every trade of an account that was closed by a moment of the market. Doing it again is
+        harmless."""
+        learned: list[PostMortem] = []
+        notes: tuple[str, ...] = ()
+        count = self._read.get(account, 0)
+        intents = self._intents.setdefault(account, set())
+        for event in await self._with.log.events(account, count):
+            if isinstance(event, TradeClosed):
+                if event.at > at:
+                    break
+                written = await self._learn(
+                    account, origin, event.summary, at, first=event.summary.intent not in intents
+                )
+                learned += [] if written is None else [written]
+                intents.add(event.summary.intent)
+            count += 1
+            self._read[account] = count
+        if learned or not self._indexed:
+            notes = await update_indexes(self.book, self._with.indexes)
+            self._indexed = not notes
+        return Evaluation(tuple(learned), notes)
+
+    async def _learn(
+        self, account: str, origin: str, summary: TradeSummary, at: Millis, *, first: bool
+    ) -> PostMortem | None:
+        """The post-mortem, where it is new; the labelled record follows it."""
+        journal = await self._with.journal()
+        id = post_mortem_id(account, summary.trade)
+        stands = await journal.latest(1, request_id=id, kind=CASE_RECORD)
+        if stands:
+            return None
+        run = await self._read_run(journal, summary)
+        entries = await journal.latest(1, request_id=id, kind=POST_MORTEM)
+        if not entries:
+            written = await self._write(journal, id, account, origin, summary, run, at)
+            entries = [await journal.append_once(kind=POST_MORTEM, author=AUTHOR, payload=written, request_id=id)]
+        post_mortem = read_post_mortem(entries[0])
+        record = _build_record(post_mortem, run, summary, first=first)
+        await journal.append_once(kind=CASE_RECORD, author=AUTHOR, payload=record, request_id=id)
+        return post_mortem
+
+    async def _write(
+        self,
+        journal: Journal,
+        id: str,
+        account: str,
+        origin: str,
+        summary: TradeSummary,
+        run: Outcome | None,
+        at: Millis,
+    ) -> PostMortem:
+        bars = await read_bars(
+            self._with.store, summary.exchange, summary.symbol, summary.opened, summary.closed, known_by=at
+        )
+        path = trace_path(summary, bars)
+        case = ClosedCase(
+            summary=summary,
+            path=path,
+            verdict=judge_outcome(path, summary.net_pnl),
+            setup=await self._describe_setup(journal, run),
+            regime=None if run is None else run.meta.regime,
+        )
+        said = await write_post_mortem(case, self._with.minds(await RunJournal(journal, id).open()))
+        return PostMortem(
+            id=id,
+            account=account,
+            origin=origin if run is None else run.origin,
+            symbol=summary.symbol,
+            side=summary.side,
+            mode=summary.mode,
+            regime=case.regime,
+            closed=summary.closed,
+            setup=case.setup,
+            outcome=said.outcome,
+            constraint=said.constraint,
+            verdict=case.verdict,
+            path=path,
+            summary=summary,
+            source=said.source,
+            why_rules=said.why_rules,
+        )
+
+    async def _read_run(self, journal: Journal, summary: TradeSummary) -> Outcome | None:
+        """The run that opened a trade; None where a person did."""
+        if summary.decision is None:
+            return None
+        run = await RunJournal(journal, summary.decision).open()
+        return run.read(Node.GENERATE_REPORT, ReportRecord).outcome if run.has(Node.GENERATE_REPORT) else None
+
+    async def _describe_setup(self, journal: Journal, run: Outcome | None) -> str:
+        """What stood when the trade was decided, from the run's own bundle."""
+        if run is None:
+            return NO_SETUP
+        try:
+            case = build_case(read_bundle(await journal.bundle(Digest(run.bundle))))
+        except (Malformed, Unknown):  # of an older Zuno
+            return NO_SETUP
+        return describe_setup(case.features, case.context)
+
+
+def _build_record(post_mortem: PostMortem, run: Outcome | None, summary: TradeSummary, *, first: bool) -> CaseRecord:
+    return CaseRecord(
+        id=post_mortem.id,
+        account=post_mortem.account,
+        origin=post_mortem.origin,
+        symbol=summary.symbol,
+        side=summary.side,
+        mode=summary.mode,
+        judge=summary.judge,
+        family=summary.family,
+        regime=post_mortem.regime,
+        opened=summary.opened,
+        closed=summary.closed,
+        reason=summary.reason,
+        decision=summary.decision,
+        bundle=None if run is None else run.bundle,
+        r=post_mortem.path.r,
+        verdict=post_mortem.verdict,
+        fees=float(summary.fees),
+        funding=float(summary.funding),
+        claims=list_claims(run, summary) if run is not None and first else (),
+    )
+
+
+async def read_cases(journal: Journal, after: int = 0) -> list[tuple[int, CaseRecord]]:
+    """The labelled records behind an entry, each with its place."""
+    found = []
+    async for entry in journal.entries(kind=CASE_RECORD, after=after):
+        try:
+            found.append((entry.seq, CaseRecord.model_validate_json(canonical(entry.payload), strict=True)))
+        except ValueError as error:
+            raise Broken(f"Entry {entry.seq} of the journal is no record of a closed trade.") from error
+    return found

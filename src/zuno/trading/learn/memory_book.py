@@ -1,0 +1,93 @@
+"""The desk's memory as the journal holds it: post-mortems, less what its owner forgot. Files and indexes follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from zuno.journal.port import Entry, Journal
+from zuno.kernel.canonical import canonical, digest
+from zuno.kernel.errors import Broken, Unavailable
+from zuno.kernel.units import Millis
+from zuno.trading.model.memory import MEMORY_FORGOTTEN, POST_MORTEM, Channel, MemoryRecord, PostMortem
+from zuno.trading.ports.recall import MemoryIndex
+
+_PREFIX: Final = "pm_"
+
+
+def post_mortem_id(account: str, trade: str) -> str:
+    """The same for whoever writes it: a trade has one."""
+    return f"{_PREFIX}{digest(canonical([account, trade]))[:24]}"
+
+
+def memory_record(post_mortem: PostMortem) -> MemoryRecord:
+    return MemoryRecord(
+        id=post_mortem.id,
+        channel=Channel.SYSTEM_POST_MORTEM,
+        origin=post_mortem.origin,
+        symbol=post_mortem.symbol,
+        at=post_mortem.closed,
+        text=post_mortem.setup,
+    )
+
+
+class MemoryBook:
+    """Reads on from where it has read."""
+
+    def __init__(self, journal: Callable[[], Awaitable[Journal]]) -> None:
+        self._journal = journal
+        self._read_to = {POST_MORTEM: 0, MEMORY_FORGOTTEN: 0}
+        self._written: dict[str, PostMortem] = {}
+        self._forgotten: set[str] = set()
+
+    async def read(self) -> dict[str, PostMortem]:
+        """Every post-mortem that was not forgotten, by id, in the order they were written."""
+        journal = await self._journal()
+        async for entry in journal.entries(kind=POST_MORTEM, after=self._read_to[POST_MORTEM]):
+            written = read_post_mortem(entry)
+            self._written[written.id] = written
+            self._read_to[POST_MORTEM] = entry.seq
+        async for entry in journal.entries(kind=MEMORY_FORGOTTEN, after=self._read_to[MEMORY_FORGOTTEN]):
+            self._forgotten.add(entry.request_id or "")
+            self._read_to[MEMORY_FORGOTTEN] = entry.seq
+        return {id: written for id, written in self._written.items() if id not in self._forgotten}
+
+    async def has_written(self, id: str) -> bool:
+        """Whether a post-mortem was ever written, forgotten or not."""
+        await self.read()
+        return id in self._written
+
+    async def list_before(self, origin: str, before: Millis) -> tuple[PostMortem, ...]:
+        """Those of a market that could be known strictly before a moment, the newest first."""
+        found = [each for each in (await self.read()).values() if each.origin == origin and each.closed < before]
+        return tuple(sorted(found, key=lambda each: (-each.closed, each.id)))
+
+
+async def update_index(book: MemoryBook, index: MemoryIndex) -> int:
+    """Bring an index in step with the journal; how many records it lacked. News that it holds stay."""
+    known = await book.read()
+    there = await index.ids()
+    missing = [memory_record(each) for id, each in known.items() if id not in there]
+    if missing:
+        await index.add(missing)
+    for id in sorted(id for id in there if id.startswith(_PREFIX) and id not in known):
+        await index.remove(id)
+    return len(missing)
+
+
+async def update_indexes(book: MemoryBook, indexes: Sequence[MemoryIndex]) -> tuple[str, ...]:
+    """All of them; why one could not be."""
+    notes = []
+    for index in indexes:
+        try:
+            await update_index(book, index)
+        except (Unavailable, Broken) as error:  # the journal holds it all: the next evaluation tries again
+            notes.append(f"{index.name} was not updated: {error}")
+    return tuple(notes)
+
+
+def read_post_mortem(entry: Entry) -> PostMortem:
+    try:
+        return PostMortem.model_validate_json(canonical(entry.payload), strict=True)
+    except ValueError as error:
+        raise Broken(f"Entry {entry.seq} of the journal is no post-mortem.") from error
