@@ -97,7 +97,7 @@ class CycleSources:
     image: Callable[[ChartRecord], Awaitable[Image | None]]
     ahead: Callable[[Decision], Awaitable[float]]
     """What the review of a decision is expected to cost, in dollars."""
-    explored: Callable[[Exploration], Awaitable[tuple[Exploration, ...]]]
+    claim_exploration: Callable[[Exploration], Awaitable[tuple[Exploration, ...]]]
     """Puts an exploration on record and tells those that came before it."""
     now: Callable[[Node, Millis], Millis]
     """What time it is for a node, where the market's moment is the second: the wall's clock if the run is live."""
@@ -264,7 +264,7 @@ class Cycle:
         if ruling.card is not None and ruling.card.exploration:
             decided_by = judge_kind(self._answer(Node.JUDGE_AGENT))
             own = Exploration(at=as_of, judge=decided_by, family=self._meta.regime.family)
-            explored = await self._sources.explored(own)
+            explored = await self._sources.claim_exploration(own)
             expectation, ruling = self._make_ruling(case, now, explored)
         return GuardRecord(expectation=expectation, ruling=ruling, at=now, explored=explored)
 

@@ -39,6 +39,7 @@ from zuno.trading.rules.exploration import MONTH_MS
 from zuno.trading.rules.ruling import expire_ruling, valid_until
 from zuno.trading.run.nodes import Cycle, CycleSources
 from zuno.trading.run.nodes import Listen as Listen
+from zuno.trading.run.past_runs import PastRuns
 from zuno.trading.run.record import (
     DESK,
     ENDED,
@@ -153,6 +154,7 @@ class Cycles:
     def __init__(self, desk: TradingDesk, backing: RunBackends) -> None:
         self._desk = desk
         self._with = backing
+        self._past: PastRuns | None = None
 
     async def run(
         self,
@@ -355,6 +357,7 @@ class Cycles:
         self, notebook: RunJournal, asked: RunRequest, minds: ModelContext, collected: MarketMoment | None
     ) -> CycleSources:
         journal = notebook.journal
+        past = self._past_runs(journal)
 
         async def open_gate(as_of: Millis) -> OrderGate | None:
             if asked.account is None:
@@ -391,8 +394,8 @@ class Cycles:
             account = None if gate is None else (await gate.advance()).to_account()
             slots = [
                 *await self._with.held(moment.origin, moment.as_of, asked.live, account),
-                *await _previous_decision(journal, asked, moment),
-                await self._record_slot(journal, asked, moment, gate),
+                *await _previous_decision(past, asked, moment),
+                await self._record_slot(past, asked, moment, gate),
             ]
             frozen = await self._desk.freeze_at(asked.symbol, asked.mode, moment, slots)
             return frozen.name, frozen.bundle
@@ -407,13 +410,13 @@ class Cycles:
             asked, said = REVIEW_TOKENS
             return float(await models[0].price(asked, said + thinking_tokens(models[0].name)) or 0)
 
-        async def explored(own: Exploration) -> tuple[Exploration, ...]:
+        async def claim_exploration(own: Exploration) -> tuple[Exploration, ...]:
             moment = notebook.read(Node.COLLECT_DATA, MarketMoment)
             claim = ExplorationClaim(
                 origin=moment.origin, symbol=asked.symbol, mode=asked.mode, explored=own, account=asked.account
             )
             entry = await journal.append_once(kind=EXPLORED, author=DESK, payload=claim, request_id=notebook.run_id)
-            return await _explorations(journal, asked, moment, before=entry.seq)
+            return await _explorations(past, asked, moment, before=entry.seq)
 
         return CycleSources(
             collect=collect,
@@ -422,25 +425,30 @@ class Cycles:
             paint=paint,
             image=lambda painted: _read_image(journal, painted),
             ahead=ahead,
-            explored=explored,
+            claim_exploration=claim_exploration,
             now=lambda node, as_of: self._with.now() if asked.live else as_of,
             execute=None if asked.account is None else execute,
         )
 
+    def _past_runs(self, journal: Journal) -> PastRuns:
+        if self._past is None or self._past.journal is not journal:
+            self._past = PastRuns(journal, MOST)
+        return self._past
+
     async def _record_slot(
-        self, journal: Journal, asked: RunRequest, moment: MarketMoment, gate: OrderGate | None
+        self, past: PastRuns, asked: RunRequest, moment: MarketMoment, gate: OrderGate | None
     ) -> Slot:
         """How trades of this market came out, and what was explored: in the bundle, so that a replay finds the same.
         A live account counts paper trades of the same market in real time beside its own."""
         closed: tuple[ClosedTrade, ...] = ()
-        past = self._with.record if gate is None else self._with.real_time_record if gate.live else None
-        if past is not None:
-            closed = await past.closed_trades(moment.origin, moment.as_of)
+        trades = self._with.record if gate is None else self._with.real_time_record if gate.live else None
+        if trades is not None:
+            closed = await trades.closed_trades(moment.origin, moment.as_of)
         if gate is not None:
             closed += list_closed_trades(gate.book.closed, moment.as_of)
         record = DeskRecord(
             calibrations=calibrate(closed),
-            explorations=await _explorations(journal, asked, moment),
+            explorations=await _explorations(past, asked, moment),
             money=gate is not None and account_mode(gate.account) == "live",
         )
         return record_slot(record, moment.as_of)
@@ -553,16 +561,15 @@ def _run_line(started: Entry, moment: Bundle | MarketMoment | Outcome | None, ou
     )
 
 
-async def _previous_decision(journal: Journal, asked: RunRequest, moment: MarketMoment) -> list[Slot]:
+async def _previous_decision(past: PastRuns, asked: RunRequest, moment: MarketMoment) -> list[Slot]:
     """What was decided last about a symbol of this market in this mode, strictly earlier; of two at one moment the
     newer word."""
     best: RunSummary | None = None
-    for entry in await journal.latest(MOST, kind=ENDED):
-        past = RunSummary.model_validate(dict(entry.payload))
-        same = (past.symbol, past.mode, past.origin) == (asked.symbol, asked.mode, moment.origin)
-        same = same and asked.account in (None, past.account)
-        if same and past.as_of < moment.as_of and (best is None or past.as_of > best.as_of):
-            best = past
+    for run in await past.list_ended():
+        same = (run.symbol, run.mode, run.origin) == (asked.symbol, asked.mode, moment.origin)
+        same = same and asked.account in (None, run.account)
+        if same and run.as_of < moment.as_of and (best is None or run.as_of > best.as_of):
+            best = run
     if best is None:
         return []
     content = best.model_dump(exclude={"symbol", "origin", "hash"})
@@ -570,16 +577,16 @@ async def _previous_decision(journal: Journal, asked: RunRequest, moment: Market
 
 
 async def _explorations(
-    journal: Journal, asked: RunRequest, moment: MarketMoment, before: int | None = None
+    past: PastRuns, asked: RunRequest, moment: MarketMoment, before: int | None = None
 ) -> tuple[Exploration, ...]:
     """Explorations of this market in the thirty days before, of every symbol; `before`: of entries earlier than this
     one. Of the same moment those of another symbol or mode count; a run that is made again does not count against
     itself, what was ruled twice counts once. One that has not ended counts; one that came to nothing does not."""
     found: dict[tuple[Millis, Symbol, Mode], Exploration] = {}
-    async for entry in journal.entries(kind=EXPLORED):
-        if before is not None and entry.seq >= before:
+    for logged in await past.list_claims():
+        if before is not None and logged.seq >= before:
             break
-        claim = ExplorationClaim.model_validate(dict(entry.payload), strict=False)
+        claim = logged.claim
         at, key = claim.explored.at, (claim.explored.at, claim.symbol, claim.mode)
         if claim.origin != moment.origin or not moment.as_of - MONTH_MS < at <= moment.as_of:
             continue
@@ -587,8 +594,8 @@ async def _explorations(
             continue
         if key == (moment.as_of, asked.symbol, asked.mode):
             continue
-        ended = await journal.latest(1, request_id=entry.request_id, kind=ENDED)
-        if not ended or RunSummary.model_validate(dict(ended[0].payload)).exploration:
+        ended = await past.find_summary(logged.run_id)
+        if ended is None or ended.exploration:
             found[key] = claim.explored
     return tuple(found[key] for key in sorted(found))
 
@@ -624,7 +631,7 @@ def _recorded_sources(notebook: RunJournal, journal: Journal) -> CycleSources:
     async def ahead(decision: Decision) -> float:
         return notebook.read(Node.JUDGE_AGENT, JudgeRecord).ahead_usd
 
-    async def explored(own: Exploration) -> tuple[Exploration, ...]:
+    async def claim_exploration(own: Exploration) -> tuple[Exploration, ...]:
         return notebook.read(Node.PORTFOLIO_LEVERAGE_GUARD, GuardRecord).explored or ()
 
     def now(node: Node, as_of: Millis) -> Millis:
@@ -639,7 +646,7 @@ def _recorded_sources(notebook: RunJournal, journal: Journal) -> CycleSources:
         paint=paint,
         image=lambda painted: _read_image(journal, painted),
         ahead=ahead,
-        explored=explored,
+        claim_exploration=claim_exploration,
         now=now,
     )
 
