@@ -49,7 +49,8 @@ _DAYS: Final = 3_660
 """What is older counts as if it were of that age."""
 _MILLION: Final = 1_000_000
 _LN2: Final = 0.6931471805599453
-_WORD: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+|[^\W_]+")
+_WORD: Final = re.compile(r"\d+(?:[.,]\d+)+(?![^\W_])|[^\W_]+")
+"""A number with its decimals or thousands, else letters and digits: `1.5`, `100,000`, `1h`."""
 _STOP_WORDS: Final = frozenset(
     "a an and are as at be been by for from has have in into is it its of on or than that the this to was were which "
     "while will with".split()
