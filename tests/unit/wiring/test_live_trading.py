@@ -247,6 +247,43 @@ async def test_commands_work_no_entry_and_a_revoked_mandate_cancels_it(zuno: App
     assert not waits(fake)
 
 
+async def test_a_deposit_is_adopted_with_the_word_and_the_lock_goes(zuno: Application, fake: FakeBinance) -> None:
+    await grant(zuno)
+    await zuno.orders().reconcile("live")
+    fake.engine.cash += 500
+    locked = await zuno.orders().reconcile("live")
+    assert [lock.protection for lock in locked.locks] == [Protection.RECONCILIATION]
+    asked: list[str] = []
+
+    def hear(word: str, what: str) -> bool:
+        asked.append(what)
+        return False
+
+    with pytest.raises(Refused):
+        await zuno.account("live").adopt(hear)
+    assert "+500 USD" in asked[0]
+    done = await zuno.account("live").adopt(yes)
+    assert done.protections == ()
+    assert next(p.cash for p in (await zuno.account("live").balance()).purses if p.currency == "USD") == 10_500.0
+    assert (await zuno.orders().reconcile("live")).locks == ()
+    with pytest.raises(Refused):
+        await zuno.account(None).adopt(yes)
+
+
+async def test_lifting_locks_and_a_pause_wants_the_word_with_money(zuno: Application) -> None:
+    await grant(zuno)
+    live = zuno.account("live")
+    await live.pause()
+    for act in (live.resume, live.unlock):
+        with pytest.raises(Refused):
+            await act(confirm=no)
+    assert (await live.locks()).protections
+    await live.unlock("paused", yes)
+    assert not (await live.locks()).protections
+    await live.pause()
+    assert (await live.resume(yes)).protections == ()
+
+
 async def test_the_kill_switch_wants_the_word_closes_everything_and_locks(
     zuno: Application, fake: FakeBinance, tmp_path: Path
 ) -> None:

@@ -30,6 +30,9 @@ Account = Annotated[
 Granted = Annotated[
     str, typer.Option("--account", metavar="live|demo", help="Account that the mandate is for (default: live).")
 ]
+AtExchange = Annotated[
+    str, typer.Option("--account", metavar="live|demo", help="Account at an exchange (default: live).")
+]
 Lines = Annotated[int, typer.Option("--lines", "-n", metavar="N", parser=whole_number, help="Show the last N lines.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Skip the typed confirmation; not with real money.")]
 
@@ -208,8 +211,15 @@ def trade_unlock(
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Lift locks."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).unlock(protection))
+    """Lift locks. With real money it asks for confirmation."""
+    ask = consent.ask_to_type(json=json)
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).unlock(protection, ask))
+
+
+@trade.command("adopt")
+def trade_adopt(ctx: typer.Context, account: AtExchange = LIVE_ACCOUNT, home: Home = None, json: Json = False) -> None:
+    """Book a deposit or withdrawal you made at the exchange, after a typed confirmation, and lift its lock."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).adopt(consent.ask_to_type(json=json)))
 
 
 @mandate.command("grant")

@@ -134,14 +134,16 @@ def trade_resume(
     ] = None,
     html: Html = None,
     account: Annotated[
-        str | None, typer.Option("--account", metavar="NAME", help="Paper account whose pause is lifted.")
+        str | None,
+        typer.Option("--account", metavar="NAME", help="Account whose pause is lifted (default: the home's)."),
     ] = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
     """Open new trades again after `zuno trade pause`; with RUN, resume an interrupted run."""
     if run is None:
-        run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).resume())
+        ask = consent.ask_to_type(json=json)
+        run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).resume(ask))
         return
     named = run
 

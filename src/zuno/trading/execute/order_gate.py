@@ -7,25 +7,27 @@ and the market's own price.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, Literal, TypeVar
 
+from zuno.kernel.backoff import Backoff
 from zuno.kernel.canonical import canonical, digest
-from zuno.kernel.errors import Refused, Unavailable, Unknown, ZunoError
+from zuno.kernel.errors import Broken, Refused, Unavailable, Unknown, ZunoError
 from zuno.kernel.units import Millis
 from zuno.trading.execute.account_writer import AccountWriter, BookMoved
 from zuno.trading.execute.intents import PlaceState, RulingToExecute, build_open_intent, intent_id
 from zuno.trading.execute.order_worker import OrderWorker
-from zuno.trading.execute.reconcile import reconcile_venue
+from zuno.trading.execute.reconcile import find_cash_difference, reconcile_venue
 from zuno.trading.model.account import OrderCancelled, PositionClosed
 from zuno.trading.model.cycle import Call, Exchange, Style
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import DAY_MS, MINUTE_MS, Side, Symbol
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, SECOND_MS, Side, Symbol
 from zuno.trading.model.orders import ZERO, OrderStatus, VenueQuote
 from zuno.trading.model.trade_events import (
+    Adopted,
     ExitReason,
     IntentKind,
     IntentStored,
@@ -62,6 +64,10 @@ MAX_TRIES: Final = 8
 """Times an act is begun anew because somebody else wrote to the account."""
 JUDGE_EVERY_MS: Final = 5 * MINUTE_MS
 """How often protections are judged while nothing happens to the account; an entry judges them anew."""
+RECONCILE_AGAIN: Final = Backoff(5 * SECOND_MS, 5 * MINUTE_MS)
+"""Between two tries to compare the book with an exchange that did not answer."""
+UNCOMPARED_MS: Final = 30 * MINUTE_MS
+"""How long the lock of an exchange that could not be compared lasts; set anew while it cannot be."""
 _EXIT_RULES: Final = {
     RuleName.STOP_PASSED.value: ExitReason.STOP,
     RuleName.TARGET_PASSED.value: ExitReason.TARGET,
@@ -112,6 +118,9 @@ class OrderGate:
             self._writer, context.venues, context.now, live=context.live, entries=context.entries
         )
         self._lock = asyncio.Lock()
+        self._uncompared: dict[Exchange, str] = {}
+        """Exchanges that reconciliation could not ask, and why: asked again from `_compare_at`."""
+        self._compare_at, self._failures = Millis(0), 0
         self._judged = (0, Millis(0))
         """Events there were when protections were judged last, and when that was."""
 
@@ -142,6 +151,8 @@ class OrderGate:
 
         async def act() -> TradingBook:
             await self._worker.advance()
+            if self._uncompared and self._now() >= self._compare_at:
+                await self._compare(tuple(self._uncompared))
             await self._store_hit_protections()
             return self.book
 
@@ -175,11 +186,9 @@ class OrderGate:
             return await self._act(act)
         except ZunoError:
             # The log cannot be written. The exchange is told all the same; the next start finds what became of them.
-            for order in waiting:
+            for request in (order.request for order in waiting):
                 with suppress(ZunoError):
-                    await self._with.venues[order.request.exchange].cancel(
-                        order.request.symbol, order.request.client_id
-                    )
+                    await self._with.venues[request.exchange].cancel(request.symbol, request.client_id, request.type)
             raise
 
     async def set_levels(
@@ -253,14 +262,37 @@ class OrderGate:
         said."""
 
         async def act() -> tuple[str, ...]:
-            await self._worker.advance(settle=True)
-            said: list[str] = []
-            for venue in self._with.venues.values():
-                said += await reconcile_venue(venue, self._writer, self._worker, self._at)
+            await self._worker.advance(settle=True, entries=False)
+            said = await self._compare(tuple(self._with.venues))
             await self._worker.advance()
             return tuple(said)
 
         return await self._act(act)
+
+    async def find_cash_differences(self) -> dict[Exchange, Decimal]:
+        """By how much each exchange's balance is above the book's, where it is not the same. `Refused` where positions
+        differ too."""
+        return await self._act(self._find_cash_differences)
+
+    async def adopt_cash(self, shown: Mapping[Exchange, Decimal]) -> None:
+        """Take over what the owner paid in or out: exactly what was shown, else `Refused`. The lock that it set off is
+        lifted."""
+
+        async def act() -> None:
+            found = await self._find_cash_differences()
+            if found != dict(shown):
+                raise Refused("The difference is another one by now; look at it again. Nothing was adopted.")
+            what = "adopted by the owner: a deposit or a withdrawal"
+            events: list[TradeEvent] = [
+                Adopted(at=self._at(), exchange=exchange, what=what, cash=cash) for exchange, cash in found.items()
+            ]
+            if (Protection.RECONCILIATION, None) in self.book.locks:
+                reason = "the owner adopted the difference"
+                lifted = LockLifted(at=self._at(), protection=Protection.RECONCILIATION, symbol=None, reason=reason)
+                events.append(lifted)
+            await self._writer.write(events)
+
+        await self._act(act)
 
     def now(self) -> Millis:
         """By the clock of this account's market."""
@@ -576,6 +608,60 @@ class OrderGate:
             at = Millis(max(self._at(), last))
             await self._writer.write([LockLifted(at=at, protection=protection, symbol=symbol, reason=reason)])
         return stood
+
+    # -- reconciliation
+
+    async def _compare(self, exchanges: Sequence[Exchange]) -> list[str]:
+        """Hold the book against exchanges. One that does not answer locks the desk until it does: it is asked again by
+        the watch, and the lock has an end of its own should nobody ask."""
+        said: list[str] = []
+        for exchange in exchanges:
+            try:
+                said += await reconcile_venue(self._with.venues[exchange], self._writer, self._worker, self._at)
+                self._uncompared.pop(exchange, None)
+            except Broken:
+                raise
+            except ZunoError as error:
+                self._uncompared[exchange] = str(error)
+                said.append(f"{exchange} cannot be compared with the book yet: {error}")
+        if self._uncompared:
+            self._failures += 1
+            self._compare_at = Millis(self._now() + round(RECONCILE_AGAIN.delay(self._failures)))
+        else:
+            self._failures = 0
+        await self._lock_uncompared()
+        return said
+
+    async def _lock_uncompared(self) -> None:
+        """A difference that somebody has to look at locks for longer, and stays."""
+        known = self.book.locks.get((Protection.RECONCILIATION, None))
+        if known is not None and known.until is None:
+            return
+        if not self._uncompared:
+            if known is not None:
+                await self._lift(Protection.RECONCILIATION, None, "the exchanges answered")
+            return
+        if known is None or known.until is None or known.until < self._compare_at + UNCOMPARED_MS // 2:
+            lock = LockSet(
+                at=self._at(),
+                protection=Protection.RECONCILIATION,
+                symbol=None,
+                until=Millis(self._at() + UNCOMPARED_MS),
+                reason="; ".join(
+                    f"{exchange} is not compared yet: {why}" for exchange, why in self._uncompared.items()
+                )[:600],
+            )
+            await self._writer.write([lock])
+
+    async def _find_cash_differences(self) -> dict[Exchange, Decimal]:
+        if not self._with.venues:
+            raise Unavailable("No exchange of this account can be asked here: its keys, or a mandate, are missing.")
+        await self._worker.advance(settle=True, entries=False)
+        found = {
+            exchange: await find_cash_difference(venue, self._writer, self._worker)
+            for exchange, venue in self._with.venues.items()
+        }
+        return {exchange: cash for exchange, cash in found.items() if cash}
 
     # -- protections
 

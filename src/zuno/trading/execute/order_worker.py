@@ -99,7 +99,7 @@ class OrderWorker:
         self._venues = venues
         self._now = now
         self._live = live
-        self._entries = entries
+        self._entries = self._placing = entries
         self._asked_from: dict[Place, Millis] = {}
         self._funding_from: dict[Place, Millis] = {}
         self._funding_asked: dict[Place, Millis] = {}
@@ -120,9 +120,11 @@ class OrderWorker:
     def book(self) -> TradingBook:
         return self._writer.book
 
-    async def advance(self, *, settle: bool = False) -> None:
+    async def advance(self, *, settle: bool = False, entries: bool = True) -> None:
         """Take the venues' news into the log and go on with everything that is open. What one exchange cannot or will
-        not do keeps no other from its stops. `settle`: ask for funding whenever it was asked for last."""
+        not do keeps no other from its stops. `settle`: ask for funding whenever it was asked for last. Without
+        `entries` none is placed this time."""
+        self._placing = self._entries and entries
         for exchange, venue in self._venues.items():
             self._said = []
             await self._advance_at(venue, settle)
@@ -193,6 +195,10 @@ class OrderWorker:
 
     async def cancel_order(self, order: TrackedOrder) -> None:
         await self._cancel(self._venue(order.request.exchange), order)
+
+    async def book_order(self, venue: OrderVenue, order: Order) -> None:
+        """Write what a venue says of an order, with its fills."""
+        await self._book_news(venue, order.request.symbol, [order])
 
     async def end_entries(self, reason: str, intent: str | None = None) -> None:
         """Write down that nothing more is entered: of one intent, or of all. `advance` cancels what waits of them."""
@@ -428,7 +434,8 @@ class OrderWorker:
             return
         why = self._why_unwanted(tracked)
         if tracked.purpose == "entry":
-            if not self._entries and (why is None or self._now() - tracked.planned < SENDING_MS):
+            sending = not self._entries and self._now() - tracked.planned < SENDING_MS
+            if not self._placing and (why is None or sending):
                 return
             why = why or await self._why_drifted(venue, tracked)
         await self._send(venue, tracked, why)
@@ -509,7 +516,7 @@ class OrderWorker:
         orders = [order for order in self._orders_of(tracked, exchange) if order.purpose == "entry"]
         now = self._now()
         waiting = [order for order in orders if not order.status.final]
-        if self._entries and any(order.status is OrderStatus.PLANNED for order in waiting):
+        if self._placing and any(order.status is OrderStatus.PLANNED for order in waiting):
             return
         if self._closed_since(intent.symbol, tracked.stored):
             # What is left of the entry would open a trade that nobody ruled.
@@ -522,7 +529,7 @@ class OrderWorker:
                 await self._cancel(venue, order)
             self._ended_legs[intent.id, exchange] = why
             return
-        if not self._entries:
+        if not self._placing:
             return
         if waiting and all(order.expires is None or order.expires > now for order in waiting):
             return

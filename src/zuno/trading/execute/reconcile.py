@@ -1,4 +1,4 @@
-"""The book held against a venue at start: orders, positions and cash. Nothing is guessed."""
+"""The book held against a venue at start: positions, orders and cash. Nothing is guessed."""
 
 from __future__ import annotations
 
@@ -6,69 +6,122 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Final
 
-from zuno.kernel.errors import Unavailable
+from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.execute.order_worker import OrderWorker
-from zuno.trading.model.market import Side, Symbol
-from zuno.trading.model.orders import OUR_PREFIX, ZERO, VenuePosition
-from zuno.trading.model.trade_events import Adopted, TradeEvent, account_mode
+from zuno.trading.model.market import DAY_MS, Side, Symbol
+from zuno.trading.model.orders import OUR_PREFIX, ZERO, OrderRequest, VenuePosition
+from zuno.trading.model.trade_events import Adopted, account_mode
 from zuno.trading.ports.venue import OrderVenue
 
 CASH_TOLERANCE: Final = Decimal("0.0005")
 """Share of the balance by which the venue's cash may differ and be adopted: roundings and rebates. More stops the
 desk."""
+RECENT_MS: Final = DAY_MS
+"""Orders that were planned since then are looked up once more where a position differs."""
 
 
 async def reconcile_venue(
     venue: OrderVenue, writer: AccountWriter, worker: OrderWorker, at: Callable[[], Millis]
 ) -> list[str]:
-    """What was found different, and what was done about it. The news must have been taken before."""
-    try:
-        return [
-            *await _reconcile_orders(venue, writer, worker, at),
-            *await _reconcile_positions(venue, writer, worker),
-            *await _reconcile_cash(venue, writer, worker, at),
-        ]
-    except Unavailable as error:
-        await worker.lock(None, f"{venue.exchange} cannot be compared with the book: {error}")
-        return [f"{venue.exchange} did not answer: {error}"]
-
-
-async def _reconcile_orders(
-    venue: OrderVenue, writer: AccountWriter, worker: OrderWorker, at: Callable[[], Millis]
-) -> list[str]:
-    """Orders at the venue that the book does not know: our own are cancelled, a stranger's stops the symbol."""
+    """What was found different, and what was done about it. `Unavailable` where the venue's news could not be taken,
+    or it does not answer: nothing can be said of it then."""
+    _check_news(venue, worker)
     said: list[str] = []
-    for order in await venue.open_orders():
-        request = order.request
-        if request.client_id in writer.book.orders:
-            continue
-        if request.client_id.startswith(OUR_PREFIX):
-            await venue.cancel(request.symbol, request.client_id)
-            what = f"cancelled the order {request.client_id}, which the book does not know"
-            await writer.write([Adopted(at=at(), exchange=venue.exchange, what=what)])
-            said.append(what)
-        else:
-            why = f"an order at {venue.exchange} is not of this desk: {request.client_id}"
-            await worker.lock(request.symbol, why)
-            said.append(why)
-    return said
+    differing = await _find_differing_positions(venue, writer)
+    if differing:
+        # Something may have been filled since; or an order that was given up was filled after all.
+        await worker.advance(settle=True, entries=False)
+        _check_news(venue, worker)
+        for symbol in differing:
+            said += await _book_late_fills(venue, writer, worker, symbol)
+        differing = await _find_differing_positions(venue, writer)
+    for symbol, why in differing.items():
+        await worker.lock(symbol, why)
+        said.append(why)
+    said += await _reconcile_orders(venue, writer, worker, at, differing)
+    return [*said, *await _reconcile_cash(venue, writer, worker, at)]
 
 
-async def _reconcile_positions(venue: OrderVenue, writer: AccountWriter, worker: OrderWorker) -> list[str]:
-    """Fills are booked by now, so that what is held must be the same; if not, the symbol is stopped."""
-    said: list[str] = []
+async def find_cash_difference(venue: OrderVenue, writer: AccountWriter, worker: OrderWorker) -> Decimal:
+    """By how much the venue's balance is above the book's. `Refused` where positions differ too: their cash is not
+    the owner's to adopt."""
+    _check_news(venue, worker)
+    differing = await _find_differing_positions(venue, writer)
+    if differing:
+        raise Refused(f"{'; '.join(differing.values())}: settle that first, then the cash.")
+    return (await venue.balance()).total - writer.book.venue_balance(venue.exchange)
+
+
+def _check_news(venue: OrderVenue, worker: OrderWorker) -> None:
+    if (trouble := worker.troubles.get(venue.exchange)) is not None:
+        raise Unavailable(trouble)
+
+
+async def _find_differing_positions(venue: OrderVenue, writer: AccountWriter) -> dict[Symbol, str]:
+    """Fills are booked by now, so that what is held must be the same."""
+    differing: dict[Symbol, str] = {}
     there = {position.symbol: position for position in await venue.positions()}
     for symbol in Symbol:
         held = writer.book.positions.get((venue.exchange, symbol))
         ours = ZERO if held is None else held.quantity * _sign(held.side)
-        theirs = _signed(there.get(symbol))
+        theirs = _signed_quantity(there.get(symbol))
         if ours != theirs:
-            why = f"{venue.exchange} holds {theirs} {symbol.base}, the book {ours}"
-            await worker.lock(symbol, why)
-            said.append(why)
+            differing[symbol] = f"{venue.exchange} holds {theirs} {symbol.base}, the book {ours}"
+    return differing
+
+
+async def _book_late_fills(venue: OrderVenue, writer: AccountWriter, worker: OrderWorker, symbol: Symbol) -> list[str]:
+    """Fills of our own orders that the book has as over."""
+    said: list[str] = []
+    since = writer.book.newest - RECENT_MS
+    for known in list(reversed(writer.book.orders.values())):
+        request = known.request
+        if known.planned < since:
+            break
+        if (request.exchange, request.symbol) != (venue.exchange, symbol) or not known.status.final or not known.left:
+            continue
+        found = await venue.find(symbol, request.client_id, request.type)
+        if found is not None and found.filled > known.booked:
+            await worker.book_order(venue, found)
+            said.append(f"booked what {request.client_id} was filled with after it was given up")
     return said
+
+
+async def _reconcile_orders(
+    venue: OrderVenue,
+    writer: AccountWriter,
+    worker: OrderWorker,
+    at: Callable[[], Millis],
+    differing: dict[Symbol, str],
+) -> list[str]:
+    """Orders at the venue that the book does not know, or has as over: our own are cancelled, but none that may protect
+    a position nobody understands; a stranger's stops the symbol."""
+    said: list[str] = []
+    for order in await venue.open_orders():
+        request = order.request
+        known = writer.book.orders.get(request.client_id)
+        if known is not None and not known.status.final:
+            continue
+        if not request.client_id.startswith(OUR_PREFIX):
+            why = f"an order at {venue.exchange} is not of this desk: {request.client_id}"
+            await worker.lock(request.symbol, why)
+            said.append(why)
+        elif request.reduce_only and request.symbol in differing:
+            said.append(f"left the order {request.client_id} standing: it may protect what {venue.exchange} holds")
+        else:
+            cancelled = await venue.cancel(request.symbol, request.client_id, request.type)
+            what = f"cancelled the order {_describe_stray(request, known=known is not None)}"
+            await writer.write([Adopted(at=at(), exchange=venue.exchange, what=what)])
+            if known is not None:
+                await worker.book_order(venue, cancelled)
+            said.append(what)
+    return said
+
+
+def _describe_stray(request: OrderRequest, *, known: bool) -> str:
+    return f"{request.client_id}, which the book {'has as over' if known else 'does not know'}"
 
 
 async def _reconcile_cash(
@@ -79,22 +132,23 @@ async def _reconcile_cash(
     difference = balance.total - ours
     if not difference:
         return []
-    currency = venue.exchange.currency
-    if account_mode(writer.account) != "paper" and not writer.book.ledger.debits(venue.exchange):
+    currency, mode = venue.exchange.currency, account_mode(writer.account)
+    if mode != "paper" and not writer.book.ledger.debits(venue.exchange):
         what = f"the account begins with the {balance.total} {currency} at {venue.exchange}"
         await writer.write([Adopted(at=at(), exchange=venue.exchange, what=what, cash=difference)])
         return [what]
     if abs(difference) > CASH_TOLERANCE * max(abs(ours), Decimal(1)):
         why = f"{venue.exchange} has {balance.total} {currency}, the book {ours}"
+        if mode != "paper":
+            why += f"; a deposit or withdrawal of yours is taken over by `zuno trade adopt --account {mode}`"
         await worker.lock(None, why)
         return [why]
     what = f"adopted {difference} {currency} that the balance of {venue.exchange} differs by"
-    events: list[TradeEvent] = [Adopted(at=at(), exchange=venue.exchange, what=what, cash=difference)]
-    await writer.write(events)
+    await writer.write([Adopted(at=at(), exchange=venue.exchange, what=what, cash=difference)])
     return [what]
 
 
-def _signed(position: VenuePosition | None) -> Decimal:
+def _signed_quantity(position: VenuePosition | None) -> Decimal:
     return ZERO if position is None else position.quantity * _sign(position.side)
 
 

@@ -49,7 +49,7 @@ from zuno.trading.rules.performance import (
     measure_trades,
     risk_multiple,
 )
-from zuno.trading.rules.protections import ProtectionLimits, RiskState, active_locks
+from zuno.trading.rules.protections import ProtectionLimits, RiskState, active_locks, describe_lock
 from zuno.trading.rules.trading_book import OpenTrade, TrackedOrder, TradingBook
 from zuno.trading.service.account_view import (
     ActionView,
@@ -81,7 +81,7 @@ from zuno.trading.service.account_view import (
 )
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.live_start import Confirm
-from zuno.trading.service.orders import OrdersAnswer, TradingOrders
+from zuno.trading.service.orders import OrdersAnswer, TradingOrders, describe_cash, parse_protection
 from zuno.trading.service.paper_book import Inventory, sum_inventory
 from zuno.trading.service.prices import NO_PRICES, Prices, read_prices
 from zuno.trading.service.trade_desk import protection_view
@@ -379,7 +379,10 @@ class AccountDesk:
         """No new trades; open ones go on."""
         return await self._tell_action(await self._orders.pause(self._name))
 
-    async def resume(self) -> ActionView:
+    async def resume(self, confirm: Confirm = lambda word, what: False) -> ActionView:
+        """With money the word `resume` has to be typed."""
+        if self._mode == "live":
+            self._require_word(confirm, "resume", "LIVE: the desk opens trades again.")
         return await self._tell_action(await self._orders.resume(self._name))
 
     async def kill(self, confirm: Confirm) -> ActionView:
@@ -392,8 +395,32 @@ class AccountDesk:
         locked = "the desk is locked until `zuno trade unlock`"
         return await self._tell_action(replace(answer, said=(*_describe_closed(before, answer.book, "all"), locked)))
 
-    async def unlock(self, protection: str | None = None) -> ActionView:
+    async def unlock(self, protection: str | None = None, confirm: Confirm = lambda word, what: False) -> ActionView:
+        """With money the word `unlock` has to be typed."""
+        if self._mode == "live":
+            names = None if protection is None else parse_protection(protection)
+            locks = [lock for lock in (await self._look()).locks if names in (None, lock.protection)]
+            lifted = "; ".join(map(describe_lock, locks)) or "nothing that stands now"
+            self._require_word(confirm, "unlock", f"LIVE: this lifts {lifted}.")
         return await self._tell_action(await self._orders.unlock(protection, self._name))
+
+    async def adopt(self, confirm: Confirm) -> ActionView:
+        """Take what was paid in or out at the exchange into the ledger, once the word `adopt` was typed, and lift the
+        lock it set off. `Refused` on paper, where nobody pays in, and where positions differ too."""
+        if self._mode == "paper":
+            raise Refused("A paper account has no exchange to differ from; say --account live or --account demo.")
+        shown = await self._orders.find_cash_differences(self._name)
+        if not shown:
+            answer = await self._orders.show(self._name)
+            return await self._tell_action(replace(answer, said=("the ledger and the exchanges agree",)))
+        book = (await self._look()).book
+        lines = [
+            f"{exchange} has {book.venue_balance(exchange) + cash:,.2f} {exchange.currency}, the ledger "
+            f"{book.venue_balance(exchange):,.2f}: {describe_cash(exchange, cash)} is booked as paid in or out by you"
+            for exchange, cash in shown.items()
+        ]
+        self._require_word(confirm, "adopt", f"{self._mode.upper()}: {'; '.join(lines)}.")
+        return await self._tell_action(await self._orders.adopt_cash(shown, self._name))
 
     async def grant_mandate(self, mandate: Mandate, confirm: Confirm) -> MandateStateView:
         """Once the word `grant` was typed."""

@@ -143,6 +143,16 @@ class TradingOrders:
         said = await opened.gate.reconcile()
         return await self._answer(opened, said or ("the book and the exchanges agree",))
 
+    async def find_cash_differences(self, account: str | None = None) -> Mapping[Exchange, Decimal]:
+        """By how much each exchange's balance is above the ledger's."""
+        return await (await self._open(account, None)).gate.find_cash_differences()
+
+    async def adopt_cash(self, shown: Mapping[Exchange, Decimal], account: str | None = None) -> OrdersAnswer:
+        """Take the differences that were shown into the ledger."""
+        opened = await self._open(account, None)
+        await opened.gate.adopt_cash(shown)
+        return await self._answer(opened, tuple(f"adopted {describe_cash(*item)}" for item in shown.items()))
+
     async def _answer(self, opened: OpenedAccount, said: tuple[str, ...] = ()) -> OrdersAnswer:
         gate = opened.gate
         return OrdersAnswer(
@@ -163,6 +173,10 @@ def parse_protection(text: str) -> Protection:
     except ValueError:
         known = ", ".join(protection.value for protection in Protection)
         raise Usage(f"{plain_text(text, 40)!r} is no protection; there are {known}.") from None
+
+
+def describe_cash(exchange: Exchange, cash: Decimal) -> str:
+    return f"{cash.normalize():+,f} {exchange.currency} at {exchange}"
 
 
 def _symbol_or_id(name: str) -> Symbol | str:

@@ -1,0 +1,229 @@
+"""The book held against the venue: what is adopted, cancelled, left standing or locked, and what is asked again."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.unit.trading.execute.test_order_faults import SilentFor
+from tests.unit.trading.execute.test_order_gate import DeafVenue, held, opened, place_foreign, protective
+from tests.wire.order_gate import BTC, GateHarness
+from tests.wire.paper_venue import ACCOUNT, open_binance
+from zuno.kernel.errors import Refused, Unavailable
+from zuno.kernel.units import Millis
+from zuno.trading.execute.account_writer import AccountWriter
+from zuno.trading.model.cycle import Exchange, Style
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS
+from zuno.trading.model.orders import OrderRequest, OrderSide, OrderType
+from zuno.trading.model.trade_events import Adopted, OrderLost, Protection
+
+D = Decimal
+DESK_LOCK = (Protection.RECONCILIATION, None)
+BTC_LOCK = (Protection.RECONCILIATION, BTC)
+
+
+async def at_venue(desk: GateHarness) -> dict[str, OrderType]:
+    return {order.request.client_id: order.request.type for order in await desk.paper.open_venue().open_orders()}
+
+
+async def place_stop(desk: GateHarness, client_id: str) -> None:
+    request = OrderRequest(
+        client_id=client_id,
+        exchange=Exchange.BINANCE,
+        symbol=BTC,
+        side=OrderSide.SELL,
+        type=OrderType.STOP_MARKET,
+        quantity=D("0.010"),
+        trigger=D(19_000),
+        reduce_only=True,
+    )
+    await desk.paper.open_venue().place(request)
+
+
+async def give_up(desk: GateHarness, client_id: str) -> None:
+    """As a process does that the venue told it has no such order."""
+    writer = AccountWriter(desk.log, ACCOUNT)
+    await writer.refresh()
+    await writer.write([OrderLost(at=Millis(desk.paper.at), client_id=client_id, reason="lost")])
+
+
+async def test_a_stop_that_may_protect_what_nobody_understands_is_left_standing() -> None:
+    """A home that was lost: the position and its stop are at the venue, the book has neither."""
+    desk = GateHarness()
+    await place_foreign(desk, "zn-entry", OrderType.MARKET)
+    await place_stop(desk, "zn-stop")
+    await place_foreign(desk, "zn-more")
+    await desk.gate.reconcile()
+    assert await at_venue(desk) == {"zn-stop": OrderType.STOP_MARKET}, "what would add to it is cancelled"
+    assert BTC_LOCK in desk.gate.book.locks
+
+
+async def test_a_stop_of_nothing_is_cancelled() -> None:
+    desk = GateHarness()
+    await place_stop(desk, "zn-stop")
+    await desk.gate.reconcile()
+    assert await at_venue(desk) == {}
+    assert desk.gate.book.locks == {}
+
+
+async def test_an_order_that_the_book_has_as_over_is_cancelled_where_it_stands() -> None:
+    desk = GateHarness()
+    await desk.gate.execute(desk.opening(style=Style.PASSIVE_MAKER))
+    (id,) = desk.gate.book.open_orders
+    await give_up(desk, id)
+    await desk.gate.end_entries("the desk has ended")
+    assert id in await at_venue(desk)
+    await desk.restart().reconcile()
+    assert await at_venue(desk) == {}
+    assert desk.gate.book.locks == {}
+    assert await desk.gate.reconcile() == ()
+
+
+async def test_what_an_order_that_was_given_up_was_filled_with_is_booked_and_protected() -> None:
+    desk = GateHarness()
+    await desk.gate.execute(desk.opening(style=Style.PASSIVE_MAKER))
+    (id,) = desk.gate.book.open_orders
+    await give_up(desk, id)
+    await desk.move(19_900)
+    assert await desk.restart().reconcile()
+    assert held(desk) == protective(desk)["stop"][0] == D("0.050")
+    assert desk.gate.book.locks == {}
+    assert await desk.gate.reconcile() == ()
+
+
+class FillingVenue(DeafVenue):
+    """The market moves while positions are asked for, the first time."""
+
+    def __init__(self, desk: GateHarness) -> None:
+        super().__init__(desk.paper.open_venue())
+        self._desk, self._moved = desk, False
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._venue, name)
+        if name != "positions" or self._moved:
+            return found
+
+        async def positions() -> Any:
+            self._moved = True
+            await self._desk.move(19_500)
+            return await found()
+
+        return positions
+
+
+async def test_a_stop_that_is_filled_while_positions_are_compared_locks_nothing() -> None:
+    desk = await opened()
+    desk.venue = FillingVenue(desk)
+    await desk.restart().reconcile()
+    assert held(desk) == 0
+    assert desk.gate.book.locks == {}
+    assert desk.gate.book.closed
+
+
+@pytest.mark.parametrize("silent", ["find", "positions", "open_orders", "balance", "funding"])
+async def test_an_exchange_that_does_not_answer_at_start_locks_until_it_does(silent: str) -> None:
+    paper = open_binance()
+    venue = SilentFor(paper.open_venue())
+    desk = await opened(GateHarness(paper, venue=venue))
+    await desk.paper.owe(D(1_500))  # would be a difference, if it could be told
+    venue.deaf_to = {silent}
+    await desk.restart().reconcile()
+    assert BTC_LOCK not in desk.gate.book.locks
+    lock = desk.gate.book.locks[DESK_LOCK]
+    assert lock.until is not None
+    desk.wait(2_000)
+    refused = await desk.gate.execute(desk.opening(run_id="run_2", quantity=0.01))
+    assert refused.state == "refused"
+    await desk.paper.owe(desk.gate.book.venue_balance(Exchange.BINANCE))
+    venue.deaf_to = set()
+    desk.wait(10 * MINUTE_MS)
+    await desk.gate.advance()
+    assert desk.gate.book.locks == {}
+
+
+class Counting(DeafVenue):
+    """Never says what it holds."""
+
+    asked = 0
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._venue, name)
+        if name != "positions":
+            return found
+
+        async def positions() -> Any:
+            self.asked += 1
+            raise Unavailable("HTTP 502")
+
+        return positions
+
+
+async def test_an_exchange_that_stays_silent_is_asked_ever_more_seldom_and_stays_locked() -> None:
+    paper = open_binance()
+    venue = Counting(paper.open_venue())
+    desk = await opened(GateHarness(paper, venue=venue))
+    gate = desk.restart()
+    await gate.reconcile()
+    before = gate.book.count
+    for _ in range(120):
+        desk.wait(MINUTE_MS)
+        await gate.advance()
+        assert DESK_LOCK in {(lock.protection, lock.symbol) for lock in gate.book.active_locks(Millis(desk.paper.at))}
+    assert gate.book.count - before < 12, "a lock now and then, not one each time"
+    assert 20 < venue.asked < 40, "after 5, 10, 20 … s, and then every five minutes"
+
+
+async def test_a_lock_of_an_exchange_that_nobody_asked_again_ends_and_the_next_start_asks() -> None:
+    paper = open_binance()
+    venue = SilentFor(paper.open_venue())
+    desk = GateHarness(paper, venue=venue)
+    venue.deaf_to = {"balance"}
+    await desk.gate.reconcile()
+    venue.deaf_to = set()
+    desk.wait(HOUR_MS)
+    await desk.restart().reconcile()
+    assert desk.gate.book.locks == {}
+    assert (await desk.gate.execute(desk.opening())).state == "open"
+
+
+async def test_no_entry_is_worked_before_the_book_was_compared() -> None:
+    desk = GateHarness()
+    await desk.gate.execute(desk.opening(style=Style.PASSIVE_MAKER))
+    await desk.paper.owe(D(1_500))
+    desk.wait(4 * MINUTE_MS)
+    await desk.restart().reconcile()
+    assert DESK_LOCK in desk.gate.book.locks
+    assert len(desk.gate.book.orders) == 1
+
+
+async def test_a_deposit_locks_and_is_adopted_by_the_owner_as_it_was_shown() -> None:
+    desk = await opened()
+    book = desk.gate.book
+    await desk.paper.owe(book.venue_balance(Exchange.BINANCE) + 500)
+    await desk.gate.reconcile()
+    assert desk.gate.book.locks[DESK_LOCK].until is None
+    shown = await desk.gate.find_cash_differences()
+    assert shown == {Exchange.BINANCE: D(500)}
+    with pytest.raises(Refused):
+        await desk.gate.adopt_cash({Exchange.BINANCE: D(400)})
+    assert DESK_LOCK in desk.gate.book.locks
+    await desk.gate.adopt_cash(shown)
+    assert desk.gate.book.locks == {}
+    assert await desk.gate.reconcile() == ()
+    adopted = [event for event in await desk.log.events(ACCOUNT) if isinstance(event, Adopted)]
+    assert [event.cash for event in adopted] == [D(500)]
+    assert await desk.gate.find_cash_differences() == {}
+
+
+async def test_cash_is_not_adopted_while_positions_differ_or_an_exchange_is_silent() -> None:
+    paper = open_binance()
+    venue = SilentFor(paper.open_venue())
+    desk = GateHarness(paper, venue=venue)
+    await place_foreign(desk, "by-hand", OrderType.MARKET)
+    with pytest.raises(Refused):
+        await desk.gate.adopt_cash({Exchange.BINANCE: D(1)})
+    venue.deaf_to = {"balance", "positions"}
+    with pytest.raises(Unavailable):
+        await desk.gate.find_cash_differences()
