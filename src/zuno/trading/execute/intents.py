@@ -160,6 +160,8 @@ def _find_leg_refusal(
         return f"{filters.symbol} is not traded there"
     if not fits(quantity, entry, filters):
         return f"{quantity} at {entry} is less than it takes"
+    if not filters.holds_stops and not fits(quantity, stop, filters):
+        return f"{quantity} could not be sold at the stop {stop}: it is less than it takes"
     low, high = (stop, target) if side is Side.LONG else (target, stop)
     if not 0 < low < state.quote.mark < high:
         return f"the market is at {state.quote.mark}, not between the stop {stop} and the target {target}"

@@ -48,7 +48,7 @@ from zuno.trading.model.trade_events import (
     TradeIntent,
 )
 from zuno.trading.ports.venue import OrderVenue
-from zuno.trading.rules.execution_styles import EntryOrder, EntryPlan, EntryTask, has_drifted, next_entry_step
+from zuno.trading.rules.execution_styles import EntryOrder, EntryPlan, EntryTask, fits, has_drifted, next_entry_step
 from zuno.trading.rules.protections import BY_HAND
 from zuno.trading.rules.trading_book import OpenTrade, TrackedIntent, TrackedOrder, TradingBook
 
@@ -113,6 +113,8 @@ class OrderWorker:
         """What failed at the exchange that is being worked."""
         self._refused: dict[Symbol, Millis] = {}
         """When the venue last refused to close a symbol."""
+        self._unsellable: dict[Place, str] = {}
+        """What a close found too small to be sold."""
         self.troubles: dict[Exchange, str] = {}
         """Exchanges that did not answer the last time, and what they said."""
 
@@ -642,6 +644,7 @@ class OrderWorker:
         symbol, place = tracked.intent.symbol, (venue.exchange, tracked.intent.symbol)
         await self._cancel_entries(venue, symbol)
         position = self.book.positions.get(place)
+        self._unsellable.pop(place, None)
         if position is None:
             return
         exits = [order for order in self._orders_of(tracked, venue.exchange) if order.purpose == "exit"]
@@ -649,6 +652,9 @@ class OrderWorker:
             return
         if exits and not exits[-1].filled and exits[-1].planned >= self._now():
             return  # nothing stood against it: the next look tries again
+        if (why := await self._why_unsellable(position)) is not None:
+            self._unsellable[place] = why
+            return
         filters = await self._known_filters(venue, symbol)
         request = OrderRequest(
             client_id=client_order_id(tracked.intent.id, venue.exchange, "exit", len(exits)),
@@ -685,7 +691,11 @@ class OrderWorker:
         return all((tracked.intent.id, leg.exchange) in self._ended_legs for leg in tracked.intent.legs)
 
     def _why_not_closed(self, tracked: TrackedIntent) -> str | None:
-        """Why an exit is given up: the venue refused it again and again. Its stop stands, and a later close may try."""
+        """Why an exit is given up: the venue refused it again and again, or what is left is too small to be sold. Its
+        stop stands, and a later close may try."""
+        left = [place for place in self.book.positions if place[1] is tracked.intent.symbol]
+        if left and all(place in self._unsellable for place in left):
+            return "; ".join(self._unsellable[place] for place in left)[:600]
         for exchange in self._venues:
             rejected = _find_rejected(o for o in self._orders_of(tracked, exchange) if o.purpose == "exit")
             if len(rejected) >= MAX_EXIT_TRIES and (exchange, tracked.intent.symbol) in self.book.positions:
@@ -762,10 +772,27 @@ class OrderWorker:
             await self._close_by_rule(position, passed)
 
     async def _close_by_rule(self, position: OpenTrade, reason: ExitReason) -> None:
-        """Again and again until nothing is held, and no faster than a venue that refuses can bear."""
+        """Again and again until nothing is held, and no faster than a venue that refuses can bear. What is too small
+        to be sold waits until it is worth enough."""
         refused = self._refused.get(position.symbol)
-        if refused is None or self._now() - refused >= CLOSE_AGAIN_MS:
+        if refused is not None and self._now() - refused < CLOSE_AGAIN_MS:
+            return
+        if await self._why_unsellable(position) is None:
             await self.store_close(position.symbol, reason, position.id)
+
+    async def _why_unsellable(self, position: OpenTrade) -> str | None:
+        """Why no exit of a position can be sent: at a spot exchange it has the minimum of every order. None where it
+        can, and where nobody can say."""
+        if position.exchange not in SPOT:
+            return None
+        try:
+            filters = await self.filters(position.exchange, position.symbol)
+            mark = (await self.quote(position.exchange, position.symbol)).mark
+        except Unavailable:
+            return None
+        if fits(position.quantity, mark, filters):
+            return None
+        return f"{position.quantity} {position.symbol} at {mark} is less than {position.exchange} takes"
 
     async def _cancel_leftovers(self, venue: OrderVenue, symbol: Symbol) -> None:
         """Orders that would close what is not held, for when the stop is filled the target goes and the other way; and

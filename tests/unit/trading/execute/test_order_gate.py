@@ -420,7 +420,35 @@ async def test_a_stop_is_watched_where_the_venue_holds_none() -> None:
     assert desk.gate.book.positions == {}
 
 
+async def test_what_is_too_small_to_be_sold_waits_until_it_is_worth_enough() -> None:
+    """A gap takes a small position past its stop and below the exchange's minimum of 5,000 won."""
+    desk = GateHarness(open_upbit())
+    assert (await desk.gate.execute(desk.opening(quantity=0.00011))).state == "open"
+    await desk.move(44_000_000)
+    await desk.gate.advance()
+    written = desk.gate.book.count
+    for _ in range(5):
+        desk.paper.at += 5 * MINUTE_MS
+        await desk.move(44_000_000)
+        await desk.gate.advance()
+    assert (desk.gate.book.count, held(desk)) == (written, D("0.00011"))
+    assert (await desk.gate.execute(desk.closing())).state == "refused"
+    assert not [order for order in desk.gate.book.orders.values() if order.purpose == "exit"]
+    desk.paper.at += 5 * MINUTE_MS
+    await desk.move(46_000_000)
+    await desk.gate.advance()
+    (summary,) = desk.gate.book.closed
+    assert (summary.reason, desk.gate.book.positions) == (ExitReason.STOP, {})
+
+
 # -- bad input
+
+
+async def test_a_leg_that_could_not_be_sold_at_its_stop_is_refused() -> None:
+    """5,000 won at the entry are 4,900 at the stop."""
+    desk = GateHarness(open_upbit())
+    assert (await desk.gate.execute(desk.opening(quantity=0.0001))).state == "refused"
+    assert desk.gate.book.intents == {}
 
 
 async def test_a_quantity_under_the_lot_and_a_stop_on_the_wrong_side_are_refused() -> None:
