@@ -20,6 +20,7 @@ from zuno.trading.model.cycle import (
     TradeCard,
 )
 from zuno.trading.model.market import Symbol
+from zuno.trading.service.memory_view import ReadMemoryView
 from zuno.trading.service.report import (
     ARROW,
     SPOKE,
@@ -54,6 +55,7 @@ def shown_run(view: RunView) -> RenderableType:
         *_conflicts(view.blackboard.synthesis),
         heading("The Judge"),
         *_judge(view),
+        *_memory(view.memory),
         heading("What it is worth"),
         _worth(view),
         heading("From decision to ruling"),
@@ -73,7 +75,7 @@ def shown_why(view: CycleWhyView) -> RenderableType:
     parts: list[RenderableType] = [title, Text(f"started {view.started}, {view.state}", style=QUIET)]
     if (run := view.run) is not None:
         parts += [heading("Regime"), *_regime(run), heading("Blackboard"), *_board(run)]
-        parts += [*_conflicts(run.blackboard.synthesis), heading("The Judge"), *_judge(run)]
+        parts += [*_conflicts(run.blackboard.synthesis), heading("The Judge"), *_judge(run), *_memory(run.memory)]
         parts += [heading("What it is worth"), _worth(run), heading("Rules that fired"), _changes(view.rules)]
         parts += [*_ruling(run), *_degraded_sources(run), heading("Who spoke"), _voices(run)]
     parts += [heading("What models were asked"), *_attempts(view.attempts)]
@@ -271,6 +273,27 @@ def _judge(view: RunView) -> Iterator[RenderableType]:
     ):
         if text:
             facts.add_row(name, text)
+    yield _under(facts)
+
+
+def _memory(read: ReadMemoryView | None) -> Iterator[RenderableType]:
+    if read is None:
+        return
+    yield heading("What it remembered")
+    facts = grid()
+    for memory in read.memories:
+        alike = "the most recent" if memory.similarity is None else f"similarity {memory.similarity:.2f}"
+        r = "" if memory.r is None else f", {format_signed(memory.r)} R"
+        trade = f"{memory.side} {memory.symbol} closed {memory.closed[:10]}: {memory.verdict}{r}, {alike}"
+        facts.add_row("memory", Text.assemble((memory.id, "bold"), f"  {trade}"))
+        facts.add_row("", Text(memory.constraint, style=QUIET))
+    for lesson in read.lessons:
+        facts.add_row("lesson", Text.assemble((lesson.id, "bold"), f"  {lesson.text}"))
+    if not read.memories:
+        facts.add_row("memory", "no closed trade had a setup like this one")
+    cited = f"nothing by rule; its words cite {', '.join(read.cited)}" if read.cited else "nothing"
+    facts.add_row("changed", read.changed or cited)
+    facts.add_row("asked", f"{read.source}: {read.note}" if read.note else read.source)
     yield _under(facts)
 
 

@@ -44,6 +44,12 @@ def without_source_text(bundle: Bundle) -> Bundle:
     return replace(bundle, absent=absent)
 
 
+def replace_bundle(case: Case, bundle: Bundle) -> Case:
+    """The case of a bundle that has more slots than the one it was worked out from: figures are of the market and of
+    the account, and a memory changes none of them."""
+    return replace(case, bundle=without_source_text(bundle))
+
+
 def build_case(bundle: Bundle) -> Case:
     bundle = without_source_text(bundle)
     measured = features(bundle)

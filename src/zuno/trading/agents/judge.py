@@ -10,7 +10,7 @@ from zuno.llm.question import SourcedAnswer
 from zuno.llm.reply import extract_field
 from zuno.provenance.facts import FactSheet, Figure, Unit
 from zuno.provenance.slots import cut
-from zuno.trading.agents import prompt_facts
+from zuno.trading.agents import learned, prompt_facts
 from zuno.trading.agents.ask import AgentQuestion, ask_agent, join_reasons, to_record, voice_of
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.geometry import STRUCTURAL
@@ -94,6 +94,8 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, minds: ModelConte
                 score_section(case, meta, board),
                 position_section(case),
                 previous_section(case),
+                learned.memory_section(case.bundle),
+                learned.feedback_section(case.bundle),
                 prompt_facts.derivatives_section(case, 70),
                 prompt_facts.flow_section(case, 60),
                 prompt_facts.liquidation_section(case, 55),
@@ -101,6 +103,7 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, minds: ModelConte
                 prompt_facts.structure_section(case, 45),
                 prompt_facts.indicator_section(case, weight=40),
                 prompt_facts.economy_section(case, 35),
+                learned.words_section(case.bundle),
                 prompt_facts.narrative_section(case),
                 prompt_facts.news_section(case),
             ),
@@ -204,6 +207,8 @@ def own_figures(said: JudgeOpinion, case: Case) -> tuple[Figure, ...]:
     for name, level in zip(("entry_price", "stop_loss", "take_profit"), prices, strict=True):
         if level is not None:
             found.append(figure(f"decision.{name}", level, Unit.PRICE))
+    if said.decision.side is not None and (less := learned.find_cut(case.bundle, said.decision.side)):
+        found.append(learned.cut_figure(less))
     entry, stop, take = prices
     if entry and stop and take and entry not in (stop, take):
         plan = TradePrices(Side.LONG, entry, stop, take)
@@ -356,6 +361,8 @@ def judge_facts(case: Case, meta: Meta, board: Blackboard) -> FactSheet:
         score_section(case, meta, board),
         position_section(case),
         previous_section(case),
+        learned.memory_section(case.bundle),
+        learned.feedback_section(case.bundle),
     )
     return prompt_facts.build_sheet(sections, prompt_facts.board_facts(case, board).values())
 
@@ -505,6 +512,7 @@ def conviction(worth: float) -> int:
 def _open_trade(case: Case, meta: Meta, board: Blackboard, worth: float, plan: TradePrices) -> JudgeOpinion:
     mode, level = case.bundle.mode, conviction(worth)
     win = round(100 * (plan.fair_odds + min(EDGE_PER_SCORE * abs(worth), MOST_EDGE)))
+    less = learned.find_cut(case.bundle, plan.side)
     call = Call.LONG if plan.side is Side.LONG else Call.SHORT
     for_it = ", ".join(_supporters(board, plan.side))
     logic = (
@@ -520,15 +528,19 @@ def _open_trade(case: Case, meta: Meta, board: Blackboard, worth: float, plan: T
         take_profit=plan.take,
         hold_duration=PAYING_HOLD[mode] if _pays_funding(case, plan.side) else DEFAULT_HOLD[mode],
         reasoning=_reasoning(case, meta, board, logic, strongest_counter(board, plan)),
-        win_probability_pct=win,
+        win_probability_pct=win if less is None else max(win - less.points, 0),
         expected_profit_pct=round(100 * plan.reward, 4),
         expected_loss_pct=round(100 * plan.risk, 4),
-        ev_rationale=(
-            "By distance alone the target comes first in {decision.share_by_distance} of paths; "
-            "the experts' score is worth {decision.edge} more."
-        ),
+        ev_rationale=_odds_text(less),
         key_factors=_key_factors(case, board),
     )
+
+
+def _odds_text(less: learned.LearnedCut | None) -> str:
+    fair = "By distance alone the target comes first in {decision.share_by_distance} of paths"
+    if less is None:
+        return f"{fair}; the experts' score is worth {{decision.edge}} more."
+    return f"{fair}; what is claimed differs by {{decision.edge}}: {learned.describe_cut(less)}."
 
 
 def _leverage(case: Case, side: Side, level: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from zuno.kernel.canonical import Digest, Json, decode_canonical, digest, encode_json, encode_rows
@@ -189,6 +189,16 @@ class Bundle:
 
     def why_absent(self, what: object) -> str | None:
         return next((gone.why for gone in self.absent if gone.what == str(what)), None)
+
+
+def add_slots(bundle: Bundle, slots: Sequence[Slot]) -> Bundle:
+    """The bundle with slots it did not have; what they bring is absent no more."""
+    named = {slot.name for slot in slots}
+    return replace(
+        bundle,
+        absent=tuple(gone for gone in bundle.absent if gone.what not in named),
+        slots=tuple(sorted((*bundle.slots, *slots), key=lambda slot: slot.name)),
+    )
 
 
 def content(bundle: Bundle) -> bytes:

@@ -155,6 +155,8 @@ class RecallQuery(Wire):
     channels: tuple[Channel, ...] = (Channel.SYSTEM_POST_MORTEM,)
     symbol: Symbol | None = None
     """None: of every symbol."""
+    recent_of: Symbol | None = None
+    """Whose most recent are taken where the store cannot be asked; None: as `symbol` says."""
     limit: Annotated[int, Field(ge=1, le=100)] = 3
 
 

@@ -89,8 +89,8 @@ class CycleSources:
 
     collect: Callable[[], Awaitable[MarketMoment]]
     """Which moment it is; a live market is asked first."""
-    gather: Callable[[MarketMoment], Awaitable[tuple[Digest, Bundle]]]
-    """Everything that could be known then, and the name it is kept under."""
+    gather: Callable[[MarketMoment], Awaitable[tuple[Digest, Case]]]
+    """Everything that could be known then: the name it is kept under, and what follows from it."""
     recorded: Callable[[str], Awaitable[Bundle]]
     """A bundle by its name."""
     paint: Callable[[Bundle], Awaitable[ChartRecord]]
@@ -178,8 +178,7 @@ class Cycle:
     # -- what is known
 
     async def _gather_context(self) -> BundleName:
-        name, bundle = await self._sources.gather(self._journal.read(Node.COLLECT_DATA, MarketMoment))
-        self._built_case = build_case(bundle)
+        name, self._built_case = await self._sources.gather(self._journal.read(Node.COLLECT_DATA, MarketMoment))
         return BundleName(bundle=name)
 
     async def _case(self) -> Case:

@@ -99,14 +99,17 @@ class TradingDesk:
 
     async def freeze(self, symbol: Symbol, mode: Mode, as_of: str | None) -> FrozenBundle:
         """Everything that could be known then, stored once under its hash."""
-        return await self.freeze_at(symbol, mode, await self.moment(symbol, as_of))
+        moment = await self.moment(symbol, as_of)
+        bundle = await self.read_at(symbol, mode, moment)
+        return FrozenBundle(bundle, await self.keep(bundle), moment.notes)
 
-    async def freeze_at(
-        self, symbol: Symbol, mode: Mode, moment: MarketMoment, slots: Sequence[Slot] = ()
-    ) -> FrozenBundle:
-        bundle = await build_bundle(self._store, symbol, mode, moment.as_of, slots, moment.failures)
-        journal = await self._journal()
-        return FrozenBundle(bundle, await journal.put_bundle(content(bundle)), moment.notes)
+    async def read_at(self, symbol: Symbol, mode: Mode, moment: MarketMoment, slots: Sequence[Slot] = ()) -> Bundle:
+        """Everything that could be known then, not stored yet."""
+        return await build_bundle(self._store, symbol, mode, moment.as_of, slots, moment.failures)
+
+    async def keep(self, bundle: Bundle) -> Digest:
+        """Store a bundle; its name is its hash."""
+        return await (await self._journal()).put_bundle(content(bundle))
 
     @property
     def painter(self) -> Painter:

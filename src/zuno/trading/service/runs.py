@@ -21,12 +21,12 @@ from zuno.kernel.view import ReplayView
 from zuno.llm.ask import ModelContext
 from zuno.llm.names import thinking_tokens
 from zuno.llm.port import Attempt, Image
-from zuno.trading.agents.case import without_source_text
+from zuno.trading.agents.case import Case, build_case, replace_bundle, without_source_text
 from zuno.trading.chart.charting import describe, describe_trade, trade_plan
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import ExecutionResult, OrderGate
 from zuno.trading.model.account import Account
-from zuno.trading.model.bundle import Bundle, Slot, read_bundle
+from zuno.trading.model.bundle import Bundle, Slot, add_slots, read_bundle
 from zuno.trading.model.cycle import EDITION, STARTED, Decision, Node
 from zuno.trading.model.market import Mode, Symbol, parse_mode, parse_symbol
 from zuno.trading.model.outcome import Chart, NodeEvent, Outcome, content_for_hash, recorded_content, with_hash
@@ -79,6 +79,8 @@ _PICTURES: Final = ("image/png", "image/jpeg", "image/webp")
 Slots = Callable[[str, Millis, bool, Account | None], Awaitable[Sequence[Slot]]]
 """What is held in the market of that origin, strictly before a moment; and whether that moment is the present. The
 account is given where a cycle acts for one."""
+Recall = Callable[[Case], Awaitable[Sequence[Slot]]]
+"""What the desk remembers of a case: slots that its bundle did not have."""
 
 
 def _ignore_event(event: NodeEvent) -> None:
@@ -143,6 +145,8 @@ class RunBackends:
     code: Callable[[], str]
     real_time_record: TradeRecord | None = None
     """Of paper trades that were ruled in real time: what counts for an account at an exchange. None: none do."""
+    recall: Recall | None = None
+    """None: nothing is remembered."""
     gate: Callable[[str, Millis], Awaitable[OrderGate]] | None = None
     """Opens the gate of an account at a moment of the market, which a live one reads off the wall; None where no order
     can be placed."""
@@ -384,7 +388,7 @@ class Cycles:
                 raise Refused(f"This run was begun on a {begun} market; resume it with ZUNO_MARKET={begun}.")
             return collected or await self._desk.moment(asked.symbol, asked.as_of)
 
-        async def gather(moment: MarketMoment) -> tuple[Digest, Bundle]:
+        async def gather(moment: MarketMoment) -> tuple[Digest, Case]:
             if moment.origin != self._desk.origin:
                 raise Refused(
                     f"This run is about {moment.origin}, and this home now reads {self._desk.origin}: resume it "
@@ -397,8 +401,12 @@ class Cycles:
                 *await _previous_decision(past, asked, moment),
                 await self._record_slot(past, asked, moment, gate),
             ]
-            frozen = await self._desk.freeze_at(asked.symbol, asked.mode, moment, slots)
-            return frozen.name, frozen.bundle
+            bundle = await self._desk.read_at(asked.symbol, asked.mode, moment, slots)
+            case = build_case(bundle)
+            if self._with.recall is not None:
+                bundle = add_slots(bundle, await self._with.recall(case))
+                case = replace_bundle(case, bundle)
+            return await self._desk.keep(bundle), case
 
         async def paint(bundle: Bundle) -> ChartRecord:
             return await self._paint(bundle, journal) if asked.chart else ChartRecord(chart=None)
@@ -621,9 +629,9 @@ def _recorded_sources(notebook: RunJournal, journal: Journal) -> CycleSources:
     async def collect() -> MarketMoment:
         return notebook.read(Node.COLLECT_DATA, MarketMoment)
 
-    async def gather(moment: MarketMoment) -> tuple[Digest, Bundle]:
+    async def gather(moment: MarketMoment) -> tuple[Digest, Case]:
         name = notebook.read(Node.CONTEXT_GATHERING, BundleName).bundle
-        return Digest(name), await _read_bundle(journal, name)
+        return Digest(name), build_case(await _read_bundle(journal, name))
 
     async def paint(bundle: Bundle) -> ChartRecord:
         return notebook.read(Node.GENERATE_CHART, ChartRecord)

@@ -43,6 +43,7 @@ from zuno.trading.service.features_view import (
     iso,
     source_views,
 )
+from zuno.trading.service.memory_view import ReadMemoryView, read_memory_view
 from zuno.trading.service.origin_view import OriginView
 
 if TYPE_CHECKING:
@@ -93,6 +94,8 @@ class RunView(OriginView):
     notes: tuple[ForeignText, ...] = ()
     execution: RulingExecutionView | None = None
     """Null where nobody was to act on the ruling."""
+    memory: ReadMemoryView | None = None
+    """What the Judge read of closed trades; null where the desk was not asked."""
 
     @property
     def llm_cost_usd(self) -> float:
@@ -205,6 +208,7 @@ def run_view(record: RunRecord) -> RunView:
         hash=outcome.hash,
         code=outcome.code,
         notes=outcome.notes,
+        memory=read_memory_view(bundle, outcome.decision, facts),
     )
 
 

@@ -1,0 +1,159 @@
+"""What the Judge reads of the desk's memory, and how far the rules heed it: they only ever claim less for it.
+
+Figures and phrases of a post-mortem are code's and stand among the facts. Its sentences, and those of a lesson, may be
+a model's: they stand behind a fence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from zuno.kernel.clock import iso
+from zuno.llm.prompts import Untrusted
+from zuno.provenance.facts import Figure, Unit
+from zuno.trading.agents import prompt_facts
+from zuno.trading.agents.prompt_budget import Line, Section
+from zuno.trading.model.account import read_slot
+from zuno.trading.model.bundle import Bundle
+from zuno.trading.model.market import Side
+from zuno.trading.model.memory import Verdict
+from zuno.trading.model.memory_slots import FEEDBACK, MEMORY, NOBODY, FeedbackSlot, LessonNote, MemoryNote, MemorySlot
+
+LEAST_FAILURES: Final = 2
+"""Of recalled trades of a side, none of them a success, before the rules claim less for that side."""
+FAILURE_POINTS: Final = 5
+"""Points of probability for each of them."""
+LESSON_POINTS: Final = 10
+"""For each lesson against the side. Contradicted ones are never read."""
+MOST_POINTS: Final = 20
+POINTS: Final = "learned.points"
+"""The fact that holds what was taken off."""
+WORDS_CHARS: Final = 2_400
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedCut:
+    """What memory takes off the probability that the rules claim for a side, and because of what."""
+
+    points: int
+    memories: tuple[str, ...]
+    """Facts they are told under."""
+    lessons: tuple[str, ...]
+
+
+def read_memories(bundle: Bundle) -> MemorySlot | None:
+    """None: the desk was not asked what it remembers. `Malformed` for a slot that is none."""
+    slot = next((slot for slot in bundle.slots if slot.name == MEMORY), None)
+    return None if slot is None else read_slot(MemorySlot, slot.content, "recalled memories")
+
+
+def read_feedback(bundle: Bundle) -> FeedbackSlot:
+    slot = next((slot for slot in bundle.slots if slot.name == FEEDBACK), None)
+    return FeedbackSlot() if slot is None else read_slot(FeedbackSlot, slot.content, "lessons")
+
+
+def find_cut(bundle: Bundle, side: Side) -> LearnedCut | None:
+    """Two recalled failures of the side and no success, or a lesson against it; None where nothing speaks against."""
+    recalled = read_memories(bundle)
+    same = [
+        (memory_id(place), memory)
+        for place, memory in enumerate(() if recalled is None else recalled.memories, 1)
+        if memory.side is side
+    ]
+    failed = [name for name, memory in same if memory.verdict is Verdict.FAILURE]
+    if len(failed) < LEAST_FAILURES or any(memory.verdict is Verdict.SUCCESS for _, memory in same):
+        failed = []
+    against = [
+        lesson_id(place)
+        for place, lesson in enumerate(read_feedback(bundle).lessons, 1)
+        if lesson.side is side and lesson.verdict is Verdict.FAILURE
+    ]
+    points = min(FAILURE_POINTS * len(failed) + LESSON_POINTS * len(against), MOST_POINTS)
+    return LearnedCut(points, tuple(failed), tuple(against)) if points else None
+
+
+def cut_figure(cut: LearnedCut) -> Figure:
+    return prompt_facts.figure_of(POINTS, float(cut.points), Unit.POINTS, 0)
+
+
+def describe_cut(cut: LearnedCut) -> str:
+    """In words, with the facts it cites."""
+    reasons = []
+    if cut.memories:
+        names = ", ".join(f"{{{name}}}" for name in cut.memories)
+        reasons.append(f"trades of this side failed in setups like this one ({names})")
+    if cut.lessons:
+        names = ", ".join(f"{{{name}}}" for name in cut.lessons)
+        reasons.append(f"lessons speak against it ({names})")
+    return f"{{{POINTS}}} less is claimed because {' and '.join(reasons)}"
+
+
+def memory_id(place: int) -> str:
+    return f"memory_{place}"
+
+
+def lesson_id(place: int) -> str:
+    return f"lesson_{place}"
+
+
+# -- what the Judge is told
+
+
+def memory_section(bundle: Bundle, weight: int = 78) -> Section:
+    recalled = read_memories(bundle)
+    if recalled is None:
+        return Section("memories", weight, (Line("the desk was not asked what it remembers"),))
+    lines = []
+    if recalled.source == NOBODY:  # why not may be told in a stranger's words
+        lines.append(Line("the store of memories did not answer: nothing is known of earlier trades"))
+    elif any(memory.similarity is None for memory in recalled.memories):
+        lines.append(Line("the store did not answer: these are the most recent of the symbol, whatever their setup"))
+    elif not recalled.memories:
+        lines.append(Line("no closed trade had a setup like this one"))
+    for place, memory in enumerate(recalled.memories, 1):
+        lines += _memory_lines(memory_id(place), memory)
+    return Section("memories", weight, tuple(lines))
+
+
+def _memory_lines(name: str, memory: MemoryNote) -> Sequence[Line]:
+    lines = [prompt_facts.remark(name, _label(memory))]
+    if memory.similarity is not None:
+        lines.append(prompt_facts.fact(f"{name}.similarity", memory.similarity, Unit.NUMBER, note="of the setups"))
+    if memory.r is not None:
+        lines.append(prompt_facts.fact(f"{name}.r", memory.r, Unit.NUMBER, signed=True, note="R, after costs"))
+    return (*lines, Line(f"setup of {name}: {memory.setup}"))
+
+
+def _label(memory: MemoryNote) -> str:
+    """As a text cites it."""
+    return f"{memory.id}: {memory.side} in {memory.symbol} closed {iso(memory.closed)[:10]}, {memory.verdict}"
+
+
+def feedback_section(bundle: Bundle, weight: int = 77) -> Section:
+    feedback = read_feedback(bundle)
+    lines = [Line("lessons could not be read")] if feedback.note else []
+    for place, lesson in enumerate(feedback.lessons, 1):
+        lines.append(prompt_facts.remark(lesson_id(place), _lesson_label(lesson)))
+        lines.append(Line(f"setups of {lesson_id(place)}: {lesson.condition}"))
+    return Section("lessons", weight, tuple(lines) or (Line("no lesson is about this setup"),))
+
+
+def _lesson_label(lesson: LessonNote) -> str:
+    return f"{lesson.id}: {lesson.side} in such setups came to {lesson.verdict} {len(lesson.cases)} times"
+
+
+def words_section(bundle: Bundle, title: str = "post_mortems", weight: int = 30) -> Section:
+    """The sentences of what was recalled. Where rules wrote them all, they may be repeated."""
+    recalled, feedback = read_memories(bundle), read_feedback(bundle)
+    memories = () if recalled is None else recalled.memories
+    said = [
+        f"{memory_id(place)} OUTCOME: {memory.outcome} FUTURE CONSTRAINT: {memory.constraint}"
+        for place, memory in enumerate(memories, 1)
+    ]
+    said += [f"{lesson_id(place)}: {lesson.text}" for place, lesson in enumerate(feedback.lessons, 1)]
+    authors = [memory.source for memory in memories] + [lesson.source for lesson in feedback.lessons]
+    by_rules = all(author == "rules" for author in authors)
+    text = Untrusted(" · ".join(said) or "none", limit=WORDS_CHARS, quotable=by_rules)
+    return Section(title, weight, strangers=text)

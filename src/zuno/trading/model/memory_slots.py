@@ -1,0 +1,80 @@
+"""What a cycle is given of the desk's memory: trades it may learn from, and lessons about setups like this one."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from zuno.kernel.canonical import to_json
+from zuno.kernel.units import Millis
+from zuno.kernel.wire import Wire
+from zuno.trading.model.account import Id, Timestamp
+from zuno.trading.model.bundle import Slot
+from zuno.trading.model.market import Side, Symbol
+from zuno.trading.model.memory import Sentence, SetupText, Verdict
+
+MEMORY: Final = "memory"
+FEEDBACK: Final = "feedback"
+"""The slots of a bundle that hold them."""
+NOBODY: Final = "none"
+"""The source where no store answered."""
+MOST_MEMORIES: Final = 3
+MOST_LESSONS: Final = 3
+
+
+class MemoryNote(Wire):
+    """A closed trade that was recalled."""
+
+    id: Id
+    symbol: Symbol
+    side: Side
+    closed: Timestamp
+    setup: SetupText
+    outcome: Sentence
+    constraint: Sentence
+    verdict: Verdict
+    r: float | None
+    similarity: Annotated[float, Field(ge=0, le=1)] | None
+    """To the setup of this moment; None where it was found by its age alone."""
+    source: Literal["model", "rules"]
+    """Who wrote outcome and constraint."""
+
+
+class MemorySlot(Wire):
+    setup: SetupText
+    """Of this moment: what was recalled by."""
+    source: Annotated[str, Field(max_length=80)]
+    """Which store answered; `recent3`: the most recent of the symbol, because none did."""
+    note: str = ""
+    """Why a fallback answered, or nobody."""
+    memories: Annotated[tuple[MemoryNote, ...], Field(max_length=MOST_MEMORIES)] = ()
+
+
+class LessonNote(Wire):
+    """A lesson that is valid at this moment and about its setup."""
+
+    id: Id
+    side: Side
+    condition: SetupText
+    text: Sentence
+    verdict: Verdict
+    """What its cases agree on."""
+    cases: Annotated[tuple[Id, ...], Field(min_length=5)]
+    written: Timestamp
+    expires: Timestamp
+    source: Literal["model", "rules"]
+
+
+class FeedbackSlot(Wire):
+    note: str = ""
+    """Why lessons could not be read."""
+    lessons: Annotated[tuple[LessonNote, ...], Field(max_length=MOST_LESSONS)] = ()
+
+
+def memory_slot(recalled: MemorySlot, as_of: Millis) -> Slot:
+    return Slot(MEMORY, to_json(recalled), as_of, recalled.source)
+
+
+def feedback_slot(feedback: FeedbackSlot, as_of: Millis) -> Slot:
+    return Slot(FEEDBACK, to_json(feedback), as_of, "journal")
