@@ -55,7 +55,7 @@ from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.price_menu import PriceMenu
 from zuno.trading.run.record import RunJournal
 from zuno.trading.service.features import TradingDesk
-from zuno.trading.service.runs import Cycles, ReplayContext, RunBackends
+from zuno.trading.service.runs import Cycles, Recall, ReplayContext, RunBackends
 from zuno.wiring.cycles import list_replay_differences
 from zuno.wiring.orders import build_paper_venues
 
@@ -134,6 +134,7 @@ class Desk:
     number: int = 0
     closed: Mapping[str, Sequence[ClosedTrade]] = field(default_factory=dict)
     """Trades that were closed before, by market."""
+    recall: Recall | None = None
 
     @property
     def key(self) -> KeyFile:
@@ -166,6 +167,7 @@ class Desk:
                 now=self.now,
                 random=self._random,
                 code=lambda: "test",
+                recall=self.recall,
                 gate=self.open_gate,
             ),
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
+from collections.abc import Sequence
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
@@ -17,13 +18,17 @@ from tests.paths import GOLDEN
 from tests.wire.cycling import ROLES, Desk, Talkative, market
 from tests.wire.debating import Table, arbiter_says, observed, outcome_of, scout_says, shaken, surveyed
 from tests.wire.fakes.model import Script
+from tests.wire.remembered import lesson, memory, slots
 from zuno.llm.port import Attempt
 from zuno.lp.model import ballot
 from zuno.lp.model.ballot import RiskProfile
+from zuno.trading.agents.case import Case
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import features
 from zuno.trading.model import cycle
-from zuno.trading.model.market import Mode, Symbol
+from zuno.trading.model.bundle import Slot
+from zuno.trading.model.market import Mode, Side, Symbol
+from zuno.trading.model.memory import Verdict
 from zuno.trading.rules.price_menu import build_price_menu
 from zuno.trading.service.features import TradingDesk
 
@@ -58,22 +63,27 @@ async def lp_row(folder: Path) -> dict[str, str]:
     return {"decided": hash_texts(*decided), "asked": hash_asked([*argued.attempts, *opened.attempts])}
 
 
+async def recall_failures(case: Case) -> Sequence[Slot]:
+    found = [memory(at, side, Verdict.FAILURE) for at, side in enumerate((Side.LONG, Side.LONG, Side.SHORT), 1)]
+    return slots(found, [lesson(1, side, Verdict.FAILURE) for side in Side])
+
+
 async def trading_row(folder: Path) -> dict[str, str]:
-    """A run by the rules alone and one in which a model speaks for every role."""
+    """A run by the rules alone, one in which a model speaks for every role, and one by rules that remember failures."""
     store = await market(thin=True)
     moment = await TradingDesk(store, None, None).moment(Symbol.BTCUSDT, None)  # type: ignore[arg-type]
     bundle = await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, moment.as_of)
     model = Talkative(build_price_menu(bundle, features(bundle)), lambda request: 0)
-    (folder / "argued").mkdir()
-    (folder / "by_rule").mkdir()
-    argued = Desk(folder / "argued", store, models=dict.fromkeys(ROLES, (model,)))
-    by_rule = Desk(folder / "by_rule", store)
+    for name in ("argued", "by_rule", "learned"):
+        (folder / name).mkdir()
+    argued = Desk(folder / "argued", store, models=dict.fromkeys(ROLES, (model,)), recall=recall_failures)
+    desks = (argued, Desk(folder / "by_rule", store), Desk(folder / "learned", store, recall=recall_failures))
     try:
-        outcomes = [await desk.cycles.run("BTCUSDT") for desk in (argued, by_rule)]
+        outcomes = [await desk.cycles.run("BTCUSDT") for desk in desks]
         told = await argued.cycles.record(outcomes[0].run_id)
     finally:
-        await argued.close()
-        await by_rule.close()
+        for desk in desks:
+            await desk.close()
     assert {attempt.role for attempt in told.attempts} == set(ROLES)
     return {"decided": hash_texts(*(outcome.hash for outcome in outcomes)), "asked": hash_asked(list(told.attempts))}
 
