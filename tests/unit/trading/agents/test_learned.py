@@ -15,7 +15,7 @@ from zuno.kernel.errors import Malformed
 from zuno.llm.prompts import Untrusted
 from zuno.provenance.facts import FactSheet
 from zuno.provenance.slots import render
-from zuno.trading.agents import judge
+from zuno.trading.agents import judge, learned
 from zuno.trading.agents.learned import FAILURE_POINTS, LESSON_POINTS, MOST_POINTS, find_cut
 from zuno.trading.agents.prompt_budget import fit_prompt
 from zuno.trading.model.bundle import Slot, add_slots
@@ -164,7 +164,7 @@ async def test_why_a_store_did_not_answer_is_not_told_in_its_own_words(debate: A
 
 async def test_without_room_whole_sections_go_and_the_question_stays(debate: Argued) -> None:
     bundle = add_slots(debate.case.bundle, slots([memory(1, LONG, FAILURE)]))
-    sections = (judge.learned.memory_section(bundle), judge.learned.words_section(bundle))
+    sections = (learned.memory_section(bundle), learned.words_section(bundle))
     minds = minds_of()
     others = {"directive": Untrusted("x"), "narrative": Untrusted("y"), "news": Untrusted("z")}
     whole = fit_prompt(minds.prompts, "judge", sections, others, 25_000)
