@@ -14,7 +14,7 @@ from tests.wire.exchanges.harness import over_binance
 from tests.wire.exchanges.serving import DOWN
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import MINUTE_MS, Symbol
-from zuno.trading.model.trade_events import ExitReason
+from zuno.trading.model.trade_events import ExitReason, Protection
 
 BTC, ETH = Symbol.BTCUSDT, Symbol.ETHUSDT
 ALWAYS = 10_000
@@ -81,3 +81,18 @@ def spoil_trades(desk: WireDesk, symbol: Symbol) -> None:
 def stops(desk: WireDesk, symbol: Symbol) -> list[str]:
     algos = fake(desk).engine.algos.values()
     return [a.client_id for a in algos if a.status == "NEW" and a.symbol == symbol and a.type == "STOP_MARKET"]
+
+
+async def test_a_fee_in_another_currency_is_told_and_stops_new_risk_alone(desk: WireDesk) -> None:
+    assert await desk.open(ETH, 0.5) == "open"
+    fake(desk).fee_burn = True  # switched on between two looks at the account
+    assert await desk.open() == "open"
+    assert len(stops(desk, BTC)) == 1
+    position = desk.gate.book.positions[Exchange.BINANCE, BTC]
+    assert position.fees == 0
+    lock = desk.gate.book.locks[Protection.RECONCILIATION, BTC]
+    assert "0.60000100 BNB" in lock.reason
+    assert (Protection.RECONCILIATION, ETH) not in desk.gate.book.locks
+    await desk.gate.kill()
+    assert desk.held(BTC) == desk.held(ETH) == 0
+    assert desk.gate.book.positions == {}

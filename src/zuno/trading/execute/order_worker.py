@@ -312,6 +312,7 @@ class OrderWorker:
         news.sort(key=lambda item: item[:2])
         events: list[TradeEvent] = []
         strangers: list[str] = []
+        foreign = [f"{fill.foreign_fee} for {fill.id}" for fill in fills if fill.foreign_fee]
         newest = book.newest
         for at, _, item in news:
             newest = Millis(max(newest, min(at, now)))
@@ -330,6 +331,9 @@ class OrderWorker:
             raise Unavailable(f"{venue.exchange} and the book disagree about {symbol}: {error}") from error
         if strangers:
             await self.lock(symbol, f"fills at {venue.exchange} are not of this desk's orders: {', '.join(strangers)}")
+        if foreign:
+            paid = ", ".join(foreign)
+            await self.lock(symbol, f"{venue.exchange} took fees in another currency; they are booked as 0: {paid}")
         self._asked_from[place] = Millis(max(since, now - OVERLAP_MS))
 
     def _is_reducing(self, fill: Fill) -> bool:

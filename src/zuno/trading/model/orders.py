@@ -131,6 +131,8 @@ class Fill(Wire):
     maker: bool
     at: Timestamp
     liquidation: bool = False
+    foreign_fee: Annotated[str, Field(max_length=64, exclude_if=lambda fee: not fee)] = ""
+    """What was paid in another currency, amount and name; `fee` is then 0, for the ledger counts in one."""
 
 
 class FundingPayment(Wire):

@@ -552,8 +552,8 @@ class BinanceOrders:
         return sorted(rows.items(), key=lambda row: row.whole("id"))
 
     async def _fill(self, symbol: Symbol, row: VendorJson) -> Fill:
-        if row.text("commissionAsset") != ASSET:
-            raise Refused(f"Binance took a fee in another currency than {ASSET}; switch off fees in BNB.")
+        asset, commission = row.text("commissionAsset"), row.decimal("commission")
+        foreign = "" if asset == ASSET else f"{commission:f} {_FOREIGN.sub('_', asset)[:16]}"
         if row.text("symbol") != symbol:
             raise Malformed("Binance answered with the trades of another symbol")
         client_id = await self._client_id_of(symbol, str(row.whole("orderId")), row.moment("time"))
@@ -565,10 +565,11 @@ class BinanceOrders:
             side=OrderSide(row.choice("side", list(OrderSide))),
             quantity=row.decimal("qty"),
             price=row.decimal("price"),
-            fee=row.decimal("commission"),
+            fee=ZERO if foreign else commission,
             maker=row.flag("maker"),
             at=row.moment("time"),
             liquidation=client_id.startswith(LIQUIDATIONS),
+            foreign_fee=foreign,
         )
 
     async def _client_id_of(self, symbol: Symbol, order_id: str, at: Millis) -> ClientId:
