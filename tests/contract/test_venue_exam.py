@@ -35,7 +35,7 @@ from zuno.adapters.venues.exchange import PATIENCE
 from zuno.kernel.errors import Refused, Unavailable, Unknown, ZunoError
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import DAY_MS, Side
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Side
 from zuno.trading.model.orders import Order, OrderRequest, OrderSide, OrderStatus, OrderType, TimeInForce
 
 BUY, SELL = OrderSide.BUY, OrderSide.SELL
@@ -479,6 +479,75 @@ async def test_a_clock_that_is_wrong_is_set_by_the_exchange(binance: tuple[WireH
         assert abs(await here.venue.now() - fake.clock.now()) < 5_000
 
 
+async def test_a_request_the_matching_engine_finds_too_old_is_dated_anew(
+    binance: tuple[WireHarness, FakeBinance],
+) -> None:
+    here, _ = binance
+    late = binance_wire.error(-5028, "Timestamp for this request is outside of the ME recvWindow.")
+    order = request_order(here, "late")
+    here.server.fail(here.place_name, late)
+    asked = here.server.count("GET /fapi/v1/time")
+    assert (await here.venue.place(order)).status is OrderStatus.FILLED
+    assert here.server.count("GET /fapi/v1/time") == asked + 1
+    assert here.count_orders(order.client_id) == 1
+    here.server.fail(here.place_name, late, times=2)
+    with pytest.raises(Unavailable):
+        await here.venue.place(request_order(here, "later"))
+
+
+async def test_a_resting_order_ends_by_itself_where_no_desk_is_left(binance: tuple[WireHarness, FakeBinance]) -> None:
+    here, fake = binance
+    resting, soon, post_only = (
+        limit(here, name, here.price - 100 * here.tick, time_in_force=in_force)
+        for name, in_force in (("long", TimeInForce.GTC), ("soon", TimeInForce.GTC), ("maker", TimeInForce.POST_ONLY))
+    )
+    ends = {
+        "long": Millis(fake.clock.now() + 4 * HOUR_MS),
+        "soon": Millis(fake.clock.now() + 1_000),
+    }
+    for order, end in ((resting, ends["long"]), (soon, ends["soon"]), (post_only, ends["long"])):
+        assert (await here.venue.place(order, end)).status is OrderStatus.OPEN
+    found = await find(here, resting)
+    assert found is not None
+    assert found.request.model_copy(update={"leverage": 1}) == resting
+    fake.clock.ahead += 20 * MINUTE_MS
+    assert [(await find(here, order)).status.final for order in (resting, soon)] == [False, True]  # type: ignore[union-attr]
+    fake.clock.ahead += 4 * HOUR_MS
+    assert [shown.request.client_id for shown in await here.venue.open_orders()] == [post_only.client_id]
+
+
+async def test_an_exit_does_not_wait_for_filters(binance: tuple[WireHarness, FakeBinance]) -> None:
+    here, _ = binance
+    filters = "GET /fapi/v1/exchangeInfo"
+    await open_long(here)
+    await here.restart()
+    here.server.fail(filters, DOWN, times=10_000)
+    stop = request_order(here, "stop", SELL, STOP, trigger=here.price / 2, reduce_only=True)
+    assert (await here.venue.place(stop)).status is OrderStatus.OPEN
+    with pytest.raises(Unavailable):
+        await here.venue.place(request_order(here, "more"))
+    here.server.faults.clear()
+    await here.venue.filters(here.symbol)
+    asked = here.server.count(filters)
+    assert (await here.venue.place(request_order(here, "out", SELL, reduce_only=True))).status is OrderStatus.FILLED
+    assert here.server.count(filters) == asked
+
+
+async def test_a_plain_order_does_not_need_the_endpoint_of_conditional_ones(
+    binance: tuple[WireHarness, FakeBinance],
+) -> None:
+    here, _ = binance
+    here.server.fail("GET /fapi/v1/algoOrder", DOWN, times=10_000)
+    await open_long(here)
+    never = request_order(here, "never")
+    assert await here.venue.find(here.symbol, never.client_id, never.type) is None
+    resting = limit(here, "resting", here.price - 100 * here.tick)
+    await here.venue.place(resting)
+    assert (await here.venue.cancel(here.symbol, resting.client_id, resting.type)).status is OrderStatus.CANCELED
+    with pytest.raises(Unavailable):
+        await find(here, never)
+
+
 async def test_fills_of_weeks_ago_are_found_window_by_window(binance: tuple[WireHarness, FakeBinance]) -> None:
     here, fake = binance
     fake.clock.ahead = -30 * DAY_MS
@@ -555,6 +624,20 @@ async def test_an_order_that_settles_late_is_waited_for() -> None:
         here.fake.late = 2
         assert (await here.venue.place(request_order(here, "in"))).status is OrderStatus.FILLED
         assert here.waits
+
+
+async def test_the_fills_of_an_order_that_has_ended_are_read_once() -> None:
+    async with over_upbit() as here:
+        for number in range(3):
+            await here.venue.place(request_order(here, f"buy {number}", quantity=here.quantity / 10))
+        resting = limit(here, "resting", here.price - 10 * here.tick)
+        await here.venue.place(resting)
+        first = await here.venue.fills(here.symbol, ALWAYS)
+        asked = here.server.count(here.find_name)
+        assert await here.venue.fills(here.symbol, ALWAYS) == first
+        assert here.server.count(here.find_name) == asked + 1
+        await here.move(here.price - 30 * here.tick)
+        assert len(await here.venue.fills(here.symbol, ALWAYS)) == len(first) + 1
 
 
 # -- whatever is between the venue and us

@@ -131,6 +131,7 @@ class FakeBinance:
             stamp, window, now = int(params["timestamp"]), int(params.get("recvWindow", 5_000)), self.clock.now()
             if not now - window <= stamp < now + 1_000:
                 raise Declined(error(-1021, "Timestamp for this request is outside of the recvWindow."))
+            self.engine.end_due()
             return handler(params)
 
         return handle
@@ -341,6 +342,11 @@ class FakeBinance:
             raise Declined(error(-4120, message))
         if params["type"] == "LIMIT" and "timeInForce" not in params:
             raise Declined(error(-1102, "Mandatory parameter 'timeInForce' was not sent."))
+        if (params.get("timeInForce") == "GTD") != ("goodTillDate" in params):
+            raise Declined(error(-1102, "Mandatory parameter 'goodTillDate' was not sent."))
+        if "goodTillDate" in params and int(params["goodTillDate"]) <= self.clock.now() + 600_000:
+            message = "The goodTillDate timestamp must be greater than the current time plus 600 seconds."
+            raise Declined(error(-5040, message))
         order = self.take(
             lambda: self.engine.place(
                 params.get("newClientOrderId", f"auto{self.engine.last_id}"),
@@ -351,6 +357,7 @@ class FakeBinance:
                 Decimal(params["price"]) if "price" in params else None,
                 params.get("timeInForce", "GTC"),
                 params.get("reduceOnly") == "true",
+                int(params.get("goodTillDate", 0)) // 1_000 * 1_000,
             )
         )
         return self.order_row(order)
@@ -406,7 +413,7 @@ class FakeBinance:
             "priceProtect": False,
             "priceMatch": "NONE",
             "selfTradePreventionMode": "NONE",
-            "goodTillDate": 0,
+            "goodTillDate": order.good_till,
         }
 
     # -- conditional orders

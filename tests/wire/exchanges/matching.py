@@ -61,6 +61,7 @@ class FakeOrder:
     filled: Decimal = ZERO
     funds: Decimal = ZERO
     fee: Decimal = ZERO
+    good_till: int = 0
 
     @property
     def left(self) -> Decimal:
@@ -151,6 +152,7 @@ class Engine:
         price: Decimal | None = None,
         time_in_force: str = "GTC",
         reduce_only: bool = False,
+        good_till: int = 0,
     ) -> FakeOrder:
         market = self.check(symbol, quantity, price, reduce_only)
         if any(order.client_id == client_id and order.status in OPEN for order in self.orders.values()):
@@ -159,6 +161,7 @@ class Engine:
         order = FakeOrder(
             self.next_id(), client_id, symbol, side, kind, quantity, price, time_in_force, reduce_only, now, now
         )
+        order.good_till = good_till
         self.check_funds(order, market)
         takes = price is None or (market.ask <= price if side == BUY else market.bid >= price)
         if time_in_force == "GTX" and takes:
@@ -231,6 +234,12 @@ class Engine:
             raise Rejected("no_order")
         self.end(order, "CANCELED")
 
+    def end_due(self) -> None:
+        """Orders whose date has come."""
+        for order in self.orders.values():
+            if order.status in OPEN and order.good_till and order.good_till <= self.clock():
+                self.end(order, "EXPIRED")
+
     def end(self, order: FakeOrder, status: str) -> None:
         order.status, order.updated = status, self.clock()
 
@@ -244,6 +253,7 @@ class Engine:
         size: Decimal = PLENTY,
         mark: Decimal | None = None,
     ) -> None:
+        self.end_due()
         market = self.markets[symbol]
         market.bid, market.ask, market.bid_size, market.ask_size = bid, ask, size, size
         market.mark = (bid + ask) / 2 if mark is None else mark

@@ -454,7 +454,7 @@ class OrderWorker:
             await self._write([OrderLost(at=self._at(), client_id=request.client_id, reason=why)])
             return
         try:
-            order = await venue.place(request)
+            order = await venue.place(request, tracked.expires)
         except Unavailable:
             self._unsure[request.client_id] = self._now()
             raise

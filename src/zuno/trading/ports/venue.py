@@ -27,6 +27,8 @@ class OrderVenue(Protocol):
 
     - `place` makes at most one order of a client id. Placed again, the order that stands is returned, whatever became
       of it since. An order the venue does not take comes back REJECTED with the venue's reason; it raises nothing.
+    - `good_till`: the venue ends an order that rests then or a little later, if it can; Upbit cannot. It is for when no
+      desk is left to cancel it.
     - `Unavailable` (timeout, lost reply, 5xx, HTML, rate limit after the waits the venue asked for): nobody knows
       whether it was placed. `find` then says.
     - `find` is None only where the venue has said that there is no such order, open or past. `kind`, where the caller
@@ -62,7 +64,7 @@ class OrderVenue(Protocol):
         """Best bid and ask, and the mark, as they are now. `Unavailable` where the newest is stale."""
         ...
 
-    async def place(self, order: OrderRequest) -> Order: ...
+    async def place(self, order: OrderRequest, good_till: Millis | None = None) -> Order: ...
 
     async def find(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None = None) -> Order | None: ...
 

@@ -144,11 +144,11 @@ class LateVenue(DeafVenue):
         if name != "place":
             return found
 
-        async def place(request: OrderRequest) -> Order:
+        async def place(request: OrderRequest, *rest: Any) -> Order:
             if self.die:
                 self.sent.append(request)
                 raise ProcessEnds
-            placed: Order = await found(request)
+            placed: Order = await found(request, *rest)
             return placed
 
         return place
@@ -219,10 +219,10 @@ class SlowVenue(DeafVenue):
         if name != "place":
             return found
 
-        async def place(request: OrderRequest) -> Order:
+        async def place(request: OrderRequest, *rest: Any) -> Order:
             self.asked.set()
             await self.answer.wait()
-            placed: Order = await found(request)
+            placed: Order = await found(request, *rest)
             return placed
 
         return place

@@ -150,7 +150,7 @@ class Refusing(DeafVenue):
         if name != "place":
             return found
 
-        async def place(request: OrderRequest) -> Order:
+        async def place(request: OrderRequest, good_till: Millis | None = None) -> Order:
             if request.type in self.refuses:
                 return Order(
                     request=request,
@@ -159,7 +159,7 @@ class Refusing(DeafVenue):
                     updated=await self._venue.now(),
                     reason="no",
                 )
-            placed: Order = await found(request)
+            placed: Order = await found(request, good_till)
             return placed
 
         return place
@@ -489,11 +489,11 @@ class LatePlacing(DeafVenue):
         if name != "place" or len(self.sent) > 1:
             return found
 
-        async def place(request: OrderRequest) -> Order:
+        async def place(request: OrderRequest, good_till: Millis | None = None) -> Order:
             self.sent.append(request)
             if len(self.sent) == 1:
                 raise Unavailable("connection reset")
-            placed: Order = await found(request)
+            placed: Order = await found(request, good_till)
             return placed
 
         return place

@@ -308,9 +308,9 @@ class RefusingVenue:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._venue, name)
 
-    async def place(self, request: OrderRequest) -> Order:
+    async def place(self, request: OrderRequest, good_till: Millis | None = None) -> Order:
         if request.type is not self._kind:
-            placed: Order = await self._venue.place(request)
+            placed: Order = await self._venue.place(request, good_till)
             return placed
         self._before()
         now = await self._venue.now()

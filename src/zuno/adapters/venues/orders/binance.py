@@ -15,7 +15,13 @@ from decimal import Decimal
 from typing import Any, Final
 
 from zuno.adapters.venues.exchange import ApiKeys, ExchangeVendor, VenueDeclined
-from zuno.adapters.venues.orders.client import KEY_CODES, TradingClient, check_exchange, read_reason, report_unreadable
+from zuno.adapters.venues.orders.client import (
+    KEY_CODES,
+    ExchangeAccount,
+    TradingClient,
+    read_reason,
+    report_unreadable,
+)
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.errors import Malformed, Refused, Unavailable, Unknown
@@ -40,25 +46,24 @@ from zuno.trading.model.orders import (
     VenuePosition,
     VenueQuote,
 )
-from zuno.trading.rules.order_filters import CONDITIONAL, find_filter_breach
+from zuno.trading.rules.order_filters import CONDITIONAL
 
 ASSET: Final = "USDT"
 NO_SUCH_ORDER: Final = "-2013"
 CANNOT_CANCEL: Final = "-2011"
 SAME_MARGIN_TYPE: Final = "-4046"
-CLOCK_CODES: Final = frozenset({"-1021"})
-REJECTIONS: Final = ((-1199, -1100), (-1014, -1013), (-2010, -2010), (-2028, -2016), (-5999, -4000))
+CLOCK_CODES: Final = frozenset({"-1021", "-5028"})
+"""Dated too early or too late: by the gateway, by the matching engine."""
+REJECTIONS: Final = ((-1199, -1100), (-1014, -1013), (-2010, -2010), (-2028, -2016), (-5027, -4000), (-5999, -5029))
 """Codes of an order that was read and not taken. After any other code nobody knows what became of it."""
-NEVER_PLACED: Final = "none"
-"""The venue's id of an order that it did not take."""
-
-FILTERS_AGE: Final = 60.0
-"""Seconds for which filters are taken as fresh when an order is checked."""
 ORDER_WINDOW: Final = 5_000
 """Milliseconds after which the exchange takes an order no more: less than we wait for its reply, so that an order
 whose reply did not come is there when it is looked up, or never will be."""
-ADMITTED_FOR: Final = 600.0
-"""Seconds for which the keys and the account's modes are taken as they were found."""
+LEAST_GOOD_TILL: Final = 660_000
+"""Milliseconds ahead that the end of a resting order must be for the exchange to take it: 600 s, and a minute more for
+a clock that differs."""
+END_GRACE: Final = 60_000
+"""How much later than the desk the exchange ends an order: it does so where no desk is left."""
 TRADES_A_PAGE: Final = 1_000
 WINDOW: Final = 7 * DAY_MS - 1
 """The longest time one question for trades or algo orders may span."""
@@ -117,9 +122,8 @@ def read_decline(answer: object) -> tuple[str, str] | None:
 VENDOR: Final = ExchangeVendor("binanceusdm", "Binance", read_decline=read_decline)
 
 
-class BinanceOrders:
-    """One account. Nothing is opened before the keys and the account's settings were found in order; what reduces a
-    position is sent all the same."""
+class BinanceOrders(ExchangeAccount):
+    """One account."""
 
     exchange = Exchange.BINANCE
 
@@ -131,12 +135,9 @@ class BinanceOrders:
         monotonic: Callable[[], float] = time.monotonic,
         page: int = TRADES_A_PAGE,
     ) -> None:
-        self._client = client
+        super().__init__(client, monotonic)
         self._demo = demo
-        self._monotonic = monotonic
         self._page = page
-        self._admitted: float | None = None
-        self._filters: dict[Symbol, tuple[float, Filters]] = {}
         self._confirmed: dict[str, Decimal] = {}
         """How much of an order the venue's own list of trades has shown, by the order's id."""
         self._client_ids: dict[tuple[Symbol, str], ClientId] = {}
@@ -167,8 +168,7 @@ class BinanceOrders:
             paper=self._demo,
         )
 
-    @report_unreadable
-    async def filters(self, symbol: Symbol) -> Filters:
+    async def _read_filters(self, symbol: Symbol) -> Filters:
         info = await self._client.read("fapiPublicGetExchangeInfo", "filters")
         found = next((row for row in info.children("symbols") if row.text("symbol") == symbol), None)
         if found is None:
@@ -181,7 +181,7 @@ class BinanceOrders:
         except KeyError as missing:
             raise Malformed(f"Binance's filters of {symbol} lack {missing}") from None
         trading = found.text("status") == "TRADING" and found.text("contractType") == "PERPETUAL"
-        filters = Filters(
+        return Filters(
             exchange=self.exchange,
             symbol=symbol,
             tick=price.decimal("tickSize"),
@@ -191,16 +191,13 @@ class BinanceOrders:
             min_notional=notional.decimal("notional"),
             trading=trading,
         )
-        self._filters[symbol] = self._monotonic(), filters
-        return filters
 
     @report_unreadable
     async def quote(self, symbol: Symbol) -> VenueQuote:
         touch = await self._client.read("fapiPublicGetTickerBookTicker", "touch", symbol=symbol.value)
         premium = await self._client.read("fapiPublicGetPremiumIndex", "mark", symbol=symbol.value)
         at = min(touch.moment("time"), premium.moment("time"))
-        if self._client.now() - at > STALE_QUOTE:
-            raise Unavailable(f"Binance's newest price of {symbol} is {(self._client.now() - at) // 1_000} s old")
+        self._check_age(symbol, at, STALE_QUOTE)
         return VenueQuote(
             exchange=self.exchange,
             symbol=symbol,
@@ -210,28 +207,11 @@ class BinanceOrders:
             at=at,
         )
 
-    @report_unreadable
-    async def place(self, order: OrderRequest) -> Order:
-        check_exchange(order, self.exchange)
-        async with self._client.one_at_a_time(order.client_id):
-            return await self._place(order)
-
-    async def _place(self, order: OrderRequest) -> Order:
-        found = await self.find(order.symbol, order.client_id, order.type)
-        if found is not None:
-            return found
-        try:
-            breach = find_filter_breach(order, await self._fresh_filters(order.symbol))
-        except Unknown as delisted:
-            breach = str(delisted)
-        if breach is not None:
-            return self._reject(order, breach)
-        if not order.reduce_only:
-            await self._admit()
+    async def _make(self, order: OrderRequest, good_till: Millis | None) -> Order:
         try:
             if not order.reduce_only:
                 await self._prepare(order.symbol, order.leverage)
-            answer = await self._send(order)
+            answer = await self._send(order, good_till)
         except VenueDeclined as declined:
             if declined.code in KEY_CODES:
                 self._admitted = None
@@ -285,9 +265,9 @@ class BinanceOrders:
 
     @report_unreadable
     async def fills(self, symbol: Symbol, since: Millis) -> tuple[Fill, ...]:
-        now = await self._client.sync_clock()
+        now = await self._client.read_time()
         rows: dict[int, VendorJson] = {}
-        for low in range(max(since, now - TRADES_KEPT), now + 1, WINDOW + 1):
+        for low in range(max(since, now - TRADES_KEPT), max(since, now) + 1, WINDOW + 1):
             high = low + WINDOW
             page = await self._trades(symbol, startTime=low, endTime=high)
             while page:
@@ -299,7 +279,7 @@ class BinanceOrders:
 
     @report_unreadable
     async def funding(self, symbol: Symbol, since: Millis) -> tuple[FundingPayment, ...]:
-        now = await self._client.sync_clock()
+        now = await self._client.read_time()
         low, payments = max(since, now - FUNDING_KEPT), dict[str, FundingPayment]()
         while True:
             page = await self._client.read(
@@ -308,7 +288,7 @@ class BinanceOrders:
                 symbol=symbol.value,
                 incomeType="FUNDING_FEE",
                 startTime=low,
-                endTime=now,
+                endTime=max(since, now),
                 limit=self._page,
             )
             rows = [self._payment(symbol, row) for row in page.items()]
@@ -355,21 +335,10 @@ class BinanceOrders:
                 total, available = row.decimal("balance"), row.decimal("availableBalance")
         return Balance(exchange=self.exchange, total=total, available=available)
 
-    async def close(self) -> None:
-        await self._client.close()
-
     # -- before an order
 
-    async def _fresh_filters(self, symbol: Symbol) -> Filters:
-        known = self._filters.get(symbol)
-        if known is None or self._monotonic() - known[0] > FILTERS_AGE:
-            return await self.filters(symbol)
-        return known[1]
-
-    async def _admit(self) -> None:
-        """`Refused` unless the keys may trade and not withdraw, and the account holds one position per symbol."""
-        if self._admitted is not None and self._monotonic() - self._admitted < ADMITTED_FOR:
-            return
+    async def _check_account(self) -> None:
+        """Also `Refused` unless the account holds one position per symbol and pays fees in its own currency."""
         rights = await self.rights()
         if rights.can_withdraw:
             raise Refused("The keys of Binance may withdraw; make keys that may only trade futures.")
@@ -379,7 +348,6 @@ class BinanceOrders:
             raise Refused("The account at Binance is in hedge mode; switch it to one-way mode.")
         if not self._demo and (await self._client.read("fapiPrivateGetFeeBurn", "fee settings")).flag("feeBurn"):
             raise Refused("The account at Binance pays fees in BNB; switch that off, the ledger counts in USDT.")
-        self._admitted = self._monotonic()
 
     async def _prepare(self, symbol: Symbol, leverage: int) -> None:
         """Isolated margin and the order's leverage."""
@@ -406,7 +374,7 @@ class BinanceOrders:
             raise Malformed("Binance answered with the settings of another symbol")
         return row
 
-    async def _send(self, order: OrderRequest) -> VendorJson:
+    async def _send(self, order: OrderRequest, good_till: Millis | None) -> VendorJson:
         common: dict[str, object] = {
             "symbol": order.symbol.value,
             "side": order.side.value,
@@ -428,17 +396,11 @@ class BinanceOrders:
             )
         if order.price is not None:
             common |= {"price": f"{order.price:f}", "timeInForce": TIMES_IN_FORCE[order.time_in_force]}
+            if good_till is not None and order.time_in_force is TimeInForce.GTC:
+                end = max(good_till + END_GRACE, self._client.now() + LEAST_GOOD_TILL)
+                common |= {"timeInForce": "GTD", "goodTillDate": end - end % 1_000}
         return await self._client.send(
             "fapiPrivatePostOrder", "order", **common, newClientOrderId=order.client_id, newOrderRespType="RESULT"
-        )
-
-    def _reject(self, order: OrderRequest, reason: str) -> Order:
-        return Order(
-            request=order,
-            venue_id=NEVER_PLACED,
-            status=OrderStatus.REJECTED,
-            updated=self._client.now(),
-            reason=reason,
         )
 
     # -- reading orders

@@ -1,9 +1,13 @@
-"""Signed requests: a read may be repeated, an order is sent once unless the exchange said that it did nothing."""
+"""What exchanges that take orders have in common. Signed requests: a read may be repeated, an order is sent once unless
+the exchange said that it did nothing. Orders: each is looked up, checked and made, one at a time per client id."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
+import math
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, ParamSpec, TypeVar
 from urllib.parse import urlsplit
@@ -14,11 +18,13 @@ from pydantic import ValidationError
 from zuno.adapters.http import LOOPBACK, RateLimited
 from zuno.adapters.venues.exchange import ApiKeys, ExchangeClient, ExchangeVendor, VenueDeclined
 from zuno.adapters.venues.vendor_json import VendorJson
-from zuno.kernel.errors import Malformed, Refused, Unavailable, Usage
+from zuno.kernel.errors import Malformed, Refused, Unavailable, Unknown, Usage
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.orders import ClientId, OrderRequest
+from zuno.trading.model.market import Symbol
+from zuno.trading.model.orders import ClientId, Filters, Order, OrderRequest, OrderStatus, OrderType
+from zuno.trading.rules.order_filters import find_filter_breach
 
 UNAUTHORIZED, FORBIDDEN = 401, 403
 KEY_CODES: Final = frozenset({"-1002", "-1022", "-2014", "-2015"})
@@ -26,6 +32,14 @@ KEY_CODES: Final = frozenset({"-1002", "-1022", "-2014", "-2015"})
 LONGEST_REASON: Final = 200
 MOST_WAITS: Final = 3
 """How often one request waits for as long as the exchange asked."""
+CLOCK_AGE: Final = 600.0
+"""Seconds for which the exchange's clock is taken to go as this machine's does."""
+FILTERS_AGE: Final = 60.0
+"""Seconds for which filters are taken as fresh when an order is checked."""
+ADMITTED_FOR: Final = 600.0
+"""Seconds for which the keys and the account's modes are taken as they were found."""
+NEVER_PLACED: Final = "none"
+"""The venue's id of an order that it did not take."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,6 +67,7 @@ class TradingClient(ExchangeClient):
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._clock_codes = clock_codes
         self._time_endpoint = time_endpoint
+        self._synced = -math.inf
 
     async def read(self, endpoint: str, what: str, **params: object) -> VendorJson:
         """A question: asked again after a failure that may pass."""
@@ -75,7 +90,12 @@ class TradingClient(ExchangeClient):
         asked = opened.milliseconds()
         server = (await self._ask(self._time_endpoint, "time", {}, self._patience.attempts)).moment("serverTime")
         opened.options["timeDifference"] = (asked + opened.milliseconds()) // 2 - server
+        self._synced = self._monotonic()
         return server
+
+    async def read_time(self) -> Millis:
+        """The exchange's time, asked for where it was not for a while."""
+        return self.now() if self._monotonic() - self._synced < CLOCK_AGE else await self.sync_clock()
 
     def now(self) -> Millis:
         """The exchange's time as far as it is known here."""
@@ -115,11 +135,6 @@ class TradingClient(ExchangeClient):
                 self._quiet_until = float("-inf")
 
 
-def check_exchange(order: OrderRequest, exchange: Exchange) -> None:
-    if order.exchange is not exchange:
-        raise Refused(f"An order of {order.exchange} is no order of {exchange}.")
-
-
 def read_reason(text: object) -> str:
     return plain_text(str(text), LONGEST_REASON)
 
@@ -142,3 +157,93 @@ def report_unreadable(method: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P
             raise Unavailable(str(error)) from error
 
     return call
+
+
+class ExchangeAccount(ABC):
+    """One account at an exchange. Nothing is opened before the keys and the account's settings were found in order;
+    what reduces a position is sent all the same, and does not wait for filters."""
+
+    exchange: Exchange
+
+    def __init__(self, client: TradingClient, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self._monotonic = monotonic
+        self._admitted: float | None = None
+        self._filters: dict[Symbol, tuple[float, Filters]] = {}
+
+    @abstractmethod
+    async def find(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None = None) -> Order | None: ...
+
+    @abstractmethod
+    async def _read_filters(self, symbol: Symbol) -> Filters: ...
+
+    @abstractmethod
+    async def _check_account(self) -> None:
+        """`Refused` where the keys may withdraw or not trade, or the account is set otherwise than it has to be."""
+
+    @abstractmethod
+    async def _make(self, order: OrderRequest, good_till: Millis | None) -> Order: ...
+
+    @report_unreadable
+    async def place(self, order: OrderRequest, good_till: Millis | None = None) -> Order:
+        if order.exchange is not self.exchange:
+            raise Refused(f"An order of {order.exchange} is no order of {self.exchange}.")
+        async with self._client.one_at_a_time(order.client_id):
+            found = await self.find(order.symbol, order.client_id, order.type)
+            if found is not None:
+                return found
+            breach = await self._find_breach(order)
+            if breach is not None:
+                return self._reject(order, breach)
+            if not order.reduce_only:
+                await self._admit()
+            return await self._make(order, good_till)
+
+    @report_unreadable
+    async def filters(self, symbol: Symbol) -> Filters:
+        filters = await self._read_filters(symbol)
+        self._filters[symbol] = self._monotonic(), filters
+        return filters
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _fresh_filters(self, symbol: Symbol) -> Filters:
+        known = self._filters.get(symbol)
+        if known is None or self._monotonic() - known[0] > FILTERS_AGE:
+            return await self.filters(symbol)
+        return known[1]
+
+    async def _find_breach(self, order: OrderRequest) -> str | None:
+        """What the filters have against an order. One that reduces a position is held to the last that are known; where
+        they cannot be read it is for the exchange to judge."""
+        known = self._filters.get(order.symbol)
+        if order.reduce_only and known is not None and find_filter_breach(order, known[1]) is None:
+            return None
+        try:
+            return find_filter_breach(order, await self._fresh_filters(order.symbol))
+        except Unknown as delisted:
+            return str(delisted)
+        except Unavailable:
+            if not order.reduce_only:
+                raise
+            return None
+
+    async def _admit(self) -> None:
+        if self._admitted is None or self._monotonic() - self._admitted >= ADMITTED_FOR:
+            await self._check_account()
+            self._admitted = self._monotonic()
+
+    def _check_age(self, symbol: Symbol, at: Millis, most: int) -> None:
+        age = self._client.now() - at
+        if age > most:
+            raise Unavailable(f"{self._client.name}'s newest price of {symbol} is {age // 1_000} s old")
+
+    def _reject(self, order: OrderRequest, reason: str) -> Order:
+        return Order(
+            request=order,
+            venue_id=NEVER_PLACED,
+            status=OrderStatus.REJECTED,
+            updated=self._client.now(),
+            reason=reason,
+        )

@@ -17,8 +17,8 @@ from zuno.adapters.venues.exchange import ApiKeys, ExchangeVendor, VenueDeclined
 from zuno.adapters.venues.orders.client import (
     FORBIDDEN,
     UNAUTHORIZED,
+    ExchangeAccount,
     TradingClient,
-    check_exchange,
     read_reason,
     report_unreadable,
 )
@@ -46,7 +46,6 @@ from zuno.trading.model.orders import (
     VenueQuote,
 )
 from zuno.trading.model.venues import won_symbol
-from zuno.trading.rules.order_filters import find_filter_breach
 
 CASH: Final = "KRW"
 LOT: Final = Decimal("0.00000001")
@@ -57,9 +56,6 @@ NO_WITHDRAWAL: Final = "00000000-0000-0000-0000-000000000000"
 """The id of no withdrawal: whether the keys may cancel one tells whether they may withdraw, and nothing happens."""
 NO_ORDER: Final = {"market": "KRW-BTC", "side": "bid", "ord_type": "limit", "volume": "0.00000001", "price": "1000"}
 """For the endpoint that checks an order and makes none."""
-NEVER_PLACED: Final = "none"
-ADMITTED_FOR: Final = 600.0
-"""Seconds for which the keys are taken as they were found."""
 ORDERS_A_PAGE: Final = 1_000
 OPEN_A_PAGE: Final = 100
 WINDOW: Final = 7 * DAY_MS
@@ -84,6 +80,7 @@ TYPES: Final = {
     "market": OrderType.MARKET,
     "best": OrderType.MARKET,
 }
+ENDED: Final = frozenset({"done", "cancel"})
 SIDES: Final = {"bid": OrderSide.BUY, "ask": OrderSide.SELL}
 READ_TIMES_IN_FORCE: Final = {"ioc": TimeInForce.IOC, "fok": TimeInForce.IOC, "post_only": TimeInForce.POST_ONLY}
 
@@ -98,16 +95,16 @@ def read_decline(answer: object) -> tuple[str, str] | None:
 VENDOR: Final = ExchangeVendor("upbit", "Upbit", read_decline=read_decline)
 
 
-class UpbitOrders:
-    """One account. Nothing is bought before the keys were found in order; what reduces a position is always sent."""
+class UpbitOrders(ExchangeAccount):
+    """One account. An order that rests has no end here but the desk's: the exchange knows no such order."""
 
     exchange = Exchange.UPBIT
     paper = False
 
     def __init__(self, client: TradingClient, *, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._client = client
-        self._monotonic = monotonic
-        self._admitted: float | None = None
+        super().__init__(client, monotonic)
+        self._complete: dict[Symbol, dict[str, list[Fill]]] = {}
+        """Fills of orders that have ended, by the order's id: there will be no more of them."""
 
     @report_unreadable
     async def now(self) -> Millis:
@@ -131,8 +128,7 @@ class UpbitOrders:
             isolated=True,
         )
 
-    @report_unreadable
-    async def filters(self, symbol: Symbol) -> Filters:
+    async def _read_filters(self, symbol: Symbol) -> Filters:
         market = won_symbol(symbol)
         try:
             chance = (await self._client.read("privateGetOrdersChance", "order terms", market=market)).child("market")
@@ -162,8 +158,7 @@ class UpbitOrders:
         last = (await self._client.read("publicGetTicker", "ticker", markets=market)).only()
         best = book.child("orderbook_units").child(0)
         at = book.moment("timestamp")
-        if self._client.now() - at > STALE_QUOTE:
-            raise Unavailable(f"Upbit's newest price of {market} is {(self._client.now() - at) // 1_000} s old")
+        self._check_age(symbol, at, STALE_QUOTE)
         return VenueQuote(
             exchange=self.exchange,
             symbol=symbol,
@@ -173,35 +168,20 @@ class UpbitOrders:
             at=at,
         )
 
-    @report_unreadable
-    async def place(self, order: OrderRequest) -> Order:
-        check_exchange(order, self.exchange)
-        async with self._client.one_at_a_time(order.client_id):
-            return await self._place(order)
+    async def _find_breach(self, order: OrderRequest) -> str | None:
+        if order.reduce_only and order.side is OrderSide.BUY:
+            return "spot holds no position that a purchase could reduce"
+        return await super()._find_breach(order)
 
-    async def _place(self, order: OrderRequest) -> Order:
-        found = await self.find(order.symbol, order.client_id)
-        if found is not None:
-            return found
-        breach = "spot holds no position that a purchase could reduce" if _opens_by_reducing(order) else None
+    async def _make(self, order: OrderRequest, good_till: Millis | None) -> Order:
         try:
-            filters = await self.filters(order.symbol)
-            breach = breach or find_filter_breach(order, filters)
-        except Unknown as delisted:
-            breach = str(delisted)
-        if breach is not None:
-            return self._reject(order, breach)
-        if not order.reduce_only:
-            await self._admit()
-        body = await self._body(order, filters)
-        try:
-            answer = await self._client.send("privatePostOrders", "order", **body)
+            answer = await self._client.send("privatePostOrders", "order", **await self._body(order))
         except VenueDeclined as declined:
             if declined.status not in (BAD_REQUEST, NOT_FOUND):
                 raise
             standing = await self.find(order.symbol, order.client_id)
             return standing or self._reject(order, f"{declined.reason} ({declined.code})")
-        placed = await self._settled(answer.text("uuid"))
+        placed = await self._read_settled_order(answer.text("uuid"))
         return placed.model_copy(update={"request": order})
 
     @report_unreadable
@@ -221,7 +201,7 @@ class UpbitOrders:
         except VenueDeclined as declined:
             if declined.status not in (BAD_REQUEST, NOT_FOUND):
                 raise
-        return await self._settled(row.text("uuid"))
+        return await self._read_settled_order(row.text("uuid"))
 
     @report_unreadable
     async def open_orders(self) -> tuple[Order, ...]:
@@ -239,10 +219,21 @@ class UpbitOrders:
         for low in range(max(since - WINDOW, now - ORDERS_KEPT), now + 1, WINDOW):
             rows = await self._closed_rows(symbol, Millis(low), Millis(low + WINDOW - 1))
             ids |= {row.text("uuid") for row in rows if row.decimal("executed_volume") > 0}
+        known = self._complete.get(symbol, {})
+        complete: dict[str, list[Fill]] = {}
         fills: dict[str, Fill] = {}
         for order_id in sorted(ids):
-            row = await self._client.read("privateGetOrder", "order", uuid=order_id)
-            fills |= {fill.id: fill for fill in self._fills(symbol, row) if fill.at >= since}
+            found = known.get(order_id)
+            if found is None:
+                row = await self._client.read("privateGetOrder", "order", uuid=order_id)
+                found = self._fills(symbol, row)
+                ended = row.choice("state", list(STATUSES)) in ENDED
+                if ended and sum((fill.quantity for fill in found), ZERO) == row.decimal("executed_volume"):
+                    complete[order_id] = found
+            else:
+                complete[order_id] = found
+            fills |= {fill.id: fill for fill in found if fill.at >= since}
+        self._complete[symbol] = complete
         return tuple(sorted(fills.values(), key=lambda fill: (fill.at, fill.id)))
 
     @report_unreadable
@@ -278,20 +269,14 @@ class UpbitOrders:
         free, locked = (ZERO, ZERO) if row is None else (row.decimal("balance"), row.decimal("locked"))
         return Balance(exchange=self.exchange, total=free + locked, available=free)
 
-    async def close(self) -> None:
-        await self._client.close()
-
     # -- before an order
 
-    async def _admit(self) -> None:
-        if self._admitted is not None and self._monotonic() - self._admitted < ADMITTED_FOR:
-            return
+    async def _check_account(self) -> None:
         rights = await self.rights()
         if rights.can_withdraw:
             raise Refused("The keys of Upbit may withdraw; make keys that may only see accounts and place orders.")
         if not rights.can_trade:
             raise Refused("The keys of Upbit may not trade.")
-        self._admitted = self._monotonic()
 
     async def _may(self, endpoint: str, **params: object) -> bool:
         """Whether the keys are let through to an endpoint, whatever it then answers."""
@@ -306,7 +291,7 @@ class UpbitOrders:
                 raise
         return True
 
-    async def _body(self, order: OrderRequest, filters: Filters) -> dict[str, object]:
+    async def _body(self, order: OrderRequest) -> dict[str, object]:
         body: dict[str, object] = {
             "market": won_symbol(order.symbol),
             "side": "bid" if order.side is OrderSide.BUY else "ask",
@@ -320,19 +305,11 @@ class UpbitOrders:
         elif order.side is OrderSide.SELL:
             body["ord_type"] = "market"
         else:
-            bound = (await self.quote(order.symbol)).ask * TAKE_BOUND / filters.tick
-            price = bound.to_integral_value(ROUND_UP) * filters.tick
+            tick = (await self._fresh_filters(order.symbol)).tick
+            bound = (await self.quote(order.symbol)).ask * TAKE_BOUND / tick
+            price = bound.to_integral_value(ROUND_UP) * tick
             body |= {"ord_type": "limit", "price": f"{price:f}", "time_in_force": "ioc"}
         return body
-
-    def _reject(self, order: OrderRequest, reason: str) -> Order:
-        return Order(
-            request=order,
-            venue_id=NEVER_PLACED,
-            status=OrderStatus.REJECTED,
-            updated=self._client.now(),
-            reason=reason,
-        )
 
     # -- reading orders
 
@@ -347,7 +324,7 @@ class UpbitOrders:
             raise Malformed("Upbit answered with another order than was asked for")
         return row
 
-    async def _settled(self, order_id: str) -> Order:
+    async def _read_settled_order(self, order_id: str) -> Order:
         """An order that takes at once, or that was cancelled, is settled a moment after the answer."""
         for attempt in range(1, SETTLE_CHECKS + 1):
             row = await self._client.read("privateGetOrder", "order", uuid=order_id)
@@ -469,10 +446,6 @@ def _symbol(row: VendorJson) -> Symbol:
 def _client_id(row: VendorJson) -> ClientId:
     """Orders of before 2024-10-18 and those made by hand have none of their own."""
     return row.maybe_text("identifier") or row.text("uuid")
-
-
-def _opens_by_reducing(order: OrderRequest) -> bool:
-    return order.reduce_only and order.side is OrderSide.BUY
 
 
 def build_client(keys: ApiKeys, url: str | None = None, **options: Any) -> TradingClient:

@@ -94,7 +94,8 @@ class PaperVenue:
             raise Unavailable(f"The newest price of {symbol} at {self.exchange} is stale.")
         return quote
 
-    async def place(self, order: OrderRequest) -> Order:
+    async def place(self, order: OrderRequest, good_till: Millis | None = None) -> Order:
+        """`good_till` is the desk's to see to: there is no venue without one."""
         if order.exchange is not self.exchange:
             raise Refused(f"An order of {order.exchange} is no order of {self.exchange}.")
         if self._sleep is not None and self._latency_ms:
