@@ -28,6 +28,7 @@ _LOWEST_PORT = 2
 _HIGHEST_PORT = 65_535
 _LOCAL_CHAINS = ("sim", "devnet")
 _LP_ROLES = ("scout", "strategist", "critic", "arbiter")
+OFFLINE_EMBEDDINGS = ("hashed", "minilm")
 _TRADING_ROLES = {
     "meta": "macro",
     "liquidity": "liquidity",
@@ -101,6 +102,25 @@ def _postgres(secret: SecretStr) -> SecretStr:
     if not _POSTGRES.fullmatch(secret.get_secret_value()):
         raise ValueError("expected a postgresql:// URL")  # never echo it: it holds a password
     return secret
+
+
+def _secret_url(secret: SecretStr) -> SecretStr:
+    if not _URL.fullmatch(secret.get_secret_value()):
+        raise ValueError("expected an http(s) URL")  # never echo it: it may hold a password
+    return secret
+
+
+def _embedding_model(text: str) -> str:
+    name = text.strip()
+    if name in OFFLINE_EMBEDDINGS:
+        return name
+    try:
+        model = parse_model(name)
+    except Usage as error:
+        raise ValueError(f"expected {', '.join(OFFLINE_EMBEDDINGS)} or a model: {str(error).rstrip('.')}") from None
+    if model.vendor is Vendor.ANTHROPIC:
+        raise ValueError("Anthropic has no embedding models")
+    return str(model) if model.url else f"{model.vendor}:{model.name}"
 
 
 def _model_keys(raw: object) -> object:
@@ -290,6 +310,20 @@ class Settings(BaseSettings):
     )
     recording: Literal["synthetic", "own"] = Field(
         "synthetic", description="stored data to use: synthetic (`zuno data synth`) or your own recordings"
+    )
+    memory_store: Literal["sqlite", "milvus", "lightrag"] = Field(
+        "sqlite", description="index of the desk's memories: SQLite in the home, Milvus or LightRAG (extras)"
+    )
+    memory_url: Annotated[SecretStr, AfterValidator(_secret_url)] | None = Field(
+        None, description="Milvus server URL, with USER:PASSWORD@ if it asks for one; default: milvus-lite in the home"
+    )
+    embedding_model: Annotated[str, AfterValidator(_embedding_model)] = Field(
+        "hashed",
+        description="embedding model: `hashed` (character n-grams, offline), `minilm` (offline, an extra), "
+        "`openai:NAME`, `gemini-…`, `ollama:NAME`, `http(s)://HOST/v1#NAME`",
+    )
+    embedding_dimension: int = Field(
+        1_536, ge=8, le=8_192, description="numbers per vector of an embedding model that is asked over HTTP"
     )
     fee_binance_maker_pct: FeePct = Field(0.02, description="Binance maker fee, %")
     fee_binance_taker_pct: FeePct = Field(0.05, description="Binance taker fee, %")

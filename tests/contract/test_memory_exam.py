@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -13,6 +14,7 @@ from zuno.adapters.memory.fallback import FallbackIndex
 from zuno.adapters.memory.hashed import HashedEmbedder
 from zuno.adapters.memory.in_memory import InMemoryIndex
 from zuno.adapters.memory.jsonl import JsonlMemory
+from zuno.adapters.memory.milvus import MilvusMemoryIndex
 from zuno.adapters.memory.sqlite import SqliteMemoryIndex
 from zuno.kernel.errors import Broken
 from zuno.kernel.units import Millis
@@ -36,7 +38,14 @@ class Candidate:
     by_similarity: bool = True
 
 
-@pytest.fixture(params=["memory", "sqlite", "jsonl", "fallback"])
+@pytest.fixture(scope="module")
+def milvus_place(tmp_path_factory: pytest.TempPathFactory) -> str:
+    pytest.importorskip("pymilvus", reason="pymilvus is not installed: pip install 'zuno[milvus]'")
+    pytest.importorskip("milvus_lite", reason="milvus-lite is not installed: pip install 'zuno[milvus]'")
+    return str(tmp_path_factory.mktemp("milvus") / "milvus.db")
+
+
+@pytest.fixture(params=["memory", "sqlite", "milvus", "jsonl", "fallback"])
 def candidate(request: pytest.FixtureRequest, tmp_path: Path) -> Candidate:
     match request.param:
         case "memory":
@@ -44,6 +53,9 @@ def candidate(request: pytest.FixtureRequest, tmp_path: Path) -> Candidate:
             return Candidate(lambda: index)
         case "sqlite":
             return Candidate(lambda: SqliteMemoryIndex(tmp_path / "index.db", HashedEmbedder()))
+        case "milvus":
+            place, prefix = request.getfixturevalue("milvus_place"), f"exam_{uuid4().hex[:8]}"
+            return Candidate(lambda: MilvusMemoryIndex(place, HashedEmbedder(), prefix=prefix))
         case "jsonl":
             return Candidate(lambda: JsonlMemory(tmp_path / "memories.jsonl"), by_similarity=False)
         case _:

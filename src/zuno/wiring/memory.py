@@ -5,23 +5,56 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from zuno.llm.names import Vendor, parse_model
+from zuno.settings import OFFLINE_EMBEDDINGS, Settings
+
 if TYPE_CHECKING:
-    from zuno.settings import Settings
     from zuno.trading.ports.recall import Embedder, MemoryIndex
+
+_VENDOR_URLS = {
+    Vendor.OPENAI: "https://api.openai.com/v1",
+    Vendor.GOOGLE: "https://generativelanguage.googleapis.com/v1beta/openai",
+}
 
 
 def embedder(settings: Settings) -> Embedder:
+    """Offline by hashing, unless a model is named."""
+    if settings.embedding_model not in OFFLINE_EMBEDDINGS:
+        return _endpoint_embedder(settings)
     from zuno.adapters.memory.hashed import HashedEmbedder
 
     return HashedEmbedder()
+
+
+def _endpoint_embedder(settings: Settings) -> Embedder:
+    from zuno.adapters.memory.endpoint import EndpointEmbedder
+
+    model = parse_model(settings.embedding_model)
+    if model.vendor is Vendor.URL:
+        secret = settings.model_keys.get(model.host)
+        url, key = model.url, secret.get_secret_value() if secret else ""
+    else:
+        url, key = _VENDOR_URLS[model.vendor], settings.vendor_keys().get(model.vendor, "")
+    return EndpointEmbedder(url, model.name, str(model), settings.embedding_dimension, key)
 
 
 def memory_index(settings: Settings, home: Path) -> MemoryIndex:
     """With the most recent of the symbol behind it, for when it is down."""
     from zuno.adapters.memory.fallback import FallbackIndex
     from zuno.adapters.memory.jsonl import JsonlMemory
-    from zuno.adapters.memory.sqlite import SqliteMemoryIndex
 
     folder = home / "memory"
-    index = SqliteMemoryIndex(folder / "index.db", embedder(settings))
-    return FallbackIndex(index, JsonlMemory(folder / "post_mortems.jsonl"))
+    return FallbackIndex(_open_index(settings, folder), JsonlMemory(folder / "post_mortems.jsonl"))
+
+
+def _open_index(settings: Settings, folder: Path) -> MemoryIndex:
+    if settings.memory_store == "milvus":
+        from zuno.adapters.memory.milvus import MilvusMemoryIndex, split_login
+
+        if settings.memory_url is None:
+            return MilvusMemoryIndex(str(folder / "milvus.db"), embedder(settings))
+        url, token = split_login(settings.memory_url.get_secret_value())
+        return MilvusMemoryIndex(url, embedder(settings), token)
+    from zuno.adapters.memory.sqlite import SqliteMemoryIndex
+
+    return SqliteMemoryIndex(folder / "index.db", embedder(settings))

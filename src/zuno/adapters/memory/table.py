@@ -143,6 +143,15 @@ class MemoryTable:
             setattr(self, name, new)
 
 
+def rank_rows(
+    query: RecallQuery, vector: bytes, rows: Sequence[MemoryRow], words: Sequence[frozenset[str]]
+) -> tuple[Recalled, ...]:
+    """`MemoryTable.rank` of a few, each with its words."""
+    table = MemoryTable(len(vector))
+    table.extend(rows)
+    return table.rank(query, vector, lambda word: np.array([word in held for held in words], dtype=np.uint8))
+
+
 def _select_best(score: NDArray[np.int32], limit: int) -> Sequence[int]:
     """The places of the best scores above zero, with all that tie with the last of them."""
     floor = 1 if len(score) <= limit else max(1, int(np.partition(score, len(score) - limit)[len(score) - limit]))

@@ -1,0 +1,201 @@
+"""Memories in Milvus: a server by its URL, or milvus-lite in a folder of the home. An extra: `zuno[milvus]`.
+
+Milvus finds the nearest vectors of what may be known; ranking them by words and age is ours, as for every index.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import threading
+from collections.abc import Callable, Collection, Sequence
+from hashlib import sha256
+from typing import Any, Final, TypeVar
+from urllib.parse import unquote
+
+from zuno.adapters.memory.table import cut_query, drop_repeats, rank_rows
+from zuno.kernel.canonical import encode_model
+from zuno.kernel.errors import Broken, Unavailable
+from zuno.trading.measure.similarity import split_words, unpack_vector
+from zuno.trading.model.memory import MemoryRecord, RecallQuery, RecallResult
+from zuno.trading.ports.recall import Embedder
+
+T = TypeVar("T")
+NEAREST: Final = 1_000
+"""Vectors that are ranked. A memory beyond them is not recalled, however young."""
+_AT_ONCE: Final = 5_000
+_TIMEOUT: Final = 10.0
+_TEXTS: Final = {"digest": 64, "scope": 64, "channel": 40, "symbol": 40, "words": 40_000}
+"""Columns of text and the bytes they may hold. A scope is the hash of a market's name: names need no quoting then."""
+
+
+class MilvusMemoryIndex:
+    """One collection for each embedder, so vectors of two are never mixed. `place`: URL, or path of a `.db`."""
+
+    name: Final = "milvus"
+
+    def __init__(self, place: str, embedder: Embedder, token: str = "", prefix: str = "zuno") -> None:
+        self._place = place
+        self._token = token
+        self._embedder = embedder
+        self._collection = f"{prefix}_{re.sub('[^a-z0-9]', '_', embedder.name.lower())[:100]}_{embedder.dimension}"
+        self._client: Any = None
+        self._lock = threading.RLock()
+
+    async def add(self, records: Sequence[MemoryRecord]) -> None:
+        new = await self._ask(lambda client: self._keep_new(client, drop_repeats(records)))
+        if new:
+            vectors = await self._embedder.embed([record.text for record in new])
+            rows = [self._row(record, vector) for record, vector in zip(new, vectors, strict=True)]
+            await self._ask(lambda client: self._put(client, rows))
+
+    async def recall(self, query: RecallQuery) -> RecallResult:
+        if not query.text.strip():
+            return RecallResult(source=self.name, found=())
+        (vector,) = await self._embedder.embed([cut_query(query.text)])
+        if not any(vector):
+            return RecallResult(source=self.name, found=())
+        rows = await self._ask(lambda client: self._search(client, query, vector))
+        memories = [
+            (
+                *(row["id"], row["channel"], query.origin, row["symbol"] or None, row["at"]),
+                bytes(int(number) & 0xFF for number in row["vector"]),
+            )
+            for row in rows
+        ]
+        found = rank_rows(query, vector, memories, [frozenset(row["words"].split()) for row in rows])
+        return RecallResult(source=self.name, found=found)
+
+    async def remove(self, id: str) -> None:
+        empty = [0.0] * self._embedder.dimension
+        blank = {"digest": "", "scope": "", "channel": "", "symbol": "", "words": "", "at": 0, "vector": empty}
+        row = blank | {"id": id, "removed": True, "vector": [1.0, *empty[1:]]}
+        await self._ask(lambda client: self._put(client, [row]))
+
+    async def ids(self) -> frozenset[str]:
+        rows = await self._ask(lambda client: self._query(client, "removed == false", ["id"]))
+        return frozenset(row["id"] for row in rows)
+
+    async def rebuild(self, records: Sequence[MemoryRecord], removed: Collection[str] = ()) -> None:
+        await self._ask(lambda client: client.drop_collection(self._collection, timeout=_TIMEOUT))
+        self._client = None  # the next call makes the collection anew
+        gone = frozenset(removed)
+        await self.add([record for record in records if record.id not in gone])
+        for id in sorted(gone):
+            await self.remove(id)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._client is not None:
+                self._client.close()
+                self._client = None
+
+    def _row(self, record: MemoryRecord, vector: bytes) -> dict[str, object]:
+        return {
+            "id": record.id,
+            "removed": False,
+            "digest": _digest(record),
+            "scope": _scope(record.origin),
+            "channel": record.channel.value,
+            "symbol": record.symbol or "",
+            "at": record.at,
+            "words": " ".join(split_words(record.text)),
+            "vector": unpack_vector(vector).tolist(),
+        }
+
+    def _keep_new(self, client: Any, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+        known: dict[str, str] = {}
+        for start in range(0, len(records), 500):
+            asked = ", ".join(f'"{record.id}"' for record in records[start : start + 500])
+            rows = client.query(self._collection, filter=f"id in [{asked}]", output_fields=["id", "digest"])
+            known.update((row["id"], row["digest"]) for row in rows)
+        for record in records:
+            if known.get(record.id, "") not in ("", _digest(record)):
+                raise Broken(f"Memory {record.id} is there with another content.")
+        return [record for record in records if record.id not in known]
+
+    def _put(self, client: Any, rows: Sequence[dict[str, object]]) -> None:
+        for start in range(0, len(rows), _AT_ONCE):
+            client.upsert(self._collection, list(rows[start : start + _AT_ONCE]), timeout=_TIMEOUT)
+
+    def _search(self, client: Any, query: RecallQuery, vector: bytes) -> list[dict[str, Any]]:
+        channels = ", ".join(f'"{channel.value}"' for channel in query.channels)
+        known = f'removed == false and at < {query.before} and scope == "{_scope(query.origin)}"'
+        where = f"{known} and channel in [{channels}]"
+        if query.symbol is not None:
+            where += f' and symbol == "{query.symbol.value}"'
+        (found,) = client.search(
+            self._collection,
+            data=[unpack_vector(vector).tolist()],
+            limit=NEAREST,
+            filter=where,
+            output_fields=["channel", "symbol", "at", "words", "vector"],
+            timeout=_TIMEOUT,
+        )
+        return [{"id": hit["id"], **hit["entity"]} for hit in found]
+
+    def _query(self, client: Any, where: str, fields: list[str]) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        pages = client.query_iterator(self._collection, batch_size=_AT_ONCE, filter=where, output_fields=fields)
+        try:
+            while page := pages.next():
+                rows.extend(page)
+        finally:
+            pages.close()
+        return rows
+
+    async def _ask(self, act: Callable[[Any], T]) -> T:
+        return await asyncio.to_thread(self._call, act)
+
+    def _call(self, act: Callable[[Any], T]) -> T:
+        """One call at a time. Whatever the library raises is a store that does not answer: a web page, a dead port."""
+        try:
+            from pymilvus import MilvusException
+        except ImportError as error:
+            raise Unavailable("Milvus is not installed: pip install 'zuno[milvus]'.") from error
+        with self._lock:
+            try:
+                if self._client is None:
+                    self._client = self._connect()
+                return act(self._client)
+            except (MilvusException, OSError, ValueError, TypeError) as error:
+                why = " ".join(str(getattr(error, "message", "") or error).split())[:200]
+                raise Unavailable(f"Milvus did not answer as Milvus does ({why}).") from error
+
+    def _connect(self) -> Any:
+        from pymilvus import DataType, MilvusClient
+
+        logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # it writes whole tracebacks; we raise
+        client = MilvusClient(self._place, token=self._token, timeout=_TIMEOUT)
+        if client.has_collection(self._collection, timeout=_TIMEOUT):
+            client.load_collection(self._collection, timeout=_TIMEOUT)
+            return client
+        schema = MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False)
+        schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=64)
+        for name, most in _TEXTS.items():
+            schema.add_field(name, DataType.VARCHAR, max_length=most)
+        schema.add_field("at", DataType.INT64)
+        schema.add_field("removed", DataType.BOOL)
+        schema.add_field("vector", DataType.FLOAT_VECTOR, dim=self._embedder.dimension)
+        index = MilvusClient.prepare_index_params()
+        index.add_index("vector", index_type="FLAT", metric_type="COSINE")
+        client.create_collection(
+            self._collection, schema=schema, index_params=index, consistency_level="Strong", timeout=_TIMEOUT
+        )
+        return client
+
+
+def _digest(record: MemoryRecord) -> str:
+    return sha256(encode_model(record)).hexdigest()
+
+
+def _scope(origin: str) -> str:
+    return sha256(origin.encode()).hexdigest()
+
+
+def split_login(url: str) -> tuple[str, str]:
+    """A URL without its `USER:PASSWORD@`, and those apart, as the library wants them."""
+    scheme, _, rest = url.partition("://")
+    login, at, place = rest.rpartition("@")
+    return (f"{scheme}://{place}", unquote(login)) if at else (url, "")
