@@ -1,4 +1,4 @@
-"""What `zuno doctor` looks at: home, store, keys, clock, market, models, chains, exchanges."""
+"""What `zuno doctor` looks at: home, store, keys, clock, market, models, chains, exchanges, memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from zuno.doors.doctor import Check, CheckView, Doctor, State
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import Unavailable, ZunoError
+from zuno.kernel.errors import Broken, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.lp.model.chains import CHAINS
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from zuno.doors.agents import AgentsView
     from zuno.journal.port import Journal
     from zuno.settings import Settings
+    from zuno.trading.learn.memory_book import MemoryBook
+    from zuno.trading.ports.recall import MemoryIndex
     from zuno.trading.ports.trade_log import TradeLog
     from zuno.trading.service.data import DataStatusView
     from zuno.wiring.chains import Chains
@@ -115,6 +117,26 @@ def build_mandate_check(log: Callable[[], TradeLog], now: Callable[[], Millis], 
         return [_line("mandate", "ok", f"{found.hash[:16]}… until {until}")]
 
     return Check("mandate", look, "`zuno trade mandate show` says more", needed_live=True)
+
+
+def build_memory_check(index: Callable[[], MemoryIndex], book: Callable[[], MemoryBook]) -> Check:
+    """Whether the store of memories answers, and holds what the journal holds."""
+    advice = "`zuno trade evaluate` brings it in step"
+
+    async def look() -> list[CheckView]:
+        store, written = index(), await book().read()
+        try:
+            there = await store.ids()
+        except (Unavailable, Broken) as error:
+            return [_line("memory", "warn", f"{error} Recall by age answers until then.", advice)]
+        if missing := len(written.keys() - there):
+            return [
+                _line("memory", "warn", f"{store.name}: {missing:,} of {len(written):,} post-mortems missing", advice)
+            ]
+        news = len(there) - len(written)
+        return [_line("memory", "ok", f"{store.name}: {len(written):,} post-mortems, {news:,} news, as in the journal")]
+
+    return Check("memory", look, advice)
 
 
 def _line(topic: str, state: State, text: str, advice: str = "") -> CheckView:

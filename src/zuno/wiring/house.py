@@ -274,7 +274,9 @@ class Application:
 
     def doctor(self) -> Doctor:
         from zuno.adapters.clock.system import unix_millis
-        from zuno.wiring.doctor import build_doctor, build_mandate_check
+        from zuno.trading.learn.memory_book import MemoryBook
+        from zuno.wiring.doctor import build_doctor, build_mandate_check, build_memory_check
+        from zuno.wiring.memory import memory_index
         from zuno.wiring.venues import build_venue_check
 
         return build_doctor(
@@ -286,6 +288,9 @@ class Application:
             chains=self._chains,
             now=unix_millis,
             more=[
+                build_memory_check(
+                    lambda: memory_index(self._settings, self._settings.home), lambda: MemoryBook(self._read_journal)
+                ),
                 build_venue_check(self._settings, unix_millis),
                 build_mandate_check(self._trade_log, unix_millis, self._exchange_account()),
             ],

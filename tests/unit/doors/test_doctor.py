@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from zuno.adapters.memory.hashed import HashedEmbedder
+from zuno.adapters.memory.sqlite import SqliteMemoryIndex
 from zuno.doors.doctor import Check, CheckView, Doctor
 from zuno.doors.export import ExportView, to_csv
 from zuno.kernel.errors import Unavailable
 from zuno.settings import Settings
+from zuno.wiring.doctor import build_memory_check
 from zuno.wiring.house import Application
 
 
@@ -44,6 +47,7 @@ async def test_a_new_home_is_ready_offline(tmp_path: Path) -> None:
         "market",
         "models",
         "chains",
+        "memory",
         "mandate",
     }
     assert not (await zuno.doctor().examine(live=True)).ok
@@ -51,6 +55,27 @@ async def test_a_new_home_is_ready_offline(tmp_path: Path) -> None:
     open_home = await zuno.doctor().examine()
     assert [line.state for line in open_home.checks if line.topic == "home"] == ["warn"]
     await zuno.close()
+
+
+async def test_memory_that_is_damaged_or_behind_the_journal_is_told(tmp_path: Path) -> None:
+    async def line(store: Path, missing: bool = False) -> str:
+        index = SqliteMemoryIndex(store, HashedEmbedder())
+        book = Book({"pm_1": None}) if missing else Book({})
+        (found,) = await build_memory_check(lambda: index, lambda: book).look()  # type: ignore[arg-type, return-value]
+        return found.state
+
+    assert await line(tmp_path / "none.db") == "ok"
+    assert await line(tmp_path / "none.db", missing=True) == "warn"
+    (tmp_path / "damaged.db").write_bytes(b"no database at all" * 1_000)
+    assert await line(tmp_path / "damaged.db") == "warn"
+
+
+class Book:
+    def __init__(self, written: dict[str, object]) -> None:
+        self._written = written
+
+    async def read(self) -> dict[str, object]:
+        return self._written
 
 
 def test_a_strangers_name_is_no_formula() -> None:

@@ -1,4 +1,4 @@
-"""Vectors from a provider, or from any server that speaks OpenAI's `/v1/embeddings`: Ollama, vLLM, llama.cpp, a gateway.
+"""Vectors from a provider, or from any server that speaks OpenAI's `/v1/embeddings`: Ollama, vLLM, llama.cpp.
 
 Endpoint: https://platform.openai.com/docs/api-reference/embeddings.
 """
@@ -14,8 +14,8 @@ import httpx2
 import numpy as np
 
 from zuno.adapters import foreign_json
-from zuno.adapters.memory.hashed import pack_vector
 from zuno.adapters.http import OK, HttpClient, RequestLimits
+from zuno.adapters.memory.hashed import pack_vector
 from zuno.kernel.errors import Unavailable
 
 DUPLICATE: Final = 0.90
