@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from zuno.trading.model.bundle import Slot
     from zuno.trading.model.cycle import Exchange
     from zuno.trading.model.market import Symbol
+    from zuno.trading.ports.recall import MemoryIndex
     from zuno.trading.ports.trade_log import TradeLog
     from zuno.trading.ports.venue import OrderVenue
     from zuno.trading.service.account import AccountDesk
@@ -121,6 +122,7 @@ class Application:
         self._started = False
         self._account_log: JournalTradeLog | None = None
         self._evaluator: Evaluator | None = None
+        self._memory: MemoryIndex | None = None
         self._book: PaperBookDesk | None = None
         self._fences = Fences()
         self._venues: dict[Exchange, OrderVenue] = {}
@@ -547,6 +549,7 @@ class Application:
         """One for the process: it keeps how far it has read the accounts."""
         from zuno.trading.learn.evaluator import Evaluator, LearningBackends
         from zuno.wiring.cycles import build_run_context
+        from zuno.wiring.orders import read_fees
 
         self._chains.require_writable()
         if self._evaluator is None:
@@ -556,9 +559,17 @@ class Application:
                     log=self._trade_log(),
                     store=self._recordings.selected_store(),
                     minds=lambda notebook: build_run_context(self._models, notebook, self._models.registry()),
+                    indexes=(self._memory_index(),),
+                    fees=read_fees(self._settings),
                 )
             )
         return self._evaluator
+
+    def _memory_index(self) -> MemoryIndex:
+        from zuno.wiring.memory import memory_index
+
+        self._memory = self._memory or memory_index(self._settings, self._settings.home)
+        return self._memory
 
     def _trade_log(self) -> JournalTradeLog:
         from zuno.adapters.account.trade_log import JournalTradeLog

@@ -173,7 +173,8 @@ def _find_constraint(case: ClosedCase) -> str:
     if case.verdict is Verdict.SUCCESS:
         if case.stop_pct is not None and path.mae_pct >= NEARLY_STOPPED * case.stop_pct:
             return f"{trade} nearly met its stop, behind by {{trade.mae}}: no larger size than this is supported."
-        return f"{trade} reached what it was opened for: the same levels are supported, a larger size is not."
+        came = "reached its target" if summary.reason is ExitReason.TARGET else "was ahead when it ended"
+        return f"{trade} {came}: the same levels are supported, a larger size is not."
     if case.verdict is Verdict.FLAT:
         return f"{trade} needs more room to its target than fees and funding take."
     if summary.reason is ExitReason.LIQUIDATION:

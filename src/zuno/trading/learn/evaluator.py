@@ -6,7 +6,7 @@ The journal decides what was written: two consumers at once, or one that was kil
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from zuno.journal.port import Author, Journal
@@ -18,16 +18,19 @@ from zuno.trading.agents.case import build_case
 from zuno.trading.agents.post_mortem import ClosedCase, write_post_mortem
 from zuno.trading.data.price_path import read_bars
 from zuno.trading.learn.memory_book import MemoryBook, post_mortem_id, read_post_mortem, update_indexes
+from zuno.trading.learn.vetoes import VetoLedger
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.bundle import read_bundle
 from zuno.trading.model.cycle import Node
-from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, CaseRecord, PostMortem
+from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, CaseRecord, PostMortem, VetoScore
 from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.trade_events import TradeClosed, TradeSummary
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.claims import list_claims
+from zuno.trading.rules.closed_trades import to_closed_trade
+from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.realised_path import judge_outcome, trace_path
 from zuno.trading.run.record import ReportRecord, RunJournal
 
@@ -46,6 +49,8 @@ class LearningBackends:
     minds: Callable[[RunJournal], ModelContext]
     """Asks models with what one request has on record."""
     indexes: Sequence[MemoryIndex] = ()
+    fees: Fees = field(default_factory=Fees)
+    """What exchanges take, for trades that were not made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,9 @@ class Evaluation:
     """What was new."""
 
     post_mortems: tuple[PostMortem, ...] = ()
+    vetoes: tuple[VetoScore, ...] = ()
+    waiting: int = 0
+    """Decisions that were vetoed or cut, whose trade would not be over yet."""
     notes: tuple[str, ...] = ()
 
 
@@ -62,6 +70,9 @@ class Evaluator:
     def __init__(self, backends: LearningBackends) -> None:
         self._with = backends
         self.book = MemoryBook(backends.journal)
+        self.vetoes = VetoLedger(backends.journal, backends.store, backends.fees)
+        self._cases: list[CaseRecord] = []
+        self._read_cases = 0
         self._read: dict[str, int] = {}
         """Events of each account, up to the first that is still to be learned from."""
         self._intents: dict[str, set[str]] = {}
@@ -70,8 +81,14 @@ class Evaluator:
         """Whether the indexes were found in step since this process began."""
 
     async def evaluate(self, account: str, origin: str, at: Millis) -> Evaluation:
-        """Learn from every trade of an account that was closed by a moment of the market. Doing it again is
-        harmless."""
+        """Score everything that is resolved by a moment of the market: closed trades, and decisions that were vetoed or
+        cut. Doing it again is harmless."""
+        learned = await self.learn(account, origin, at)
+        vetoes, waiting = await self.vetoes.score(account, origin, at)
+        return replace(learned, vetoes=vetoes, waiting=waiting)
+
+    async def learn(self, account: str, origin: str, at: Millis) -> Evaluation:
+        """Learn from every trade of an account that was closed by a moment of the market."""
         learned: list[PostMortem] = []
         notes: tuple[str, ...] = ()
         count = self._read.get(account, 0)
@@ -80,17 +97,24 @@ class Evaluator:
             if isinstance(event, TradeClosed):
                 if event.at > at:
                     break
-                written = await self._learn(
-                    account, origin, event.summary, at, first=event.summary.intent not in intents
-                )
+                first = event.summary.intent not in intents
+                written = await self._learn(account, origin, event.summary, at, first=first)
                 learned += [] if written is None else [written]
-                intents.add(event.summary.intent)
+                if to_closed_trade(event.summary) is not None:
+                    intents.add(event.summary.intent)
             count += 1
             self._read[account] = count
         if learned or not self._indexed:
             notes = await update_indexes(self.book, self._with.indexes)
             self._indexed = not notes
-        return Evaluation(tuple(learned), notes)
+        return Evaluation(tuple(learned), notes=notes)
+
+    async def cases(self, account: str, before: Millis) -> tuple[CaseRecord, ...]:
+        """Labelled records of an account's trades that were closed strictly before a moment."""
+        found = await read_cases(await self._with.journal(), self._read_cases)
+        self._cases += [record for _, record in found]
+        self._read_cases = found[-1][0] if found else self._read_cases
+        return tuple(case for case in self._cases if case.account == account and case.closed < before)
 
     async def _learn(
         self, account: str, origin: str, summary: TradeSummary, at: Millis, *, first: bool

@@ -38,7 +38,7 @@ class MemoryBook:
         self._journal = journal
         self._read_to = {POST_MORTEM: 0, MEMORY_FORGOTTEN: 0}
         self._written: dict[str, PostMortem] = {}
-        self._forgotten: set[str] = set()
+        self.forgotten: set[str] = set()
 
     async def read(self) -> dict[str, PostMortem]:
         """Every post-mortem that was not forgotten, by id, in the order they were written."""
@@ -48,9 +48,9 @@ class MemoryBook:
             self._written[written.id] = written
             self._read_to[POST_MORTEM] = entry.seq
         async for entry in journal.entries(kind=MEMORY_FORGOTTEN, after=self._read_to[MEMORY_FORGOTTEN]):
-            self._forgotten.add(entry.request_id or "")
+            self.forgotten.add(entry.request_id or "")
             self._read_to[MEMORY_FORGOTTEN] = entry.seq
-        return {id: written for id, written in self._written.items() if id not in self._forgotten}
+        return {id: written for id, written in self._written.items() if id not in self.forgotten}
 
     async def has_written(self, id: str) -> bool:
         """Whether a post-mortem was ever written, forgotten or not."""
@@ -64,13 +64,19 @@ class MemoryBook:
 
 
 async def update_index(book: MemoryBook, index: MemoryIndex) -> int:
-    """Bring an index in step with the journal; how many records it lacked. News that it holds stay."""
+    """Bring an index in step with the journal; how many records it lacked. News in it stay, unless it is damaged
+    and made anew."""
     known = await book.read()
-    there = await index.ids()
-    missing = [memory_record(each) for id, each in known.items() if id not in there]
-    if missing:
-        await index.add(missing)
-    for id in sorted(id for id in there if id.startswith(_PREFIX) and id not in known):
+    records = {id: memory_record(each) for id, each in known.items()}
+    try:
+        there = await index.ids()
+        missing = [record for id, record in records.items() if id not in there]
+        if missing:
+            await index.add(missing)
+    except Broken:
+        await index.rebuild([*records.values()], sorted(book.forgotten))
+        return len(records)
+    for id in sorted(id for id in there if id.startswith(_PREFIX) and id not in records):
         await index.remove(id)
     return len(missing)
 

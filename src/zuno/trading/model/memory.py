@@ -132,6 +132,38 @@ class CaseRecord(Wire):
     """Of the run that opened it; none where a person did, and for the second leg of an entry at two exchanges."""
 
 
+class RuleShare(Wire):
+    """How much of a wanted trade a rule took away."""
+
+    rule: Annotated[str, Field(min_length=1, max_length=40)]
+    owner: Literal["expectancy", "cro", "guard", "desk"]
+    share: Share
+    """Of the notional that the Judge wanted; 1: a veto."""
+
+
+class VetoScore(Wire):
+    """A decision that wanted to open and was vetoed or cut, and how the trade would have come out."""
+
+    id: Id
+    """From market, account, symbol, mode and moment: a decision that is made again is scored once."""
+    run: Id
+    account: Annotated[str | None, Field(max_length=200)]
+    origin: str
+    symbol: Symbol
+    mode: Mode
+    side: Side
+    regime: Regime
+    judge: JudgeKind | None
+    decided: Timestamp
+    resolved: Timestamp
+    """By the market's clock: nothing before this moment may know of it."""
+    exit: Literal["stop", "target", "time", "unfilled"]
+    pct: float
+    """Of the notional, net of fees and funding."""
+    r: float
+    rules: Annotated[tuple[RuleShare, ...], Field(min_length=1)]
+
+
 class MemoryRecord(Wire):
     """One thing that can be recalled, as an index holds it."""
 

@@ -1,7 +1,8 @@
 """What the market did while a trade was held, from recorded candles: first touch, MFE, MAE, R, and the verdict.
 
 Only candles that lie wholly between entry and exit count: of one that began before the entry nobody knows which of its
-prices came after it. A candle that touched both levels touched the stop first.
+prices came after it. A candle that touched both levels touched the stop first. Of the candle in which a level ended the
+trade, nothing beyond the exit is the trade's.
 """
 
 from __future__ import annotations
@@ -29,18 +30,20 @@ def trace_path(summary: TradeSummary, bars: Iterable[SpanBar]) -> RealisedPath:
     """The path of a closed trade. `bars` in its exchange's currency, in any order."""
     sign = sign_of(summary.side)
     entry, last = float(summary.entry), float(summary.exit)
+    stop, target = _price(summary.stop), _price(summary.target)
     inside = sorted(bar for bar in bars if summary.opened <= bar.start and bar.end <= summary.closed)
-    best = max((_best(bar, sign) for bar in inside), key=lambda price: sign * price, default=last)
-    worst = min((_worst(bar, sign) for bar in inside), key=lambda price: sign * price, default=last)
-    moves = [percent_move(price, entry, sign) for price in (best, worst, last)]
+    whole = inside[:-1] if _ends_in(summary, inside) else inside
+    prices = [last, *(price for bar in whole for price in (bar.high, bar.low))]
+    if len(whole) < len(inside):  # what it went through before the level: the way it hurts comes first
+        prices += [inside[-1].open, *([_worst(inside[-1], sign)] if summary.reason is ExitReason.TARGET else [])]
+    moves = [percent_move(price, entry, sign) for price in prices]
     multiple = risk_multiple(summary)
     held = summary.closed - summary.opened
     return RealisedPath(
-        first_touch=find_first_touch(inside, sign, _price(summary.stop), _price(summary.target))
-        or _touch_of_exit(summary, sign),
+        first_touch=find_first_touch(whole, sign, stop, target) or _touch_of_exit(summary, sign),
         mfe_pct=round_digits(max(0.0, *moves)),
-        mae_pct=round_digits(max(0.0, *(-move for move in moves))),
-        exit_pct=moves[-1],
+        mae_pct=round_digits(-min(0.0, *moves)),
+        exit_pct=moves[0],
         r=None if multiple is None else round_digits(float(multiple)),
         hold_hours=round_digits(held / HOUR_MS),
         bars=len(inside),
@@ -95,6 +98,14 @@ def _touch_of_exit(summary: TradeSummary, sign: int) -> Touch | None:
     if target is not None and sign * (last - target) >= -room:
         return "target"
     return None
+
+
+def _ends_in(summary: TradeSummary, inside: Sequence[SpanBar]) -> bool:
+    """Whether the last candle is the one in which a level ended the trade."""
+    if summary.reason not in (ExitReason.STOP, ExitReason.TARGET, ExitReason.LIQUIDATION) or not inside:
+        return False
+    last, slipped = float(summary.exit), SLIPPAGE_SHARE * float(summary.entry)
+    return inside[-1].low - slipped <= last <= inside[-1].high + slipped
 
 
 def _covered(bars: Sequence[SpanBar]) -> int:

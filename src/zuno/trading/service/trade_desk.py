@@ -77,6 +77,8 @@ class EvaluationSlot(Wire):
     trades: int
     post_mortems: Annotated[int, Field(exclude_if=lambda count: not count)] = 0
     """Written by this evaluation: what the desk closed itself was learned from before."""
+    vetoes: Annotated[int, Field(exclude_if=lambda count: not count)] = 0
+    """Decisions that were vetoed or cut and resolved since."""
 
 
 class StopRequest(Wire):
@@ -463,10 +465,15 @@ class _DeskRun:
 
     async def evaluate(self, job: Job, at: Millis) -> None:
         """Whatever is not learned from yet, also of trades that somebody else closed."""
-        learned = await self._evaluate()
+        learned = await self._with.evaluator.evaluate(self._account, self._origin, self._gate.now())
+        self._tell_learned(learned)
         closed = sum(summary.closed < job.slot for summary in self._gate.book.closed)
         slot = EvaluationSlot(
-            account=self._account, day=job.slot, trades=closed, post_mortems=len(learned.post_mortems)
+            account=self._account,
+            day=job.slot,
+            trades=closed,
+            post_mortems=len(learned.post_mortems),
+            vetoes=len(learned.vetoes),
         )
         journal = await self._with.journal()
         await journal.append_once(kind=EVALUATED, author=_DESK, payload=slot, request_id=_job_id(job, self._account))
@@ -474,17 +481,15 @@ class _DeskRun:
     async def learn(self) -> None:
         closed = len(self._gate.book.closed)
         if closed != self._learned_closed:
-            await self._evaluate()
+            self._tell_learned(await self._with.evaluator.learn(self._account, self._origin, self._gate.now()))
             self._learned_closed = closed
 
-    async def _evaluate(self) -> Evaluation:
-        learned = await self._with.evaluator.evaluate(self._account, self._origin, self._gate.now())
+    def _tell_learned(self, learned: Evaluation) -> None:
         for post_mortem in learned.post_mortems:
             r = "" if post_mortem.path.r is None else f" {post_mortem.path.r:+.2f} R"
             self._tell("learned", f"{post_mortem.id} {post_mortem.verdict}{r}", post_mortem.symbol)
         for note in learned.notes:
             self.note(note)
-        return learned
 
     # -- what is told
 

@@ -17,16 +17,26 @@ from zuno.trading.model.trade_events import ExitReason
 from zuno.trading.rules.realised_path import judge_outcome, trace_path
 
 
-def bar(number: int, low: float, high: float) -> SpanBar:
-    return SpanBar(minute(number), minute(number + 1), low, high, low, high)
+def bar(number: int, low: float, high: float, opened: float | None = None) -> SpanBar:
+    return SpanBar(minute(number), minute(number + 1), low if opened is None else opened, high, low, high)
+
+
+def test_of_the_bar_that_ended_it_nothing_beyond_the_exit_counts() -> None:
+    last = bar(9, 97, 105, opened=99)
+    stopped = trace_path(summary(), [last])
+    assert (stopped.first_touch, stopped.mfe_pct) == ("stop", 0)
+    assert stopped.mae_pct == pytest.approx(2)
+    won = trace_path(summary(exit=Decimal(104), reason=ExitReason.TARGET), [bar(9, 98.5, 105, opened=99)])
+    assert won.first_touch == "target"
+    assert (won.mfe_pct, won.mae_pct) == pytest.approx((4, 1.5))
 
 
 def test_behaviour_18_a_trade_that_later_hits_its_stop_is_a_failure() -> None:
     """However well it stood before: the verdict is the path's, not the entry's."""
-    path = trace_path(summary(), [bar(0, 100, 103.9), bar(4, 99, 102), bar(8, 97.5, 99)])
+    path = trace_path(summary(), [bar(0, 100, 103.9), bar(4, 99, 102), bar(8, 97.5, 99, opened=98.5)])
     assert path.first_touch == "stop"
     assert path.mfe_pct == pytest.approx(3.9)
-    assert path.mae_pct == pytest.approx(2.5)
+    assert path.mae_pct == pytest.approx(2.0), "below its stop it was not held any more"
     assert path.r == pytest.approx(-1.05)
     assert judge_outcome(path, summary().net_pnl) is Verdict.FAILURE
 
