@@ -124,7 +124,7 @@ class Learning:
 
     async def close(self, *trades: TradeSummary, account: str = ACCOUNT) -> None:
         for trade in trades:
-            await self.log.append(account, [closed(trade)], len(self.log.written(account)))
+            await self.log.append(account, [closed(trade)], len(self.log.list_events(account)))
 
     def evaluator(self) -> Evaluator:
         """A new consumer."""

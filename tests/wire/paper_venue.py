@@ -86,7 +86,7 @@ class PaperHarness:
     def count_orders(self, client_id: str) -> int:
         """Rejected ones were never made."""
         assert isinstance(self.log, MemoryTradeLog)
-        written = self.log.written(venue_account(ACCOUNT, self.exchange))
+        written = self.log.list_events(venue_account(ACCOUNT, self.exchange))
         made = {
             event.order.venue_id
             for event in written

@@ -48,7 +48,7 @@ class MemoryTradeLog:
     async def accounts(self) -> tuple[str, ...]:
         return tuple(sorted(account for account, log in self._logs.items() if log))
 
-    def written(self, account: str) -> Sequence[TradeEvent]:
+    def list_events(self, account: str) -> Sequence[TradeEvent]:
         return self._logs.get(account, [])
 
 

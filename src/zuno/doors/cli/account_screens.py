@@ -171,7 +171,7 @@ def shown_balance(view: TradeBalanceView) -> RenderableType:
 def shown_profit(view: ProfitView) -> RenderableType:
     title = "Profit of closed trades, USD" + ("" if view.by is None else f", by {view.by}")
     if not view.whole.trades:
-        return _screen(view, title, Text("no trade was closed yet"), *_unconverted(view.whole))
+        return _screen(view, title, Text("no trade was closed yet"), *_note_unconverted(view.whole))
     parts: list[RenderableType] = []
     if view.groups:
         table = Rows(
@@ -197,7 +197,7 @@ def shown_profit(view: ProfitView) -> RenderableType:
         parts.append(table)
     else:
         parts.append(_profit_facts(view.whole))
-    return _screen(view, title, *parts, *_unconverted(view.whole))
+    return _screen(view, title, *parts, *_note_unconverted(view.whole))
 
 
 def shown_performance(view: PerformanceView) -> RenderableType:
@@ -218,7 +218,7 @@ def shown_performance(view: PerformanceView) -> RenderableType:
     parts: list[RenderableType] = [facts]
     if view.whole.trades:
         parts += [heading("Closed trades, USD"), _profit_facts(view.whole)]
-    return _screen(view, "Performance", *parts, *_unconverted(view.whole))
+    return _screen(view, "Performance", *parts, *_note_unconverted(view.whole))
 
 
 def shown_locks(view: LocksView) -> RenderableType:
@@ -379,7 +379,7 @@ def _mandate_facts(mandate: MandateView) -> RenderableType:
     return facts
 
 
-def _unconverted(row: ProfitRowView) -> list[Text]:
+def _note_unconverted(row: ProfitRowView) -> list[Text]:
     if not row.unconverted:
         return []
     return [Text(f"note: {row.unconverted} trades in won are left out: no rate is known", style=QUIET)]

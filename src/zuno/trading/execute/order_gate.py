@@ -55,7 +55,7 @@ from zuno.trading.rules.protections import (
     describe_lock,
     find_refusal,
     hit_protections,
-    net_usd,
+    sum_results_usd,
 )
 from zuno.trading.rules.trading_book import OpenTrade, TrackedIntent, TrackedOrder, TradingBook
 
@@ -439,6 +439,7 @@ class OrderGate:
                         target=held.target,
                         hold_until=held.hold_until,
                         by="ruling",
+                        trade=held.id,
                     )
                 )
         return events
@@ -457,18 +458,13 @@ class OrderGate:
             for tracked in self.book.intents.values()
             if tracked.stored >= midnight and tracked.intent.kind is IntentKind.OPEN
         ]
+        waiting = [tracked for tracked in self.book.open_intents.values() if tracked.intent.kind is IntentKind.OPEN]
         state = await self._risk_state(order.symbol)
-        lost = ZERO
-        for summary in reversed(self.book.closed):
-            if summary.closed < midnight:
-                break
-            net = net_usd(summary, state.won)
-            if isinstance(net, Missing):
-                raise _EntryRefused(f"what was lost today is not known: {net.reason}")
-            lost -= net
+        realised = sum_results_usd(self.book.results, Millis(midnight), state.won)
+        if isinstance(realised, Missing):
+            raise _EntryRefused(f"what was lost today is not known: {realised.reason}")
         if isinstance(state.unrealised_usd, Missing):
             raise _EntryRefused(f"what open positions have lost is not known: {state.unrealised_usd.reason}")
-        lost -= min(ZERO, state.unrealised_usd)
         held = sum(
             (
                 trade.quantity * order.mark / trade.leverage
@@ -477,16 +473,37 @@ class OrderGate:
             ),
             ZERO,
         )
+        pending = sum(
+            (
+                self._unfilled_margin(tracked, order.mark)
+                for tracked in waiting
+                if tracked.intent.symbol is order.symbol
+            ),
+            ZERO,
+        )
+        earlier = sum(
+            (self._unfilled_margin(tracked, tracked.intent.mark) for tracked in waiting if tracked.stored < midnight),
+            ZERO,
+        )
         return LiveEntry(
             symbol=order.symbol,
             exchanges=tuple(leg.exchange for leg in intent.legs),
             margin_usd=margin_usd(intent, order.mark),
-            margin_held_usd=held,
-            margin_today_usd=sum((margin_usd(stored, stored.mark) for stored in today), ZERO),
-            lost_today_usd=lost,
+            margin_held_usd=held + pending,
+            margin_today_usd=sum((margin_usd(stored, stored.mark) for stored in today), earlier),
+            lost_today_usd=-realised - min(ZERO, state.unrealised_usd),
             without_stops=tuple(leg.exchange for leg in intent.legs if not places[leg.exchange].filters.holds_stops),
             judge_failed=order.judge_failed,
         )
+
+    def _unfilled_margin(self, tracked: TrackedIntent, mark: Decimal) -> Decimal:
+        """In dollars, of what is still to be filled of an entry, ordered or not."""
+        margin = ZERO
+        for leg in tracked.intent.legs:
+            orders = (self.book.orders[id] for id in tracked.orders)
+            entered = (o.booked for o in orders if o.purpose == "entry" and o.request.exchange is leg.exchange)
+            margin += max(ZERO, leg.quantity - sum(entered, ZERO)) * mark / leg.leverage
+        return margin
 
     async def _close(self, which: Symbol | str | None, reason: ExitReason, request: str) -> tuple[str, ...]:
         book = self.book
@@ -581,6 +598,7 @@ class OrderGate:
             target=target,
             hold_until=trade.hold_until,
             by="owner",
+            trade=trade.id,
         )
         await self._writer.write([event])
         await self._worker.advance()
@@ -604,8 +622,9 @@ class OrderGate:
         stood = (protection, symbol) in self.book.locks
         if stood or protection not in (Protection.PAUSED, Protection.KILL_SWITCH):
             # The exchange's clock may be a little ahead: what was closed by now counts no more.
-            last = self.book.closed[-1].closed + 1 if self.book.closed else 0
-            at = Millis(max(self._at(), last))
+            closed = [summary.closed + 1 for summary in self.book.closed[-1:]]
+            booked = [result.at + 1 for result in self.book.results[-1:]]
+            at = Millis(max([self._at(), *closed, *booked]))
             await self._writer.write([LockLifted(at=at, protection=protection, symbol=symbol, reason=reason)])
         return stood
 
@@ -702,6 +721,7 @@ class OrderGate:
             now=self._now(),
             open_symbols=self._open_symbols(),
             closed=book.closed,
+            results=book.results,
             equity_usd=equity,
             unrealised_usd=unrealised,
             won=won,

@@ -102,7 +102,7 @@ def standing_now(bars: Bars, open_interest: Sequence[Level], edges: Floats) -> K
         standing[:column] *= kept[column]
     lowest = np.append(np.minimum.accumulate(bars.low[:0:-1])[::-1], np.inf)
     highest = np.append(np.maximum.accumulate(bars.high[:0:-1])[::-1], -np.inf)
-    standing[_touched(levels, lowest[:, None], highest[:, None])] = 0.0
+    standing[_find_touched(levels, lowest[:, None], highest[:, None])] = 0.0
     return _by_row(levels, edges, standing)
 
 
@@ -157,7 +157,7 @@ def _walk_open_positions(bars: Bars, opened: Floats, kept: Floats) -> Iterator[t
     levels, dollars = _place_positions(bars, opened)
     standing = np.zeros_like(dollars)
     for column in range(len(bars)):
-        touched = _touched(levels, bars.low[column], bars.high[column])
+        touched = _find_touched(levels, bars.low[column], bars.high[column])
         standing = np.where(touched, 0.0, standing * kept[column])
         standing[column] = dollars[column]
         alive = slice(0, column + 1)
@@ -173,7 +173,7 @@ def _place_positions(bars: Bars, opened: Floats) -> tuple[Floats, Floats]:
     return levels, np.outer(opened * typical, np.concatenate((weight, weight)))
 
 
-def _touched(levels: Floats, low: Floats, high: Floats) -> NDArray[np.bool_]:
+def _find_touched(levels: Floats, low: Floats, high: Floats) -> NDArray[np.bool_]:
     longs = np.arange(levels.shape[1]) < len(TIERS)
     return np.where(longs, levels >= low, levels <= high)
 

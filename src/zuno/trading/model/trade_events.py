@@ -247,6 +247,8 @@ class LevelsSet(Wire):
     target: Positive | None
     hold_until: Timestamp | None
     by: Literal["ruling", "owner"]
+    trade: Id | None = None
+    """The trade they are of; None in entries of before it was written down."""
 
 
 class TradeClosed(Wire):

@@ -25,11 +25,11 @@ class LiveEntry:
     exchanges: tuple[Exchange, ...]
     margin_usd: Decimal
     margin_today_usd: Decimal
-    """Margin of the entries since midnight UTC, without this one."""
+    """Margin of the entries since midnight UTC, without this one, and what is unfilled of earlier ones."""
     lost_today_usd: Decimal
     """Net loss since midnight UTC, and what open positions have lost; below zero is a gain."""
     margin_held_usd: Decimal = Decimal(0)
-    """Of the trade that this entry adds to."""
+    """Of the trade that this entry adds to, and of entries in that symbol that wait to be ordered or filled."""
     without_stops: tuple[Exchange, ...] = ()
     """Exchanges among them that hold no stop orders."""
     judge_failed: bool = False

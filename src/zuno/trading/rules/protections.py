@@ -17,6 +17,7 @@ from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Symbol
 from zuno.trading.model.orders import ZERO
 from zuno.trading.model.trade_events import ExitReason, LockSet, Protection, TradeSummary
+from zuno.trading.rules.trading_book import RealisedResult
 
 STOPPED: Final = frozenset({ExitReason.STOP, ExitReason.LIQUIDATION})
 STORED: Final = frozenset({Protection.DAILY_LOSS, Protection.MAX_DRAWDOWN, Protection.STOPLOSS_GUARD})
@@ -58,6 +59,8 @@ class RiskState:
     open_symbols: frozenset[Symbol]
     closed: Sequence[TradeSummary]
     """In the order they were closed."""
+    results: Sequence[RealisedResult]
+    """Every close, part of a close, fee and payment, in the order they were booked."""
     equity_usd: Known[Decimal]
     unrealised_usd: Known[Decimal]
     won: Known[Decimal]
@@ -129,6 +132,21 @@ def net_usd(summary: TradeSummary, won: Known[Decimal]) -> Known[Decimal]:
     return won if isinstance(won, Missing) else summary.net_pnl / won
 
 
+def sum_results_usd(results: Sequence[RealisedResult], since: Millis, won: Known[Decimal]) -> Known[Decimal]:
+    """What was booked at or after a moment, in dollars. Read from the end: a long past costs nothing."""
+    total = ZERO
+    for result in reversed(results):
+        if result.at < since:
+            break
+        if result.exchange is Exchange.BINANCE:
+            total += result.amount
+        elif isinstance(won, Missing):
+            return won
+        else:
+            total += result.amount / won
+    return total
+
+
 # -- each protection
 
 
@@ -145,7 +163,7 @@ def _daily_loss(state: RiskState, limits: ProtectionLimits) -> LockSet | None:
     midnight = state.now // DAY_MS * DAY_MS
     tomorrow = Millis(midnight + DAY_MS)
     lifted = state.lifted.get((Protection.DAILY_LOSS, None), 0)
-    realised = _sum_usd(_closed_since(state, max(midnight, lifted)), state.won)
+    realised = sum_results_usd(state.results, Millis(max(midnight, lifted)), state.won)
     for unknown in (realised, state.equity_usd, state.unrealised_usd):
         if isinstance(unknown, Missing):
             return _unknown(state, Protection.DAILY_LOSS, unknown)
@@ -238,16 +256,6 @@ def _closed_since(state: RiskState, since: int) -> list[TradeSummary]:
             break
         found.append(summary)
     return found[::-1]
-
-
-def _sum_usd(closed: Iterable[TradeSummary], won: Known[Decimal]) -> Known[Decimal]:
-    total = ZERO
-    for summary in closed:
-        net = net_usd(summary, won)
-        if isinstance(net, Missing):
-            return net
-        total += net
-    return total
 
 
 def _unknown(state: RiskState, protection: Protection, missing: Missing) -> LockSet:

@@ -135,6 +135,15 @@ class OpenTrade:
         return value - self.cost if self.side is Side.LONG else self.cost - value
 
 
+@dataclass(frozen=True, slots=True)
+class RealisedResult:
+    """Money that was won or lost for good: a close or a part of one, a fee, funding."""
+
+    at: Millis
+    exchange: Exchange
+    amount: Decimal
+
+
 @dataclass(slots=True, eq=False)
 class TrackedOrder:
     """An order of ours: as it was planned, and as the venue has it since."""
@@ -158,11 +167,6 @@ class TrackedOrder:
     @property
     def left(self) -> Decimal:
         return self.request.quantity - max(self.filled, self.booked)
-
-    @property
-    def unbooked(self) -> Decimal:
-        """What the venue says was filled and no fill was booked of yet."""
-        return max(ZERO, self.filled - self.booked)
 
 
 @dataclass(slots=True, eq=False)
@@ -194,6 +198,9 @@ class TradingBook:
         self.finished: dict[str, OpenTrade] = {}
         """Flat, and nobody wrote `TradeClosed` yet."""
         self.closed: list[TradeSummary] = []
+        self.results: list[RealisedResult] = []
+        """By the moment they were booked, which only goes forward."""
+        self._moment = Millis(0)
         self.orders: dict[ClientId, TrackedOrder] = {}
         self.open_orders: dict[ClientId, TrackedOrder] = {}
         """Those that are not final."""
@@ -338,13 +345,14 @@ class TradingBook:
             raise Refused(
                 f"An event of {event.at} ms stands behind one of {self.newest} ms; a book is written forward."
             )
-        touched = self._apply(event)
+        self._moment = event.at
+        changed = self._apply(event)
         if not self.opened:
             self._open_account(STARTING_CASH[Exchange.BINANCE], STARTING_CASH[Exchange.UPBIT])
         self.count += 1
         self.newest = event.at
-        if touched is not None:
-            self._check(touched)
+        if changed is not None:
+            self._check(changed)
 
     def _apply(self, event: TradeEvent) -> Exchange | None:
         """The exchange whose money moved."""
@@ -398,6 +406,10 @@ class TradingBook:
         self.opened = True
         for exchange, cash in ((Exchange.BINANCE, usd), (Exchange.UPBIT, krw)):
             self.ledger.post(exchange, (LedgerAccount.CASH, cash), (LedgerAccount.CAPITAL, -cash))
+
+    def _realise(self, exchange: Exchange, amount: Decimal) -> None:
+        if amount:
+            self.results.append(RealisedResult(self._moment, exchange, amount))
 
     def _require_account(self) -> None:
         """An account that nobody opened is a paper account with the usual cash."""
@@ -549,6 +561,7 @@ class TradingBook:
         trade.most = max(trade.most, trade.quantity)
         asset, put = (LedgerAccount.INVENTORY, value) if spot else (LedgerAccount.MARGIN, margin)
         self.ledger.post(fill.exchange, (asset, put), (LedgerAccount.CASH, -put - fee), (LedgerAccount.FEES, fee))
+        self._realise(fill.exchange, -fee)
 
     def _begin_trade(self, fill: Fill, order: TrackedOrder | None) -> OpenTrade:
         tracked = None if order is None else self.intents.get(order.intent)
@@ -589,6 +602,7 @@ class TradingBook:
             (LedgerAccount.REALISED_PNL, -gross),
             (LedgerAccount.FEES, fee),
         )
+        self._realise(trade.exchange, gross - fee)
         if whole:
             trade.closed, trade.liquidated = at, liquidation
             del self.trades[trade.id], self.positions[trade.exchange, trade.symbol]
@@ -602,6 +616,7 @@ class TradingBook:
         self._require_account()
         self._payments.add((payment.exchange, payment.id))
         self.ledger.post(payment.exchange, (LedgerAccount.CASH, amount), (LedgerAccount.FUNDING, -amount))
+        self._realise(payment.exchange, amount)
         trade = self.positions.get((payment.exchange, payment.symbol)) or next(
             (
                 late
@@ -627,8 +642,10 @@ class TradingBook:
         trade = self.positions.get((event.exchange, event.symbol))
         manual = [held for held in self.trades_at(event.exchange) if held.manual and held.symbol is event.symbol]
         held = [trade] if trade is not None else manual
+        if event.trade is not None:
+            held = [found for found in self.trades_at(event.exchange) if found.id == event.trade]
         if not held:
-            raise Refused(f"Nothing of {event.symbol} is open at {event.exchange}.")
+            raise Refused(f"Nothing of {event.trade or event.symbol} is open at {event.exchange}.")
         for changed in held:
             changed.stop, changed.target, changed.hold_until = event.stop, event.target, event.hold_until
             changed.first_stop = changed.first_stop or event.stop
@@ -690,6 +707,7 @@ class TradingBook:
         self.trades[trade.id] = trade
         asset, put = (LedgerAccount.INVENTORY, cost) if spot else (LedgerAccount.MARGIN, margin)
         self.ledger.post(holding.exchange, (asset, put), (LedgerAccount.CASH, -put - fee), (LedgerAccount.MANUAL, fee))
+        self._realise(holding.exchange, -fee)
         return holding.exchange
 
     def _close_by_hand(self, change: PositionClosed) -> Exchange:
@@ -710,6 +728,7 @@ class TradingBook:
             (LedgerAccount.CASH, back + gross - fee),
             (LedgerAccount.MANUAL, fee - gross),
         )
+        self._realise(trade.exchange, gross - fee)
         trade.exited, trade.exited_value = trade.quantity, value
         trade.gross, trade.fees, trade.closed = gross, trade.fees + fee, change.at
         del self.trades[trade.id]

@@ -686,6 +686,7 @@ def _risk_state(page: _AccountPage) -> RiskState:
         now=page.at,
         open_symbols=frozenset({trade.symbol for trade in book.trades.values()} | opening),
         closed=book.closed,
+        results=book.results,
         equity_usd=Missing(unknown or "no mark") if equity is None else equity,
         unrealised_usd=Missing("no mark") if unrealised is None else unrealised,
         won=won if isinstance(won, Missing) else _decimal(won),

@@ -317,6 +317,67 @@ async def test_a_mandates_margin_of_a_trade_counts_what_is_held() -> None:
     assert result.state == "refused", result
 
 
+async def test_a_mandates_margin_counts_entries_that_wait() -> None:
+    desk = GateHarness(live=True)
+    await desk.gate.grant_mandate(mandate(desk, max_margin_per_trade_usd=D(1_010), max_margin_per_day_usd=D(5_000)))
+    assert (await desk.gate.execute(desk.opening(style=Style.PASSIVE_MAKER))).state == "working"
+    desk.wait(MINUTE_MS)
+    result = await desk.gate.execute(desk.opening(run_id="run_2", quantity=0.02))
+    assert result.state == "refused", result
+    assert "per trade" in result.reason
+    fits = await desk.gate.execute(desk.opening(run_id="run_3", side=Side.LONG, quantity=0.0005))
+    assert "per trade" not in fits.reason
+
+
+async def test_a_mandates_margin_counts_an_intent_that_has_no_order_yet() -> None:
+    log = HushingLog()
+    paper = replace(open_binance(), log=log)
+    log.venue = venue = SilentFor(paper.open_venue())
+    desk = GateHarness(paper, venue=venue, live=True)
+    await desk.gate.grant_mandate(mandate(desk, max_margin_per_trade_usd=D(1_010), max_margin_per_day_usd=D(5_000)))
+    assert (await desk.gate.execute(desk.opening())).state == "working"
+    assert desk.gate.book.orders == {}
+    log.venue, venue.deaf_to = None, {"place", "find"}
+    desk.wait(MINUTE_MS)
+    result = await desk.gate.execute(desk.opening(run_id="run_2", quantity=0.02))
+    assert result.state == "refused", result
+    assert "per trade" in result.reason
+
+
+async def test_a_mandates_margin_of_a_day_counts_what_waits_since_yesterday() -> None:
+    desk = GateHarness(live=True)
+    desk.wait(12 * HOUR_MS - MINUTE_MS)  # 23:59
+    await desk.gate.grant_mandate(mandate(desk, max_margin_per_trade_usd=D(2_100), max_margin_per_day_usd=D(2_100)))
+    await desk.gate.execute(desk.opening(style=Style.SMART_DCA))
+    (tracked,) = desk.gate.book.open_intents.values()
+    other = tracked.intent.model_copy(update={"id": "int_other", "symbol": Symbol.ETHUSDT})
+    writer = AccountWriter(desk.log, ACCOUNT)
+    await writer.refresh()
+    await writer.write([IntentStored(at=Millis(desk.paper.at), intent=other, ruling=None)])
+    desk.wait(2 * MINUTE_MS)
+    result = await desk.gate.execute(desk.opening(run_id="run_2", quantity=0.05))
+    assert result.state == "refused", result
+    assert "per day" in result.reason
+
+
+async def test_a_part_of_a_position_that_was_lost_counts_as_lost_today() -> None:
+    """The stop was filled in part, and the market came back."""
+    desk = GateHarness(limits=ProtectionLimits(daily_loss_pct=D("0.4")), live=True)
+    await desk.gate.grant_mandate(mandate(desk, max_daily_loss_usd=D(8), max_margin_per_trade_usd=D(1_500)))
+    await opened(desk)
+    await desk.move(19_590, size="0.020")
+    await desk.gate.advance()
+    assert held(desk) == D("0.030")
+    await desk.move(20_010, size="0.0001")  # nobody takes the rest
+    await desk.gate.advance()
+    assert held(desk) == D("0.030")
+    assert [lock.protection for lock in await desk.gate.locks()] == [Protection.DAILY_LOSS]
+    await desk.gate.unlock()
+    result = await desk.gate.execute(desk.opening(run_id="run_2", quantity=0.01))
+    assert result.state == "refused", result
+    assert "lost today" in result.reason
+
+
 async def test_a_liquidation_is_called_one() -> None:
     desk = GateHarness()
     order = desk.opening(quantity=0.2, stop=None)

@@ -21,6 +21,7 @@ from zuno.trading.rules.protections import (
     find_refusal,
     hit_protections,
 )
+from zuno.trading.rules.trading_book import RealisedResult
 
 NOON = Millis(20_000 * DAY_MS + 12 * HOUR_MS)
 LIMITS = ProtectionLimits()
@@ -60,6 +61,7 @@ def state(*closed: TradeSummary, **named: Any) -> RiskState:
         now=NOON,
         open_symbols=frozenset(),
         closed=closed,
+        results=[RealisedResult(Millis(trade.closed), trade.exchange, trade.net_pnl) for trade in closed],
         equity_usd=Decimal(2_000),
         unrealised_usd=Decimal(0),
         won=Decimal(1_400),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal as D
+from typing import Any
 
 import pytest
 
@@ -120,6 +121,8 @@ def test_a_trade_from_flat_to_flat_is_accounted_to_the_cent() -> None:
     assert book.cash(BINANCE) == D("2000") + summary.net_pnl == book.venue_balance(BINANCE)
     book.apply(TradeClosed(at=Millis(6), summary=summary))
     assert book.closed == [summary]
+    assert sum(result.amount for result in book.results) == summary.net_pnl
+    assert [result.at for result in book.results] == [2, 3, 4, 5, 6]
     with pytest.raises(Refused):  # a second thread that closed it too
         book.apply(TradeClosed(at=Millis(6), summary=summary))
     assert book.ledger.debits(BINANCE) == book.ledger.credits(BINANCE)
@@ -193,6 +196,19 @@ def test_a_reduce_only_order_never_takes_more_than_is_held() -> None:
         book.apply(fill(4, OrderSide.SELL, "0.01", "60000", client="c2"))
 
 
+def test_levels_are_of_the_trade_they_name_and_of_no_later_one() -> None:
+    book = started()
+    book.apply(fill(2, OrderSide.BUY, "0.02", "60000"))
+    (trade,) = book.trades
+    fields: dict[str, Any] = {"exchange": BINANCE, "symbol": BTC, "target": None, "hold_until": None, "by": "owner"}
+    book.apply(LevelsSet(at=Millis(9), stop=D(1), trade=trade, **fields))
+    assert book.trades[trade].stop == D(1)
+    with pytest.raises(Refused):
+        book.apply(LevelsSet(at=Millis(9), stop=D(2), trade="trd_gone", **fields))
+    book.apply(LevelsSet(at=Millis(9), stop=D(3), **fields))
+    assert book.trades[trade].stop == D(3), "an entry of before"
+
+
 def test_an_order_goes_forward_and_late_words_are_no_news() -> None:
     book = started()
     request = planned().order
@@ -208,7 +224,6 @@ def test_an_order_goes_forward_and_late_words_are_no_news() -> None:
     book.apply(OrderUpdated(at=Millis(2), order=done))
     assert not book.is_news(part)
     assert book.open_orders == {}
-    assert book.orders["c1"].unbooked == D("0.02")
     for late in (open_, part):
         with pytest.raises(Refused):
             book.apply(OrderUpdated(at=Millis(3), order=late))
