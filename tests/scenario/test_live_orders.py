@@ -10,9 +10,9 @@ import pytest
 
 from tests.wire.exchanges.binance import FakeBinance
 from tests.wire.exchanges.desk import WireDesk
-from tests.wire.exchanges.harness import over_binance
+from tests.wire.exchanges.harness import over_binance, over_upbit
 from tests.wire.exchanges.serving import DOWN
-from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.cycle import Exchange, Style
 from zuno.trading.model.market import MINUTE_MS, Symbol
 from zuno.trading.model.trade_events import ExitReason, Protection
 
@@ -96,3 +96,64 @@ async def test_a_fee_in_another_currency_is_told_and_stops_new_risk_alone(desk: 
     await desk.gate.kill()
     assert desk.held(BTC) == desk.held(ETH) == 0
     assert desk.gate.book.positions == {}
+
+
+@pytest.mark.parametrize("style", [Style.MOMENTUM_SNIPER, Style.SMART_DCA])
+async def test_the_stop_is_sent_before_anything_else_is_asked(desk: WireDesk, style: Style) -> None:
+    await desk.here.venue.now()
+    await desk.open(style=style)
+    asked = desk.here.server.asked
+    between = asked[asked.index("POST /fapi/v1/order") + 1 : asked.index(f"POST /{ALGO}")]
+    # its fills are awaited, then booked; the stop is looked up, then placed
+    assert between == ["GET /fapi/v1/userTrades", "GET /fapi/v1/userTrades", f"GET /{ALGO}"]
+    assert asked.count("GET /fapi/v1/income") == 1
+
+
+async def test_an_order_whose_reply_was_lost_is_not_made_twice(desk: WireDesk) -> None:
+    post = "POST /fapi/v1/order"
+    silence(desk, post)
+    await desk.open()
+    assert desk.here.server.count(post) == 1
+    desk.wait(3_000)
+    await desk.gate.advance()
+    assert desk.here.server.count(post) == 1
+    desk.here.server.faults.clear()
+    desk.wait(4_000)
+    await desk.here.venue.now()  # its requests are dated by the exchange's clock
+    await desk.gate.advance()
+    assert desk.here.server.count(post) == 2
+    assert desk.held() == Decimal("0.02")
+    assert len(stops(desk, BTC)) == 1
+
+
+async def test_a_desk_that_starts_while_filters_cannot_be_read_protects_and_closes(desk: WireDesk) -> None:
+    silence(desk, f"POST /{ALGO}")
+    await desk.open()
+    desk.here.server.faults.clear()
+    silence(desk, "GET /fapi/v1/exchangeInfo")
+    await desk.restart()
+    desk.wait(7_000)
+    await desk.gate.advance()
+    assert len(stops(desk, BTC)) == 1
+    await desk.gate.kill()
+    assert desk.held() == 0
+
+
+@pytest.mark.parametrize("news", ["slow", "broken"])
+async def test_levels_that_only_the_desk_watches_do_not_wait_for_the_news(news: str) -> None:
+    async with over_upbit() as here:
+        desk = WireDesk(here)
+        assert await desk.open() == "open"
+        if news == "broken":
+            silence(desk, "GET /v1/orders/closed")
+        asked = len(here.server.asked)
+        await here.move(here.price * Decimal("0.97"))
+        await desk.gate.advance()
+        assert desk.held() == 0
+        later = here.server.asked[asked:]
+        assert later.index("POST /v1/orders") < later.index("GET /v1/orders/closed")
+        here.server.faults.clear()
+        desk.wait(MINUTE_MS)
+        await desk.gate.advance()
+        assert [summary.reason for summary in desk.gate.book.closed] == [ExitReason.STOP]
+        assert here.server.count("POST /v1/orders") == 2
