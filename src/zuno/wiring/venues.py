@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final, TypeVar
+from urllib.parse import urlsplit
 
 from zuno.doors.doctor import Check, CheckView, State
 from zuno.kernel.errors import Refused, Usage, ZunoError
@@ -37,14 +38,20 @@ def build_venue(settings: Settings, exchange: Exchange) -> OrderVenue:
         from zuno.adapters.venues.orders import binance
 
         url = settings.binance_order_url
-        # The pace is the exchange's own; a stand-in at another address has none.
-        client = binance.build_client(keys, url, demo=settings.binance_demo, throttled=url is None)
+        client = binance.build_client(keys, url, demo=settings.binance_demo, throttled=not is_loopback(url))
         return binance.BinanceOrders(client, demo=settings.binance_demo)
     from zuno.adapters.venues.orders import upbit
 
-    return upbit.UpbitOrders(
-        upbit.build_client(keys, settings.upbit_order_url, throttled=settings.upbit_order_url is None)
-    )
+    url = settings.upbit_order_url
+    return upbit.UpbitOrders(upbit.build_client(keys, url, throttled=not is_loopback(url)))
+
+
+def is_loopback(url: str | None) -> bool:
+    """A stand-in on this machine. Whatever else is asked, directly or by way of another host, is asked at the
+    exchange's own pace."""
+    from zuno.adapters.http import LOOPBACK
+
+    return url is not None and urlsplit(url).hostname in LOOPBACK
 
 
 def exchanges_with_keys(settings: Settings) -> tuple[Exchange, ...]:

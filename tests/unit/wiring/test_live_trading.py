@@ -303,3 +303,17 @@ async def test_a_run_acts_in_a_live_account_only_with_a_permit_of_this_process(z
     await grant(zuno)
     with pytest.raises(Refused):
         await acting("live", unix_millis())
+
+
+async def test_a_position_at_an_exchange_without_keys_is_said(
+    zuno: Application, fake: FakeBinance, tmp_path: Path
+) -> None:
+    await grant(zuno)
+    await trade_once(zuno, with_keys(tmp_path, fake))
+    assert not [note for note in (await zuno.account("live").status()).notes if "BINANCE" in note]
+    keyless = with_keys(tmp_path, fake).model_copy(update={"binance_api_key": None, "binance_api_secret": None})
+    other = Application(keyless)
+    try:
+        assert [note for note in (await other.account("live").status()).notes if note.startswith("BINANCE: ")]
+    finally:
+        await other.close()

@@ -18,7 +18,7 @@ from zuno.doors.doctor import Doctor, DoctorView
 from zuno.kernel.errors import Refused, Usage
 from zuno.settings import Settings
 from zuno.trading.model.cycle import Exchange
-from zuno.wiring.venues import build_venue, build_venue_check, exchanges_with_keys
+from zuno.wiring.venues import build_venue, build_venue_check, exchanges_with_keys, is_loopback
 
 
 @pytest.fixture
@@ -128,3 +128,18 @@ async def test_demo_trading_needs_no_permissions_of_a_wallet(both: tuple[FakeBin
     await venue.close()
     assert (rights.can_trade, rights.can_withdraw, rights.paper) == (True, False, True)
     assert futures.server.count("GET /sapi/v1/account/apiRestrictions") == 0
+
+
+@pytest.mark.parametrize(
+    ("url", "local"),
+    [
+        (None, False),
+        ("http://127.0.0.1:8080", True),
+        ("http://[::1]:8080", True),
+        ("http://localhost", True),
+        ("https://relay.example", False),
+        ("https://127.0.0.1.example", False),
+    ],
+)
+def test_requests_go_without_pace_to_this_machine_alone(url: str | None, local: bool) -> None:
+    assert is_loopback(url) is local

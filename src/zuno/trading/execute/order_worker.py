@@ -134,6 +134,7 @@ class OrderWorker:
             self.troubles.pop(exchange, None)
             if said := dict.fromkeys([*self._said, *unpaid]):
                 self.troubles[exchange] = "; ".join(said)
+        self._note_missing()
         await self._end_intents()
 
     async def quote(self, exchange: Exchange, symbol: Symbol) -> VenueQuote:
@@ -210,6 +211,19 @@ class OrderWorker:
             if tracked.intent.kind is IntentKind.OPEN and intent in (None, tracked.intent.id)
         ]
         await self._write(ended)
+
+    def _note_missing(self) -> None:
+        """Exchanges where something is held or ordered, and that nothing can be done at here."""
+        book = self.book
+        held = {exchange for exchange, _ in book.positions}
+        used = held | {order.request.exchange for order in book.open_orders.values()}
+        for exchange in Exchange:
+            if exchange in self._venues:
+                continue
+            self.troubles.pop(exchange, None)
+            if exchange in used:
+                what = "positions are open" if exchange in held else "orders are open"
+                self.troubles[exchange] = f"{what} there, and this desk has no access to it: nobody looks after them"
 
     # -- one exchange
 

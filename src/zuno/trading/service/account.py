@@ -489,7 +489,7 @@ class AccountDesk:
 
     async def _tell_action(self, answer: OrdersAnswer) -> ActionView:
         page = await self._look()
-        troubles = tuple(f"{exchange} did not answer: {why}" for exchange, why in answer.troubles.items())
+        troubles = tuple(f"{exchange}: {why}" for exchange, why in answer.troubles.items())
         return ActionView(
             **{**self._head(page), "notes": (*page.notes, *troubles)},
             said=answer.said,
@@ -539,6 +539,8 @@ class AccountDesk:
         paper = self._mode == "paper" or self._with.desk.live(None)
         prices = await read_prices(self._with.store, at) if paper else NO_PRICES
         marks = {} if self._mode == "paper" or self._with.marks is None else await self._with.marks(self.account)
+        if self._mode != "paper" and self._with.marks is not None:
+            notes += _list_unmarked(book, marks)
         lp, said = await self._read_liquidity(book)
         page = _AccountPage(self.account, events, book, at, prices, lp, (), notes, said, marks)
         return replace(page, locks=active_locks(_risk_state(page), self._with.limits))
@@ -916,3 +918,12 @@ def _float(amount: Decimal | None) -> float | None:
 
 def _decimal(number: float) -> Decimal:
     return Decimal(repr(float(number)))
+
+
+def _list_unmarked(book: TradingBook, marks: Mapping[tuple[Exchange, Symbol], Decimal]) -> tuple[str, ...]:
+    """Exchanges with open positions that say nothing of them."""
+    silent = dict.fromkeys(place[0] for place in book.positions if place not in marks)
+    return tuple(
+        f"{exchange}: positions are open there and it does not answer; check its keys, the mandate and the network"
+        for exchange in silent
+    )

@@ -558,3 +558,20 @@ class LatePlacing(DeafVenue):
             return placed
 
         return place
+
+
+async def test_an_exchange_that_is_held_at_and_not_configured_is_said() -> None:
+    desk = await opened()
+    context = GateContext(
+        log=desk.log,
+        account=ACCOUNT,
+        venues={Exchange.UPBIT: open_upbit().open_venue()},
+        now=lambda: Millis(desk.paper.at),
+    )
+    gate = OrderGate(context)
+    await gate.advance()
+    assert list(gate.troubles) == [Exchange.BINANCE]
+    desk.restart()
+    await desk.gate.close(None)
+    await gate.advance()
+    assert gate.troubles == {}

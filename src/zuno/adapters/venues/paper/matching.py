@@ -165,9 +165,9 @@ class PaperExchange:
         every order that may open something."""
         free = self.book.cash(self.exchange)
         if not self.spot:
-            lost = sum((self._unrealised(trade) for trade in self.book.positions.values()), ZERO)
+            lost = sum((self._unrealised_pnl(trade) for trade in self.book.positions.values()), ZERO)
             free += min(ZERO, lost)
-        return free - sum(map(self._reserved, self.book.open_orders.values()), ZERO)
+        return free - sum(map(self._reserved_margin, self.book.open_orders.values()), ZERO)
 
     # -- orders
 
@@ -270,7 +270,7 @@ class PaperExchange:
             leverage = held.leverage
         return quantity * price * (1 / leverage + self._taker)
 
-    def _reserved(self, order: TrackedOrder) -> Decimal:
+    def _reserved_margin(self, order: TrackedOrder) -> Decimal:
         request = order.request
         if request.reduce_only or (self.spot and request.side is OrderSide.SELL):
             return ZERO
@@ -459,7 +459,7 @@ class PaperExchange:
         sign, symbol = request.side.sign, request.symbol
         depth = self._fresh_depth(symbol, at)
         if depth is not None:
-            taken = self._taken(symbol, request.side, depth)
+            taken = self._taken_quantity(symbol, request.side, depth)
             for level in depth.asks if request.side is OrderSide.BUY else depth.bids:
                 price = self._level_price(depth, level, request.side, symbol)
                 if order.status.final or (limit is not None and sign * (price - limit) > 0):
@@ -506,7 +506,7 @@ class PaperExchange:
                 return
         elif quantity > closable and request.type is not OrderType.LIMIT:
             needed = self._margin_needed(request, quantity - closable, price)
-            if needed > self.available() + self._reserved(order):
+            if needed > self.available() + self._reserved_margin(order):
                 self._end_order(order, OrderStatus.EXPIRED, at, "margin is insufficient")
                 return
         if closable and not self.spot and self._is_bankrupt(request.symbol, price):
@@ -635,7 +635,7 @@ class PaperExchange:
             return None
         return depth
 
-    def _taken(self, symbol: Symbol, side: OrderSide, depth: Depth) -> Decimal:
+    def _taken_quantity(self, symbol: Symbol, side: OrderSide, depth: Depth) -> Decimal:
         """What we took of a look at the book already."""
         taken = ZERO
         for fill in reversed(self.fills[symbol]):
@@ -653,7 +653,7 @@ class PaperExchange:
         moved = to_decimal(standing.price) - (to_decimal(depth.bids[0].price) + to_decimal(depth.asks[0].price)) / 2
         return _to_grid(price + moved, self.tick(symbol), ROUND_CEILING if side is OrderSide.BUY else ROUND_FLOOR)
 
-    def _unrealised(self, trade: OpenTrade) -> Decimal:
+    def _unrealised_pnl(self, trade: OpenTrade) -> Decimal:
         mark = self.standing[trade.symbol].mark
         return ZERO if mark is None else trade.unrealised(to_decimal(mark))
 
