@@ -22,6 +22,7 @@ BENCHES = (
     "desk",
     "imports",
     "paper_venue",
+    "memory",
 )
 
 

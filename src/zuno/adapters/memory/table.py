@@ -92,10 +92,10 @@ class MemoryTable:
             return ()
         cosines = measure_cosines(self._vectors[:count], self._norms[:count], unpack_vector(vector))
         words = split_words(cut_query(query.text))[:QUERY_WORDS]
-        covered = np.zeros(count, dtype=np.int32)
+        covered = np.zeros(count, dtype=np.uint8)  # at most as many words as are asked for
         for word in words:
             covered += find_word(word)[:count]
-        similarity = combine_similarity(cosines, covered, len(words))
+        similarity = combine_similarity(cosines, covered.astype(np.int32), len(words))
         similarity *= known
         score = self._decay(similarity, query)
         places = _select_best(score, query.limit)
@@ -113,8 +113,8 @@ class MemoryTable:
         if query.symbol is not None:
             known &= self._symbol[:count] == self._codes.get(query.symbol, -1)
         if set(query.channels) != set(_CHANNELS):
-            asked = [_CHANNELS.index(channel) for channel in query.channels]
-            known &= np.isin(self._channel[:count], asked)
+            asked = np.array([channel in query.channels for channel in _CHANNELS])
+            known &= asked[self._channel[:count]]
         return known
 
     def _decay(self, similarity: NDArray[np.int32], query: RecallQuery) -> NDArray[np.int32]:
