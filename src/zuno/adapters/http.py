@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import unquote, unquote_plus
+from urllib.parse import unquote, unquote_plus, urlsplit
 
 import httpx2
 
@@ -68,6 +68,11 @@ class _Again:
     reason: str
     asked_wait: float | None = None
     kind: type[Unavailable] = Unavailable
+
+
+def is_loopback(url: str | None) -> bool:
+    """Whether an address is this machine's own."""
+    return url is not None and urlsplit(url).hostname in LOOPBACK
 
 
 class HttpClient:

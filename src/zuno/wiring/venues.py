@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final, TypeVar
-from urllib.parse import urlsplit
 
 from zuno.doors.doctor import Check, CheckView, State
 from zuno.kernel.errors import Refused, Usage, ZunoError
@@ -34,6 +33,9 @@ def build_venue(settings: Settings, exchange: Exchange) -> OrderVenue:
     keys = _read_keys(settings, exchange)
     if keys is None:
         raise Refused(f"There are no keys for {exchange}: set {' and '.join(KEY_VARIABLES[exchange])}.")
+    from zuno.adapters.http import is_loopback
+
+    # A stand-in on this machine has no pace; whatever else is asked is asked at the exchange's own.
     if exchange is Exchange.BINANCE:
         from zuno.adapters.venues.orders import binance
 
@@ -44,14 +46,6 @@ def build_venue(settings: Settings, exchange: Exchange) -> OrderVenue:
 
     url = settings.upbit_order_url
     return upbit.UpbitOrders(upbit.build_client(keys, url, throttled=not is_loopback(url)))
-
-
-def is_loopback(url: str | None) -> bool:
-    """A stand-in on this machine. Whatever else is asked, directly or by way of another host, is asked at the
-    exchange's own pace."""
-    from zuno.adapters.http import LOOPBACK
-
-    return url is not None and urlsplit(url).hostname in LOOPBACK
 
 
 def exchanges_with_keys(settings: Settings) -> tuple[Exchange, ...]:

@@ -14,11 +14,12 @@ from tests.wire.exchanges.binance import FakeBinance
 from tests.wire.exchanges.serving import HTML, serve_exchange
 from tests.wire.exchanges.upbit import FakeUpbit
 from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.http import is_loopback
 from zuno.doors.doctor import Doctor, DoctorView
 from zuno.kernel.errors import Refused, Usage
 from zuno.settings import Settings
 from zuno.trading.model.cycle import Exchange
-from zuno.wiring.venues import build_venue, build_venue_check, exchanges_with_keys, is_loopback
+from zuno.wiring.venues import build_venue, build_venue_check, exchanges_with_keys
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
 
-from zuno.adapters.http import LOOPBACK, RateLimited
+from zuno.adapters.http import RateLimited, is_loopback
 from zuno.adapters.venues.exchange import ApiKeys, ExchangeClient, ExchangeVendor, VenueDeclined
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.errors import Malformed, Refused, Unavailable, Unknown, Usage
@@ -59,7 +59,7 @@ class TradingClient(ExchangeClient):
         time_endpoint: str = "",
         **options: Any,
     ) -> None:
-        if url is not None and urlsplit(url).scheme != "https" and urlsplit(url).hostname not in LOOPBACK:
+        if url is not None and urlsplit(url).scheme != "https" and not is_loopback(url):
             raise Usage(f"The address of {vendor.name} must be https: keys sign every request.")
         if not all(part.isascii() and part.isprintable() and part.strip() == part for part in (keys.key, keys.secret)):
             raise Usage(f"The keys of {vendor.name} hold characters that no key has; copy them again.")
