@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-import pickle
 import ssl
-from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
@@ -20,8 +18,8 @@ if find_spec("sha3") is not None:  # a faster Keccak than the package's, chosen 
 import tests.examples  # noqa: F401  # chooses the profile of all properties
 from tests.paths import NODE_MODULES
 from tests.skips import check_skips
+from tests.wire.copied_world import CopiedWorld
 from zuno.adapters.chain.sim import world_file
-from zuno.adapters.chain.sim.engine import SimWorld, WorldEvent
 from zuno.adapters.recursion import limit_recursion
 
 # Import order differs from worker to worker; whoever raised the recursion limit has done so after these.
@@ -92,26 +90,10 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-_stories: dict[int, bytes] = {}
-
-
-class _CopiedWorld:
-    """A world whose story was played once by this worker."""
-
-    @staticmethod
-    def play(seed: int, events: Iterable[WorldEvent] = ()) -> SimWorld:
-        if seed not in _stories:
-            _stories[seed] = pickle.dumps(SimWorld.play(seed))
-        world: SimWorld = pickle.loads(_stories[seed])
-        for event in events:
-            world.replay(event)
-        return world
-
-
 @pytest.fixture(autouse=True)
 def play_each_story_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Homes without a world of their own begin with copies of one. The embedded world's own tests play it anew."""
-    monkeypatch.setattr(world_file, "SimWorld", _CopiedWorld)
+    monkeypatch.setattr(world_file, "SimWorld", CopiedWorld)
 
 
 @pytest.fixture(scope="session")

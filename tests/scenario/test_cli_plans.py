@@ -8,14 +8,15 @@ import pty
 import re
 import select
 import shutil
-import signal
 import sqlite3
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.wire.commands import shell
+from tests.wire.forked import ZunoProcess
 
 EDGE = "1"
 
@@ -445,8 +446,8 @@ def test_a_spent_step_cut_out_of_the_journal_is_noticed(zuno: Any, home: Path) -
 def test_two_processes_apply_one_plan_once(zuno: Any, home: Path) -> None:
     plan_id = planned(zuno)["planId"]
     approved(zuno, plan_id)
-    command = [sys.executable, "-m", "zuno", "plan", "apply", plan_id, "--yes", "--json", "--home", str(home)]
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    command = ["plan", "apply", plan_id, "--yes", "--json", "--home", str(home)]
+    both = [ZunoProcess(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     ended = [process.communicate(timeout=120) for process in both]
     codes = sorted(process.returncode for process in both)
     assert codes == [0, 3], ended
@@ -478,11 +479,11 @@ def test_a_home_without_room_signs_nothing(zuno: Any, home: Path) -> None:
 
 def at_terminal(home: Path, *words: str, typed: bytes) -> tuple[int, str]:
     """One command at a terminal of its own; `typed` is given when it asks."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a test run in the background ignores it, and so would its child
-        os.environ.update({"TERM": "dumb", "COLUMNS": "80", "ZUNO_HOME": str(home)})
-        os.execv(sys.executable, [sys.executable, "-m", "zuno", *words])
+    terminal, theirs = pty.openpty()
+    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    environment = shell(home, {"TERM": "dumb", "COLUMNS": "80"})
+    process = ZunoProcess(list(words), env=environment, start_new_session=True, **streams)
+    os.close(theirs)
     said, asked = b"", False
     try:
         while True:
@@ -499,9 +500,9 @@ def at_terminal(home: Path, *words: str, typed: bytes) -> tuple[int, str]:
                 asked = True
                 os.write(terminal, typed)
     finally:
-        _, status = os.waitpid(pid, 0)
+        code = process.wait()
         os.close(terminal)
-    return os.waitstatus_to_exitcode(status), said.decode(errors="replace")
+    return code, said.decode(errors="replace")
 
 
 def test_the_word_is_typed_at_a_terminal_after_everything_was_shown(zuno: Any, home: Path) -> None:

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from tests.examples import mark_all_but
+from tests.wire.commands import shell
+from tests.wire.forked import run_words
 
 POSITION_FIELDS = {
     "id": str,
@@ -278,10 +280,12 @@ def test_help_is_help(zuno: Any) -> None:
 @pytest.mark.parametrize(
     "arguments", mark_all_but(2, [["demo"], ["lp", "inspect", "1", "--json"], ["lp", "pnl", "1"]], pytest.mark.soak)
 )
-def test_a_terminal_that_knows_only_ascii_gets_its_answer(process: Any, arguments: list[str]) -> None:
-    ran = process(*arguments, PYTHONIOENCODING="ascii")
-    assert ran.code == 0
-    assert ran.err == ""
+def test_a_terminal_that_knows_only_ascii_gets_its_answer(home: Path, arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "zuno", *arguments]
+    environment = shell(home, {"PYTHONIOENCODING": "ascii"})
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    assert ran.returncode == 0
+    assert ran.stderr == ""
 
 
 @pytest.mark.parametrize(
@@ -293,16 +297,16 @@ def test_a_terminal_that_knows_only_ascii_gets_its_answer(process: Any, argument
     ],
 )
 def test_an_answer_nobody_can_take_is_no_traceback(home: Path, arguments: list[str]) -> None:
-    command = [sys.executable, "-m", "zuno", *arguments, "--home", str(home)]
+    command = [*arguments, "--home", str(home)]
     with open("/dev/full", "w", encoding="utf-8") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        done = run_words(command, stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 4
     assert "could not be written" in done.stderr
     assert "Traceback" not in done.stderr
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        done = run_words(command, stdout=writer, stderr=subprocess.PIPE)
     finally:
         os.close(writer)
     assert done.returncode == 141
@@ -317,17 +321,16 @@ def test_an_answer_nobody_can_take_is_no_traceback(home: Path, arguments: list[s
     mark_all_but(3, [["--help"], ["lp", "--help"], ["version"], ["lp", "inspct", "--json"]], pytest.mark.soak),
 )
 def test_help_and_mistakes_nobody_can_take_are_no_traceback_either(home: Path, arguments: list[str]) -> None:
-    command = [sys.executable, "-m", "zuno", *arguments]
     with open("/dev/full", "w", encoding="utf-8") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
-        told = subprocess.run([*command, "x"], stdout=subprocess.PIPE, stderr=full, timeout=60, check=False)
+        done = run_words(arguments, stdout=full, stderr=subprocess.PIPE)
+        told = run_words([*arguments, "x"], stdout=subprocess.PIPE, stderr=full)
     assert done.returncode == 4
     assert "Traceback" not in done.stderr
     assert told.returncode in (0, 2)
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        done = run_words(arguments, stdout=writer, stderr=subprocess.PIPE)
     finally:
         os.close(writer)
     assert done.returncode == 141

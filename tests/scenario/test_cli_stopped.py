@@ -6,18 +6,18 @@ import json
 import signal
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 from tests.wire.commands import shell
+from tests.wire.forked import ZunoProcess
 
 
 def test_ctrl_c_says_stopped_and_leaves_one_document(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.settimeout(60)
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        words = [sys.executable, "-m", "zuno", "lp", "pools", "--chain", "base", "--json"]
-        with subprocess.Popen(
+        words = ["lp", "pools", "--chain", "base", "--json"]
+        with ZunoProcess(
             words,
             env=shell(tmp_path, {"ZUNO_BASE_RPC_URL": url}),
             stdout=subprocess.PIPE,
@@ -34,8 +34,8 @@ def test_ctrl_c_says_stopped_and_leaves_one_document(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_in_a_study_leaves_what_is_known_by_then(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "zuno", "lab", "study", "--moments", "2", "--seeds", "1-2", "--json"]
-    with subprocess.Popen(
+    words = ["lab", "study", "--moments", "2", "--seeds", "1-2", "--json"]
+    with ZunoProcess(
         words, env=shell(tmp_path, {}), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as asked:
         assert asked.stderr is not None

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import pty
 import stat
 import subprocess
-import sys
 import termios
 import time
 from collections.abc import Callable
@@ -21,6 +19,7 @@ from eth_account import Account
 from pydantic import SecretBytes, SecretStr
 
 from tests.wire.commands import Ran, shell
+from tests.wire.forked import ZunoProcess, run_words
 from zuno.adapters.chain.world import WALLET
 from zuno.adapters.keys.keystore import write_keystore
 from zuno.adapters.keys.passphrases import Passphrases
@@ -35,7 +34,6 @@ WORD = "correct horse battery"
 KEY = "46" * 32
 OWN = "0x9d8a62f656a8d1615c1294fd71e9cfb3e4855a4f"
 WATCHED = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
-COMMAND = (sys.executable, "-m", "zuno")
 TX = Unsigned(1, 0, Call(Address("0x" + "ab" * 20), 1, b""), 21_000, Fees(Wei(2), Wei(1)))
 
 
@@ -49,15 +47,14 @@ def passphrase(tmp_path: Path) -> str:
 
 def lone(home: Path, *arguments: str, **environment: str) -> Ran:
     """A process without any terminal, as a service is."""
-    done = subprocess.run(
-        [*COMMAND, *arguments],
+    done = run_words(
+        list(arguments),
         env=shell(home, environment),
         stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         start_new_session=True,
+        timeout=120,
     )
     return Ran(done.returncode, done.stdout, done.stderr)
 
@@ -69,14 +66,13 @@ def typed(home: Path, *arguments: str, answers: tuple[tuple[str, bytes], ...]) -
     """
     person, terminal = pty.openpty()
     try:
-        process = subprocess.Popen(
-            [*COMMAND, *arguments],
+        process = ZunoProcess(
+            list(arguments),
             env=shell(home, {}),
             stdin=terminal,
             stdout=subprocess.PIPE,
             stderr=terminal,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(terminal, termios.TIOCSCTTY, 0),
         )
         seen = ""
         for question, answer in answers:

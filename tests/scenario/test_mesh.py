@@ -23,6 +23,7 @@ import pytest
 
 from tests.wire.axl_node import axl_nodes
 from tests.wire.commands import Ran, run_zuno, shell
+from tests.wire.forked import ZunoProcess
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.mesh.folder import MeshFiles
@@ -93,8 +94,8 @@ class Mesh:
         self.transport = transport
         self.environment = environment
         self.lines: list[dict[str, Any]] = []
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "zuno", "mesh", "up", "--transport", transport, "--json"],
+        self.process = ZunoProcess(
+            ["mesh", "up", "--transport", transport, "--json"],
             env=shell(home, environment),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -122,8 +123,8 @@ class Mesh:
         return ran
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "zuno", *arguments],
+        return ZunoProcess(
+            [*arguments],
             env=shell(self.home, self.environment),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -419,8 +420,8 @@ def test_a_critic_of_another_home_under_its_own_key(tmp_path: Path) -> None:
     assert run_zuno(theirs, "mesh", "init", "--join", here, *elsewhere).code == 0
     assert run_zuno(ours, "peer", "critic").code == 3  # its key is not here
     assert run_zuno(ours, "peer", "cli").code == 2
-    critic = subprocess.Popen(
-        [sys.executable, "-m", "zuno", "peer", "critic", "--transport", "iroh"],
+    critic = ZunoProcess(
+        ["peer", "critic", "--transport", "iroh"],
         env=shell(theirs, {}),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -521,8 +522,8 @@ def test_nodes_that_outlive_a_killed_mesh_are_ended_by_its_owner(home: Path, tmp
     pids: list[int] = []
 
     def killed() -> list[int]:
-        up = subprocess.Popen(
-            [sys.executable, "-m", "zuno", "mesh", "up", "--transport", "axl", "--json"],
+        up = ZunoProcess(
+            ["mesh", "up", "--transport", "axl", "--json"],
             env=shell(home, environment),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -6,11 +6,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from tests.wire.forked import ZunoProcess
 
 Zuno = Callable[..., Any]
 
@@ -18,8 +19,8 @@ Zuno = Callable[..., Any]
 @contextmanager
 def service(home: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
     bare = {name: value for name, value in os.environ.items() if not name.startswith("ZUNO_")}
-    running = subprocess.Popen(
-        [sys.executable, "-m", "zuno", "monitor", "run", *more],
+    running = ZunoProcess(
+        ["monitor", "run", *more],
         env={**bare, "ZUNO_HOME": str(home), "ZUNO_MONITOR_INTERVAL_MS": "5000"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -10,7 +10,6 @@ import select
 import signal
 import struct
 import subprocess
-import sys
 import termios
 import time
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ import pytest
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
+from tests.wire.forked import ZunoProcess, run_words
 from zuno.__main__ import door_of
 from zuno.doors.shell.terminal import converse
 
@@ -91,17 +91,10 @@ def test_the_demos_plan_is_not_this_homes(home: Path, capsys: pytest.CaptureFixt
     assert "Which plan? None was shown" in capsys.readouterr().err
 
 
-def piped(home: Path, text: str) -> subprocess.CompletedProcess[str]:
+def piped(home: Path, text: str) -> Any:
     bare = {name: value for name, value in os.environ.items() if not name.startswith("ZUNO_")}
-    return subprocess.run(
-        [sys.executable, "-m", "zuno"],
-        input=text,
-        env={**bare, "ZUNO_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
+    environment = {**bare, "ZUNO_HOME": str(home)}
+    return run_words([], input=text, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=280)
 
 
 def test_lines_in_a_pipe_are_run_one_after_the_other(home: Path) -> None:
@@ -115,15 +108,8 @@ def test_lines_in_a_pipe_are_run_one_after_the_other(home: Path) -> None:
 
 def test_nobody_there_gets_the_help(home: Path) -> None:
     bare = {name: value for name, value in os.environ.items() if not name.startswith("ZUNO_")}
-    ran = subprocess.run(
-        [sys.executable, "-m", "zuno"],
-        stdin=subprocess.DEVNULL,
-        env={**bare, "ZUNO_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
+    environment = {**bare, "ZUNO_HOME": str(home)}
+    ran = run_words([], stdin=subprocess.DEVNULL, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert ran.returncode == 0
     assert "Usage" in ran.stdout
 
@@ -143,21 +129,16 @@ class Terminal:
         self._fd, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
         bare = {name: value for name, value in os.environ.items() if not name.startswith("ZUNO_")}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "zuno"],
+        self.process = ZunoProcess(
+            [],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
             env={**bare, "ZUNO_HOME": str(home), "TERM": "xterm"},
-            preexec_fn=self._own_terminal,
+            start_new_session=True,
         )
         os.close(theirs)
         self.screen = ""
-
-    @staticmethod
-    def _own_terminal() -> None:
-        os.setsid()
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
     def type(self, text: str) -> None:
         self.screen = ""

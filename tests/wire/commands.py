@@ -5,17 +5,17 @@ from __future__ import annotations
 import io
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import PIPE
 from threading import Thread
 from typing import Any
 from unittest.mock import patch
 
+from tests.wire.forked import ZunoProcess
 from zuno.doors.cli.main import run
 from zuno.wiring import open_zuno
 
@@ -66,13 +66,7 @@ def run_zuno(home: Path, *arguments: str, **environment: str) -> Ran:
 
 
 def run_process(home: Path, *arguments: str, **environment: str) -> Ran:
-    """The same by a real process: for what only a process has, its streams' encoding and company."""
-    done = subprocess.run(
-        [sys.executable, "-m", "zuno", *arguments],
-        env=shell(home, environment),
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    return Ran(done.returncode, done.stdout, done.stderr)
+    """The same by a real process: for what only a process has, its streams and company."""
+    with ZunoProcess(list(arguments), env=shell(home, environment), stdout=PIPE, stderr=PIPE, text=True) as process:
+        out, err = process.communicate(timeout=SECONDS)
+    return Ran(process.returncode, out, err)
