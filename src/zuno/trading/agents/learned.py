@@ -1,4 +1,4 @@
-"""What the Judge reads of the desk's memory, and how far the rules heed it: they only ever claim less for it.
+"""What the Judge and Meta read of the desk's memory, and how far the rules heed it: they only ever claim less for it.
 
 Figures and phrases of a post-mortem are code's and stand among the facts. Its sentences, and those of a lesson, may be
 a model's: they stand behind a fence.
@@ -17,9 +17,20 @@ from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.model.account import read_slot
 from zuno.trading.model.bundle import Bundle
-from zuno.trading.model.market import Side
+from zuno.trading.model.market import HOUR_MS, Side
 from zuno.trading.model.memory import Verdict
-from zuno.trading.model.memory_slots import FEEDBACK, MEMORY, NOBODY, FeedbackSlot, LessonNote, MemoryNote, MemorySlot
+from zuno.trading.model.memory_slots import (
+    FEEDBACK,
+    MEMORY,
+    NOBODY,
+    RAG,
+    FeedbackSlot,
+    LessonNote,
+    MemoryNote,
+    MemorySlot,
+    NewsSlot,
+    StoryNote,
+)
 
 LEAST_FAILURES: Final = 2
 """Of recalled trades of a side, none of them a success, before the rules claim less for that side."""
@@ -31,6 +42,7 @@ MOST_POINTS: Final = 20
 POINTS: Final = "learned.points"
 """The fact that holds what was taken off."""
 WORDS_CHARS: Final = 2_400
+NEWS_CHARS: Final = 1_600
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,3 +169,22 @@ def words_section(bundle: Bundle, title: str = "post_mortems", weight: int = 30)
     by_rules = all(author == "rules" for author in authors)
     text = Untrusted(" · ".join(said) or "none", limit=WORDS_CHARS, quotable=by_rules)
     return Section(title, weight, strangers=text)
+
+
+# -- what Meta is told
+
+
+def news_section(bundle: Bundle, title: str = "recalled", weight: int = 18) -> Section:
+    """Earlier news that was recalled: strangers' words behind a fence, with code's count of who told them."""
+    slot = next((slot for slot in bundle.slots if slot.name == RAG), None)
+    stories = () if slot is None else read_slot(NewsSlot, slot.content, "recalled news").stories
+    if not stories:
+        return Section(title, weight, strangers=Untrusted("none", limit=NEWS_CHARS, quotable=True))
+    told = " · ".join(_describe_story(story, bundle.as_of) for story in stories)
+    return Section(title, weight, strangers=Untrusted(told, limit=NEWS_CHARS))
+
+
+def _describe_story(story: StoryNote, as_of: int) -> str:
+    hours = (as_of - story.first) // HOUR_MS
+    channels = "channel" if story.sources == 1 else "channels"
+    return f"[{story.sources} {channels}, first {hours} h before] {story.text}"

@@ -8,7 +8,7 @@ from typing import Final
 
 from zuno.llm.ask import ModelContext
 from zuno.provenance.slots import cut
-from zuno.trading.agents import prompt_facts
+from zuno.trading.agents import learned, prompt_facts
 from zuno.trading.agents.ask import AgentQuestion, ask_agent, to_record, voice_of
 from zuno.trading.agents.case import Case
 from zuno.trading.measure.indicators.all import IndicatorValues
@@ -68,6 +68,7 @@ async def ask_meta(case: Case, minds: ModelContext) -> AgentAnswer[Meta]:
                 prompt_facts.economy_section(case, 65),
                 prompt_facts.narrative_section(case),
                 prompt_facts.news_section(case),
+                learned.news_section(case.bundle),
             ),
             output=MetaOpinion,
             fallback=lambda: answer_by_rules(case),

@@ -16,11 +16,14 @@ from zuno.trading.model.memory import Sentence, SetupText, Verdict
 
 MEMORY: Final = "memory"
 FEEDBACK: Final = "feedback"
+RAG: Final = "rag"
 """The slots of a bundle that hold them."""
 NOBODY: Final = "none"
 """The source where no store answered."""
 MOST_MEMORIES: Final = 3
 MOST_LESSONS: Final = 3
+MOST_STORIES: Final = 5
+STORY_CHARS: Final = 280
 
 
 class MemoryNote(Wire):
@@ -78,3 +81,29 @@ def memory_slot(recalled: MemorySlot, as_of: Millis) -> Slot:
 
 def feedback_slot(feedback: FeedbackSlot, as_of: Millis) -> Slot:
     return Slot(FEEDBACK, to_json(feedback), as_of, "journal")
+
+
+class StoryNote(Wire):
+    """Earlier news that was recalled: one story, however often and by whomever it was told. A stranger's words."""
+
+    id: Id
+    text: Annotated[str, Field(min_length=1, max_length=STORY_CHARS)]
+    """As it was told first."""
+    first: Timestamp
+    last: Timestamp
+    told: Annotated[int, Field(ge=1)]
+    """How often."""
+    sources: Annotated[int, Field(ge=1)]
+    """How many channels told it."""
+    similarity: Annotated[float, Field(ge=0, le=1)] | None
+
+
+class NewsSlot(Wire):
+    source: Annotated[str, Field(max_length=80)]
+    """Which store answered; `none` where it did not."""
+    note: str = ""
+    stories: Annotated[tuple[StoryNote, ...], Field(max_length=MOST_STORIES)] = ()
+
+
+def news_slot(recalled: NewsSlot, as_of: Millis) -> Slot:
+    return Slot(RAG, to_json(recalled), as_of, recalled.source)

@@ -33,7 +33,7 @@ V = TypeVar("V")
 UP = World(drift=0.01, lean=0.8, whales=0.5, stocks=0.03)
 DOWN = World(drift=-0.01, lean=-0.8, whales=-0.5, stocks=-0.03)
 READERS = ("meta", "judge")
-FENCES = {"meta": 2, "judge": 4, "synthesis": 1}
+FENCES = {"meta": 3, "judge": 4, "synthesis": 1}
 """Of each prompt, opened and closed."""
 _FENCE = re.compile(r"<\s*(/?)\s*untrusted\s*>")
 _INSIDE = re.compile(r"<untrusted>.*?</untrusted>", re.DOTALL)

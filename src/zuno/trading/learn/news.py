@@ -1,0 +1,135 @@
+"""News recall for Meta: earlier news and narrative about what is told now, each story once, with who told it.
+
+The store of series is the truth of what was said and when it was known; the index only says what is alike. What the
+store does not hold as of the moment is not recalled, whatever the index holds. Nothing of it is ever a lesson.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from zuno.kernel.errors import Broken, Unavailable
+from zuno.kernel.text import plain_text
+from zuno.kernel.units import Millis
+from zuno.trading.agents.case import Case
+from zuno.trading.measure.setup import describe_setup
+from zuno.trading.model.bundle import Bundle, Slot
+from zuno.trading.model.market import DAY_MS, Feed, Text, texts
+from zuno.trading.model.memory import Channel, MemoryRecord, RecallQuery
+from zuno.trading.model.memory_slots import MOST_STORIES, NOBODY, STORY_CHARS, NewsSlot, StoryNote, news_slot
+from zuno.trading.model.venues import CHANNELS, SEARCH
+from zuno.trading.ports.recall import Embedder, MemoryIndex
+from zuno.trading.ports.series import SeriesStore, Slice
+from zuno.trading.rules.stories import NewsText, Story, merge_stories
+
+WINDOW_DAYS: Final = 14
+MOST_TEXTS: Final = 240
+"""Of a feed and a symbol that are looked back at, the newest."""
+LOOKED_AT: Final = 40
+"""Texts that are asked for: several of them may tell one story."""
+ASKED_ABOUT: Final = 3
+"""Of the newest texts: what they tell is what is asked about."""
+BODY_CHARS: Final = 1_000
+_NOTE: Final = 200
+_FEEDS: Final = ((Channel.NEWS, Feed.NEWS, CHANNELS), (Channel.NARRATIVE, Feed.NARRATIVE, SEARCH))
+
+
+class NewsRecall:
+    """Takes in what is new since the last cycle, and recalls for one case at a time."""
+
+    def __init__(self, store: SeriesStore, index: MemoryIndex, embedder: Embedder) -> None:
+        self._store = store
+        self._index = index
+        self._embedder = embedder
+        self._taken: set[str] | None = None
+        """Ids that are known to be in the index."""
+
+    async def __call__(self, case: Case) -> Sequence[Slot]:
+        bundle = case.bundle
+        told = await self._read_texts(bundle)
+        if not told:
+            return ()
+        try:
+            recalled = await self._recall(case, told)
+        except (Unavailable, Broken) as error:
+            recalled = NewsSlot(source=NOBODY, note=plain_text(str(error), _NOTE))
+        return (news_slot(recalled, bundle.as_of),)
+
+    async def _read_texts(self, bundle: Bundle) -> dict[str, tuple[MemoryRecord, Text]]:
+        """What could be known strictly before the moment, by id, oldest first. A channel that repeats itself word for
+        word is heard once."""
+        since = Millis(bundle.as_of - WINDOW_DAYS * DAY_MS)
+        slices = [
+            Slice(texts(feed, venue, bundle.symbol.base), since, Millis(bundle.as_of - 1), MOST_TEXTS)
+            for _, feed, venue in _FEEDS
+        ]
+        found: dict[tuple[str, str], tuple[MemoryRecord, Text]] = {}
+        for (channel, _, _), rows in zip(_FEEDS, (await self._store.read_many(slices, bundle.as_of)).rows, strict=True):
+            for row in rows:
+                if body := " ".join(row.body.split())[:BODY_CHARS]:
+                    record = MemoryRecord(
+                        id=_text_id(bundle, channel, row, body),
+                        channel=channel,
+                        origin=bundle.origin,
+                        symbol=bundle.symbol,
+                        at=row.at,
+                        text=body,
+                    )
+                    found.setdefault((row.channel, body.casefold()), (record, row))
+        return {record.id: (record, row) for record, row in found.values()}
+
+    async def _recall(self, case: Case, told: Mapping[str, tuple[MemoryRecord, Text]]) -> NewsSlot:
+        bundle = case.bundle
+        await self._take_in(told)
+        newest = sorted(told.values(), key=lambda pair: (-pair[0].at, pair[0].id))[:ASKED_ABOUT]
+        asked = [record.text for record, _ in newest if bundle.as_of - record.at <= DAY_MS]
+        query = RecallQuery(
+            text=" ".join(asked) or describe_setup(case.features, case.context),
+            origin=bundle.origin,
+            before=bundle.as_of,
+            channels=tuple(channel for channel, _, _ in _FEEDS),
+            symbol=bundle.symbol,
+            limit=LOOKED_AT,
+        )
+        answer = await self._index.recall(query)
+        found = [(each, *told[each.id]) for each in answer.found if each.id in told]
+        vectors = await self._embedder.embed([record.text for _, record, _ in found])
+        tellings = [
+            NewsText(each.id, row.channel, record.at, record.text, each.similarity, vector)
+            for (each, record, row), vector in zip(found, vectors, strict=True)
+        ]
+        current = {record.id for record, _ in newest}
+        stories = [
+            _story_note(story)
+            for story in merge_stories(tellings, self._embedder.duplicate)
+            if story.sources > 1 or any(text.id not in current for text in story.texts)
+        ]
+        return NewsSlot(source=answer.source, note=answer.note, stories=tuple(stories[:MOST_STORIES]))
+
+    async def _take_in(self, told: Mapping[str, tuple[MemoryRecord, Text]]) -> None:
+        if self._taken is None:
+            self._taken = set(await self._index.ids())
+        new = [record for id, (record, _) in told.items() if id not in self._taken]
+        if new:
+            await self._index.add(new)
+            self._taken.update(record.id for record in new)
+
+
+def _text_id(bundle: Bundle, channel: Channel, row: Text, body: str) -> str:
+    name = "\n".join((bundle.origin, bundle.symbol, channel, row.channel, str(row.at), body))
+    return f"news_{hashlib.sha256(name.encode()).hexdigest()[:24]}"
+
+
+def _story_note(story: Story) -> StoryNote:
+    known = [text.similarity for text in story.texts if text.similarity is not None]
+    return StoryNote(
+        id=story.first.id,
+        text=plain_text(story.first.body, STORY_CHARS),
+        first=story.first.at,
+        last=story.texts[-1].at,
+        told=len(story.texts),
+        sources=story.sources,
+        similarity=max(known, default=None),
+    )

@@ -1,0 +1,52 @@
+"""Stories in the news: texts that tell the same thing are one, and who told it is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from zuno.kernel.units import Millis
+from zuno.trading.measure.similarity import cosine
+
+
+@dataclass(frozen=True, slots=True)
+class NewsText:
+    """One telling of something."""
+
+    id: str
+    channel: str
+    """Who told it; two names are two sources."""
+    at: Millis
+    body: str
+    similarity: float | None
+    """To what was asked."""
+    vector: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    texts: tuple[NewsText, ...]
+    """Oldest first."""
+
+    @property
+    def first(self) -> NewsText:
+        return self.texts[0]
+
+    @property
+    def sources(self) -> int:
+        """How many channels told it: who repeats themselves corroborates nothing."""
+        return len({text.channel for text in self.texts})
+
+
+def merge_stories(texts: Sequence[NewsText], duplicate: float) -> tuple[Story, ...]:
+    """In the order in which their first texts are given. A text belongs to the first story that one of its texts tells
+    alike: whose cosine is `duplicate` or more."""
+    groups: list[list[NewsText]] = []
+    for text in texts:
+        alike = (group for group in groups if any(cosine(text.vector, told.vector) >= duplicate for told in group))
+        group = next(alike, None)
+        if group is None:
+            groups.append([text])
+        else:
+            group.append(text)
+    return tuple(Story(tuple(sorted(group, key=lambda text: (text.at, text.id)))) for group in groups)
