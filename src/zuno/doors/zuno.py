@@ -31,6 +31,7 @@ from zuno.trading.service.data import DataDesk
 from zuno.trading.service.download import Downloads
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.imports import Imports
+from zuno.trading.service.memory import MemoryDesk
 from zuno.trading.service.orders import TradingOrders
 from zuno.trading.service.paper_book import PaperBookDesk
 from zuno.trading.service.runs import Cycles
@@ -155,6 +156,10 @@ class Zuno(Protocol):
 
     def trade_desk(self) -> TradeDesk:
         """The trading desk that runs by itself."""
+        ...
+
+    def memory(self) -> MemoryDesk:
+        """What the trading desk learned from closed trades."""
         ...
 
     def lab(self) -> StudyDesk:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zuno.trading.ports.record import TradeRecord
     from zuno.trading.run.record import RunJournal
     from zuno.trading.service.features import TradingDesk
-    from zuno.trading.service.runs import Cycles, ReplayContext, Slots
+    from zuno.trading.service.runs import Cycles, Recall, ReplayContext, Slots
 
 DESK = "zuno.trading.agents"
 TRACING_OFF = {
@@ -61,6 +61,7 @@ def build_cycles(
     record: TradeRecord,
     gate: Callable[[str, Millis], Awaitable[OrderGate]] | None = None,
     real_time_record: TradeRecord | None = None,
+    recall: Recall | None = None,
 ) -> Cycles:
     from zuno.adapters.clock.system import unix_millis
     from zuno.trading.service.runs import Cycles, RunBackends
@@ -98,6 +99,7 @@ def build_cycles(
             code=code_version,
             gate=gate,
             real_time_record=real_time_record,
+            recall=recall,
         ),
     )
 

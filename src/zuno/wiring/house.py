@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from zuno.trading.service.features import Refresh, TradingDesk
     from zuno.trading.service.imports import Imports
     from zuno.trading.service.live_start import LiveStart
+    from zuno.trading.service.memory import MemoryDesk
     from zuno.trading.service.orders import TradingOrders
     from zuno.trading.service.paper_book import Inventory, PaperBookDesk
     from zuno.trading.service.runs import Cycles
@@ -383,6 +384,8 @@ class Application:
     def cycles(self, gate: OrderGate | None = None) -> Cycles:
         """`gate`: the one that acts on every ruling; None: a run that is to act opens that of its account."""
         from zuno.adapters.account.closed_trades import LoggedTradeRecord
+        from zuno.trading.learn.lessons import LessonBook
+        from zuno.trading.learn.recall import CaseRecall
         from zuno.trading.model.trade_events import account_mode
         from zuno.wiring.cycles import build_cycles
 
@@ -411,6 +414,7 @@ class Application:
             LoggedTradeRecord(self._trade_log()),
             open_gate,
             self._real_time_record(),
+            CaseRecall(self._memory_index(), self.evaluator().book, LessonBook(self._open_journal)),
         )
 
     def live_start(self) -> LiveStart:
@@ -570,6 +574,20 @@ class Application:
 
         self._memory = self._memory or memory_index(self._settings, self._settings.home)
         return self._memory
+
+    def memory(self) -> MemoryDesk:
+        from zuno.trading.learn.lessons import LessonBook
+        from zuno.trading.learn.memory_book import MemoryBook
+        from zuno.trading.service.memory import MemoryDesk
+
+        store = self._recordings.selected_store()
+        return MemoryDesk(
+            self._read_journal,
+            MemoryBook(self._read_journal),
+            LessonBook(self._read_journal),
+            self._memory_index(),
+            lambda: store.origin.label,
+        )
 
     def _trade_log(self) -> JournalTradeLog:
         from zuno.adapters.account.trade_log import JournalTradeLog

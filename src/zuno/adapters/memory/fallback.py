@@ -35,7 +35,7 @@ class FallbackIndex:
             return await self._index.recall(query)
         except (Unavailable, Broken) as error:
             self._tell("recall by age alone", error)
-            recent = await self._fallback.recall(query)
+            recent = await self._fallback.recall(query.model_copy(update={"symbol": query.symbol or query.recent_of}))
             return recent.model_copy(update={"note": f"{self.name}: {error}"})
 
     async def remove(self, id: str) -> None:

@@ -19,6 +19,7 @@ from zuno.doors.cli.book import book
 from zuno.doors.cli.data import data
 from zuno.doors.cli.house import doctor, export, logs
 from zuno.doors.cli.lab import lab
+from zuno.doors.cli.memory import memory
 from zuno.doors.cli.mesh import Transport, mesh, peer
 from zuno.doors.cli.monitor import alerts, monitor
 from zuno.doors.cli.options import ChainName, Home, Json, group, help_alone, whole_number
@@ -59,6 +60,7 @@ app.add_typer(alerts, name="alerts")
 app.add_typer(data, name="data")
 app.add_typer(trade, name="trade")
 trade.add_typer(book, name="book")
+app.add_typer(memory, name="memory")
 app.add_typer(lab, name="lab")
 app.add_typer(mesh, name="mesh")
 app.command("peer")(peer)

@@ -145,7 +145,7 @@ def _label(memory: MemoryNote) -> str:
 
 def feedback_section(bundle: Bundle, weight: int = 77) -> Section:
     feedback = read_feedback(bundle)
-    lines = [Line("lessons could not be read")] if feedback.note else []
+    lines = []
     for place, lesson in enumerate(feedback.lessons, 1):
         lines.append(prompt_facts.remark(lesson_id(place), _lesson_label(lesson)))
         lines.append(Line(f"setups of {lesson_id(place)}: {lesson.condition}"))

@@ -57,6 +57,22 @@ class MemoryBook:
         await self.read()
         return id in self._written
 
+    async def find(self, id: str) -> PostMortem | None:
+        """One post-mortem; None where there is none, or it was forgotten. The others are not read for it."""
+        journal = await self._journal()
+        entries = await journal.latest(1, request_id=id, kind=POST_MORTEM)
+        if not entries or await journal.latest(1, request_id=id, kind=MEMORY_FORGOTTEN):
+            return None
+        return read_post_mortem(entries[0])
+
+    async def newest(self, count: int) -> tuple[PostMortem, ...]:
+        """Of the last that were written, those that were not forgotten, the last close first."""
+        journal = await self._journal()
+        forgotten = {entry.request_id async for entry in journal.entries(kind=MEMORY_FORGOTTEN)}
+        written = [read_post_mortem(entry) for entry in await journal.latest(count, kind=POST_MORTEM)]
+        kept = [each for each in written if each.id not in forgotten]
+        return tuple(sorted(kept, key=lambda each: (-each.closed, each.id)))
+
     async def list_before(self, origin: str, before: Millis) -> tuple[PostMortem, ...]:
         """Those of a market that could be known strictly before a moment, the newest first."""
         found = [each for each in (await self.read()).values() if each.origin == origin and each.closed < before]

@@ -6,17 +6,17 @@ same bytes, whatever was learned or forgotten since.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from zuno.journal.port import Journal
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.text import plain_text
-from zuno.kernel.units import Millis
 from zuno.trading.agents.case import Case
+from zuno.trading.learn.lessons import LessonBook
+from zuno.trading.learn.memory_book import MemoryBook
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.bundle import Bundle, Slot
-from zuno.trading.model.memory import MEMORY_FORGOTTEN, POST_MORTEM, PostMortem, Recalled, RecallQuery
+from zuno.trading.model.memory import Lesson, PostMortem, RecallQuery
 from zuno.trading.model.memory_slots import (
     MOST_LESSONS,
     MOST_MEMORIES,
@@ -36,27 +36,16 @@ LOOKED_AT: Final = 12
 """Memories that are asked for: some may be less alike than is wanted."""
 _NOTE: Final = 200
 
-Advise = Callable[[str, str, Millis], Awaitable[Sequence[LessonNote]]]
-"""Lessons of a market that fit a setup and are valid at a moment, the most particular first."""
-
-
-async def no_advice(origin: str, setup: str, before: Millis) -> Sequence[LessonNote]:
-    return ()
-
 
 class CaseRecall:
     """Recalls for one case at a time. Contents are the journal's: an index only says which ones are alike."""
 
     def __init__(
-        self,
-        index: MemoryIndex,
-        journal: Callable[[], Awaitable[Journal]],
-        advise: Advise = no_advice,
-        least: float = MIN_SIMILARITY,
+        self, index: MemoryIndex, book: MemoryBook, lessons: LessonBook, least: float = MIN_SIMILARITY
     ) -> None:
         self._index = index
-        self._journal = journal
-        self._advise = advise
+        self._book = book
+        self._lessons = lessons
         self._least = least
 
     async def __call__(self, case: Case) -> Sequence[Slot]:
@@ -75,35 +64,26 @@ class CaseRecall:
             answer = await self._index.recall(query)
         except (Unavailable, Broken) as error:
             return MemorySlot(setup=setup, source=NOBODY, note=plain_text(str(error), _NOTE))
-        journal = await self._journal()
         notes: list[MemoryNote] = []
         for found in answer.found:
             if len(notes) == MOST_MEMORIES:
                 break
             if found.similarity is not None and found.similarity < self._least:
                 continue
-            told = await read_post_mortem(journal, found.id)
+            told = await self._book.find(found.id)
             if told is not None and told.origin == bundle.origin and told.closed < bundle.as_of:
-                notes.append(_note(told, found))
+                notes.append(note_memory(told, found.similarity))
         return MemorySlot(setup=setup, source=answer.source, note=answer.note, memories=tuple(notes))
 
     async def _read_lessons(self, setup: str, bundle: Bundle) -> FeedbackSlot:
-        try:
-            found = await self._advise(bundle.origin, setup, bundle.as_of)
-        except Unavailable as error:
-            return FeedbackSlot(note=plain_text(str(error), _NOTE))
-        return FeedbackSlot(lessons=tuple(found[:MOST_LESSONS]))
+        if not await self._lessons.read():
+            return FeedbackSlot()  # outcomes are not read for nothing
+        known = (await self._book.read()).values()
+        standings = await self._lessons.advise(known, bundle.origin, setup, bundle.as_of)
+        return FeedbackSlot(lessons=tuple(_note_lesson(each.lesson) for each in standings[:MOST_LESSONS]))
 
 
-async def read_post_mortem(journal: Journal, id_: str) -> PostMortem | None:
-    """The one of that id; None where the journal has none, or its owner had it forgotten."""
-    entries = await journal.latest(1, request_id=id_, kind=POST_MORTEM)
-    if not entries or await journal.latest(1, request_id=id_, kind=MEMORY_FORGOTTEN):
-        return None
-    return PostMortem.model_validate(dict(entries[0].payload), strict=False)
-
-
-def _note(told: PostMortem, found: Recalled) -> MemoryNote:
+def note_memory(told: PostMortem, similarity: float | None = None) -> MemoryNote:
     return MemoryNote(
         id=told.id,
         symbol=told.symbol,
@@ -114,6 +94,20 @@ def _note(told: PostMortem, found: Recalled) -> MemoryNote:
         constraint=told.constraint,
         verdict=told.verdict,
         r=told.path.r,
-        similarity=found.similarity,
+        similarity=similarity,
         source=told.source,
+    )
+
+
+def _note_lesson(lesson: Lesson) -> LessonNote:
+    return LessonNote(
+        id=lesson.id,
+        side=lesson.side,
+        condition=lesson.condition,
+        text=lesson.text,
+        verdict=lesson.verdict,
+        cases=lesson.cases,
+        written=lesson.written,
+        expires=lesson.expires,
+        source=lesson.source,
     )

@@ -105,6 +105,12 @@ class AgentClaim(Wire):
     """The probability without any opinion, by the distances alone."""
 
 
+class MemoryForgotten(Wire):
+    """That its owner had a post-mortem forgotten: from then on nobody recalls it or learns from it."""
+
+    id: Id
+
+
 class CaseRecord(Wire):
     """data_synthesis: one labelled record per closed trade, for whoever trains or audits on it."""
 

@@ -70,8 +70,6 @@ class LessonNote(Wire):
 
 
 class FeedbackSlot(Wire):
-    note: str = ""
-    """Why lessons could not be read."""
     lessons: Annotated[tuple[LessonNote, ...], Field(max_length=MOST_LESSONS)] = ()
 
 

@@ -11,6 +11,7 @@ from zuno.provenance.slots import cited_ids, render
 from zuno.trading.agents.learned import describe_cut, find_cut, lesson_id, memory_id, read_feedback, read_memories
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import Decision
+from zuno.trading.model.memory import LessonReview, LessonStanding, PostMortem
 from zuno.trading.model.memory_slots import LessonNote, MemoryNote
 
 
@@ -42,6 +43,84 @@ class LessonView(View):
     expires: str
 
 
+class MemoriesView(View):
+    memories: tuple[MemoryView, ...] = ()
+
+
+class SearchView(View):
+    query: ForeignText
+    source: str
+    """Which store answered; `recent3`: the most recent, because none did."""
+    note: ForeignText = ""
+    """Why a fallback answered."""
+    memories: tuple[MemoryView, ...] = ()
+
+
+class PathView(View):
+    """What the market did between entry and exit. Per cents are of the entry, in the trade's direction."""
+
+    first_touch: str | None
+    mfe_pct: float
+    mae_pct: float
+    exit_pct: float
+    r: float | None
+    hold_hours: float
+    bars: int
+    uncovered_hours: float
+
+
+class PostMortemView(View):
+    """A post-mortem in full: SETUP / OUTCOME / FUTURE CONSTRAINT, and the path it was labelled from."""
+
+    id: str
+    market: str
+    account: str
+    symbol: str
+    side: str
+    mode: str | None
+    regime: str | None
+    exchange: str
+    opened: str
+    closed: str
+    exit_reason: str
+    setup: str
+    outcome: ForeignText
+    constraint: ForeignText
+    verdict: str
+    path: PathView
+    fees: str
+    funding: str
+    net_pnl: str
+    run_id: str | None
+    """The run that opened the trade; null: a person did."""
+    source: str
+    """Who wrote outcome and constraint: model or rules."""
+    why_rules: ForeignText
+
+
+class LessonStandingView(LessonView):
+    """A lesson as it stands after the newest close."""
+
+    state: str
+    since: str
+    against: tuple[str, ...]
+    """Cases of the same setup and side that came out otherwise when it was written."""
+    confirmed: tuple[str, ...]
+    contradicted: tuple[str, ...]
+    """Later post-mortems of its setup and side."""
+    review: ForeignText
+    """What became of a contradicted one."""
+
+
+class LessonsView(View):
+    lessons: tuple[LessonStandingView, ...] = ()
+
+
+class ForgottenView(View):
+    id: str
+    symbol: str
+
+
 class ReadMemoryView(View):
     """What the Judge of a run read of the desk's memory, and what came of it."""
 
@@ -71,6 +150,54 @@ def memory_view(note: MemoryNote) -> MemoryView:
     )
 
 
+def post_mortem_view(told: PostMortem) -> PostMortemView:
+    summary = told.summary
+    return PostMortemView(
+        id=told.id,
+        market=told.origin,
+        account=told.account,
+        symbol=told.symbol,
+        side=told.side,
+        mode=told.mode,
+        regime=told.regime,
+        exchange=summary.exchange,
+        opened=iso(summary.opened),
+        closed=iso(told.closed),
+        exit_reason=summary.reason,
+        setup=told.setup,
+        outcome=told.outcome,
+        constraint=told.constraint,
+        verdict=told.verdict,
+        path=PathView.model_validate(told.path.model_dump()),
+        fees=f"{summary.fees:f}",
+        funding=f"{summary.funding:f}",
+        net_pnl=f"{summary.net_pnl:f}",
+        run_id=summary.decision,
+        source=told.source,
+        why_rules=told.why_rules,
+    )
+
+
+def standing_view(standing: LessonStanding, review: LessonReview | None) -> LessonStandingView:
+    lesson = standing.lesson
+    return LessonStandingView(
+        id=lesson.id,
+        side=lesson.side,
+        condition=lesson.condition,
+        text=lesson.text,
+        verdict=lesson.verdict,
+        cases=lesson.cases,
+        written=iso(lesson.written),
+        expires=iso(lesson.expires),
+        state=standing.state,
+        since=iso(standing.since),
+        against=lesson.against,
+        confirmed=standing.confirmed,
+        contradicted=standing.contradicted,
+        review="" if review is None else review.text,
+    )
+
+
 def lesson_view(note: LessonNote) -> LessonView:
     return LessonView(
         id=note.id,
@@ -95,7 +222,7 @@ def read_memory_view(bundle: Bundle, decision: Decision, facts: FactSheet) -> Re
     return ReadMemoryView(
         setup=recalled.setup,
         source=recalled.source,
-        note="; ".join(filter(None, (recalled.note, feedback.note))),
+        note=recalled.note,
         memories=tuple(map(memory_view, recalled.memories)),
         lessons=tuple(map(lesson_view, feedback.lessons)),
         cited=tuple(id_ for name, id_ in names.items() if name in used),

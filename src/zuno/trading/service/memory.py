@@ -1,0 +1,120 @@
+"""The desk's memory as a person asks for it: what closed trades taught, found by words, and forgotten on request."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from zuno.journal.port import Author, Journal
+from zuno.kernel.errors import Unknown, Usage
+from zuno.kernel.text import plain_text
+from zuno.kernel.units import Millis
+from zuno.trading.learn.lessons import LessonBook
+from zuno.trading.learn.memory_book import MemoryBook
+from zuno.trading.learn.recall import note_memory
+from zuno.trading.model.market import parse_symbol
+from zuno.trading.model.memory import MEMORY_FORGOTTEN, MemoryForgotten, PostMortem, RecallQuery
+from zuno.trading.ports.recall import MemoryIndex
+from zuno.trading.service.memory_view import (
+    ForgottenView,
+    LessonsView,
+    MemoriesView,
+    PostMortemView,
+    SearchView,
+    memory_view,
+    post_mortem_view,
+    standing_view,
+)
+
+OWNER: Final = Author("owner")
+MOST: Final = 500
+"""Memories that are listed, the newest."""
+SEARCH_CHARS: Final = 10_000
+"""Of a longer query the rest is not read."""
+MOST_FOUND: Final = 20
+
+
+class MemoryDesk:
+    def __init__(
+        self,
+        journal: Callable[[], Awaitable[Journal]],
+        book: MemoryBook,
+        lessons: LessonBook,
+        index: MemoryIndex,
+        origin: Callable[[], str],
+    ) -> None:
+        """`origin`: of the market that this home reads."""
+        self._journal = journal
+        self._book = book
+        self._lessons = lessons
+        self._index = index
+        self._origin = origin
+
+    async def list(self, lines: int = 50, symbol: str | None = None) -> MemoriesView:
+        """The newest first, of every market."""
+        wanted = None if symbol is None else parse_symbol(symbol)
+        found = await self._book.newest(MOST)
+        kept = [each for each in found if wanted is None or each.symbol is wanted]
+        return MemoriesView(memories=tuple(memory_view(note_memory(each)) for each in kept[: max(0, lines)]))
+
+    async def show(self, id_: str) -> PostMortemView:
+        """`Unknown` for one that was never written, or was forgotten."""
+        return post_mortem_view(await self._find(id_))
+
+    async def search(self, query: str, lines: int = 5) -> SearchView:
+        """By likeness of the setup. `Usage` for an empty query; of a long one the beginning is read."""
+        text = query.strip()[:SEARCH_CHARS]
+        if not text:
+            raise Usage('What is to be found? For example `zuno memory search "failed breakout with high funding"`.')
+        if not 1 <= lines <= MOST_FOUND:
+            raise Usage(f"--lines is a number from 1 to {MOST_FOUND}.")
+        newest = await self._book.newest(MOST)
+        if not newest:
+            return SearchView(query=text, source=self._index.name)
+        origin, before = self._market_of(newest)
+        asked = RecallQuery(text=text, origin=origin, before=before, limit=lines)
+        answer = await self._index.recall(asked)
+        memories = []
+        for found in answer.found:
+            post_mortem = await self._book.find(found.id)
+            if post_mortem is not None:
+                memories.append(memory_view(note_memory(post_mortem, found.similarity)))
+        return SearchView(query=text, source=answer.source, note=answer.note, memories=tuple(memories))
+
+    async def lessons(self) -> LessonsView:
+        """Every lesson as it stands after the newest close, the newest first."""
+        if not await self._lessons.read():
+            return LessonsView()
+        post_mortems = await self._book.read()
+        origin, before = self._market_of(tuple(post_mortems.values()))
+        standings = await self._lessons.list_standings(post_mortems.values(), origin, before)
+        reviews = await self._lessons.reviews()
+        return LessonsView(lessons=tuple(standing_view(each, reviews.get(each.lesson.id)) for each in standings))
+
+    async def forget(self, id_: str) -> ForgottenView:
+        """On record for good: files and indexes lose it now, and every later one is built without it."""
+        post_mortem = await self._find(id_)
+        journal = await self._journal()
+        await journal.append_once(
+            kind=MEMORY_FORGOTTEN,
+            author=OWNER,
+            payload=MemoryForgotten(id=post_mortem.id),
+            request_id=post_mortem.id,
+        )
+        await self._index.remove(post_mortem.id)
+        return ForgottenView(id=post_mortem.id, symbol=post_mortem.symbol)
+
+    async def _find(self, id_: str) -> PostMortem:
+        found = await self._book.find(id_.strip())
+        if found is None:
+            raise Unknown(f"No memory {plain_text(id_, 40)!r} in this journal; `zuno memory list` lists them.")
+        return found
+
+    def _market_of(self, memories: Sequence[PostMortem]) -> tuple[str, Millis]:
+        """The market that is read here, where it has memories, else that of the newest; and the moment after the last
+        close in it."""
+        origins = {memory.origin for memory in memories}
+        own = self._origin()
+        origin = own if own in origins else memories[0].origin if memories else own
+        closed = [memory.closed for memory in memories if memory.origin == origin]
+        return origin, Millis(max(closed, default=0) + 1)
