@@ -14,7 +14,7 @@ from zuno.kernel.text import plain_text
 from zuno.trading.agents.case import Case
 from zuno.trading.learn.lessons import LessonBook
 from zuno.trading.learn.memory_book import MemoryBook
-from zuno.trading.measure.setup import describe_setup
+from zuno.trading.measure.setup import describe_setup, share_phrases
 from zuno.trading.model.bundle import Bundle, Slot
 from zuno.trading.model.memory import Lesson, PostMortem, RecallQuery
 from zuno.trading.model.memory_slots import (
@@ -30,23 +30,21 @@ from zuno.trading.model.memory_slots import (
 )
 from zuno.trading.ports.recall import MemoryIndex
 
-MIN_SIMILARITY: Final = 0.75
-"""Of two setups; what is less alike is not recalled."""
-LOOKED_AT: Final = 12
-"""Memories that are asked for: some may be less alike than is wanted."""
+MIN_SHARED: Final = 0.5
+"""Of the phrases of two setups: what shares less is not recalled. Similarities of embedders have scales of their own,
+and unlike setups can be near each other in all of them."""
+LOOKED_AT: Final = 24
+"""Memories that the index is asked for."""
 _NOTE: Final = 200
 
 
 class CaseRecall:
     """Recalls for one case at a time. Contents are the journal's: an index only says which ones are alike."""
 
-    def __init__(
-        self, index: MemoryIndex, book: MemoryBook, lessons: LessonBook, least: float = MIN_SIMILARITY
-    ) -> None:
+    def __init__(self, index: MemoryIndex, book: MemoryBook, lessons: LessonBook) -> None:
         self._index = index
         self._book = book
         self._lessons = lessons
-        self._least = least
 
     async def __call__(self, case: Case) -> Sequence[Slot]:
         setup = describe_setup(case.features, case.context)
@@ -66,12 +64,10 @@ class CaseRecall:
             return MemorySlot(setup=setup, source=NOBODY, note=plain_text(str(error), _NOTE))
         notes: list[MemoryNote] = []
         for found in answer.found:
-            if len(notes) == MOST_MEMORIES:
-                break
-            if found.similarity is not None and found.similarity < self._least:
+            told = await self._book.find(found.id) if len(notes) < MOST_MEMORIES else None
+            if told is None or told.origin != bundle.origin or told.closed >= bundle.as_of:
                 continue
-            told = await self._book.find(found.id)
-            if told is not None and told.origin == bundle.origin and told.closed < bundle.as_of:
+            if found.similarity is None or share_phrases(setup, told.setup) >= MIN_SHARED:
                 notes.append(note_memory(told, found.similarity))
         return MemorySlot(setup=setup, source=answer.source, note=answer.note, memories=tuple(notes))
 

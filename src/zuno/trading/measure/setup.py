@@ -99,6 +99,12 @@ def describe_setup(features: Features, context: PriceContext) -> str:
     return said or NOTHING_MEASURED
 
 
+def share_phrases(first: str, second: str) -> float:
+    """Of all phrases of two setups the share that both have, in four decimals."""
+    here, there = set(first.split("; ")), set(second.split("; "))
+    return round(len(here & there) / len(here | there), 4)
+
+
 def _phrases(features: Features, context: PriceContext) -> Iterator[str]:
     for event in features.events.events:
         yield event.name.replace("_", " ")

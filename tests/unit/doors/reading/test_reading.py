@@ -85,7 +85,8 @@ def test_every_intent_has_examples_of_its_own() -> None:
 
 
 TYPED = {"peer", "mesh join", "trade book lp", "trade cancel", "trade set", "trade mandate grant"}
-"""Commands whose ids and prices nobody says in prose."""
+TYPED |= {"memory search", "memory show", "memory forget"}
+"""Commands whose ids, prices and quoted words nobody says in prose."""
 
 
 def test_every_command_of_the_command_line_can_be_said() -> None:
@@ -186,7 +187,7 @@ def test_what_a_command_has_no_use_for_is_named(line: str, left: str) -> None:
     assert left in reading.unused or not reading.template
 
 
-@pytest.mark.parametrize("line", ["undo that", "gas price", "what did we learn", "hello", "buy 1 ETH"])
+@pytest.mark.parametrize("line", ["undo that", "gas price", "search the memory", "hello", "buy 1 ETH"])
 def test_what_has_no_command_is_answered(line: str) -> None:
     reading = read(line)
     assert reading.ask

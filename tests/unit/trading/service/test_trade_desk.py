@@ -12,19 +12,27 @@ import pytest
 from tests.wire.cycling import ROLES, Brush, Desk, Talkative, market
 from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.file_lock import desk_lock
+from zuno.adapters.memory.hashed import HashedEmbedder
+from zuno.adapters.memory.in_memory import InMemoryIndex
 from zuno.adapters.venues.synthetic.path import END
 from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.units import Millis
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.learn.lessons import LessonBook
+from zuno.trading.learn.memory_book import MemoryBook
+from zuno.trading.learn.recall import CaseRecall
 from zuno.trading.measure.features import features
 from zuno.trading.model.account import POSITIONS
 from zuno.trading.model.cycle import Call, Exchange
 from zuno.trading.model.market import HOUR_MS, Mode, Symbol
+from zuno.trading.model.memory import Verdict
 from zuno.trading.model.trade_events import paper_account
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 from zuno.trading.run.record import ENDED
 from zuno.trading.service.features import TradingDesk
+from zuno.trading.service.memory import MemoryDesk
+from zuno.trading.service.report import build_report
 from zuno.trading.service.runs import Cycles
 from zuno.trading.service.trade_desk import DeskBackends, DeskEvent, TradeDesk, desk_name
 
@@ -90,6 +98,32 @@ async def test_an_account_is_written_forward(desk: Desk, store: MemorySeries) ->
     await bought(desk, account)
     with pytest.raises(Refused, match="--account"):
         await desk.cycles.run(BTC, as_of=str(int(AS_OF) - HOUR_MS), chart=False, account=account)
+
+
+async def test_a_later_run_cites_the_memory_of_an_earlier_trade(desk: Desk, store: MemorySeries) -> None:
+    """Bought, closed at a loss, learned from; two hours later the rules look at the same market."""
+    index = InMemoryIndex(HashedEmbedder())
+    desk.recall = CaseRecall(index, MemoryBook(desk.opened), LessonBook(desk.opened))
+    account, origin, closed = paper_account(store.origin.label), store.origin.label, Millis(END - 2 * HOUR_MS)
+    await bought(desk, account)
+    gate = desk.build_gate(account, lambda: closed)
+    await gate.advance()
+    assert await gate.close(None)
+    (written,) = (await desk.evaluator([index]).evaluate(account, origin, closed)).post_mortems
+    assert written.verdict is Verdict.FAILURE
+    desk.models = None
+    later = await desk.cycles.run(BTC, as_of=str(END), chart=False)
+    report = build_report(await desk.cycles.record(later.run_id))
+    read = report.view.memory
+    assert read is not None
+    assert [memory.id for memory in read.memories] == [written.id]
+    assert read.memories[0].constraint in report.page
+    assert written.id in report.page
+    await MemoryDesk(desk.opened, MemoryBook(desk.opened), LessonBook(desk.opened), index, lambda: origin).forget(
+        written.id
+    )
+    replay = await desk.cycles.replay(later.run_id)
+    assert replay.ok, replay.differences
 
 
 def backends(desk: Desk, live: bool = False) -> DeskBackends:

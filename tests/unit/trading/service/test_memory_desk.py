@@ -1,0 +1,148 @@
+"""The desk's memory as people ask for it: list, search, show, forget."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.wire.learning import journal as open_journal
+from tests.wire.post_mortems import CALM, CROWDED, ORIGIN, post_mortem
+from zuno.adapters.memory.fallback import FallbackIndex
+from zuno.adapters.memory.hashed import HashedEmbedder
+from zuno.adapters.memory.jsonl import JsonlMemory
+from zuno.adapters.memory.sqlite import SqliteMemoryIndex
+from zuno.journal.port import Author, Journal
+from zuno.kernel.errors import Unknown, Usage
+from zuno.trading.learn.lessons import LessonBook
+from zuno.trading.learn.memory_book import MemoryBook, update_index
+from zuno.trading.model.market import Side, Symbol
+from zuno.trading.model.memory import LESSON, MEMORY_FORGOTTEN, POST_MORTEM, PostMortem, Verdict
+from zuno.trading.ports.recall import MemoryIndex
+from zuno.trading.rules.lessons import derive_lessons
+from zuno.trading.service.memory import MemoryDesk
+
+AUTHOR = Author("post_mortem")
+
+
+def open_index(home: Path) -> MemoryIndex:
+    folder = home / "memory"
+    return FallbackIndex(
+        SqliteMemoryIndex(folder / "index.db", HashedEmbedder()), JsonlMemory(folder / "post_mortems.jsonl")
+    )
+
+
+class Memories:
+    """A home with post-mortems in it."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.journal = open_journal(home)
+        self.index = open_index(home)
+
+    async def opened(self) -> Journal:
+        return self.journal
+
+    @property
+    def desk(self) -> MemoryDesk:
+        return MemoryDesk(
+            self.opened, MemoryBook(self.opened), LessonBook(self.opened), self.index, lambda: "another market"
+        )
+
+    async def keep(self, *written: PostMortem) -> None:
+        for each in written:
+            await self.journal.append_once(kind=POST_MORTEM, author=AUTHOR, payload=each, request_id=each.id)
+        await update_index(MemoryBook(self.opened), self.index)
+
+
+@pytest.fixture
+def memories(tmp_path: Path) -> Memories:
+    return Memories(tmp_path)
+
+
+async def test_search_finds_the_setup_that_was_asked_for(memories: Memories) -> None:
+    await memories.keep(*(post_mortem(n, CALM if n % 2 else CROWDED) for n in range(1, 5)))
+    view = await memories.desk.search("failed breakout with high funding", 2)
+    assert [found.setup for found in view.memories] == [CROWDED, CROWDED]
+    shown = view.model_dump(by_alias=True)
+    assert list(shown) == ["query", "source", "note", "memories"]
+    wanted = {"id", "symbol", "closed", "setup", "outcome", "constraint", "r", "similarity"}
+    assert wanted <= set(shown["memories"][0])
+    assert (view.query, view.source) == ("failed breakout with high funding", "sqlite")
+    assert view.memories[0].similarity is not None
+    other = await memories.desk.search("calm market without a trend and low volatility", 1)
+    assert [found.setup for found in other.memories] == [CALM]
+
+
+async def test_queries_that_are_empty_or_endless(memories: Memories) -> None:
+    await memories.keep(post_mortem(1))
+    for query in ("", "  \n"):
+        with pytest.raises(Usage):
+            await memories.desk.search(query)
+    for lines in (0, 21):
+        with pytest.raises(Usage):
+            await memories.desk.search("breakout", lines)
+    long = await memories.desk.search("failed breakout " * 700)
+    assert [found.id for found in long.memories] == ["pm_0001"]
+    odd = await memories.desk.search('") OR 1=1; --\x00 “失敗”')
+    assert odd.source == "sqlite"
+
+
+async def test_an_empty_memory_answers_and_knows_no_id(memories: Memories) -> None:
+    desk = memories.desk
+    assert (await desk.search("anything")).memories == ()
+    assert (await desk.list()).memories == ()
+    assert (await desk.lessons()).lessons == ()
+    for ask in (desk.show, desk.forget):
+        for id_ in ("pm_1", "", "run_0000000000000000", "x" * 5_000):
+            with pytest.raises(Unknown):
+                await ask(id_)
+    assert not (memories.home / "memory").exists()
+
+
+async def test_what_is_forgotten_stays_forgotten(memories: Memories) -> None:
+    await memories.keep(*(post_mortem(n) for n in range(1, 4)))
+    desk = memories.desk
+    assert (await desk.forget(" pm_0002 ")).id == "pm_0002"
+    entries = await memories.journal.latest(5, kind=MEMORY_FORGOTTEN)
+    assert [entry.request_id for entry in entries] == ["pm_0002"]
+    for index in (memories.index, open_index(memories.home)):
+        await update_index(MemoryBook(memories.opened), index)
+        assert await index.ids() == {"pm_0001", "pm_0003"}
+    await memories.index.rebuild([], ())
+    await update_index(MemoryBook(memories.opened), memories.index)
+    assert {found.id for found in (await desk.search("failed breakout")).memories} == {"pm_0001", "pm_0003"}
+    assert [found.id for found in (await desk.list()).memories] == ["pm_0003", "pm_0001"]
+    with pytest.raises(Unknown):
+        await desk.forget("pm_0002")
+    with pytest.raises(Unknown):
+        await desk.show("pm_0002")
+
+
+async def test_list_and_show(memories: Memories) -> None:
+    eth = post_mortem(2, CALM, Verdict.SUCCESS, symbol=Symbol.ETHUSDT, side=Side.SHORT)
+    await memories.keep(post_mortem(1), eth, post_mortem(3))
+    desk = memories.desk
+    assert [found.id for found in (await desk.list(2)).memories] == ["pm_0003", "pm_0002"]
+    assert [found.id for found in (await desk.list(50, "eth")).memories] == ["pm_0002"]
+    with pytest.raises(Usage):
+        await desk.list(50, "DOGE")
+    shown = await desk.show("pm_0002")
+    assert (shown.verdict, shown.setup, shown.path.r) == (Verdict.SUCCESS, CALM, eth.path.r)
+    assert (shown.market, shown.net_pnl) == (ORIGIN, str(eth.summary.net_pnl))
+
+
+async def test_lessons_are_shown_as_they_stand(memories: Memories) -> None:
+    cases = [post_mortem(n) for n in range(1, 8)]
+    (lesson,) = derive_lessons(cases, ORIGIN)
+    await memories.journal.append_once(kind=LESSON, author=AUTHOR, payload=lesson, request_id=lesson.id)
+    await memories.keep(*cases)
+    (shown,) = (await memories.desk.lessons()).lessons
+    assert (shown.id, shown.state, shown.cases) == (lesson.id, "active", lesson.cases)
+    await memories.keep(*(post_mortem(n, verdict=Verdict.SUCCESS) for n in range(10, 16)))
+    (shown,) = (await memories.desk.lessons()).lessons
+    assert shown.state == "contradicted"
+    assert len(shown.contradicted) == 6
+    document: Any = shown.model_dump(by_alias=True)
+    assert document["confirmed"] == tuple(each.id for each in cases if each.id not in lesson.cases)
