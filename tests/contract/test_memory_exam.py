@@ -14,6 +14,7 @@ from zuno.adapters.memory.fallback import FallbackIndex
 from zuno.adapters.memory.hashed import HashedEmbedder
 from zuno.adapters.memory.in_memory import InMemoryIndex
 from zuno.adapters.memory.jsonl import JsonlMemory
+from zuno.adapters.memory.lightrag import LightRagMemoryIndex
 from zuno.adapters.memory.milvus import MilvusMemoryIndex
 from zuno.adapters.memory.sqlite import SqliteMemoryIndex
 from zuno.kernel.errors import Broken
@@ -45,7 +46,7 @@ def milvus_place(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tmp_path_factory.mktemp("milvus") / "milvus.db")
 
 
-@pytest.fixture(params=["memory", "sqlite", "milvus", "jsonl", "fallback"])
+@pytest.fixture(params=["memory", "sqlite", "milvus", "lightrag", "jsonl", "fallback"])
 def candidate(request: pytest.FixtureRequest, tmp_path: Path) -> Candidate:
     match request.param:
         case "memory":
@@ -56,6 +57,9 @@ def candidate(request: pytest.FixtureRequest, tmp_path: Path) -> Candidate:
         case "milvus":
             place, prefix = request.getfixturevalue("milvus_place"), f"exam_{uuid4().hex[:8]}"
             return Candidate(lambda: MilvusMemoryIndex(place, HashedEmbedder(), prefix=prefix))
+        case "lightrag":
+            pytest.importorskip("lightrag", reason="lightrag-hku is not installed: pip install 'zuno[lightrag]'")
+            return Candidate(lambda: LightRagMemoryIndex(tmp_path / "graph", HashedEmbedder()))
         case "jsonl":
             return Candidate(lambda: JsonlMemory(tmp_path / "memories.jsonl"), by_similarity=False)
         case _:

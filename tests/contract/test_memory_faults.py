@@ -167,6 +167,63 @@ async def test_a_store_that_is_down_is_named_and_the_most_recent_answer(tmp_path
         await index.ids()
 
 
+async def test_the_graph_relates_only_by_what_was_known_then(tmp_path: Path) -> None:
+    pytest.importorskip("lightrag", reason="lightrag-hku is not installed: pip install 'zuno[lightrag]'")
+    from zuno.adapters.memory.lightrag import LightRagMemoryIndex
+
+    records = [
+        record(1, "Binance halts withdrawals", channel=Channel.NEWS),
+        record(2, "Kraken lists a token", channel=Channel.NEWS),
+        record(3, "Binance buys Voyager", NOW + DAY_MS, channel=Channel.NEWS),
+    ]
+    whole = LightRagMemoryIndex(tmp_path / "whole", HashedEmbedder())
+    past = LightRagMemoryIndex(tmp_path / "past", HashedEmbedder())
+    await whole.add(records)
+    await past.add(records[:2])
+    then = ask("Voyager", NOW + DAY_MS).model_copy(update={"channels": (Channel.NEWS,)})
+    assert (await whole.recall(then)).found == (await past.recall(then)).found
+    later = then.model_copy(update={"before": Millis(NOW + 2 * DAY_MS)})
+    assert [found.id for found in (await whole.recall(later)).found][:2] == ["m3", "m1"]
+    for file in (tmp_path / "whole").glob("*.graphml"):
+        file.write_text("<graphml><torn")
+    damaged = LightRagMemoryIndex(tmp_path / "whole", HashedEmbedder())
+    with pytest.raises(Broken):
+        await damaged.recall(later)
+    await damaged.rebuild(records)
+    assert [found.id for found in (await damaged.recall(later)).found][:2] == ["m3", "m1"]
+    with pytest.raises(Broken):
+        await LightRagMemoryIndex(tmp_path / "whole", OtherEmbedder()).recall(later)
+
+
+ALONE = """
+import asyncio, sys
+from pathlib import Path
+from tests.contract.test_memory_faults import ask, record
+from zuno.adapters.memory.hashed import HashedEmbedder
+from zuno.adapters.memory.lightrag import LightRagMemoryIndex
+
+def refuse(event, arguments):
+    if event in ("socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system", "os.exec", "os.posix_spawn"):
+        raise SystemExit(f"{event} {arguments}")
+
+sys.addaudithook(refuse)
+
+async def main(folder):
+    index = LightRagMemoryIndex(folder, HashedEmbedder())
+    await index.add([record(1)])
+    print([found.id for found in (await index.recall(ask())).found])
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+def test_the_graph_downloads_and_installs_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("lightrag", reason="lightrag-hku is not installed: pip install 'zuno[lightrag]'")
+    command = [sys.executable, "-c", ALONE, str(tmp_path / "graph")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "['m1']"), done.stderr
+
+
 async def test_an_index_that_knows_more_than_the_file_is_broken(tmp_path: Path) -> None:
     stored = SqliteMemoryIndex(tmp_path / "index.db", HashedEmbedder())
     index = FallbackIndex(stored, JsonlMemory(tmp_path / "memories.jsonl"))

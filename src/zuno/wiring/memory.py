@@ -55,6 +55,10 @@ def _open_index(settings: Settings, folder: Path) -> MemoryIndex:
             return MilvusMemoryIndex(str(folder / "milvus.db"), embedder(settings))
         url, token = split_login(settings.memory_url.get_secret_value())
         return MilvusMemoryIndex(url, embedder(settings), token)
+    if settings.memory_store == "lightrag":
+        from zuno.adapters.memory.lightrag import LightRagMemoryIndex
+
+        return LightRagMemoryIndex(folder / "graph", embedder(settings))
     from zuno.adapters.memory.sqlite import SqliteMemoryIndex
 
     return SqliteMemoryIndex(folder / "index.db", embedder(settings))

@@ -1,0 +1,322 @@
+"""Memories as a knowledge graph in LightRAG: entities and relations of news and post-mortems. An extra, `lightrag`.
+
+LightRAG keeps vectors, entities and relations. A memory is also found by words that other memories relate to what it
+says; only relations known at the moment count. LightRAG's own retrieval knows no moment, so ranking is ours. Its
+tokenizer is given, for it downloads one otherwise; its other storages, which pip-install what they lack, are not
+touched. It rewrites whole files at each addition: for thousands of memories, not for millions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from shutil import rmtree
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
+from zuno.adapters.memory.table import cut_query, drop_repeats, rank_rows
+from zuno.kernel.canonical import canonical, digest
+from zuno.kernel.errors import Broken, Unavailable, ZunoError
+from zuno.trading.measure.entities import Entities, find_entities
+from zuno.trading.measure.similarity import split_words, unpack_vector
+from zuno.trading.model.memory import MemoryRecord, RecallQuery, RecallResult
+from zuno.trading.ports.recall import Embedder
+
+T = TypeVar("T")
+Extract = Callable[[str], Awaitable[Entities]]
+"""What a text is about: a model's answer, or what the rules find."""
+_REMEDY: Final = "the next evaluation builds it anew from the journal."
+_MEMORY: Final = "memory:"
+_REMOVED: Final = "removed:"
+_EMBEDDER: Final = "embedder:"
+"""Nodes that are no entities begin with one of these."""
+
+
+async def extract_by_rule(text: str) -> Entities:
+    return find_entities(text)
+
+
+@dataclass(slots=True)
+class _Graph:
+    """What the files hold."""
+
+    records: dict[str, MemoryRecord] = field(default_factory=dict)
+    vectors: dict[str, bytes] = field(default_factory=dict)
+    removed: set[str] = field(default_factory=set)
+    mentions: dict[str, set[str]] = field(default_factory=dict)
+    """Memory to its entities."""
+    relations: list[tuple[str, str, list[str]]] = field(default_factory=list)
+    """Two entities, and the memories that relate them."""
+    embedders: set[str] = field(default_factory=set)
+
+
+class LightRagMemoryIndex:
+    """One folder, one process at a time, for whoever writes."""
+
+    name: Final = "lightrag"
+
+    def __init__(self, folder: Path, embedder: Embedder, extract: Extract = extract_by_rule) -> None:
+        self._folder = folder
+        self._embedder = embedder
+        self._extract = extract
+        self._loaded: tuple[object, _Graph] | None = None
+        self._lock = threading.RLock()
+
+    async def add(self, records: Sequence[MemoryRecord]) -> None:
+        found = {record.id: await self._extract(record.text) for record in await self._find_new(records)}
+        if found:
+            await self._run(lambda rag: self._add(rag, records, found))
+
+    async def recall(self, query: RecallQuery) -> RecallResult:
+        if not query.text.strip():
+            return RecallResult(source=self.name, found=())
+        (vector,) = await self._embedder.embed([cut_query(query.text)])
+        graph = await self._load()
+        ids = [id for id, record in graph.records.items() if record.at < query.before and record.origin == query.origin]
+        words = _words_around(graph, frozenset(ids))
+        rows = [_row(graph, id) for id in ids]
+        found = rank_rows(query, vector, rows, [words[id] for id in ids]) if rows else ()
+        return RecallResult(source=self.name, found=found)
+
+    async def remove(self, id: str) -> None:
+        async def act(rag: Any) -> None:
+            graph = rag.chunk_entity_relation_graph
+            await graph.upsert_node(f"{_REMOVED}{id}", _node(f"{_REMOVED}{id}", "removed", ""))
+            if await graph.has_node(f"{_MEMORY}{id}"):
+                await graph.delete_node(f"{_MEMORY}{id}")
+            await graph.index_done_callback()
+
+        await self._run(act)
+
+    async def ids(self) -> frozenset[str]:
+        return frozenset((await self._load()).records)
+
+    async def rebuild(self, records: Sequence[MemoryRecord], removed: Collection[str] = ()) -> None:
+        def clear() -> None:
+            with self._lock, self._file_lock():
+                self._loaded = None
+                rmtree(self._folder, ignore_errors=True)
+
+        await asyncio.to_thread(clear)
+        for id in sorted(set(removed)):
+            await self.remove(id)
+        await self.add(records)
+
+    async def _find_new(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+        graph = await self._load()
+        new = []
+        for record in drop_repeats(records):
+            if graph.records.get(record.id, record) != record:
+                raise Broken(f"Memory {record.id} is there with another content.")
+            if record.id not in graph.records and record.id not in graph.removed:
+                new.append(record)
+        return new
+
+    async def _add(self, rag: Any, records: Sequence[MemoryRecord], found: Mapping[str, Entities]) -> None:
+        """The memories' own nodes come last: whatever a kill leaves behind before is no memory."""
+        new = [record for record in records if record.id in found]
+        stored = rag.chunk_entity_relation_graph
+        await rag.ainsert_custom_kg(await self._describe(stored, new, found))
+        made = _EMBEDDER + self._made_by()
+        await stored.upsert_node(made, _node(made, "embedder", ""))
+        for record in new:
+            name = f"{_MEMORY}{record.id}"
+            await stored.upsert_node(name, _node(name, "memory", record.model_dump_json()))
+            for entity in found[record.id].names:
+                node = _scoped(record.origin, entity)
+                await stored.upsert_edge(name, node, {"weight": 1.0, "keywords": "mentions", "description": ""})
+        await stored.index_done_callback()
+
+    async def _describe(
+        self, stored: Any, records: Sequence[MemoryRecord], found: Mapping[str, Entities]
+    ) -> dict[str, list[dict[str, Any]]]:
+        """The records as LightRAG takes them in: chunks, entities, relations."""
+        entities: dict[str, dict[str, Any]] = {}
+        relations: dict[tuple[str, str], dict[str, Any]] = {}
+        for record in records:
+            for name in found[record.id].names:
+                node = _scoped(record.origin, name)
+                entities[node] = {
+                    "entity_name": node,
+                    "entity_type": record.channel.value,
+                    "description": name,
+                    "source_id": record.id,
+                    "file_path": record.id,
+                }
+            for relation in found[record.id].relations:
+                pair = (_scoped(record.origin, relation.source), _scoped(record.origin, relation.target))
+                before = relations.get(pair) or await stored.get_edge(*pair)
+                told_by = sorted({*_told_by(before), record.id})
+                relations[pair] = {
+                    "src_id": pair[0],
+                    "tgt_id": pair[1],
+                    "keywords": relation.word,
+                    "source_id": record.id,
+                    "description": json.dumps(told_by),
+                    "file_path": record.id,
+                }
+        chunks = [{"content": _chunk(record), "source_id": record.id, "file_path": record.id} for record in records]
+        return {"chunks": chunks, "entities": list(entities.values()), "relationships": list(relations.values())}
+
+    async def _load(self) -> _Graph:
+        """What the files hold now; read again when they have changed."""
+        if not (self._folder / "graph_chunk_entity_relation.graphml").exists():
+            return _Graph()
+        if self._loaded is not None and self._loaded[0] == self._state():
+            return self._loaded[1]
+        graph = await self._run(self._read)
+        self._loaded = (self._state(), graph)
+        return graph
+
+    async def _read(self, rag: Any) -> _Graph:
+        from lightrag.utils import compute_mdhash_id
+
+        graph = _Graph()
+        stored = rag.chunk_entity_relation_graph
+        for node in await stored.get_all_nodes():
+            name = node["id"]
+            if name.startswith(_MEMORY):
+                record = MemoryRecord.model_validate_json(node["description"])
+                graph.records[record.id] = record
+                graph.mentions[record.id] = set()
+            elif name.startswith(_REMOVED):
+                graph.removed.add(name.removeprefix(_REMOVED))
+            elif name.startswith(_EMBEDDER):
+                graph.embedders.add(name.removeprefix(_EMBEDDER))
+        for edge in await stored.get_all_edges():
+            ends = sorted((edge["source"], edge["target"]), key=lambda name: not name.startswith(_MEMORY))
+            if ends[0].startswith(_MEMORY):
+                graph.mentions[ends[0].removeprefix(_MEMORY)].add(ends[1])
+            else:
+                graph.relations.append((ends[0], ends[1], _told_by(edge)))
+        chunks = {compute_mdhash_id(_chunk(record), prefix="chunk-"): id for id, record in graph.records.items()}
+        for chunk, vector in (await rag.chunks_vdb.get_vectors_by_ids(list(chunks))).items():
+            graph.vectors[chunks[chunk]] = np.asarray(vector).astype(np.int8).tobytes()
+        if graph.embedders - {self._made_by()}:
+            raise Broken(f"{self._folder} was made with another embedding than {self._made_by()}; {_REMEDY}")
+        if any(len(graph.vectors.get(id, b"")) != self._embedder.dimension for id in graph.records):
+            raise Broken(f"{self._folder} lacks vectors; {_REMEDY}")
+        return graph
+
+    def _state(self) -> object:
+        path = self._folder / "graph_chunk_entity_relation.graphml"
+        found = path.stat()
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+    def _made_by(self) -> str:
+        return f"{self._embedder.name}, {self._embedder.dimension}"
+
+    def _file_lock(self) -> FileLock:
+        return FileLock(self._folder.with_suffix(".lock"), timeout=WAIT_SECONDS, parents=True)
+
+    async def _run(self, act: Callable[[Any], Awaitable[T]]) -> T:
+        """In a thread and an event loop of its own: LightRAG keeps locks and tasks of the loop it was opened in."""
+
+        def run() -> T:
+            with self._lock, self._file_lock():
+                return asyncio.run(self._with_rag(act))
+
+        return await asyncio.to_thread(run)
+
+    async def _with_rag(self, act: Callable[[Any], Awaitable[T]]) -> T:
+        try:
+            logging.getLogger("lightrag").setLevel(logging.CRITICAL)  # it writes to the terminal; we raise
+            from lightrag import LightRAG
+            from lightrag.kg.shared_storage import finalize_share_data
+            from lightrag.utils import EmbeddingFunc, Tokenizer
+        except ImportError as error:
+            raise Unavailable("LightRAG is not installed: pip install 'zuno[lightrag]'.") from error
+
+        async def embed(texts: list[str]) -> NDArray[np.float32]:
+            vectors = await self._embedder.embed([text.removeprefix(_mark(text)) for text in texts])
+            return np.array([unpack_vector(vector) for vector in vectors], dtype=np.float32)
+
+        async def refuse(prompt: str, **_: object) -> str:
+            raise ValueError("LightRAG asks no model here: entities are handed in")
+
+        rag: Any = None
+        try:
+            rag = LightRAG(
+                working_dir=str(self._folder),
+                embedding_func=EmbeddingFunc(embedding_dim=self._embedder.dimension, func=embed),
+                llm_model_func=refuse,
+                tokenizer=Tokenizer("characters", _Characters()),
+                enable_llm_cache=False,
+            )
+            await rag.initialize_storages()
+            return await act(rag)
+        except (ZunoError, asyncio.CancelledError):
+            raise
+        except OSError as error:
+            raise Unavailable(f"{self._folder} cannot be used ({error.strerror}).") from error
+        except (ValueError, KeyError, TypeError, SyntaxError, AssertionError, ValidationError) as error:
+            raise Broken(f"{self._folder} is damaged ({type(error).__name__}); {_REMEDY}") from error
+        finally:
+            if rag is not None:
+                await rag.embedding_func.shutdown()
+                await rag.llm_model_func.shutdown()
+            finalize_share_data()
+
+
+class _Characters:
+    """The given tokenizer: nothing here is counted in a model's tokens, and nothing is downloaded."""
+
+    def encode(self, content: str) -> list[int]:
+        return [ord(character) for character in content]
+
+    def decode(self, tokens: list[int]) -> str:
+        return "".join(map(chr, tokens))
+
+
+def _chunk(record: MemoryRecord) -> str:
+    """Two memories of the same words are two chunks."""
+    return f"{_MEMORY}{record.id}\n{' '.join(record.text.split())}"
+
+
+def _mark(content: str) -> str:
+    return content.partition("\n")[0] + "\n" if content.startswith(_MEMORY) else ""
+
+
+def _scoped(origin: str, entity: str) -> str:
+    """An entity of one market: what is related in one says nothing in another."""
+    return f"{digest(canonical(origin))[:12]} {entity}"
+
+
+def _node(name: str, kind: str, description: str) -> dict[str, str]:
+    return {"entity_id": name, "entity_type": kind, "description": description, "source_id": "", "file_path": ""}
+
+
+def _told_by(edge: Mapping[str, Any] | None) -> list[str]:
+    return [str(id) for id in json.loads(edge["description"])] if edge and edge.get("description") else []
+
+
+def _row(graph: _Graph, id: str) -> tuple[str, str, str, str | None, int, bytes]:
+    record = graph.records[id]
+    return id, record.channel.value, record.origin, record.symbol, record.at, graph.vectors[id]
+
+
+def _words_around(graph: _Graph, known: Collection[str]) -> dict[str, frozenset[str]]:
+    """For each known memory the words of its entities, and of those that a known memory relates to them."""
+    near: dict[str, set[str]] = {}
+    for source, target, told_by in graph.relations:
+        if any(id in known for id in told_by):
+            near.setdefault(source, set()).add(target)
+            near.setdefault(target, set()).add(source)
+    return {id: frozenset(_entity_words(graph.mentions[id], near, graph.records[id].text)) for id in known}
+
+
+def _entity_words(entities: Iterable[str], near: Mapping[str, set[str]], text: str) -> set[str]:
+    words = set(split_words(text))
+    for entity in entities:
+        for other in near.get(entity, ()):
+            words.update(other.split()[1:])
+    return words
