@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -158,6 +160,21 @@ def test_what_is_no_bundle_is_not_taken_for_one(spoil: object) -> None:
         read_bundle(canonical(plain))
 
 
-def test_bytes_that_are_not_canonical_are_refused() -> None:
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda data: data.replace(b'"version":1', b'"version": 1'),
+        lambda data: data + b" ",
+        lambda data: b'{"version":1,' + data[1:],
+        lambda data: re.sub(rb"(\d\.\d+),", rb"\g<1>0,", data, count=1),
+        lambda data: re.sub(rb"\d+\.\d+,", b"NaN,", data, count=1),
+        lambda data: data[:-1],
+        lambda data: b"\xff" + data,
+        lambda data: b"[" * 100_000,
+    ],
+)
+def test_bytes_that_are_not_canonical_are_refused(spoil: Callable[[bytes], bytes]) -> None:
+    data = content(bundle())
+    assert spoil(data) != data
     with pytest.raises(Malformed):
-        read_bundle(content(bundle()).replace(b'"version":1', b'"version": 1'))
+        read_bundle(spoil(data))
