@@ -53,6 +53,16 @@ async def test_an_entry_whose_stop_cannot_be_sent_is_undone_after_a_minute(desk:
     assert desk.gate.book.open_orders == desk.gate.book.open_intents == desk.gate.troubles == {}
 
 
+async def test_an_exit_goes_before_a_stop_that_cannot_be_sent(desk: WireDesk) -> None:
+    silence(desk, f"POST /{ALGO}", f"GET /{ALGO}")
+    await desk.open()
+    asked = len(desk.here.server.asked)
+    await desk.gate.kill()
+    assert desk.held() == 0
+    later = desk.here.server.asked[asked:]
+    assert f"GET /{ALGO}" not in later[: later.index("POST /fapi/v1/order")]
+
+
 async def test_a_symbol_that_cannot_be_read_keeps_no_other_from_its_stop_or_the_kill_switch(desk: WireDesk) -> None:
     for symbol, quantity in ((BTC, 0.02), (ETH, 0.5)):
         assert await desk.open(symbol, quantity) == "open"

@@ -72,6 +72,9 @@ LATE_FUNDING_MS: Final = 10 * MINUTE_MS
 """For so long after a close a payment may be listed that was settled before it."""
 FUNDING_PATIENCE: Final = 3.0
 """Seconds an exchange may take to list funding: nothing else waits longer for it."""
+SILENT_MS: Final = 15_000
+"""An exchange that took so long and failed is asked for no news and no entries until the next look: what is held
+elsewhere waits for it no longer."""
 RESEND_MS: Final = 6_000
 """How long after a send without a reply the order is not sent again: for a few seconds it may still arrive."""
 SPOT: Final = frozenset({Exchange.UPBIT})
@@ -111,6 +114,8 @@ class OrderWorker:
         """Orders whose reply did not come, and when they were sent."""
         self._said: list[str] = []
         """What failed at the exchange that is being worked."""
+        self._begun = Millis(0)
+        """When it began to be worked."""
         self._refused: dict[Symbol, Millis] = {}
         """When the venue last refused to close a symbol."""
         self._unsellable: dict[Place, str] = {}
@@ -128,7 +133,7 @@ class OrderWorker:
         `entries` none is placed this time."""
         self._placing = self._entries and entries
         for exchange, venue in self._venues.items():
-            self._said = []
+            self._said, self._begun = [], self._now()
             await self._advance_at(venue, settle)
             unpaid = [why for place, why in self._funding_troubles.items() if place[0] is exchange]
             self.troubles.pop(exchange, None)
@@ -236,10 +241,15 @@ class OrderWorker:
             before = self.book.count
             told = [symbol for symbol in symbols if await self._secure_symbol(venue, symbol)]
             for symbol in told:
-                await self._work_entries(venue, symbol)
+                if not self._is_silent():
+                    await self._work_entries(venue, symbol)
             if self.book.count == before:
                 break
-        await self._settle_funding(venue, told, anew=settle)
+        if not self._is_silent():
+            await self._settle_funding(venue, told, anew=settle)
+
+    def _is_silent(self) -> bool:
+        return bool(self._said) and self._now() - self._begun >= SILENT_MS
 
     def _symbols_at(self, exchange: Exchange) -> list[Symbol]:
         """Those that something is held, ordered or wanted of."""
@@ -259,17 +269,20 @@ class OrderWorker:
             await self._work_closes(venue, symbol)
         else:
             watched = None
-        told = await self._try(self._take_news(venue, symbol))
-        await self._resolve_planned(venue, symbol, entries=False)
+        told = not self._is_silent() and await self._try(self._take_news(venue, symbol))
+        await self._resolve_planned(venue, symbol, "exit")
         await self._work_closes(venue, symbol)
-        if watched is None or self.book.positions.get(place) is not watched:
-            await self._guard_position(venue, symbol)
-        await self._cancel_leftovers(venue, symbol)
+        if not self._is_closing(symbol):
+            await self._resolve_planned(venue, symbol, "stop", "target")
+            if watched is None or self.book.positions.get(place) is not watched:
+                await self._guard_position(venue, symbol)
+        if not self._is_silent():
+            await self._cancel_leftovers(venue, symbol)
         return told
 
     async def _work_entries(self, venue: OrderVenue, symbol: Symbol) -> None:
         """What an entry has filled is protected before anything else is asked."""
-        await self._resolve_planned(venue, symbol, entries=True)
+        await self._resolve_planned(venue, symbol, "entry")
         for tracked in self._open_entries(symbol):
             if not self._is_closing(symbol):
                 await self._try(self._work_entry(venue, tracked))
@@ -298,6 +311,8 @@ class OrderWorker:
             try:
                 found = await venue.find(symbol, request.client_id, request.type)
             except Unavailable as error:
+                if self._now() - self._begun >= SILENT_MS:
+                    raise
                 unread = error
                 continue
             if found is not None:
@@ -438,13 +453,13 @@ class OrderWorker:
             raise Unavailable(f"{venue.exchange} lists less fills of {short[0].request.client_id} than it says it has")
         return fills
 
-    async def _resolve_planned(self, venue: OrderVenue, symbol: Symbol, *, entries: bool) -> None:
+    async def _resolve_planned(self, venue: OrderVenue, symbol: Symbol, *purposes: Purpose) -> None:
         """Orders that a process planned and nobody knows to be sent: the venue says; what it has not is placed if it
         is still wanted."""
         for tracked in self._orders_at(venue.exchange, symbol):
-            if tracked.status is OrderStatus.PLANNED and (tracked.purpose == "entry") is entries:
+            if tracked.status is OrderStatus.PLANNED and tracked.purpose in purposes:
                 await self._try(self._send_again(venue, tracked))
-                if entries:
+                if tracked.purpose == "entry":
                     await self._guard_position(venue, symbol)
 
     async def _send_again(self, venue: OrderVenue, tracked: TrackedOrder) -> None:
@@ -772,7 +787,10 @@ class OrderWorker:
                 return  # it could not be written down
             if wanted.status is OrderStatus.REJECTED:
                 # Most often because the market has passed the level while the order was on its way.
-                passed = _passed_level(position, (await venue.quote(position.symbol)).mark)
+                try:
+                    passed = _passed_level(position, (await venue.quote(position.symbol)).mark)
+                except Unavailable:
+                    passed = None
                 await self._close_by_rule(position, passed or ExitReason.UNDONE)
                 return
         if wanted is not None and wanted.status is OrderStatus.PLANNED:

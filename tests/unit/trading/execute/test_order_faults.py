@@ -575,3 +575,67 @@ async def test_an_exchange_that_is_held_at_and_not_configured_is_said() -> None:
     await desk.gate.close(None)
     await gate.advance()
     assert gate.troubles == {}
+
+
+class Hanging(DeafVenue):
+    """Every call takes twenty seconds and fails."""
+
+    def __init__(self, venue: Any, harness: Any) -> None:
+        super().__init__(venue)
+        self._harness = harness
+        self.asked = 0
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._venue, name)
+        if not self.silent or not asyncio.iscoroutinefunction(found):
+            return found
+
+        async def call(*args: Any, **named: Any) -> Any:
+            self.asked += 1
+            self._harness.at += 20_000
+            raise Unavailable("no answer in time")
+
+        return call
+
+
+async def test_an_exchange_that_hangs_is_asked_little_and_left() -> None:
+    paper = open_binance()
+    venue = Hanging(paper.open_venue(), paper)
+    desk = GateHarness(paper, venue=venue, limits=NO_COOLDOWN)
+    await desk.gate.execute(desk.opening(style=Style.SMART_DCA))
+    assert len(desk.gate.book.open_orders) > 3
+    venue.silent = True
+    await desk.gate.advance()
+    assert venue.asked <= 2 + len(desk.gate.book.positions)
+    assert Exchange.BINANCE in desk.gate.troubles
+    venue.silent = False
+    desk.wait(MINUTE_MS)
+    await desk.gate.advance()
+    assert desk.gate.troubles == {}
+    assert set(protective(desk)) == {"stop", "target"}
+
+
+class RefusingUnseen(Refusing):
+    """Rejects orders of these types, and says no price after it did."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "quote" and self.refuses:
+
+            async def quote(symbol: Symbol) -> Any:
+                raise Unavailable("stale")
+
+            return quote
+        return super().__getattr__(name)
+
+
+async def test_a_stop_that_is_refused_undoes_the_entry_though_no_price_is_known() -> None:
+    paper = open_binance()
+    venue = RefusingUnseen(paper.open_venue())
+    desk = await opened(GateHarness(paper, venue=venue))
+    (stop,) = (order for order in desk.gate.book.open_orders.values() if order.purpose == "stop")
+    await paper.venue.cancel(BTC, stop.request.client_id)  # by another hand
+    venue.refuses = {OrderType.STOP_MARKET}
+    desk.wait(MINUTE_MS)
+    await desk.gate.advance()
+    assert held(desk) == 0
+    assert desk.gate.book.closed[-1].reason is ExitReason.UNDONE
