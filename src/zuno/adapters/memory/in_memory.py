@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from zuno.adapters.memory.table import MemoryTable, cut_query, drop_repeats
 from zuno.kernel.errors import Broken
-from zuno.trading.measure.similarity import split_words
+from zuno.trading.measure.similarity import list_terms
 from zuno.trading.model.memory import MemoryRecord, RecallQuery, RecallResult
 from zuno.trading.ports.recall import Embedder
 
@@ -63,7 +63,7 @@ class InMemoryIndex:
 
     def _index(self, records: Sequence[MemoryRecord]) -> None:
         for place, record in enumerate(records, len(self._table)):
-            for word in split_words(record.text):
+            for word in list_terms(record.text):
                 self._places.setdefault(word, []).append(place)
         self._table.extend(
             [

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from zuno.adapters.memory.table import cut_query, drop_repeats, rank_rows
 from zuno.kernel.canonical import encode_model
 from zuno.kernel.errors import Broken, Unavailable
-from zuno.trading.measure.similarity import split_words, unpack_vector
+from zuno.trading.measure.similarity import list_terms, unpack_vector
 from zuno.trading.model.memory import MemoryRecord, RecallQuery, RecallResult
 from zuno.trading.ports.recall import Embedder
 
@@ -100,7 +100,7 @@ class MilvusMemoryIndex:
             "channel": record.channel.value,
             "symbol": record.symbol or "",
             "at": record.at,
-            "words": " ".join(split_words(record.text)),
+            "words": " ".join(list_terms(record.text)),
             "vector": unpack_vector(vector).tolist(),
         }
 

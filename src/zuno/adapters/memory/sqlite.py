@@ -21,12 +21,12 @@ from zuno.adapters.memory.table import MemoryTable, cut_query, drop_repeats
 from zuno.adapters.sqlite_file import SqliteFile
 from zuno.kernel.canonical import encode_model
 from zuno.kernel.errors import Broken
-from zuno.trading.measure.similarity import split_words
+from zuno.trading.measure.similarity import list_terms
 from zuno.trading.model.memory import MemoryRecord, RecallQuery, RecallResult
 from zuno.trading.ports.recall import Embedder
 
 T = TypeVar("T")
-VERSION: Final = "1"
+VERSION: Final = "2"
 _REMEDY: Final = "the next evaluation builds it anew from the journal."
 _WORDS_KEPT: Final = 256
 """Words whose memories stay at hand."""
@@ -162,7 +162,7 @@ class SqliteMemoryIndex:
         before = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence").fetchone()[0]
         numbered = [(before + place, *row) for place, row in enumerate(rows, 1)]
         connection.executemany("INSERT INTO memories VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", numbered)
-        texts = [(before + place, " ".join(split_words(record.text))) for place, record in enumerate(new, 1)]
+        texts = [(before + place, " ".join(list_terms(record.text))) for place, record in enumerate(new, 1)]
         connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", texts)
 
     def _made_by(self) -> str:

@@ -19,6 +19,7 @@ from zuno.trading.measure.similarity import (
     combine_similarity,
     measure_cosines,
     measure_norms,
+    split_phrases,
     split_words,
     unpack_vector,
 )
@@ -30,6 +31,10 @@ _CHANNELS: Final = tuple(Channel)
 _CODES: Final = {channel.value: code for code, channel in enumerate(_CHANNELS)}
 _SPARE: Final = 1.5
 """Room is taken for so many times what is there, so that additions one by one are not copied each time."""
+
+
+_THIRDS: Final = {False: 1, True: 2}
+"""Of a similarity that words make up, and phrases of a setup."""
 
 
 def cut_query(text: str) -> str:
@@ -91,11 +96,13 @@ class MemoryTable:
         if not known.any():
             return ()
         cosines = measure_cosines(self._vectors[:count], self._norms[:count], unpack_vector(vector))
-        words = split_words(cut_query(query.text))[:QUERY_WORDS]
+        text = cut_query(query.text)
+        phrases = split_phrases(text)
+        words = (phrases or split_words(text))[:QUERY_WORDS]
         covered = np.zeros(count, dtype=np.uint8)  # at most as many words as are asked for
         for word in words:
             covered += find_word(word)[:count]
-        similarity = combine_similarity(cosines, covered.astype(np.int32), len(words))
+        similarity = combine_similarity(cosines, covered.astype(np.int32), len(words), _THIRDS[bool(phrases)])
         similarity *= known
         score = self._decay(similarity, query)
         places = _select_best(score, query.limit)

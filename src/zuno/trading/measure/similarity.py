@@ -27,6 +27,8 @@ ONE: Final = 10_000
 QUERY_CHARS: Final = 4_000
 """Of a longer query the rest is not read."""
 QUERY_WORDS: Final = 64
+LEAST_PHRASES: Final = 5
+"""Between semicolons: a text with as many is a setup."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,19 @@ def split_words(text: str) -> tuple[str, ...]:
     return tuple(word for word in dict.fromkeys(found) if word not in _STOP_WORDS)
 
 
+def split_phrases(text: str) -> tuple[str, ...]:
+    """The distinct phrases of a setup, each as one word whatever the order in it; none of any other text. Setups are
+    told apart by these: most of their single words are the same."""
+    phrases = ["".join(sorted(split_words(phrase))) for phrase in text.split(";")]
+    found = tuple(dict.fromkeys(phrase for phrase in phrases if phrase))
+    return found if len(found) >= LEAST_PHRASES else ()
+
+
+def list_terms(text: str) -> tuple[str, ...]:
+    """What a text is looked up by: its words and, of a setup, its phrases."""
+    return tuple(dict.fromkeys((*split_words(text), *split_phrases(text))))
+
+
 def measure_norms(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
     """The square of each row's length, a whole number."""
     return np.asarray(np.einsum("ij,ij->i", vectors, vectors), dtype=np.float64)
@@ -90,11 +105,13 @@ def cosine(first: bytes, second: bytes) -> float:
     return int(measure_cosines(rows, measure_norms(rows), unpack_vector(second))[0]) / ONE
 
 
-def combine_similarity(cosines: NDArray[np.int32], covered: NDArray[np.int32], asked: int) -> NDArray[np.int32]:
-    """Two thirds the cosine, one third the share of the query's words that a text holds."""
+def combine_similarity(
+    cosines: NDArray[np.int32], covered: NDArray[np.int32], asked: int, thirds: int
+) -> NDArray[np.int32]:
+    """The cosine, and so many thirds of the share of the query's words or phrases that a text holds."""
     if asked == 0:
         return cosines
-    return (2 * cosines + ONE * covered // asked) // 3
+    return ((3 - thirds) * cosines + thirds * (ONE * covered // asked)) // 3
 
 
 @cache
