@@ -41,7 +41,7 @@ from zuno.trading.execute.order_gate import GateContext, OrderGate
 from zuno.trading.learn.evaluator import Evaluator, LearningBackends
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import Slot
-from zuno.trading.model.chart import EquityChart, Picture
+from zuno.trading.model.chart import EquityChart, Picture, ReliabilityChart
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Symbol
 from zuno.trading.model.outcome import Outcome
@@ -114,6 +114,9 @@ class Brush:
         return PNG
 
     async def paint_equity(self, chart: EquityChart) -> bytes:
+        return PNG
+
+    async def paint_reliability(self, chart: ReliabilityChart) -> bytes:
         return PNG
 
 

@@ -31,6 +31,7 @@ from zuno.trading.service.data import DataDesk
 from zuno.trading.service.download import Downloads
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.imports import Imports
+from zuno.trading.service.learning import LearningDesk
 from zuno.trading.service.memory import MemoryDesk
 from zuno.trading.service.orders import TradingOrders
 from zuno.trading.service.paper_book import PaperBookDesk
@@ -140,6 +141,10 @@ class Zuno(Protocol):
 
     def account(self, name: str | None = None) -> AccountDesk:
         """The trading account of the market this home reads, or another of its paper accounts."""
+        ...
+
+    def learning(self, name: str | None = None) -> LearningDesk:
+        """What was learned from that account."""
         ...
 
     def book(self) -> PaperBookDesk:

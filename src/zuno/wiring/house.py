@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from zuno.trading.service.download import Downloads
     from zuno.trading.service.features import Refresh, TradingDesk
     from zuno.trading.service.imports import Imports
+    from zuno.trading.service.learning import LearningDesk
     from zuno.trading.service.live_start import LiveStart
     from zuno.trading.service.memory import MemoryDesk
     from zuno.trading.service.orders import TradingOrders
@@ -516,6 +517,17 @@ class Application:
                 running=find_process,
                 now=unix_millis,
                 marks=read_marks,
+            ),
+            name,
+        )
+
+    def learning(self, name: str | None = None) -> LearningDesk:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.trading.service.learning import LearningDesk, LearningDeskBackends
+
+        return LearningDesk(
+            LearningDeskBackends(
+                desk=self._desk(None), evaluator=self.evaluator(), log=self._trade_log(), now=unix_millis
             ),
             name,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from zuno.kernel.canonical import canonical, digest
-from zuno.trading.model.chart import EquityChart, Picture
+from zuno.trading.model.chart import EquityChart, Picture, ReliabilityChart
 
 
 class DigestPainter:
@@ -21,4 +21,7 @@ class DigestPainter:
         return digest(canonical(asdict(picture))).encode()
 
     async def paint_equity(self, chart: EquityChart) -> bytes:
+        return digest(canonical(asdict(chart))).encode()
+
+    async def paint_reliability(self, chart: ReliabilityChart) -> bytes:
         return digest(canonical(asdict(chart))).encode()

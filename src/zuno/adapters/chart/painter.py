@@ -43,6 +43,7 @@ from zuno.trading.model.chart import (
     PanelShape,
     Picture,
     PricePanel,
+    ReliabilityChart,
     TradePlan,
     VolumeProfile,
     price_text,
@@ -102,6 +103,11 @@ class MatplotlibPainter:
         from zuno.adapters.chart.equity import draw_equity
 
         return await asyncio.to_thread(_to_png, lambda: draw_equity(chart))
+
+    async def paint_reliability(self, chart: ReliabilityChart) -> bytes:
+        from zuno.adapters.chart.reliability import draw_reliability
+
+        return await asyncio.to_thread(_to_png, lambda: draw_reliability(chart))
 
 
 def paint_png(picture: Picture) -> bytes:

@@ -12,6 +12,7 @@ import typer
 import typer.main
 
 from zuno.doors.cli import account as account_commands  # noqa: F401  # commands of `trade`
+from zuno.doors.cli import learning as learning_commands  # noqa: F401  # commands of `trade`
 from zuno.doors.cli import plan as carrying
 from zuno.doors.cli import run_command
 from zuno.doors.cli.agents import agents

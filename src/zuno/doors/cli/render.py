@@ -714,6 +714,9 @@ _SCREENS_ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
     "LocksView": ("account_screens", "shown_locks"),
     "MandateStateView": ("account_screens", "shown_mandate"),
     "ActionView": ("account_screens", "shown_action"),
+    "EvaluationView": ("learning_screens", "shown_evaluation"),
+    "TradeCalibrationView": ("learning_screens", "shown_calibration"),
+    "VetoesView": ("learning_screens", "shown_vetoes"),
     "DoctorView": ("house_screens", "shown_doctor"),
     "LogsView": ("house_screens", "shown_logs"),
 }

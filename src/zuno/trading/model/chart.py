@@ -273,6 +273,42 @@ class EquityChart:
         return "SYNTHETIC" if self.synthetic else ""
 
 
+@dataclass(frozen=True, slots=True)
+class ReliabilityPoint:
+    """Claims of one bin: what was claimed on average, what came, and how many they are."""
+
+    claimed: float
+    came: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityPanel:
+    """One agent. All regimes together are joined by a line; each regime has marks of its own."""
+
+    title: str
+    figures: str
+    points: tuple[ReliabilityPoint, ...]
+    regimes: tuple[tuple[str, tuple[ReliabilityPoint, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityChart:
+    """What agents claimed against what came; on the diagonal they are equal."""
+
+    title: str
+    label: str
+    """PAPER or LIVE."""
+    figures: str
+    origin: str
+    synthetic: bool
+    panels: tuple[ReliabilityPanel, ...]
+
+    @property
+    def watermark(self) -> str:
+        return "SYNTHETIC" if self.synthetic else ""
+
+
 def price_text(price: float) -> str:
     """Five digits or more, as prices are quoted."""
     if abs(price) >= 1_000:

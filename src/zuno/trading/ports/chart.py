@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from zuno.trading.model.chart import EquityChart, Picture
+from zuno.trading.model.chart import EquityChart, Picture, ReliabilityChart
 
 
 class Painter(Protocol):
@@ -20,3 +20,5 @@ class Painter(Protocol):
     async def paint(self, picture: Picture) -> bytes: ...
 
     async def paint_equity(self, chart: EquityChart) -> bytes: ...
+
+    async def paint_reliability(self, chart: ReliabilityChart) -> bytes: ...

@@ -1,0 +1,141 @@
+"""The picture of agents' calibration: small panels, each with its diagonal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, sqrt
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from zuno.adapters.chart.canvas import DPI, ChartCanvas
+from zuno.adapters.chart.painter import BLACK, BLUE, FAINT, GREEN, GREY, ORANGE, PURPLE, VERMILLION, WHITE
+from zuno.trading.model.chart import HEIGHT, WIDTH, ReliabilityChart, ReliabilityPanel, ReliabilityPoint
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LEFT: Final = 44
+RIGHT: Final = 16
+BOTTOM: Final = 46
+TOP: Final = 92
+GAP: Final = 56
+"""Between panels, for the numbers of their axes."""
+HEAD: Final = 40
+"""Above a panel, for its title."""
+ACROSS: Final = 160
+LETTER: Final = 8.6
+"""Pixels of a capital letter."""
+TICKS: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
+SMALLEST: Final = 3.0
+LARGEST: Final = 9.0
+"""Half a side of a mark: by the root of how many claims it stands for."""
+_COLOURS: Final = {
+    "BULL_MOMENTUM": BLUE,
+    "BEAR_MOMENTUM": VERMILLION,
+    "RANGE_BOUND": GREEN,
+    "VOLATILITY_PANIC": PURPLE,
+    "SIDEWAYS_ACCUMULATION": ORANGE,
+}
+
+
+def draw_reliability(chart: ReliabilityChart) -> Figure:
+    """Every artist of the picture, in place."""
+    from matplotlib.figure import Figure
+
+    figure = Figure((WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor=WHITE)
+    _ReliabilityRenderer(figure, chart).draw()
+    return figure
+
+
+@dataclass(frozen=True, slots=True)
+class _Square:
+    """Where a panel stands, from 0 to 1 either way."""
+
+    left: float
+    bottom: float
+    width: float
+    height: float
+
+    def x(self, share: float) -> float:
+        return self.left + share * self.width
+
+    def y(self, share: float) -> float:
+        return self.bottom + share * self.height
+
+
+class _ReliabilityRenderer:
+    def __init__(self, figure: Figure, chart: ReliabilityChart) -> None:
+        self._canvas = ChartCanvas(figure)
+        self._chart = chart
+
+    def draw(self) -> None:
+        self._header()
+        for panel, square in zip(self._chart.panels, _place_panels(len(self._chart.panels)), strict=True):
+            self._draw_panel(panel, square)
+        if self._chart.watermark:
+            self._canvas.text(
+                WIDTH / 2, HEIGHT / 2, self._chart.watermark, self._canvas.fonts.mark, BLACK, "center", alpha=0.10
+            )
+
+    def _header(self) -> None:
+        chart, fonts = self._chart, self._canvas.fonts
+        colour = VERMILLION if chart.watermark or chart.label == "LIVE" else GREY
+        self._canvas.text(8, HEIGHT - 15, f"{chart.label} · {chart.title}"[:ACROSS], fonts.title, BLACK)
+        self._canvas.text(WIDTH - 8, HEIGHT - 15, chart.origin[:60], fonts.title, colour, "right")
+        self._canvas.text(8, HEIGHT - 37, chart.figures[:ACROSS], fonts.bold, BLACK)
+        x = 8.0
+        seen = {regime for panel in chart.panels for regime, _ in panel.regimes}
+        for regime, colour in _COLOURS.items():
+            if regime in seen:
+                self._mark(x + 5, HEIGHT - 56, SMALLEST + 2, colour)
+                self._canvas.text(x + 14, HEIGHT - 56, regime, fonts.plain, BLACK)
+                x += 30 + LETTER * len(regime)
+        self._mark(x + 5, HEIGHT - 56, SMALLEST + 2, BLACK)
+        self._canvas.text(x + 14, HEIGHT - 56, "all regimes (beside it: how many)", fonts.plain, BLACK)
+
+    def _draw_panel(self, panel: ReliabilityPanel, square: _Square) -> None:
+        fonts, canvas = self._canvas.fonts, self._canvas
+        for tick in TICKS:
+            x, y = square.x(tick), square.y(tick)
+            canvas.lines([[(x, square.y(0)), (x, square.y(1))], [(square.x(0), y), (square.x(1), y)]], FAINT, 1.0)
+            canvas.text(x, square.bottom - 10, f"{tick:g}", fonts.plain, BLACK, "center")
+            canvas.text(square.left - 5, y, f"{tick:g}", fonts.plain, BLACK, "right")
+        left, right, low, high = square.x(0), square.x(1), square.y(0), square.y(1)
+        canvas.lines([[(left, low), (right, low), (right, high), (left, high), (left, low)]], GREY, 1.0)
+        canvas.text(left, high + 29, panel.title, fonts.bold, BLACK)
+        canvas.text(left, high + 13, panel.figures, fonts.plain, BLACK)
+        canvas.lines([[(left, low), (right, high)]], GREY, 1.0, (0, (6, 3)))
+        for regime, points in panel.regimes:
+            for point in points:
+                self._mark(square.x(point.claimed), square.y(point.came), _side(point), _COLOURS.get(regime, GREY))
+        joined = [(square.x(point.claimed), square.y(point.came)) for point in panel.points]
+        canvas.lines([joined] if len(joined) > 1 else [], BLACK, 1.6)
+        for point in panel.points:
+            x, y = square.x(point.claimed), square.y(point.came)
+            self._mark(x, y, SMALLEST, BLACK)
+            canvas.text(x + 7, y + 9, f"{point.n}", fonts.plain, BLACK)
+
+    def _mark(self, x: float, y: float, side: float, colour: str) -> None:
+        self._canvas.boxes(
+            np.array([x - side]), np.array([y - side]), np.array([x + side]), np.array([y + side]), colour, WHITE
+        )
+
+
+def _side(point: ReliabilityPoint) -> float:
+    return min(LARGEST, SMALLEST + sqrt(point.n))
+
+
+def _place_panels(count: int) -> list[_Square]:
+    """Row by row from the top, in as many columns as make them nearly square."""
+    if not count:
+        return []
+    columns = 1 if count == 1 else 2 if count <= 4 else 3 if count <= 9 else 4
+    rows = ceil(count / columns)
+    width = (WIDTH - LEFT - RIGHT - (columns - 1) * GAP) / columns
+    height = (HEIGHT - TOP - BOTTOM - (rows - 1) * GAP) / rows - HEAD
+    places = [divmod(number, columns) for number in range(count)]
+    return [
+        _Square(LEFT + column * (width + GAP), BOTTOM + (rows - 1 - row) * (height + GAP + HEAD), width, height)
+        for row, column in places
+    ]

@@ -1,0 +1,220 @@
+"""What the desk learned from an account, as a person asks for it: evaluate, calibration, vetoes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from zuno.kernel.clock import iso
+from zuno.kernel.units import Millis
+from zuno.trading.chart.reliability_chart import describe_reliability
+from zuno.trading.learn.evaluator import Evaluator
+from zuno.trading.model.memory import PostMortem, VetoScore
+from zuno.trading.model.trade_events import account_mode, account_name, check_account_name
+from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.rules.reliability import LEAST_OUTCOMES, Reliability, measure_reliability
+from zuno.trading.rules.trading_book import TradingBook
+from zuno.trading.rules.veto_ledger import VetoTotals, total_vetoes
+from zuno.trading.service.features import TradingDesk
+from zuno.trading.service.learning_view import (
+    AgentCalibrationView,
+    EvaluationView,
+    LearnedTradeView,
+    ReliabilityBinView,
+    TradeCalibrationView,
+    VetoesView,
+    VetoRuleView,
+    VetoScoreView,
+    VetoTotalsView,
+)
+
+NO_VERDICT: Final = f"Under {LEAST_OUTCOMES} outcomes no verdict is given: chance alone explains what is seen."
+EVER: Final = Millis(2**53 - 1)
+HOW: Final = "`zuno trade evaluate` scores them"
+RECENT: Final = 20
+"""Scores that are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearningDeskBackends:
+    desk: TradingDesk
+    evaluator: Evaluator
+    log: TradeLog
+    now: Callable[[], Millis]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    account: str
+    origin: str
+    now: Millis
+    """Of the market."""
+    before: Millis
+    """Nothing of this moment or later is known."""
+    head: Mapping[str, Any]
+
+
+class LearningDesk:
+    """Of one account."""
+
+    def __init__(self, backends: LearningDeskBackends, name: str | None = None) -> None:
+        """`name`: of `--account`."""
+        if name is not None:
+            check_account_name(name)
+        self._with = backends
+        self._name = name
+
+    async def evaluate(self) -> EvaluationView:
+        """Score what resolved since the last time: closed trades, and decisions that were vetoed or cut."""
+        asked = await self._ask(None)
+        found = await self._with.evaluator.evaluate(asked.account, asked.origin, asked.now)
+        said = (
+            f"New since the last evaluation: post-mortems {len(found.post_mortems)}, vetoes and cuts "
+            f"{len(found.vetoes)}; waiting for the market: {found.waiting}."
+        )
+        return EvaluationView(
+            **{**asked.head, "notes": (*asked.head["notes"], *found.notes)},
+            said=said,
+            post_mortems=tuple(map(_learned_view, found.post_mortems)),
+            vetoes=tuple(map(_score_view, found.vetoes)),
+            waiting=found.waiting,
+        )
+
+    async def calibration(self, as_of: str | None = None) -> tuple[TradeCalibrationView, bytes | None]:
+        """How far each agent's claims can be relied on, and the picture of it where there is one."""
+        asked = await self._ask(as_of)
+        cases = await self._with.evaluator.cases(asked.account, asked.before)
+        rows = measure_reliability(cases)
+        outcomes = sum(bool(case.claims) for case in cases)
+        said = "No closed trade has been scored yet." if not rows else NO_VERDICT if outcomes < LEAST_OUTCOMES else ""
+        view = TradeCalibrationView(
+            **{**asked.head, "notes": await self._notes(asked, len(cases))},
+            said=said,
+            outcomes=outcomes,
+            agents=tuple(map(_calibration_view, rows)),
+        )
+        painter = self._with.desk.painter
+        if not rows or painter.media_type != "image/png":
+            return view, None
+        chart = describe_reliability(rows, view.mode.upper(), asked.account, view.origin, synthetic=view.synthetic)
+        return view, await painter.paint_reliability(chart)
+
+    async def vetoes(self, as_of: str | None = None) -> VetoesView:
+        """What every veto and every cut saved or cost."""
+        asked = await self._ask(as_of)
+        scores = [
+            score
+            for score in await self._with.evaluator.vetoes.read()
+            if score.origin == asked.origin and score.account in (None, asked.account) and score.resolved < asked.before
+        ]
+        scores.sort(key=lambda score: (-score.decided, score.id))
+        rules = total_vetoes(scores)
+        said = "No decision that was vetoed or cut has been scored yet." if not rules else ""
+        if rules and max(row.n for row in rules) < LEAST_OUTCOMES:
+            said = NO_VERDICT
+        return VetoesView(
+            **asked.head,
+            said=said,
+            outcomes=len(scores),
+            rules=tuple(map(_totals_view, rules)),
+            scores=tuple(map(_score_view, scores[:RECENT])),
+        )
+
+    async def _ask(self, as_of: str | None) -> _Asked:
+        """The account, and the moment up to which things are known: of a recording its end, live the present."""
+        desk = self._with.desk
+        notes: tuple[str, ...] = ()
+        if as_of is None and desk.live(None):
+            at = self._with.now()
+        else:
+            moment = await desk.latest_moment(as_of)
+            at, notes = moment.as_of, moment.notes
+        account = account_name(desk.origin, self._name)
+        mode = account_mode(account)
+        head = {
+            "synthetic": mode == "paper" and desk.origin.startswith("SYNTHETIC"),
+            "origin": desk.origin if mode == "paper" else account,
+            "live": mode != "paper" or desk.live(None),
+            "account": account,
+            "mode": mode,
+            "as_of": iso(at),
+            "notes": notes,
+        }
+        return _Asked(account, desk.origin, at, EVER if as_of is None else at, head)
+
+    async def _notes(self, asked: _Asked, learned: int) -> tuple[str, ...]:
+        book = TradingBook()
+        book.apply_all(await self._with.log.events(asked.account))
+        waiting = sum(summary.closed < asked.before for summary in book.closed) - learned
+        notes: tuple[str, ...] = asked.head["notes"]
+        return (
+            (*notes, f"closed trades not evaluated yet: {waiting}; run `zuno trade evaluate`") if waiting > 0 else notes
+        )
+
+
+def _learned_view(written: PostMortem) -> LearnedTradeView:
+    return LearnedTradeView(
+        id=written.id,
+        trade=written.summary.trade,
+        symbol=written.symbol,
+        side=written.side,
+        closed=iso(written.closed),
+        verdict=written.verdict,
+        first_touch=written.path.first_touch,
+        r=written.path.r,
+        outcome=written.outcome,
+        constraint=written.constraint,
+        source=written.source,
+        why_rules=written.why_rules,
+    )
+
+
+def _score_view(score: VetoScore) -> VetoScoreView:
+    return VetoScoreView(
+        run=score.run,
+        symbol=score.symbol,
+        side=score.side,
+        regime=score.regime,
+        decided=iso(score.decided),
+        resolved=iso(score.resolved),
+        exit=score.exit,
+        r=score.r,
+        pct=score.pct,
+        rules=tuple(VetoRuleView(rule=part.rule, owner=part.owner, share=part.share) for part in score.rules),
+    )
+
+
+def _calibration_view(row: Reliability) -> AgentCalibrationView:
+    return AgentCalibrationView(
+        role=row.role,
+        source=row.source,
+        regime=row.regime,
+        n=row.n,
+        brier=row.brier,
+        skill=row.skill,
+        ece=row.ece,
+        bins=tuple(
+            ReliabilityBinView(low=each.low, high=each.high, n=each.n, claimed=each.claimed, came=each.came)
+            for each in row.bins
+        ),
+        enough=row.enough,
+    )
+
+
+def _totals_view(row: VetoTotals) -> VetoTotalsView:
+    return VetoTotalsView(
+        rule=row.rule,
+        owner=row.owner,
+        n=row.n,
+        vetoes=row.vetoes,
+        cuts=row.n - row.vetoes,
+        unfilled=row.unfilled,
+        saved_trades=row.saved_trades,
+        cost_trades=row.cost_trades,
+        total_r=row.total_r,
+        mean_r=row.mean_r,
+        error_r=row.error_r,
+        mean_pct=row.mean_pct,
+        enough=row.n >= LEAST_OUTCOMES,
+    )

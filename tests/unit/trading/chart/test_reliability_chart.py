@@ -1,0 +1,43 @@
+"""The picture of agents' calibration: what is drawn, and that equal charts are equal bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from zuno.adapters.chart.painter import MatplotlibPainter
+from zuno.trading.chart.reliability_chart import describe_reliability
+from zuno.trading.model.chart import ReliabilityChart, ReliabilityPoint
+from zuno.trading.model.cycle import JudgeKind
+from zuno.trading.rules.reliability import Reliability, ReliabilityBin
+
+
+def row(role: str, regime: str = "all", n: int = 4) -> Reliability:
+    bins = (ReliabilityBin(0.5, 0.6, n, 0.55, 0.25),)
+    return Reliability(role, JudgeKind.RULES, regime, n, 0.2, None, 0.3, bins)
+
+
+def chart(*rows: Reliability, synthetic: bool = False) -> ReliabilityChart:
+    return describe_reliability(rows, "PAPER", "paper:recorded", "recorded", synthetic=synthetic)
+
+
+def test_an_agent_has_a_panel_with_its_regimes() -> None:
+    found = chart(row("judge"), row("judge", "RANGE_BOUND", 3), row("macro", n=60))
+    judge, macro = found.panels
+    assert judge.points == (ReliabilityPoint(0.55, 0.25, 4),)
+    assert judge.regimes == (("RANGE_BOUND", (ReliabilityPoint(0.55, 0.25, 3),)),)
+    assert not macro.regimes
+    assert "no verdict" not in found.figures
+    assert "no verdict" in chart(row("judge")).figures
+
+
+@pytest.mark.parametrize("panels", [0, 1, 5, 10])
+async def test_equal_charts_are_equal_bytes_and_others_are_not(panels: int) -> None:
+    rows = [row(f"agent_{number}") for number in range(panels)]
+    painter = MatplotlibPainter()
+    image = await painter.paint_reliability(chart(*rows))
+    assert image.startswith(b"\x89PNG")
+    assert await painter.paint_reliability(chart(*rows)) == image
+    for other in (chart(*rows, synthetic=True), replace(chart(*rows), title="another")):
+        assert await painter.paint_reliability(other) != image
