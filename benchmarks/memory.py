@@ -3,7 +3,8 @@
 
 Prints one JSON line per figure and ends with 1 when a bar is missed. The default index holds fifty thousand setups of
 fifteen phrases each, embedded offline; recall is what a cycle asks for: embed the setup, look up its words, multiply,
-decay, rank. The yardstick multiplies the same vectors with one of them and does nothing else.
+decay, rank. The yardstick multiplies the same vectors with one of them and does nothing else. A cycle with memory is of
+a home with two hundred closed trades, three of which it recalls.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import asyncio
 import random
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -19,15 +21,27 @@ from time import perf_counter
 import numpy as np
 
 from benchmarks.figure import report
+from tests.wire.post_mortems import START as CLOSED_FROM
+from tests.wire.post_mortems import post_mortem
 from zuno.adapters.memory.hashed import HashedEmbedder
 from zuno.adapters.memory.sqlite import SqliteMemoryIndex
+from zuno.adapters.venues.synthetic.path import END
+from zuno.journal.port import Author
 from zuno.kernel.units import Millis
+from zuno.settings import read_settings
+from zuno.trading.agents.learned import read_memories
+from zuno.trading.learn.memory_book import MemoryBook, update_index
 from zuno.trading.measure.similarity import unpack_vector
-from zuno.trading.model.market import MINUTE_MS, Symbol
-from zuno.trading.model.memory import Channel, MemoryRecord, RecallQuery
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Symbol
+from zuno.trading.model.memory import POST_MORTEM, Channel, MemoryRecord, PostMortem, RecallQuery
+from zuno.wiring import Application
 
 MEMORIES = 50_000
 REPEATS = 25
+SEED = 11
+CYCLES = 15
+WARM_UPS = 3
+CLOSED_TRADES = 200
 INGEST_PER_SECOND = 500.0
 START = 1_700_000_000_000
 SUBJECTS = (
@@ -85,9 +99,51 @@ async def measure(folder: Path) -> tuple[float, float, float]:
     return 1e3 * median(recalls), 1e3 * median(products), added
 
 
+async def measure_cycles(home: Path) -> tuple[float, float]:
+    """Milliseconds of a cycle that recalls and of one that does not, the median of many. Both take turns at the same
+    moments, each first half of the time."""
+    house = Application(read_settings({"ZUNO_DETERMINISTIC": "true"}, home))
+    await house.data().synth(SEED)
+    remembering, forgetful = house.cycles(), house.cycles()
+    forgetful._with = replace(forgetful._with, recall=None)
+    moments = [str(END - turn * HOUR_MS // 4) for turn in range(CYCLES + WARM_UPS - 1, -1, -1)]
+    first = await remembering.run("BTCUSDT", as_of=moments[0], chart=False)
+    recalled = read_memories((await remembering.record(first.run_id)).bundle)
+    assert recalled is not None
+    written = [remembered(number, recalled.setup, first.origin, first.as_of) for number in range(CLOSED_TRADES)]
+    journal = await house._open_journal()
+    for told in written:
+        await journal.append_once(kind=POST_MORTEM, author=Author("post_mortem"), payload=told, request_id=told.id)
+    await update_index(MemoryBook(house._open_journal), house._memory_index())
+    times: dict[bool, list[float]] = {True: [], False: []}
+    for turn, moment in enumerate(moments):
+        for with_memory in (True, False) if turn % 2 else (False, True):
+            start = perf_counter()
+            outcome = await (remembering if with_memory else forgetful).run("BTCUSDT", as_of=moment, chart=False)
+            times[with_memory].append(perf_counter() - start)
+            bundle = (await remembering.record(outcome.run_id)).bundle
+            found = read_memories(bundle)
+            if with_memory != (found is not None and len(found.memories) == 3):
+                raise ValueError("meant to time a cycle that recalls three trades, and one that recalls none")
+    await house.close()
+    return 1e3 * median(times[True][WARM_UPS:]), 1e3 * median(times[False][WARM_UPS:])
+
+
+def remembered(number: int, setup: str, origin: str, before: int) -> PostMortem:
+    """Alike the setup of now in all but a few of its phrases."""
+    chance = random.Random(number)
+    phrases = setup.split("; ")
+    for place in chance.sample(range(len(phrases)), number % 8):
+        phrases[place] = f"{chance.choice(SUBJECTS)} {chance.choice(STATES)}"
+    day = -1 - number / 2
+    return post_mortem(number, "; ".join(phrases), origin=origin, day=(before - CLOSED_FROM) / DAY_MS + day)
+
+
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "home").mkdir()
         recall, product, added = asyncio.run(measure(Path(folder)))
+        remembering, forgetful = asyncio.run(measure_cycles(Path(folder) / "home"))
     passed = [
         report("recall over 50,000 memories", recall, "ms", product, "one product with the same vectors", 4.0),
         report(
@@ -98,6 +154,15 @@ def main() -> int:
             "five hundred in a second",
             1.0,
             per_second=round(1 / added, 1),
+        ),
+        report(
+            "cycle with memory",
+            remembering,
+            f"ms, p50 of {CYCLES}",
+            forgetful,
+            "the same cycle without recall",
+            1.15,
+            memories=CLOSED_TRADES,
         ),
     ]
     return 0 if all(passed) else 1
