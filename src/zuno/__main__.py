@@ -35,7 +35,16 @@ def main() -> None:
         from zuno.doors.cli.run_command import tell_stopped
 
         code = tell_stopped(json="--json" in sys.argv)
+    _discard_errors()
     sys.exit(code)
+
+
+def _discard_errors() -> None:
+    """What stderr could not take stays in its buffer, and would end the process with 120 instead of its own code."""
+    try:
+        sys.stderr.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def _at_a_terminal() -> bool:

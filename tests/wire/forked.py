@@ -198,9 +198,11 @@ def main() -> None:
     # The end of an interpreter without its last walk through all modules, which takes longer than most commands.
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):  # whoever wrote it was told
-            stream.flush()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        code = 120
     os._exit(code)
 
 
