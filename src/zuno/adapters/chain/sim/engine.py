@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 
 from zuno.adapters.chain.sim.contracts import CallOutcome, attempt
@@ -129,8 +131,13 @@ class SimWorld:
         return world
 
     def past(self, moment: Seconds) -> SimWorld:
-        """This world as it stood at a moment, whatever has become of its file since."""
-        return SimWorld.play(self.seed, self.events, until=moment)
+        """This world as it stood at a moment, whatever has become of its file since: to be read, since a moment of the
+        story is played once for all who ask."""
+        hours = write_script(self.seed).hours
+        played = bisect_right(hours, moment, key=lambda hour: hour.timestamp)
+        if played == len(hours):
+            return SimWorld.play(self.seed, self.events, until=moment)
+        return _play_hours(self.seed, played)
 
     @property
     def pools(self) -> list[Pool]:
@@ -376,3 +383,10 @@ class SimWorld:
         self.head = Block(number, HexId("0x" + digest.hexdigest()), timestamp)
         for pool, prices in zip(self.pools, self.prices, strict=True):
             prices.append(PricedBlock(self.head, SqrtPriceX96(pool.slot0.sqrt_price_x96)))
+
+
+@lru_cache(maxsize=8)
+def _play_hours(seed: int, count: int) -> SimWorld:
+    """The story's first hours; a debate asks for the same moment of every pool."""
+    hours = write_script(seed).hours
+    return SimWorld.play(seed, until=hours[count - 1].timestamp if count else Seconds(hours[0].timestamp - 1))

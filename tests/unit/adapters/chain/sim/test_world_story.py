@@ -21,6 +21,7 @@ from zuno.adapters.chain.world import (
 )
 from zuno.amm.model import price_of
 from zuno.kernel.errors import Refused
+from zuno.kernel.units import Seconds
 from zuno.lp.rules.carry import lvr_token1
 
 SEEDS = (0, 1, 7, 42, 2**32 - 1)
@@ -87,6 +88,9 @@ def test_a_past_moment_is_the_present_of_that_moment() -> None:
     half = SimWorld.play(7, until=write_script(7).hours[499].timestamp)
     assert half.head == whole.prices[0][500].block
     assert half.head.number == SETUP_BLOCKS + 500
+    hours = write_script(7).hours
+    for moment in map(Seconds, (hours[0].timestamp - 1, hours[0].timestamp, hours[499].timestamp + 1, 2**40)):
+        assert whole.past(moment).head == SimWorld.play(7, until=moment).head
 
 
 @pytest.mark.parametrize("percent", ["-6", "12.5", "0.000001", "-35"])
