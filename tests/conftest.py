@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import ssl
+import tempfile
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
@@ -29,10 +31,25 @@ for name in ("py_ecc", "eth", "web3"):
 limit_recursion()
 gc.disable()  # until all tests are collected: a million objects that stay, walked again and again
 
+MEMORY = Path("/dev/shm")
+"""Where temporary files lie if there is room: thousands of stores wait for the disk with each write."""
+ROOM = 4 << 30
+
+
+def _write_to_memory() -> None:
+    usable = os.access(MEMORY, os.W_OK) and not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC
+    if usable and "TMPDIR" not in os.environ and shutil.disk_usage(MEMORY).free > ROOM:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
+
+
+_write_to_memory()
 SLOW_TESTS = Path(__file__).with_name("slow_tests.txt")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        folder = os.environ["ZUNO_TEST_MARKETS"] = tempfile.mkdtemp(prefix="zuno-markets-")
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     if os.environ.get("ZUNO_TEST_STRICT"):
         check_skips(config)
 

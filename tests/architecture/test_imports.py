@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.paths import CHECKOUT, SOURCE
+from tests.wire.source_nodes import parse_nodes
 
 PLAIN = frozenset(
     "__future__ bisect collections contextlib dataclasses datetime decimal enum errno fractions functools hashlib "
@@ -79,6 +80,7 @@ PURE = frozenset(
 BUILTINS = frozenset("__import__ breakpoint compile eval exec input open print".split())
 """Builtins that lead out of a pure room without any import."""
 CLOCKS = frozenset("datetime.now datetime.utcnow datetime.today date.today".split())
+CLOCK_NAMES = frozenset(clock.partition(".")[2] for clock in CLOCKS)
 """What a datetime reads the clock by."""
 
 HEAVY = (
@@ -116,7 +118,7 @@ def rooms() -> dict[str, list[Path]]:
 
 def imported(source: str) -> Iterator[str]:
     """Every foreign package a source imports, at the top, in a function or for its types alone."""
-    for node in ast.walk(ast.parse(source)):
+    for node in parse_nodes(source):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
@@ -124,10 +126,10 @@ def imported(source: str) -> Iterator[str]:
 
 
 def doors(source: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(source)):
+    for node in parse_nodes(source):
         if isinstance(node, ast.Name) and node.id in BUILTINS and isinstance(node.ctx, ast.Load):
             yield node.id
-        elif isinstance(node, ast.Attribute) and ast.unparse(node) in CLOCKS:
+        elif isinstance(node, ast.Attribute) and node.attr in CLOCK_NAMES and ast.unparse(node) in CLOCKS:
             yield node.attr
 
 

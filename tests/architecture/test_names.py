@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 import zuno
 from tests.paths import CHECKOUT, SOURCE
+from tests.wire.source_nodes import read_nodes
 from zuno.kernel.view import View
 from zuno.llm.question import Opinion
 from zuno.trading.model.cycle import Part
@@ -33,8 +34,8 @@ SNAKE_PREFIX = "zuno.trading."
 
 
 @cache
-def trees() -> list[tuple[Path, ast.Module]]:
-    return [(path, ast.parse(path.read_text())) for path in sorted(SOURCE.rglob("*.py"))]
+def trees() -> list[tuple[Path, tuple[ast.AST, ...]]]:
+    return [(path, read_nodes(path)) for path in sorted(SOURCE.rglob("*.py"))]
 
 
 def is_bare_participle(name: str) -> bool:
@@ -44,7 +45,7 @@ def is_bare_participle(name: str) -> bool:
 
 def functions() -> Iterator[tuple[str, str]]:
     for path, tree in trees():
-        for node in ast.walk(tree):
+        for node in tree:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield f"{path.relative_to(SOURCE)}:{node.lineno}", node.name
 
@@ -60,7 +61,7 @@ def test_nothing_is_called_one() -> None:
         stored = isinstance(node, ast.Name) and node.id == "one" and isinstance(node.ctx, ast.Store)
         return stored or (isinstance(node, ast.arg) and node.arg == "one")
 
-    found = [str(path.relative_to(SOURCE)) for path, tree in trees() for node in ast.walk(tree) if named_one(node)]
+    found = [str(path.relative_to(SOURCE)) for path, tree in trees() for node in tree if named_one(node)]
     assert found == []
 
 
@@ -69,7 +70,7 @@ def test_a_class_name_means_one_thing_in_a_desk() -> None:
         places = defaultdict(list)
         for path, tree in trees():
             if path.is_relative_to(SOURCE / desk):
-                for node in ast.walk(tree):
+                for node in tree:
                     if isinstance(node, ast.ClassDef):
                         places[node.name].append(str(path.relative_to(SOURCE)))
         assert {name: where for name, where in places.items() if len(where) > 1} == {}

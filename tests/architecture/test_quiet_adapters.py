@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from tests.paths import SOURCE
+from tests.wire.source_nodes import read_nodes
 
 ADAPTERS = SOURCE / "adapters"
 
@@ -24,7 +25,7 @@ def test_no_adapter_writes_to_the_screen() -> None:
     spoken = [
         f"{module.relative_to(ADAPTERS)}:{getattr(node, 'lineno', 0)}"
         for module in modules
-        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+        for node in read_nodes(module)
         if speaks(node)
     ]
     assert spoken == []

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples import mark_all_but
 from tests.paths import CHECKOUT
 from tests.wire.chart_bundles import DAYS, changed, whole, without
 from tests.wire.fakes.painter import DigestPainter
@@ -106,12 +107,12 @@ async def test_pictures_painted_at_the_same_time_do_not_disturb_each_other(candi
     assert first == third == usual[type(candidate)] != second
 
 
-@pytest.mark.parametrize("change", OTHERS)
+@pytest.mark.parametrize("change", mark_all_but(3, OTHERS, pytest.mark.soak))
 async def test_whatever_is_described_is_painted(candidate: Painter, usual: Usual, change: str) -> None:
     assert await candidate.paint(OTHERS[change]) != usual[type(candidate)]
 
 
-@pytest.mark.parametrize("little", LITTLE)
+@pytest.mark.parametrize("little", mark_all_but(2, LITTLE, pytest.mark.soak))
 async def test_any_picture_can_be_painted(candidate: Painter, little: str) -> None:
     assert await candidate.paint(LITTLE[little])
 

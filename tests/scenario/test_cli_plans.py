@@ -356,9 +356,9 @@ def test_a_stranger_s_position_is_refused(zuno: Any) -> None:
     assert "belongs to" in ran.err
 
 
-def test_without_a_terminal_the_word_cannot_be_typed(zuno: Any, process: Any) -> None:
+def test_without_a_terminal_the_word_cannot_be_typed(zuno: Any) -> None:
     plan_id = planned(zuno)["planId"]
-    ran = process("plan", "approve", plan_id)
+    ran = zuno("plan", "approve", plan_id)
     assert ran.code == 2
     assert "typed at a terminal" in ran.err
     assert state(zuno, plan_id) == "drafted"

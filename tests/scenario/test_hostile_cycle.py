@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.examples import mark_all_but
 from tests.wire.attacks import ATTACKS, Attack, attacked, obeying
 from tests.wire.cycling import Desk
 from tests.wire.desk_bundles import AS_OF, World, bundle_of, holding
@@ -207,7 +208,7 @@ async def test_behaviour_14_garbage_completes_the_cycle_flagged_and_without_an_o
     assert (held.ruling.veto, held.ruling.legs) == (None, ())
 
 
-@pytest.mark.parametrize("turn", range(len(GARBAGE)))
+@pytest.mark.parametrize("turn", mark_all_but(2, range(len(GARBAGE)), pytest.mark.soak))
 async def test_every_kind_from_everybody_at_once(
     tmp_path: Path, store: MemorySeries, debate: Argued, turn: int
 ) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import duckdb
 import numpy
+import pytest
 
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.units import Millis
@@ -23,6 +24,8 @@ RECORDED = Origin(False, "recorded")
 OI, BOOKS = open_interest("binance", "BTCUSDT"), books("binance", "BTCUSDT")
 LEVELS = [Level(Millis(AT + n * DAY_MS), 1.0 + n) for n in range(50)]
 PAGES = [Book(Millis(AT + n), (Quote(1.0 + n, 1.0),), ()) for n in range(3)]
+STRIDES = pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.soak)])
+"""Every third step; `make soak` tries all."""
 READY = (duckdb, numpy)  # imported before the forks: the steps are what is tried here, not the imports
 
 
@@ -79,15 +82,16 @@ async def filled(folder: Path) -> None:
     await store.close()
 
 
-async def test_a_seal_killed_at_every_step_loses_and_doubles_nothing(tmp_path: Path) -> None:
+@STRIDES
+async def test_a_seal_killed_at_any_step_loses_and_doubles_nothing(tmp_path: Path, stride: int) -> None:
     await filled(tmp_path / "before")
     steps, ended = 0, False
-    while not ended:  # each child comes one step further than the one before
+    while not ended:  # each child comes further than the one before
         folder = tmp_path / str(steps)
         shutil.copytree(tmp_path / "before", folder)
         ended = in_a_child(folder, steps, lambda store: store._seal(Millis(AT + 31 * DAY_MS)) and None)  # type: ignore[arg-type]
         await assert_whole(folder)
-        steps += 1
+        steps += stride
         assert steps < 400
     assert steps > 30  # two files, each with some fifteen steps
 
@@ -131,7 +135,10 @@ async def test_a_write_killed_at_every_step_is_there_whole_or_not_at_all(tmp_pat
     assert steps > 5
 
 
-async def test_a_store_begun_again_and_killed_at_every_step_is_the_old_one_or_the_new(tmp_path: Path) -> None:
+@STRIDES
+async def test_a_store_begun_again_and_killed_at_any_step_is_the_old_one_or_the_new(
+    tmp_path: Path, stride: int
+) -> None:
     before, anew = tmp_path / "before", Origin(False, "anew")
     await filled(before)
     store = SqliteSeries(before, RECORDED)
@@ -154,7 +161,7 @@ async def test_a_store_begun_again_and_killed_at_every_step_is_the_old_one_or_th
             await store.seal(EVER)
             await assert_whole(folder)
         await store.close()
-        steps += 1
+        steps += stride
         assert steps < 400
     assert seen == {RECORDED, anew}
     assert steps > 10

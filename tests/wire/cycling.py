@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
+import os
+import pickle
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -65,26 +68,45 @@ HOURS_BACK = 30 * 24
 THIN_MS = 26 * HOUR_MS
 THIN_ROWS = 260
 WALL = Millis(END + 40 * HOUR_MS)
+SHARED = "ZUNO_TEST_MARKETS"
+"""Names the folder of markets that processes of one run of the tests share."""
 PNG = b"\x89PNG\r\n\x1a\n the picture"
 
 
 def rows(seed: int = SEED, *, thin: bool = False) -> tuple[Batch[Any], ...]:
     """Of BTCUSDT and whatever a bundle of it holds, as far back as is looked; the same for every test of a process.
     `thin`: as little as a desk can rule on, for tests that run many cycles."""
-    whole, few = _invent(seed)
-    return few if thin else whole
+    return _share_thin(seed) if thin else _keep_whole(seed)
 
 
 @cache
-def _invent(seed: int) -> tuple[tuple[Batch[Any], ...], tuple[Batch[Any], ...]]:
-    known = {str(series): series for symbol in Symbol for series in wanted_series(symbol)}
-    whole, few = [], []
-    for batch in batches(seed):
-        if str(batch.series) in known:
-            since = END - (reach_of(batch.series).span + HOURS_BACK * HOUR_MS)
-            whole.append(Batch(batch.series, [row for row in batch.rows if row.at >= since], batch.known))
-            few.append(thin_out(batch))
-    return tuple(whole), tuple(few)
+def _share_thin(seed: int) -> tuple[Batch[Any], ...]:
+    """Invented once in a run of the tests, by whichever process comes first."""
+    folder = os.environ.get(SHARED)
+    if folder is None:
+        return tuple(map(thin_out, _invent(seed)))
+    with open(Path(folder) / f"{seed}.pickle", "ab+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if file.tell() == 0:
+            pickle.dump(tuple(map(thin_out, _invent(seed))), file)
+        file.seek(0)
+        found: tuple[Batch[Any], ...] = pickle.load(file)
+    return found
+
+
+@cache
+def _keep_whole(seed: int) -> tuple[Batch[Any], ...]:
+    return tuple(map(_cut, _invent(seed)))
+
+
+def _invent(seed: int) -> list[Batch[Any]]:
+    known = {str(series) for symbol in Symbol for series in wanted_series(symbol)}
+    return [batch for batch in batches(seed) if str(batch.series) in known]
+
+
+def _cut(batch: Batch[Any]) -> Batch[Any]:
+    since = END - (reach_of(batch.series).span + HOURS_BACK * HOUR_MS)
+    return Batch(batch.series, [row for row in batch.rows if row.at >= since], batch.known)
 
 
 def thin_out(batch: Batch[Any]) -> Batch[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 PER_IMAGE = 3_000
 """Set aside for one picture; vendors count between 300 and 3,000 for a chart of ordinary size."""
@@ -14,6 +15,7 @@ _LETTERS_PER_TOKEN = 4.5
 _CAPITALS_PER_TOKEN = 2
 
 
+@lru_cache(maxsize=64)  # instructions and schemas come again with every question
 def estimate_tokens(text: str) -> int:
     """An upper estimate for English prose, JSON and figures: above the real count by a tenth to a third on ours.
 

@@ -106,7 +106,7 @@ async def test_a_veto_of_everything_goes_back_while_rounds_remain(seat: Seat, wi
 
 
 @pytest.mark.parametrize(
-    "rounds", [0, 1, 2, pytest.param(5, marks=pytest.mark.soak), pytest.param(10, marks=pytest.mark.slow)]
+    "rounds", [0, 1, 2, pytest.param(5, marks=pytest.mark.soak), pytest.param(10, marks=pytest.mark.soak)]
 )
 @pytest.mark.parametrize("verdict", ["revise", "veto"])
 async def test_at_most_one_critique_more_than_revisions_allowed(

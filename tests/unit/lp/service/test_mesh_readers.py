@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples import mark_all_but
 from tests.wire.debating import observed
 from tests.wire.mesh_side import REQUEST, START, Side, a_mesh, archive_of, deaf, forged, kinds
 from zuno.adapters.clock.system import unix_millis
@@ -76,10 +77,14 @@ def _ready_of(envelope: Envelope) -> PlanReady:
     return envelope.payload
 
 
-@pytest.mark.parametrize("what", LATE)
-@pytest.mark.parametrize("when", ["before it is recorded", "afterwards"])
-async def test_what_arrives_after_the_check_is_never_shown(tmp_path: Path, what: str, when: str) -> None:
+WHEN = ("before it is recorded", "afterwards")
+ARRIVALS = [(what, WHEN[(place + turn) % 2]) for place, what in enumerate(LATE) for turn in range(2)]
+
+
+@pytest.mark.parametrize("arrival", mark_all_but(2, ARRIVALS, pytest.mark.soak), ids=", ".join)
+async def test_what_arrives_after_the_check_is_never_shown(tmp_path: Path, arrival: tuple[str, str]) -> None:
     """Whoever hears it, another command line perhaps, writes it down: that makes it no plan."""
+    what, when = arrival
     async with a_mesh(tmp_path) as side:
         end = await side.room.debate(START, deaf)
         late = LATE[what](side, await heard(side))

@@ -36,6 +36,7 @@ READERS = ("meta", "judge")
 FENCES = {"meta": 3, "judge": 4, "synthesis": 1}
 """Of each prompt, opened and closed."""
 _FENCE = re.compile(r"<\s*(/?)\s*untrusted\s*>")
+_FOREIGN = re.compile(r"[^\x00-\x7f]")
 _INSIDE = re.compile(r"<untrusted>.*?</untrusted>", re.DOTALL)
 
 
@@ -69,7 +70,7 @@ def under(attack: Attack, debate: Argued) -> Argued:
 
 def fences(text: str) -> tuple[int, int]:
     """Opened and closed, look-alikes and what is not drawn included."""
-    drawn = "".join(sign for sign in text if unicodedata.category(sign) != "Cf")
+    drawn = _FOREIGN.sub(lambda sign: "" if unicodedata.category(sign[0]) == "Cf" else sign[0], text)
     found = _FENCE.findall(unicodedata.normalize("NFKC", drawn).casefold())
     return found.count(""), found.count("/")
 

@@ -59,7 +59,8 @@ def bundle(at: Millis, mode: Mode = Mode.SWING, account: Account = CASH) -> Bund
 
 
 def told(given: Bundle) -> RulingInputs:
-    return build_ruling_inputs(given, features(given), offered(given))
+    measured = features(given)
+    return build_ruling_inputs(given, measured, build_price_menu(given, measured))
 
 
 def offered(given: Bundle) -> PriceMenu:

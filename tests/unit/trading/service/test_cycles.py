@@ -454,7 +454,7 @@ def test_behaviour_20_concurrent_runs_of_one_symbol_share_nothing(tmp_path: Path
     with ThreadPoolExecutor(len(ends)) as pool:
         beside = list(pool.map(partial(run_once, store=store), folders, moments))
     with ProcessPoolExecutor(1, get_context("spawn")) as elsewhere:
-        alone = elsewhere.submit(run_once, tmp_path / "alone", moments[3]).result()
+        alone = elsewhere.submit(run_once, tmp_path / "alone", moments[3], store).result()
     assert [outcome.as_of for outcome in beside] == ends
     assert len({outcome.hash for outcome in beside}) == 3
     assert beside[0].hash == beside[2].hash
