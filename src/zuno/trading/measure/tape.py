@@ -195,12 +195,15 @@ class TapeMinutes:
         if not self._alive:
             return []
         oldest = max(self._alive[0][0] * MINUTE_MS, end - HISTORY_HOURS * HOUR_MS)
-        found: list[float] = []
-        for since in range(end - HOUR_MS, oldest - 1, -HOUR_MS):
-            if self.whole(Millis(since)):
-                first = since // MINUTE_MS
-                found.append(fsum(self._between(side, first, first + _MINUTES)))
-        return found
+        ends = [moment // MINUTE_MS for moment in range(end, oldest - 1, -HOUR_MS)]
+        alive = list(map(self._count_before, ends))
+        minutes, usd = self._minutes[side], self._usd[side]
+        places = [bisect_left(minutes, minute) for minute in ends]
+        return [
+            fsum(usd[places[hour + 1] : places[hour]])
+            for hour in range(len(ends) - 1)
+            if alive[hour] - alive[hour + 1] == _MINUTES
+        ]
 
     def _count_alive(self, first: int, end: int) -> int:
         return max(0, self._count_before(end) - self._count_before(first))
