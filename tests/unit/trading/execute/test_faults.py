@@ -134,7 +134,7 @@ async def test_a_second_day_takes_no_more_memory_than_its_events() -> None:
         used, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert desk.gate.book.count > 500
+    assert desk.gate.book.count > 300
     assert most < used + 20_000_000
 
 
