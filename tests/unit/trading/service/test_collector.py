@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.examples import mark_all_but
 from tests.wire.collecting import END, EVER, OWN, Weather, collected, collector, market, radio, rows, sources
 from tests.wire.fakes.alerts import SeatInMemory
 from tests.wire.fakes.series import MemorySeries
@@ -173,7 +174,7 @@ def test_everything_is_asked_for_before_its_word_is_old() -> None:
 # -- bad weather
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", mark_all_but(2, range(4), pytest.mark.soak))
 def test_once_all_answer_again_nothing_is_missing_and_nothing_doubled(seed: int) -> None:
     """Answers that fail, hang, come late, twice or in any order, and lives that end in the middle of it."""
 
@@ -240,7 +241,7 @@ def test_what_fails_is_left_alone_for_longer_and_never_for_more_than_five_minute
 # -- streams
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", mark_all_but(2, range(4), pytest.mark.soak))
 def test_only_minutes_that_were_heard_whole_are_proven_and_nothing_heard_is_lost(seed: int) -> None:
     async def story(now: Any) -> None:
         weather = Weather(seed, START + 5_000_000)
