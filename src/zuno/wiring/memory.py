@@ -21,6 +21,10 @@ def embedder(settings: Settings) -> Embedder:
     """Offline by hashing, unless a model is named."""
     if settings.embedding_model not in OFFLINE_EMBEDDINGS:
         return _endpoint_embedder(settings)
+    if settings.embedding_model == "minilm":
+        from zuno.adapters.memory.minilm import MiniLmEmbedder
+
+        return MiniLmEmbedder()
     from zuno.adapters.memory.hashed import HashedEmbedder
 
     return HashedEmbedder()
