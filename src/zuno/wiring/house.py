@@ -582,9 +582,11 @@ class Application:
         return self._evaluator
 
     def _memory_index(self) -> MemoryIndex:
-        from zuno.wiring.memory import memory_index
+        from zuno.wiring.memory import extract_by_models, memory_index
 
-        self._memory = self._memory or memory_index(self._settings, self._settings.home)
+        if self._memory is None:
+            extract = extract_by_models(self._open_journal, self._models)
+            self._memory = memory_index(self._settings, self._settings.home, extract)
         return self._memory
 
     def memory(self) -> MemoryDesk:

@@ -9,7 +9,13 @@ from zuno.llm.names import Vendor, parse_model
 from zuno.settings import OFFLINE_EMBEDDINGS, Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from zuno.adapters.memory.lightrag import Extract
+    from zuno.journal.port import Journal
+    from zuno.trading.measure.entities import Entities
     from zuno.trading.ports.recall import Embedder, MemoryIndex
+    from zuno.wiring.minds import Models
 
 _VENDOR_URLS = {
     Vendor.OPENAI: "https://api.openai.com/v1",
@@ -42,16 +48,34 @@ def _endpoint_embedder(settings: Settings) -> Embedder:
     return EndpointEmbedder(url, model.name, str(model), settings.embedding_dimension, key)
 
 
-def memory_index(settings: Settings, home: Path) -> MemoryIndex:
-    """With the most recent of the symbol behind it, for when it is down."""
+def extract_by_models(journal: Callable[[], Awaitable[Journal]], models: Models) -> Extract:
+    """The role `rag_extraction`: a model where one sits, else the rules. What it said of a text is on record and not
+    asked again."""
+
+    async def extract(text: str) -> Entities:
+        from zuno.kernel.canonical import canonical, digest
+        from zuno.trading.agents.rag_extraction import extract_entities
+        from zuno.trading.run.record import RunJournal
+        from zuno.wiring.cycles import build_run_context
+
+        run = f"extraction_{digest(canonical(text))[:24]}"
+        notebook = await RunJournal(await journal(), run).open()
+        return await extract_entities(text, build_run_context(models, notebook, models.registry()))
+
+    return extract
+
+
+def memory_index(settings: Settings, home: Path, extract: Extract | None = None) -> MemoryIndex:
+    """With the most recent of the symbol behind it, for when it is down. `extract`: who finds entities for a graph;
+    None: rules do."""
     from zuno.adapters.memory.fallback import FallbackIndex
     from zuno.adapters.memory.jsonl import JsonlMemory
 
     folder = home / "memory"
-    return FallbackIndex(_open_index(settings, folder), JsonlMemory(folder / "post_mortems.jsonl"))
+    return FallbackIndex(_open_index(settings, folder, extract), JsonlMemory(folder / "post_mortems.jsonl"))
 
 
-def _open_index(settings: Settings, folder: Path) -> MemoryIndex:
+def _open_index(settings: Settings, folder: Path, extract: Extract | None) -> MemoryIndex:
     if settings.memory_store == "milvus":
         from zuno.adapters.memory.milvus import MilvusMemoryIndex, split_login
 
@@ -60,9 +84,9 @@ def _open_index(settings: Settings, folder: Path) -> MemoryIndex:
         url, token = split_login(settings.memory_url.get_secret_value())
         return MilvusMemoryIndex(url, embedder(settings), token)
     if settings.memory_store == "lightrag":
-        from zuno.adapters.memory.lightrag import LightRagMemoryIndex
+        from zuno.adapters.memory.lightrag import LightRagMemoryIndex, extract_by_rule
 
-        return LightRagMemoryIndex(folder / "graph", embedder(settings))
+        return LightRagMemoryIndex(folder / "graph", embedder(settings), extract or extract_by_rule)
     from zuno.adapters.memory.sqlite import SqliteMemoryIndex
 
     return SqliteMemoryIndex(folder / "index.db", embedder(settings))
