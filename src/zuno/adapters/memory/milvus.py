@@ -11,6 +11,7 @@ import re
 import threading
 from collections.abc import Callable, Collection, Sequence
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
@@ -167,6 +168,8 @@ class MilvusMemoryIndex:
         from pymilvus import DataType, MilvusClient
 
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # it writes whole tracebacks; we raise
+        if "://" not in self._place:
+            Path(self._place).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         client = MilvusClient(self._place, token=self._token, timeout=_TIMEOUT)
         if client.has_collection(self._collection, timeout=_TIMEOUT):
             client.load_collection(self._collection, timeout=_TIMEOUT)
