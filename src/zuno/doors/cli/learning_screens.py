@@ -23,6 +23,7 @@ def shown_evaluation(view: EvaluationView) -> RenderableType:
     parts: list[RenderableType] = [Text(view.said)]
     for learned in view.post_mortems:
         parts += [heading(f"{learned.symbol} {learned.side}, closed {learned.closed}"), _post_mortem(learned)]
+    parts += [Text(f"lesson {lesson.id}, from {lesson.cases} trades: {lesson.text}") for lesson in view.lessons]
     if view.vetoes:
         parts += [heading("Vetoes and cuts"), _scores(view.vetoes)]
     return _screen(view, "Evaluation", *parts)

@@ -17,12 +17,21 @@ from zuno.llm.ask import ModelContext
 from zuno.trading.agents.case import build_case
 from zuno.trading.agents.post_mortem import ClosedCase, write_post_mortem
 from zuno.trading.data.price_path import read_bars
+from zuno.trading.learn.lessons import LessonBook
 from zuno.trading.learn.memory_book import MemoryBook, post_mortem_id, read_post_mortem, update_indexes
 from zuno.trading.learn.vetoes import VetoLedger
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.bundle import read_bundle
 from zuno.trading.model.cycle import Node
-from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, CaseRecord, PostMortem, VetoScore
+from zuno.trading.model.memory import (
+    CASE_RECORD,
+    POST_MORTEM,
+    CaseRecord,
+    Lesson,
+    LessonReview,
+    PostMortem,
+    VetoScore,
+)
 from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.trade_events import TradeClosed, TradeSummary
 from zuno.trading.ports.recall import MemoryIndex
@@ -59,6 +68,8 @@ class Evaluation:
 
     post_mortems: tuple[PostMortem, ...] = ()
     vetoes: tuple[VetoScore, ...] = ()
+    lessons: tuple[Lesson, ...] = ()
+    reviews: tuple[LessonReview, ...] = ()
     waiting: int = 0
     """Decisions that were vetoed or cut, whose trade would not be over yet."""
     notes: tuple[str, ...] = ()
@@ -70,6 +81,7 @@ class Evaluator:
     def __init__(self, backends: LearningBackends) -> None:
         self._with = backends
         self.book = MemoryBook(backends.journal)
+        self.lessons = LessonBook(backends.journal)
         self.vetoes = VetoLedger(backends.journal, backends.store, backends.fees)
         self._cases: list[CaseRecord] = []
         self._read_cases = 0
@@ -90,7 +102,6 @@ class Evaluator:
     async def learn(self, account: str, origin: str, at: Millis) -> Evaluation:
         """Learn from every trade of an account that was closed by a moment of the market."""
         learned: list[PostMortem] = []
-        notes: tuple[str, ...] = ()
         count = self._read.get(account, 0)
         intents = self._intents.setdefault(account, set())
         for event in await self._with.log.events(account, count):
@@ -104,10 +115,13 @@ class Evaluator:
                     intents.add(event.summary.intent)
             count += 1
             self._read[account] = count
-        if learned or not self._indexed:
-            notes = await update_indexes(self.book, self._with.indexes)
-            self._indexed = not notes
-        return Evaluation(tuple(learned), notes=notes)
+        if not learned and self._indexed:
+            return Evaluation()
+        notes = await update_indexes(self.book, self._with.indexes)
+        self._indexed = not notes
+        remembered = (await self.book.read()).values()
+        corrected = await self.lessons.correct(remembered, origin, Millis(at + 1), self._with.minds)
+        return Evaluation(tuple(learned), lessons=corrected.lessons, reviews=corrected.reviews, notes=notes)
 
     async def cases(self, account: str, before: Millis) -> tuple[CaseRecord, ...]:
         """Labelled records of an account's trades that were closed strictly before a moment."""

@@ -53,6 +53,7 @@ from zuno.trading.rules.ruling import (
 )
 from zuno.trading.run.record import (
     BundleName,
+    CasesRecord,
     ChartRecord,
     ExecutionRecord,
     GuardRecord,
@@ -101,6 +102,8 @@ class CycleSources:
     """Puts an exploration on record and tells those that came before it."""
     now: Callable[[Node, Millis], Millis]
     """What time it is for a node, where the market's moment is the second: the wall's clock if the run is live."""
+    new_cases: Callable[[], Awaitable[tuple[str, ...]]]
+    """Closed trades of its account and symbol that were labelled since the run before, by id."""
     execute: Callable[[RulingToExecute], Awaitable[ExecutionResult]] | None = None
     """Acts on the ruling; None in a replay, and in a run that nobody asked to act."""
 
@@ -136,7 +139,7 @@ class Cycle:
             Node.PORTFOLIO_LEVERAGE_GUARD: self._apply_guard,
             Node.EXECUTE_TRADE: self._execute_ruling,
             Node.GENERATE_REPORT: self._write_report,
-            Node.DATA_SYNTHESIS: lambda: _skip_step("no close"),
+            Node.DATA_SYNTHESIS: self._list_cases,
         }
         return {node: self._step(node, make) for node, make in made.items()}
 
@@ -168,6 +171,9 @@ class Cycle:
             return NodeEvent(node, "speaks", voice.source, voice.usd, voice.why)
         if node is Node.EXECUTE_TRADE and (done := self.execution) is not None:
             return NodeEvent(node, "done", note=f"{done.state}: {done.reason}" if done.reason else done.state)
+        if node is Node.DATA_SYNTHESIS and "skipped" not in self._journal.raw(node):
+            records = self._journal.read(node, CasesRecord).records
+            return NodeEvent(node, "done", note=f"labelled since the run before: {', '.join(records)}")
         if node in (Node.EXECUTE_TRADE, Node.DATA_SYNTHESIS):
             return NodeEvent(node, "skipped", note=self._journal.read(node, SkipRecord).skipped)
         if node is Node.GENERATE_CHART:
@@ -326,6 +332,11 @@ class Cycle:
             ),
         )
 
+    async def _list_cases(self) -> Part:
+        """Closing happens outside of the cycle that opened: this node only shows what was labelled meanwhile."""
+        found = await self._sources.new_cases()
+        return CasesRecord(records=found) if found else SkipRecord(skipped="no close")
+
     def _list_missing_inputs(self, case: Case) -> tuple[MissingInput, ...]:
         found = [_missing_input(said) for said in missing_essentials(case.inputs)]
         found += [MissingInput(what="candles only", why=said) for said in list_unjudged(case.inputs)]
@@ -366,10 +377,6 @@ def _exact(figure: Known[float]) -> Decimal | None:
 def _decimal(figure: float) -> Decimal:
     """By the digits it is written with."""
     return Decimal(repr(float(figure)))
-
-
-async def _skip_step(why: str) -> SkipRecord:
-    return SkipRecord(skipped=why)
 
 
 def _missing_input(said: str) -> MissingInput:

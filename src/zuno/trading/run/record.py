@@ -186,6 +186,12 @@ class SkipRecord(Part):
     skipped: str
 
 
+class CasesRecord(Part):
+    """Records of closed trades that were labelled since the run before; whoever learns from closes writes them."""
+
+    records: tuple[str, ...]
+
+
 class ExecutionRecord(Part):
     """What came of the ruling at the order gate."""
 

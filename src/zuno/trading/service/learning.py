@@ -21,6 +21,7 @@ from zuno.trading.service.learning_view import (
     AgentCalibrationView,
     EvaluationView,
     LearnedTradeView,
+    NewLessonView,
     ReliabilityBinView,
     TradeCalibrationView,
     VetoesView,
@@ -71,13 +72,14 @@ class LearningDesk:
         found = await self._with.evaluator.evaluate(asked.account, asked.origin, asked.now)
         said = (
             f"New since the last evaluation: post-mortems {len(found.post_mortems)}, vetoes and cuts "
-            f"{len(found.vetoes)}; waiting for the market: {found.waiting}."
+            f"{len(found.vetoes)}, lessons {len(found.lessons)}; waiting for the market: {found.waiting}."
         )
         return EvaluationView(
             **{**asked.head, "notes": (*asked.head["notes"], *found.notes)},
             said=said,
             post_mortems=tuple(map(_learned_view, found.post_mortems)),
             vetoes=tuple(map(_score_view, found.vetoes)),
+            lessons=tuple(NewLessonView(id=each.id, cases=len(each.cases), text=each.text) for each in found.lessons),
             waiting=found.waiting,
         )
 

@@ -60,11 +60,19 @@ class VetoScoreView(View):
     rules: tuple[VetoRuleView, ...]
 
 
+class NewLessonView(View):
+    id: str
+    cases: int
+    text: ForeignText
+
+
 class EvaluationView(LearningView):
     """What resolved since the last evaluation."""
 
     post_mortems: tuple[LearnedTradeView, ...]
     vetoes: tuple[VetoScoreView, ...]
+    lessons: tuple[NewLessonView, ...]
+    """That enough cases agree on since."""
     waiting: int
     """Decisions whose trade would not be over yet."""
 

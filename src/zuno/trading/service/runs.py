@@ -29,6 +29,7 @@ from zuno.trading.model.account import Account
 from zuno.trading.model.bundle import Bundle, Slot, add_slots, read_bundle
 from zuno.trading.model.cycle import EDITION, STARTED, Decision, Node
 from zuno.trading.model.market import Mode, Symbol, parse_mode, parse_symbol
+from zuno.trading.model.memory import CASE_RECORD, CaseRecord
 from zuno.trading.model.outcome import Chart, NodeEvent, Outcome, content_for_hash, recorded_content, with_hash
 from zuno.trading.model.record import ClosedTrade, DeskRecord, Exploration, record_slot
 from zuno.trading.model.trade_events import account_mode, account_name
@@ -46,6 +47,7 @@ from zuno.trading.run.record import (
     EXPIRED,
     EXPLORED,
     BundleName,
+    CasesRecord,
     ChartRecord,
     ExecutionRecord,
     ExplorationClaim,
@@ -70,6 +72,8 @@ DECIDED: Final = ENDED
 _RUN: Final = re.compile(r"run_[0-9a-f]{16}")
 MOST: Final = 500
 """Runs that are listed or looked back at."""
+MOST_CASES: Final = 50
+"""Labelled trades that are looked back at."""
 PAINTING_SECONDS: Final = 60.0
 REVIEW_TOKENS: Final = (5_000, 700)
 """What asking for a review takes, at most and as a rule: fifteen thousand characters in, a few sentences out. What a
@@ -426,6 +430,11 @@ class Cycles:
             entry = await journal.append_once(kind=EXPLORED, author=DESK, payload=claim, request_id=notebook.run_id)
             return await _explorations(past, asked, moment, before=entry.seq)
 
+        async def new_cases() -> tuple[str, ...]:
+            if asked.account is None:
+                return ()
+            return await _new_cases(past, asked, notebook.read(Node.COLLECT_DATA, MarketMoment))
+
         return CycleSources(
             collect=collect,
             gather=gather,
@@ -434,6 +443,7 @@ class Cycles:
             image=lambda painted: _read_image(journal, painted),
             ahead=ahead,
             claim_exploration=claim_exploration,
+            new_cases=new_cases,
             now=lambda node, as_of: self._with.now() if asked.live else as_of,
             execute=None if asked.account is None else execute,
         )
@@ -584,6 +594,22 @@ async def _previous_decision(past: PastRuns, asked: RunRequest, moment: MarketMo
     return [Slot("previous_decision", to_json(content), best.as_of, "journal")]
 
 
+async def _new_cases(past: PastRuns, asked: RunRequest, moment: MarketMoment) -> tuple[str, ...]:
+    """Trades of the account in this symbol that were closed and labelled between the run before and this one."""
+    runs = [
+        run.as_of
+        for run in await past.list_ended()
+        if (run.symbol, run.account) == (asked.symbol, asked.account) and run.as_of < moment.as_of
+    ]
+    since = max(runs, default=0)
+    cases = [
+        CaseRecord.model_validate(dict(entry.payload), strict=False)
+        for entry in await past.journal.latest(MOST_CASES, kind=CASE_RECORD)
+    ]
+    ours = [case for case in cases if (case.account, case.symbol) == (asked.account, asked.symbol)]
+    return tuple(case.id for case in ours if since <= case.closed < moment.as_of)
+
+
 async def _explorations(
     past: PastRuns, asked: RunRequest, moment: MarketMoment, before: int | None = None
 ) -> tuple[Exploration, ...]:
@@ -647,6 +673,11 @@ def _recorded_sources(notebook: RunJournal, journal: Journal) -> CycleSources:
             return notebook.read(node, GuardRecord).at
         return notebook.read(Node.GENERATE_REPORT, ReportRecord).at
 
+    async def new_cases() -> tuple[str, ...]:
+        if not notebook.has(Node.DATA_SYNTHESIS) or "skipped" in notebook.raw(Node.DATA_SYNTHESIS):
+            return ()
+        return notebook.read(Node.DATA_SYNTHESIS, CasesRecord).records
+
     return CycleSources(
         collect=collect,
         gather=gather,
@@ -655,6 +686,7 @@ def _recorded_sources(notebook: RunJournal, journal: Journal) -> CycleSources:
         image=lambda painted: _read_image(journal, painted),
         ahead=ahead,
         claim_exploration=claim_exploration,
+        new_cases=new_cases,
         now=now,
     )
 

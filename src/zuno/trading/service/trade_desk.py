@@ -488,6 +488,8 @@ class _DeskRun:
         for post_mortem in learned.post_mortems:
             r = "" if post_mortem.path.r is None else f" {post_mortem.path.r:+.2f} R"
             self._tell("learned", f"{post_mortem.id} {post_mortem.verdict}{r}", post_mortem.symbol)
+        for lesson in learned.lessons:
+            self._tell("learned", f"lesson {lesson.id} from {len(lesson.cases)} trades: {lesson.text}")
         for note in learned.notes:
             self.note(note)
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.wire.cycling import ROLES, Brush, Desk, Talkative, market
+from tests.wire.cycling import PNG, ROLES, Brush, Desk, Talkative, market
 from tests.wire.fakes.series import MemorySeries
+from zuno.adapters.account.trade_log import JournalTradeLog
 from zuno.adapters.file_lock import desk_lock
 from zuno.adapters.memory.hashed import HashedEmbedder
 from zuno.adapters.memory.in_memory import InMemoryIndex
@@ -24,13 +25,15 @@ from zuno.trading.learn.memory_book import MemoryBook
 from zuno.trading.learn.recall import CaseRecall
 from zuno.trading.measure.features import features
 from zuno.trading.model.account import POSITIONS
-from zuno.trading.model.cycle import Call, Exchange
+from zuno.trading.model.cycle import Call, Exchange, Node
 from zuno.trading.model.market import HOUR_MS, Mode, Symbol
 from zuno.trading.model.memory import Verdict
+from zuno.trading.model.outcome import NodeEvent
 from zuno.trading.model.trade_events import paper_account
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 from zuno.trading.run.record import ENDED
 from zuno.trading.service.features import TradingDesk
+from zuno.trading.service.learning import LearningDesk, LearningDeskBackends
 from zuno.trading.service.memory import MemoryDesk
 from zuno.trading.service.report import build_report
 from zuno.trading.service.runs import Cycles
@@ -171,6 +174,45 @@ async def test_the_desk_runs_through_a_recorded_day_and_a_restart_repeats_nothin
     assert any(event.what == "opened" for event in heard)
     with pytest.raises(Refused):
         await TradeDesk(backends(desk)).start(heard.append, asyncio.Event(), since="12h", **asked)
+
+
+async def test_what_a_person_closes_is_learned_from_and_the_next_run_shows_it(desk: Desk, store: MemorySeries) -> None:
+    """Behaviour 17: the record is written after the close, and the cycle's node only shows it."""
+    account, closed_at = paper_account(store.origin.label), Millis(END - HOUR_MS)
+    run_id = await bought(desk, account)
+    gate = desk.build_gate(account, lambda: closed_at)
+    await gate.advance()
+    for trade in list(gate.book.trades):
+        await gate.close(trade)
+    heard: dict[Node, NodeEvent] = {}
+    backends_of = LearningDeskBackends(
+        desk=TradingDesk(desk.store, desk.opened, Brush()),
+        evaluator=desk.evaluator(),
+        log=JournalTradeLog(desk.opened),
+        now=lambda: Millis(END),
+    )
+    learning = LearningDesk(backends_of)
+    before, _ = await learning.calibration()
+    assert not before.agents
+    assert any("trade evaluate" in note for note in before.notes)
+    evaluated = await learning.evaluate()
+    (learned,) = evaluated.post_mortems
+    assert not (await learning.evaluate()).post_mortems
+    view, image = await learning.calibration()
+    assert image == PNG
+    judge = next(agent for agent in view.agents if agent.role == "judge")
+    assert (judge.source, judge.regime, judge.n, judge.enough) == ("model", "all", 1, False)
+    assert judge.bins[0].claimed == pytest.approx(0.8)
+    assert not (await learning.calibration(AS_OF))[0].agents, "nothing was closed before it was opened"
+    vetoes = await learning.vetoes()
+    assert vetoes.outcomes == 0, "its hold is not over, and no level was touched"
+    later = await desk.cycles.run(
+        BTC, as_of=str(END), chart=False, account=account, listen=lambda event: heard.update({event.node: event})
+    )
+    assert heard[Node.DATA_SYNTHESIS].state == "done"
+    assert learned.id in heard[Node.DATA_SYNTHESIS].note
+    assert (await desk.cycles.replay(later.run_id)).ok
+    assert later.run_id != run_id
 
 
 @pytest.mark.parametrize(
