@@ -25,7 +25,6 @@ from zuno.trading.model.memory_slots import (
     NOBODY,
     RAG,
     FeedbackSlot,
-    LessonNote,
     MemoryNote,
     MemorySlot,
     NewsSlot,
@@ -99,7 +98,7 @@ def describe_cut(cut: LearnedCut) -> str:
     if cut.lessons:
         names = ", ".join(f"{{{name}}}" for name in cut.lessons)
         reasons.append(f"lessons speak against it ({names})")
-    return f"{{{POINTS}}} less is claimed because {' and '.join(reasons)}"
+    return f"{{{POINTS}}} less are claimed because {' and '.join(reasons)}"
 
 
 def memory_id(place: int) -> str:
@@ -130,7 +129,9 @@ def memory_section(bundle: Bundle, weight: int = 78) -> Section:
 
 
 def _memory_lines(name: str, memory: MemoryNote) -> Sequence[Line]:
-    lines = [prompt_facts.remark(name, _label(memory))]
+    lines = [
+        _cited(name, memory.id, memory.verdict, f"{memory.side} {memory.symbol}, closed {iso(memory.closed)[:10]}")
+    ]
     if memory.similarity is not None:
         lines.append(prompt_facts.fact(f"{name}.similarity", memory.similarity, Unit.NUMBER, note="of the setups"))
     if memory.r is not None:
@@ -138,22 +139,20 @@ def _memory_lines(name: str, memory: MemoryNote) -> Sequence[Line]:
     return (*lines, Line(f"setup of {name}: {memory.setup}"))
 
 
-def _label(memory: MemoryNote) -> str:
-    """As a text cites it."""
-    return f"{memory.id}: {memory.side} in {memory.symbol} closed {iso(memory.closed)[:10]}, {memory.verdict}"
+def _cited(name: str, id_: str, verdict: Verdict, more: str) -> Line:
+    """A text that cites it says which it is and how it came out; the rest is told here alone."""
+    label = f"{id_} ({verdict})"
+    return Line(f"{{{name}}} {label}: {more}", (Figure(name, label, Unit.WORDS),))
 
 
 def feedback_section(bundle: Bundle, weight: int = 77) -> Section:
     feedback = read_feedback(bundle)
     lines = []
     for place, lesson in enumerate(feedback.lessons, 1):
-        lines.append(prompt_facts.remark(lesson_id(place), _lesson_label(lesson)))
+        told = f"{lesson.side} in such setups, {len(lesson.cases)} cases"
+        lines.append(_cited(lesson_id(place), lesson.id, lesson.verdict, told))
         lines.append(Line(f"setups of {lesson_id(place)}: {lesson.condition}"))
     return Section("lessons", weight, tuple(lines) or (Line("no lesson is about this setup"),))
-
-
-def _lesson_label(lesson: LessonNote) -> str:
-    return f"{lesson.id}: {lesson.side} in such setups came to {lesson.verdict} {len(lesson.cases)} times"
 
 
 def words_section(bundle: Bundle, title: str = "post_mortems", weight: int = 30) -> Section:

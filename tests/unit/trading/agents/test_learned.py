@@ -19,7 +19,7 @@ from zuno.trading.agents import judge, learned
 from zuno.trading.agents.learned import FAILURE_POINTS, LESSON_POINTS, MOST_POINTS, find_cut
 from zuno.trading.agents.prompt_budget import fit_prompt
 from zuno.trading.model.bundle import Slot, add_slots
-from zuno.trading.model.cycle import Call, Decision, JudgeOpinion
+from zuno.trading.model.cycle import LONG_TEXT, Call, Decision, JudgeOpinion
 from zuno.trading.model.market import Side
 from zuno.trading.model.memory import Verdict
 from zuno.trading.model.memory_slots import MEMORY, NOBODY
@@ -129,7 +129,7 @@ async def test_the_judge_is_shown_figures_and_reads_words_behind_a_fence(debate:
         memory(2, LONG, SUCCESS, outcome="It went as it should.", similarity=None),
     ]
     told = await prompt_of(remembering(debate, *slots(found, [lesson(1, LONG, FAILURE)])))
-    assert f"{{memory_1}} {found[0].id}: long in BTCUSDT closed" in told
+    assert f"{{memory_1}} {found[0].id} (FAILURE): long BTCUSDT, closed" in told
     assert "{memory_1.similarity} 0.9" in told
     assert "{memory_1.r}" in told
     assert f"setup of memory_1: {found[0].setup}" in told
@@ -172,6 +172,14 @@ async def test_without_room_whole_sections_go_and_the_question_stays(debate: Arg
     less = fit_prompt(minds.prompts, "judge", sections, others, len(prompt.system + prompt.user) - 1)
     assert (whole.left_out, less.left_out) == ((), ("post_mortems",))
     assert "memory_1" in str(less.variables["facts"])
+
+
+def test_the_words_for_it_fit_whatever_was_recalled(debate: Argued) -> None:
+    given = slots([memory(at, LONG, FAILURE) for at in (1, 2, 3)], [lesson(at, LONG, FAILURE) for at in (1, 2, 3)])
+    after, said = remembering(debate, *given), ruled(debate, *given)
+    own = judge.own_figures(said, after.case)
+    facts = FactSheet([*judge.judge_facts(after.case, debate.meta, debate.board).values(), *own])
+    assert len(render(said.ev_rationale, facts)) <= LONG_TEXT
 
 
 def test_a_slot_of_another_shape_is_malformed() -> None:
