@@ -4,32 +4,43 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.wire.cycling import PNG, ROLES, Brush, Desk, Talkative, market
+from tests.wire.exchanges import binance
+from tests.wire.exchanges.binance import FakeBinance
+from tests.wire.exchanges.serving import serve_exchange
 from tests.wire.fakes.series import MemorySeries
+from zuno.adapters.account.closed_trades import MemoryTradeRecord
 from zuno.adapters.account.trade_log import JournalTradeLog
+from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import desk_lock
 from zuno.adapters.memory.hashed import HashedEmbedder
 from zuno.adapters.memory.in_memory import InMemoryIndex
+from zuno.adapters.venues.exchange import ApiKeys
+from zuno.adapters.venues.orders.binance import BinanceOrders, build_client
 from zuno.adapters.venues.synthetic.path import END
 from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.units import Millis
 from zuno.trading.data.bundle_builder import build_bundle
-from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.execute.order_gate import GateContext, OrderGate
 from zuno.trading.learn.lessons import LessonBook
 from zuno.trading.learn.memory_book import MemoryBook
 from zuno.trading.learn.recall import CaseRecall
 from zuno.trading.measure.features import features
 from zuno.trading.model.account import POSITIONS
-from zuno.trading.model.cycle import Call, Exchange, Node
+from zuno.trading.model.cycle import Call, Exchange, JudgeKind, Node, RegimeFamily
+from zuno.trading.model.known import or_none
 from zuno.trading.model.market import HOUR_MS, Mode, Symbol
 from zuno.trading.model.memory import Verdict
 from zuno.trading.model.outcome import NodeEvent
-from zuno.trading.model.trade_events import paper_account
+from zuno.trading.model.record import ClosedTrade
+from zuno.trading.model.trade_events import Mandate, paper_account
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 from zuno.trading.run.record import ENDED
 from zuno.trading.service.features import TradingDesk
@@ -81,6 +92,73 @@ async def test_a_run_that_acts_opens_once_and_its_replay_opens_nothing(desk: Des
     await desk.cycles.run(BTC, as_of=AS_OF, chart=False)
     assert (await gate.refresh()).count == events, "a run that nobody asked to act leaves the account alone"
     assert len(gate.book.intents) == 1
+
+
+def record_of_winners(before: Millis) -> tuple[ClosedTrade, ...]:
+    """So many trades of every judge and family that a claimed edge counts nearly whole."""
+    return tuple(
+        ClosedTrade(
+            closed=before - 1 - number, judge=judge, family=family, edge=0.1, profit_pct=4.0, loss_pct=2.0, exit_pct=4.0
+        )
+        for judge in JudgeKind
+        for family in RegimeFamily
+        for number in range(400)
+    )
+
+
+async def test_the_ruling_of_a_cycle_is_placed_at_an_exchange_once_and_protected(
+    desk: Desk, store: MemorySeries, menu: PriceMenu
+) -> None:
+    as_of, mark = Millis(int(AS_OF)), Decimal(str(round(or_none(menu.now) or 0.0, 1)))
+    fake = FakeBinance()
+    fake.clock.ahead = as_of - unix_millis()
+    tick = Decimal("0.1")
+    fake.engine.move("BTCUSDT", mark - tick, mark + tick)
+    async with serve_exchange(fake.server):
+        venue = BinanceOrders(build_client(ApiKeys(binance.KEY, binance.SECRET), fake.server.url))
+        context = GateContext(
+            log=JournalTradeLog(desk.opened),
+            account="live",
+            venues={Exchange.BINANCE: venue},
+            now=lambda: as_of,
+            live=True,
+        )
+        gate = OrderGate(context)
+        mandate = Mandate(
+            symbols=(Symbol.BTCUSDT,),
+            venues=(Exchange.BINANCE,),
+            max_margin_per_trade_usd=Decimal(2_000),
+            max_margin_per_day_usd=Decimal(2_000),
+            max_daily_loss_usd=Decimal(100),
+            granted=as_of,
+            expires=as_of + HOUR_MS,
+        )
+        granted = await gate.grant_mandate(mandate)
+        await gate.reconcile()
+
+        async def open_gate(account: str, moment: Millis) -> OrderGate:
+            return gate
+
+        record = MemoryTradeRecord({store.origin.label: record_of_winners(as_of)})
+        cycles = desk.cycles
+        cycles._with = replace(cycles._with, gate=open_gate, real_time_record=record)
+        outcome = await cycles.run(BTC, as_of=AS_OF, chart=False, account="live")
+        assert (outcome.ruling.decision, outcome.ruling.veto) == (Call.LONG, None)
+        done = await cycles.execution(outcome.run_id)
+        assert done is not None
+        assert done.state in ("open", "working"), done
+        (tracked,) = gate.book.intents.values()
+        assert (tracked.intent.mandate, tracked.intent.exploration) == (granted.hash, False)
+        fake.engine.move("BTCUSDT", mark - 2 * tick, mark - tick)  # where an entry waits, it is filled
+        await gate.advance()
+        await gate.end_entries("the run has ended")
+        (position,) = gate.book.positions.values()
+        standing = [algo for algo in fake.engine.algos.values() if algo.status == "NEW"]
+        assert [algo.quantity for algo in standing] == [position.quantity] * 2, "stop and target"
+        ids = [order.client_id for order in fake.engine.orders.values()]
+        assert len(ids) == len(set(ids)) == sum(o.purpose == "entry" for o in gate.book.orders.values())
+        assert not [order for order in fake.engine.orders.values() if order.status == "NEW"]
+        await venue.close()
 
 
 async def test_a_later_run_sees_what_the_account_holds(desk: Desk, store: MemorySeries) -> None:
