@@ -150,7 +150,7 @@ async def test_a_partial_fill_is_told_and_the_rest_stays_open(here: VenueHarness
     paid = sum(fill.quantity * fill.price for fill in fills)
     assert done.average_price is not None
     assert abs(done.average_price - paid / here.quantity) < here.tick
-    assert all(fill.fee > 0 for fill in fills)
+    assert all(0 < fill.fee < fill.quantity * fill.price / 1_000 for fill in fills)
 
 
 async def test_an_immediate_order_keeps_nothing_open(here: VenueHarness) -> None:
@@ -673,6 +673,26 @@ async def test_what_is_repeated_and_shuffled_is_told_once_and_in_order(here: Wir
     assert len(usual[0]) == 2
     here.server.change = repeat_and_shuffle
     assert await read() == usual
+
+
+@only(BY_HTTP)
+async def test_an_old_price_is_no_price(here: WireHarness) -> None:
+    """By the venue's clock, not by ours."""
+    here.fake.clock.ahead = -600_000
+    assert (await here.venue.quote(here.symbol)).mark == here.price
+    at = here.fake.clock.now()
+
+    def keep(name: str, document: Any) -> Any:
+        rows = document if isinstance(document, list) else [document]
+        for row in rows:
+            row |= {field: at for field in ("time", "timestamp") if field in row}
+        return document
+
+    here.fake.clock.ahead = 0
+    here.server.change = keep
+    await here.restart()
+    with pytest.raises(Unavailable):
+        await here.venue.quote(here.symbol)
 
 
 @only(BY_HTTP)

@@ -67,6 +67,8 @@ class ExchangeVendor:
     read_decline: Callable[[object], tuple[str, str] | None] | None = None
     """Code and reason in an answer that declines a request; None for an answer of another form. Such an answer is
     `VenueDeclined` to a client that sends orders."""
+    pace_ms: int | None = None
+    """Between two requests of weight 1, where the exchange allows a faster pace than ccxt's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +189,8 @@ class ExchangeClient:
                 raise Unavailable(f"{self.name} is read with ccxt, which is not installed: {INSTALL}") from None
             vendor = self._vendor if self._keys is not None else replace(self._vendor, read_decline=None)
             kind = _bounded_class(getattr(vendors, vendor.ccxt_id), vendor, self._patience.max_bytes)
-            opened = kind({"timeout": round(self._patience.timeout * 1_000), "enableRateLimit": self._throttled})
+            options = {"timeout": round(self._patience.timeout * 1_000), "enableRateLimit": self._throttled}
+            opened = kind(options if vendor.pace_ms is None else {**options, "rateLimit": vendor.pace_ms})
             opened.timeout_on_exit = 0
             if self._keys is not None:
                 opened.apiKey, opened.secret = self._keys.key, self._keys.secret

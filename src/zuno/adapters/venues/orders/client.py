@@ -172,6 +172,9 @@ class ExchangeAccount(ABC):
         self._filters: dict[Symbol, tuple[float, Filters]] = {}
 
     @abstractmethod
+    async def now(self) -> Millis: ...
+
+    @abstractmethod
     async def find(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None = None) -> Order | None: ...
 
     @abstractmethod
@@ -234,9 +237,9 @@ class ExchangeAccount(ABC):
             await self._check_account()
             self._admitted = self._monotonic()
 
-    def _check_age(self, symbol: Symbol, at: Millis, most: int) -> None:
-        age = self._client.now() - at
-        if age > most:
+    async def _check_age(self, symbol: Symbol, at: Millis, most: int) -> None:
+        """By the exchange's clock, which is asked for before a price is called old."""
+        if self._client.now() - at > most and (age := await self.now() - at) > most:
             raise Unavailable(f"{self._client.name}'s newest price of {symbol} is {age // 1_000} s old")
 
     def _reject(self, order: OrderRequest, reason: str) -> Order:

@@ -158,7 +158,7 @@ class UpbitOrders(ExchangeAccount):
         last = (await self._client.read("publicGetTicker", "ticker", markets=market)).only()
         best = book.child("orderbook_units").child(0)
         at = book.moment("timestamp")
-        self._check_age(symbol, at, STALE_QUOTE)
+        await self._check_age(symbol, at, STALE_QUOTE)
         return VenueQuote(
             exchange=self.exchange,
             symbol=symbol,
