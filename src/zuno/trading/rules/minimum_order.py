@@ -44,7 +44,7 @@ def _fit_leg(leg: Leg, draft: RulingDraft, inputs: RulingInputs) -> Leg | str:
     """The leg as it may stand, or why it may not. The Judge's allocation is a ceiling, and what is held already is not
     raised once more. Each leg has its own part of what the stop may cost, so that losing one lets none grow."""
     account, worth, routed_to = inputs.standing, draft.expectation, draft.routed_to
-    least = minimum_margin(leg, draft.decision.entry_price or 0.0, inputs)
+    least = minimum_margin(leg, draft.decision.entry_price or 0.0, draft.decision.stop_loss, inputs)
     if isinstance(least, Missing) or leg.margin >= least:
         return leg
     if isinstance(account, Missing) or worth is None or routed_to is None:

@@ -26,6 +26,8 @@ MINIMUM_ORDERS: Final[Mapping[tuple[Exchange, Symbol], float]] = {
     (Exchange.UPBIT, Symbol.ETHUSDT): 5_000.0,
 }
 """The least notional of an order, in the exchange's own currency: MIN_NOTIONAL of USDⓈ-M futures, Upbit's ₩5,000."""
+SALE_CUSHION: Final = 1.02
+"""What a spot position is worth at its stop above the least order: for a stop that is passed, and for the won."""
 STYLES_BY_COST: Final = (Style.PASSIVE_MAKER, Style.SMART_DCA, Style.MOMENTUM_SNIPER, Style.CASINO_EXIT)
 """Cheapest first."""
 
@@ -123,7 +125,16 @@ def with_margin(leg: Leg, margin: float) -> Leg:
     return leg.model_copy(update={"margin": kept, "notional": kept * leg.leverage})
 
 
-def lot_quantity(leg: Leg, entry: float, inputs: RulingInputs) -> float:
+def least_notional(exchange: Exchange, entry: float, stop: float | None, inputs: RulingInputs) -> float:
+    """The least notional that an entry may have, in the exchange's currency. What waits for its stop without an order
+    at the exchange must still be sold there when it is worth less."""
+    least = MINIMUM_ORDERS[exchange, inputs.symbol]
+    if exchange is Exchange.BINANCE or stop is None or not 0 < stop < entry:
+        return least
+    return least * entry / stop * SALE_CUSHION
+
+
+def lot_quantity(leg: Leg, entry: float, stop: float | None, inputs: RulingInputs) -> float:
     """How much of the base the leg's notional buys at the entry, in whole lots, rounded down; 0 below the least the
     exchange takes, or where the price is not known."""
     price = price_at(leg.venue, entry, inputs)
@@ -131,22 +142,22 @@ def lot_quantity(leg: Leg, entry: float, inputs: RulingInputs) -> float:
         return 0.0
     lots = floor(leg.notional / price / LOTS[leg.venue] + 1e-9)
     quantity = round(lots * LOTS[leg.venue], 8)
-    least = MINIMUM_ORDERS[leg.venue, inputs.symbol]
+    least = least_notional(leg.venue, entry, stop, inputs)
     return quantity if quantity * price >= least * (1 - 1e-12) else 0.0
 
 
-def minimum_margin(leg: Leg, entry: float, inputs: RulingInputs) -> Known[float]:
+def minimum_margin(leg: Leg, entry: float, stop: float | None, inputs: RulingInputs) -> Known[float]:
     """The least margin that buys whole lots of the least notional the exchange takes."""
     price = price_at(leg.venue, entry, inputs)
     if isinstance(price, Missing) or price <= 0:
         return price if isinstance(price, Missing) else Missing(f"{price} is no price")
-    lots = ceil(MINIMUM_ORDERS[leg.venue, inputs.symbol] / price / LOTS[leg.venue] - 1e-9)
+    lots = ceil(least_notional(leg.venue, entry, stop, inputs) / price / LOTS[leg.venue] - 1e-9)
     return _margin_of(leg, lots * LOTS[leg.venue], price)
 
 
-def with_lots(leg: Leg, entry: float, inputs: RulingInputs) -> Leg | None:
+def with_lots(leg: Leg, entry: float, stop: float | None, inputs: RulingInputs) -> Leg | None:
     """The leg in whole lots, with the margin that these take; None below the least the exchange takes."""
-    quantity, price = lot_quantity(leg, entry, inputs), price_at(leg.venue, entry, inputs)
+    quantity, price = lot_quantity(leg, entry, stop, inputs), price_at(leg.venue, entry, inputs)
     if quantity <= 0 or isinstance(price, Missing):
         return None
     margin = min(leg.margin, _margin_of(leg, quantity, price))

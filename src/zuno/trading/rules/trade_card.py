@@ -25,7 +25,7 @@ def size_orders(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
         return draft
     sized: list[Leg] = []
     for leg in draft.legs:
-        whole = with_lots(leg, entry, inputs)
+        whole = with_lots(leg, entry, draft.decision.stop_loss, inputs)
         if whole is not None:
             sized.append(whole)
             continue

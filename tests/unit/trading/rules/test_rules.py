@@ -37,7 +37,7 @@ from zuno.trading.rules.exits import PositionExit
 from zuno.trading.rules.exploration import require_expectancy
 from zuno.trading.rules.inputs import LIQUIDATION_TRAP_USD, RulingInputs
 from zuno.trading.rules.risk_rules import place_legs
-from zuno.trading.rules.routing import price_at, with_margin
+from zuno.trading.rules.routing import minimum_margin, price_at, with_lots, with_margin
 from zuno.trading.rules.ruling import apply_leverage_guard, apply_risk_rules, finish_ruling, start_draft
 
 GONE = Missing("nobody said")
@@ -454,6 +454,21 @@ def test_what_is_raised_stays_within_stop_venue_and_book() -> None:
     for given, said in ((poor, decision(allocation_pct=80)), (full, decision()), (held, decision())):
         done = ruled_on(said, given, 5 if given is held else 100)
         assert (done.call, done.veto) == (Call.HOLD, RuleName.MINIMUM_ORDER)
+
+
+def test_a_spot_leg_at_its_minimum_can_be_sold_at_its_stop() -> None:
+    """₩5,000 bought and stopped 10 % lower are ₩4,500, which nobody takes."""
+    given = terms(won=1_400.0)
+    leg = Leg(venue=Exchange.UPBIT, side=Side.LONG, currency="KRW", margin=5_000.0, notional=5_000.0, leverage=1.0)
+    assert with_lots(leg, 50_000.0, 45_000.0, given) is None
+    least = minimum_margin(leg, 50_000.0, 45_000.0, given)
+    assert isinstance(least, float)
+    kept = with_lots(with_margin(leg, least), 50_000.0, 45_000.0, given)
+    assert kept is not None
+    assert kept.quantity is not None
+    assert 5_000 <= kept.quantity * 45_000 * 1_400 < 5_200
+    short = leg.model_copy(update={"venue": Exchange.BINANCE, "currency": "USDT", "notional": 100.0})
+    assert minimum_margin(short, 50_000.0, 45_000.0, given) == minimum_margin(short, 50_000.0, None, given)
 
 
 def test_what_the_officer_makes_too_small_is_not_raised() -> None:
