@@ -58,7 +58,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "trading.watch": INSIDE,
     "trading.run": INSIDE | {"langgraph", "pydantic"},
     "trading.service": INSIDE | {"jinja2", "pydantic"},
-    "lab": INSIDE | {"pydantic"},
+    "lab": INSIDE | {"numpy", "pydantic"},
     "doors.reading": INSIDE | {"pydantic"},
     "doors.zuno": INSIDE,
     "doors.agents": INSIDE,

@@ -6,13 +6,16 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from zuno.kernel.errors import Usage
 from zuno.kernel.text import plain_text
 from zuno.lab import statistics
 from zuno.lab.model import MomentResult, StudyView
 from zuno.trading.model.cycle import EDITION, Call
+
+if TYPE_CHECKING:
+    from zuno.lab.memory_service import MemoryStudy
 
 MOST_MOMENTS: Final = 20_000
 MOST_SEEDS: Final = 1_000
@@ -40,8 +43,10 @@ Progress: TypeAlias = Callable[[int, int], None]
 class StudyDesk:
     """Studies; nothing is read from a home and nothing is written there."""
 
-    def __init__(self, run_markets: RunMarkets) -> None:
+    def __init__(self, run_markets: RunMarkets, memory: MemoryStudy | None = None) -> None:
+        """`memory`: the study of whether memory helps."""
         self._run_markets = run_markets
+        self.memory = memory
 
     async def study(self, moments: int, seeds: str, workers: int, tell: Progress, stop: asyncio.Event) -> StudyView:
         """Rule at so many moments of these markets. Once `stop` is set, what is known by then is the answer."""
@@ -95,7 +100,7 @@ def build_view(results: Sequence[MomentResult], plans: Sequence[MarketPlan], *, 
     return StudyView(
         ok=not missed,
         synthetic=True,
-        origin=f"SYNTHETIC seeds {_format_seeds(seeds)}",
+        origin=f"SYNTHETIC seeds {format_seeds(seeds)}",
         edition=EDITION,
         seeds=seeds,
         moments=total,
@@ -119,7 +124,7 @@ def build_view(results: Sequence[MomentResult], plans: Sequence[MarketPlan], *, 
     )
 
 
-def _format_seeds(seeds: Sequence[int]) -> str:
+def format_seeds(seeds: Sequence[int]) -> str:
     """Runs of seeds by their ends: 1-10, 14."""
     runs: list[list[int]] = []
     for seed in seeds:

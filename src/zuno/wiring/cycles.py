@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from zuno.kernel.units import Millis
     from zuno.llm.ask import ModelContext
     from zuno.llm.port import Attempt, ModelRegistry
+    from zuno.trading.agents.case import Case
     from zuno.trading.execute.order_gate import OrderGate
+    from zuno.trading.model.bundle import Slot
     from zuno.trading.model.market import Symbol
     from zuno.trading.ports.record import TradeRecord
     from zuno.trading.run.record import RunJournal
@@ -102,6 +104,15 @@ def build_cycles(
             recall=recall,
         ),
     )
+
+
+def join_recalls(*recalls: Recall) -> Recall:
+    """The slots of each, one after the other."""
+
+    async def recall(case: Case) -> Sequence[Slot]:
+        return [slot for each in recalls for slot in await each(case)]
+
+    return recall
 
 
 def symbol_lease(settings: Settings, symbol: Symbol, fences: Fences) -> Lease:

@@ -125,6 +125,7 @@ class Application:
         self._account_log: JournalTradeLog | None = None
         self._evaluator: Evaluator | None = None
         self._memory: MemoryIndex | None = None
+        self._news: MemoryIndex | None = None
         self._book: PaperBookDesk | None = None
         self._fences = Fences()
         self._venues: dict[Exchange, OrderVenue] = {}
@@ -386,9 +387,11 @@ class Application:
         """`gate`: the one that acts on every ruling; None: a run that is to act opens that of its account."""
         from zuno.adapters.account.closed_trades import LoggedTradeRecord
         from zuno.trading.learn.lessons import LessonBook
+        from zuno.trading.learn.news import NewsRecall
         from zuno.trading.learn.recall import CaseRecall
         from zuno.trading.model.trade_events import account_mode
-        from zuno.wiring.cycles import build_cycles
+        from zuno.wiring.cycles import build_cycles, join_recalls
+        from zuno.wiring.memory import embedder
 
         self._chains.require_writable()
 
@@ -415,7 +418,10 @@ class Application:
             LoggedTradeRecord(self._trade_log()),
             open_gate,
             self._real_time_record(),
-            CaseRecall(self._memory_index(), self.evaluator().book, LessonBook(self._open_journal)),
+            join_recalls(
+                CaseRecall(self._memory_index(), self.evaluator().book, LessonBook(self._open_journal)),
+                NewsRecall(self._recordings.selected_store(), self._news_index(), embedder(self._settings)),
+            ),
         )
 
     def live_start(self) -> LiveStart:
@@ -588,6 +594,12 @@ class Application:
             extract = extract_by_models(self._open_journal, self._models)
             self._memory = memory_index(self._settings, self._settings.home, extract)
         return self._memory
+
+    def _news_index(self) -> MemoryIndex:
+        from zuno.wiring.memory import news_index
+
+        self._news = self._news or news_index(self._settings, self._settings.home)
+        return self._news
 
     def memory(self) -> MemoryDesk:
         from zuno.trading.learn.lessons import LessonBook

@@ -28,8 +28,9 @@ CODE = "study"
 
 def build_study_desk() -> StudyDesk:
     from zuno.lab.service import StudyDesk
+    from zuno.wiring.memory_lab import build_memory_study
 
-    return StudyDesk(run_markets)
+    return StudyDesk(run_markets, build_memory_study())
 
 
 async def run_markets(

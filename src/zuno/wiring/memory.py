@@ -75,6 +75,13 @@ def memory_index(settings: Settings, home: Path, extract: Extract | None = None)
     return FallbackIndex(_open_index(settings, folder, extract), JsonlMemory(folder / "post_mortems.jsonl"))
 
 
+def news_index(settings: Settings, home: Path) -> MemoryIndex:
+    """Of news and narrative, apart from what the desk lived through: it can be built again from the recorded series."""
+    from zuno.adapters.memory.sqlite import SqliteMemoryIndex
+
+    return SqliteMemoryIndex(home / "memory" / "news.db", embedder(settings))
+
+
 def _open_index(settings: Settings, folder: Path, extract: Extract | None) -> MemoryIndex:
     if settings.memory_store == "milvus":
         from zuno.adapters.memory.milvus import MilvusMemoryIndex, split_login

@@ -11,6 +11,7 @@ from zuno.doors.cli.options import Home, Json, group, whole_number
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
+    from zuno.lab.memory_service import MemoryStudyView
     from zuno.lab.model import StudyView
 
 lab = group("Studies of the trading desk on synthetic markets.")
@@ -41,3 +42,29 @@ async def _study(zuno: Zuno, moments: int, seeds: str, workers: int) -> StudyVie
 
     with ProgressBar("moments") as bar:
         return await zuno.lab().study(moments, seeds, workers, bar.tell, stop_on_signals())
+
+
+@lab.command("memory")
+def lab_memory(
+    ctx: typer.Context,
+    seeds: Annotated[
+        str, typer.Option("--seeds", metavar="LIST", help="Synthetic markets by seed: 1-6 or 1,4,7.")
+    ] = "1-6",
+    workers: Annotated[
+        int, typer.Option("--workers", metavar="N", parser=whole_number, help="Processes; changes the time alone.")
+    ] = 2,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Does memory help? Trades with recall on, off, shuffled and recent3, with a planted setup and without."""
+    run_command.partial_verdict(ctx.obj.at(home), json, lambda zuno: _memory(zuno, seeds, workers))
+
+
+async def _memory(zuno: Zuno, seeds: str, workers: int) -> MemoryStudyView:
+    from zuno.doors.cli.progress_bar import ProgressBar
+    from zuno.doors.cli.service import stop_on_signals
+
+    study = zuno.lab().memory
+    assert study is not None
+    with ProgressBar("moments") as bar:
+        return await study.study(seeds, workers, bar.tell, stop_on_signals())

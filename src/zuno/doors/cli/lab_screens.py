@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading
+from zuno.lab.memory_service import IntervalView, MemoryStudyView, WorldView
 from zuno.lab.model import CalibrationView, CountView, StudyView, SymmetryView
 
 
@@ -108,3 +109,45 @@ def _signed(value: float | None) -> str:
 
 def _percent(value: float | None) -> str:
     return "" if value is None else f"{value:+.2f} %"
+
+
+# -- does memory help?
+
+
+def shown_memory_study(view: MemoryStudyView) -> RenderableType:
+    parts: list[RenderableType] = [
+        heading(f"{view.origin}: {view.moments} of {view.asked} moments, edition {view.edition}, no model")
+    ]
+    for world in view.worlds:
+        parts += _describe_world(world)
+    if not view.judged:
+        parts.append(
+            Text("The bars are not judged: a whole study with 50 outcomes of each arm is needed.", style=QUIET)
+        )
+    elif view.ok:
+        parts.append(Text("Every bar is met.", style=GOOD))
+    parts += [Text(f"MISSED  {line}", style=BAD) for line in view.missed]
+    return Group(*parts)
+
+
+def _describe_world(view: WorldView) -> Iterator[RenderableType]:
+    arms = Rows(f"{view.world}: recall", "trades", "on drawn days", "hit rate", "mean R")
+    for arm in view.arms:
+        hits = "" if arm.hit_rate is None else f"{arm.hit_rate:.1%}"
+        arms.add_row(arm.arm, f"{arm.trades}", f"{arm.planted_trades}", hits, _signed(arm.mean_r))
+    pairs = Rows("difference", "hit rate", "95 %", "R", "95 %", "verdict by R")
+    for pair in view.pairs:
+        hit, r = pair.hit_rate, pair.r
+        pairs.add_row(
+            f"{pair.first} less {pair.second}",
+            "" if hit is None else f"{hit.difference:+.1%}",
+            "" if hit is None else f"{hit.low:+.1%} to {hit.high:+.1%}",
+            "" if r is None else _signed(r.difference),
+            "" if r is None else _interval(r),
+            pair.verdict,
+        )
+    yield from (arms, Text(""), pairs, Text(""))
+
+
+def _interval(view: IntervalView) -> str:
+    return f"{view.low:+.3f} to {view.high:+.3f}"

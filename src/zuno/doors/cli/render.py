@@ -690,6 +690,7 @@ _SCREENS_ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
     "ForgottenView": ("memory_screens", "shown_forgotten"),
     "DataCheckView": ("data_screens", "shown_check"),
     "StudyView": ("lab_screens", "shown_study"),
+    "MemoryStudyView": ("lab_screens", "shown_memory_study"),
     "SynthView": ("data_screens", "shown_synth"),
     "RoundView": ("data_screens", "shown_round"),
     "CollectedView": ("data_screens", "shown_collected"),

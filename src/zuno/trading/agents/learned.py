@@ -33,8 +33,8 @@ from zuno.trading.model.memory_slots import (
 
 LEAST_FAILURES: Final = 2
 """Of recalled trades of a side, none of them a success, before the rules claim less for that side."""
-FAILURE_POINTS: Final = 5
-"""Points of probability for each of them."""
+FAILURE_POINTS: Final = 7
+"""Points of probability for each of them: three that failed leave nothing of what the rules can claim."""
 LESSON_POINTS: Final = 10
 """For each lesson against the side. Contradicted ones are never read."""
 MOST_POINTS: Final = 20

@@ -30,9 +30,10 @@ from zuno.trading.model.memory_slots import (
 )
 from zuno.trading.ports.recall import MemoryIndex
 
-MIN_SHARED: Final = 0.5
+MIN_SHARED: Final = 0.3
 """Of the phrases of two setups: what shares less is not recalled. Similarities of embedders have scales of their own,
-and unlike setups can be near each other in all of them."""
+and unlike setups can be near each other in all of them. In a synthetic market trades share 0.37 with the three most
+alike of their past, by the median: half would leave one memory in six."""
 LOOKED_AT: Final = 24
 """Memories that the index is asked for."""
 _NOTE: Final = 200

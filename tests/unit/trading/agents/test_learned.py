@@ -52,7 +52,7 @@ def ruled(debate: Argued, *given: Slot) -> JudgeOpinion:
         ((), (), 0),
         ([(LONG, FAILURE)], (), 0),
         ([(LONG, FAILURE), (LONG, FAILURE)], (), 2 * FAILURE_POINTS),
-        ([(LONG, FAILURE), (LONG, FAILURE), (LONG, FAILURE)], (), 3 * FAILURE_POINTS),
+        ([(LONG, FAILURE), (LONG, FAILURE), (LONG, FAILURE)], (), MOST_POINTS),
         ([(LONG, FAILURE), (LONG, FAILURE), (LONG, SUCCESS)], (), 0),
         ([(LONG, FAILURE), (LONG, FAILURE), (SHORT, SUCCESS)], (), 2 * FAILURE_POINTS),
         ([(LONG, FAILURE), (LONG, FLAT), (SHORT, FAILURE)], (), 0),
@@ -91,7 +91,7 @@ def test_what_was_taken_off_is_told_with_the_ids(debate: Argued) -> None:
     said = ruled(debate, *slots(found, [lesson(7, LONG, FAILURE)]))
     plain = debate.twin("judge")
     assert isinstance(plain, JudgeOpinion)
-    assert plain.win_probability_pct - said.win_probability_pct == 2 * FAILURE_POINTS + LESSON_POINTS
+    assert plain.win_probability_pct - said.win_probability_pct == min(2 * FAILURE_POINTS + LESSON_POINTS, MOST_POINTS)
     facts = FactSheet(
         [
             *judge.judge_facts(after.case, debate.meta, debate.board).values(),
@@ -99,7 +99,7 @@ def test_what_was_taken_off_is_told_with_the_ids(debate: Argued) -> None:
         ]
     )
     shown = render(said.ev_rationale, facts)
-    assert f"{2 * FAILURE_POINTS + LESSON_POINTS} points" in shown
+    assert f"{min(2 * FAILURE_POINTS + LESSON_POINTS, MOST_POINTS)} points" in shown
     assert found[0].id in shown
     assert found[2].id in shown
     assert found[1].id not in shown

@@ -1,0 +1,232 @@
+"""The study of memory as a person asks for it: arms side by side, and paired intervals of their differences."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.random import PCG64, Generator, SeedSequence
+from numpy.typing import NDArray
+
+from zuno.kernel.errors import Usage
+from zuno.kernel.view import PartialView, View
+from zuno.lab.memory_study import Arm, MemoryMoment, World
+from zuno.lab.service import MOST_WORKERS, Progress, format_seeds, parse_seeds
+from zuno.trading.model.cycle import EDITION
+
+LEAST_OUTCOMES: Final = 50
+"""Outcomes of each of two arms, below which no verdict on them is given."""
+MOST_MARKETS: Final = 200
+DRAWS: Final = 2_000
+"""Of the bootstrap."""
+PAIRS: Final = (
+    (Arm.ON, Arm.OFF),
+    (Arm.ON, Arm.RECENT),
+    (Arm.ON, Arm.SHUFFLED),
+    (Arm.RECENT, Arm.OFF),
+    (Arm.SHUFFLED, Arm.OFF),
+    (Arm.LESSONS, Arm.OFF),
+)
+BARS: Final = (
+    (World.PLANTED, Arm.ON, Arm.OFF, "better"),
+    (World.PLANTED, Arm.ON, Arm.RECENT, "better"),
+    (World.NO_EDGE, Arm.ON, Arm.OFF, "no difference"),
+)
+"""What is asked of memory."""
+TOO_FEW: Final = "too few outcomes"
+Table: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """One market of the study."""
+
+    seed: int
+    world: World
+    moments: int
+    """How many symbols at moments are ruled."""
+
+
+RunMemoryMarkets: TypeAlias = Callable[
+    [Sequence[MemoryPlan], int, Callable[[MemoryMoment], None], asyncio.Event], Awaitable[None]
+]
+CountMoments: TypeAlias = Callable[[int], int]
+"""Of the market of a seed."""
+
+
+class ArmView(View):
+    """What one arm traded in one world."""
+
+    arm: str
+    trades: int
+    planted_trades: int
+    """On days that were drawn."""
+    hit_rate: float | None
+    mean_r: float | None
+
+
+class IntervalView(View):
+    difference: float
+    low: float
+    high: float
+    """The 95 % interval of a paired bootstrap over days."""
+
+
+class PairView(View):
+    """The first arm less the second."""
+
+    first: str
+    second: str
+    hit_rate: IntervalView | None
+    r: IntervalView | None
+    verdict: str
+    """By R: better, worse, no difference; `too few outcomes` under 50 of either arm."""
+
+
+class WorldView(View):
+    world: str
+    moments: int
+    arms: tuple[ArmView, ...]
+    pairs: tuple[PairView, ...]
+
+
+class MemoryStudyView(PartialView):
+    """`ok`: no bar was missed. `judged`: every bar has outcomes enough, and the study was not stopped."""
+
+    synthetic: bool
+    origin: str
+    edition: int
+    seeds: tuple[int, ...]
+    moments: int
+    asked: int
+    judged: bool
+    missed: tuple[str, ...]
+    worlds: tuple[WorldView, ...]
+
+
+class MemoryStudy:
+    """Nothing is read from a home and nothing is written there."""
+
+    def __init__(self, run_markets: RunMemoryMarkets, count_moments: CountMoments) -> None:
+        self._run_markets = run_markets
+        self._count_moments = count_moments
+
+    async def study(self, seeds: str, workers: int, tell: Progress, stop: asyncio.Event) -> MemoryStudyView:
+        """Once `stop` is set, what is known by then is the answer."""
+        if not 1 <= workers <= MOST_WORKERS:
+            raise Usage(f"--workers is {workers}; give a whole number from 1 to {MOST_WORKERS}.")
+        named = parse_seeds(seeds)
+        if 2 * len(named) > MOST_MARKETS:
+            raise Usage(f"{len(named)} seeds are too many; {MOST_MARKETS // 2} is the most.")
+        plans = [MemoryPlan(seed, world, self._count_moments(seed)) for seed in named for world in World]
+        asked = sum(plan.moments for plan in plans)
+        found: list[MemoryMoment] = []
+
+        def hear(moment: MemoryMoment) -> None:
+            found.append(moment)
+            tell(len(found), asked)
+
+        tell(0, asked)
+        await self._run_markets(plans, workers, hear, stop)
+        # Workers answer in any order; the study does not depend on it.
+        found.sort(key=lambda moment: (moment.world, moment.seed, moment.number, moment.symbol))
+        return build_memory_view(found, named, asked, stopped=stop.is_set() and len(found) < asked)
+
+
+def build_memory_view(
+    moments: Sequence[MemoryMoment], seeds: Sequence[int], asked: int, *, stopped: bool
+) -> MemoryStudyView:
+    worlds = tuple(_world_view(world, [each for each in moments if each.world == world.value]) for world in World)
+    verdicts = {(view.world, pair.first, pair.second): pair.verdict for view in worlds for pair in view.pairs}
+    judged = not stopped and all(verdicts[world, first, second] != TOO_FEW for world, first, second, _ in BARS)
+    missed = tuple(
+        f"{world}: {first} against {second} is {verdicts[world, first, second]}; {asked_for} is asked"
+        for world, first, second, asked_for in (BARS if judged else ())
+        if verdicts[world, first, second] != asked_for
+    )
+    return MemoryStudyView(
+        ok=not missed,
+        stopped=stopped,
+        synthetic=True,
+        origin=f"SYNTHETIC seeds {format_seeds(tuple(seeds))}",
+        edition=EDITION,
+        seeds=tuple(seeds),
+        moments=len(moments),
+        asked=asked,
+        judged=judged,
+        missed=missed,
+        worlds=worlds,
+    )
+
+
+def _world_view(world: World, moments: Sequence[MemoryMoment]) -> WorldView:
+    tables = {arm: sum_by_day(moments, arm) for arm in Arm}
+    drawn = draw_days(len(next(iter(tables.values()))))
+    return WorldView(
+        world=world.value,
+        moments=len(moments),
+        arms=tuple(_arm_view(arm, moments) for arm in Arm),
+        pairs=tuple(_pair_view(first, second, tables[first], tables[second], drawn) for first, second in PAIRS),
+    )
+
+
+def _arm_view(arm: Arm, moments: Sequence[MemoryMoment]) -> ArmView:
+    trades = [(each.planted, each.trades[arm.value]) for each in moments if arm.value in each.trades]
+    count = len(trades)
+    return ArmView(
+        arm=arm.value,
+        trades=count,
+        planted_trades=sum(planted for planted, _ in trades),
+        hit_rate=round(sum(trade.hit for _, trade in trades) / count, 4) if count else None,
+        mean_r=round(sum(trade.r for _, trade in trades) / count / 10_000, 4) if count else None,
+    )
+
+
+def sum_by_day(moments: Sequence[MemoryMoment], arm: Arm) -> Table:
+    """For each day of each market: trades, hits, and R in ten-thousandths. A day is one draw of the bootstrap: symbols
+    move together."""
+    sums: dict[tuple[int, int], list[int]] = {}
+    for moment in moments:
+        row = sums.setdefault((moment.seed, moment.day), [0, 0, 0])
+        if (trade := moment.trades.get(arm.value)) is not None:
+            row[0] += 1
+            row[1] += trade.hit
+            row[2] += trade.r
+    return np.array([sums[key] for key in sorted(sums)], dtype=np.int64).reshape(-1, 3)
+
+
+def draw_days(count: int) -> Table:
+    """How often each day is in each draw of the bootstrap: the same on every machine."""
+    chance = Generator(PCG64(SeedSequence([count])))
+    drawn = chance.integers(0, max(1, count), (DRAWS, count))
+    return np.array([np.bincount(places, minlength=count) for places in drawn], dtype=np.int64).reshape(DRAWS, count)
+
+
+def _pair_view(first: Arm, second: Arm, table: Table, base: Table, drawn: Table) -> PairView:
+    counts = (int(table[:, 0].sum()), int(base[:, 0].sum()))
+    hits = _compare(table, base, drawn, 1, 1)
+    r = _compare(table, base, drawn, 2, 10_000)
+    verdict = TOO_FEW
+    if min(counts) >= LEAST_OUTCOMES and r is not None:
+        verdict = "better" if r.low > 0 else "worse" if r.high < 0 else "no difference"
+    return PairView(first=first.value, second=second.value, hit_rate=hits, r=r, verdict=verdict)
+
+
+def _compare(table: Table, base: Table, drawn: Table, column: int, unit: int) -> IntervalView | None:
+    """The difference of the means over trades. Sums are whole numbers: only the quotients are rounded."""
+    if not table[:, 0].sum() or not base[:, 0].sum():
+        return None
+    trades, others = drawn @ table[:, 0], drawn @ base[:, 0]
+    sums, other_sums = drawn @ table[:, column], drawn @ base[:, column]
+    both = (trades > 0) & (others > 0)
+    differences = np.sort(sums[both] / trades[both] / unit - other_sums[both] / others[both] / unit)
+    cut = len(differences) // 40  # on either side of 95 %
+    whole = table[:, column].sum() / table[:, 0].sum() / unit - base[:, column].sum() / base[:, 0].sum() / unit
+    return IntervalView(
+        difference=round(float(whole), 4),
+        low=round(float(differences[cut]), 4),
+        high=round(float(differences[len(differences) - 1 - cut]), 4),
+    )

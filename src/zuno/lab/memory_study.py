@@ -1,0 +1,327 @@
+"""Whether memory helps: the same moments ruled with recall on, off, shuffled and by recency alone.
+
+Every arm has its own trades and remembers those alone. Recall, Judge, rules and post-mortems are the desk's own; a
+moment's case is worked out once for all arms. A trade enters at the first minute's open, pays taker fees and funding,
+and ends at its stop, its target or its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from hashlib import sha256
+from typing import Final, NoReturn
+
+from zuno.kernel.canonical import Digest
+from zuno.kernel.units import Millis
+from zuno.lab.rulings import STARTING_ACCOUNT
+from zuno.llm.ask import ModelContext
+from zuno.trading.agents.case import Case, build_case, replace_bundle
+from zuno.trading.agents.post_mortem import ClosedCase, write_post_mortem
+from zuno.trading.data.bundle_builder import build_bundle
+from zuno.trading.data.price_path import read_bars, read_funding
+from zuno.trading.learn.memory_book import post_mortem_id
+from zuno.trading.measure.finest_bars import SpanBar
+from zuno.trading.measure.setup import describe_setup
+from zuno.trading.model.account import account_slots
+from zuno.trading.model.bundle import Slot, add_slots
+from zuno.trading.model.cycle import Exchange, Expectation, JudgeKind, Node
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode, Symbol
+from zuno.trading.model.memory import MemoryRecord, PostMortem, RecallQuery, RecallResult
+from zuno.trading.model.outcome import NodeEvent, Outcome
+from zuno.trading.model.record import DeskRecord, Exploration, record_slot
+from zuno.trading.model.trade_events import ExitReason, TradeSummary, paper_account
+from zuno.trading.ports.recall import MemoryIndex
+from zuno.trading.ports.series import SeriesStore
+from zuno.trading.rules.exits import hold_hours
+from zuno.trading.rules.inputs import Fees
+from zuno.trading.rules.realised_path import bar_touch, judge_outcome, sign_of, trace_path
+from zuno.trading.run.nodes import Cycle, CycleSources
+from zuno.trading.run.record import ChartRecord, MarketMoment, RunJournal
+
+MODE: Final = Mode.SWING
+LONGEST_MS: Final = 5 * 24 * HOUR_MS
+"""The longest hold of the rules: what begins later than this before the market's end is left out."""
+NOTIONAL: Final = Decimal(1_000)
+CODE: Final = "study"
+_NO_DIGEST: Final = Digest("0" * 64)
+
+
+class Arm(StrEnum):
+    ON = "on"
+    OFF = "off"
+    SHUFFLED = "shuffled"
+    """Any memories of the past."""
+    RECENT = "recent3"
+    """The three most recent of the symbol."""
+    LESSONS = "on+lessons"
+
+
+class World(StrEnum):
+    PLANTED = "planted"
+    """A setup keeps coming back, and trades in it tend to fail."""
+    NO_EDGE = "no edge"
+    """The same signs, and nothing follows from them."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryMarket:
+    """One market of the study."""
+
+    seed: int
+    world: World
+    store: SeriesStore
+    moments: tuple[tuple[Millis, bool], ...]
+    """When it is ruled, and whether the setup was planted there."""
+    end: Millis
+
+
+@dataclass(slots=True)
+class ArmDesk:
+    """One arm's past in one market; wiring gives it its memory."""
+
+    arm: Arm
+    recall: Callable[[Case], Awaitable[Sequence[Slot]]] | None
+    """None: nothing is remembered."""
+    remember: Callable[[PostMortem], Awaitable[None]]
+    minds: Callable[[RunJournal], ModelContext]
+    open_journal: Callable[[], RunJournal]
+    """A record of one run that nobody keeps."""
+    busy_until: dict[Symbol, Millis] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TradeResult:
+    """One arm's trade at one moment."""
+
+    side: str
+    r: int
+    """In ten-thousandths of R, after fees and funding."""
+    hit: bool
+    """More than nothing was left of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryMoment:
+    """What the arms did at one moment of one symbol; an arm that held a position, or ruled HOLD, has no trade."""
+
+    seed: int
+    world: str
+    number: int
+    day: int
+    """Of the market's clock: trades of one day are one draw of the bootstrap."""
+    symbol: str
+    planted: bool
+    trades: dict[str, TradeResult]
+
+
+class ShuffledIndex:
+    """Finds as many memories as the index behind it, but any that could be known."""
+
+    name: Final = "shuffled"
+
+    def __init__(self, index: MemoryIndex, seed: int) -> None:
+        self._index = index
+        self._seed = seed
+        self._known: dict[str, Millis] = {}
+
+    async def add(self, records: Sequence[MemoryRecord]) -> None:
+        await self._index.add(records)
+        self._known.update((record.id, record.at) for record in records)
+
+    async def recall(self, query: RecallQuery) -> RecallResult:
+        answer = await self._index.recall(query)
+        known = [id for id, at in self._known.items() if at < query.before]
+        known.sort(key=lambda id: sha256(f"{self._seed} {query.before} {id}".encode()).digest())
+        found = zip(answer.found, known, strict=False)
+        return RecallResult(
+            source=self.name,
+            found=tuple(each.model_copy(update={"id": id, "similarity": None}) for each, id in found),
+        )
+
+    async def remove(self, id: str) -> None:
+        await self._index.remove(id)
+        self._known.pop(id, None)
+
+    async def ids(self) -> frozenset[str]:
+        return frozenset(self._known)
+
+    async def rebuild(self, records: Sequence[MemoryRecord], removed: Collection[str] = ()) -> None:
+        await self._index.rebuild(records, removed)
+        self._known = {record.id: record.at for record in records if record.id not in removed}
+
+
+async def study_memory(market: MemoryMarket, desks: Sequence[ArmDesk]) -> AsyncIterator[MemoryMoment]:
+    for number, (at, planted) in enumerate(market.moments):
+        for symbol in Symbol:
+            trades: dict[str, TradeResult] = {}
+            ready = [desk for desk in desks if desk.busy_until.get(symbol, 0) <= at]
+            if ready:
+                case = await _read_case(market.store, symbol, at)
+                plain = await rule_case(ready[0], case)
+                for desk in ready if plain.ruling.decision.side is not None else ():  # a memory can only tighten
+                    outcome = plain if desk.recall is None else await rule_case(desk, case, await desk.recall(case))
+                    if (result := await _trade(market, desk, case, outcome)) is not None:
+                        trades[desk.arm.value] = result
+            yield MemoryMoment(market.seed, market.world.value, number, at // DAY_MS, symbol.value, planted, trades)
+
+
+async def _read_case(store: SeriesStore, symbol: Symbol, at: Millis) -> Case:
+    slots = [*account_slots(STARTING_ACCOUNT, at, CODE), record_slot(DeskRecord(), at)]
+    return build_case(await build_bundle(store, symbol, MODE, at, slots))
+
+
+# -- one arm at one moment
+
+
+async def _trade(market: MemoryMarket, desk: ArmDesk, case: Case, outcome: Outcome) -> TradeResult | None:
+    """Trade what was ruled to its end, and remember it. What is remembered at once is recalled only at moments
+    after its close."""
+    summary = await play_trade(market.store, outcome, market.end)
+    if summary is None:
+        return None
+    at, symbol = case.bundle.as_of, case.bundle.symbol
+    account = paper_account(case.bundle.origin)
+    bars = await read_bars(market.store, Exchange.BINANCE, symbol, at, summary.closed, known_by=summary.closed)
+    path = trace_path(summary, bars)
+    closed = ClosedCase(
+        summary=summary,
+        path=path,
+        verdict=judge_outcome(path, summary.net_pnl),
+        setup=describe_setup(case.features, case.context),
+        regime=outcome.meta.regime,
+    )
+    said = await write_post_mortem(closed, desk.minds(desk.open_journal()))
+    await desk.remember(
+        PostMortem(
+            id=post_mortem_id(account, summary.trade),
+            account=account,
+            origin=case.bundle.origin,
+            symbol=symbol,
+            side=summary.side,
+            mode=MODE,
+            regime=closed.regime,
+            closed=summary.closed,
+            setup=closed.setup,
+            outcome=said.outcome,
+            constraint=said.constraint,
+            verdict=closed.verdict,
+            path=path,
+            summary=summary,
+            source=said.source,
+        )
+    )
+    desk.busy_until[symbol] = summary.closed
+    assert path.r is not None
+    return TradeResult(summary.side.value, round(path.r * 10_000), path.r > 0)
+
+
+async def rule_case(desk: ArmDesk, case: Case, recalled: Sequence[Slot] = ()) -> Outcome:
+    """The nodes of a cycle over a case that is there already, with what was recalled."""
+    case = replace_bundle(case, add_slots(case.bundle, recalled))
+    bundle = case.bundle
+
+    async def collect() -> MarketMoment:
+        return MarketMoment(as_of=bundle.as_of, origin=bundle.origin)
+
+    async def gather(_: MarketMoment) -> tuple[Digest, Case]:
+        return _NO_DIGEST, case
+
+    async def refuse(*_: object) -> NoReturn:
+        raise NotImplementedError("a study keeps nothing to read again")
+
+    async def paint(_: object) -> ChartRecord:
+        return ChartRecord(chart=None)
+
+    async def show(_: object) -> None:
+        return None
+
+    async def cost(_: object) -> float:
+        return 0.0
+
+    async def claim(_: Exploration) -> tuple[Exploration, ...]:
+        return ()
+
+    sources = CycleSources(
+        collect=collect,
+        gather=gather,
+        recorded=refuse,
+        paint=paint,
+        image=show,
+        ahead=cost,
+        claim_exploration=claim,
+        now=lambda _, as_of: as_of,
+    )
+    journal = desk.open_journal()
+    cycle = Cycle(journal, sources, desk.minds(journal), _ignore, CODE)
+    steps = cycle.steps()
+    for node in Node:
+        await steps[node]()
+    return cycle.outcome
+
+
+def _ignore(_: NodeEvent) -> None:
+    """Nobody listens to a study."""
+
+
+async def play_trade(store: SeriesStore, outcome: Outcome, end: Millis) -> TradeSummary | None:
+    """What was ruled, carried to its end; None where nothing was to be opened, or the price had left its levels."""
+    side, decision, at = outcome.ruling.decision.side, outcome.decision, outcome.as_of
+    stop, target = decision.stop_loss, decision.take_profit
+    if side is None or stop is None or target is None:
+        return None
+    until = Millis(min(at + hold_hours(decision.hold_duration, outcome.mode) * HOUR_MS, end))
+    bars = await read_bars(store, Exchange.BINANCE, outcome.symbol, at, until, known_by=until)
+    sign = sign_of(side)
+    if not bars or not sign * stop < sign * bars[0].open < sign * target:
+        return None
+    last, price, reason = _find_exit(bars, sign, stop, target)
+    entry, leaves = _decimal(bars[0].open), _decimal(price)
+    quantity = (NOTIONAL / entry).quantize(Decimal("0.00000001"))
+    gross = quantity * (leaves - entry) * sign
+    fees = quantity * (entry + leaves) * _decimal(Fees().binance.taker) / 100
+    paid = await read_funding(store, outcome.symbol, at, last.end, known_by=last.end)
+    funding = -sum((_decimal(row.rate) for row in paid), Decimal(0)) * quantity * entry * sign
+    return TradeSummary(
+        trade=f"{outcome.symbol}_{at}",
+        intent=f"int_{outcome.symbol}_{at}",
+        decision=None,
+        exchange=Exchange.BINANCE,
+        symbol=outcome.symbol,
+        side=side,
+        mode=outcome.mode,
+        opened=at,
+        closed=last.end,
+        quantity=quantity,
+        entry=entry,
+        exit=leaves,
+        stop=_decimal(stop),
+        target=_decimal(target),
+        gross_pnl=gross,
+        fees=fees,
+        funding=funding,
+        net_pnl=gross - fees + funding,
+        reason=reason,
+        exploration=True,
+        judge=JudgeKind.RULES,
+        family=outcome.meta.regime.family,
+        edge=outcome.expectation.edge if isinstance(outcome.expectation, Expectation) else None,
+    )
+
+
+def _find_exit(bars: Sequence[SpanBar], sign: int, stop: float, target: float) -> tuple[SpanBar, float, ExitReason]:
+    """At the level that was touched first, or at the open beyond it; at the last close where none was."""
+    for bar in bars:
+        touch = bar_touch(bar, sign, stop, target)
+        if touch == "stop":
+            return bar, sign * min(sign * stop, sign * bar.open), ExitReason.STOP
+        if touch == "target":
+            return bar, target, ExitReason.TARGET
+    return bars[-1], bars[-1].close, ExitReason.HOLD_OVER
+
+
+def _decimal(figure: float) -> Decimal:
+    """By the digits it is written with."""
+    return Decimal(repr(float(figure)))
