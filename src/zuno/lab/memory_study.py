@@ -244,6 +244,9 @@ async def rule_case(desk: ArmDesk, case: Case, recalled: Sequence[Slot] = ()) ->
     async def claim(_: Exploration) -> tuple[Exploration, ...]:
         return ()
 
+    async def list_cases() -> tuple[str, ...]:
+        return ()
+
     sources = CycleSources(
         collect=collect,
         gather=gather,
@@ -253,6 +256,7 @@ async def rule_case(desk: ArmDesk, case: Case, recalled: Sequence[Slot] = ()) ->
         ahead=cost,
         claim_exploration=claim,
         now=lambda _, as_of: as_of,
+        new_cases=list_cases,
     )
     journal = desk.open_journal()
     cycle = Cycle(journal, sources, desk.minds(journal), _ignore, CODE)

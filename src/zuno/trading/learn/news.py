@@ -83,10 +83,10 @@ class NewsRecall:
     async def _recall(self, case: Case, told: Mapping[str, tuple[MemoryRecord, Text]]) -> NewsSlot:
         bundle = case.bundle
         await self._take_in(told)
-        newest = sorted(told.values(), key=lambda pair: (-pair[0].at, pair[0].id))[:ASKED_ABOUT]
-        asked = [record.text for record, _ in newest if bundle.as_of - record.at <= DAY_MS]
+        fresh = [record for record, _ in told.values() if bundle.as_of - record.at <= DAY_MS]
+        asked = sorted(fresh, key=lambda record: (-record.at, record.id))[:ASKED_ABOUT]
         query = RecallQuery(
-            text=" ".join(asked) or describe_setup(case.features, case.context),
+            text=" ".join(record.text for record in asked) or describe_setup(case.features, case.context),
             origin=bundle.origin,
             before=bundle.as_of,
             channels=tuple(channel for channel, _, _ in _FEEDS),
@@ -100,7 +100,7 @@ class NewsRecall:
             NewsText(each.id, row.channel, record.at, record.text, each.similarity, vector)
             for (each, record, row), vector in zip(found, vectors, strict=True)
         ]
-        current = {record.id for record, _ in newest}
+        current = {record.id for record in asked}
         stories = [
             _story_note(story)
             for story in merge_stories(tellings, self._embedder.duplicate)

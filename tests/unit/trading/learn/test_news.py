@@ -129,7 +129,7 @@ async def test_without_news_there_is_no_slot(tmp_path: Path, case: Case) -> None
 async def test_recalled_news_stays_behind_its_fence(tmp_path: Path, case: Case, attack: str) -> None:
     origin = Origin(True, "SYNTHETIC desk")
     store = SqliteSeries(tmp_path / "hostile", origin)
-    rows: Sequence[Text] = [text(60, "wire", attack), text(30, "desk", f"{attack} {attack}")]
+    rows: Sequence[Text] = [text(60, "wire", attack), text(30, "desk", f"{attack} {attack}"), text(2, "watch", attack)]
     await store.renew(origin, [Batch(texts(Feed.NEWS, CHANNELS, BTC.base), rows)])
     embedder = HashedEmbedder()
     slots = await NewsRecall(store, InMemoryIndex(embedder), embedder)(case)
