@@ -43,6 +43,7 @@ from zuno.journal.port import Journal
 from zuno.kernel.units import Millis
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import GateContext, OrderGate
+from zuno.trading.execute.order_worker import RESEND_MS
 from zuno.trading.model.cycle import Call, Exchange, Leg, Style, Target
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Side
 from zuno.trading.model.orders import ClientId, OrderStatus
@@ -162,6 +163,7 @@ class Child:
     url: str = ""
     tape: ListTape = field(default_factory=ListTape)
     ahead: int = 0
+    later: int = 0
     at: Millis = START
 
     async def run(self, first: int, begun: bool) -> dict[str, Any]:
@@ -190,6 +192,8 @@ class Child:
         if begun:
             self.take_step(first)
         said = [*await gate.reconcile()]
+        if begun and self.kind == "fake":
+            self.later = RESEND_MS  # until then an entry of the process that died may be on its way
         unprotected = await self.count_unprotected(gate, venue)
         for number in range(first, len(STEPS)):
             self.show(number)
@@ -203,7 +207,7 @@ class Child:
         return {**told, "unprotected": unprotected, "said": said, "writes": self.fate.count}
 
     def now(self) -> Millis:
-        return self.at if self.kind == "paper" else Millis(int(time.time() * 1_000) + self.ahead)
+        return self.at if self.kind == "paper" else Millis(int(time.time() * 1_000) + self.ahead + self.later)
 
     def open_venue(self, log: Any) -> OrderVenue:
         async def now() -> Millis:

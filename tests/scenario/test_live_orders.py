@@ -11,9 +11,10 @@ import pytest
 from tests.wire.exchanges.binance import FakeBinance
 from tests.wire.exchanges.desk import WireDesk
 from tests.wire.exchanges.harness import over_binance, over_upbit
-from tests.wire.exchanges.serving import DOWN
+from tests.wire.exchanges.serving import DOWN, Request, json_answer
 from zuno.trading.model.cycle import Exchange, Style
 from zuno.trading.model.market import MINUTE_MS, Symbol
+from zuno.trading.model.orders import OrderStatus
 from zuno.trading.model.trade_events import ExitReason, Protection
 
 BTC, ETH = Symbol.BTCUSDT, Symbol.ETHUSDT
@@ -134,6 +135,61 @@ async def test_an_order_whose_reply_was_lost_is_not_made_twice(desk: WireDesk) -
     assert desk.here.server.count(post) == 2
     assert desk.held() == Decimal("0.02")
     assert len(stops(desk, BTC)) == 1
+
+
+async def test_an_entry_on_its_way_when_its_process_died_is_not_made_twice(desk: WireDesk) -> None:
+    """For a few seconds it may arrive, whoever looks: the exchange takes an id again once its order is filled."""
+    post = "POST /fapi/v1/order"
+    silence(desk, post)
+    await desk.open()
+    desk.here.server.faults.clear()
+    await desk.restart()
+    await desk.gate.advance()
+    await desk.gate.end_entries("the desk has ended")
+    assert desk.here.server.count(post) == 1
+    assert len(desk.gate.book.open_orders) == 1
+    await desk.restart()
+    await desk.gate.advance()
+    desk.wait(7_000)
+    await desk.gate.advance()
+    assert desk.here.server.count(post) == 1
+    assert desk.gate.book.open_orders == {}
+
+
+async def test_parts_of_an_entry_filled_while_no_desk_ran_are_protected_at_the_first_look(desk: WireDesk) -> None:
+    assert await desk.open(quantity=0.05, style=Style.SMART_DCA) == "working"
+    assert stop_quantities(desk) == [Decimal("0.021")]
+    await desk.here.move(desk.here.price * Decimal("0.985"))
+    assert desk.held() == Decimal("0.05")
+    await desk.restart()
+    await desk.gate.advance()
+    assert stop_quantities(desk) == [Decimal("0.05")]
+
+
+def stop_quantities(desk: WireDesk) -> list[Decimal]:
+    algos = fake(desk).engine.algos.values()
+    return [algo.quantity for algo in algos if algo.status == "NEW" and algo.type == "STOP_MARKET"]
+
+
+async def test_an_order_that_the_exchange_does_not_find_yet_is_not_given_up(desk: WireDesk) -> None:
+    """Reads come from a copy that may be seconds behind: an entry given up would be filled and stand without a stop."""
+    routes, get, post = desk.here.server.routes, "GET /fapi/v1/order", "POST /fapi/v1/order"
+    find, make = routes[get], routes[post]
+
+    def make_unlisted(request: Request) -> Any:
+        routes[get] = lambda request: json_answer({"code": -2013, "msg": "Order does not exist."}, 400)
+        return make(request)
+
+    routes[post] = make_unlisted
+    assert await desk.open(style=Style.PASSIVE_MAKER) == "working"
+    desk.wait(5_000)
+    await desk.gate.advance()
+    assert [order.status for order in desk.gate.book.orders.values()] == [OrderStatus.OPEN]
+    assert desk.gate.book.locks == {}
+    routes[get] = find
+    await desk.here.move(desk.here.price * Decimal("0.99"))
+    await desk.gate.advance()
+    assert stop_quantities(desk) == [desk.held()] == [Decimal("0.02")]
 
 
 async def test_a_desk_that_starts_while_filters_cannot_be_read_protects_and_closes(desk: WireDesk) -> None:

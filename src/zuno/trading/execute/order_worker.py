@@ -76,7 +76,10 @@ SILENT_MS: Final = 15_000
 """An exchange that took so long and failed is asked for no news and no entries until the next look: what is held
 elsewhere waits for it no longer."""
 RESEND_MS: Final = 6_000
-"""How long after a send without a reply the order is not sent again: for a few seconds it may still arrive."""
+"""How long after a send without a reply the order is not sent again: for a few seconds it may still arrive. An entry
+that another process planned may have been sent until this one began."""
+LISTED_MS: Final = 15_000
+"""How long after an order was planned the exchange may not find it yet though it took it."""
 SPOT: Final = frozenset({Exchange.UPBIT})
 """Exchanges that settle no funding and hold no stops."""
 Purpose = Literal["entry", "stop", "target", "exit"]
@@ -111,7 +114,9 @@ class OrderWorker:
         self._filters: dict[Place, Filters] = {}
         self._ended_legs: dict[tuple[str, Exchange], str] = {}
         self._unsure: dict[ClientId, Millis] = {}
-        """Orders whose reply did not come, and when they were sent."""
+        """Orders whose reply did not come or is not booked, and when they were sent."""
+        self._started: Millis | None = None
+        """When this worker looked first."""
         self._said: list[str] = []
         """What failed at the exchange that is being worked."""
         self._begun = Millis(0)
@@ -132,6 +137,8 @@ class OrderWorker:
         not do keeps no other from its stops. `settle`: ask for funding whenever it was asked for last. Without
         `entries` none is placed this time."""
         self._placing = self._entries and entries
+        if self._started is None:
+            self._started = self._now()
         for exchange, venue in self._venues.items():
             self._said, self._begun = [], self._now()
             await self._advance_at(venue, settle)
@@ -318,6 +325,9 @@ class OrderWorker:
             if found is not None:
                 orders.append(found)
                 continue
+            if 0 <= self._now() - tracked.planned < LISTED_MS:
+                unread = Unavailable(f"{venue.exchange} does not find the new order {request.client_id} yet")
+                continue
             why = f"{venue.exchange} does not know the order {request.client_id} any more"
             await self.lock(symbol, why)
             await self._write([OrderLost(at=self._at(), client_id=request.client_id, reason=why)])
@@ -463,7 +473,13 @@ class OrderWorker:
                     await self._guard_position(venue, symbol)
 
     async def _send_again(self, venue: OrderVenue, tracked: TrackedOrder) -> None:
-        order = await self._find_planned(venue, tracked)
+        request, waits = tracked.request, tracked.purpose == "entry" and not self._placing
+        if waits and self._may_arrive(venue, tracked):
+            order = await venue.find(request.symbol, request.client_id, request.type)
+            if order is None:
+                return
+        else:
+            order = await self._find_planned(venue, tracked)
         if order is not None:
             await self._book_news(venue, tracked.request.symbol, [order])
             return
@@ -487,18 +503,24 @@ class OrderWorker:
         except Unavailable:
             self._unsure[request.client_id] = self._now()
             raise
-        self._unsure.pop(request.client_id, None)
+        self._unsure[request.client_id] = self._now()
         await self._book_news(venue, request.symbol, [order])
+        self._unsure.pop(request.client_id, None)
 
     async def _find_planned(self, venue: OrderVenue, tracked: TrackedOrder) -> Order | None:
         """None: the venue does not have it, and will not. `Unavailable` while an order without a reply may arrive."""
         request = tracked.request
         order = await venue.find(request.symbol, request.client_id, request.type)
-        sent = self._unsure.get(request.client_id)
-        if order is None and sent is not None and 0 <= self._now() - sent < RESEND_MS:
+        if order is None and self._may_arrive(venue, tracked):
             raise Unavailable(f"whether {venue.exchange} has the order {request.client_id} is not sure yet")
         self._unsure.pop(request.client_id, None)
         return order
+
+    def _may_arrive(self, venue: OrderVenue, tracked: TrackedOrder) -> bool:
+        sent = self._unsure.get(tracked.request.client_id)
+        if sent is None and tracked.purpose == "entry" and self._entries and not venue.paper:
+            sent = self._started
+        return sent is not None and 0 <= self._now() - sent < RESEND_MS
 
     def _why_unwanted(self, tracked: TrackedOrder) -> str | None:
         """Why an order that the venue does not have is not to be placed any more."""
