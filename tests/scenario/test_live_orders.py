@@ -223,3 +223,24 @@ async def test_levels_that_only_the_desk_watches_do_not_wait_for_the_news(news: 
         await desk.gate.advance()
         assert [summary.reason for summary in desk.gate.book.closed] == [ExitReason.STOP]
         assert here.server.count("POST /v1/orders") == 2
+
+
+async def test_a_position_is_closed_though_orders_cannot_be_looked_up(desk: WireDesk) -> None:
+    await desk.open()
+    silence(desk, "GET /fapi/v1/order")
+    await desk.gate.kill()
+    assert desk.held() == 0
+    for _ in range(3):
+        desk.wait(7_000)
+        await desk.gate.advance()
+    assert desk.here.server.count("POST /fapi/v1/order") == 2
+    assert [summary.reason for summary in desk.gate.book.closed] == [ExitReason.KILL_SWITCH]
+
+
+async def test_an_entry_is_cancelled_though_its_fills_cannot_be_read(desk: WireDesk) -> None:
+    assert await desk.open(style=Style.PASSIVE_MAKER) == "working"
+    await desk.here.move(desk.here.price * Decimal("0.99"), Decimal("0.005"))
+    assert desk.held() == Decimal("0.005")
+    spoil_trades(desk, BTC)
+    await desk.gate.kill()
+    assert desk.here.server.count("DELETE /fapi/v1/order") == 1

@@ -235,12 +235,12 @@ class BinanceOrders(ExchangeAccount):
 
     @report_unreadable
     async def cancel(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None = None) -> Order:
-        standing = await self.find(symbol, client_id, kind)
-        if standing is None:
-            raise Unknown(f"Binance has no order {client_id} of {symbol}.")
-        if standing.status.final:
-            return standing
-        conditional = standing.request.type in CONDITIONAL
+        if kind is None:
+            standing = await self.find(symbol, client_id)
+            if standing is None:
+                raise Unknown(f"Binance has no order {client_id} of {symbol}.")
+            kind = standing.request.type
+        conditional = kind in CONDITIONAL
         endpoint = "fapiPrivateDeleteAlgoOrder" if conditional else "fapiPrivateDeleteOrder"
         named = {"clientAlgoId": client_id} if conditional else {"origClientOrderId": client_id}
         try:
@@ -248,9 +248,9 @@ class BinanceOrders(ExchangeAccount):
         except VenueDeclined as declined:
             if declined.code not in (CANNOT_CANCEL, NO_SUCH_ORDER):
                 raise
-        ended = await self.find(symbol, client_id, standing.request.type)
+        ended = await self.find(symbol, client_id, kind)
         if ended is None:
-            raise Unavailable(f"Binance had the order {client_id} and does not find it any more.")
+            raise Unknown(f"Binance has no order {client_id} of {symbol}.")
         return ended
 
     @report_unreadable

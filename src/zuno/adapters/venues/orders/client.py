@@ -170,6 +170,8 @@ class ExchangeAccount(ABC):
         self._monotonic = monotonic
         self._admitted: float | None = None
         self._filters: dict[Symbol, tuple[float, Filters]] = {}
+        self._reducing: set[ClientId] = set()
+        """Orders that reduce a position and may have been sent from here."""
 
     @abstractmethod
     async def now(self) -> Millis: ...
@@ -192,13 +194,15 @@ class ExchangeAccount(ABC):
         if order.exchange is not self.exchange:
             raise Refused(f"An order of {order.exchange} is no order of {self.exchange}.")
         async with self._client.one_at_a_time(order.client_id):
-            found = await self.find(order.symbol, order.client_id, order.type)
+            found = await self._look_up(order)
             if found is not None:
                 return found
             breach = await self._find_breach(order)
             if breach is not None:
                 return self._reject(order, breach)
-            if not order.reduce_only:
+            if order.reduce_only:
+                self._reducing.add(order.client_id)
+            else:
                 await self._admit()
             return await self._make(order, good_till)
 
@@ -210,6 +214,18 @@ class ExchangeAccount(ABC):
 
     async def close(self) -> None:
         await self._client.close()
+
+    async def _look_up(self, order: OrderRequest) -> Order | None:
+        """What reduces a position is sent for the first time though it cannot be looked up: refusing an exit protects
+        nobody, and a second one finds nothing to reduce."""
+        try:
+            return await self.find(order.symbol, order.client_id, order.type)
+        except RateLimited:
+            raise
+        except Unavailable:
+            if not order.reduce_only or order.client_id in self._reducing:
+                raise
+            return None
 
     async def _fresh_filters(self, symbol: Symbol) -> Filters:
         known = self._filters.get(symbol)
