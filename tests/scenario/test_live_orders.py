@@ -243,4 +243,36 @@ async def test_an_entry_is_cancelled_though_its_fills_cannot_be_read(desk: WireD
     assert desk.held() == Decimal("0.005")
     spoil_trades(desk, BTC)
     await desk.gate.kill()
-    assert desk.here.server.count("DELETE /fapi/v1/order") == 1
+    assert desk.held() == 0
+    await desk.here.move(desk.here.price * Decimal("0.98"))
+    assert desk.held() == 0
+
+
+@pytest.mark.parametrize("way", ["watch", "kill", "restart"])
+async def test_an_entry_whose_fills_cannot_be_read_is_undone(desk: WireDesk, way: str) -> None:
+    """What is not in the book has no stop: after a minute it is closed by what the exchange says it holds."""
+    before = (await desk.here.venue.balance()).total
+    spoil_trades(desk, BTC)
+    await desk.open()
+    assert desk.held() == Decimal("0.02")
+    if way == "kill":
+        await desk.gate.kill()
+        assert desk.held() == 0
+    if way == "restart":
+        await desk.restart()
+    for _ in range(5):
+        desk.wait(25_000)
+        await desk.gate.advance()
+    assert desk.held() == 0
+    assert desk.here.server.count("POST /fapi/v1/order") == 2
+    desk.here.server.change = lambda name, document: document
+    for _ in range(2):
+        desk.wait(7_000)
+        await desk.gate.advance()
+    book = desk.gate.book
+    assert [summary.reason for summary in book.closed] == [
+        ExitReason.KILL_SWITCH if way == "kill" else ExitReason.UNDONE
+    ]
+    assert book.positions == book.open_orders == book.open_intents == desk.gate.troubles == {}
+    assert [(await desk.here.venue.balance()).total - before] == [summary.net_pnl for summary in book.closed]
+    assert desk.here.server.count("POST /fapi/v1/order") == 2

@@ -52,7 +52,12 @@ class NewsRecall:
         if not told:
             return ()
         try:
-            recalled = await self._recall(case, told)
+            try:
+                recalled = await self._recall(case, told)
+            except Broken:  # damaged, or of another embedder: nobody else builds it anew
+                await self._index.rebuild([record for record, _ in told.values()])
+                self._taken = set(told)
+                recalled = await self._recall(case, told)
         except (Unavailable, Broken) as error:
             recalled = NewsSlot(source=NOBODY, note=plain_text(str(error), _NOTE))
         return (news_slot(recalled, bundle.as_of),)

@@ -35,7 +35,10 @@ def trace_path(summary: TradeSummary, bars: Iterable[SpanBar]) -> RealisedPath:
     whole = inside[:-1] if _ends_in(summary, inside) else inside
     prices = [last, *(price for bar in whole for price in (bar.high, bar.low))]
     if len(whole) < len(inside):  # what it went through before the level: the way it hurts comes first
-        prices += [inside[-1].open, *([_worst(inside[-1], sign)] if summary.reason is ExitReason.TARGET else [])]
+        prices += [inside[-1].open]
+        if summary.reason is ExitReason.TARGET:
+            reached = bar_touch(inside[-1], sign, None, target) is not None
+            prices += [_worst(inside[-1], sign), *([target] if target is not None and reached else [])]
     moves = [percent_move(price, entry, sign) for price in prices]
     multiple = risk_multiple(summary)
     held = summary.closed - summary.opened

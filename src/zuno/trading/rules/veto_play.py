@@ -1,7 +1,8 @@
 """A trade that was wanted and vetoed or cut, played on the market that followed: own levels, fees and funding.
 
 It is filled at the open of the next bar, and ends at its stop, at its target or when its hold is over, whichever comes
-first; a bar that touches both touched the stop. Until one of them has happened nothing is known of it.
+first; a bar that touches both touched the stop. Until one of them has happened nothing is known of it, nor where the
+prices up to the end of its hold were not recorded.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ def play_trade(
     charged to either side."""
     sign, until = sign_of(wanted.side), min(wanted.hold_until, now)
     first = int(np.searchsorted(bars.start, wanted.at, side="left"))
-    if first == len(bars.start) or bars.end[first] > until:
+    if first == len(bars.start):
+        return None
+    if bars.end[first] > until:
         return PlayedTrade("unfilled", wanted.hold_until, 0.0, 0.0) if now >= wanted.hold_until else None
     fill, opened = float(bars.open[first]), int(bars.start[first])
     if not (sign * (fill - wanted.stop) > 0 and sign * (wanted.target - fill) > 0):
@@ -79,7 +82,7 @@ def play_trade(
         level, opening = (wanted.stop if how == "stop" else wanted.target), float(bars.open[place])
         gapped = how == "stop" and sign * (opening - level) < 0
         price, ended = (opening if gapped else level), int(bars.end[place])
-    elif now >= wanted.hold_until:
+    elif now >= wanted.hold_until and _reaches(bars, int(inside[-1]), wanted.hold_until):
         price, ended = float(bars.close[inside[-1]]), wanted.hold_until
     else:
         return None
@@ -87,6 +90,12 @@ def play_trade(
     net = round_digits(percent_move(price, fill, sign) - fees_pct - paid)
     risk = -percent_move(wanted.stop, fill, sign)
     return PlayedTrade(how, Millis(ended), net, round_digits(net / risk))
+
+
+def _reaches(bars: BarColumns, last: int, end: int) -> bool:
+    """Whether prices are known up to the end of the hold: no bar is missing behind the last one before it, or a coarser
+    one covers it."""
+    return bool(2 * bars.end[last] - bars.start[last] > end or ((bars.start < end) & (bars.end >= end)).any())
 
 
 def _funding_pct(since: int, until: int, funding: Sequence[Funding], sign: int, *, assumed: bool) -> float:
