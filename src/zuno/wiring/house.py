@@ -571,6 +571,7 @@ class Application:
         """One for the process: it keeps how far it has read the accounts."""
         from zuno.trading.learn.evaluator import Evaluator, LearningBackends
         from zuno.wiring.cycles import build_run_context
+        from zuno.wiring.memory import memory_file
         from zuno.wiring.orders import read_fees
 
         self._chains.require_writable()
@@ -581,7 +582,7 @@ class Application:
                     log=self._trade_log(),
                     store=self._recordings.selected_store(),
                     minds=lambda notebook: build_run_context(self._models, notebook, self._models.registry()),
-                    indexes=(self._memory_index(),),
+                    indexes=(memory_file(self._settings.home), self._memory_index()),
                     fees=read_fees(self._settings),
                 )
             )

@@ -69,10 +69,15 @@ def memory_index(settings: Settings, home: Path, extract: Extract | None = None)
     """With the most recent of the symbol behind it, for when it is down. `extract`: who finds entities for a graph;
     None: rules do."""
     from zuno.adapters.memory.fallback import FallbackIndex
+
+    return FallbackIndex(_open_index(settings, home / "memory", extract), memory_file(home))
+
+
+def memory_file(home: Path) -> MemoryIndex:
+    """The fallback by itself: it is written also while the index is down."""
     from zuno.adapters.memory.jsonl import JsonlMemory
 
-    folder = home / "memory"
-    return FallbackIndex(_open_index(settings, folder, extract), JsonlMemory(folder / "post_mortems.jsonl"))
+    return JsonlMemory(home / "memory" / "post_mortems.jsonl")
 
 
 def news_index(settings: Settings, home: Path) -> MemoryIndex:

@@ -97,9 +97,10 @@ class SqliteMemoryIndex:
         await asyncio.to_thread(self._write, act)
 
     async def ids(self) -> frozenset[str]:
+        """`Broken` also for damaged vectors: whoever compares ids is who rebuilds."""
+
         def act(connection: sqlite3.Connection) -> frozenset[str]:
-            self._check(connection)
-            return frozenset(id for (id,) in connection.execute("SELECT id FROM memories"))
+            return frozenset(self._refresh(connection).table.ids)
 
         return await asyncio.to_thread(self._read, act) or frozenset()
 

@@ -97,3 +97,16 @@ def test_forgetting_is_for_good(say: Say) -> None:
 )
 def test_bad_wishes_are_refused_by_their_code(say: Say, words: tuple[str, ...], code: int) -> None:
     assert say(*words)[0] == code
+
+
+async def test_trades_closed_while_the_store_is_down_are_found_by_age(tmp_path: Path) -> None:
+    (tmp_path / "memory" / "index.db").mkdir(parents=True)  # nothing that SQLite can open
+    zuno = Application(Settings(home=tmp_path))
+    told = post_mortem(1)
+    journal = await zuno._open_journal()
+    await journal.append_once(kind=POST_MORTEM, author=Author("rules"), payload=told, request_id=told.id)
+    learned = await zuno.evaluator().learn(told.account, told.origin, told.closed)
+    assert [note.split()[0] for note in learned.notes] == ["sqlite"]
+    found = await zuno.memory().search("funding high")
+    assert (found.source, [each.id for each in found.memories]) == ("recent3", [told.id])
+    await zuno.close()
