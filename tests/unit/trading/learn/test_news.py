@@ -12,6 +12,7 @@ import pytest
 from tests.wire.desk_bundles import AS_OF, BTC, World, bundle_of, minds_of, saying
 from zuno.adapters.memory.hashed import HashedEmbedder
 from zuno.adapters.memory.in_memory import InMemoryIndex
+from zuno.adapters.memory.sqlite import SqliteMemoryIndex
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
@@ -116,6 +117,17 @@ async def test_an_index_that_is_down_leaves_a_note_and_no_story(store: SqliteSer
     slot = await recalled(store, case, Down(HashedEmbedder()))
     assert (slot.source, slot.stories) == ("none", ())
     assert slot.note
+
+
+async def test_a_damaged_index_of_news_is_built_anew(store: SqliteSeries, case: Case, tmp_path: Path) -> None:
+    path, embedder = tmp_path / "news.db", HashedEmbedder()
+    first = await recalled(store, case, SqliteMemoryIndex(path, embedder))
+    assert first.stories
+    path.write_bytes(b"this was an index once\n" * 500)
+    recall = NewsRecall(store, SqliteMemoryIndex(path, embedder), embedder)
+    for _ in range(2):
+        (slot,) = await recall(case)
+        assert read_slot(NewsSlot, slot.content, "news") == first
 
 
 async def test_without_news_there_is_no_slot(tmp_path: Path, case: Case) -> None:

@@ -29,6 +29,8 @@ def test_of_the_bar_that_ended_it_nothing_beyond_the_exit_counts() -> None:
     won = trace_path(summary(exit=Decimal(104), reason=ExitReason.TARGET), [bar(9, 98.5, 105, opened=99)])
     assert won.first_touch == "target"
     assert (won.mfe_pct, won.mae_pct) == pytest.approx((4, 1.5))
+    slipped = summary(exit=Decimal("103.9"), reason=ExitReason.TARGET)
+    assert trace_path(slipped, [bar(9, 99, 105)]).mfe_pct == pytest.approx(4), "the price was at the target"
 
 
 def test_behaviour_18_a_trade_that_later_hits_its_stop_is_a_failure() -> None:

@@ -51,7 +51,12 @@ def test_it_is_resolved_only_when_a_level_was_touched_or_its_hold_is_over() -> N
     over = play(*quiet, now=minute(60))
     assert over == PlayedTrade("time", END, 1.0, 0.5)
     assert play(now=minute(30)) is None
-    assert play(now=minute(60)) == PlayedTrade("unfilled", minute(60), 0.0, 0.0)
+    assert play(now=minute(60)) is None, "nothing was recorded of it yet"
+    assert play(*quiet[:59], now=minute(90)) is None, "the end of its hold was not recorded yet"
+    hour = SpanBar(minute(0), minute(90), 100, 101, 99, 100)
+    assert play(*quiet[:59], hour, now=minute(90)) == over, "a coarser bar shows that the market went on"
+    late = play(bar(60, 99, 101), now=minute(90))
+    assert late == PlayedTrade("unfilled", minute(60), 0.0, 0.0)
     beyond = play(bar(0, 104, 106, opened=105))
     assert beyond == PlayedTrade("unfilled", minute(1), 0.0, 0.0)
 
