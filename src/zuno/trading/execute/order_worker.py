@@ -123,6 +123,8 @@ class OrderWorker:
         """When it began to be worked."""
         self._refused: dict[Symbol, Millis] = {}
         """When the venue last refused to close a symbol."""
+        self._unbooked: dict[Place, Millis] = {}
+        """Where the exchange holds more of our entries than their fills say, and since when that is known."""
         self._unsellable: dict[Place, str] = {}
         """What a close found too small to be sold."""
         self.troubles: dict[Exchange, str] = {}
@@ -252,6 +254,8 @@ class OrderWorker:
                     await self._work_entries(venue, symbol)
             if self.book.count == before:
                 break
+        for symbol in self._symbols_at(venue.exchange):
+            await self._try(self._undo_unbooked(venue, symbol))
         if not self._is_silent():
             await self._settle_funding(venue, told, anew=settle)
 
@@ -527,7 +531,7 @@ class OrderWorker:
         request, book = tracked.request, self.book
         place = (request.exchange, request.symbol)
         if tracked.purpose != "entry":
-            return None if place in book.positions else "nothing is held any more"
+            return None if place in book.positions or place in self._unbooked else "nothing is held any more"
         intent = book.open_intents.get(tracked.intent)
         if intent is None or self._is_closing(request.symbol):
             return "its intent is over"
@@ -700,28 +704,62 @@ class OrderWorker:
         await self._cancel_entries(venue, symbol)
         position = self.book.positions.get(place)
         self._unsellable.pop(place, None)
-        if position is None:
+        unbooked = await self._find_unbooked(venue, symbol)
+        if position is None and not unbooked:
             return
         exits = [order for order in self._orders_of(tracked, venue.exchange) if order.purpose == "exit"]
         if any(not order.status.final for order in exits) or len(_find_rejected(exits)) >= MAX_EXIT_TRIES:
             return
         if exits and not exits[-1].filled and exits[-1].planned >= self._now():
             return  # nothing stood against it: the next look tries again
-        if (why := await self._why_unsellable(position)) is not None:
+        if position is not None and (why := await self._why_unsellable(position)) is not None:
             self._unsellable[place] = why
             return
         filters = await self._known_filters(venue, symbol)
+        quantity = unbooked if position is None else position.quantity + unbooked
+        side = self._entry_orders(place)[0].request.side if position is None else opening_side(position.side)
         request = OrderRequest(
             client_id=client_order_id(tracked.intent.id, venue.exchange, "exit", len(exits)),
             exchange=venue.exchange,
             symbol=symbol,
-            side=opening_side(position.side).opposite,
+            side=side.opposite,
             type=OrderType.MARKET,
-            quantity=position.quantity if filters is None else min(position.quantity, filters.max_quantity),
+            quantity=quantity if filters is None else min(quantity, filters.max_quantity),
             reduce_only=True,
-            leverage=max(1, int(position.leverage)),
+            leverage=1 if position is None else max(1, int(position.leverage)),
         )
         await self._plan_and_send(venue, tracked.intent.id, "exit", request)
+
+    async def _find_unbooked(self, venue: OrderVenue, symbol: Symbol) -> Decimal:
+        """How much the exchange holds beyond the book though something could not be read: no more than what our own
+        entries may have been filled with. A spot balance may be the owner's, and says nothing."""
+        place = (venue.exchange, symbol)
+        entries = self._entry_orders(place)
+        if not self._said or not entries or venue.exchange in SPOT:
+            self._unbooked.pop(place, None)
+            return ZERO
+        position = self.book.positions.get(place)
+        most = sum((order.request.quantity - order.booked for order in entries), ZERO)
+        held = next((found for found in await venue.positions() if found.symbol is symbol), None)
+        if held is None or opening_side(held.side) is not entries[0].request.side:
+            unbooked = ZERO
+        else:
+            unbooked = min(most, held.quantity - (ZERO if position is None else position.quantity))
+        if unbooked <= 0:
+            self._unbooked.pop(place, None)
+            return ZERO
+        self._unbooked.setdefault(place, self._now())
+        return unbooked
+
+    async def _undo_unbooked(self, venue: OrderVenue, symbol: Symbol) -> None:
+        """An entry whose fills cannot be read has no stop: after a minute it is undone."""
+        if self._is_closing(symbol) or not await self._find_unbooked(venue, symbol):
+            return
+        place = (venue.exchange, symbol)
+        if self._now() - self._unbooked[place] > UNPROTECTED_MS:
+            decision = self.book.intents[self._entry_orders(place)[0].intent].intent.decision
+            await self.store_close(symbol, ExitReason.UNDONE, decision)
+            await self._work_closes(venue, symbol)
 
     async def _cancel_entries(self, venue: OrderVenue, symbol: Symbol) -> None:
         """Nothing new is to be opened: what waits is cancelled, and its intent ends with what it has."""
@@ -859,7 +897,8 @@ class OrderWorker:
             if order.purpose == "entry":
                 over = bool(order.intent) and order.intent not in self.book.open_intents
             else:
-                over = order.request.reduce_only and (venue.exchange, symbol) not in self.book.positions
+                place = (venue.exchange, symbol)
+                over = order.request.reduce_only and place not in self.book.positions and place not in self._unbooked
             if over:
                 await self._try(self._cancel(venue, order))
 
@@ -896,6 +935,10 @@ class OrderWorker:
             for order in self.book.open_orders.values()
             if order.request.exchange is exchange and symbol in (None, order.request.symbol)
         ]
+
+    def _entry_orders(self, place: Place) -> list[TrackedOrder]:
+        """Of the desk, that wait or whose end is not known."""
+        return [order for order in self._orders_at(*place) if order.purpose == "entry" and order.intent]
 
     def _orders_of(self, tracked: TrackedIntent, exchange: Exchange) -> list[TrackedOrder]:
         found = (self.book.orders[id] for id in tracked.orders)
