@@ -460,11 +460,9 @@ class OrderGate:
         ]
         waiting = [tracked for tracked in self.book.open_intents.values() if tracked.intent.kind is IntentKind.OPEN]
         state = await self._risk_state(order.symbol)
-        realised = sum_results_usd(self.book.results, Millis(midnight), state.won)
-        if isinstance(realised, Missing):
-            raise _EntryRefused(f"what was lost today is not known: {realised.reason}")
-        if isinstance(state.unrealised_usd, Missing):
-            raise _EntryRefused(f"what open positions have lost is not known: {state.unrealised_usd.reason}")
+        lost = self._sum_lost_today(state)
+        if isinstance(lost, Missing):
+            raise _EntryRefused(f"what was lost today is not known: {lost.reason}")
         held = sum(
             (
                 trade.quantity * order.mark / trade.leverage
@@ -491,7 +489,7 @@ class OrderGate:
             margin_usd=margin_usd(intent, order.mark),
             margin_held_usd=held + pending,
             margin_today_usd=sum((margin_usd(stored, stored.mark) for stored in today), earlier),
-            lost_today_usd=-realised - min(ZERO, state.unrealised_usd),
+            lost_today_usd=lost,
             without_stops=tuple(leg.exchange for leg in intent.legs if not places[leg.exchange].filters.holds_stops),
             judge_failed=order.judge_failed,
         )
@@ -699,12 +697,34 @@ class OrderGate:
             return
         self._judged = (self.book.count, self._now())
         events: list[TradeEvent] = []
-        for lock in hit_protections(await self._risk_state(None), self._with.limits):
+        state = await self._risk_state(None)
+        for lock in hit_protections(state, self._with.limits):
             known = self.book.locks.get((lock.protection, lock.symbol))
             over = known is None or (known.until is not None and known.until <= lock.at)
             if lock.protection in STORED and lock.until is not None and over:
                 events.append(lock.model_copy(update={"at": self._at()}))
         await self._writer.write(events)
+        await self._end_spent_entries(state)
+
+    async def _end_spent_entries(self, state: RiskState) -> None:
+        """What waits of an entry is risk that a mandate allows no more once its daily loss is reached."""
+        granted = self.book.mandate
+        waiting = any(tracked.intent.kind is IntentKind.OPEN for tracked in self.book.open_intents.values())
+        if not self._with.live or granted is None or not waiting:
+            return
+        lost, most = self._sum_lost_today(state), granted.mandate.max_daily_loss_usd
+        if not isinstance(lost, Missing) and lost >= most:
+            await self._worker.end_entries(f"${lost:,.2f} are lost today; the mandate allows ${most:,.2f}")
+            await self._worker.advance()
+
+    def _sum_lost_today(self, state: RiskState) -> Known[Decimal]:
+        """Net, since midnight UTC, with what open positions have lost; below zero is a gain."""
+        realised = sum_results_usd(self.book.results, Millis(state.now // DAY_MS * DAY_MS), state.won)
+        if isinstance(realised, Missing):
+            return realised
+        if isinstance(state.unrealised_usd, Missing):
+            return state.unrealised_usd
+        return -realised - min(ZERO, state.unrealised_usd)
 
     async def _risk_state(self, symbol: Symbol | None) -> RiskState:
         book = self.book

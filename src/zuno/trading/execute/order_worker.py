@@ -49,7 +49,7 @@ from zuno.trading.model.trade_events import (
 )
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.execution_styles import EntryOrder, EntryPlan, EntryTask, fits, has_drifted, next_entry_step
-from zuno.trading.rules.protections import BY_HAND
+from zuno.trading.rules.protections import BY_HAND, STORED
 from zuno.trading.rules.trading_book import OpenTrade, TrackedIntent, TrackedOrder, TradingBook
 
 MAX_PASSES: Final = 24
@@ -549,12 +549,13 @@ class OrderWorker:
         return f"the mark moved from {task.mark} to {quote.mark}" if has_drifted(task) else None
 
     def _why_stopped(self, intent: TradeIntent) -> str | None:
-        """What a person or the desk stopped: nothing more is ordered of entries that are being worked."""
+        """What a person or the desk stopped: nothing more is ordered of entries that are being worked. With money a
+        day's loss stops them too."""
         granted = self.book.mandate
         if self._live and (granted is None or granted.hash != intent.mandate or self._now() >= granted.mandate.expires):
             return "its mandate is revoked, replaced or has expired"
         for lock in self.book.active_locks(self._now(), intent.symbol):
-            if lock.protection in BY_HAND:
+            if lock.protection in BY_HAND or (self._live and lock.protection in STORED):
                 return f"{lock.protection.value}: {lock.reason}"[:600]
         return None
 

@@ -19,6 +19,7 @@ from zuno.kernel.errors import NoRoom, Unavailable
 from zuno.trading.model.cycle import Style
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS
 from zuno.trading.model.orders import Order, OrderRequest, OrderType
+from zuno.trading.rules.protections import ProtectionLimits
 
 D = Decimal
 STOPS = {OrderType.STOP_MARKET, OrderType.TAKE_PROFIT_MARKET}
@@ -102,6 +103,21 @@ async def test_a_mandate_that_is_revoked_ends_the_entries_under_it(style: Style)
     desk.wait(4 * MINUTE_MS)
     await desk.gate.advance()
     assert OrderType.LIMIT not in await types_at_venue(desk)
+
+
+@pytest.mark.parametrize("bound", ["mandate", "protection"])
+async def test_a_day_s_loss_ends_the_entries_that_wait(bound: str) -> None:
+    """The parts of a DCA wait below the market: they would be filled by the very fall that made the loss."""
+    limits = ProtectionLimits(daily_loss_pct=D("0.05") if bound == "protection" else D(50))
+    desk = GateHarness(live=True, limits=limits)
+    await desk.gate.grant_mandate(mandate(desk, max_daily_loss_usd=D(1) if bound == "mandate" else D(1_000)))
+    assert (await desk.gate.execute(desk.opening(style=Style.SMART_DCA))).state == "working"
+    desk.wait(6 * MINUTE_MS)
+    for _ in range(2):
+        await desk.move(19_920)
+        await desk.gate.advance()
+    assert await types_at_venue(desk) == STOPS
+    assert desk.gate.book.open_intents == {}
 
 
 @pytest.mark.parametrize("change", ["expired", "replaced"])
