@@ -56,5 +56,5 @@ def memory_lessons(ctx: typer.Context, home: Home = None, json: Json = False) ->
 
 @memory.command("forget")
 def memory_forget(ctx: typer.Context, memory_id: MemoryId, home: Home = None, json: Json = False) -> None:
-    """Forget a post-mortem. The journal keeps it, but nothing recalls it or learns from it any more."""
+    """Forget a post-mortem. The journal and the agents' calibration keep the trade; it is never recalled again."""
     run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.memory().forget(memory_id))

@@ -98,4 +98,4 @@ def shown_lessons(view: LessonsView) -> RenderableType:
 
 
 def shown_forgotten(view: ForgottenView) -> RenderableType:
-    return Text(f"{view.id} is forgotten: nothing recalls it or learns from it any more.")
+    return Text(f"{view.id} is forgotten: nothing recalls it and no lesson is drawn from it any more.")

@@ -71,7 +71,7 @@ class MemoryDesk:
         newest = await self._book.newest(MOST)
         if not newest:
             return SearchView(query=text, source=self._index.name)
-        origin, before = self._market_of(newest)
+        origin, before = self._market_of([(each.origin, each.closed) for each in newest])
         asked = RecallQuery(text=text, origin=origin, before=before, limit=lines)
         answer = await self._index.recall(asked)
         memories = []
@@ -83,10 +83,12 @@ class MemoryDesk:
 
     async def lessons(self) -> LessonsView:
         """Every lesson as it stands after the newest close, the newest first."""
-        if not await self._lessons.read():
+        written = (await self._lessons.read()).values()
+        if not written:
             return LessonsView()
         post_mortems = await self._book.read()
-        origin, before = self._market_of(tuple(post_mortems.values()))
+        closed = [(each.origin, each.closed) for each in post_mortems.values()]
+        origin, before = self._market_of([*closed, *((each.origin, each.written) for each in written)])
         standings = await self._lessons.list_standings(post_mortems.values(), origin, before)
         reviews = await self._lessons.reviews()
         return LessonsView(lessons=tuple(standing_view(each, reviews.get(each.lesson.id)) for each in standings))
@@ -110,11 +112,9 @@ class MemoryDesk:
             raise Unknown(f"No memory {plain_text(id_, 40)!r} in this journal; `zuno memory list` lists them.")
         return found
 
-    def _market_of(self, memories: Sequence[PostMortem]) -> tuple[str, Millis]:
-        """The market that is read here, where it has memories, else that of the newest; and the moment after the last
-        close in it."""
-        origins = {memory.origin for memory in memories}
+    def _market_of(self, learned: Sequence[tuple[str, Millis]]) -> tuple[str, Millis]:
+        """The market that is read here, where something was learned in it, else that of the newest; and the moment
+        after the last of it. `learned`: markets and moments, at least one."""
         own = self._origin()
-        origin = own if own in origins else memories[0].origin if memories else own
-        closed = [memory.closed for memory in memories if memory.origin == origin]
-        return origin, Millis(max(closed, default=0) + 1)
+        origin = own if any(market == own for market, _ in learned) else max(learned, key=lambda each: each[1])[0]
+        return origin, Millis(max(at for market, at in learned if market == origin) + 1)

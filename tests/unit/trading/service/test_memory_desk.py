@@ -146,3 +146,14 @@ async def test_lessons_are_shown_as_they_stand(memories: Memories) -> None:
     assert len(shown.contradicted) == 6
     document: Any = shown.model_dump(by_alias=True)
     assert document["confirmed"] == tuple(each.id for each in cases if each.id not in lesson.cases)
+
+
+async def test_a_lesson_whose_cases_are_all_forgotten_is_shown_as_withdrawn(memories: Memories) -> None:
+    cases = [post_mortem(n) for n in range(1, 6)]
+    (lesson,) = derive_lessons(cases, ORIGIN)
+    await memories.journal.append_once(kind=LESSON, author=AUTHOR, payload=lesson, request_id=lesson.id)
+    await memories.keep(*cases)
+    for each in cases:
+        await memories.desk.forget(each.id)
+    (shown,) = (await memories.desk.lessons()).lessons
+    assert (shown.id, shown.state) == (lesson.id, "withdrawn")
