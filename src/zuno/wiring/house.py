@@ -419,7 +419,12 @@ class Application:
             open_gate,
             self._real_time_record(),
             join_recalls(
-                CaseRecall(self._memory_index(), self.evaluator().book, LessonBook(self._open_journal)),
+                CaseRecall(
+                    self._memory_index(),
+                    self.evaluator().book,
+                    LessonBook(self._open_journal),
+                    self._was_live if self._settings.market == "live" else None,
+                ),
                 NewsRecall(self._recordings.selected_store(), self._news_index(), embedder(self._settings)),
             ),
         )
@@ -451,13 +456,14 @@ class Application:
     def _real_time_record(self) -> LoggedTradeRecord:
         """Paper trades whose runs were of a live market: what a recorded past says never counts for live."""
         from zuno.adapters.account.closed_trades import LoggedTradeRecord
+
+        return LoggedTradeRecord(self._trade_log(), self._was_live)
+
+    async def _was_live(self, run: str) -> bool:
         from zuno.trading.model.cycle import STARTED
 
-        async def was_live(run: str) -> bool:
-            started = await (await self._open_journal()).latest(1, request_id=run, kind=STARTED)
-            return bool(started) and started[0].payload.get("live") is True
-
-        return LoggedTradeRecord(self._trade_log(), was_live)
+        started = await (await self._open_journal()).latest(1, request_id=run, kind=STARTED)
+        return bool(started) and started[0].payload.get("live") is True
 
     def orders(self) -> TradingOrders:
         from zuno.adapters.clock.system import unix_millis

@@ -87,6 +87,19 @@ def news_index(settings: Settings, home: Path) -> MemoryIndex:
     return SqliteMemoryIndex(home / "memory" / "news.db", embedder(settings))
 
 
+def _collection_name(folder: Path) -> str:
+    """Of this home alone: homes that share a server would find each other's memories to be strangers' and drop them."""
+    from secrets import token_hex
+
+    from zuno.adapters.atomic_file import create_file
+
+    path = folder / "collection"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        create_file(path, token_hex(8).encode())
+    return path.read_text().strip()
+
+
 def _open_index(settings: Settings, folder: Path, extract: Extract | None) -> MemoryIndex:
     if settings.memory_store == "milvus":
         from zuno.adapters.memory.milvus import MilvusMemoryIndex, split_login
@@ -94,7 +107,7 @@ def _open_index(settings: Settings, folder: Path, extract: Extract | None) -> Me
         if settings.memory_url is None:
             return MilvusMemoryIndex(str(folder / "milvus.db"), embedder(settings))
         url, token = split_login(settings.memory_url.get_secret_value())
-        return MilvusMemoryIndex(url, embedder(settings), token)
+        return MilvusMemoryIndex(url, embedder(settings), token, f"zuno_{_collection_name(folder)}")
     if settings.memory_store == "lightrag":
         from zuno.adapters.memory.lightrag import LightRagMemoryIndex, extract_by_rule
 

@@ -117,10 +117,11 @@ class Evaluator:
             self._read[account] = count
         if not learned and self._indexed:
             return Evaluation()
+        self._indexed = False
         notes = await update_indexes(self.book, self._with.indexes)
-        self._indexed = not notes
         remembered = (await self.book.read()).values()
         corrected = await self.lessons.correct(remembered, origin, Millis(at + 1), self._with.minds)
+        self._indexed = not notes
         return Evaluation(tuple(learned), lessons=corrected.lessons, reviews=corrected.reviews, notes=notes)
 
     async def cases(self, account: str, before: Millis) -> tuple[CaseRecord, ...]:

@@ -6,7 +6,7 @@ same bytes, whatever was learned or forgotten since.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from zuno.kernel.errors import Broken, Unavailable
@@ -42,10 +42,20 @@ _NOTE: Final = 200
 class CaseRecall:
     """Recalls for one case at a time. Contents are the journal's: an index only says which ones are alike."""
 
-    def __init__(self, index: MemoryIndex, book: MemoryBook, lessons: LessonBook) -> None:
+    def __init__(
+        self,
+        index: MemoryIndex,
+        book: MemoryBook,
+        lessons: LessonBook,
+        counts: Callable[[str], Awaitable[bool]] | None = None,
+    ) -> None:
+        """`counts`: whether the trades of a run may be recalled, as on a live market those of a recorded past may not;
+        None: every trade of the market may."""
         self._index = index
         self._book = book
         self._lessons = lessons
+        self._counts = counts
+        self._known: dict[str, bool] = {}
 
     async def __call__(self, case: Case) -> Sequence[Slot]:
         setup = describe_setup(case.features, case.context)
@@ -68,6 +78,8 @@ class CaseRecall:
             told = await self._book.find(found.id) if len(notes) < MOST_MEMORIES else None
             if told is None or told.origin != bundle.origin or told.closed >= bundle.as_of:
                 continue
+            if not await self._may_recall(told):
+                continue
             if found.similarity is None or share_phrases(setup, told.setup) >= MIN_SHARED:
                 notes.append(note_memory(told, found.similarity))
         return MemorySlot(setup=setup, source=answer.source, note=answer.note, memories=tuple(notes))
@@ -75,9 +87,17 @@ class CaseRecall:
     async def _read_lessons(self, setup: str, bundle: Bundle) -> FeedbackSlot:
         if not await self._lessons.read():
             return FeedbackSlot()  # outcomes are not read for nothing
-        known = (await self._book.read()).values()
+        known = [told for told in (await self._book.read()).values() if await self._may_recall(told)]
         standings = await self._lessons.advise(known, bundle.origin, setup, bundle.as_of)
         return FeedbackSlot(lessons=tuple(_note_lesson(each.lesson) for each in standings[:MOST_LESSONS]))
+
+    async def _may_recall(self, told: PostMortem) -> bool:
+        run = told.summary.decision
+        if self._counts is None or run is None:
+            return self._counts is None
+        if run not in self._known:
+            self._known[run] = await self._counts(run)
+        return self._known[run]
 
 
 def note_memory(told: PostMortem, similarity: float | None = None) -> MemoryNote:

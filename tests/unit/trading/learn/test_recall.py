@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -81,11 +81,16 @@ def told(case: Case, number: int, *, day: float, changed: int = 0, **changes: An
     return post_mortem(number, worn(setup_of(case), changed), day=day, **given)
 
 
-async def recall(case: Case, journal: Journal, index: MemoryIndex) -> tuple[MemorySlot, FeedbackSlot]:
+async def recall(
+    case: Case,
+    journal: Journal,
+    index: MemoryIndex,
+    counts: Callable[[str], Awaitable[bool]] | None = None,
+) -> tuple[MemorySlot, FeedbackSlot]:
     async def opened() -> Journal:
         return journal
 
-    slots = await CaseRecall(index, MemoryBook(opened), LessonBook(opened))(case)
+    slots = await CaseRecall(index, MemoryBook(opened), LessonBook(opened), counts)(case)
     bundle = add_slots(case.bundle, slots)
     found = read_memories(bundle)
     assert found is not None
@@ -175,6 +180,26 @@ async def test_lessons_that_fit_and_are_valid_are_told(case: Case, journal: Jour
     assert [each.id for each in feedback.lessons] == [lesson.id]
     assert feedback.lessons[0].cases == lesson.cases
     assert len(found.memories) == MOST_MEMORIES
+
+
+async def test_trades_that_do_not_count_are_neither_recalled_nor_taught_by(
+    case: Case, journal: Journal, index: InMemoryIndex
+) -> None:
+    """As on a live market those that were ruled on a recorded past."""
+    cases = [told(case, number, day=-30 + number) for number in range(8)]
+    await keep(journal, *cases, indexes=[index])
+    (lesson,) = derive_lessons(cases, ORIGIN)
+    await journal.append_once(kind=LESSON, author=AUTHOR, payload=lesson, request_id=lesson.id)
+    asked: list[str] = []
+
+    async def was_live(run: str) -> bool:
+        asked.append(run)
+        return run == cases[7].summary.decision
+
+    found, feedback = await recall(case, journal, index, was_live)
+    assert ids(found) == [cases[7].id]
+    assert feedback.lessons == ()
+    assert len(asked) == len(set(asked))
 
 
 def _renamed(lesson: Lesson, name: str, **changes: Any) -> Lesson:
