@@ -609,6 +609,7 @@ class Application:
         return self._news
 
     def memory(self) -> MemoryDesk:
+        from zuno.adapters.clock.system import unix_millis
         from zuno.trading.learn.lessons import LessonBook
         from zuno.trading.learn.memory_book import MemoryBook
         from zuno.trading.service.memory import MemoryDesk
@@ -620,6 +621,7 @@ class Application:
             LessonBook(self._read_journal),
             self._memory_index(),
             lambda: store.origin.label,
+            unix_millis if self._settings.market == "live" else None,
         )
 
     def _trade_log(self) -> JournalTradeLog:

@@ -42,13 +42,16 @@ class MemoryDesk:
         lessons: LessonBook,
         index: MemoryIndex,
         origin: Callable[[], str],
+        now: Callable[[], Millis] | None = None,
     ) -> None:
-        """`origin`: of the market that this home reads."""
+        """`origin`: of the market that this home reads. `now`: its clock where it goes on by itself; None: time is as
+        far as the newest close."""
         self._journal = journal
         self._book = book
         self._lessons = lessons
         self._index = index
         self._origin = origin
+        self._now = now
 
     async def list(self, lines: int = 50, symbol: str | None = None) -> MemoriesView:
         """The newest first, of every market."""
@@ -82,7 +85,7 @@ class MemoryDesk:
         return SearchView(query=text, source=answer.source, note=answer.note, memories=tuple(memories))
 
     async def lessons(self) -> LessonsView:
-        """Every lesson as it stands after the newest close, the newest first."""
+        """Every lesson as it stands now, on a recording after its newest close; the newest first."""
         written = (await self._lessons.read()).values()
         if not written:
             return LessonsView()
@@ -117,4 +120,5 @@ class MemoryDesk:
         after the last of it. `learned`: markets and moments, at least one."""
         own = self._origin()
         origin = own if any(market == own for market, _ in learned) else max(learned, key=lambda each: each[1])[0]
-        return origin, Millis(max(at for market, at in learned if market == origin) + 1)
+        after = Millis(max(at for market, at in learned if market == origin) + 1)
+        return origin, after if self._now is None or origin != own else Millis(max(after, self._now()))

@@ -15,6 +15,7 @@ from zuno.adapters.memory.jsonl import JsonlMemory
 from zuno.adapters.memory.sqlite import SqliteMemoryIndex
 from zuno.journal.port import Author, Journal
 from zuno.kernel.errors import Unknown, Usage
+from zuno.kernel.units import Millis
 from zuno.trading.learn.lessons import LessonBook
 from zuno.trading.learn.memory_book import MemoryBook, update_index
 from zuno.trading.model.market import Side, Symbol
@@ -131,6 +132,20 @@ async def test_list_and_show(memories: Memories) -> None:
     shown = await desk.show("pm_0002")
     assert (shown.verdict, shown.setup, shown.path.r) == (Verdict.SUCCESS, CALM, eth.path.r)
     assert (shown.market, shown.net_pnl) == (ORIGIN, str(eth.summary.net_pnl))
+
+
+async def test_on_a_market_that_goes_on_a_lesson_expires_by_the_clock(memories: Memories) -> None:
+    cases = [post_mortem(number, CROWDED, day=number) for number in range(1, 9)]
+    await memories.keep(*cases)
+    (lesson,) = derive_lessons(cases, ORIGIN)
+    await memories.journal.append_once(kind=LESSON, author=AUTHOR, payload=lesson, request_id=lesson.id)
+
+    def desk(now: int) -> MemoryDesk:
+        book, lessons = MemoryBook(memories.opened), LessonBook(memories.opened)
+        return MemoryDesk(memories.opened, book, lessons, memories.index, lambda: ORIGIN, lambda: Millis(now))
+
+    states = [(await desk(now).lessons()).lessons[0].state for now in (lesson.expires - 1, lesson.expires + 1)]
+    assert states == ["active", "expired"]
 
 
 async def test_lessons_are_shown_as_they_stand(memories: Memories) -> None:
