@@ -146,6 +146,7 @@ async def test_a_partial_fill_is_told_and_the_rest_stays_open(here: VenueHarness
     assert [fill.quantity for fill in fills] == [part, here.quantity - part]
     assert {fill.client_id for fill in fills} == {order.client_id}
     assert len({fill.id for fill in fills}) == 2
+    assert await here.venue.order_fills(done) in (None, fills)
     assert [fill.at for fill in fills] == sorted(fill.at for fill in fills)
     paid = sum(fill.quantity * fill.price for fill in fills)
     assert done.average_price is not None

@@ -225,6 +225,35 @@ async def test_levels_that_only_the_desk_watches_do_not_wait_for_the_news(news: 
         assert here.server.count("POST /v1/orders") == 2
 
 
+@pytest.mark.parametrize(("way", "list_returns"), [("stop", False), ("stop", True), ("kill", False)])
+async def test_an_entry_is_booked_and_sold_though_the_list_of_closed_orders_cannot_be_read(
+    way: str, list_returns: bool
+) -> None:
+    """Upbit lists the trades of an order with the order itself."""
+    async with over_upbit() as here:
+        desk = WireDesk(here)
+        silence(desk, "GET /v1/orders/closed")
+        await desk.open()
+        booked = [position.quantity for position in desk.gate.book.positions.values()]
+        assert booked == [desk.held()] == [Decimal("0.02")]
+        assert Exchange.UPBIT in desk.gate.troubles
+        if list_returns:
+            here.server.faults.clear()
+            await desk.gate.advance()
+            assert [position.quantity for position in desk.gate.book.positions.values()] == booked
+            assert desk.gate.book.open_intents == desk.gate.troubles == {}
+            silence(desk, "GET /v1/orders/closed")
+        if way == "kill":
+            await desk.gate.kill()
+        else:
+            await here.move(here.price * Decimal("0.97"))
+            await desk.gate.advance()
+        assert desk.held() == 0
+        reason = ExitReason.KILL_SWITCH if way == "kill" else ExitReason.STOP
+        assert [summary.reason for summary in desk.gate.book.closed] == [reason]
+        assert here.server.count("POST /v1/orders") == 2
+
+
 async def test_a_position_is_closed_though_orders_cannot_be_looked_up(desk: WireDesk) -> None:
     await desk.open()
     silence(desk, "GET /fapi/v1/order")

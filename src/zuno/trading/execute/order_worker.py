@@ -348,7 +348,14 @@ class OrderWorker:
         news: list[tuple[int, int, Order | Fill | FundingPayment]] = [
             (order.updated, 2, order) for order in orders if book.is_news(order)
         ]
-        fills = await self._read_fills(venue, symbol, since, orders)
+        unread: Unavailable | None = None
+        try:
+            fills = await self._read_fills(venue, symbol, since, orders)
+        except Unavailable as error:
+            unread = error
+            fills = await self._read_order_fills(venue, orders)
+            if not fills:
+                raise
         news += [(fill.at, 0, fill) for fill in fills]
         if any(self._is_reducing(fill) for fill in fills) and not self._is_funding_troubled(place):
             news += [(payment.at, 1, payment) for payment in await self._try_funding(venue, symbol)]
@@ -377,6 +384,9 @@ class OrderWorker:
         if foreign:
             paid = ", ".join(foreign)
             await self.lock(symbol, f"{venue.exchange} took fees in another currency; they are booked as 0: {paid}")
+        if unread is not None:
+            self._asked_from.setdefault(place, since)
+            raise unread
         self._asked_from[place] = Millis(max(since, now - OVERLAP_MS))
 
     def _is_reducing(self, fill: Fill) -> bool:
@@ -448,24 +458,33 @@ class OrderWorker:
         async def read(start: Millis) -> list[Fill]:
             return [fill for fill in await venue.fills(symbol, start) if not book.has_fill(venue.exchange, fill.id)]
 
-        def find_short(fills: Sequence[Fill]) -> list[TrackedOrder]:
-            found: list[TrackedOrder] = []
-            for order in orders:
-                id = order.request.client_id
-                known = book.orders.get(id)
-                listed = sum((fill.quantity for fill in fills if fill.client_id == id), ZERO)
-                if known is not None and order.filled > known.booked + listed:
-                    found.append(known)
-            return found
-
         fills = await read(since)
-        short = find_short(fills)
+        short = self._find_short(orders, fills)
         if short:
             fills = await read(Millis(max(0, min(order.planned for order in short) - OVERLAP_MS)))
-            short = find_short(fills)
+            short = self._find_short(orders, fills)
         if short:
             raise Unavailable(f"{venue.exchange} lists less fills of {short[0].request.client_id} than it says it has")
         return fills
+
+    async def _read_order_fills(self, venue: OrderVenue, orders: Sequence[Order]) -> list[Fill]:
+        """Those that are not booked yet, as the orders themselves list them: all of these orders, or none."""
+        fills: list[Fill] = []
+        for order in orders:
+            if self._find_short([order], []):
+                listed = await venue.order_fills(order) or ()
+                fills += [fill for fill in listed if not self.book.has_fill(venue.exchange, fill.id)]
+        return [] if self._find_short(orders, fills) else fills
+
+    def _find_short(self, orders: Sequence[Order], fills: Sequence[Fill]) -> list[TrackedOrder]:
+        """Orders that were filled with more than is booked of them and among these fills."""
+        found: list[TrackedOrder] = []
+        for order in orders:
+            known = self.book.orders.get(order.request.client_id)
+            listed = sum((fill.quantity for fill in fills if fill.client_id == order.request.client_id), ZERO)
+            if known is not None and order.filled > known.booked + listed:
+                found.append(known)
+        return found
 
     async def _resolve_planned(self, venue: OrderVenue, symbol: Symbol, *purposes: Purpose) -> None:
         """Orders that a process planned and nobody knows to be sent: the venue says; what it has not is placed if it

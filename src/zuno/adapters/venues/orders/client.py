@@ -23,7 +23,7 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
-from zuno.trading.model.orders import ClientId, Filters, Order, OrderRequest, OrderStatus, OrderType
+from zuno.trading.model.orders import ClientId, Fill, Filters, Order, OrderRequest, OrderStatus, OrderType
 from zuno.trading.rules.order_filters import find_filter_breach
 
 UNAUTHORIZED, FORBIDDEN = 401, 403
@@ -188,6 +188,9 @@ class ExchangeAccount(ABC):
 
     @abstractmethod
     async def _make(self, order: OrderRequest, good_till: Millis | None) -> Order: ...
+
+    async def order_fills(self, order: Order) -> tuple[Fill, ...] | None:
+        return None
 
     @report_unreadable
     async def place(self, order: OrderRequest, good_till: Millis | None = None) -> Order:

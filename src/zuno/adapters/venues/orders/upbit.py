@@ -237,6 +237,13 @@ class UpbitOrders(ExchangeAccount):
         return tuple(sorted(fills.values(), key=lambda fill: (fill.at, fill.id)))
 
     @report_unreadable
+    async def order_fills(self, order: Order) -> tuple[Fill, ...]:
+        row = await self._client.read("privateGetOrder", "order", uuid=order.venue_id)
+        if row.text("uuid") != order.venue_id:
+            raise Malformed("Upbit answered with another order than was asked for")
+        return tuple(self._fills(_symbol(row), row))
+
+    @report_unreadable
     async def funding(self, symbol: Symbol, since: Millis) -> tuple[FundingPayment, ...]:
         return ()
 

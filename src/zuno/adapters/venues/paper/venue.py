@@ -134,6 +134,9 @@ class PaperVenue:
             fills = engine.fills[symbol]
             return tuple(fills[bisect_left(fills, since, key=lambda fill: fill.at) :])
 
+    async def order_fills(self, order: Order) -> tuple[Fill, ...] | None:
+        return None
+
     async def funding(self, symbol: Symbol, since: Millis) -> tuple[FundingPayment, ...]:
         async with self._market(symbol) as (engine, _):
             payments = engine.payments[symbol]
