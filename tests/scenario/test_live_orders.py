@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -12,10 +12,12 @@ from tests.wire.exchanges.binance import FakeBinance
 from tests.wire.exchanges.desk import WireDesk
 from tests.wire.exchanges.harness import over_binance, over_upbit
 from tests.wire.exchanges.serving import DOWN, Request, json_answer
+from zuno.adapters.account.trade_log import MemoryTradeLog
+from zuno.kernel.errors import NoRoom, Unavailable
 from zuno.trading.model.cycle import Exchange, Style
 from zuno.trading.model.market import MINUTE_MS, Symbol
-from zuno.trading.model.orders import OrderStatus
-from zuno.trading.model.trade_events import ExitReason, Protection
+from zuno.trading.model.orders import OrderRequest, OrderSide, OrderStatus, OrderType
+from zuno.trading.model.trade_events import ExitReason, Protection, TradeEvent
 
 BTC, ETH = Symbol.BTCUSDT, Symbol.ETHUSDT
 ALWAYS = 10_000
@@ -305,3 +307,99 @@ async def test_an_entry_whose_fills_cannot_be_read_is_undone(desk: WireDesk, way
     assert book.positions == book.open_orders == book.open_intents == desk.gate.troubles == {}
     assert [(await desk.here.venue.balance()).total - before] == [summary.net_pnl for summary in book.closed]
     assert desk.here.server.count("POST /fapi/v1/order") == 2
+
+
+class FullLog(MemoryTradeLog):
+    """A disk that takes so many entries more; None: there is room."""
+
+    room: int | None = None
+
+    async def append(self, account: str, events: Sequence[TradeEvent], after: int) -> None:
+        if self.room is not None:
+            if not self.room:
+                raise NoRoom("the home")
+            self.room -= 1
+        await super().append(account, events, after)
+
+
+@pytest.mark.parametrize("style", [Style.MOMENTUM_SNIPER, Style.PASSIVE_MAKER])
+@pytest.mark.parametrize("way", ["kill", "close", "kill after its lock and close were written"])
+async def test_a_full_disk_keeps_nobody_from_closing(style: Style, way: str) -> None:
+    """The entry is on the disk, its fill is not: there is no stop."""
+    async with over_binance() as here:
+        log = FullLog()
+        desk = WireDesk(here, log)
+        before = (await here.venue.balance()).total
+        log.room = 2
+        await desk.open(style=style)
+        if style is Style.PASSIVE_MAKER:
+            await here.move(here.price * Decimal("0.99"), Decimal("0.005"))
+        held = desk.held()
+        assert held > 0
+        log.room = 2 if "written" in way else 0
+        for _ in range(2):
+            with pytest.raises(Unavailable):
+                await (desk.gate.close(None) if way == "close" else desk.gate.kill())
+            assert desk.held() == 0
+            assert here.server.count("POST /fapi/v1/order") == 2
+        await here.move(here.price * Decimal("0.97"))
+        assert desk.held() == 0
+        log.room = None
+        await desk.restart()
+        desk.wait(MINUTE_MS)
+        await desk.gate.kill()
+        book = desk.gate.book
+        assert book.positions == book.open_orders == book.open_intents == {}
+        assert [summary.quantity for summary in book.closed] == [held]
+        assert (Protection.KILL_SWITCH, None) in book.locks
+        assert [(await here.venue.balance()).total - before] == [summary.net_pnl for summary in book.closed]
+        assert here.server.count("POST /fapi/v1/order") == 2
+
+
+async def test_a_full_disk_closes_no_more_than_ours(desk: WireDesk) -> None:
+    log = desk.log = FullLog()
+    desk.gate = desk.open_gate()
+    await desk.open()
+    request = OrderRequest(
+        client_id="by_hand",
+        exchange=Exchange.BINANCE,
+        symbol=BTC,
+        side=OrderSide.BUY,
+        type=OrderType.MARKET,
+        quantity=Decimal("0.03"),
+    )
+    await desk.here.venue.place(request)
+    assert desk.held() == Decimal("0.05")
+    log.room = 0
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            await desk.gate.kill()
+        assert desk.held() == Decimal("0.03")
+
+
+async def test_an_entry_that_went_on_filling_is_closed_by_the_next_kill(desk: WireDesk) -> None:
+    log = desk.log = FullLog()
+    desk.gate = desk.open_gate()
+    log.room = 2
+    await desk.open(style=Style.PASSIVE_MAKER)
+    silence(desk, "DELETE /fapi/v1/order")
+    for part in ("0.005", "0.004"):
+        await desk.here.move(desk.here.price * Decimal("0.99"), Decimal(part))
+        assert desk.held() == Decimal(part)
+        with pytest.raises(Unavailable):
+            await desk.gate.kill()
+        assert desk.held() == 0
+
+
+async def test_a_full_disk_keeps_nobody_from_selling_at_a_spot_exchange() -> None:
+    async with over_upbit() as here:
+        log = FullLog()
+        desk = WireDesk(here, log)
+        log.room = 2
+        await desk.open()
+        assert desk.held() > 0
+        for _ in range(2):
+            with pytest.raises(Unavailable):
+                await desk.gate.kill()
+            assert desk.held() == 0
+            assert here.server.count("POST /v1/orders") == 2

@@ -29,6 +29,8 @@ class AccountWriter:
     def __init__(self, log: TradeLog, account: str) -> None:
         self.account = account
         self.book = TradingBook()
+        self.failure: ZunoError | None = None
+        """Why the log could not be written the last time it could not."""
         self._log = log
 
     async def refresh(self) -> TradingBook:
@@ -57,7 +59,8 @@ class AccountWriter:
             if self.book.count != before:
                 raise BookMoved from error
             raise
-        except ZunoError:
+        except ZunoError as error:
+            self.failure = error
             await self._reload()
             raise
 

@@ -21,6 +21,7 @@ from zuno.trading.execute.account_writer import AccountWriter, BookMoved
 from zuno.trading.execute.intents import PlaceState, RulingToExecute, build_open_intent, intent_id
 from zuno.trading.execute.order_worker import OrderWorker
 from zuno.trading.execute.reconcile import find_cash_difference, reconcile_venue
+from zuno.trading.execute.unwritten import close_unwritten
 from zuno.trading.model.account import OrderCancelled, PositionClosed
 from zuno.trading.model.cycle import Call, Exchange, Style
 from zuno.trading.model.known import Known, Missing
@@ -165,8 +166,13 @@ class OrderGate:
     async def close(
         self, which: Symbol | str | None, reason: ExitReason = ExitReason.OWNER, request: str = "owner"
     ) -> tuple[str, ...]:
-        """Close a trade by its id, everything of a symbol, or everything. Entries that wait there are cancelled."""
-        return await self._act(lambda: self._close(which, reason, request))
+        """Close a trade by its id, everything of a symbol, or everything. Entries that wait there are cancelled.
+        Everything is closed though the log cannot be written."""
+
+        async def act() -> tuple[str, ...]:
+            return await self._close(which, reason, request)
+
+        return await self._act(act if which is not None else lambda: self._close_though_unwritten(act))
 
     async def cancel(self, client_id: str) -> str:
         """Cancel an order that waits to be filled. `Refused` for a protective order: it goes with its position."""
@@ -212,13 +218,14 @@ class OrderGate:
         return await self._act(lambda: self._lift(Protection.PAUSED, None, "resumed by the owner"))
 
     async def kill(self, reason: str = "kill switch") -> tuple[str, ...]:
-        """Cancel everything, close everything, and lock until `unlock`."""
+        """Cancel everything, close everything, and lock until `unlock`. `Unavailable` where the log cannot be written:
+        cancelled and closed all the same, but not locked."""
 
         async def act() -> tuple[str, ...]:
             await self._set_lock(Protection.KILL_SWITCH, reason)
             return await self._close(None, ExitReason.KILL_SWITCH, "kill")
 
-        return await self._act(act)
+        return await self._act(lambda: self._close_though_unwritten(act))
 
     async def unlock(self, protection: Protection | None = None, symbol: Symbol | None = None) -> tuple[LockSet, ...]:
         """Lift one protection, or all; the ones that stood. What set them off counts no more."""
@@ -524,6 +531,26 @@ class OrderGate:
         for symbol in symbols:
             done += await self._close_manual(symbol)
         return tuple(done)
+
+    async def _close_though_unwritten(self, act: Callable[[], Awaitable[tuple[str, ...]]]) -> tuple[str, ...]:
+        """What the exchanges hold does not wait for room on a disk."""
+        self._writer.failure = None
+        try:
+            done = await act()
+        except ZunoError:
+            if self._writer.failure is None:
+                raise
+            done = ()
+        if (failure := self._writer.failure) is None:
+            return done
+        said = [
+            what
+            for venue in self._with.venues.values()
+            for symbol in Symbol
+            for what in await close_unwritten(self.book, self.account, venue, symbol)
+        ]
+        sent = "; ".join(said) or "nothing was left to send"
+        raise Unavailable(f"{failure} Sent all the same: {sent}. It is not booked yet; repeat this.") from failure
 
     async def _close_manual(self, symbol: Symbol, id: str | None = None) -> tuple[str, ...]:
         """Positions and orders that a person wrote down end at the market's price."""

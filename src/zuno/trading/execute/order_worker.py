@@ -196,15 +196,8 @@ class OrderWorker:
             return None
         side = held[0].side if held else Side.LONG
         mark = held[0].entry if held else entries[0].intent.mark if entries else Decimal(1)
-        names = (
-            tuple(trade.id for trade in held)
-            or tuple(order.request.client_id for order in orders)
-            or tuple(tracked.intent.id for tracked in entries)
-        )
-        number = 0
-        while id is None or id in book.intents:
-            id = close_id(self._writer.account, symbol, names, number)
-            number += 1
+        if id is None or id in book.intents:
+            id = find_close_id(book, self._writer.account, symbol)
         mandate = book.active_mandate(self._now())
         intent = build_close_intent(id, decision, symbol, side, mark, reason, mandate=mandate)
         await self._write([IntentStored(at=self._at(), intent=intent, ruling=ruling)])
@@ -995,6 +988,23 @@ class OrderWorker:
         if (position := self.book.positions.get(place)) is not None:
             times.append(position.opened)
         return Millis(max(0, min(times, default=self._now()) - OVERLAP_MS))
+
+
+def find_close_id(book: TradingBook, account: str, symbol: Symbol) -> str:
+    """Of the close of a symbol that is being worked, or else of the next one."""
+    opened = [tracked.intent for tracked in book.open_intents.values() if tracked.intent.symbol is symbol]
+    for intent in opened:
+        if intent.kind is IntentKind.CLOSE:
+            return intent.id
+    names = (
+        tuple(trade.id for trade in book.positions.values() if trade.symbol is symbol)
+        or tuple(order.request.client_id for order in book.open_orders.values() if order.request.symbol is symbol)
+        or tuple(intent.id for intent in opened)
+    )
+    number = 0
+    while (id := close_id(account, symbol, names, number)) in book.intents:
+        number += 1
+    return id
 
 
 def _passed_level(position: OpenTrade, mark: Decimal) -> ExitReason | None:
