@@ -126,8 +126,7 @@ class MirrorDifferenceView(View):
     score: float | None
     mirrored_score: float | None
     small: bool
-    """Whether the two differ by no more than 0.15 % of EV; where one was not to be opened, their scores by no more than
-    a hundredth, so that a bound lies between them."""
+    """Whether the two differ by no more than 0.15 % of EV; what was not to be opened is worth nothing."""
 
 
 class SymmetryView(View):

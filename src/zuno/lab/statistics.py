@@ -31,9 +31,7 @@ JUDGED_FROM: Final = 200
 LEAST_ACTIVE, MOST_ACTIVE, MOST_ONE_RULE = 0.05, 0.50, 0.40
 LEAST_MIRRORED: Final = 0.95
 SMALL_EV_PCT: Final = 0.15
-"""Per cent of EV by which a ruling and its mirror image may differ."""
-SMALL_SCORE: Final = 0.01
-"""The same of the blackboard's score, where only one of them was to be opened: confidences are told in hundredths."""
+"""Per cent of EV by which a ruling and its mirror image may differ; what is not opened is worth nothing."""
 BUCKETS: Final = (0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 1.0)
 BAND: Final = 1.96
 """Standard errors that hold 95 % of what chance makes."""
@@ -127,11 +125,7 @@ def _difference(result: MomentResult) -> MirrorDifferenceView:
 
 
 def _is_small(own: RulingSummary, other: RulingSummary) -> bool:
-    if own.ev_pct is not None and other.ev_pct is not None:
-        return abs(own.ev_pct - other.ev_pct) <= SMALL_EV_PCT
-    if own.score is None or other.score is None:
-        return False
-    return abs(own.score + other.score) <= SMALL_SCORE + 1e-12
+    return abs((own.ev_pct or 0.0) - (other.ev_pct or 0.0)) <= SMALL_EV_PCT
 
 
 # -- calibration and power

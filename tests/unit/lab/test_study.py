@@ -152,12 +152,12 @@ def test_rulings_that_are_not_mirrored_are_listed() -> None:
     [
         ((-0.1, 0.4), (-0.24, -0.4), True),
         ((-0.1, 0.4), (-0.26, -0.4), False),
-        ((-0.1, 0.45), (None, -0.44), True),
-        ((-0.1, 0.45), (None, -0.43), False),
-        ((-0.1, 0.45), (None, None), False),
+        ((-0.14, 0.45), (None, -0.1), True),
+        ((0.16, 0.45), (None, -0.45), False),
+        ((-0.16, 0.45), (None, None), False),
     ],
 )
-def test_a_difference_is_small_by_ev_or_by_the_score_where_one_is_not_to_be_opened(
+def test_a_difference_is_small_by_ev_and_what_is_not_opened_is_worth_nothing(
     own: tuple[float, float], other: tuple[float | None, float | None], small: bool
 ) -> None:
     there = RulingSummary("LONG", "LONG", None, *own)
