@@ -89,14 +89,14 @@ def news_index(settings: Settings, home: Path) -> MemoryIndex:
 
 def _collection_name(folder: Path) -> str:
     """Of this home alone: homes that share a server would find each other's memories to be strangers' and drop them."""
-    from secrets import token_hex
+    import os
 
     from zuno.adapters.atomic_file import create_file
 
     path = folder / "collection"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        create_file(path, token_hex(8).encode())
+        create_file(path, os.urandom(8).hex().encode())
     return path.read_text().strip()
 
 
