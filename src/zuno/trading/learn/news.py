@@ -32,6 +32,8 @@ LOOKED_AT: Final = 40
 ASKED_ABOUT: Final = 3
 """Of the newest texts: what they tell is what is asked about."""
 BODY_CHARS: Final = 1_000
+MOST_VECTORS: Final = 4_000
+"""Kept in memory, about a kilobyte each."""
 _NOTE: Final = 200
 _FEEDS: Final = ((Channel.NEWS, Feed.NEWS, CHANNELS), (Channel.NARRATIVE, Feed.NARRATIVE, SEARCH))
 
@@ -45,6 +47,8 @@ class NewsRecall:
         self._embedder = embedder
         self._taken: set[str] | None = None
         """Ids that are known to be in the index."""
+        self._vectors: dict[str, bytes] = {}
+        """Of texts that were found before, by id: the same are found cycle after cycle."""
 
     async def __call__(self, case: Case) -> Sequence[Slot]:
         bundle = case.bundle
@@ -100,7 +104,7 @@ class NewsRecall:
         )
         answer = await self._index.recall(query)
         found = [(each, *told[each.id]) for each in answer.found if each.id in told]
-        vectors = await self._embedder.embed([record.text for _, record, _ in found])
+        vectors = await self._embed([record for _, record, _ in found])
         tellings = [
             NewsText(each.id, row.channel, record.at, record.text, each.similarity, vector)
             for (each, record, row), vector in zip(found, vectors, strict=True)
@@ -112,6 +116,15 @@ class NewsRecall:
             if story.sources > 1 or any(text.id not in current for text in story.texts)
         ]
         return NewsSlot(source=answer.source, note=answer.note, stories=tuple(stories[:MOST_STORIES]))
+
+    async def _embed(self, records: Sequence[MemoryRecord]) -> list[bytes]:
+        new = [record for record in records if record.id not in self._vectors]
+        if len(self._vectors) + len(new) > MOST_VECTORS:
+            self._vectors.clear()
+            new = list(records)
+        vectors = await self._embedder.embed([record.text for record in new])
+        self._vectors.update((record.id, vector) for record, vector in zip(new, vectors, strict=True))
+        return [self._vectors[record.id] for record in records]
 
     async def _take_in(self, told: Mapping[str, tuple[MemoryRecord, Text]]) -> None:
         if self._taken is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -103,6 +103,15 @@ def cosine(first: bytes, second: bytes) -> float:
     """Of two vectors as an embedder gives them, in four decimals."""
     rows = unpack_vector(first).reshape(1, -1)
     return int(measure_cosines(rows, measure_norms(rows), unpack_vector(second))[0]) / ONE
+
+
+def list_cosines(vectors: Sequence[bytes]) -> list[list[float]]:
+    """Of each vector with every one before it, as `cosine` gives them."""
+    if not vectors:
+        return []
+    rows = np.stack([unpack_vector(vector) for vector in vectors])
+    norms = measure_norms(rows)
+    return [(measure_cosines(rows[:at], norms[:at], rows[at]) / ONE).tolist() for at in range(len(vectors))]
 
 
 def combine_similarity(

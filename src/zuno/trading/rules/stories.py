@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zuno.kernel.units import Millis
-from zuno.trading.measure.similarity import cosine
+from zuno.trading.measure.similarity import list_cosines
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,12 @@ class Story:
 def merge_stories(texts: Sequence[NewsText], duplicate: float) -> tuple[Story, ...]:
     """In the order in which their first texts are given. A text belongs to the first story that one of its texts tells
     alike: whose cosine is `duplicate` or more."""
-    groups: list[list[NewsText]] = []
-    for text in texts:
-        alike = (group for group in groups if any(cosine(text.vector, told.vector) >= duplicate for told in group))
-        group = next(alike, None)
+    groups: list[list[int]] = []
+    for number, cosines in enumerate(list_cosines([text.vector for text in texts])):
+        group = next((group for group in groups if any(cosines[told] >= duplicate for told in group)), None)
         if group is None:
-            groups.append([text])
+            groups.append([number])
         else:
-            group.append(text)
-    return tuple(Story(tuple(sorted(group, key=lambda text: (text.at, text.id)))) for group in groups)
+            group.append(number)
+    stories = ([texts[number] for number in group] for group in groups)
+    return tuple(Story(tuple(sorted(story, key=lambda text: (text.at, text.id)))) for story in stories)
