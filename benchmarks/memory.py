@@ -110,7 +110,7 @@ async def measure_cycles(home: Path) -> tuple[float, float]:
     first = await remembering.run("BTCUSDT", as_of=moments[0], chart=False)
     recalled = read_memories((await remembering.record(first.run_id)).bundle)
     assert recalled is not None
-    written = [remembered(number, recalled.setup, first.origin, first.as_of) for number in range(CLOSED_TRADES)]
+    written = [build_memory(number, recalled.setup, first.origin, first.as_of) for number in range(CLOSED_TRADES)]
     journal = await house._open_journal()
     for told in written:
         await journal.append_once(kind=POST_MORTEM, author=Author("post_mortem"), payload=told, request_id=told.id)
@@ -129,7 +129,7 @@ async def measure_cycles(home: Path) -> tuple[float, float]:
     return 1e3 * median(times[True][WARM_UPS:]), 1e3 * median(times[False][WARM_UPS:])
 
 
-def remembered(number: int, setup: str, origin: str, before: int) -> PostMortem:
+def build_memory(number: int, setup: str, origin: str, before: int) -> PostMortem:
     """Alike the setup of now in all but a few of its phrases."""
     chance = random.Random(number)
     phrases = setup.split("; ")

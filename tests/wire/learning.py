@@ -74,7 +74,7 @@ def summary(**changed: Any) -> TradeSummary:
     return TradeSummary(**given)
 
 
-def closed(trade: TradeSummary) -> TradeClosed:
+def build_close_event(trade: TradeSummary) -> TradeClosed:
     return TradeClosed(at=trade.closed, summary=trade)
 
 
@@ -124,7 +124,7 @@ class Learning:
 
     async def close(self, *trades: TradeSummary, account: str = ACCOUNT) -> None:
         for trade in trades:
-            await self.log.append(account, [closed(trade)], len(self.log.list_events(account)))
+            await self.log.append(account, [build_close_event(trade)], len(self.log.list_events(account)))
 
     def evaluator(self) -> Evaluator:
         """A new consumer."""

@@ -114,7 +114,8 @@ class _ReliabilityRenderer:
         for point in panel.points:
             x, y = square.x(point.claimed), square.y(point.came)
             self._mark(x, y, SMALLEST, BLACK)
-            canvas.text(x + 7, y + 9, f"{point.n}", fonts.plain, BLACK)
+            beside = y + 9 if y + 18 < high else y - 10  # not into the figures above the panel
+            canvas.text(x + 7, beside, f"{point.n}", fonts.plain, BLACK)
 
     def _mark(self, x: float, y: float, side: float, colour: str) -> None:
         self._canvas.boxes(

@@ -62,7 +62,7 @@ class JsonlMemory:
         lines = await asyncio.to_thread(self._load)
         known = [record for record in lines.records.values() if _is_asked_for(record, query)]
         newest = heapq.nsmallest(min(MOST_RECENT, query.limit), known, key=lambda record: (-record.at, record.id))
-        return RecallResult(source=self.name, found=tuple(_recalled(record, query) for record in newest))
+        return RecallResult(source=self.name, found=tuple(_rank_by_age(record, query) for record in newest))
 
     async def remove(self, id: str) -> None:
         await asyncio.to_thread(self._remove, id)
@@ -150,7 +150,7 @@ def _is_asked_for(record: MemoryRecord, query: RecallQuery) -> bool:
     return record.at < query.before and record.origin == query.origin and record.channel in query.channels and of_symbol
 
 
-def _recalled(record: MemoryRecord, query: RecallQuery) -> Recalled:
+def _rank_by_age(record: MemoryRecord, query: RecallQuery) -> Recalled:
     whole, age = np.array([ONE], dtype=np.int32), np.array([query.before - record.at], dtype=np.int64)
     left = int(apply_decay(whole, age, DECAY[record.channel])[0])
     return Recalled(id=record.id, similarity=None, score=left / ONE)

@@ -132,7 +132,7 @@ class LightRagMemoryIndex:
             name = f"{_MEMORY}{record.id}"
             await stored.upsert_node(name, _node(name, "memory", record.model_dump_json()))
             for entity in found[record.id].names:
-                node = _scoped(record.origin, entity)
+                node = _name_in_market(record.origin, entity)
                 await stored.upsert_edge(name, node, {"weight": 1.0, "keywords": "mentions", "description": ""})
         await stored.index_done_callback()
 
@@ -144,7 +144,7 @@ class LightRagMemoryIndex:
         relations: dict[tuple[str, str], dict[str, Any]] = {}
         for record in records:
             for name in found[record.id].names:
-                node = _scoped(record.origin, name)
+                node = _name_in_market(record.origin, name)
                 entities[node] = {
                     "entity_name": node,
                     "entity_type": record.channel.value,
@@ -153,7 +153,10 @@ class LightRagMemoryIndex:
                     "file_path": record.id,
                 }
             for relation in found[record.id].relations:
-                pair = (_scoped(record.origin, relation.source), _scoped(record.origin, relation.target))
+                pair = (
+                    _name_in_market(record.origin, relation.source),
+                    _name_in_market(record.origin, relation.target),
+                )
                 before = relations.get(pair) or await stored.get_edge(*pair)
                 told_by = sorted({*_told_by(before), record.id})
                 relations[pair] = {
@@ -286,7 +289,7 @@ def _mark(content: str) -> str:
     return content.partition("\n")[0] + "\n" if content.startswith(_MEMORY) else ""
 
 
-def _scoped(origin: str, entity: str) -> str:
+def _name_in_market(origin: str, entity: str) -> str:
     """An entity of one market: what is related in one says nothing in another."""
     return f"{digest(canonical(origin))[:12]} {entity}"
 

@@ -10,6 +10,7 @@ from rich.text import Text
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading
 from zuno.lab.memory_service import IntervalView, MemoryStudyView, WorldView
 from zuno.lab.model import CalibrationView, CountView, StudyView, SymmetryView
+from zuno.trading.service.report import format_signed
 
 
 def shown_study(view: StudyView) -> RenderableType:
@@ -71,8 +72,8 @@ def _describe_symmetry(view: SymmetryView) -> Iterator[RenderableType]:
                 row.mirrored,
                 _percent(row.ev_pct),
                 _percent(row.mirrored_ev_pct),
-                _signed(row.score),
-                _signed(row.mirrored_score),
+                format_signed(row.score, 3),
+                format_signed(row.mirrored_score, 3),
                 row.veto or "",
                 row.mirrored_veto or "",
                 style=QUIET if row.small else "",
@@ -103,10 +104,6 @@ def _describe_bars(view: StudyView) -> Iterator[RenderableType]:
     yield from (Text(f"MISSED  {line}", style=BAD) for line in view.missed)
 
 
-def _signed(value: float | None) -> str:
-    return "" if value is None else f"{value:+.3f}"
-
-
 def _percent(value: float | None) -> str:
     return "" if value is None else f"{value:+.2f} %"
 
@@ -134,7 +131,7 @@ def _describe_world(view: WorldView) -> Iterator[RenderableType]:
     arms = Rows(f"{view.world}: recall", "trades", "on drawn days", "hit rate", "mean R")
     for arm in view.arms:
         hits = "" if arm.hit_rate is None else f"{arm.hit_rate:.1%}"
-        arms.add_row(arm.arm, f"{arm.trades}", f"{arm.planted_trades}", hits, _signed(arm.mean_r))
+        arms.add_row(arm.arm, f"{arm.trades}", f"{arm.planted_trades}", hits, format_signed(arm.mean_r, 3))
     pairs = Rows("difference", "hit rate", "95 %", "R", "95 %", "verdict by R")
     for pair in view.pairs:
         hit, r = pair.hit_rate, pair.r
@@ -142,7 +139,7 @@ def _describe_world(view: WorldView) -> Iterator[RenderableType]:
             f"{pair.first} less {pair.second}",
             "" if hit is None else f"{hit.difference:+.1%}",
             "" if hit is None else f"{hit.low:+.1%} to {hit.high:+.1%}",
-            "" if r is None else _signed(r.difference),
+            format_signed(None if r is None else r.difference, 3),
             "" if r is None else _interval(r),
             pair.verdict,
         )

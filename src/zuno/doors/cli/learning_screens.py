@@ -15,6 +15,7 @@ from zuno.trading.service.learning_view import (
     VetoesView,
     VetoScoreView,
 )
+from zuno.trading.service.report import format_signed
 
 _STYLES = {"SUCCESS": GOOD, "FAILURE": BAD}
 
@@ -40,7 +41,7 @@ def shown_calibration(view: TradeCalibrationView) -> RenderableType:
                 agent.regime,
                 str(agent.n),
                 f"{agent.brier:.3f}",
-                "–" if agent.skill is None else f"{agent.skill:+.2f}",
+                format_signed(agent.skill),
                 f"{agent.ece:.2f}",
                 style="" if agent.regime == "all" else QUIET,
             )
@@ -70,9 +71,9 @@ def shown_vetoes(view: VetoesView) -> RenderableType:
                 str(row.cuts),
                 str(row.saved_trades),
                 str(row.cost_trades),
-                _signed(row.total_r),
-                Text.assemble(_signed(row.mean_r), spread),
-                _signed(row.mean_pct),
+                _color_signed(row.total_r),
+                Text.assemble(_color_signed(row.mean_r), spread),
+                _color_signed(row.mean_pct),
             )
         parts += [table, Text("above zero: losses that were not made; below zero: gains that were not", style=QUIET)]
     if view.scores:
@@ -85,7 +86,7 @@ def shown_vetoes(view: VetoesView) -> RenderableType:
 
 def _post_mortem(learned: LearnedTradeView) -> RenderableType:
     facts = grid()
-    r = "" if learned.r is None else f", {learned.r:+.2f} R"
+    r = "" if learned.r is None else f", {format_signed(learned.r)} R"
     facts.add_row("verdict", Text(f"{learned.verdict}{r}", style=_STYLES.get(learned.verdict, "")))
     facts.add_row("outcome", Text(learned.outcome))
     facts.add_row("constraint", Text(learned.constraint))
@@ -102,7 +103,9 @@ def _scores(scores: tuple[VetoScoreView, ...]) -> RenderableType:
             part.rule if part.share == 1 else f"{part.rule} {100 * part.share:.0f} %" for part in score.rules
         )
         trade = f"{score.side} {score.symbol}"
-        table.add_row(score.run, trade, score.decided, score.exit, f"{score.r:+.2f}", f"{score.pct:+.2f}", rules)
+        table.add_row(
+            score.run, trade, score.decided, score.exit, format_signed(score.r), format_signed(score.pct), rules
+        )
     return table
 
 
@@ -110,8 +113,8 @@ def _bins(agent: AgentCalibrationView) -> str:
     return "  ".join(f"{each.claimed:.2f} → {each.came:.2f} ({each.n})" for each in agent.bins)
 
 
-def _signed(value: float) -> Text:
-    return Text(f"{value:+.2f}", style=GOOD if value > 0 else BAD if value < 0 else "")
+def _color_signed(value: float) -> Text:
+    return Text(format_signed(value), style=GOOD if value > 0 else BAD if value < 0 else "")
 
 
 def _screen(view: LearningView, title: str, *parts: RenderableType) -> RenderableType:

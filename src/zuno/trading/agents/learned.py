@@ -130,7 +130,7 @@ def memory_section(bundle: Bundle, weight: int = 78) -> Section:
 
 def _memory_lines(name: str, memory: MemoryNote) -> Sequence[Line]:
     lines = [
-        _cited(name, memory.id, memory.verdict, f"{memory.side} {memory.symbol}, closed {iso(memory.closed)[:10]}")
+        _cite_case(name, memory.id, memory.verdict, f"{memory.side} {memory.symbol}, closed {iso(memory.closed)[:10]}")
     ]
     if memory.similarity is not None:
         lines.append(prompt_facts.fact(f"{name}.similarity", memory.similarity, Unit.NUMBER, note="of the setups"))
@@ -139,7 +139,7 @@ def _memory_lines(name: str, memory: MemoryNote) -> Sequence[Line]:
     return (*lines, Line(f"setup of {name}: {memory.setup}"))
 
 
-def _cited(name: str, id_: str, verdict: Verdict, more: str) -> Line:
+def _cite_case(name: str, id_: str, verdict: Verdict, more: str) -> Line:
     """A text that cites it says which it is and how it came out; the rest is told here alone."""
     label = f"{id_} ({verdict})"
     return Line(f"{{{name}}} {label}: {more}", (Figure(name, label, Unit.WORDS),))
@@ -150,7 +150,7 @@ def feedback_section(bundle: Bundle, weight: int = 77) -> Section:
     lines = []
     for place, lesson in enumerate(feedback.lessons, 1):
         told = f"{lesson.side} in such setups, {len(lesson.cases)} cases"
-        lines.append(_cited(lesson_id(place), lesson.id, lesson.verdict, told))
+        lines.append(_cite_case(lesson_id(place), lesson.id, lesson.verdict, told))
         lines.append(Line(f"setups of {lesson_id(place)}: {lesson.condition}"))
     return Section("lessons", weight, tuple(lines) or (Line("no lesson is about this setup"),))
 

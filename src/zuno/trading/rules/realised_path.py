@@ -50,7 +50,7 @@ def trace_path(summary: TradeSummary, bars: Iterable[SpanBar]) -> RealisedPath:
         r=None if multiple is None else round_digits(float(multiple)),
         hold_hours=round_digits(held / HOUR_MS),
         bars=len(inside),
-        uncovered_hours=round_digits((held - _covered(inside)) / HOUR_MS),
+        uncovered_hours=round_digits((held - _sum_covered_time(inside)) / HOUR_MS),
     )
 
 
@@ -111,7 +111,7 @@ def _ends_in(summary: TradeSummary, inside: Sequence[SpanBar]) -> bool:
     return inside[-1].low - slipped <= last <= inside[-1].high + slipped
 
 
-def _covered(bars: Sequence[SpanBar]) -> int:
+def _sum_covered_time(bars: Sequence[SpanBar]) -> int:
     """Milliseconds that bars in order of time cover, overlaps once."""
     covered, until = 0, 0
     for bar in bars:

@@ -73,14 +73,14 @@ def case() -> Case:
     return build_case(bundle_of(World()))
 
 
-async def recalled(store: SqliteSeries, case: Case, index: Any = None) -> NewsSlot:
+async def recall_news(store: SqliteSeries, case: Case, index: Any = None) -> NewsSlot:
     embedder = HashedEmbedder()
     (slot,) = await NewsRecall(store, index or InMemoryIndex(embedder), embedder)(case)
     return read_slot(NewsSlot, slot.content, "news")
 
 
 async def test_what_is_told_now_recalls_earlier_tellings_as_one_story(store: SqliteSeries, case: Case) -> None:
-    slot = await recalled(store, case)
+    slot = await recall_news(store, case)
     story = next(story for story in slot.stories if "Orbit" in story.text)
     assert story.text == HACK
     assert story.sources == 4, "wire, desk, watch and the search: desk repeated itself"
@@ -114,14 +114,14 @@ async def test_cutting_the_future_changes_no_recall(store: SqliteSeries, case: C
 
 
 async def test_an_index_that_is_down_leaves_a_note_and_no_story(store: SqliteSeries, case: Case) -> None:
-    slot = await recalled(store, case, Down(HashedEmbedder()))
+    slot = await recall_news(store, case, Down(HashedEmbedder()))
     assert (slot.source, slot.stories) == ("none", ())
     assert slot.note
 
 
 async def test_a_damaged_index_of_news_is_built_anew(store: SqliteSeries, case: Case, tmp_path: Path) -> None:
     path, embedder = tmp_path / "news.db", HashedEmbedder()
-    first = await recalled(store, case, SqliteMemoryIndex(path, embedder))
+    first = await recall_news(store, case, SqliteMemoryIndex(path, embedder))
     assert first.stories
     path.write_bytes(b"this was an index once\n" * 500)
     recall = NewsRecall(store, SqliteMemoryIndex(path, embedder), embedder)
