@@ -67,6 +67,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "doors.logs": INSIDE,
     "doors.cli": INSIDE | {"rich", "typer"},
     "doors.shell": INSIDE | {"prompt_toolkit", "rich"},
+    "doors.telegram": INSIDE | {"telegram"},
     "settings": INSIDE | {"pydantic", "pydantic_settings"},
     "wiring": INSIDE,
     "__main__": INSIDE,
