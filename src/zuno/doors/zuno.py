@@ -91,6 +91,11 @@ class Zuno(Protocol):
         """The wallets of this home."""
         ...
 
+    def unlock_wallet(self) -> str | None:
+        """Unlock the owner's wallet for as long as this is open, by its passphrase file or at the terminal, and say its
+        address; None where it stays locked. Nobody is asked for its passphrase afterwards."""
+        ...
+
     def wallet(self, chain: str | None) -> WalletOnChain:
         """The wallet that acts on a chain, or on the default chain. `Refused` where none does."""
         ...

@@ -235,6 +235,9 @@ class Application:
 
         return WalletService(self._signers.folder(), self._signers.own_wallet)
 
+    def unlock_wallet(self) -> str | None:
+        return self._signers.unlock()
+
     def wallet(self, chain: str | None) -> WalletOnChain:
         from zuno.lp.service.wallets import WalletOnChain
 

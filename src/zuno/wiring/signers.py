@@ -10,6 +10,7 @@ from zuno.settings import Settings
 from zuno.wiring.chains import LOCAL
 
 if TYPE_CHECKING:
+    from zuno.adapters.keys.passphrases import Passphrases
     from zuno.adapters.keys.wallets import WalletFolder
     from zuno.lp.ports.spending import Signer
 
@@ -20,6 +21,26 @@ class Signers:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._own_signer: Signer | None = None
+        self._may_ask = True
+
+    def unlock(self) -> Address | None:
+        """Unlock the owner's wallet now, for as long as this process lives; afterwards nobody is asked. By the
+        passphrase file, or at the terminal, where an empty line leaves it locked. None: it stays locked, or there is
+        none to unlock. `Refused` for a wrong passphrase."""
+        from zuno.adapters.keys.passphrases import Passphrases, ask_hidden
+
+        address, typed = self.own_wallet(), None
+        if address is not None and not self.folder().signer(address).watch_only:
+            if self._settings.passphrase_file is None:
+                typed = ask_hidden(f"Passphrase of {address} (empty: stay locked): ")
+            if self._settings.passphrase_file is not None or (typed is not None and typed.get_secret_value()):
+                signer = self._open_folder(Passphrases(self._settings.passphrase_file, lambda prompt: typed)).signer(
+                    address
+                )
+                signer.ready()
+                self._own_signer = signer
+        self._may_ask = False
+        return None if self._own_signer is None else address
 
     def of(self, chain: str) -> Signer:
         """Who acts on a chain: the built-in wallet of a local world, else the wallet set or the only one kept."""
@@ -41,10 +62,15 @@ class Signers:
         return kept[0].address if len(kept) == 1 else None
 
     def folder(self) -> WalletFolder:
-        from zuno.adapters.keys.passphrases import Passphrases
+        from zuno.adapters.keys.passphrases import Passphrases, ask_hidden
+
+        ask = ask_hidden if self._may_ask else lambda prompt: None
+        return self._open_folder(Passphrases(self._settings.passphrase_file, ask))
+
+    def _open_folder(self, passphrases: Passphrases) -> WalletFolder:
         from zuno.adapters.keys.wallets import WalletFolder
 
-        return WalletFolder(self._settings.home / "wallets", Passphrases(self._settings.passphrase_file))
+        return WalletFolder(self._settings.home / "wallets", passphrases)
 
     def _acting_wallet(self) -> Address:
         address = self.own_wallet()

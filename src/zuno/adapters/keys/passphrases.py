@@ -97,9 +97,7 @@ class Passphrases:
     def _require_answer(self, prompt: str) -> SecretStr:
         said = self._ask(prompt)
         if said is None:
-            raise Refused(
-                "There is no terminal to ask for the passphrase; put it in a file and set ZUNO_PASSPHRASE_FILE."
-            )
+            raise Refused("Nobody can be asked for the passphrase here; put it in a file and set ZUNO_PASSPHRASE_FILE.")
         return said
 
 

@@ -73,6 +73,14 @@ class Consent:
 
 
 @dataclass(frozen=True, slots=True)
+class ApprovalOffer:
+    """What the owner is shown before an approval, and how exactly that is signed; offers end with the process."""
+
+    view: ApprovalView
+    sign: Callable[[], Awaitable[ExecutionView]]
+
+
+@dataclass(frozen=True, slots=True)
 class PlanTask:
     """A plan as something to be done."""
 
@@ -110,25 +118,34 @@ class Execution:
         return simulation_view(execution, drafted, await execution.chain.gas())
 
     async def approve(self, plan_id: str, consent: Consent) -> ExecutionView:
+        offer = await self.offer_approval(plan_id, consent.who, scripted=consent.scripted)
+        if not consent.to_approve(offer.view):
+            raise Refused(f"{plan_id} was not approved: it was not confirmed.")
+        return await offer.sign()
+
+    async def offer_approval(self, plan_id: str, who: str, *, scripted: bool = False) -> ApprovalOffer:
+        """Everything an approval is bound to, for the owner to read. Signing checks expiry and state again."""
         task = await self._load_task(plan_id, current=True)
         execution = await self._context_of(task.instruction.chain)
-        _check_scripted(execution, consent)
+        _check_scripted(execution, scripted)
         gate = Gate(execution)
         if task.reject is not None:
             await gate.reject(task.plan_id, task.reject)
             raise Refused(f"The desk rejected {plan_id}: {task.reject}. Ask it again, or take another candidate.")
         drafted = await gate.draft(task.plan_id, task.plan_hash, task.instruction)
-        approval = gate.approval(drafted.draft, consent.who)
+        approval = gate.approval(drafted.draft, who)
         shown = approval_view(execution, drafted, await execution.chain.gas(), approval, approval_hash(approval))
-        if not consent.to_approve(shown):
-            raise Refused(f"{plan_id} was not approved: it was not confirmed.")
-        progress = await gate.approve(drafted.draft, approval)
-        return await execution_view(execution, progress, task.instruction)
+
+        async def sign() -> ExecutionView:
+            progress = await gate.approve(drafted.draft, approval)
+            return await execution_view(execution, progress, task.instruction)
+
+        return ApprovalOffer(shown, sign)
 
     async def apply(self, plan_id: str, consent: Consent, tell: Notify) -> ExecutionView | UnsignedView:
         task = await self._load_task(plan_id, current=True)
         execution = await self._context_of(task.instruction.chain)
-        _check_scripted(execution, consent)
+        _check_scripted(execution, consent.scripted)
         gate = Gate(execution)
         if execution.signer.watch_only:
             _, draft = await gate.load_approved(plan_id)
@@ -354,8 +371,8 @@ class Execution:
         await append_event(execution.journal, progress, outcome)
 
 
-def _check_scripted(execution: ExecutionContext, consent: Consent) -> None:
-    if consent.scripted and not execution.local:
+def _check_scripted(execution: ExecutionContext, scripted: bool) -> None:
+    if scripted and not execution.local:
         raise Refused(f"--yes is for sim, devnet and test networks; on {execution.info.name} type the confirmation.")
 
 

@@ -125,7 +125,7 @@ def test_a_strangers_file_is_opened_by_the_person_or_else_by_the_file(tmp_path: 
 
 def test_without_a_terminal_it_says_what_to_set(tmp_path: Path) -> None:
     for ask in (Passphrases(None, nobody).new, lambda: Passphrases(None, nobody).of("0x12")):
-        with pytest.raises(Refused, match=r"no terminal .* set ZUNO_PASSPHRASE_FILE"):
+        with pytest.raises(Refused, match=r"set ZUNO_PASSPHRASE_FILE"):
             ask()
     with pytest.raises(Refused, match="typed at a terminal"):
         Passphrases(written(tmp_path, b"correct horse\n"), nobody).key()
