@@ -4,30 +4,52 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from html import unescape
 
 import pytest
 
-from tests.wire.bot_api import CHAT, FAULTS, TOKEN, Bot, bot_api, refused
+from tests.wire.bot_api import CHAT, FAULTS, TOKEN, Bot, asks_silence, bot_api, refused
 from tests.wire.fakes.notifier import MemoryNotifier
 from tests.wire.model_server import http
 from zuno.adapters.notifier.console import ConsoleNotifier
-from zuno.adapters.notifier.telegram import TelegramNotifier, as_html
+from zuno.adapters.notifier.telegram import LONGEST_CAPTION, LONGEST_TEXT, TelegramNotifier, as_html
 from zuno.kernel.errors import Usage
-from zuno.kernel.notify import Notice, Notifier, RetryLater, Sent, Severity, Undeliverable
+from zuno.kernel.notify import (
+    Button,
+    Fact,
+    Notice,
+    NoticeKind,
+    NoticeLabel,
+    Notifier,
+    Post,
+    RetryLater,
+    Sent,
+    Severity,
+    Undeliverable,
+)
+from zuno.kernel.units import Seconds
 
 NOTICE = Notice(
+    kind=NoticeKind.ALERT,
     title="Out of range",
     severity=Severity.CRITICAL,
-    chain="base",
-    wallet="0x" + "ab" * 20,
-    position="42",
-    condition="out of range",
+    label=NoticeLabel.LIVE,
+    at=Seconds(1_700_000_000),
+    facts=(Fact("chain", "base"), Fact("position", "42")),
     reason="tick -1 lies 1 ticks beyond its lower edge",
     reference="alert_0123456789ab",
+    buttons=(Button("Ack", ("ack", "alert_0123456789ab")), Button("Snooze 6 h", ("snooze", "alert_0123456789ab"))),
 )
-CHAIN_NOTICE = replace(NOTICE, wallet=None, position=None, severity=Severity.WARNING, title="Chain unreachable")
+BARE = Notice(NoticeKind.FILL, "Filled", Severity.INFO, NoticeLabel.PAPER, Seconds(1_700_000_000))
+SUMMARY = replace(NOTICE, kind=NoticeKind.SUMMARY, picture=b"\x89PNG")
+HOSTILE = replace(NOTICE, reason="<b>&\x00\u202e" + "x" * 10_000, facts=(Fact("\n" * 99, "<" * 9_000),) * 30)
+
+
+def post(notice: Notice = NOTICE, number: int = 7) -> Post:
+    return Post(number, f"key {number}", notice)
 
 
 @pytest.fixture
@@ -54,17 +76,17 @@ def candidate(request: pytest.FixtureRequest, telegram: TelegramNotifier) -> Not
             return telegram
 
 
-@pytest.mark.parametrize("notice", [NOTICE, CHAIN_NOTICE, replace(NOTICE, reason="<b>&\x00\u202e" + "x" * 10_000)])
+@pytest.mark.parametrize("notice", [NOTICE, BARE, SUMMARY, HOSTILE, replace(HOSTILE, picture=b"\x89PNG")])
 async def test_a_notice_arrives(candidate: Notifier, notice: Notice) -> None:
-    assert await candidate.send(notice) == Sent()
-    assert await candidate.send(notice) == Sent()
+    assert await candidate.send(post(notice)) == Sent()
+    assert await candidate.send(post(notice, 2**62), silent=True) == Sent()
 
 
 async def test_closing_twice_is_harmless_and_a_closed_one_opens_again(candidate: Notifier) -> None:
-    await candidate.send(NOTICE)
+    await candidate.send(post())
     await candidate.close()
     await candidate.close()
-    assert await candidate.send(NOTICE) == Sent()
+    assert await candidate.send(post()) == Sent()
     await candidate.close()
 
 
@@ -73,20 +95,20 @@ async def test_closing_twice_is_harmless_and_a_closed_one_opens_again(candidate:
 
 async def test_the_console_writes_one_plain_line() -> None:
     lines: list[str] = []
-    await ConsoleNotifier(lines.append).send(replace(NOTICE, reason="two\nlines \x1b[31mred"))
-    assert lines == ["CRITICAL Out of range: position 42 on base: two lines [31mred (alert_0123456789ab)"]
+    await ConsoleNotifier(lines.append).send(post(replace(NOTICE, reason="two\nlines \x1b[31mred")))
+    assert lines == ["CRITICAL Out of range [LIVE], chain base, position 42: two lines [31mred (alert_0123456789ab)"]
 
 
 async def test_a_console_nobody_reads_is_tried_again() -> None:
     def broken(line: str) -> None:
         raise BrokenPipeError(32, "Broken pipe")
 
-    assert isinstance(await ConsoleNotifier(broken).send(NOTICE), RetryLater)
+    assert isinstance(await ConsoleNotifier(broken).send(post()), RetryLater)
 
 
 async def test_the_memory_fails_as_it_is_told() -> None:
     notifier = MemoryNotifier([RetryLater("down"), Undeliverable("no", all=True)])
-    assert [await notifier.send(NOTICE) for _ in range(3)] == [
+    assert [await notifier.send(post()) for _ in range(3)] == [
         RetryLater("down"),
         Undeliverable("no", all=True),
         Sent(),
@@ -98,42 +120,72 @@ async def test_the_memory_fails_as_it_is_told() -> None:
 
 
 async def test_the_message_says_everything_in_escaped_html(bot: Bot, telegram: TelegramNotifier) -> None:
-    await telegram.send(replace(NOTICE, reason="a < b & <script>c</script>", title="<i>x"))
+    await telegram.send(post(replace(NOTICE, reason="a < b & <script>c</script>", title="<i>x")))
     assert bot.arrived == [
-        "\N{LARGE RED CIRCLE} <b>&lt;i&gt;x</b>\nseverity: critical\nchain: base\nwallet: <code>0xabab…abab</code>\n"
-        "position: <code>42</code>\ncondition: out of range\nreason: a &lt; b &amp; &lt;script&gt;c&lt;/script&gt;\n"
-        "<code>alert_0123456789ab</code>"
+        "\N{LARGE RED CIRCLE} <b>&lt;i&gt;x</b> · LIVE\nchain: base\nposition: 42\n"
+        "reason: a &lt; b &amp; &lt;script&gt;c&lt;/script&gt;\n2023-11-14 22:13 UTC · <code>alert_0123456789ab</code>"
     ]
     body = bot.heard[0].body
     assert (body["chat_id"], body["parse_mode"]) == (CHAT, "HTML")
 
 
-def test_no_notice_is_longer_than_telegram_takes() -> None:
-    long = "&" * 100_000
-    notice = replace(NOTICE, reason=long, title="t" * 5_000)
-    # Telegram counts 4096 characters after entities are read: `&amp;` is one.
-    assert len(as_html(notice).replace("&amp;", "&")) < 4_096
+@pytest.mark.parametrize("limit", [LONGEST_CAPTION, LONGEST_TEXT])
+@pytest.mark.parametrize("junk", ["&", "x", "\N{GRINNING FACE}", "a "])
+def test_no_notice_is_longer_than_telegram_takes(limit: int, junk: str) -> None:
+    facts = tuple(Fact(f"{junk}{number}", junk * 900) for number in range(9))
+    html = as_html(replace(NOTICE, reason=junk * 9_000, title=junk * 5_000, facts=facts), limit)
+    text = unescape(re.sub("<[^>]*>", "", html))
+    assert limit // 2 < len(text.encode("utf-16-le")) // 2 <= limit
+    assert html.endswith(f"<code>{NOTICE.reference}</code>")
+
+
+async def test_buttons_carry_the_number_of_the_notice(bot: Bot, telegram: TelegramNotifier) -> None:
+    many = tuple(Button(f"b{index}", ("x",)) for index in range(20))
+    await telegram.send(post(replace(NOTICE, buttons=many), 2**62))
+    rows = bot.heard[0].body["reply_markup"]["inline_keyboard"]
+    assert [len(row) for row in rows] == [3, 3, 2]
+    assert [key["callback_data"] for row in rows for key in row] == [f"n{2**62}.{index}" for index in range(8)]
+    assert all(len(key["callback_data"]) <= 64 for row in rows for key in row)
+
+
+@pytest.mark.parametrize("notice", [NOTICE, SUMMARY])
+async def test_silence_is_asked_for_only_when_wanted(bot: Bot, telegram: TelegramNotifier, notice: Notice) -> None:
+    await telegram.send(post(notice))
+    await telegram.send(post(notice), silent=True)
+    assert [asks_silence(heard) for heard in bot.heard] == [False, True]
+
+
+async def test_a_picture_is_a_photo_with_its_words_below(bot: Bot, telegram: TelegramNotifier) -> None:
+    await telegram.send(post(SUMMARY))
+    assert [heard.path for heard in bot.heard] == [f"/bot{TOKEN}/sendPhoto"]
+    assert bot.arrived == [as_html(SUMMARY, LONGEST_CAPTION)]
+
+
+async def test_a_picture_that_is_refused_leaves_its_words(bot: Bot, telegram: TelegramNotifier) -> None:
+    bot.photo_mood = refused(400, "Bad Request: PHOTO_INVALID_DIMENSIONS")
+    assert await telegram.send(post(SUMMARY)) == Sent()
+    assert bot.arrived == [as_html(SUMMARY)]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_what_may_pass_is_for_later(bot: Bot, telegram: TelegramNotifier, fault: str) -> None:
     bot.mood = FAULTS[fault]
-    outcome = await asyncio.wait_for(telegram.send(NOTICE), 10)
+    outcome = await asyncio.wait_for(telegram.send(post()), 10)
     assert isinstance(outcome, RetryLater)
     assert TOKEN not in outcome.reason
     bot.mood = None
-    assert await telegram.send(NOTICE) == Sent()
+    assert await telegram.send(post()) == Sent()
 
 
 async def test_a_message_is_not_carried_elsewhere(bot: Bot, telegram: TelegramNotifier) -> None:
     bot.mood = http(307, b"", extra=f"location: {bot.url}/elsewhere\r\n")
-    assert isinstance(await telegram.send(NOTICE), RetryLater)
+    assert isinstance(await telegram.send(post()), RetryLater)
     assert [heard.path for heard in bot.heard] == [f"/bot{TOKEN}/sendMessage"]
 
 
 async def test_a_service_that_is_not_there_is_for_later() -> None:
     notifier = TelegramNotifier(TOKEN, CHAT, "http://127.0.0.1:9", timeout=2)
-    outcome = await notifier.send(NOTICE)
+    outcome = await notifier.send(post())
     assert outcome == RetryLater("Telegram could not be reached")
     await notifier.close()
 
@@ -147,14 +199,14 @@ async def test_the_wait_it_asks_for_is_passed_on(
     bot: Bot, telegram: TelegramNotifier, parameters: dict[str, object], wait: float | None
 ) -> None:
     bot.mood = refused(429, "Too Many Requests", **parameters)
-    outcome = await telegram.send(NOTICE)
+    outcome = await telegram.send(post())
     assert outcome == RetryLater("Telegram limits our messages (HTTP 429)", wait)
 
 
-@pytest.mark.parametrize(("status", "all_of_them"), [(400, False), (401, True), (403, True), (404, True)])
+@pytest.mark.parametrize(("status", "all_of_them"), [(400, False), (401, True), (404, True)])
 async def test_what_cannot_pass_is_never(bot: Bot, telegram: TelegramNotifier, status: int, all_of_them: bool) -> None:
     bot.mood = refused(status, f"no /bot{TOKEN}/ here")
-    outcome = await telegram.send(NOTICE)
+    outcome = await telegram.send(post())
     assert isinstance(outcome, Undeliverable)
     assert outcome.all is all_of_them
     assert TOKEN not in outcome.reason
@@ -162,16 +214,40 @@ async def test_what_cannot_pass_is_never(bot: Bot, telegram: TelegramNotifier, s
 
 async def test_a_wrong_token_is_told_by_its_setting(bot: Bot) -> None:
     notifier = TelegramNotifier("1:other", CHAT, bot.url)
-    outcome = await notifier.send(NOTICE)
+    outcome = await notifier.send(post())
     assert isinstance(outcome, Undeliverable)
     assert "ZUNO_TELEGRAM_BOT_TOKEN" in outcome.reason
     await notifier.close()
 
 
-async def test_an_unknown_chat_is_told_by_its_setting(bot: Bot, telegram: TelegramNotifier) -> None:
-    bot.mood = refused(400, "Bad Request: chat not found")
-    outcome = await telegram.send(NOTICE)
-    assert outcome == Undeliverable("Telegram knows no such chat (HTTP 400); correct ZUNO_TELEGRAM_CHAT_ID", all=False)
+@pytest.mark.parametrize("notice", [NOTICE, SUMMARY])
+@pytest.mark.parametrize(
+    ("answer", "names"),
+    [
+        (refused(400, "Bad Request: chat not found"), "ZUNO_TELEGRAM_CHAT_ID"),
+        (
+            refused(400, "Bad Request: group chat was upgraded to a supergroup chat", migrate_to_chat_id=-10077),
+            "ZUNO_TELEGRAM_CHAT_ID to -10077",
+        ),
+    ],
+)
+async def test_a_chat_that_is_gone_is_told_by_its_setting_and_loses_nothing(
+    bot: Bot, telegram: TelegramNotifier, notice: Notice, answer: bytes, names: str
+) -> None:
+    bot.mood = answer
+    outcome = await telegram.send(post(notice))
+    assert isinstance(outcome, Undeliverable)
+    assert outcome.all
+    assert names in outcome.reason
+
+
+async def test_a_bot_that_is_blocked_is_for_later(bot: Bot, telegram: TelegramNotifier) -> None:
+    bot.mood = refused(403, "Forbidden: bot was blocked by the user")
+    outcome = await telegram.send(post())
+    assert isinstance(outcome, RetryLater)
+    assert outcome.wait is not None
+    bot.mood = None
+    assert await telegram.send(post()) == Sent()
 
 
 @pytest.mark.parametrize(
@@ -195,6 +271,6 @@ async def test_no_log_holds_the_token(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     bot.mood = None if fault is None else FAULTS[fault]
-    await telegram.send(NOTICE)
+    await telegram.send(post())
     assert TOKEN not in caplog.text
     assert TOKEN not in repr(telegram)

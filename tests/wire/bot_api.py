@@ -1,4 +1,4 @@
-"""A small Bot API on loopback: takes `sendMessage` as Telegram does, and fails in every way a service can."""
+"""A small Bot API on loopback: takes messages and photos as Telegram does, and fails in every way a service can."""
 
 from __future__ import annotations
 
@@ -16,7 +16,16 @@ CHAT = "-1001234567890"
 
 def taken(heard: Heard) -> bytes:
     """A message that arrived."""
-    return http(200, {"ok": True, "result": {"message_id": 1, "chat": {"id": int(CHAT)}, "text": heard.body["text"]}})
+    return http(200, {"ok": True, "result": {"message_id": 1, "chat": {"id": int(CHAT)}, "text": message_text(heard)}})
+
+
+def message_text(heard: Heard) -> str:
+    return str(heard.body.get("text", heard.body.get("caption")))
+
+
+def asks_silence(heard: Heard) -> bool:
+    """A form says it in words."""
+    return heard.body.get("disable_notification") in {True, "true"}
 
 
 def refused(code: int, description: str = "Bad Request: can't parse entities", **parameters: Any) -> bytes:
@@ -59,16 +68,21 @@ class Bot:
     url: str = ""
     mood: Answer | None = None
     """None: every message is taken."""
+    photo_mood: Answer | None = None
+    """Of photos alone."""
     arrived: list[str] = field(default_factory=list)
     heard: list[Heard] = field(default_factory=list)
 
     def answer(self, heard: Heard) -> Answer:
         self.heard.append(heard)
-        if heard.path != f"/bot{TOKEN}/sendMessage":
+        photo = heard.path == f"/bot{TOKEN}/sendPhoto"
+        if not photo and heard.path != f"/bot{TOKEN}/sendMessage":
             return refused(404, "Not Found")
+        if photo and self.photo_mood is not None:
+            return self.photo_mood
         if self.mood is not None:
             return self.mood
-        self.arrived.append(heard.body["text"])
+        self.arrived.append(message_text(heard))
         return taken(heard)
 
 

@@ -7,6 +7,8 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from email import message_from_bytes
+from email.policy import HTTP
 from typing import Any
 
 
@@ -38,7 +40,7 @@ class ModelServer:
                 first, *lines = head.decode().strip().split("\r\n")
                 headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
-                heard = Heard(first.split(" ")[1], headers, json.loads(body) if body else None)
+                heard = Heard(first.split(" ")[1], headers, read_body(headers.get("content-type", ""), body))
                 self.heard.append(heard)
                 answer = self.answering(heard)
                 if isinstance(answer, bytes):
@@ -51,6 +53,19 @@ class ModelServer:
             pass
         finally:
             writer.close()
+
+
+def read_body(content_type: str, body: bytes) -> Any:
+    """A JSON document, or the fields of a form by name, files as bytes."""
+    if not content_type.startswith("multipart/form-data"):
+        return json.loads(body) if body else None
+    form = message_from_bytes(f"content-type: {content_type}\r\n\r\n".encode() + body, policy=HTTP)
+    fields = {str(part.get_param("name", header="content-disposition")): part for part in form.iter_parts()}
+    return {
+        name: content if part.get_filename() is not None else content.decode()
+        for name, part in fields.items()
+        if isinstance(content := part.get_payload(decode=True), bytes)
+    }
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from zuno.kernel.notify import Notice, SendResult, Sent
+from zuno.kernel.notify import Notice, Post, SendResult, Sent
 
 
 class MemoryNotifier:
@@ -12,14 +12,16 @@ class MemoryNotifier:
 
     def __init__(self, outcomes: Iterable[SendResult] = ()) -> None:
         self.sent: list[Notice] = []
+        self.silent: list[bool] = []
         self.tries = 0
         self._outcomes = list(outcomes)
 
-    async def send(self, notice: Notice) -> SendResult:
+    async def send(self, post: Post, *, silent: bool = False) -> SendResult:
         self.tries += 1
         outcome = self._outcomes.pop(0) if self._outcomes else Sent()
         if isinstance(outcome, Sent):
-            self.sent.append(notice)
+            self.sent.append(post.notice)
+            self.silent.append(silent)
         return outcome
 
     async def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from zuno.kernel.notify import Notice, RetryLater, SendResult, Sent
+from zuno.kernel.notify import Post, RetryLater, SendResult, Sent
 from zuno.kernel.text import plain_text
 
 _LONGEST = 1_000
@@ -16,9 +16,12 @@ class ConsoleNotifier:
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
 
-    async def send(self, notice: Notice) -> SendResult:
-        about = f"position {notice.position} on {notice.chain}" if notice.position else notice.chain
-        line = f"{notice.severity.upper()} {notice.title}: {about}: {notice.reason} ({notice.reference})"
+    async def send(self, post: Post, *, silent: bool = False) -> SendResult:
+        notice = post.notice
+        about = "".join(f", {name} {value}" for name, value in notice.facts)
+        line = f"{notice.severity.upper()} {notice.title} [{notice.label}]{about}"
+        line += f": {notice.reason}" if notice.reason else ""
+        line += f" ({notice.reference})" if notice.reference else ""
         try:
             self._write(plain_text(line, _LONGEST))
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Notices by the Telegram Bot API: one `sendMessage` each, nothing read but whether it arrived.
+"""Notices by the Telegram Bot API: one `sendMessage` or `sendPhoto` each, nothing read but whether it arrived.
 
 The token is part of every address, and both transport errors and the HTTP client's log quote addresses: no error is
 kept or told, and lines with the token are taken out of that log.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Sequence
 from html import escape
 from typing import Any, Final
 
@@ -16,21 +17,30 @@ import httpx2
 
 from zuno.adapters.http import CLIENT_LOG, LOOPBACK, SecretFilter
 from zuno.kernel.errors import Usage
-from zuno.kernel.notify import Notice, RetryLater, SendResult, Sent, Severity, Undeliverable
+from zuno.kernel.notify import Button, Notice, Post, RetryLater, SendResult, Sent, Severity, Undeliverable
+from zuno.kernel.numbers_text import time_text
 from zuno.kernel.text import plain_text
 
 TIMEOUT: Final = 10.0
 _TOKEN: Final = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{1,128}")
 _CHAT: Final = re.compile(r"-?[0-9]{1,20}|@[A-Za-z0-9_]{1,64}")
-_LONGEST_REASON: Final = 1_000
+LONGEST_TEXT: Final = 4_096
+LONGEST_CAPTION: Final = 1_024
+"""Of UTF-16 units, after entities are read."""
+_LONGEST_LINE: Final = 1_000
+_LONGEST_LABEL: Final = 40
+_MOST_BUTTONS: Final = 8
+_BUTTONS_A_ROW: Final = 3
 _LONGEST_ANSWER: Final = 65_536
 _LONGEST_WAIT: Final = 3_600.0
-_OK, _BAD_REQUEST, _TOO_MANY = 200, 400, 429
+_BLOCKED_WAIT: Final = 900.0
+"""A person lets the bot write again in the chat, without a word to us."""
+_OK, _BAD_REQUEST, _FORBIDDEN, _TOO_LARGE, _TOO_MANY = 200, 400, 403, 413, 429
 _SETTINGS_WRONG: Final = {
     401: "Telegram does not know the bot's token (HTTP 401); correct ZUNO_TELEGRAM_BOT_TOKEN",
-    403: "the bot may not write to this chat (HTTP 403); start it there, or correct ZUNO_TELEGRAM_CHAT_ID",
     404: "Telegram knows no such bot (HTTP 404); correct ZUNO_TELEGRAM_BOT_TOKEN or ZUNO_TELEGRAM_API_BASE_URL",
 }
+_BLOCKED: Final = "the bot may not write to this chat (HTTP 403); unblock it there, or correct ZUNO_TELEGRAM_CHAT_ID"
 _MARKS: Final = {Severity.CRITICAL: "\N{LARGE RED CIRCLE}", Severity.WARNING: "\N{LARGE YELLOW CIRCLE}"}
 _CALM: Final = "\N{LARGE GREEN CIRCLE}"
 
@@ -46,28 +56,50 @@ class TelegramNotifier:
         url = httpx2.URL(base_url)
         if url.scheme == "http" and url.host not in LOOPBACK:
             raise Usage("ZUNO_TELEGRAM_API_BASE_URL must be https: the bot's token travels in the address.")
-        self._url = f"{base_url.rstrip('/')}/bot{token.strip()}/sendMessage"
+        self._url = f"{base_url.rstrip('/')}/bot{token.strip()}"
         self._hush = SecretFilter(token.strip())
         self._chat = chat_id.strip()
         self._timeout = timeout
         self._client: httpx2.AsyncClient | None = None
 
-    async def send(self, notice: Notice) -> SendResult:
-        body = {
-            "chat_id": self._chat,
-            "text": as_html(notice),
-            "parse_mode": "HTML",
-            "link_preview_options": {"is_disabled": True},
-        }
+    async def send(self, post: Post, *, silent: bool = False) -> SendResult:
+        picture = post.notice.picture
+        if picture is None:
+            return _outcome(*await self._ask("sendMessage", self._message(post, silent)))
+        form = self._message(post, silent, caption=True)
+        fields = {name: value if isinstance(value, str) else json.dumps(value) for name, value in form.items()}
+        status, document = await self._ask("sendPhoto", fields, picture)
+        if status in {_BAD_REQUEST, _TOO_LARGE} and isinstance(_bad_request(document), str):
+            return _outcome(*await self._ask("sendMessage", self._message(post, silent)))  # its words are worth more
+        return _outcome(status, document)
+
+    async def _ask(
+        self, method: str, form: dict[str, Any], picture: bytes | None = None
+    ) -> tuple[int | RetryLater, dict[str, Any]]:
+        body: dict[str, Any] = {"json": form}
+        if picture is not None:
+            body = {"data": form, "files": {"photo": ("picture.png", picture, "image/png")}}
+        request = self._http().stream("POST", f"{self._url}/{method}", **body)
         try:
-            async with asyncio.timeout(self._timeout), self._http().stream("POST", self._url, json=body) as response:
-                return _outcome(response.status_code, await _document(response))
+            async with asyncio.timeout(self._timeout), request as response:
+                return response.status_code, await _document(response)
         except (TimeoutError, httpx2.TimeoutException):
-            return RetryLater(f"Telegram did not answer within {self._timeout:g} s")
+            return RetryLater(f"Telegram did not answer within {self._timeout:g} s"), {}
         except httpx2.ConnectError:
-            return RetryLater("Telegram could not be reached")
+            return RetryLater("Telegram could not be reached"), {}
         except httpx2.HTTPError as error:
-            return RetryLater(f"Telegram broke off ({type(error).__name__})")
+            return RetryLater(f"Telegram broke off ({type(error).__name__})"), {}
+
+    def _message(self, post: Post, silent: bool, *, caption: bool = False) -> dict[str, Any]:
+        text = as_html(post.notice, LONGEST_CAPTION if caption else LONGEST_TEXT)
+        form: dict[str, Any] = {"chat_id": self._chat, "caption" if caption else "text": text, "parse_mode": "HTML"}
+        if not caption:
+            form["link_preview_options"] = {"is_disabled": True}
+        if silent:
+            form["disable_notification"] = True
+        if post.notice.buttons:
+            form["reply_markup"] = {"inline_keyboard": _keyboard(post.number, post.notice.buttons)}
+        return form
 
     async def close(self) -> None:
         if self._client is not None:
@@ -83,26 +115,46 @@ class TelegramNotifier:
         return self._client
 
 
-def as_html(notice: Notice) -> str:
-    """The message as Telegram's HTML; every value is escaped, because symbols and reasons come from strangers."""
-    lines = [f"{_MARKS.get(notice.severity, _CALM)} <b>{_safe(notice.title)}</b>", f"severity: {notice.severity}"]
-    lines.append(f"chain: {_safe(notice.chain)}")
-    if notice.wallet is not None:
-        lines.append(f"wallet: <code>{_safe(short_wallet(notice.wallet))}</code>")
-    if notice.position is not None:
-        lines.append(f"position: <code>{_safe(notice.position)}</code>")
-    lines.append(f"condition: {_safe(notice.condition)}")
-    lines.append(f"reason: {_safe(notice.reason)}")
-    lines.append(f"<code>{_safe(notice.reference)}</code>")
-    return "\n".join(lines)
+def _keyboard(number: int, buttons: Sequence[Button]) -> list[list[dict[str, str]]]:
+    keys = [
+        {"text": plain_text(button.label, _LONGEST_LABEL), "callback_data": f"n{number}.{index}"}
+        for index, button in enumerate(buttons[:_MOST_BUTTONS])
+    ]
+    return [keys[start : start + _BUTTONS_A_ROW] for start in range(0, len(keys), _BUTTONS_A_ROW)]
 
 
-def short_wallet(address: str) -> str:
-    return f"{address[:6]}…{address[-4:]}" if len(address) > 12 else address
+def as_html(notice: Notice, limit: int = LONGEST_TEXT) -> str:
+    """The message as Telegram's HTML; every value is escaped, because symbols and reasons come from strangers.
+
+    What it is, its label and its id always fit; facts and the reason are shortened to the room that is left.
+    """
+    mark, title = _MARKS.get(notice.severity, _CALM), plain_text(notice.title, 200)
+    when, reference = time_text(notice.at), plain_text(notice.reference, 100) if notice.reference else ""
+    lines = list[str]()
+    room = limit - _units(f"{mark} {title} · {notice.label}\n{when} · {reference}")
+    said = [f"{plain_text(name, 40)}: {plain_text(value, _LONGEST_LINE)}" for name, value in notice.facts]
+    if notice.reason:
+        said.append(f"reason: {plain_text(notice.reason, _LONGEST_LINE)}")
+    for line in said:
+        kept = _shorten(line, room - 1)
+        if not kept:
+            break
+        lines.append(escape(kept, quote=False))
+        room -= _units(kept) + 1
+    head = f"{mark} <b>{escape(title, quote=False)}</b> · {notice.label}"
+    end = f"{when} · <code>{escape(reference, quote=False)}</code>" if reference else when
+    return "\n".join([head, *lines, end])
 
 
-def _safe(text: str) -> str:
-    return escape(plain_text(text, _LONGEST_REASON), quote=False)
+def _shorten(line: str, room: int) -> str:
+    if _units(line) <= room:
+        return line
+    return line.encode("utf-16-le")[: 2 * (room - 1)].decode("utf-16-le", "ignore") + "…" if room > 1 else ""
+
+
+def _units(text: str) -> int:
+    """As Telegram counts."""
+    return len(text.encode("utf-16-le")) // 2
 
 
 async def _document(response: httpx2.Response) -> dict[str, Any]:
@@ -119,24 +171,36 @@ async def _document(response: httpx2.Response) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def _outcome(status: int, document: dict[str, Any]) -> SendResult:
+def _outcome(status: int | RetryLater, document: dict[str, Any]) -> SendResult:
+    if isinstance(status, RetryLater):
+        return status
     if status == _OK:
         if document.get("ok") is True:
             return Sent()
         return RetryLater("Telegram's answer says nothing of a message")
     if status == _TOO_MANY:
         return RetryLater("Telegram limits our messages (HTTP 429)", _asked_wait(document))
+    if status == _FORBIDDEN:
+        return RetryLater(_BLOCKED, _BLOCKED_WAIT)
     if status in _SETTINGS_WRONG:
         return Undeliverable(_SETTINGS_WRONG[status], all=True)
-    if status == _BAD_REQUEST:
-        return Undeliverable(_bad_request(document), all=False)
+    if status in {_BAD_REQUEST, _TOO_LARGE}:
+        wrong = _bad_request(document)
+        return wrong if isinstance(wrong, Undeliverable) else Undeliverable(wrong, all=False)
     return RetryLater(f"Telegram failed (HTTP {status})")
 
 
-def _bad_request(document: dict[str, Any]) -> str:
-    """Only known words of the answer are repeated: a server may quote our address, which holds the token."""
+def _bad_request(document: dict[str, Any]) -> str | Undeliverable:
+    """Why this message is refused, or every message to this chat. Only known words of the answer are repeated: a server
+    may quote our address, which holds the token."""
+    parameters = document.get("parameters")
+    moved = parameters.get("migrate_to_chat_id") if isinstance(parameters, dict) else None
+    if isinstance(moved, int) and not isinstance(moved, bool) and _CHAT.fullmatch(str(moved)):
+        return Undeliverable(
+            f"the group has become a supergroup (HTTP 400); set ZUNO_TELEGRAM_CHAT_ID to {moved}", all=True
+        )
     if "chat not found" in str(document.get("description", "")).lower():
-        return "Telegram knows no such chat (HTTP 400); correct ZUNO_TELEGRAM_CHAT_ID"
+        return Undeliverable("Telegram knows no such chat (HTTP 400); correct ZUNO_TELEGRAM_CHAT_ID", all=True)
     return "Telegram refused the message (HTTP 400)"
 
 

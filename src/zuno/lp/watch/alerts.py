@@ -14,12 +14,24 @@ from zuno.kernel import arguments
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.clock import Clock
 from zuno.kernel.errors import Refused, Unknown, Usage, ZunoError
-from zuno.kernel.notify import Notice, Notifier, RetryLater, Sent, Undeliverable
+from zuno.kernel.notify import (
+    Button,
+    Fact,
+    Notice,
+    NoticeKind,
+    NoticeLabel,
+    Notifier,
+    Post,
+    RetryLater,
+    Sent,
+    Undeliverable,
+)
 from zuno.kernel.numbers_text import time_text
 from zuno.kernel.text import base_and_quote
 from zuno.kernel.units import Seconds
 from zuno.kernel.view import View
 from zuno.lp.model.alerts import Alert, AlertBook, AlertEventKind, AlertRule, Condition, Event, alert_id, rule_id
+from zuno.lp.model.chains import CHAINS
 from zuno.lp.ports.alerts import AlertStore
 from zuno.lp.watch.rules import (
     MOST_RULES,
@@ -305,7 +317,7 @@ class AlertSender:
             await self._notifier.close()
 
     async def _send_event(self, event: Event, notifier: Notifier) -> float | None:
-        match await notifier.send(build_notice(event)):
+        match await notifier.send(Post(event.number, event.alert, build_notice(event))):
             case Sent():
                 self._failures, self._last_complaint = 0, ""
                 await self._change(lambda book: mark_delivered(book, event.number))
@@ -354,17 +366,37 @@ def _record_trouble(book: AlertBook, reason: str) -> AlertBook:
 
 
 def build_notice(event: Event) -> Notice:
-    subject = event.subject
+    subject, over = event.subject, event.happening.over
+    facts = [Fact("chain", subject.chain)]
+    if subject.wallet is not None:
+        facts.append(Fact("wallet", f"{subject.wallet[:6]}…{subject.wallet[-4:]}"))
+    if subject.position is not None:
+        facts.append(Fact("position", str(subject.position)))
+    recovered = event.happening is AlertEventKind.RECOVERED
+    facts.append(Fact("condition", "recovered" if recovered else event.condition.replace("_", " ")))
     return Notice(
+        kind=NoticeKind.ALERT,
         title=event_title(event),
         severity=event.severity,
-        chain=subject.chain,
-        wallet=subject.wallet,
-        position=None if subject.position is None else str(subject.position),
-        condition="recovered" if event.happening is AlertEventKind.RECOVERED else event.condition.replace("_", " "),
+        label=chain_label(subject.chain),
+        at=event.at,
+        facts=tuple(facts),
         reason=event.reason,
         reference=event.alert,
+        buttons=() if over else _answers(event),
     )
+
+
+def chain_label(chain: str) -> NoticeLabel:
+    return NoticeLabel.LIVE if any(chain == known.name for known in CHAINS) else NoticeLabel.SYNTHETIC
+
+
+def _answers(event: Event) -> tuple[Button, ...]:
+    answers = [Button("Ack", ("ack", event.alert)), Button("Snooze 6 h", ("snooze", event.alert, "6h"))]
+    if event.subject.position is not None:
+        words = ("recommend", str(event.subject.position), event.subject.chain)
+        answers.append(Button("Recommend", words))
+    return tuple(answers)
 
 
 def event_title(event: Event) -> str:
