@@ -65,6 +65,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "doors.doctor": INSIDE,
     "doors.export": INSIDE,
     "doors.logs": INSIDE,
+    "doors.plan_text": PLAIN,
     "doors.cli": INSIDE | {"rich", "typer"},
     "doors.shell": INSIDE | {"prompt_toolkit", "rich"},
     "doors.telegram": INSIDE | {"telegram"},

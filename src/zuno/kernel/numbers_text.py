@@ -1,10 +1,12 @@
-"""Exact numbers turned into the decimal strings that people and scripts read."""
+"""Numbers turned into the strings that people and scripts read: exact ones, and rounded for eyes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
+from typing import Final
 
 _CONTEXT = Context(prec=420, rounding=ROUND_HALF_EVEN)  # 256 bits of anything, at any price, with 255 decimals
 
@@ -36,3 +38,65 @@ def time_text(timestamp: int) -> str:
         return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%d %H:%M UTC")
     except (ValueError, OverflowError, OSError):
         return f"{timestamp} s (unix)"
+
+
+# -- rounded for eyes, never for sums; every door prints a figure alike
+
+_SIGNS: Final = {"USD": "$", "KRW": "₩"}
+_BARS: Final = "▁▂▃▄▅▆▇█"
+
+
+def short_text(text: str) -> str:
+    """Two places on large numbers, four significant digits on small ones."""
+    number = Decimal(text)
+    if not number:
+        return "0"
+    if abs(number) >= 10**15:
+        return f"{number:.4g}"  # an absurd pool has absurd prices; nobody reads thirty digits
+    if abs(number) >= 100:
+        return f"{number:,.2f}" if "." in text else f"{number:,}"
+    rounded = f"{round(number, max(0, 3 - number.adjusted())):f}"
+    return rounded.rstrip("0").rstrip(".") if "." in rounded else rounded
+
+
+def thousands_text(text: str) -> str:
+    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
+    return sign + (f"{int(digits):,}" if digits.isdigit() else digits)
+
+
+def currency_text(amount: float | None, currency: str = "USD") -> str:
+    if amount is None:
+        return "unknown"
+    digits = 0 if currency == "KRW" else 2
+    sign = "-" if round(amount, digits) < 0 else ""
+    return f"{sign}{_SIGNS[currency]}{abs(amount):,.{digits}f}"
+
+
+def percent_text(share: float | None) -> str:
+    return "–" if share is None else f"{share * 100:.1f} %"
+
+
+def ratio_text(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def multiple_text(value: float | None) -> str:
+    """A result in R, the risk that was taken."""
+    return "–" if value is None else f"{value:+.2f} R"
+
+
+def hours_text(hours: float | None) -> str:
+    if hours is None:
+        return "–"
+    return f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.1f} d"
+
+
+def sparkline(values: Sequence[float], width: int = 60) -> str:
+    """A curve in one line of text: the last value of each of so many parts."""
+    picked = (
+        [values[(place + 1) * len(values) // width - 1] for place in range(width)] if len(values) > width else values
+    )
+    low, high = min(picked), max(picked)
+    if high <= low:
+        return _BARS[3] * len(picked)
+    return "".join(_BARS[min(7, int((value - low) / (high - low) * 8))] for value in picked)

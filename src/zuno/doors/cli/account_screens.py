@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading, notes_block
+from zuno.kernel.numbers_text import currency_text, hours_text, multiple_text, percent_text, ratio_text, sparkline
 from zuno.trading.model.market import Symbol
 from zuno.trading.service.account_view import (
     AccountView,
@@ -32,7 +33,6 @@ from zuno.trading.service.account_view import (
 )
 from zuno.trading.service.trade_desk import ProtectionView
 
-_SIGNS = {"USD": "$", "KRW": "₩"}
 _WARN = "yellow"
 
 
@@ -42,7 +42,7 @@ def shown_status(view: TradeStatusView) -> RenderableType:
     if view.unknown is not None:
         facts.add_row("equity", Text(f"unknown: {view.unknown}", style=BAD))
     else:
-        facts.add_row("equity", money(view.equity_usd))
+        facts.add_row("equity", currency_text(view.equity_usd))
     facts.add_row("unrealised PnL", _gain(view.unrealised_usd))
     facts.add_row("realised PnL", _gain(view.net_pnl_usd))
     facts.add_row("today", _gain(view.today_usd))
@@ -69,7 +69,7 @@ def shown_orders(view: TradeOrdersView) -> RenderableType:
             table.add_row(
                 order.id,
                 f"{order.side} {order.quantity:.6g} {base} {order.exchange}",
-                money(order.price, order.currency),
+                currency_text(order.price, order.currency),
             )
         parts += [heading("Written by hand"), table]
     return _screen(view, "Orders", *parts)
@@ -84,8 +84,8 @@ def shown_fills(view: FillsView) -> RenderableType:
         table.add_row(
             fill.at,
             f"{fill.side} {fill.quantity:.8g} {Symbol(fill.symbol).base} {fill.exchange}",
-            money(fill.price, fill.currency),
-            money(fill.fee, fill.currency),
+            currency_text(fill.price, fill.currency),
+            currency_text(fill.fee, fill.currency),
             Text(kind, style=BAD if fill.liquidation else ""),
             fill.order,
             fill.id,
@@ -105,14 +105,14 @@ def shown_trades(view: TradesView) -> RenderableType:
         table.add_row(
             trade.id,
             f"{trade.side} {trade.quantity:.6g} {Symbol(trade.symbol).base} {trade.exchange}{marked}",
-            money(trade.entry, trade.currency),
-            money(trade.exit, trade.currency),
+            currency_text(trade.entry, trade.currency),
+            currency_text(trade.exit, trade.currency),
             _gain(trade.net_pnl, trade.currency),
             "–" if trade.r is None else f"{trade.r:+.2f}",
-            money(trade.fees, trade.currency),
-            money(trade.funding, trade.currency),
+            currency_text(trade.fees, trade.currency),
+            currency_text(trade.funding, trade.currency),
             trade.exit_reason,
-            _hours(trade.duration_hours),
+            hours_text(trade.duration_hours),
             trade.closed,
         )
     return _screen(view, "Closed trades", table, *_more(len(view.trades), view.total))
@@ -157,14 +157,14 @@ def shown_balance(view: TradeBalanceView) -> RenderableType:
         amounts = (purse.cash, purse.margin, purse.pending_margin, purse.inventory)
         table.add_row(
             purse.exchange,
-            *(money(amount, purse.currency) for amount in amounts),
+            *(currency_text(amount, purse.currency) for amount in amounts),
             _gain(purse.unrealised, purse.currency),
-            money(purse.equity, purse.currency),
-            money(purse.free, purse.currency)
+            currency_text(purse.equity, purse.currency),
+            currency_text(purse.free, purse.currency)
             if purse.free is None or purse.free >= 0
-            else Text(money(purse.free, purse.currency), style=BAD),
+            else Text(currency_text(purse.free, purse.currency), style=BAD),
         )
-    whole = Text(f"unknown: {view.unknown}", style=BAD) if view.unknown else Text(money(view.equity_usd))
+    whole = Text(f"unknown: {view.unknown}", style=BAD) if view.unknown else Text(currency_text(view.equity_usd))
     return _screen(view, "Balance", table, Text.assemble(("equity in USD ", QUIET), whole))
 
 
@@ -183,15 +183,15 @@ def shown_profit(view: ProfitView) -> RenderableType:
             table.add_row(
                 row.name,
                 str(row.trades),
-                _percent(row.win_rate),
+                percent_text(row.win_rate),
                 _gain(row.net_pnl),
-                _number(row.profit_factor),
-                _multiple(row.expectancy_r),
-                money(row.max_drawdown),
-                _hours(row.mean_duration_hours),
-                money(row.fees),
-                money(row.funding),
-                money(row.model_cost),
+                ratio_text(row.profit_factor),
+                multiple_text(row.expectancy_r),
+                currency_text(row.max_drawdown),
+                hours_text(row.mean_duration_hours),
+                currency_text(row.fees),
+                currency_text(row.funding),
+                currency_text(row.model_cost),
                 style="bold" if row is view.whole else "",
             )
         parts.append(table)
@@ -205,13 +205,15 @@ def shown_performance(view: PerformanceView) -> RenderableType:
         return _screen(view, "Performance", Text("nothing was traded yet: there is no curve"))
     facts = grid()
     change = "" if view.return_pct is None else f"  ({view.return_pct:+.2f} %)"
-    facts.add_row("equity", f"{money(view.start_usd)} → {money(view.equity_usd)}{change}")
+    facts.add_row("equity", f"{currency_text(view.start_usd)} → {currency_text(view.equity_usd)}{change}")
     if view.max_drawdown_usd:
         share = "" if view.max_drawdown_pct is None else f"  ({view.max_drawdown_pct:.2f} %)"
-        facts.add_row("max drawdown", f"{money(view.max_drawdown_usd)}{share}, {view.peak_at} to {view.trough_at}")
+        facts.add_row(
+            "max drawdown", f"{currency_text(view.max_drawdown_usd)}{share}, {view.peak_at} to {view.trough_at}"
+        )
     else:
         facts.add_row("max drawdown", "none")
-    curve = Text(_sparkline([point.equity_usd for point in view.points]))
+    curve = Text(sparkline([point.equity_usd for point in view.points]))
     facts.add_row("curve", curve)
     if view.file is not None:
         facts.add_row("picture", view.file)
@@ -240,14 +242,6 @@ def shown_action(view: ActionView) -> RenderableType:
     if view.orders:
         parts += [heading("Orders"), _orders(view.orders)]
     return Group(*said, _screen(view, "Positions", *parts))
-
-
-def money(amount: float | None, currency: str = "USD") -> str:
-    if amount is None:
-        return "unknown"
-    digits = 0 if currency == "KRW" else 2
-    sign = "-" if round(amount, digits) < 0 else ""
-    return f"{sign}{_SIGNS[currency]}{abs(amount):,.{digits}f}"
 
 
 # -- parts
@@ -279,17 +273,17 @@ def _positions(positions: Sequence[TradePositionView]) -> Rows:
         table.add_row(
             position.id,
             f"{position.side} {position.quantity:.6g} {base} {position.leverage:g}× {position.exchange}",
-            money(position.entry, position.currency),
-            money(position.mark, position.currency),
+            currency_text(position.entry, position.currency),
+            currency_text(position.mark, position.currency),
             _gain(position.unrealised, position.currency),
             "–" if position.gain_pct is None else f"{position.gain_pct:+.2f} %",
             "–" if position.r is None else f"{position.r:+.2f}",
-            "–" if position.stop is None else money(position.stop, position.currency),
-            "–" if position.target is None else money(position.target, position.currency),
+            "–" if position.stop is None else currency_text(position.stop, position.currency),
+            "–" if position.target is None else currency_text(position.target, position.currency),
             f"{levels}{marked}",
             position.hold_until or "–",
             "\n".join(position.orders) or "–",
-            money(position.margin, position.currency),
+            currency_text(position.margin, position.currency),
         )
     return table
 
@@ -308,7 +302,7 @@ def _orders(orders: Sequence[TradeOrderView]) -> Rows:
             order.id,
             order.purpose,
             f"{order.side} {order.quantity:.8g} {base} {order.type.lower()} {order.exchange}",
-            "market" if order.price is None else money(order.price, order.currency),
+            "market" if order.price is None else currency_text(order.price, order.currency),
             f"{order.filled:.8g}",
             status,
             order.expires or "–",
@@ -329,10 +323,10 @@ def _risk(risk: RiskBookView) -> list[RenderableType]:
         table.add_row(
             row.symbol,
             *(f"{amount:+.6g} {base}" if amount else "–" for amount in amounts),
-            money(row.delta_usd),
-            money(row.gross_usd),
+            currency_text(row.delta_usd),
+            currency_text(row.gross_usd),
         )
-    table.add_row("all", "", "", "", "", money(risk.delta_usd), money(risk.gross_usd), style="bold")
+    table.add_row("all", "", "", "", "", currency_text(risk.delta_usd), currency_text(risk.gross_usd), style="bold")
     leverage = "unknown" if risk.leverage is None else f"{risk.leverage:.2f}×"
     over = risk.leverage is None or risk.leverage > risk.max_leverage
     line = Text.assemble(("leverage ", QUIET), (leverage, BAD if over else ""), f" of {risk.max_leverage:g}× allowed")
@@ -343,16 +337,16 @@ def _profit_facts(row: ProfitRowView) -> RenderableType:
     facts = grid()
     facts.add_row("net PnL", _gain(row.net_pnl))
     facts.add_row("trades", f"{row.trades}: {row.wins} won, {row.losses} lost")
-    facts.add_row("win rate", _percent(row.win_rate))
-    facts.add_row("profit factor", _number(row.profit_factor))
-    facts.add_row("expectancy", _multiple(row.expectancy_r))
-    facts.add_row("max drawdown", f"{money(row.max_drawdown)} of the summed PnL")
-    facts.add_row("mean duration", _hours(row.mean_duration_hours))
-    facts.add_row("best, worst", f"{money(row.best)}, {money(row.worst)}")
-    facts.add_row("gross PnL", money(row.gross_pnl))
-    facts.add_row("fees", money(row.fees))
-    facts.add_row("funding", money(row.funding))
-    facts.add_row("models", f"{money(row.model_cost)}, not in the PnL")
+    facts.add_row("win rate", percent_text(row.win_rate))
+    facts.add_row("profit factor", ratio_text(row.profit_factor))
+    facts.add_row("expectancy", multiple_text(row.expectancy_r))
+    facts.add_row("max drawdown", f"{currency_text(row.max_drawdown)} of the summed PnL")
+    facts.add_row("mean duration", hours_text(row.mean_duration_hours))
+    facts.add_row("best, worst", f"{currency_text(row.best)}, {currency_text(row.worst)}")
+    facts.add_row("gross PnL", currency_text(row.gross_pnl))
+    facts.add_row("fees", currency_text(row.fees))
+    facts.add_row("funding", currency_text(row.funding))
+    facts.add_row("models", f"{currency_text(row.model_cost)}, not in the PnL")
     return facts
 
 
@@ -369,9 +363,9 @@ def _mandate_facts(mandate: MandateView) -> RenderableType:
     facts.add_row("hash", mandate.hash)
     facts.add_row("symbols", ", ".join(mandate.symbols))
     facts.add_row("exchanges", ", ".join(mandate.venues))
-    facts.add_row("margin per trade", f"at most {money(mandate.max_margin_per_trade_usd)}")
-    facts.add_row("margin per day", f"at most {money(mandate.max_margin_per_day_usd)}")
-    facts.add_row("daily loss", f"at most {money(mandate.max_daily_loss_usd)}")
+    facts.add_row("margin per trade", f"at most {currency_text(mandate.max_margin_per_trade_usd)}")
+    facts.add_row("margin per day", f"at most {currency_text(mandate.max_margin_per_day_usd)}")
+    facts.add_row("daily loss", f"at most {currency_text(mandate.max_daily_loss_usd)}")
     facts.add_row("stops", "at the exchange" if mandate.stops == "venue" else "may be watched by the desk")
     facts.add_row("failed Judge", "rules may decide" if mandate.judge_fallback else "no new trade")
     facts.add_row("granted", mandate.granted)
@@ -392,42 +386,10 @@ def _more(shown: int, total: int) -> list[Text]:
 def _gain(amount: float | None, currency: str = "USD") -> Text:
     if amount is None:
         return Text("unknown", style=BAD)
-    return Text(money(amount, currency), style=GOOD if amount > 0 else BAD if amount < 0 else "")
+    return Text(currency_text(amount, currency), style=GOOD if amount > 0 else BAD if amount < 0 else "")
 
 
 def _exact(amount: str) -> str:
     """To the cent or finer, as it was booked; money that is only rounded for eyes says so by its dots."""
     number = Decimal(amount)
     return f"{number:,.2f}" if number == round(number, 2) else f"{number:,.6f}".rstrip("0")
-
-
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{share * 100:.1f} %"
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
-
-
-def _multiple(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.2f} R"
-
-
-def _hours(hours: float | None) -> str:
-    if hours is None:
-        return "–"
-    return f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.1f} d"
-
-
-_BARS = "▁▂▃▄▅▆▇█"
-
-
-def _sparkline(values: Sequence[float], width: int = 60) -> str:
-    """The curve in one line of text: the last value of each of so many parts."""
-    picked = (
-        [values[(place + 1) * len(values) // width - 1] for place in range(width)] if len(values) > width else values
-    )
-    low, high = min(picked), max(picked)
-    if high <= low:
-        return _BARS[3] * len(picked)
-    return "".join(_BARS[min(7, int((value - low) / (high - low) * 8))] for value in picked)

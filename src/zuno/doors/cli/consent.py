@@ -57,13 +57,13 @@ def _ask_for_word(word: str, json: bool) -> Callable[[ApprovalView], bool]:
                 f"To {word} a plan the word has to be typed at a terminal; scripts say --yes, on sim, devnet and test "
                 f"networks only."
             )
-        from zuno.doors.cli.plan_screens import echo
         from zuno.doors.cli.render import render
+        from zuno.doors.plan_text import approval_text
 
         if word == "approve":
             render(view)
         with _interruptible():
-            sys.stderr.write(f"{echo(view)}\nType {word} to {word} {view.plan_id}: ")
+            sys.stderr.write(f"{approval_text(view)}\nType {word} to {word} {view.plan_id}: ")
             sys.stderr.flush()
             return sys.stdin.readline().strip().lower() == word
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from decimal import Decimal
 from itertools import compress
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -112,21 +111,3 @@ def heading(text: str) -> Text:
 
 def notes_block(lines: Sequence[str]) -> list[Text]:
     return [Text(f"note: {line}", style=QUIET) for line in lines]
-
-
-def short(text: str) -> str:
-    """Rounded for eyes, never for sums: two places on large numbers, four significant digits on small ones."""
-    number = Decimal(text)
-    if not number:
-        return "0"
-    if abs(number) >= 10**15:
-        return f"{number:.4g}"  # an absurd pool has absurd prices; nobody reads thirty digits
-    if abs(number) >= 100:
-        return f"{number:,.2f}" if "." in text else f"{number:,}"
-    rounded = f"{round(number, max(0, 3 - number.adjusted())):f}"
-    return rounded.rstrip("0").rstrip(".") if "." in rounded else rounded
-
-
-def thousands(text: str) -> str:
-    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
-    return sign + (f"{int(digits):,}" if digits.isdigit() else digits)

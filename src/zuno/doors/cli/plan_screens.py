@@ -3,56 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from decimal import Decimal
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading, notes_block, short, thousands
+from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading, notes_block
+from zuno.doors.plan_text import (
+    amount_text,
+    capital_text,
+    leftover_text,
+    positions_text,
+    price_band,
+    result_text,
+    signed_amount,
+)
+from zuno.kernel.numbers_text import short_text, thousands_text
 from zuno.kernel.text import plain_text
 from zuno.lp.service.execution_view import (
     ApprovalView,
     CallView,
-    CapitalView,
     CompoundView,
     ExecutionView,
-    FlowView,
     SimulationView,
     UnsignedView,
 )
-from zuno.lp.service.views import LeftoverView
 
 _GOOD_STATES = frozenset({"confirmed", "approved", "final"})
 _TO = {"add": "to", "remove": "from"}
 _BAD_STATES = frozenset({"failed", "rejected", "expired", "cancelled", "reverted", "partial", "superseded"})
 
 
-def echo(view: ApprovalView) -> str:
-    """What is about to happen in two lines: id, amounts, bounds."""
-    moved = ", ".join(f"{_signed_amount(flow)}" for flow in view.changes) or "see the steps above"
-    bounds = view.bounds
-    out = ", ".join(map(_amount, bounds.most_out))
-    leaves = f"at most {out} leave the wallet in a step" if out else "nothing leaves the wallet"
-    about = _positions(view, "")
-    return (
-        f"{view.plan_id}: {view.action}{about} on {view.chain}; expected: {moved}; {leaves}, "
-        f"gas at most {short(bounds.most_gas_eth)} ETH.\n"
-        f"Bounds: ticks {bounds.tick_low} to {bounds.tick_high} ({_price_band(view)}), "
-        f"slippage {bounds.slippage_bps} bps, until {bounds.expires_text}. Hash {view.approval_hash}"
-    )
-
-
-def _positions(view: SimulationView | ExecutionView, before: str) -> str:
-    """The positions a plan is about, after a preposition of its own."""
-    ids = [*([view.position_id] if view.position_id else []), *view.other_position_ids]
-    if not ids:
-        return ""
-    return f"{before} position{'s' if len(ids) > 1 else ''} {', '.join(ids)}"
-
-
 def shown_simulation(view: SimulationView) -> RenderableType:
-    about = _positions(view, f" {_TO.get(view.action, 'of')}")
+    about = positions_text(view, f" {_TO.get(view.action, 'of')}")
     title = (
         f"{view.action.capitalize()}{about} on {view.chain}, {view.pool.label}: {view.plan_id} at block {view.block}"
     )
@@ -62,16 +45,17 @@ def shown_simulation(view: SimulationView) -> RenderableType:
         facts.add_row("outcome", Text(f"it would fail: {view.error}", style=BAD))
     else:
         facts.add_row("outcome", Text("it goes through", style=GOOD))
-    facts.add_row("changes", ", ".join(map(_signed_amount, view.changes)) or "nothing")
+    facts.add_row("changes", ", ".join(map(signed_amount, view.changes)) or "nothing")
     facts.add_row("found by", _FOUND[view.how])
-    facts.add_row("gas", f"{thousands(str(view.gas_used))} units, about {short(view.gas_cost_eth)} ETH")
+    facts.add_row("gas", f"{thousands_text(str(view.gas_used))} units, about {short_text(view.gas_cost_eth)} ETH")
     if view.range_low is not None and view.range_high is not None:
-        facts.add_row("range", f"{short(view.range_low)} – {short(view.range_high)} {view.price_unit}")
+        facts.add_row("range", f"{short_text(view.range_low)} – {short_text(view.range_high)} {view.price_unit}")
     if view.leftover is not None:
         facts.add_row("stays home", leftover_text(view.leftover))
     if view.price_after is not None:
         facts.add_row(
-            "price", f"{short(view.price_before)} → {short(view.price_after)} (moved {view.price_impact_bps} bps)"
+            "price",
+            f"{short_text(view.price_before)} → {short_text(view.price_after)} (moved {view.price_impact_bps} bps)",
         )
     parts += [facts, *_bounds(view)]
     if isinstance(view, ApprovalView):
@@ -92,15 +76,8 @@ _FOUND = {
 }
 
 
-def leftover_text(left: LeftoverView) -> str:
-    """What a plan leaves in the wallet, and why."""
-    tokens = ((left.token0, left.symbol0), (left.token1, left.symbol1))
-    amounts = " and ".join(f"{short(f'{Decimal(amount):.9f}')} {symbol}" for amount, symbol in tokens)
-    return f"{amounts}, {100 * left.share:.2f} %: {left.why}"
-
-
 def shown_execution(view: ExecutionView) -> RenderableType:
-    about = _positions(view, f" {_TO.get(view.action, 'of')}")
+    about = positions_text(view, f" {_TO.get(view.action, 'of')}")
     title = Text.assemble(
         (f"{view.plan_id}: {view.action}{about} on {view.chain}: ", "bold"), (view.state, _style(view.state))
     )
@@ -117,7 +94,7 @@ def shown_execution(view: ExecutionView) -> RenderableType:
                 step.kind.replace("_", " ") + (f"\n{step.tx_hash}" if step.tx_hash else ""),
                 Text(step.state, style=_style(step.state)),
                 "" if step.block is None else str(step.block),
-                "" if step.gas_used is None else thousands(str(step.gas_used)),
+                "" if step.gas_used is None else thousands_text(str(step.gas_used)),
                 *((note,) if any(notes) else ()),
             )
         parts.append(table)
@@ -125,7 +102,7 @@ def shown_execution(view: ExecutionView) -> RenderableType:
     if view.capital:
         facts.add_row(
             "brings at most",
-            " and ".join(map(_capital_text, sorted(view.capital, key=lambda capital: not capital.named))),
+            " and ".join(map(capital_text, sorted(view.capital, key=lambda capital: not capital.named))),
         )
     if isinstance(view, CompoundView):
         facts.add_row("fees owed", f"${view.fees_usd}, of which ${view.goes_in_usd} go in; gas about ${view.gas_usd}")
@@ -138,16 +115,16 @@ def shown_execution(view: ExecutionView) -> RenderableType:
     if view.leftover is not None:
         facts.add_row("stays home", leftover_text(view.leftover))
     if view.in_wallet:
-        facts.add_row("in the wallet now", " and ".join(map(_amount, view.in_wallet)))
+        facts.add_row("in the wallet now", " and ".join(map(amount_text, view.in_wallet)))
     if view.gas_cost_eth != "0":
-        facts.add_row("gas paid", f"{short(view.gas_cost_eth)} ETH")
+        facts.add_row("gas paid", f"{short_text(view.gas_cost_eth)} ETH")
     if view.state == "approved" and view.expires_text is not None:
         facts.add_row("approved until", f"{view.expires_text} by the chain's clock")
     if view.outcome is not None:
         of = f"position {view.position_id}: " if view.other_outcomes else ""
-        facts.add_row("result so far", of + _result(view.outcome))
+        facts.add_row("result so far", of + result_text(view.outcome))
     for position_id, outcome in zip(view.other_position_ids, view.other_outcomes, strict=False):
-        facts.add_row("", f"position {position_id}: {'not known' if outcome is None else _result(outcome)}")
+        facts.add_row("", f"position {position_id}: {'not known' if outcome is None else result_text(outcome)}")
     if view.next:
         facts.add_row("next", view.next)
     parts.append(facts)
@@ -186,36 +163,15 @@ def _call(call: CallView) -> RenderableType:
 def _bounds(view: SimulationView) -> Iterable[RenderableType]:
     bounds, facts = view.bounds, grid()
     facts.add_row("tick", f"{bounds.tick_low} to {bounds.tick_high} (drift {bounds.tick_drift})")
-    facts.add_row("price", _price_band(view))
+    facts.add_row("price", price_band(view))
     facts.add_row("slippage", f"{bounds.slippage_bps} bps")
-    facts.add_row("leaves the wallet", ", ".join(f"at most {_amount(flow)}" for flow in bounds.most_out) or "nothing")
-    facts.add_row("gas", f"at most {short(bounds.most_gas_eth)} ETH, {short(bounds.max_fee_gwei)} gwei a unit")
+    most = ", ".join(f"at most {amount_text(flow)}" for flow in bounds.most_out)
+    facts.add_row("leaves the wallet", most or "nothing")
+    facts.add_row(
+        "gas", f"at most {short_text(bounds.most_gas_eth)} ETH, {short_text(bounds.max_fee_gwei)} gwei a unit"
+    )
     facts.add_row("until", bounds.expires_text)
     return heading("Bounds"), facts
-
-
-def _price_band(view: SimulationView) -> str:
-    return f"{short(view.bounds.price_low)} – {short(view.bounds.price_high)} {view.price_unit}"
-
-
-def _amount(flow: FlowView) -> str:
-    return f"{short(flow.amount_human)} {flow.symbol}"
-
-
-def _capital_text(capital: CapitalView) -> str:
-    return _amount(capital) if capital.named else f"{_amount(capital)} (what goes with it)"
-
-
-def _signed_amount(flow: FlowView) -> str:
-    sign = "" if flow.amount.startswith("-") else "+"
-    return f"{sign}{short(flow.amount_human)} {flow.symbol}"
-
-
-def _result(outcome: dict[str, object]) -> str:
-    terms = outcome.get("inToken1")
-    if not isinstance(terms, dict):
-        return ""
-    return f"{short(str(terms['result']))} {terms['token']} against its deposits (`zuno lp pnl` explains it)"
 
 
 def _style(state: str) -> str:

@@ -8,8 +8,8 @@ from decimal import Decimal
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading, notes_block, short
-from zuno.kernel.numbers_text import time_text
+from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading, notes_block
+from zuno.kernel.numbers_text import short_text, time_text
 from zuno.lp.service.portfolio import PortfolioPositionView, PortfolioView
 from zuno.lp.service.views import ClosedPositionsView, PriceCaseView, WhatIfView
 
@@ -20,12 +20,16 @@ def shown_whatif(view: WhatIfView) -> RenderableType:
         ("pool", view.pool.label),
         (
             "price",
-            f"{short(view.price)} {view.price_unit}, {_add_sign(view.percent)} % from {short(view.price_now)}",
+            f"{short_text(view.price)} {view.price_unit}, "
+            f"{_add_sign(view.percent)} % from {short_text(view.price_now)}",
         ),
-        ("range", f"{short(view.price_lower)} – {short(view.price_upper)}"),
+        ("range", f"{short_text(view.price_lower)} – {short_text(view.price_upper)}"),
         ("state", _state(view)),
         ("holds", _holds(view, view)),
-        ("worth", f"{short(view.worth)} {view.unit}, and uncollected fees of {short(view.fees_worth)} {view.unit}"),
+        (
+            "worth",
+            f"{short_text(view.worth)} {view.unit}, and uncollected fees of {short_text(view.fees_worth)} {view.unit}",
+        ),
         ("loss", _loss("today's tokens held", view.hodl_worth, view.divergence_loss, view.unit)),
     ]
     if view.since_mint is not None:
@@ -37,11 +41,11 @@ def shown_whatif(view: WhatIfView) -> RenderableType:
     for case in view.table:
         table.add_row(
             f"{_add_sign(case.percent)} %",
-            short(case.price),
+            short_text(case.price),
             _holds(view, case),
-            short(case.worth),
-            short(case.divergence_loss),
-            "?" if case.since_mint is None else short(case.since_mint.divergence_loss),
+            short_text(case.worth),
+            short_text(case.divergence_loss),
+            "?" if case.since_mint is None else short_text(case.since_mint.divergence_loss),
             Text("in", style=GOOD) if case.in_range else Text("out", style=BAD),
             style="bold" if Decimal(case.percent) == 0 else "",
         )
@@ -64,19 +68,19 @@ def _state(case: PriceCaseView) -> Text:
 
 def _holds(view: WhatIfView, case: PriceCaseView) -> str:
     sides = ((case.amount0_human, view.pool.currency0), (case.amount1_human, view.pool.currency1))
-    return ", ".join(f"{short(amount)} {token.shown_name}" for amount, token in sides)
+    return ", ".join(f"{short_text(amount)} {token.shown_name}" for amount, token in sides)
 
 
 def _loss(than: str, held: str, loss: str, unit: str) -> str:
     share = f" ({Decimal(loss) / Decimal(held) * 100:.2f} %)" if Decimal(held) else ""
-    return f"{short(loss)} {unit}{share} against {than}, worth {short(held)} {unit}"
+    return f"{short_text(loss)} {unit}{share} against {than}, worth {short_text(held)} {unit}"
 
 
 def shown_portfolio(view: PortfolioView) -> RenderableType:
     parts: list[RenderableType] = [heading("Portfolio in USD")]
     for wallet in view.wallets:
         name = f"{wallet.label} ({wallet.address})" if wallet.label else wallet.address or "no wallet"
-        worth = "not read" if wallet.worth is None else f"{short(wallet.worth)} USD"
+        worth = "not read" if wallet.worth is None else f"{short_text(wallet.worth)} USD"
         parts.append(Text(f"{name} on {wallet.chain}: {worth}", style="" if wallet.complete else BAD))
         parts += notes_block([wallet.note] if wallet.note else [])
         mine = [line for line in view.positions if (line.wallet, line.chain) == (wallet.address, wallet.chain)]
@@ -120,11 +124,11 @@ def _unknown(view: PortfolioView) -> list[PortfolioPositionView]:
 
 
 def _usd(value: str | None) -> str:
-    return "unknown" if value is None else f"{short(value)} USD"
+    return "unknown" if value is None else f"{short_text(value)} USD"
 
 
 def _amount(value: str | None) -> str:
-    return "?" if value is None else short(value)
+    return "?" if value is None else short_text(value)
 
 
 def _percent(value: float | None) -> str:
@@ -142,7 +146,7 @@ def shown_closed(view: ClosedPositionsView) -> RenderableType:
             line.id,
             "?" if line.pool is None else line.pool.label,
             f"{line.became}{new}",
-            "?" if line.result is None else f"{short(line.result)} {line.unit}",
+            "?" if line.result is None else f"{short_text(line.result)} {line.unit}",
             _amount(line.fees),
             _amount(line.lvr),
             _day(line.opened_at),

@@ -10,9 +10,23 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, console, grid, heading, notes_block, short, thousands
+from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, console, grid, heading, notes_block
 from zuno.doors.cli.transcript import thought_line
-from zuno.kernel.numbers_text import time_text
+from zuno.doors.plan_text import (
+    candidate_kind,
+    candidate_range,
+    capital_in,
+    capital_verb,
+    confidence_text,
+    count_text,
+    leftover_text,
+    opens_nothing,
+    pair_text,
+    regimes_text,
+    stress_hours,
+    voices_text,
+)
+from zuno.kernel.numbers_text import short_text, thousands_text, time_text
 
 if TYPE_CHECKING:
     from zuno.doors.cli.demo_tour import CarriedOut, DemoOpening
@@ -21,7 +35,7 @@ if TYPE_CHECKING:
     from zuno.kernel.view import ReplayView, View
     from zuno.lp.service.archive import PlanDiffView, PlanListView, WhyView
     from zuno.lp.service.mesh_peer import PeerEndView
-    from zuno.lp.service.plan_view import CandidateView, PlanView, RecommendedView
+    from zuno.lp.service.plan_view import CandidateView, PlanView
     from zuno.lp.service.views import (
         FactView,
         InspectView,
@@ -84,7 +98,7 @@ def _show_pools(view: PoolsView) -> RenderableType:
     for pool in view.pools:
         table.add_row(
             pool.label,
-            f"{short(pool.price)} {pool.price_unit}",
+            f"{short_text(pool.price)} {pool.price_unit}",
             f"{int(pool.liquidity):.4g}",
             str(pool.tick),
             _fee(pool),
@@ -97,8 +111,8 @@ def _show_pool(view: PoolView) -> RenderableType:
     facts = grid()
     for name, value in (
         ("pool id", view.id),
-        ("price", f"{short(view.price)} {view.price_unit}  (tick {view.tick})"),
-        ("liquidity", thousands(view.liquidity)),
+        ("price", f"{short_text(view.price)} {view.price_unit}  (tick {view.tick})"),
+        ("liquidity", thousands_text(view.liquidity)),
         ("fee now", _fee(view)),
         ("spacing", f"{view.tick_spacing} ticks"),
         ("hooks", view.hooks if int(view.hooks, 16) else "none"),
@@ -143,11 +157,11 @@ def _show_inspect(view: InspectView) -> RenderableType:
         ("pool id", view.pool.id),
         ("owner", view.owner),
         ("range", f"{_range(view, ' – ')} {view.price_unit}  (ticks {view.tick_lower} to {view.tick_upper})"),
-        ("price", f"{short(view.price)} {view.price_unit}  (tick {view.tick})"),
+        ("price", f"{short_text(view.price)} {view.price_unit}  (tick {view.tick})"),
         ("state", _state(view, ", ")),
-        ("liquidity", thousands(view.liquidity)),
-        ("holds", _amounts(view.pool, view.amount0_human, view.amount1_human)),
-        ("fees", _amounts(view.pool, view.fees0_human, view.fees1_human)),
+        ("liquidity", thousands_text(view.liquidity)),
+        ("holds", pair_text(view.pool, view.amount0_human, view.amount1_human)),
+        ("fees", pair_text(view.pool, view.fees0_human, view.fees1_human)),
         ("worth", _worth(view)),
         ("reference", _fact(view.market.reference_price)),
         ("volatility", _fact(view.market.realized_vol)),
@@ -202,7 +216,7 @@ _TERM_ROWS = (
 
 def _term(terms: TermsView, field: str, sign: str) -> Text:
     raw: str = getattr(terms, field)
-    text = short(raw)
+    text = short_text(raw)
     if sign and text != "0":
         text = text[1:] if text.startswith("-") else f"-{text}"
     style = "" if field in {"nav_start", "nav_end", "flows", "lvr"} else BAD if text.startswith("-") else GOOD
@@ -211,9 +225,9 @@ def _term(terms: TermsView, field: str, sign: str) -> Text:
 
 def _show_move(view: MoveView) -> RenderableType:
     table = Rows("", "before", "after")
-    table.add_row("reference", short(view.reference_before), short(view.reference_after))
+    table.add_row("reference", short_text(view.reference_before), short_text(view.reference_after))
     for pool in view.pools:
-        table.add_row(pool.label, short(pool.before), short(pool.after))
+        table.add_row(pool.label, short_text(pool.before), short_text(pool.after))
     return Group(heading(f"ETH {view.percent} % on {view.chain} (block {view.block}), {view.price_unit}"), table)
 
 
@@ -313,27 +327,27 @@ def _until(allowance: AllowanceView) -> Text:
 def _show_plan(view: PlanView) -> RenderableType:
     chosen = view.recommended
     style = {"approve": GOOD, "reject": BAD}.get(view.verdict, "yellow")
-    what = f"{_kind(view, chosen)} {_edges(chosen)}".strip()
+    what = f"{candidate_kind(view, chosen)} {candidate_range(chosen)}".strip()
     head = Text(f"{view.verdict.replace('_', ' ')}: {what}", style=f"bold {style}")
     facts = grid()
     rows = [
         ("plan", f"{view.plan_id} ({view.request_id}), {view.kind} on {view.chain} at block {view.block}"),
         (
             "decided by",
-            f"{view.decided_by} after {_count_text(view.rounds, 'revision')}, "
+            f"{view.decided_by} after {count_text(view.rounds, 'revision')}, "
             f"profile {view.profile}, regime {view.regime}",
         ),
         ("why", view.because),
-        ("confidence", _confidence(view)),
+        ("confidence", confidence_text(view)),
         *(("caution", caution) for caution in view.cautions),
-        *((("regimes", _regimes(view)),) if len(view.regimes) > 1 else ()),
+        *((("regimes", regimes_text(view)),) if len(view.regimes) > 1 else ()),
         *(() if view.own_range is None else (("your range", view.own_range),)),
-        *(() if _opens_nothing(view, chosen) else (("pool", chosen.pool.label),)),
+        *(() if opens_nothing(view, chosen) else (("pool", chosen.pool.label),)),
         *((("ticks", f"{chosen.tick_lower} to {chosen.tick_upper}"),) if chosen.tick_lower is not None else ()),
-        *(((_verb(chosen), _puts_in(chosen)),) if chosen.tick_lower is not None else ()),
+        *(((capital_verb(chosen), capital_in(chosen)),) if chosen.tick_lower is not None else ()),
         *((("before", chosen.prep_action.removesuffix(" first")),) if chosen.prep_action else ()),
-        *((("stays home", _leftover(chosen)),) if chosen.leftover else ()),
-        ("voices", _voices(view)),
+        *((("stays home", leftover_text(chosen.leftover)),) if chosen.leftover else ()),
+        ("voices", voices_text(view)),
     ]
     for name, value in rows:
         facts.add_row(name, value)
@@ -355,9 +369,9 @@ def _show_plan(view: PlanView) -> RenderableType:
         mark = "→ " if candidate.index == chosen.index else "  "
         own = " (yours)" if candidate.own else ""
         table.add_row(
-            f"{mark}{candidate.index} {_kind(view, candidate)}{own}{_where(view, candidate)}",
-            _edges(candidate, "\n"),
-            _buffers(candidate),
+            f"{mark}{candidate.index} {candidate_kind(view, candidate)}{own}{_where(view, candidate)}",
+            candidate_range(candidate, "\n"),
+            stress_hours(candidate),
             *(
                 _money(value)
                 for value in (
@@ -372,12 +386,13 @@ def _show_plan(view: PlanView) -> RenderableType:
             Text(candidate.verdict, style={"accept": GOOD, "veto": BAD}.get(candidate.verdict, "yellow")),
         )
     reasons = [
-        f"{candidate.index} {_kind(view, candidate)}, {candidate.verdict}: {candidate.reason}"
+        f"{candidate.index} {candidate_kind(view, candidate)}, {candidate.verdict}: {candidate.reason}"
         for candidate in view.candidates
         if candidate.verdict != "accept"
     ]
     reasons += [
-        f"round {candidate.round}: {candidate.kind} {short(candidate.price_lower)} – {short(candidate.price_upper)}"
+        f"round {candidate.round}: {candidate.kind} "
+        f"{short_text(candidate.price_lower)} – {short_text(candidate.price_upper)}"
         f"{f' in {candidate.pool}' if view.kind == 'create' else ''}, {candidate.verdict}: {candidate.reason}"
         for candidate in view.earlier
     ]
@@ -461,79 +476,14 @@ def _show_replay(view: ReplayView) -> RenderableType:
     return Group(told, Text(by, style=QUIET), *notes_block(view.differences))
 
 
-def _regimes(view: PlanView) -> str:
-    return "; ".join(f"{line.pool} {line.regime}" for line in view.regimes)
-
-
-def _verb(chosen: CandidateView) -> str:
-    return "holds" if chosen.kind == "hold" else "puts in"
-
-
-def _leftover(chosen: RecommendedView) -> str:
-    from zuno.doors.cli.plan_screens import leftover_text
-
-    return leftover_text(chosen.leftover) if chosen.leftover else ""
-
-
-def _puts_in(chosen: RecommendedView) -> str:
-    return _amounts(chosen.pool, short(chosen.amount0_human), short(chosen.amount1_human))
-
-
-def _opens_nothing(view: PlanView, candidate: CandidateView) -> bool:
-    return view.kind == "create" and candidate.tick_lower is None
-
-
-def _kind(view: PlanView, candidate: CandidateView) -> str:
-    """What there is to hold in a create is nothing."""
-    return "open nothing" if _opens_nothing(view, candidate) else candidate.kind
-
-
 def _where(view: PlanView, candidate: CandidateView) -> str:
     """Only a create has candidates in several pools, and opening nothing happens in none."""
-    several = view.kind == "create" and not _opens_nothing(view, candidate)
+    several = view.kind == "create" and not opens_nothing(view, candidate)
     return f"\n  {candidate.pool.label}" if several else ""
 
 
-def _edges(candidate: CandidateView, between: str = " – ") -> str:
-    if candidate.price_lower is None or candidate.price_upper is None:
-        return ""
-    return f"{short(candidate.price_lower)}{between}{short(candidate.price_upper)}"
-
-
-def _buffers(candidate: CandidateView) -> str:
-    if candidate.stress is None:
-        return ""
-    points = (candidate.stress.x1, candidate.stress.x2, candidate.stress.x3)
-    return "/".join(f"{'≥' if point.censored else ''}{point.median_hours}" for point in points)
-
-
 def _money(value: str | None) -> str:
-    return "?" if value is None else short(value)
-
-
-def _count_text(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _confidence(view: PlanView) -> str:
-    if (share := view.over_runner_up) is None:
-        return f"{view.confidence:.2f}"
-    return f"{view.confidence:.2f}, ahead of the runner-up on {100 * share:.0f} % of paths"
-
-
-def _voices(view: PlanView) -> str:
-    """Who spoke: what ran as a fallback says so."""
-    counts: dict[str, list[str]] = {}
-    for voice in view.voices:
-        said = voice.speaker if not voice.model else f"{voice.speaker} {voice.model}"
-        why = f" ({voice.why})" if voice.why else ""
-        counts.setdefault(said + why, []).append(voice.role)
-    tokens = sum(voice.tokens for voice in view.voices)
-    spent = [None if voice.usd is None else Decimal(voice.usd) for voice in view.voices]
-    known = sum(usd for usd in spent if usd is not None)
-    price = f"at least ${known}, some unpriced" if None in spent else f"${known}"
-    cost = f"; {tokens:,} tokens, {price}" if tokens else ""
-    return "; ".join(f"{', '.join(dict.fromkeys(roles))}: {said}" for said, roles in counts.items()) + cost
+    return "?" if value is None else short_text(value)
 
 
 def _sources(view: PlanView) -> list[Text]:
@@ -566,7 +516,7 @@ def _at(what: str, chain: str, block: int, between: str = " ") -> str:
 
 
 def _range(view: PositionView, between: str = "\n") -> str:
-    return f"{short(view.price_lower)}{between}{short(view.price_upper)}"
+    return f"{short_text(view.price_lower)}{between}{short_text(view.price_upper)}"
 
 
 def _state(view: PositionView, between: str = "\n") -> Text:
@@ -579,11 +529,7 @@ def _state(view: PositionView, between: str = "\n") -> Text:
 
 def _pair(view: PositionView, *, fees: bool) -> str:
     amount0, amount1 = (view.fees0_human, view.fees1_human) if fees else (view.amount0_human, view.amount1_human)
-    return _amounts(view.pool, short(amount0), short(amount1), "\n")
-
-
-def _amounts(pool: PoolKeyView, amount0: str, amount1: str, between: str = ", ") -> str:
-    return f"{amount0} {pool.currency0.shown_name}{between}{amount1} {pool.currency1.shown_name}"
+    return pair_text(view.pool, short_text(amount0), short_text(amount1), "\n")
 
 
 def _strangers(*pools: PoolKeyView) -> list[Text]:
@@ -608,7 +554,7 @@ def _pool(view: PositionView) -> str:
 
 
 def _worth(view: PositionView, between: str = " ") -> str:
-    return f"{short(view.value_human)}{between}{view.value_unit}"
+    return f"{short_text(view.value_human)}{between}{view.value_unit}"
 
 
 def _fee(pool: PoolView) -> str:
@@ -621,7 +567,7 @@ def _fee(pool: PoolView) -> str:
 def _fact(fact: FactView) -> Text:
     if fact.value is None:
         return Text(f"none: {'; '.join(fact.notes)}", style=QUIET)
-    text = Text(f"{short(fact.value)} {fact.unit}")
+    text = Text(f"{short_text(fact.value)} {fact.unit}")
     note = "; ".join((f"{fact.source}, {fact.age_seconds} s old", *fact.notes))
     text.append(f"  ({note})", style=QUIET)
     if fact.stale:

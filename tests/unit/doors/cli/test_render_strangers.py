@@ -36,6 +36,6 @@ def test_a_symbol_is_never_markup(symbol: str, tmp_path: Path, capsys: pytest.Ca
 def test_an_absurd_figure_is_shown_all_the_same(number: str) -> None:
     from decimal import Decimal
 
-    from zuno.doors.cli.layout import short
+    from zuno.kernel.numbers_text import short_text
 
-    assert len(short(format(Decimal(number), "f"))) < 20
+    assert len(short_text(format(Decimal(number), "f"))) < 20

@@ -27,6 +27,7 @@ ROOMS = (
     "zuno.lp.service.mesh_peer",
     "zuno.lp.service.mesh_supervisor",
     "zuno.lp.service.plan_view",
+    "zuno.lab.memory_service",
     "zuno.lp.service.portfolio",
     "zuno.lp.service.views",
     "zuno.lp.service.wallets",

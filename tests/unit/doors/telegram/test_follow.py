@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,24 +54,20 @@ def follow(chat: Chat, states: Sequence[str], pauses: Sequence[int] = ()) -> Non
     asyncio.run(watch())
 
 
-ANSWERS = st.one_of(
-    st.just(Sent()), st.just(RetryLater("outage")), st.integers(1, 40).map(lambda wait: RetryLater("429", wait))
-)
+ANSWERS = st.sampled_from((Sent(), RetryLater("outage"), RetryLater("429", 1), RetryLater("429", 35)))
+STATES = st.tuples(st.sampled_from("abc"), st.integers(0, 6))
 
 
-@given(
-    st.lists(st.text("ab", min_size=1, max_size=2), min_size=1, max_size=8),
-    st.lists(st.integers(0, 6), max_size=8),
-    st.lists(ANSWERS, max_size=MOST_FAILURES - 1),
-)
+@given(st.lists(STATES, min_size=1, max_size=8), st.lists(ANSWERS, max_size=MOST_FAILURES - 1))
 def test_the_last_state_is_shown_and_edits_keep_their_distance(
-    states: list[str], pauses: list[int], answers: list[SendResult]
+    shown: list[tuple[str, int]], answers: list[SendResult]
 ) -> None:
+    states, pauses = [state for state, _ in shown], [pause for _, pause in shown]
     chat = Chat(*answers)
     follow(chat, states, pauses)
     assert chat.shown == states[-1]
     times = [at for at, _ in chat.tried]
-    assert all(later - earlier >= EDIT_SECONDS for earlier, later in zip(times, times[1:], strict=False))
+    assert all(later - earlier >= EDIT_SECONDS for earlier, later in pairwise(times))
     for answer, earlier, later in zip(answers, times, times[1:], strict=False):
         if isinstance(answer, RetryLater) and answer.wait is not None:
             assert later - earlier >= answer.wait
