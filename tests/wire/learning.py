@@ -30,7 +30,7 @@ from zuno.trading.model.market import MINUTE_MS, Candle, Mode, Side, Symbol, Tim
 from zuno.trading.model.trade_events import ExitReason, TradeClosed, TradeSummary
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.recall import MemoryIndex
-from zuno.trading.ports.series import Batch, Origin
+from zuno.trading.ports.series import Batch, Origin, SeriesStore
 from zuno.trading.run.record import RunJournal
 
 BEGIN = Millis(1_767_225_600_000)
@@ -113,7 +113,7 @@ def ask_with(notebook: RunJournal, models: Sequence[Model] = ()) -> ModelContext
 class Learning:
     """A home's memory in the making."""
 
-    store: MemorySeries
+    store: SeriesStore
     journal: Journal
     log: MemoryTradeLog = field(default_factory=MemoryTradeLog)
     models: Sequence[Model] = ()

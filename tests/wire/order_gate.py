@@ -11,7 +11,7 @@ from tests.wire.paper_venue import ACCOUNT, PaperHarness, open_binance
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
 from zuno.trading.execute.intents import RulingToExecute
-from zuno.trading.execute.order_gate import GateContext, OrderGate
+from zuno.trading.execute.order_gate import ExecutionResult, GateContext, OrderGate
 from zuno.trading.model.cycle import Call, Exchange, JudgeKind, Leg, RegimeFamily, Ruling, Style, Target, TradeCard
 from zuno.trading.model.market import MINUTE_MS, Mode, Side, Symbol
 from zuno.trading.ports.trade_log import TradeLog
@@ -68,6 +68,39 @@ def rule(call: Call, as_of: Millis, **named: Any) -> Ruling:
         "changes": (),
     }
     return Ruling(**{**fields, **named})
+
+
+async def open_long(gate: OrderGate, at: Millis, price: float, quantity: float = 0.002) -> ExecutionResult:
+    """A long at the market, as a run would have it opened."""
+    leg = Leg(
+        venue=Exchange.BINANCE,
+        side=Side.LONG,
+        currency="USD",
+        margin=quantity * price,
+        notional=quantity * price,
+        leverage=1.0,
+        quantity=quantity,
+    )
+    ruling = rule(
+        Call.LONG,
+        at,
+        execution_style=Style.MOMENTUM_SNIPER,
+        legs=(leg,),
+        card=card(Side.LONG, price, price * 0.98, price * 1.06, quantity),
+        target_exchange=Target.BINANCE,
+    )
+    return await gate.execute(
+        RulingToExecute(
+            run_id="run_open_long",
+            symbol=BTC,
+            mode=Mode.SWING,
+            as_of=at,
+            ruling=ruling,
+            valid_until=Millis(at + 15 * MINUTE_MS),
+            mark=Decimal(str(price)),
+            atr=Decimal(str(price)) / 100,
+        )
+    )
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from errno import EACCES, EPERM, EROFS
@@ -16,7 +17,7 @@ from zuno.adapters.log_file import start_log, stop_log
 from zuno.adapters.store.lease import Fences
 from zuno.journal.audit import JournalAudit
 from zuno.journal.port import JournalStore
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Refused, Unavailable, Usage
 from zuno.kernel.units import Address, Millis
 from zuno.lp.model.chains import ChainInfo
 from zuno.lp.service.local_chains import Devnet, LocalChain, SimPlayground
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
     from zuno.lp.watch.alerts import AlertDesk
     from zuno.lp.watch.monitor import Monitor
     from zuno.trading.execute.order_gate import OrderGate
-    from zuno.trading.learn.evaluator import Evaluator
+    from zuno.trading.learn.evaluator import Evaluation, Evaluator
     from zuno.trading.model.account import Account
     from zuno.trading.model.bundle import Slot
     from zuno.trading.model.cycle import Exchange
@@ -495,7 +496,6 @@ class Application:
 
     async def _refresh_notes(self, desk: TradingDesk) -> tuple[str, ...]:
         """Ask for fresh prices. To pause, to lock and to look must be possible while no venue answers."""
-        from zuno.kernel.errors import Unavailable
         from zuno.trading.model.market import Symbol
 
         try:
@@ -532,9 +532,19 @@ class Application:
                 running=find_process,
                 now=unix_millis,
                 marks=read_marks,
+                learn=self._learn_from_close,
             ),
             name,
         )
+
+    async def _learn_from_close(self, account: str, at: Millis, symbols: Sequence[Symbol]) -> Evaluation:
+        """A post-mortem is written once: what happened since the last look is read from the live market before it."""
+        desk = self.trading()
+        if self._settings.market == "live":
+            for symbol in symbols:
+                with suppress(Unavailable):
+                    await desk.moment(symbol, None)
+        return await self.evaluator().learn(account, desk.origin, at)
 
     def learning(self, name: str | None = None) -> LearningDesk:
         from zuno.adapters.clock.system import unix_millis

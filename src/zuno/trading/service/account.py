@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -13,6 +14,7 @@ from zuno.kernel.errors import Refused, Usage, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.chart.equity_chart import describe_equity
+from zuno.trading.learn.evaluator import Evaluation
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing, or_none
@@ -84,8 +86,9 @@ from zuno.trading.service.live_start import Confirm
 from zuno.trading.service.orders import OrdersAnswer, TradingOrders, describe_cash, parse_protection
 from zuno.trading.service.paper_book import Inventory, sum_inventory
 from zuno.trading.service.prices import NO_PRICES, Prices, read_prices
-from zuno.trading.service.trade_desk import protection_view
+from zuno.trading.service.trade_desk import describe_post_mortem, protection_view
 
+_LOG = logging.getLogger(__name__)
 MOST_LINES: Final = 10_000
 _FINE_DAYS: Final = 60
 """An account that is younger is drawn by the hour."""
@@ -107,6 +110,8 @@ class AccountBackends:
     """The wall's clock: a mandate is for money, which no recording moves."""
     marks: Callable[[str], Awaitable[Mapping[tuple[Exchange, Symbol], Decimal]]] | None = None
     """What an account at exchanges is marked by: their own prices of what it holds."""
+    learn: Callable[[str, Millis, Sequence[Symbol]], Awaitable[Evaluation]] | None = None
+    """Learns from what an account closed by a moment, in these symbols at least; None: an evaluation does later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,9 +357,10 @@ class AccountDesk:
             self._require_word(confirm, "close", f"LIVE: {plain_text(which, 64)} is closed at the market.")
         answer = await self._orders.close(plain_text(which, 64), self._name)
         said = _describe_closed(before, answer.book, which)
+        notes = await self._learn(before, answer)
         if not said and which.strip().lower() != "all":
             raise Refused(f"Nothing of {plain_text(which, 64)} is open; `zuno trade positions` lists what is.")
-        return await self._tell_action(replace(answer, said=said or ("nothing is open",)))
+        return await self._tell_action(replace(answer, said=(*(said or ("nothing is open",)), *notes)))
 
     async def cancel(self, order: str) -> ActionView:
         return await self._tell_action(await self._orders.cancel(plain_text(order, 64), self._name))
@@ -393,7 +399,8 @@ class AccountDesk:
         self._require_word(confirm, "kill", f"LIVE: {what}" if self._mode == "live" else what)
         answer = await self._orders.kill(self._name)
         locked = "the desk is locked until `zuno trade unlock`"
-        return await self._tell_action(replace(answer, said=(*_describe_closed(before, answer.book, "all"), locked)))
+        said = (*_describe_closed(before, answer.book, "all"), locked, *await self._learn(before, answer))
+        return await self._tell_action(replace(answer, said=said))
 
     async def unlock(self, protection: str | None = None, confirm: Confirm = lambda word, what: False) -> ActionView:
         """With money the word `unlock` has to be typed."""
@@ -486,6 +493,21 @@ class AccountDesk:
     @property
     def _orders(self) -> TradingOrders:
         return self._with.orders
+
+    async def _learn(self, before: TradingBook, answer: OrdersAnswer) -> tuple[str, ...]:
+        """The post-mortems of what was just closed, in words. The close is booked: whatever fails here, it stands, and
+        the next evaluation learns from it."""
+        closed = answer.book.closed[len(before.closed) :]
+        if not closed or self._with.learn is None:
+            return ()
+        try:
+            symbols = list(dict.fromkeys(summary.symbol for summary in closed))
+            learned = await self._with.learn(answer.account, answer.now, symbols)
+        except Exception as error:
+            _LOG.warning("not learned from yet: %s", error, exc_info=not isinstance(error, ZunoError))
+            why = f" ({plain_text(str(error), 200)})" if isinstance(error, ZunoError) else ""
+            return (f"not learned from yet{why}; `zuno trade evaluate` does",)
+        return (*map(describe_post_mortem, learned.post_mortems), *learned.notes)
 
     async def _tell_action(self, answer: OrdersAnswer) -> ActionView:
         page = await self._look()

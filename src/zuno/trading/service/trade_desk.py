@@ -25,6 +25,7 @@ from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation, Evaluator
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, Symbol, parse_mode, parse_symbol
+from zuno.trading.model.memory import PostMortem
 from zuno.trading.model.trade_events import (
     DEMO_ACCOUNT,
     LIVE_ACCOUNT,
@@ -486,8 +487,7 @@ class _DeskRun:
 
     def _tell_learned(self, learned: Evaluation) -> None:
         for post_mortem in learned.post_mortems:
-            r = "" if post_mortem.path.r is None else f" {post_mortem.path.r:+.2f} R"
-            self._tell("learned", f"{post_mortem.id} {post_mortem.verdict}{r}", post_mortem.symbol)
+            self._tell("learned", describe_post_mortem(post_mortem), post_mortem.symbol)
         for lesson in learned.lessons:
             self._tell("learned", f"lesson {lesson.id} from {len(lesson.cases)} trades: {lesson.text}")
         for note in learned.notes:
@@ -589,6 +589,11 @@ def find_broken_invariant(book: TradingBook) -> str | None:
         if trade.stop is None:
             return f"{trade.id} has no stop"
     return None
+
+
+def describe_post_mortem(written: PostMortem) -> str:
+    r = "" if written.path.r is None else f" {written.path.r:+.2f} R"
+    return f"{written.id} {written.verdict}{r}"
 
 
 def protection_view(lock: LockSet) -> ProtectionView:

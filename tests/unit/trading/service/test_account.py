@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.wire.fakes.painter import DigestPainter
+from tests.wire.learning import Learning, journal
+from tests.wire.order_gate import open_long
 from tests.wire.trading_account import write_story
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.adapters.series.sqlite import SqliteSeries
-from zuno.kernel.errors import Refused, Unknown, Usage
+from zuno.kernel.errors import Refused, Unavailable, Unknown, Usage
 from zuno.kernel.units import Millis
 from zuno.trading.execute.order_gate import GateContext, OrderGate
+from zuno.trading.learn.evaluator import Evaluation
+from zuno.trading.learn.memory_book import post_mortem_id
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
     MINUTE_MS,
+    Book,
     Candle,
     Level,
     MarkAndIndex,
+    Quote,
     Symbol,
     Timeframe,
     basis,
+    books,
     candles,
     rates,
 )
@@ -55,6 +64,7 @@ async def store(tmp_path_factory: pytest.TempPathFactory) -> SqliteSeries:
         [
             Batch(basis(BINANCE, Symbol.BTCUSDT), [MarkAndIndex(at, 60_000.0, 60_010.0) for at in times]),
             Batch(basis(BINANCE, Symbol.ETHUSDT), [MarkAndIndex(at, 3_000.0, 3_001.0) for at in times]),
+            Batch(books(BINANCE, Symbol.BTCUSDT), [Book(END, (Quote(59_990.0, 5.0),), (Quote(60_010.0, 5.0),))]),
             Batch(rates(UPBIT, USDT_KRW), [Level(at, 1_400.0) for at in times]),
             Batch(candles(BINANCE, Symbol.BTCUSDT, Timeframe.H1), [bar(at, 60_000.0) for at in hours]),
             Batch(candles(BINANCE, Symbol.ETHUSDT, Timeframe.H1), [bar(at, 3_000.0) for at in hours]),
@@ -66,31 +76,37 @@ async def store(tmp_path_factory: pytest.TempPathFactory) -> SqliteSeries:
 class Market:
     """The account with a past, and the paper venues that carry it."""
 
-    def __init__(self, store: SqliteSeries) -> None:
+    def __init__(self, store: SqliteSeries, home: Path) -> None:
         self.log = MemoryTradeLog()
         self._store = store
         self.desk = TradingDesk(store, _nobody, DigestPainter())
         self.running: str | None = None
+        self.learning = Learning(store, journal(home), self.log)
+        self.evaluator = self.learning.evaluator()
+
+    async def open_account(self, name: str | None, as_of: str | None) -> OpenedAccount:
+        account = paper_account("recorded", name or "")
+        venues = build_paper_venues(self._store, self.log, account, lambda: END, Fees())
+        return OpenedAccount(OrderGate(GateContext(self.log, account, venues, lambda: END)), END, "recorded")
 
     def account(self, name: str | None = None) -> AccountDesk:
-        async def open_account(name: str | None, as_of: str | None) -> OpenedAccount:
-            account = paper_account("recorded", name or "")
-            venues = build_paper_venues(self._store, self.log, account, lambda: END, Fees())
-            return OpenedAccount(OrderGate(GateContext(self.log, account, venues, lambda: END)), END, "recorded")
-
         return AccountDesk(
             AccountBackends(
                 desk=self.desk,
                 store=self._store,
                 log=self.log,
                 inventory="nobody looks",
-                orders=TradingOrders(open_account),
+                orders=TradingOrders(self.open_account),
                 limits=ProtectionLimits(),
                 running=lambda account: self.running,
                 now=lambda: END,
+                learn=self.learn,
             ),
             name,
         )
+
+    async def learn(self, account: str, at: Millis, symbols: Sequence[Symbol]) -> Evaluation:
+        return await self.evaluator.learn(account, self.desk.origin, at)
 
 
 async def _nobody() -> Any:
@@ -102,8 +118,8 @@ def never(word: str, what: str) -> bool:
 
 
 @pytest.fixture
-async def market(store: SqliteSeries) -> Market:
-    found = Market(store)
+async def market(store: SqliteSeries, tmp_path: Path) -> Market:
+    found = Market(store, tmp_path)
     await write_story(found.log, ACCOUNT, END)
     return found
 
@@ -208,6 +224,40 @@ async def test_bad_wishes_are_refused_by_kind(market: Market) -> None:
         await account.profit("colour")
     with pytest.raises(Usage):
         await account.fills(0)
+
+
+async def open_position(market: Market, account: AccountDesk) -> str:
+    opened = await market.open_account("second", None)
+    await open_long(opened.gate, END, 60_000.0)
+    (position,) = (await account.positions()).positions
+    return position.id
+
+
+async def test_a_close_is_learned_from_at_once(market: Market) -> None:
+    account = market.account("second")
+    trade = await open_position(market, account)
+    view = await account.close(trade)
+    name = paper_account("recorded", "second")
+    id = post_mortem_id(name, trade)
+    assert any(id in line for line in view.said)
+    assert id in await market.evaluator.book.read()
+    assert not (await market.learning.evaluator().learn(name, "recorded", END)).post_mortems
+
+
+@pytest.mark.parametrize("error", [Unavailable("the disk is full"), RuntimeError("a bug")])
+async def test_a_close_stands_when_nothing_can_be_learned_from_it(
+    market: Market, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    async def fail(*_: object) -> Evaluation:
+        raise error
+
+    monkeypatch.setattr(market, "learn", fail)
+    account = market.account("second")
+    trade = await open_position(market, account)
+    view = await account.close(trade)
+    assert not view.positions
+    assert [closed.id for closed in (await account.trades()).trades] == [trade]
+    assert "zuno trade evaluate" in view.said[-1]
 
 
 async def test_a_mandate_is_granted_by_a_word_shown_by_its_hash_and_revoked(market: Market) -> None:
