@@ -20,6 +20,7 @@ _PEER_ID = re.compile(r"[0-9a-fA-F]{64}")
 _URL = re.compile(r"https?://[^\s/?#]+\S*")
 _STREAM = re.compile(r"wss?://[^\s/?#]+\S*")
 _CHANNEL = re.compile(r"[A-Za-z][A-Za-z0-9_]{3,31}")
+_CHAT_ID = re.compile(r"-?[0-9]{1,16}")
 _NODE_URL = re.compile(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\[\]]+)(?::(\d{1,9}))?(?:[/?#]\S*)?")
 _POSTGRES = re.compile(r"postgres(ql)?://\S+")
 _HOST = re.compile(r"[A-Za-z0-9._-]+")
@@ -87,6 +88,15 @@ def _channels(raw: object) -> object:
     if not all(_CHANNEL.fullmatch(name) for name in names):
         raise ValueError("expected names of public channels as in t.me/NAME, separated by commas")
     return names
+
+
+def _chat_ids(raw: object) -> object:
+    if not isinstance(raw, str):
+        return raw
+    parts = [part.strip() for part in raw.split(",") if part.strip()]
+    if not all(_CHAT_ID.fullmatch(part) for part in parts):
+        raise ValueError("expected numbers separated by commas, as `zuno telegram setup` shows them")
+    return tuple(map(int, parts))
 
 
 def _urls(raw: object) -> object:
@@ -187,6 +197,7 @@ Url = Annotated[str, AfterValidator(_url)]
 NodeUrl = Annotated[str, AfterValidator(_node_url)]
 StreamUrl = Annotated[str, AfterValidator(_stream)]
 Channels = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_channels)]
+ChatIds = Annotated[tuple[int, ...], NoDecode, BeforeValidator(_chat_ids)]
 Urls = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_urls)]
 Models = Annotated[str, AfterValidator(_models)]
 ModelKeys = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(_model_keys)]
@@ -342,9 +353,16 @@ class Settings(BaseSettings):
     )
     receipt_seconds: float = Field(300.0, gt=0, le=86_400, description="receipt timeout of `plan apply`, s")
     monitor_interval_ms: int = Field(60_000, ge=5_000, description="monitor interval, ms")
-    telegram_bot_token: SecretStr | None = Field(None, description="Telegram bot token for alerts")
-    telegram_chat_id: str | None = Field(None, description="Telegram chat id for alerts")
+    telegram_bot_token: SecretStr | None = Field(None, description="Telegram bot token (@BotFather gives one)")
+    telegram_chat_id: str | None = Field(None, description="Telegram chat that alerts and notices go to")
     telegram_api_base_url: Url = Field("https://api.telegram.org", description="Telegram Bot API URL")
+    telegram_owners: ChatIds = Field(
+        (), description="Telegram user ids that may look and confirm, comma-separated; with no viewers either: nobody"
+    )
+    telegram_viewers: ChatIds = Field((), description="Telegram user ids that may look, comma-separated")
+    telegram_groups: ChatIds = Field(
+        (), description="Telegram groups where listed users are answered, by their (negative) chat ids"
+    )
     axl_cli_peer_id: PeerId = Field(None, description="AXL peer id of the CLI")
     axl_scout_peer_id: PeerId = Field(None, description="AXL peer id of the Scout")
     axl_strategist_peer_id: PeerId = Field(None, description="AXL peer id of the Strategist")

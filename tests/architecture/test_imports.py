@@ -66,6 +66,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "doors.export": INSIDE,
     "doors.logs": INSIDE,
     "doors.plan_text": PLAIN,
+    "doors.telegram_door": INSIDE,
     "doors.cli": INSIDE | {"rich", "typer"},
     "doors.shell": INSIDE | {"prompt_toolkit", "rich"},
     "doors.telegram": INSIDE | {"telegram"},

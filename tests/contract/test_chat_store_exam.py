@@ -17,7 +17,9 @@ from zuno.kernel.chat import ChatButton, ChatStore, Confirmation
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.units import Millis
 
-CARD = Confirmation("k1", 7, -100_123_456_789_012, None, "/approve plan_1", "ab" * 32, "4821", Millis(1_900_000_000_000))
+CARD = Confirmation(
+    "k1", 7, -100_123_456_789_012, None, "/approve plan_1", "ab" * 32, "4821", Millis(1_900_000_000_000)
+)
 
 
 @pytest.fixture(params=["file", "memory"])

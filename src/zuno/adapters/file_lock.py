@@ -154,6 +154,12 @@ def monitor_lock(home: Path) -> FileLock:
     )
 
 
+def telegram_lock(home: Path) -> FileLock:
+    return FileLock(
+        home / "telegram.lock", "The Telegram bot of this home runs already ({}); end it first.", parents=True
+    )
+
+
 def collector_lock(folder: Path) -> FileLock:
     """Beside the store that is collected into."""
     return FileLock(

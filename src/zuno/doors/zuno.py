@@ -11,6 +11,7 @@ from zuno.doors.doctor import Doctor
 from zuno.doors.logs import Logs
 from zuno.doors.reading.model_help import Interpreter
 from zuno.doors.reading.place import Place
+from zuno.doors.telegram_door import TelegramDoor
 from zuno.journal.audit import JournalAudit
 from zuno.lab.service import StudyDesk
 from zuno.lp.service.archive import Archive
@@ -174,6 +175,10 @@ class Zuno(Protocol):
 
     def lab(self) -> StudyDesk:
         """Studies of the trading desk over synthetic markets."""
+        ...
+
+    def telegram(self) -> TelegramDoor:
+        """The bot in a chat. `Usage` without a token, `Unavailable` without its library."""
         ...
 
     def sim(self) -> SimPlayground: ...

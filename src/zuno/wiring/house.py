@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from zuno.doors.logs import Logs
     from zuno.doors.reading.model_help import Interpreter
     from zuno.doors.reading.place import Place
+    from zuno.doors.telegram_door import TelegramDoor
     from zuno.journal.journal import ChainedJournal
     from zuno.journal.port import Journal
     from zuno.lab.service import StudyDesk
@@ -683,6 +684,12 @@ class Application:
         from zuno.wiring.lab import build_study_desk
 
         return build_study_desk()
+
+    def telegram(self) -> TelegramDoor:
+        from zuno.wiring.telegram import build_telegram
+
+        self._chains.require_writable()
+        return build_telegram(self._settings, self, self._open_journal)
 
     def sim(self) -> SimPlayground:
         self._chains.require_writable()

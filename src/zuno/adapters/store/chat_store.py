@@ -131,5 +131,5 @@ def _row(confirmation: Confirmation) -> tuple[object, ...]:
 
 
 def _confirmation(row: tuple[Any, ...]) -> Confirmation:
-    *first, expires = row
-    return Confirmation(*first, expires=Millis(expires))
+    key, user, chat, message, action, digest, code, expires = row
+    return Confirmation(key, user, chat, message, action, digest, code, Millis(expires))

@@ -26,6 +26,7 @@ from zuno.doors.cli.monitor import alerts, monitor
 from zuno.doors.cli.options import ChainName, Home, Json, group, help_alone, whole_number
 from zuno.doors.cli.parse import parse
 from zuno.doors.cli.run_command import Opener
+from zuno.doors.cli.telegram import telegram
 from zuno.doors.cli.trade import trade
 from zuno.doors.cli.wallet import wallet
 
@@ -63,6 +64,7 @@ app.add_typer(trade, name="trade")
 trade.add_typer(book, name="book")
 app.add_typer(memory, name="memory")
 app.add_typer(lab, name="lab")
+app.add_typer(telegram, name="telegram")
 app.add_typer(mesh, name="mesh")
 app.command("peer")(peer)
 app.command("doctor")(doctor)

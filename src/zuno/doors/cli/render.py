@@ -621,6 +621,8 @@ _SCREENS_ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
     "AlertsView": ("alert_screens", "shown_alerts"),
     "AnsweredView": ("alert_screens", "shown_answer"),
     "RuleView": ("alert_screens", "shown_rule"),
+    "TelegramEndView": ("telegram_screens", "shown_end"),
+    "TelegramSetupView": ("telegram_screens", "shown_setup"),
     "TickView": ("alert_screens", "shown_tick"),
     "DataStatusView": ("data_screens", "shown_data"),
     "FeaturesView": ("trade_screens", "shown_features"),

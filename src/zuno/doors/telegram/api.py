@@ -1,0 +1,194 @@
+"""Messages to one chat through the Bot API: split, retried, and never lost for a fault of their HTML.
+
+A telegram error may quote the token, so none is shown, logged or kept as a cause: each becomes a sentence of ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from html import unescape
+from typing import Any, Final, TypeVar
+
+from telegram import Bot, InlineKeyboardButton, InlineKeyboardMarkup, InputFile, LinkPreviewOptions
+from telegram.error import BadRequest, ChatMigrated, Forbidden, InvalidToken, NetworkError, RetryAfter, TelegramError
+from telegram.request import HTTPXRequest
+
+from zuno.doors.telegram.reply import Button, Reply, split_reply
+from zuno.kernel.backoff import Backoff
+from zuno.kernel.chat import ChatButton, ChatStore
+from zuno.kernel.errors import Unavailable, Usage, ZunoError
+
+T = TypeVar("T")
+POLL_SECONDS: Final = 50
+"""Telegram holds a request this long while there is nothing to tell."""
+READ_SECONDS: Final = 10.0
+UPLOAD_SECONDS: Final = 60.0
+ATTEMPTS: Final = 4
+LONGEST_WAIT: Final = 60.0
+"""A longer pause than this that Telegram asks for is not waited out by an answer."""
+BACKOFF: Final = Backoff(0.5, 8.0)
+NOT_MODIFIED: Final = "message is not modified"
+CANT_PARSE: Final = "can't parse entities"
+WRONG_TOKEN: Final = "Telegram does not know this bot's token; correct ZUNO_TELEGRAM_BOT_TOKEN (@BotFather shows it)."
+_TAG: Final = re.compile(r"</?[a-z-]+[^<>]*>")
+_KEY_BYTES: Final = 9
+_log = logging.getLogger("zuno.telegram")
+
+
+def open_bot(token: str, base_url: str) -> Bot:
+    """A bot that is not connected yet: two pools, so that a long poll never keeps an answer waiting."""
+    asking = HTTPXRequest(connection_pool_size=2, read_timeout=READ_SECONDS, http_version="1.1")
+    sending = HTTPXRequest(
+        connection_pool_size=32,
+        read_timeout=READ_SECONDS,
+        write_timeout=READ_SECONDS,
+        pool_timeout=READ_SECONDS,
+        media_write_timeout=UPLOAD_SECONDS,
+        http_version="1.1",
+    )
+    return Bot(token, base_url=f"{base_url}/bot", request=sending, get_updates_request=asking)
+
+
+def explain(error: TelegramError) -> str:
+    """A telegram error in our words; nothing the server wrote is repeated."""
+    match error:
+        case InvalidToken():
+            return WRONG_TOKEN
+        case Forbidden():
+            return "the bot may not write there: it was blocked or removed from the chat"
+        case RetryAfter():
+            return "Telegram limits our messages"
+        case ChatMigrated():
+            return f"the group became a supergroup with the id {error.new_chat_id}"
+        case BadRequest():
+            return "Telegram refused the request as malformed"
+        case NetworkError():
+            return "Telegram could not be reached"
+        case _:
+            return f"Telegram failed ({type(error).__name__})"
+
+
+async def check_token(bot: Bot) -> None:
+    """Ask Telegram who this bot is. `Usage` for a wrong token, `Unavailable` for no answer."""
+    try:
+        await bot.initialize()
+    except InvalidToken:
+        raise Usage(WRONG_TOKEN) from None
+    except TelegramError as error:
+        raise Unavailable(f"{_sentence(explain(error))} Check ZUNO_TELEGRAM_API_BASE_URL and the network.") from None
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + ("" if text.endswith(".") else ".")
+
+
+class ChatSender:
+    """The `ChatWriter` of one chat."""
+
+    def __init__(
+        self,
+        bot: Bot,
+        store: ChatStore,
+        chat: int,
+        chance: Callable[[int], bytes],
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        """`chance`: unguessable bytes, for the keys of buttons."""
+        self._bot = bot
+        self._store = store
+        self._chat = chat
+        self._chance = chance
+        self._sleep = sleep
+
+    async def send(self, reply: Reply) -> int | None:
+        sent: int | None = None
+        for part in split_reply(reply):
+            keyboard = await self._keyboard(part.buttons)
+            try:
+                sent = await self._send_part(part, keyboard)
+            except TelegramError as error:
+                _log.warning("a message to the chat %s was given up: %s", self._chat, explain(error))
+                return None
+        return sent
+
+    async def edit(self, message: int, reply: Reply) -> float | None:
+        keyboard = await self._keyboard(reply.buttons)
+        try:
+            await self._bot.edit_message_text(
+                reply.html,
+                chat_id=self._chat,
+                message_id=message,
+                parse_mode="HTML",
+                reply_markup=keyboard,
+                link_preview_options=LinkPreviewOptions(is_disabled=True),
+            )
+        except RetryAfter as error:
+            return _seconds(error)
+        except BadRequest as error:
+            if NOT_MODIFIED not in str(error).lower():
+                _log.warning("a message of the chat %s was not edited: %s", self._chat, explain(error))
+        except TelegramError as error:
+            _log.info("a message of the chat %s was not edited: %s", self._chat, explain(error))
+        return None
+
+    async def _send_part(self, part: Reply, keyboard: InlineKeyboardMarkup | None) -> int:
+        try:
+            return await self._try(lambda: self._post(part, keyboard, "HTML"))
+        except BadRequest as error:
+            if CANT_PARSE not in str(error).lower():
+                raise
+        _log.error("the HTML of an answer is malformed; it was sent as plain text")
+        plain = Reply(unescape(_TAG.sub("", part.html)), photo=part.photo, document=part.document)
+        return await self._try(lambda: self._post(plain, keyboard, None))
+
+    async def _post(self, part: Reply, keyboard: InlineKeyboardMarkup | None, mode: str | None) -> int:
+        common: dict[str, Any] = {"chat_id": self._chat, "parse_mode": mode, "reply_markup": keyboard}
+        caption = part.html or None
+        if part.photo is not None:
+            sent = await self._bot.send_photo(photo=InputFile(part.photo, "chart.png"), caption=caption, **common)
+        elif part.document is not None:
+            file = InputFile(part.document.content, part.document.name)
+            sent = await self._bot.send_document(document=file, caption=caption, **common)
+        else:
+            quiet = LinkPreviewOptions(is_disabled=True)
+            sent = await self._bot.send_message(text=part.html, link_preview_options=quiet, **common)
+        return int(sent.message_id)
+
+    async def _try(self, act: Callable[[], Awaitable[T]]) -> T:
+        """Again after a pause where that may help: an answer that comes twice is better than one that is lost."""
+        for attempt in range(1, ATTEMPTS):
+            try:
+                return await act()
+            except RetryAfter as error:
+                if (wait := _seconds(error)) > LONGEST_WAIT:
+                    raise
+                await self._sleep(wait)
+            except ChatMigrated as error:
+                _log.warning("%s; set ZUNO_TELEGRAM_GROUPS to it", _sentence(explain(error)).rstrip("."))
+                self._chat = error.new_chat_id
+            except BadRequest:
+                raise
+            except NetworkError:
+                await self._sleep(BACKOFF.delay(attempt))
+        return await act()
+
+    async def _keyboard(self, buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
+        """Each button by a key that stands for its words; a store that cannot be written leaves them out."""
+        if not buttons:
+            return None
+        keys = {self._chance(_KEY_BYTES).hex(): button for button in buttons}
+        try:
+            await self._store.put_buttons({key: ChatButton(each.words, self._chat) for key, each in keys.items()})
+        except ZunoError as error:
+            _log.warning("an answer has no buttons: %s", error)
+            return None
+        row = [InlineKeyboardButton(button.label, callback_data=key) for key, button in keys.items()]
+        return InlineKeyboardMarkup([row[start : start + 3] for start in range(0, len(row), 3)])
+
+
+def _seconds(error: RetryAfter) -> float:
+    wait = error.retry_after
+    return float(wait) if isinstance(wait, int | float) else wait.total_seconds()

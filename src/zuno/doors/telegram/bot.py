@@ -1,0 +1,427 @@
+"""The bot: polls Telegram, admits who is listed, acts on each update once, and answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Final
+
+from telegram import Bot, CallbackQuery, Message, Update
+from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError
+
+from zuno.doors.telegram.access import PRIVATE, Access, Role, Sender, StrangerRecords, find_sender
+from zuno.doors.telegram.api import POLL_SECONDS, READ_SECONDS, WRONG_TOKEN, ChatSender, check_token, explain
+from zuno.doors.telegram.commands import LONGEST_LINE, Asked, Command, Level, Typed, read_command
+from zuno.doors.telegram.reply import Reply
+from zuno.doors.telegram_door import TelegramEndView, TelegramEventView
+from zuno.doors.zuno import Zuno
+from zuno.journal.port import Author, Journal
+from zuno.kernel.backoff import SPREAD, Backoff
+from zuno.kernel.chat import ChatStore
+from zuno.kernel.errors import Refused, Usage, ZunoError
+from zuno.kernel.text import plain_text
+from zuno.kernel.units import Millis
+
+KIND: Final = "chat"
+"""Of the journal's entries about what was asked and answered here."""
+WANTED: Final = (
+    "message edited_message channel_post edited_channel_post callback_query inline_query chosen_inline_result"
+    " my_chat_member chat_join_request".split()
+)
+"""Updates that Telegram is asked for: what can be answered, and how strangers reach for a bot."""
+LOOKS_AT_ONCE: Final = 8
+WAITING_AT_MOST: Final = 300
+"""Requests of one person."""
+LOOK_SECONDS: Final = 120.0
+ENDING_SECONDS: Final = 10.0
+"""What is being answered when the process is asked to end."""
+SHORT: Final = 300
+"""Characters of a request and of its answer that the journal keeps."""
+BACKOFF: Final = Backoff(1.0, 30.0, SPREAD)
+OWNERS_ONLY: Final = Reply("Only an owner may do this.")
+_log = logging.getLogger("zuno.telegram")
+
+Tell = Callable[[TelegramEventView], None]
+FreeText = Callable[[Asked, Zuno], AsyncIterator[Reply]]
+
+
+@dataclass(frozen=True, slots=True)
+class BotBackends:
+    """What the bot leans on."""
+
+    store: ChatStore
+    journal: Callable[[], Awaitable[Journal]]
+    now: Callable[[], Millis]
+    chance: Callable[[int], bytes]
+    """Unguessable bytes."""
+    commands: Sequence[Command]
+    free_text: FreeText | None = None
+    beside: Callable[[asyncio.Event], Awaitable[None]] | None = None
+    """What runs in this process beside the polling, until it is asked to end."""
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    draw: Callable[[], float] = lambda: 1.0
+
+
+class TelegramBot:
+    """One bot, one Zuno, for the life of a process."""
+
+    def __init__(self, bot: Bot, zuno: Zuno, access: Access, backends: BotBackends) -> None:
+        self._bot = bot
+        self._zuno = zuno
+        self._access = access
+        self._on = backends
+        self._by_name = {name: each for each in backends.commands for name in (each.name, *each.aliases)}
+        self._strangers = StrangerRecords()
+        self._looks = asyncio.Semaphore(LOOKS_AT_ONCE)
+        self._tasks: dict[asyncio.Task[None], int] = {}
+        """With whose request it is."""
+        self._updates = self._answered = self._refused = 0
+
+    async def run(self, hear: Tell, stop: asyncio.Event) -> TelegramEndView:
+        await check_token(self._bot)
+        name = f"@{self._bot.username}"
+        self._hear(hear, "polling", self._greeting(name))
+        beside = None if self._on.beside is None else asyncio.create_task(self._run_beside(stop))
+        try:
+            await self._poll(hear, stop)
+        finally:
+            stop.set()
+            await self._end_tasks()
+            if beside is not None:
+                await beside
+            with suppress(TelegramError):
+                await self._bot.shutdown()
+        return TelegramEndView(bot=name, updates=self._updates, answered=self._answered, refused=self._refused)
+
+    async def handle_update(self, update: Update) -> None:
+        """Admit, claim, act. A stranger's update costs no write but a limited record; an admitted one is claimed
+        before it acts, so that no crash or repetition makes it act twice."""
+        sender = find_sender(update)
+        role = self._access.find_role(sender)
+        if role is None:
+            await self._refuse_stranger(sender, update)
+            return
+        assert sender.user is not None
+        assert sender.chat is not None
+        asked = self._read_request(update, sender, role)
+        fresh = await self._claim(update.update_id, asked[1].level if asked is not None and asked[1] else None)
+        if not fresh:
+            return
+        self._updates += 1
+        if update.callback_query is not None:
+            self._spawn(sender.user, self._press(update.callback_query, sender, role))
+        elif asked is not None:
+            self._spawn(sender.user, self._answer(*asked))
+        elif update.message is not None:
+            self._spawn(sender.user, self._answer_message(update.message, sender, role))
+
+    async def wait_for_answers(self) -> None:
+        """Until everything that was asked so far is answered."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    # -- polling --------------------------------------------------------------------------------------------------
+
+    async def _poll(self, hear: Tell, stop: asyncio.Event) -> None:
+        offset: int | None = None
+        failures, told = 0, ""
+        while not stop.is_set():
+            try:
+                raw = await _until(stop, self._fetch(offset))
+            except InvalidToken:
+                raise Usage(WRONG_TOKEN) from None
+            except TelegramError as error:
+                failures += 1
+                event, text = _describe_failure(error)
+                if event != told:
+                    self._hear(hear, event, text)
+                    told = event
+                wait = BACKOFF.delay(failures, self._on.draw())
+                if isinstance(error, RetryAfter):
+                    wait = max(wait, float(error._retry_after.total_seconds()))
+                await _until(stop, self._on.sleep(wait))
+                continue
+            if told and raw is not None:
+                self._hear(hear, "polling", "Telegram answers again.")
+                failures, told = 0, ""
+            for document in raw or ():
+                offset = max(offset or 0, _update_id(document) + 1)
+                update = self._parse(document)
+                if update is not None:
+                    await self._handle(update)
+
+    async def _fetch(self, offset: int | None) -> list[Any]:
+        """Updates as they came: one that the library cannot read must not hide those behind it."""
+        asked: dict[str, object] = {"timeout": POLL_SECONDS, "allowed_updates": WANTED}
+        if offset is not None:
+            asked["offset"] = offset
+        found = await self._bot.do_api_request("getUpdates", asked, read_timeout=POLL_SECONDS + READ_SECONDS)
+        return found if isinstance(found, list) else []
+
+    def _parse(self, document: object) -> Update | None:
+        try:
+            return Update.de_json(document, self._bot) if isinstance(document, dict) else None
+        except Exception as error:
+            _log.warning("an update that cannot be read was passed over (%s)", type(error).__name__)
+            return None
+
+    async def _handle(self, update: Update) -> None:
+        try:
+            await self.handle_update(update)
+        except Exception:
+            _log.exception("an update could not be handled")
+
+    async def _run_beside(self, stop: asyncio.Event) -> None:
+        assert self._on.beside is not None
+        try:
+            await self._on.beside(stop)
+        except Exception:
+            _log.exception("what runs beside the polling ended")
+
+    async def _end_tasks(self) -> None:
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=ENDING_SECONDS)
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _hear(self, hear: Tell, event: str, text: str) -> None:
+        _log.info(text)
+        hear(TelegramEventView(at=self._on.now(), event=event, text=text))
+
+    def _greeting(self, name: str) -> str:
+        owners, viewers, groups = len(self._access.owners), len(self._access.viewers), len(self._access.groups)
+        if not owners and not viewers:
+            return f"{name} polls, and answers nobody: set ZUNO_TELEGRAM_OWNERS (`zuno telegram setup` finds your id)."
+        return f"{name} polls; owners: {owners}, viewers: {viewers}, groups: {groups}."
+
+    # -- one update -----------------------------------------------------------------------------------------------
+
+    def _read_request(self, update: Update, sender: Sender, role: Role) -> tuple[Asked, Command] | None:
+        """The command that a message gives. A forwarded one, one by an inline bot and an edited one give none."""
+        message = update.message
+        if message is None or not message.text or message.forward_origin is not None or message.via_bot is not None:
+            return None
+        typed = read_command(message.text)
+        if typed is None or not self._is_for_us(typed) or typed.name not in self._by_name:
+            return None
+        return self._asked(sender, role, message.message_id, message.text, typed.words), self._by_name[typed.name]
+
+    def _is_for_us(self, typed: Typed) -> bool:
+        return typed.bot is None or typed.bot == (self._bot.username or "").lower()
+
+    def _asked(
+        self, sender: Sender, role: Role, message: int, text: str, words: tuple[str, ...], *, pressed: bool = False
+    ) -> Asked:
+        assert sender.user is not None
+        assert sender.chat is not None
+        line = plain_text(text, LONGEST_LINE)
+        writer = ChatSender(self._bot, self._on.store, sender.chat, self._on.chance, self._on.sleep)
+        return Asked(sender.user, sender.chat, message, line, words, role, writer, pressed)
+
+    async def _claim(self, update: int, level: Level | None) -> bool:
+        """Whether this update is ours to act on. Without the store nothing may act but what only looks or lowers
+        risk: of those, twice is harmless."""
+        try:
+            return await self._on.store.claim_update(self._bot.id, update)
+        except ZunoError as error:
+            _log.error("updates cannot be claimed: %s", error)
+            return level in (Level.LOOK, Level.LOWERS_RISK)
+
+    async def _answer_message(self, message: Message, sender: Sender, role: Role) -> None:
+        """A message that gives no command of ours."""
+        asked = self._asked(sender, role, message.message_id, message.text or "", ())
+        if message.forward_origin is not None or message.via_bot is not None:
+            await self._reply(asked, "forwarded", Reply("A forwarded message is not read; type the command yourself."))
+            return
+        typed = read_command(message.text) if message.text else None
+        if typed is not None:
+            if self._is_for_us(typed):
+                unknown = f"There is no command /{escape(typed.name)}; /help lists them all."
+                await self._reply(asked, "unknown", Reply(unknown))
+            return
+        if sender.chat_type != PRIVATE and not self._speaks_to_us(message):
+            return
+        if not message.text:
+            if not _is_service(message):
+                await self._reply(asked, "unread", Reply("Only text is read here: no pictures, voice or files."))
+            return
+        if self._on.free_text is None:
+            await self._reply(asked, "unread", Reply("/help lists the commands."))
+            return
+        await self._carry_out(asked, "text", self._on.free_text(asked, self._zuno))
+
+    def _speaks_to_us(self, message: Message) -> bool:
+        """In a group: an answer to one of our messages."""
+        replied = message.reply_to_message
+        return replied is not None and replied.from_user is not None and replied.from_user.id == self._bot.id
+
+    async def _press(self, query: CallbackQuery, sender: Sender, role: Role) -> None:
+        button = await self._on.store.find_button(query.data or "")
+        typed = None if button is None else read_command(button.words)
+        if query.message is None or button is None or typed is None or button.chat != sender.chat:
+            await self._acknowledge(query, "This button is no longer valid.")
+            await self._record(sender, role, "button", query.data or "", "refused: unknown button")
+            return
+        asked = self._asked(sender, role, query.message.message_id, button.words, typed.words, pressed=True)
+        command = self._by_name.get(typed.name)
+        if command is None:
+            await self._acknowledge(query, "This button is no longer valid.")
+            return
+        await self._acknowledge(query, None)
+        await self._answer(asked, command)
+
+    async def _acknowledge(self, query: CallbackQuery, text: str | None) -> None:
+        """Ends the button's waiting; a query that is too old to answer is no loss."""
+        with suppress(TelegramError):
+            await self._bot.answer_callback_query(query.id, text=text, show_alert=text is not None)
+
+    async def _answer(self, asked: Asked, command: Command) -> None:
+        if command.level is not Level.LOOK and asked.role is not Role.OWNER:
+            await self._reply(asked, command.name, OWNERS_ONLY)
+            return
+        if command.level is not Level.LOOK or command.takes_long:
+            await self._carry_out(asked, command.name, command.handle(asked, self._zuno))
+            return
+        async with self._looks:
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._carry_out(asked, command.name, command.handle(asked, self._zuno))
+            except TimeoutError:
+                await self._reply(asked, command.name, Reply(f"No answer came within {LOOK_SECONDS:g} s."))
+
+    async def _carry_out(self, asked: Asked, name: str, replies: AsyncIterator[Reply] | Awaitable[Reply]) -> None:
+        """Send what a handler answers; an error of ours becomes its sentence."""
+        said: list[str] = []
+        try:
+            if isinstance(replies, AsyncIterator):
+                async for reply in replies:
+                    await self._send(asked, reply, said)
+            else:
+                await self._send(asked, await replies, said)
+        except ZunoError as error:
+            await self._send(asked, Reply(escape(plain_text(str(error), 2_000), quote=False)), said)
+        except Exception as error:
+            _log.exception("/%s failed", name)
+            await self._send(asked, Reply(f"Zuno has a bug ({type(error).__name__}); /logs says more."), said)
+        self._answered += 1
+        await self._record_answer(asked, name, said)
+
+    async def _send(self, asked: Asked, reply: Reply, said: list[str]) -> None:
+        said.append(reply.html)
+        await asked.live.send(reply)
+
+    async def _reply(self, asked: Asked, name: str, reply: Reply) -> None:
+        await asked.live.send(reply)
+        self._answered += 1
+        await self._record_answer(asked, name, [reply.html])
+
+    def _spawn(self, user: int, work: Coroutine[Any, Any, None]) -> None:
+        if Counter(self._tasks.values())[user] >= WAITING_AT_MOST:
+            work.close()
+            _log.warning("the user %s asks faster than answers come; a request was dropped", user)
+            return
+        task = asyncio.create_task(self._guard(work))
+        self._tasks[task] = user
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+
+    async def _guard(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except Exception:
+            _log.exception("an answer failed")
+
+    # -- the journal ----------------------------------------------------------------------------------------------
+
+    async def _refuse_stranger(self, sender: Sender, update: Update) -> None:
+        """No answer at all; a record, unless there are too many."""
+        self._refused += 1
+        if not self._strangers.take_turn(sender, self._on.now()):
+            return
+        skipped, self._strangers.skipped = self._strangers.skipped, 0
+        text = _text_of(update)
+        await self._record(sender, None, sender.kind, text, "refused: not on the list", skipped=skipped)
+        _log.warning("refused %s of the user %s in the chat %s", sender.kind, sender.user, sender.chat)
+
+    async def _record_answer(self, asked: Asked, name: str, said: Sequence[str]) -> None:
+        sender = Sender("button" if asked.pressed else "message", asked.user, asked.chat, None, masked=False)
+        await self._record(sender, asked.role, name, asked.text, "\n".join(said))
+
+    async def _record(
+        self, sender: Sender, role: Role | None, name: str, text: str, answer: str, *, skipped: int = 0
+    ) -> None:
+        """One entry for what was asked and answered, in short; a journal that cannot be written stops no answer."""
+        payload: dict[str, object] = {
+            "update": sender.kind,
+            "user": sender.user,
+            "chat": sender.chat,
+            "role": None if role is None else role.value,
+            "command": name,
+            "asked": plain_text(text, SHORT) if text else "",
+            "answered": plain_text(answer, SHORT) if answer else "",
+        }
+        if skipped:
+            payload["unrecorded"] = skipped
+        try:
+            journal = await self._on.journal()
+            try:
+                await journal.append(kind=KIND, author=Author("telegram"), payload=payload)
+            except Refused:  # it holds one of our secrets
+                withheld = payload | {"asked": "(withheld)", "answered": "(withheld)"}
+                await journal.append(kind=KIND, author=Author("telegram"), payload=withheld)
+        except ZunoError as error:
+            _log.error("the chat was not recorded: %s", error)
+
+
+def _describe_failure(error: TelegramError) -> tuple[str, str]:
+    if isinstance(error, Conflict):
+        return (
+            "conflict",
+            "Another process polls this bot, or a webhook is set: one bot can be polled by one process; trying again.",
+        )
+    text = explain(error)
+    return "unreachable", f"{text[0].upper()}{text[1:]}; trying again."
+
+
+def _update_id(document: object) -> int:
+    number = document.get("update_id") if isinstance(document, dict) else None
+    return number if isinstance(number, int) else 0
+
+
+def _text_of(update: Update) -> str:
+    if update.callback_query is not None:
+        return str(update.callback_query.data or "")
+    if update.inline_query is not None:
+        return str(update.inline_query.query)
+    message = update.effective_message
+    return "" if message is None else getattr(message, "text", None) or getattr(message, "caption", None) or ""
+
+
+def _is_service(message: Message) -> bool:
+    """Joins, pins, migrations: nothing that a person said."""
+    said = (
+        message.photo or message.voice or message.audio or message.video or message.video_note or message.document
+        or message.sticker or message.animation or message.location or message.contact or message.poll or message.dice
+        or message.venue or message.story
+    )  # fmt: skip
+    return not said
+
+
+async def _until(stop: asyncio.Event, work: Awaitable[Any]) -> Any:
+    """What the work gives; None if we are asked to end before, and the work is cancelled."""
+    ended, working = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({ended, working}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        for task in (ended, working):
+            if not task.done():
+                task.cancel()
+                with suppress(asyncio.CancelledError, TelegramError):
+                    await task

@@ -1,0 +1,29 @@
+"""Every command of the chat, and the help that lists them."""
+
+from __future__ import annotations
+
+from html import escape
+
+from zuno.doors.telegram import trading_commands
+from zuno.doors.telegram.commands import Asked, Command, Level
+from zuno.doors.telegram.reply import Reply
+from zuno.doors.zuno import Zuno
+
+_MARKS = {Level.LOOK: "", Level.LOWERS_RISK: " · acts at once", Level.MONEY: " · asks you to confirm"}
+
+
+async def show_help(asked: Asked, zuno: Zuno) -> Reply:
+    lines = ["<b>Commands</b>", *map(_help_line, COMMANDS)]
+    return Reply("\n".join(lines))
+
+
+def _help_line(command: Command) -> str:
+    usage = f" {escape(command.usage, quote=False)}" if command.usage else ""
+    aliases = f" (/{', /'.join(command.aliases)})" if command.aliases else ""
+    return f"/{command.name}{usage}{aliases}: {escape(command.description, quote=False)}{_MARKS[command.level]}"
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command("help", "", "List the commands.", Level.LOOK, show_help),
+    *trading_commands.COMMANDS,
+)

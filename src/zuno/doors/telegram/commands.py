@@ -1,0 +1,94 @@
+"""What a command of the chat is: its name, who may give it, and what answers it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Protocol
+
+from zuno.doors.telegram.access import Role
+from zuno.doors.telegram.reply import Reply
+from zuno.doors.zuno import Zuno
+from zuno.kernel.text import plain_text
+
+LONGEST_LINE: Final = 4_096
+_COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,64})(?:@([A-Za-z0-9_]{1,64}))?(?:\s+(.*))?", re.DOTALL)
+
+
+class Level(StrEnum):
+    """What a command can do, and so what it takes to give it."""
+
+    LOOK = "look"
+    """Reads. Owners and viewers."""
+    LOWERS_RISK = "lowers risk"
+    """Acts at once. Owners."""
+    MONEY = "confirm"
+    """Moves money or raises risk: shows a card, acts when an owner confirms it."""
+
+
+class ChatWriter(Protocol):
+    """Writes into the chat that asked; a message that Telegram does not take is given up, not raised."""
+
+    async def send(self, reply: Reply) -> int | None:
+        """Send it, in several messages where it is long; the id of the last, None if it did not arrive."""
+        ...
+
+    async def edit(self, message: int, reply: Reply) -> float | None:
+        """Replace the text and buttons of a message. The same text again is harmless. Seconds to wait, where Telegram
+        asks for that and nothing was changed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request by a person who may make it."""
+
+    user: int
+    chat: int
+    message: int
+    """The message that asked; of a button, the message it stands under."""
+    text: str
+    """As it was typed, one printable line."""
+    words: tuple[str, ...]
+    """What follows the command."""
+    role: Role
+    live: ChatWriter
+    pressed: bool = False
+    """By a button."""
+
+
+Replies = AsyncIterator[Reply] | Awaitable[Reply]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    name: str
+    usage: str
+    """What may follow the name: `[table]`."""
+    description: str
+    level: Level
+    handle: Callable[[Asked, Zuno], Replies]
+    aliases: tuple[str, ...] = ()
+    takes_long: bool = False
+    """Has no time limit and does not keep others waiting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A message that begins with a command."""
+
+    name: str
+    bot: str | None
+    """The bot it is addressed to, in small letters."""
+    words: tuple[str, ...]
+
+
+def read_command(text: str) -> Typed | None:
+    found = _COMMAND.fullmatch(text.strip())
+    if found is None:
+        return None
+    name, bot, rest = found.groups()
+    words = plain_text(rest, LONGEST_LINE).split() if rest and rest.strip() else []
+    return Typed(name.lower(), bot.lower() if bot else None, tuple(words))

@@ -1,0 +1,48 @@
+"""`zuno telegram run` and `zuno telegram setup`: one process per home holds the bot while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+from telegram.error import TelegramError
+
+from zuno.doors.telegram.access import Access
+from zuno.doors.telegram.api import open_bot
+from zuno.doors.telegram.bot import BotBackends, TelegramBot
+from zuno.doors.telegram_door import TelegramEndView, TelegramEventView, TelegramSetupView
+from zuno.doors.zuno import Zuno
+from zuno.kernel.lock import ProcessLock
+
+
+class TelegramProcess:
+    """The `TelegramDoor`."""
+
+    def __init__(
+        self, token: str, base_url: str, zuno: Zuno, access: Access, backends: BotBackends, lock: ProcessLock
+    ) -> None:
+        self._bot = open_bot(token, base_url)
+        self._zuno = zuno
+        self._access = access
+        self._on = backends
+        self._lock = lock
+
+    async def run(self, hear: Callable[[TelegramEventView], None], stop: asyncio.Event) -> TelegramEndView:
+        self._lock.take()
+        try:
+            return await TelegramBot(self._bot, self._zuno, self._access, self._on).run(hear, stop)
+        finally:
+            await self._on.store.close()
+            self._lock.leave()
+
+    async def setup(self, tell: Callable[[str], None], stop: asyncio.Event) -> TelegramSetupView:
+        from zuno.doors.telegram.setup import set_up
+
+        self._lock.take()
+        try:
+            return await set_up(self._bot, self._on, tell, stop)
+        finally:
+            with suppress(TelegramError):
+                await self._bot.shutdown()
+            self._lock.leave()

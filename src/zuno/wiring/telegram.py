@@ -1,0 +1,82 @@
+"""Wire the Telegram door: its token, its allow-list, its store, its journal."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import re
+from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from zuno.kernel.errors import Unavailable, Usage
+from zuno.settings import Settings
+
+if TYPE_CHECKING:
+    from zuno.doors.telegram_door import TelegramDoor
+    from zuno.doors.zuno import Zuno
+    from zuno.journal.port import Journal
+
+INSTALL: Final = "pip install 'zuno[telegram]'"
+_TOKEN: Final = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{1,128}")
+_CLIENT_LOGS: Final = ("telegram", "httpx", "httpcore")
+
+
+def build_telegram(settings: Settings, zuno: Zuno, journal: Callable[[], Awaitable[Journal]]) -> TelegramDoor:
+    """`Usage` without a token, `Unavailable` without the library; each says what to do."""
+    from zuno.adapters.clock.system import unix_millis
+    from zuno.adapters.file_lock import telegram_lock
+    from zuno.adapters.store.chat_store import SqliteChatStore
+
+    token = _read_token(settings)
+    if find_spec("telegram") is None:
+        raise Unavailable(f"The Telegram bot needs python-telegram-bot: {INSTALL}.")
+    from zuno.doors.telegram.access import Access
+    from zuno.doors.telegram.bot import BotBackends
+    from zuno.doors.telegram.command_table import COMMANDS
+    from zuno.doors.telegram.process import TelegramProcess
+
+    _hide_in_logs(token)
+    return TelegramProcess(
+        token=token,
+        base_url=settings.telegram_api_base_url,
+        zuno=zuno,
+        access=Access(settings.telegram_owners, settings.telegram_viewers, settings.telegram_groups),
+        backends=BotBackends(
+            store=SqliteChatStore(settings.home),
+            journal=journal,
+            now=unix_millis,
+            chance=os.urandom,
+            commands=COMMANDS,
+            draw=random.random,
+        ),
+        lock=telegram_lock(settings.home),
+    )
+
+
+def _read_token(settings: Settings) -> str:
+    if settings.telegram_bot_token is None:
+        raise Usage(
+            "ZUNO_TELEGRAM_BOT_TOKEN is not set: write /newbot to @BotFather in Telegram, set it to the token you get,"
+            " then run `zuno telegram setup`."
+        )
+    token = settings.telegram_bot_token.get_secret_value().strip()
+    if not _TOKEN.fullmatch(token):
+        raise Usage("ZUNO_TELEGRAM_BOT_TOKEN is not a bot's token; @BotFather gives digits, a colon and a secret.")
+    if settings.telegram_api_base_url.startswith("http://"):
+        from zuno.adapters.http import is_loopback
+
+        if not is_loopback(settings.telegram_api_base_url):
+            raise Usage("ZUNO_TELEGRAM_API_BASE_URL must be https: the bot's token travels in the address.")
+    return token
+
+
+def _hide_in_logs(token: str) -> None:
+    """The library and its HTTP client log addresses, which hold the token: no line with it passes."""
+    from zuno.adapters.http import SecretFilter
+
+    known = logging.root.manager.loggerDict
+    names = [name for name in known if name.partition(".")[0] in _CLIENT_LOGS]
+    for name in {*_CLIENT_LOGS, *names}:
+        logging.getLogger(name).addFilter(SecretFilter(token))
