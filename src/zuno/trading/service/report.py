@@ -111,7 +111,9 @@ class Reports:
         done = await self._cycles.execution(run_id)
         execution = None
         if done is not None:
-            execution = RulingExecutionView(state=done.state, reason=done.reason, intent=done.intent)
+            execution = RulingExecutionView(
+                state=done.state, reason=done.reason, intent=done.intent, account=record.account
+            )
         return build_report(record, await self._cycles.paint_trade(record), execution)
 
     async def why(self, run_id: str) -> CycleWhyView:

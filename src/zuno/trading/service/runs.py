@@ -121,6 +121,8 @@ class RunRecord:
     nodes: tuple[Node, ...] = ()
     """The steps that are on record."""
     live: bool = False
+    account: str | None = None
+    """Who was to act on the ruling, by its whole name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,13 +250,15 @@ class Cycles:
         (started,) = await journal.latest(1, request_id=run_id, kind=STARTED)
         bundle = await _read_bundle(journal, notebook.read(Node.CONTEXT_GATHERING, BundleName).bundle)
         chart = notebook.read(Node.GENERATE_CHART, ChartRecord).chart if notebook.has(Node.GENERATE_CHART) else None
+        asked = notebook.read(STARTED, RunRequest)
         return RunRecord(
             line=_run_line(started, bundle, _ended_outcome(notebook) if notebook.has(ENDED) else None),
             bundle=bundle,
             attempts=tuple(notebook.attempts),
             picture=None if chart is None else await journal.bundle(Digest(chart.sha256)),
             nodes=tuple(node for node in Node if notebook.has(node)),
-            live=notebook.read(STARTED, RunRequest).live,
+            live=asked.live,
+            account=asked.account,
         )
 
     async def paint_trade(self, record: RunRecord) -> bytes | None:

@@ -59,6 +59,8 @@ class RulingExecutionView(View):
     """held, refused, working, open, closing, closed or ended."""
     reason: ForeignText
     intent: str | None
+    account: str | None = None
+    """Who acted, by its whole name."""
 
 
 class RunView(OriginView):
