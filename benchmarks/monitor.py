@@ -27,7 +27,6 @@ from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.store.samples import SqliteSamples
 from zuno.journal.journal import ChainedJournal
 from zuno.kernel.units import Millis, Seconds
-from zuno.lp.watch.alerts import AlertSender
 from zuno.lp.watch.monitor import Monitor, Watch
 
 LOOKS = 5
@@ -55,7 +54,8 @@ async def measure(world: World, url: str, home: Path) -> bool:
         samples=samples,
         lock=monitor_lock(home),
         journal=opened,
-        sender=AlertSender(store, None, _tell),
+        outbox=None,
+        drain=None,
         clock=clock,
         period=PERIOD,
         tell=_tell,

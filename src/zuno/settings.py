@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated, Literal
@@ -14,6 +15,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 from zuno.kernel.errors import Usage
 from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor, parse_model, parse_model_list
 from zuno.lp.model.chains import CHAINS, chain_named
+from zuno.pushes.rules import parse_push_modes, parse_quiet_hours
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _PEER_ID = re.compile(r"[0-9a-fA-F]{64}")
@@ -64,6 +66,26 @@ def _url(text: str) -> str:
     if not _URL.fullmatch(text):
         raise ValueError("expected an http(s) URL")
     return text.rstrip("/")
+
+
+def _push_modes(text: str) -> str:
+    with _as_value_error():
+        parse_push_modes(text)
+    return text
+
+
+def _quiet_hours(text: str) -> str:
+    with _as_value_error():
+        parse_quiet_hours(text)
+    return text
+
+
+@contextmanager
+def _as_value_error() -> Iterator[None]:
+    try:
+        yield
+    except Usage as error:
+        raise ValueError(str(error).rstrip(".")) from error
 
 
 def _node_url(text: str) -> str:
@@ -194,6 +216,8 @@ def _chain(text: str) -> str:
 
 
 Url = Annotated[str, AfterValidator(_url)]
+PushModes = Annotated[str, AfterValidator(_push_modes)]
+QuietHours = Annotated[str, AfterValidator(_quiet_hours)]
 NodeUrl = Annotated[str, AfterValidator(_node_url)]
 StreamUrl = Annotated[str, AfterValidator(_stream)]
 Channels = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_channels)]
@@ -362,6 +386,13 @@ class Settings(BaseSettings):
     telegram_viewers: ChatIds = Field((), description="Telegram user ids that may look, comma-separated")
     telegram_groups: ChatIds = Field(
         (), description="Telegram groups where listed users are answered, by their (negative) chat ids"
+    )
+    telegram_push: PushModes = Field(
+        "fill=silent,ruling=silent,unlock=silent,summary=silent",
+        description="pushes by kind, `kind=on|silent|off,…`; `all` is every kind; those not named keep their default",
+    )
+    telegram_quiet_hours: QuietHours = Field(
+        "", description="hours in which only critical pushes ring: `22:00-07:00` (UTC) or `22:00-07:00 Asia/Seoul`"
     )
     axl_cli_peer_id: PeerId = Field(None, description="AXL peer id of the CLI")
     axl_scout_peer_id: PeerId = Field(None, description="AXL peer id of the Scout")

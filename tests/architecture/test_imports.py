@@ -36,6 +36,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "journal": PLAIN | {"pydantic"},
     "llm": INSIDE | {"pydantic", "pydantic_core"},
     "provenance": PLAIN,
+    "pushes": INSIDE,
     "amm": PLAIN | {"eth_hash"},
     "lp.model": PLAIN | {"pydantic"},
     "lp.ports": PLAIN | {"pydantic"},

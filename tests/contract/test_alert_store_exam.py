@@ -43,7 +43,7 @@ def seen(book: AlertBook) -> tuple[AlertBook, int]:
     book, _ = record_reading(book, ChainReading("arbitrum", failure="no “answer”\n"), NOW)
     book, _ = acknowledge_by_id(book, book.active[0].id, NOW)
     book, _ = snooze_by_id(book, book.active[1].id, Seconds(NOW + 60), NOW)
-    return replace(book, trouble="down", dropped=3), len(events)
+    return replace(book, dropped=3), len(events)
 
 
 async def test_a_book_nobody_wrote_is_empty(store: AlertStore) -> None:

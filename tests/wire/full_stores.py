@@ -29,11 +29,13 @@ from zuno.adapters.mesh.folder import MeshFiles
 from zuno.adapters.model.daybook import DayBookFile
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.adapters.store.alerts_file import AlertsFile
+from zuno.adapters.store.outbox import SqliteOutbox
 from zuno.adapters.store.samples import SqliteSamples
 from zuno.adapters.store.sqlite import open_sqlite
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Author
 from zuno.kernel.errors import ZunoError
+from zuno.kernel.notify import Notice, NoticeKind, NoticeLabel, Severity
 from zuno.kernel.units import Millis, Seconds, Wei
 from zuno.llm.spend import Ceiling, Spend
 from zuno.lp.model.alerts import AlertBook
@@ -118,6 +120,7 @@ def open_stores(disk: Path) -> Stores:
     journal = ChainedJournal(open_sqlite(disk / "journal"), key, code=lambda: "test", now=unix_millis)
     series = SqliteSeries(folder("series"), Origin(False, "recorded"))
     samples, alerts = SqliteSamples(folder("samples")), AlertsFile(folder("alerts"))
+    outbox = SqliteOutbox(folder("outbox"))
     daybook, mesh = DayBookFile(folder("daybook") / "spend.json"), MeshFiles(folder("mesh"))
     world = SimFile(folder("sim"))
     keys, wallets, checkpoints = folder("keys"), folder("wallets"), folder("checkpoints") / "cycles.db"
@@ -139,6 +142,10 @@ def open_stores(disk: Path) -> Stores:
 
     async def alert(size: int) -> None:
         await alerts.change(alerted(size))
+
+    async def push(size: int) -> None:
+        notice = Notice(NoticeKind.SUMMARY, "Day", Severity.INFO, NoticeLabel.PAPER, Seconds(NOW), picture=bytes(size))
+        await outbox.append(notice, str(next(counter)))
 
     async def spend(size: int) -> None:
         await daybook.book(size, Spend(size, Decimal(1)), Ceiling())
@@ -169,6 +176,7 @@ def open_stores(disk: Path) -> Stores:
         "series": bars,
         "samples": sample,
         "alerts": alert,
+        "outbox": push,
         "day book": spend,
         "mesh folder": running,
         "sim world": sim,

@@ -187,6 +187,13 @@ def desk_lock(home: Path, name: str) -> FileLock:
     )
 
 
+def outbox_lock(home: Path) -> FileLock:
+    """One process at a time sends what waits in the outbox."""
+    return FileLock(
+        home / "leases" / "outbox.lock", "Another process sends the pushes of this home ({}).", parents=True
+    )
+
+
 def wallet_lock(home: Path, name: str) -> FileLock:
     """Whoever moves a wallet's money on a chain does so alone."""
     return FileLock(home / f"turn-{name}.lock", "This wallet is being used by {}; wait until it is done.")

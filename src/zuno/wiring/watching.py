@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from zuno.kernel.errors import Usage
 from zuno.kernel.units import Address
 from zuno.lp.model.chains import CHAINS
 from zuno.settings import Settings
+from zuno.wiring.outbox import build_drain, open_outbox, print_line
 
 if TYPE_CHECKING:
     from zuno.amm.model import LpPosition
     from zuno.journal.port import Journal
-    from zuno.kernel.notify import Notifier
     from zuno.lp.ports.samples import Samples
     from zuno.lp.service.portfolio import PortfolioDesk
     from zuno.lp.watch.alerts import AlertDesk, ReadPosition
@@ -36,7 +34,9 @@ def build_alert_desk(
         watches = _watches(settings, chains, signers)
         return any(watch.chain == position.chain and watch.wallet in {None, position.owner} for watch in watches)
 
-    return AlertDesk(AlertsFile(settings.home), journal, SystemClock(), read_position, is_watched)
+    return AlertDesk(
+        AlertsFile(settings.home), open_outbox(settings), journal, SystemClock(), read_position, is_watched
+    )
 
 
 def build_monitor(
@@ -45,21 +45,22 @@ def build_monitor(
     from zuno.adapters.clock.system import SystemClock
     from zuno.adapters.file_lock import monitor_lock
     from zuno.adapters.store.alerts_file import AlertsFile
-    from zuno.lp.watch.alerts import AlertSender
     from zuno.lp.watch.monitor import Monitor
 
-    store = AlertsFile(settings.home)
+    outbox = open_outbox(settings)
+    drain = build_drain(settings, outbox, announce=announce)
     return Monitor(
         watches=lambda: _watches(settings, chains, signers),
         chain_of=chains.current_chain,
-        store=store,
+        store=AlertsFile(settings.home),
         samples=samples,
         lock=monitor_lock(settings.home),
         journal=journal,
-        sender=AlertSender(store, _notifier(settings, announce), _print_line),
+        outbox=None if drain is None else outbox,
+        drain=drain,
         clock=SystemClock(),
         period=settings.monitor_interval_ms / 1000,
-        tell=_print_line,
+        tell=print_line,
     )
 
 
@@ -73,22 +74,6 @@ def build_portfolio(settings: Settings, chains: Chains, signers: Signers, sample
         samples=samples,
         labels={Address(address): label for address, label in settings.watched_wallets.items()},
     )
-
-
-def _notifier(settings: Settings, announce: bool) -> Notifier | None:
-    token, chat = settings.telegram_bot_token, settings.telegram_chat_id
-    if (token is None) != (chat is None):
-        missing = "ZUNO_TELEGRAM_BOT_TOKEN" if token is None else "ZUNO_TELEGRAM_CHAT_ID"
-        raise Usage(f"Telegram needs both a bot and a chat: {missing} is not set.")
-    if token is not None and chat is not None:
-        from zuno.adapters.notifier.telegram import TelegramNotifier
-
-        return TelegramNotifier(token.get_secret_value(), chat, settings.telegram_api_base_url)
-    if not announce:
-        return None
-    from zuno.adapters.notifier.console import ConsoleNotifier
-
-    return ConsoleNotifier(_print_line)
 
 
 def _watches(settings: Settings, chains: Chains, signers: Signers) -> tuple[Watch, ...]:
@@ -106,8 +91,3 @@ def _watches(settings: Settings, chains: Chains, signers: Signers) -> tuple[Watc
     if default == "devnet" or chains.devnet_runs():
         watches.append(Watch("devnet", local=True))
     return tuple(watches)
-
-
-def _print_line(line: str) -> None:
-    sys.stderr.write(f"zuno: {line}\n")
-    sys.stderr.flush()

@@ -22,6 +22,7 @@ STORES = (
     "series",
     "samples",
     "alerts",
+    "outbox",
     "day book",
     "mesh folder",
     "sim world",

@@ -36,5 +36,9 @@ class SeatInMemory:
             raise Refused("A monitor runs already in this process.")
         self._taken = True
 
+    @property
+    def is_taken(self) -> bool:
+        return self._taken
+
     def leave(self) -> None:
         self._taken = False

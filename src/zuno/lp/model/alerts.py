@@ -162,11 +162,9 @@ class AlertBook:
     journaled: int = 0
     """The number up to which events are in the journal."""
     pushed: int = 0
-    """The number up to which events were delivered, or were nobody's to deliver."""
+    """The number up to which events are in the outbox, or were nobody's to deliver."""
     dropped: int = 0
-    """Events that had to be let go before they were delivered."""
-    trouble: str = ""
-    """Why the last delivery failed; empty once one succeeds."""
+    """Events that had to be let go before they reached the outbox."""
     looked_at: Seconds | None = None
     rules: tuple[AlertRule, ...] = ()
     """What the owner asked to be told, in the order asked."""

@@ -1,31 +1,18 @@
-"""Alerts for the owner: list, acknowledge, snooze, and deliver them to a notifier."""
+"""Alerts for the owner: list, acknowledge, snooze, and append them to the outbox."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import asdict
 from hashlib import sha256
 from typing import Final
 
 from zuno.amm.model import LpPosition
 from zuno.journal.port import Author, Journal
 from zuno.kernel import arguments
-from zuno.kernel.backoff import Backoff
 from zuno.kernel.clock import Clock
-from zuno.kernel.errors import Refused, Unknown, Usage, ZunoError
-from zuno.kernel.notify import (
-    Button,
-    Fact,
-    Notice,
-    NoticeKind,
-    NoticeLabel,
-    Notifier,
-    Post,
-    RetryLater,
-    Sent,
-    Undeliverable,
-)
+from zuno.kernel.errors import Refused, Unknown, Usage
+from zuno.kernel.notify import Button, Fact, Notice, NoticeKind, NoticeLabel, Outbox
 from zuno.kernel.numbers_text import time_text
 from zuno.kernel.text import base_and_quote
 from zuno.kernel.units import Seconds
@@ -38,12 +25,10 @@ from zuno.lp.watch.rules import (
     acknowledge_by_id,
     add_rule,
     judge_rule,
-    mark_delivered,
+    mark_appended,
     mark_journaled,
-    mark_undeliverable,
     pending_events,
     remove_rule,
-    skip_delivery,
     snooze_by_id,
 )
 
@@ -53,8 +38,6 @@ RULE_ENTRY: Final = "alert_rule"
 ReadPosition = Callable[[str, str | None], Awaitable[LpPosition]]
 """A position by its id on a chain, or on the default chain."""
 LONGEST_SNOOZE: Final = 30 * 86_400
-FIRST_WAIT: Final = 2.0
-LONGEST_WAIT: Final = 300.0
 _TITLES: Final = {
     (Condition.OUT_OF_RANGE, AlertEventKind.REMINDED): "Still out of range",
     (Condition.NEAR_EDGE, AlertEventKind.REMINDED): "Still near the edge",
@@ -161,12 +144,14 @@ class AlertDesk:
     def __init__(
         self,
         store: AlertStore,
+        outbox: Outbox,
         journal: Callable[[], Awaitable[Journal]],
         clock: Clock,
         read_position: ReadPosition,
         is_watched: Callable[[LpPosition], bool],
     ) -> None:
         self._store = store
+        self._outbox = outbox
         self._journal = journal
         self._clock = clock
         self._read_position = read_position
@@ -174,15 +159,17 @@ class AlertDesk:
 
     async def list(self, *, everything: bool = False) -> AlertsView:
         book, now = await self._store.book(), self._clock.now()
+        sending = await self._outbox.status(NoticeKind.ALERT)
+        dropped = book.dropped + sending.undeliverable
         return AlertsView(
             looked_at=book.looked_at,
             alerts=tuple(alert_view(alert, now) for alert in _most_severe_first(book)),
             rules=tuple(rule_view(rule, book) for rule in book.rules),
             events=tuple(map(event_view, reversed(book.events))) if everything else None,
-            waiting=len(pending_events(book)),
-            dropped=book.dropped,
-            trouble=book.trouble,
-            notes=_notes(book, now),
+            waiting=len(pending_events(book)) + sending.waiting,
+            dropped=dropped,
+            trouble=sending.trouble,
+            notes=(*_notes(book, now), *_sending_notes(dropped, sending.trouble)),
         )
 
     async def ack(self, text: str) -> AnsweredView:
@@ -268,101 +255,15 @@ async def journal_events(store: AlertStore, journal: Journal) -> None:
         await store.change(lambda latest: (mark_journaled(latest, last), None))
 
 
-class AlertSender:
-    """Delivers alert events to the notifier in order, one at a time, without blocking the monitor."""
-
-    def __init__(self, store: AlertStore, notifier: Notifier | None, tell: Callable[[str], None]) -> None:
-        self._store = store
-        self._notifier = notifier
-        self._notify_error = tell
-        self._news = asyncio.Event()
-        self._failures = 0
-        self._last_complaint = ""
-        self._halted = False
-
-    def wake(self) -> None:
-        self._news.set()
-
-    async def deliver(self) -> float | None:
-        """Deliver what waits until something stops us; how long to leave it alone, or None when nothing is left."""
-        if self._notifier is None:
-            await self._store.change(lambda book: (skip_delivery(book), None))
-            return None
-        while not self._halted:
-            waiting = pending_events(await self._store.book())
-            if not waiting:
-                return None
-            wait = await self._send_event(waiting[0], self._notifier)
-            if wait is not None:
-                return wait
-        return None
-
-    async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop`: what is being sent then is still sent and ticked off."""
-        while not stop.is_set():
-            self._news.clear()
-            try:
-                wait = await self.deliver()
-            except ZunoError as error:  # the book, not the service
-                wait = self._back_off(str(error).rstrip("."))
-            except Exception as bug:  # ending here would silence every later alert; no trace: it may quote a key
-                wait = self._back_off(f"Zuno has a bug ({type(bug).__name__})")
-            if wait is None:
-                await _wait_first(stop.wait(), self._news.wait())
-            else:
-                await _wait_first(stop.wait(), asyncio.sleep(wait))
-
-    async def close(self) -> None:
-        if self._notifier is not None:
-            await self._notifier.close()
-
-    async def _send_event(self, event: Event, notifier: Notifier) -> float | None:
-        match await notifier.send(Post(event.number, event.alert, build_notice(event))):
-            case Sent():
-                self._failures, self._last_complaint = 0, ""
-                await self._change(lambda book: mark_delivered(book, event.number))
-                return None
-            case RetryLater(reason, asked_wait):
-                await self._change(lambda book: _record_trouble(book, reason))
-                backed_off = self._back_off(reason)
-                return backed_off if asked_wait is None else max(asked_wait, FIRST_WAIT)
-            case Undeliverable(reason, all=True):
-                self._halted = True
-                await self._change(lambda book: _record_trouble(book, reason))
-                self._complain(f"{reason}; alerts wait in the book until the monitor is started anew.")
-                return None
-            case Undeliverable(reason):
-                await self._change(lambda book: mark_undeliverable(book, event.number, reason))
-                self._complain(f"{reason}; this one is not tried again.")
-                return None
-
-    async def _change(self, make: Callable[[AlertBook], AlertBook]) -> None:
-        await self._store.change(lambda book: (make(book), None))
-
-    def _back_off(self, reason: str) -> float:
-        """It is tried for as long as it takes."""
-        self._failures += 1
-        self._complain(f"{reason}; it is tried again.")
-        return Backoff(FIRST_WAIT, LONGEST_WAIT).delay(self._failures)
-
-    def _complain(self, line: str) -> None:
-        if line != self._last_complaint:
-            self._last_complaint = line
-            self._notify_error(line)
-
-
-async def _wait_first(*waits: Awaitable[object]) -> None:
-    tasks = [asyncio.ensure_future(wait) for wait in waits]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _record_trouble(book: AlertBook, reason: str) -> AlertBook:
-    return replace(book, trouble=reason)
+async def append_alerts(store: AlertStore, outbox: Outbox | None) -> None:
+    """Every event for the owner that the outbox does not have yet; a key keeps one that a crash repeats from standing
+    there twice. Without an outbox there is nobody to tell, and nothing waits for one who may come later."""
+    book = await store.book()
+    if outbox is not None:
+        for event in pending_events(book):
+            await outbox.append(build_notice(event), f"alert:{event.alert}:{event.number}")
+    if book.last_number > book.pushed:
+        await store.change(lambda latest: (mark_appended(latest, book.last_number), None))
 
 
 def build_notice(event: Event) -> Notice:
@@ -480,8 +381,11 @@ def _notes(book: AlertBook, now: Seconds) -> tuple[str, ...]:
     ]
     if (age := now - book.looked_at) > 3_600:
         notes.append(f"the last look is {age // 3_600} h old: `zuno monitor run` keeps looking")
-    if book.trouble:
-        notes.append(f"the last alert could not be delivered: {book.trouble}")
-    if book.dropped:
-        notes.append(f"{book.dropped} alerts were let go undelivered; `zuno alerts --all` shows the newest")
     return tuple(notes)
+
+
+def _sending_notes(dropped: int, trouble: str) -> Iterator[str]:
+    if trouble:
+        yield f"the last push could not be delivered: {trouble}"
+    if dropped:
+        yield f"{dropped} alerts were let go undelivered; `zuno alerts --all` shows the newest"

@@ -19,6 +19,7 @@ from zuno.kernel.backoff import Backoff
 from zuno.kernel.clock import Clock
 from zuno.kernel.errors import Broken, Unavailable, Usage, ZunoError
 from zuno.kernel.lock import ProcessLock
+from zuno.kernel.notify import NoticeKind, Outbox
 from zuno.kernel.numbers_text import time_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Address, Seconds
@@ -27,7 +28,7 @@ from zuno.lp.model.alerts import AlertBook, Condition, Event, Subject
 from zuno.lp.ports.alerts import AlertStore
 from zuno.lp.ports.chain import Chain, Holdings
 from zuno.lp.ports.samples import GasSample, PoolSample, Samples
-from zuno.lp.watch.alerts import AlertEventView, AlertSender, AlertView, alert_view, event_view, journal_events
+from zuno.lp.watch.alerts import AlertEventView, AlertView, alert_view, append_alerts, event_view, journal_events
 from zuno.lp.watch.rules import (
     LIMITS,
     AlertThresholds,
@@ -37,6 +38,7 @@ from zuno.lp.watch.rules import (
     pending_events,
     record_reading,
 )
+from zuno.pushes.drain import OutboxDrain
 
 PATIENCE: Final = 300.0
 """Seconds one chain may take; what a search has found by then is kept, and it goes on from there."""
@@ -122,7 +124,8 @@ class Monitor:
         samples: Samples,
         lock: ProcessLock,
         journal: Callable[[], Awaitable[Journal]],
-        sender: AlertSender,
+        outbox: Outbox | None,
+        drain: OutboxDrain | None,
         clock: Clock,
         period: float,
         tell: Callable[[str], None],
@@ -135,7 +138,8 @@ class Monitor:
         self._samples = samples
         self._lock = lock
         self._journal = journal
-        self._sender = sender
+        self._outbox = outbox
+        self._drain = drain
         self._clock = clock
         self._period = period
         self._tell = tell
@@ -148,10 +152,11 @@ class Monitor:
         self._lock.take()
         try:
             tick = await self.tick()
-            await self._sender.deliver()
+            if self._drain is not None:
+                await self._drain.deliver_once()
         finally:
             self._lock.leave()
-            await self._sender.close()
+            await self._close()
         failed = [chain for chain in tick.chains if chain.failure and not chain.wallets]
         if failed and len(failed) == len(tick.chains):
             raise Unavailable(
@@ -162,7 +167,7 @@ class Monitor:
     async def run(self, hear: Callable[[TickView], None], stop: asyncio.Event) -> StoppedView:
         """Look every period until `stop`; a tick under way is finished and stored first."""
         self._lock.take()
-        sending = asyncio.create_task(self._sender.run(stop))
+        sending = None if self._drain is None else asyncio.create_task(self._drain.run(stop))
         ticks = 0
         try:
             while not stop.is_set():
@@ -172,14 +177,14 @@ class Monitor:
                     ticks += 1
                 except Unavailable as error:
                     self._tell(str(error))
-                self._sender.wake()
                 spent = asyncio.get_running_loop().time() - began
                 with suppress(TimeoutError):
                     await asyncio.wait_for(stop.wait(), max(0.0, self._period - spent))
         finally:
             stop.set()
-            await sending
-            await self._sender.close()
+            if sending is not None:
+                await sending
+            await self._close()
             self._lock.leave()
         return StoppedView(ticks=ticks, said=f"The monitor ended after {ticks} looks; what it saw is stored.")
 
@@ -200,9 +205,12 @@ class Monitor:
             raise fault  # the book cannot be kept; every look has ended by now
         events = [event for _, happened in looks for event in happened]
         events += await self._end_unwatched(by_chain)
-        notes = await self._journal_events()
+        notes = (*await self._append_alerts(), *await self._journal_events())
         book = await self._store.book()
-        return self._view([seen for seen, _ in looks], sorted(by_chain.keys() - awake.keys()), events, book, notes)
+        waiting = len(pending_events(book)) + await self._count_waiting()
+        return self._view(
+            [seen for seen, _ in looks], sorted(by_chain.keys() - awake.keys()), events, book, waiting, notes
+        )
 
     async def _read_chain(self, name: str, watches: Sequence[Watch]) -> tuple[_ChainRead, tuple[Event, ...]]:
         seen = _ChainRead(name)
@@ -223,7 +231,7 @@ class Monitor:
         )
         happened = await self._store.change(lambda book: record_reading(book, look, now, self._limits))
         if happened:
-            self._sender.wake()  # what this chain has to say does not wait for a slower one
+            seen.notes += await self._append_alerts()  # what this chain has to say does not wait for a slower one
         try:
             await self._samples.keep(_pool_samples(seen), [] if seen.gas is None else [seen.gas], now)
         except (Unavailable, Broken) as error:
@@ -293,6 +301,28 @@ class Monitor:
         now = self._clock.now()
         return await self._store.change(lambda book: end_unwatched(book, is_watched, now))
 
+    async def _append_alerts(self) -> tuple[str, ...]:
+        """An outbox that cannot be written is reported; what it lacks waits in the book for the next look."""
+        try:
+            await append_alerts(self._store, self._outbox)
+        except ZunoError as error:
+            return (f"alerts are not sent yet: {_clause(error)}",)
+        if self._drain is not None:
+            self._drain.wake()
+        return ()
+
+    async def _count_waiting(self) -> int:
+        try:
+            return 0 if self._outbox is None else (await self._outbox.status(NoticeKind.ALERT)).waiting
+        except ZunoError:
+            return 0  # told of where it was appended to
+
+    async def _close(self) -> None:
+        if self._drain is not None:
+            await self._drain.close()
+        if self._outbox is not None:
+            await self._outbox.close()
+
     async def _journal_events(self) -> tuple[str, ...]:
         """A journal that cannot be written is reported, and stops no alert."""
         try:
@@ -320,6 +350,7 @@ class Monitor:
         resting: Sequence[str],
         events: Sequence[Event],
         book: AlertBook,
+        waiting: int,
         notes: Sequence[str],
     ) -> TickView:
         now = self._clock.now()
@@ -329,7 +360,7 @@ class Monitor:
             resting=tuple(resting),
             events=tuple(map(event_view, events)),
             alerts=tuple(alert_view(alert, now) for alert in book.active),
-            waiting=len(pending_events(book)),
+            waiting=waiting,
             notes=tuple(notes),
         )
 

@@ -363,23 +363,12 @@ def snooze_by_id(book: AlertBook, alert_id: str, until: Seconds, now: Seconds) -
 
 
 def pending_events(book: AlertBook) -> Sequence[Event]:
-    """Events not delivered yet, oldest first."""
+    """Events for the owner that are not in the outbox yet, oldest first."""
     return [event for event in book.events if event.number > book.pushed and event.said]
 
 
-def mark_delivered(book: AlertBook, number: int) -> AlertBook:
-    return trim_events(replace(book, pushed=max(book.pushed, number), trouble=""))
-
-
-def mark_undeliverable(book: AlertBook, number: int, why: str) -> AlertBook:
-    """One event cannot be delivered at all: it makes way for the next, and is counted."""
-    lost = any(event.number == number and event.number > book.pushed for event in book.events)
-    return trim_events(replace(book, pushed=max(book.pushed, number), dropped=book.dropped + lost, trouble=why))
-
-
-def skip_delivery(book: AlertBook) -> AlertBook:
-    """There is nobody to deliver to: nothing waits for one who may come later."""
-    return trim_events(replace(book, pushed=book.last_number, trouble=""))
+def mark_appended(book: AlertBook, number: int) -> AlertBook:
+    return trim_events(replace(book, pushed=max(book.pushed, number)))
 
 
 def mark_journaled(book: AlertBook, number: int) -> AlertBook:

@@ -20,12 +20,10 @@ from zuno.lp.watch.rules import (
     WalletReading,
     acknowledge_by_id,
     end_unwatched,
-    mark_delivered,
+    mark_appended,
     mark_journaled,
-    mark_undeliverable,
     pending_events,
     record_reading,
-    skip_delivery,
     snooze_by_id,
     trim_events,
 )
@@ -141,25 +139,11 @@ def test_answers_are_not_delivered_back_to_the_owner() -> None:
     book = after(look(position(OUT)))
     book, _ = acknowledge_by_id(book, book.active[0].id, NOW)
     assert [event.happening for event in pending_events(book)] == [H.RAISED]
-    assert pending_events(mark_delivered(book, 1)) == []
+    assert pending_events(mark_appended(book, 1)) == []
 
 
 def event(number: int, said: bool = True) -> Event:
     return Event("alert_000000000000", NOW, H.RAISED, Subject("base"), Condition.NEAR_EDGE, "", said, number)
-
-
-def test_one_that_cannot_be_delivered_makes_way_and_is_counted_once() -> None:
-    book = AlertBook(events=(event(1), event(2)), last_number=2)
-    book = mark_undeliverable(book, 1, "refused")
-    assert (book.dropped, [one.number for one in pending_events(book)], book.trouble) == (1, [2], "refused")
-    assert mark_undeliverable(book, 1, "refused").dropped == 1
-    assert mark_delivered(book, 2).trouble == ""
-
-
-def test_without_a_notifier_nothing_waits() -> None:
-    book = AlertBook(events=(event(1), event(2)), last_number=2)
-    assert pending_events(skip_delivery(book)) == []
-    assert skip_delivery(book).dropped == 0
 
 
 @settings(max_examples=examples(50))
@@ -195,14 +179,14 @@ def test_every_active_alert_stays_however_many_there_are() -> None:
     assert len(book.active) == 2_500
     assert len(book.events) == MOST_EVENTS
     assert book.dropped == 2_500 - MOST_EVENTS
-    settled = mark_journaled(mark_delivered(book, book.last_number), book.last_number)
+    settled = mark_journaled(mark_appended(book, book.last_number), book.last_number)
     assert len(settled.events) == KEPT_EVENTS
     assert len(settled.active) == 2_500
 
 
 def test_marks_never_go_back() -> None:
     book = replace(AlertBook(), pushed=9, journaled=9)
-    assert mark_delivered(book, 3).pushed == 9
+    assert mark_appended(book, 3).pushed == 9
     assert mark_journaled(book, 3).journaled == 9
 
 

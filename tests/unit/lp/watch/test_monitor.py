@@ -13,6 +13,7 @@ import pytest
 from tests.wire.fakes.alerts import AlertsInMemory, SeatInMemory
 from tests.wire.fakes.clock import FixedClock
 from tests.wire.fakes.notifier import MemoryNotifier
+from tests.wire.fakes.outbox import OutboxInMemory
 from tests.wire.watching import NOW, OTHER, WALLET, WatchedChain, block_at, chains_of, full_disk, position, until
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.alerts_file import AlertsFile
@@ -25,8 +26,9 @@ from zuno.kernel.units import HexId, Millis, Seconds
 from zuno.lp.model.alerts import Condition
 from zuno.lp.ports.alerts import AlertStore
 from zuno.lp.ports.chain import Missing
-from zuno.lp.watch.alerts import AlertDesk, AlertSender
+from zuno.lp.watch.alerts import AlertDesk
 from zuno.lp.watch.monitor import Monitor, TickView, Watch
+from zuno.pushes.drain import OutboxDrain
 
 POOL = HexId("0x" + "77" * 32)
 OUT = -50
@@ -44,6 +46,7 @@ class House:
     patience: float = 30.0
     journal_fault: Exception | None = None
     store: AlertStore = field(default_factory=AlertsInMemory)
+    outbox: OutboxInMemory = field(default_factory=OutboxInMemory)
     told: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -55,6 +58,7 @@ class House:
         self.journal = ChainedJournal(
             MemoryStore(), KeyFile(self.folder / "node.key"), code=lambda: "test", now=lambda: Millis(NOW * 1000)
         )
+        self.drain = OutboxDrain(self.outbox, self.notifier, SeatInMemory(), self.clock, self.told.append)
         self.monitor = Monitor(
             watches=lambda: self.watches,
             chain_of=chains_of(self.chains),
@@ -62,13 +66,16 @@ class House:
             samples=self.samples,
             lock=self.seat,
             journal=self._journal,
-            sender=AlertSender(self.store, self.notifier, self.told.append),
+            outbox=self.outbox,
+            drain=self.drain,
             clock=self.clock,
             period=self.period,
             tell=self.told.append,
             patience=self.patience,
         )
-        self.desk = AlertDesk(self.store, self._journal, self.clock, self._position, lambda held: held.owner == WALLET)
+        self.desk = AlertDesk(
+            self.store, self.outbox, self._journal, self.clock, self._position, lambda held: held.owner == WALLET
+        )
 
     async def _position(self, text: str, chain: str | None) -> LpPosition:
         return next(held for known in self.chains for held in known.held if str(held.id) == text)

@@ -1,0 +1,179 @@
+"""Sends what waits in the outbox: in order, one at a time, for as long as it takes, by one process of a home."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from zuno.kernel.backoff import Backoff
+from zuno.kernel.clock import Clock
+from zuno.kernel.errors import Refused, ZunoError
+from zuno.kernel.lock import ProcessLock
+from zuno.kernel.notify import Notifier, Outbox, Post, RetryLater, SendResult, Sent, Undeliverable
+from zuno.pushes.rules import PushMode, PushRules
+
+FIRST_WAIT: Final = 2.0
+LONGEST_WAIT: Final = 300.0
+LOOK_EVERY: Final = 1.0
+"""Seconds between looks for what other processes appended."""
+LEASE_EVERY: Final = 5.0
+"""Seconds between tries to take over from a process that sends, or that did until it died."""
+
+
+class OutboxDrain:
+    """Whoever holds `lease` sends; the others wait for it. `tell` is told of trouble, once each.
+
+    A notice is sent once and marked. Where the answer was lost, or the process died before the mark, it is sent again.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        notifier: Notifier,
+        lease: ProcessLock,
+        clock: Clock,
+        tell: Callable[[str], None],
+        rules: PushRules | None = None,
+    ) -> None:
+        self._outbox = outbox
+        self._notifier = notifier
+        self._lease = lease
+        self._clock = clock
+        self._tell = tell
+        self._rules = PushRules() if rules is None else rules
+        self._news = asyncio.Event()
+        self._holds_lease = False
+        self._unmarked: tuple[int, SendResult] | None = None
+        self._failures = 0
+        self._last_complaint = ""
+        self._halted = False
+
+    def wake(self) -> None:
+        """Something was appended by this process."""
+        self._news.set()
+
+    async def deliver(self) -> float | None:
+        """Send what waits until something stops us; how long to leave it alone, or None when nothing is left.
+
+        Where another process sends, it is left to that one.
+        """
+        if self._halted or not self._take_lease():
+            return None
+        while True:
+            if self._unmarked is not None:
+                await self._mark(*self._unmarked)
+            post = await self._outbox.next()
+            if post is None:
+                return None
+            wait = await self._send(post)
+            if wait is not None or self._halted:
+                return wait
+
+    async def deliver_once(self) -> None:
+        """For a command that ends: what can be sent now is sent, the rest waits for a process that stays."""
+        try:
+            await self.deliver()
+        except ZunoError as error:
+            self._complain(f"{str(error).rstrip('.')}; what waits is sent later.")
+        finally:
+            self._leave_lease()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop`: what is being sent then is still sent and marked."""
+        try:
+            while not stop.is_set():
+                self._news.clear()
+                try:
+                    wait = await self.deliver()
+                except ZunoError as error:  # the outbox, not the service
+                    wait = self._back_off(str(error).rstrip("."))
+                except Exception as bug:  # ending here would silence every later push; no trace: it may quote a key
+                    wait = self._back_off(f"Zuno has a bug ({type(bug).__name__})")
+                if self._halted:
+                    self._leave_lease()  # a process started with better settings sends
+                    await stop.wait()
+                elif wait is not None:
+                    await _wait_first(stop.wait(), asyncio.sleep(wait))
+                elif self._holds_lease:
+                    await _wait_first(stop.wait(), self._news.wait(), asyncio.sleep(LOOK_EVERY))
+                else:
+                    await _wait_first(stop.wait(), asyncio.sleep(LEASE_EVERY))
+        finally:
+            self._leave_lease()
+
+    async def close(self) -> None:
+        self._leave_lease()
+        await self._notifier.close()
+
+    def _take_lease(self) -> bool:
+        if not self._holds_lease:
+            try:
+                self._lease.take()
+            except Refused:
+                return False
+            self._holds_lease = True
+        return True
+
+    def _leave_lease(self) -> None:
+        if self._holds_lease:
+            self._lease.leave()
+            self._holds_lease = False
+
+    async def _send(self, post: Post) -> float | None:
+        now = self._clock.now()
+        mode = self._rules.choose_mode(post.notice, now)
+        if mode is PushMode.OFF:
+            await self._outbox.mark_skipped(post.number, now)
+            return None
+        outcome = await self._notifier.send(post, silent=mode is PushMode.SILENT)
+        match outcome:
+            case Sent():
+                self._failures, self._last_complaint = 0, ""
+                await self._mark(post.number, outcome)
+            case RetryLater(reason, asked_wait):
+                await self._record_trouble(reason)
+                backed_off = self._back_off(reason)
+                return backed_off if asked_wait is None else max(asked_wait, FIRST_WAIT)
+            case Undeliverable(reason, all=True):
+                self._halted = True
+                await self._record_trouble(reason)
+                self._complain(f"{reason}; pushes wait until this is started anew.")
+            case Undeliverable(reason):
+                self._complain(f"{reason}; this one is not tried again.")
+                await self._mark(post.number, outcome)
+        return None
+
+    async def _mark(self, number: int, outcome: SendResult) -> None:
+        """What the service has said is not asked again because a disk was full."""
+        self._unmarked = number, outcome
+        if isinstance(outcome, Undeliverable):
+            await self._outbox.mark_undeliverable(number, outcome.reason, self._clock.now())
+        else:
+            await self._outbox.mark_delivered(number, self._clock.now())
+        self._unmarked = None
+
+    async def _record_trouble(self, reason: str) -> None:
+        if (await self._outbox.status()).trouble != reason:
+            await self._outbox.record_trouble(reason)
+
+    def _back_off(self, reason: str) -> float:
+        """It is tried for as long as it takes."""
+        self._failures += 1
+        self._complain(f"{reason}; it is tried again.")
+        return Backoff(FIRST_WAIT, LONGEST_WAIT).delay(self._failures)
+
+    def _complain(self, line: str) -> None:
+        if line != self._last_complaint:
+            self._last_complaint = line
+            self._tell(line)
+
+
+async def _wait_first(*waits: Awaitable[object]) -> None:
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
