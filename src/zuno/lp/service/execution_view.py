@@ -99,6 +99,8 @@ class SimulationView(View):
     plan_id: str
     action: str
     chain: str
+    play_money: bool
+    """A simulated, local or test network."""
     wallet: str
     position_id: str | None
     other_position_ids: tuple[str, ...]
@@ -249,6 +251,7 @@ def simulation_view(execution: ExecutionContext, drafted: SimulatedDraft, gas: G
         plan_id=draft.plan_id,
         action=draft.instruction.action,
         chain=draft.instruction.chain,
+        play_money=execution.local,
         wallet=draft.wallet,
         position_id=_id(draft.instruction.position_id),
         other_position_ids=tuple(str(position.id) for position in draft.others),
