@@ -1,0 +1,171 @@
+"""What moves money is shown on a card first, and done once its owner confirms exactly that card, in time and once.
+
+A card is bound to the person, the chat, its message, the command and a digest of what it shows. Play money is confirmed by
+a button; real money by a code that has to be typed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from hmac import compare_digest
+from typing import Final
+
+from zuno.doors.telegram.commands import Asked
+from zuno.doors.telegram.reply import Button, Reply
+from zuno.doors.zuno import Zuno
+from zuno.kernel.chat import ChatStore, Confirmation
+from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.units import Millis
+
+LASTS: Final = 300_000
+"""Milliseconds until a card can no longer be confirmed."""
+MOST_WRONG_CODES: Final = 5
+_MOST_CARDS: Final = 200
+_KEY_BYTES: Final = 9
+_CODES: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ActionCard:
+    """An action as its owner is asked to confirm it."""
+
+    command: str
+    """As it would be typed."""
+    shown: Reply
+    """Id, amounts, bounds, expiry."""
+    digest: str
+    """Of everything that the action depends on."""
+    verb: str
+    real_money: bool
+    act: Callable[[Asked], Awaitable[Reply]]
+    exact: bool = False
+    """`act` does exactly what is shown; else the card is built anew when it is confirmed, and has to be the same."""
+
+
+BuildCard = Callable[[Asked, Zuno], Awaitable[ActionCard | Reply]]
+"""The card of a command as it stands now; a reply where there is nothing to confirm."""
+
+
+class Confirmations:
+    def __init__(self, store: ChatStore, now: Callable[[], Millis], chance: Callable[[int], bytes]) -> None:
+        """`chance`: unguessable bytes, for keys and codes."""
+        self._store = store
+        self._now = now
+        self._chance = chance
+        self._cards: dict[str, ActionCard] = {}
+        self._builders: dict[str, BuildCard] = {}
+        self._wrong: dict[tuple[int, int], int] = {}
+
+    def register(self, name: str, build: BuildCard) -> Callable[[Asked, Zuno], Awaitable[Reply]]:
+        """A command's handler that shows its card."""
+        self._builders[name] = build
+
+        async def show(asked: Asked, zuno: Zuno) -> Reply:
+            return await self._show(asked, await build(asked, zuno))
+
+        return show
+
+    async def confirm(self, asked: Asked, zuno: Zuno) -> Reply:
+        """By the card's button, or by its code. `Refused` with the reason for a card that is old, used, foreign or of
+        something that has changed."""
+        waiting = await self._find(asked)
+        _check_bound(waiting, asked)
+        if self._now() >= waiting.expires:
+            await self._store.take_confirmation(waiting.key)
+            raise Refused(f"This card has expired; send {waiting.action} again.")
+        taken = await self._store.take_confirmation(waiting.key)
+        if taken is None:
+            raise Refused("This card was confirmed already.")
+        self._wrong.pop((asked.user, asked.chat), None)
+        card = self._cards.pop(taken.key, None)
+        again = _as_asked(asked, taken.action)
+        if card is None or not card.exact:
+            built = await self._build(again, zuno)
+            if isinstance(built, Reply):
+                return built
+            if built.digest != taken.digest:
+                await self._show(again, built)
+                return Reply("This has changed since the card was shown, so nothing was done. The new card is above.")
+            card = built
+        if taken.message is not None:
+            await asked.live.edit(taken.message, Reply(f"{card.shown.html}\n\n<b>{card.verb}: confirmed.</b>"))
+        return await card.act(again)
+
+    async def dismiss(self, asked: Asked, zuno: Zuno) -> Reply:
+        """Take a card back by its button, or without a word every card of this person here."""
+        mine = await self._store.list_confirmations(asked.user, asked.chat)
+        wanted = [waiting for waiting in mine if not asked.words or waiting.key == asked.words[0]]
+        taken = [await self._store.take_confirmation(waiting.key) for waiting in wanted]
+        for waiting in wanted:
+            self._cards.pop(waiting.key, None)
+        names = ", ".join(waiting.action for waiting in taken if waiting is not None)
+        return Reply(f"Nothing was done; taken back: {names}." if names else "No card waits for you here.")
+
+    async def _show(self, asked: Asked, card: ActionCard | Reply) -> Reply:
+        """Send the card and bind it to the message it is. An empty reply: everything was said."""
+        if isinstance(card, Reply):
+            return card
+        key = self._chance(_KEY_BYTES).hex()
+        code = f"{int.from_bytes(self._chance(8), 'big') % _CODES:06}"
+        waiting = Confirmation(
+            key, asked.user, asked.chat, None, card.command, card.digest, code, Millis(self._now() + LASTS)
+        )
+        minutes = LASTS // 60_000
+        if card.real_money:
+            how = f"REAL MONEY. To go on, send <code>/confirm {code}</code> within {minutes} min."
+            buttons = (Button("Cancel", f"/dismiss {key}"),)
+        else:
+            how = f"Press {card.verb} within {minutes} min to go on, or send <code>/confirm {code}</code>."
+            buttons = (Button(card.verb, f"/confirm {key}"), Button("Cancel", f"/dismiss {key}"))
+        await self._store.put_confirmation(waiting)
+        message = await asked.live.send(replace(card.shown, html=f"{card.shown.html}\n\n{how}", buttons=buttons))
+        if message is None:
+            await self._store.take_confirmation(key)
+            return Reply("")
+        await self._store.put_confirmation(replace(waiting, message=message))
+        if card.exact:
+            self._cards[key] = card
+            while len(self._cards) > _MOST_CARDS:
+                del self._cards[next(iter(self._cards))]
+        return Reply("")
+
+    async def _build(self, asked: Asked, zuno: Zuno) -> ActionCard | Reply:
+        name = asked.text.split()[0].removeprefix("/")
+        return await self._builders[name](asked, zuno)
+
+    async def _find(self, asked: Asked) -> Confirmation:
+        if len(asked.words) != 1:
+            raise Usage("/confirm CODE, with the code that is on the card.")
+        typed = asked.words[0]
+        if asked.pressed:
+            found = await self._store.find_confirmation(typed)
+            if found is None:
+                raise Refused("This card was used or taken back already.")
+            return found
+        mine = await self._store.list_confirmations(asked.user, asked.chat)
+        for waiting in mine:
+            if compare_digest(waiting.code.encode(), typed.encode()):
+                return waiting
+        await self._count_wrong(asked, mine)
+        raise Refused("No card with this code waits for you here.")
+
+    async def _count_wrong(self, asked: Asked, mine: tuple[Confirmation, ...]) -> None:
+        """After too many wrong codes every card of this person is taken back: codes are short."""
+        who = (asked.user, asked.chat)
+        self._wrong[who] = self._wrong.get(who, 0) + 1
+        if self._wrong[who] >= MOST_WRONG_CODES:
+            del self._wrong[who]
+            for waiting in mine:
+                await self._store.take_confirmation(waiting.key)
+
+
+def _check_bound(waiting: Confirmation, asked: Asked) -> None:
+    if waiting.user != asked.user:
+        raise Refused("Only the person who asked for this can confirm it.")
+    if waiting.chat != asked.chat or (asked.pressed and waiting.message != asked.message):
+        raise Refused("This card belongs to another message.")
+
+
+def _as_asked(asked: Asked, command: str) -> Asked:
+    return replace(asked, text=command, words=tuple(command.split()[1:]), pressed=False)

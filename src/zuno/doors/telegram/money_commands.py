@@ -1,0 +1,234 @@
+"""Commands that move money or raise risk: each shows a card, and acts when an owner confirms it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from html import escape
+from typing import Final
+
+from zuno.doors.telegram.commands import Asked, Command, Level
+from zuno.doors.telegram.confirm import ActionCard, Confirmations
+from zuno.doors.telegram.render import render
+from zuno.doors.telegram.reply import Button, Reply
+from zuno.doors.zuno import Zuno
+from zuno.kernel.canonical import canonical, digest
+from zuno.kernel.errors import Refused, Usage
+from zuno.lp.service.execution import Consent
+from zuno.lp.service.execution_view import ApprovalView
+from zuno.trading.service.account import AccountDesk
+from zuno.trading.service.account_view import AccountView, TradePositionView
+
+AT_EXCHANGES: Final = ("live", "demo")
+
+
+def money_commands(confirmations: Confirmations) -> tuple[Command, ...]:
+    card = confirmations.register
+    return (
+        Command("approve", "PLAN", "Approve a plan", Level.MONEY, card("approve", _offer_approval)),
+        Command("apply", "PLAN", "Apply an approved plan", Level.MONEY, card("apply", _offer_apply), takes_long=True),
+        Command(
+            "close", "POSITION [CHAIN]", "Plan to close a liquidity position", Level.MONEY, card("close", _offer_close)
+        ),
+        Command(
+            "forceexit",
+            "ID|SYMBOL|all [live|demo]",
+            "Close trades at the market",
+            Level.MONEY,
+            card("forceexit", _offer_exit),
+            aliases=("fx",),
+        ),
+        Command(
+            "kill", "[live|demo]", "Cancel all orders, close all trades and lock", Level.MONEY, card("kill", _offer_kill)
+        ),
+        Command("resume", "[live|demo]", "Open new trades again", Level.MONEY, card("resume", _offer_resume)),
+        Command("unlock", "[PROTECTION] [live|demo]", "Lift locks", Level.MONEY, card("unlock", _offer_unlock)),
+        Command(
+            "confirm", "CODE", "Confirm a card by its code", Level.MONEY, confirmations.confirm, takes_long=True
+        ),
+        Command("dismiss", "", "Take back cards that wait for you", Level.LOOK, confirmations.dismiss),
+    )
+
+
+# -- liquidity
+
+
+async def _offer_approval(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
+    plan = _take_word(asked, "/approve PLAN")
+    return await _approval_card(plan, asked, zuno)
+
+
+async def _offer_close(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
+    """The plan is made at once, for a plan moves nothing; what is confirmed is its approval."""
+    if not 1 <= len(asked.words) <= 2:
+        raise Usage("/close POSITION [CHAIN] makes the plan that closes a liquidity position; trades: /forceexit ID.")
+    chain = asked.words[1] if len(asked.words) > 1 else None
+    made = await zuno.execution().close(asked.words[0], chain)
+    return await _approval_card(made.plan_id, asked, zuno)
+
+
+async def _approval_card(plan: str, asked: Asked, zuno: Zuno) -> ActionCard:
+    offer = await zuno.execution().offer_approval(plan, _name(asked))
+
+    async def sign(confirmed: Asked) -> Reply:
+        return _add_buttons(render(await offer.sign()), Button("Apply", f"/apply {plan}"))
+
+    return ActionCard(
+        f"/approve {plan}",
+        render(offer.view),
+        offer.view.approval_hash,
+        "Approve",
+        not offer.view.play_money,
+        sign,
+        exact=True,
+    )
+
+
+async def _offer_apply(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
+    plan = _take_word(asked, "/apply PLAN")
+    execution, shown = zuno.execution(), list[ApprovalView]()
+
+    def look(view: ApprovalView) -> bool:
+        shown.append(view)
+        return False
+
+    try:
+        done = await execution.apply(plan, Consent(look, look, who=_name(asked)), lambda line: None)
+    except Refused:
+        if not shown:
+            raise
+    else:
+        return render(done)  # of a wallet that is only watched: to be signed elsewhere
+    bound = shown[-1].approval_hash
+
+    async def apply(confirmed: Asked) -> Reply:
+        consent = Consent(look, lambda view: view.approval_hash == bound, who=_name(confirmed))
+        return render(await execution.apply(plan, consent, lambda line: None))
+
+    return ActionCard(f"/apply {plan}", render(shown[-1]), bound, "Apply", not shown[-1].play_money, apply)
+
+
+# -- trading
+
+
+async def _offer_exit(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
+    words, name = _take_account(asked.words)
+    if len(words) != 1:
+        raise Usage("/forceexit ID, /forceexit BTCUSDT or /forceexit all; /status lists what is open.")
+    desk, which = zuno.account(name), words[0]
+    view = await desk.positions()
+    wanted = tuple(position for position in view.positions if _is_meant(position, which))
+    if not wanted:
+        return Reply(f"Nothing of {escape(which)} is open; /status lists what is.")
+    bound = [[held.id, held.exchange, held.side, repr(held.quantity)] for held in wanted]
+
+    async def close(confirmed: Asked) -> Reply:
+        return render(await desk.close(which, _agree))
+
+    shown = render(view.model_copy(update={"positions": wanted}))
+    return _trading_card("/forceexit", asked, shown, view, bound, "Close", close)
+
+
+async def _offer_kill(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
+    """Bound to the account alone: what ends all risk is not put off because the book moved meanwhile."""
+    desk = _take_desk(asked, zuno, "/kill [live|demo]")
+    status = await desk.status()
+    what = (
+        f"{status.open_orders} orders are cancelled, {status.open_trades} trades are closed at the market, and the desk "
+        "is locked until /unlock."
+    )
+
+    async def kill(confirmed: Asked) -> Reply:
+        return render(await desk.kill(_agree))
+
+    return _trading_card("/kill", asked, _describe(status, "Kill", what), status, [], "Kill", kill)
+
+
+async def _offer_resume(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
+    desk = _take_desk(asked, zuno, "/resume [live|demo]")
+    locks = await desk.locks()
+
+    async def resume(confirmed: Asked) -> Reply:
+        return render(await desk.resume(_agree))
+
+    shown = _describe(locks, "Resume", "The desk opens new trades again.")
+    return _trading_card("/resume", asked, shown, locks, [], "Resume", resume)
+
+
+async def _offer_unlock(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
+    words, name = _take_account(asked.words)
+    if len(words) > 1:
+        raise Usage("/unlock lifts every lock, /unlock kill_switch that one; /locks lists them.")
+    desk, protection = zuno.account(name), words[0] if words else None
+    locks = await desk.locks()
+    meant = tuple(lock for lock in locks.protections if protection in (None, lock.protection))
+    if not meant:
+        return Reply("No such lock stands; /locks lists those that do.")
+
+    async def unlock(confirmed: Asked) -> Reply:
+        return render(await desk.unlock(protection, _agree))
+
+    shown = _describe(locks, "Unlock", "; ".join(f"{lock.protection}: {lock.reason}" for lock in meant))
+    bound = [[lock.protection, lock.symbol] for lock in meant]
+    return _trading_card("/unlock", asked, shown, locks, bound, "Unlock", unlock)
+
+
+def _trading_card(
+    name: str,
+    asked: Asked,
+    shown: Reply,
+    account: AccountView,
+    bound: Sequence[object],
+    verb: str,
+    act: Callable[[Asked], Awaitable[Reply]],
+) -> ActionCard:
+    command = " ".join((name, *asked.words))
+    return ActionCard(
+        command,
+        shown,
+        digest(canonical([command, account.account, account.mode, *bound])),
+        verb,
+        account.mode == "live",
+        act,
+    )
+
+
+def _describe(account: AccountView, title: str, what: str) -> Reply:
+    return Reply(f"<b>{title}</b> · {escape(account.account)} · {account.mode.upper()}\n{escape(what, quote=False)}")
+
+
+def _is_meant(position: TradePositionView, which: str) -> bool:
+    return which.lower() in ("all", position.id.lower(), position.symbol.lower())
+
+
+def _take_desk(asked: Asked, zuno: Zuno, usage: str) -> AccountDesk:
+    words, name = _take_account(asked.words)
+    if words:
+        raise Usage(usage)
+    return zuno.account(name)
+
+
+def _take_account(words: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
+    """The words without the account they end with."""
+    if words and words[-1].lower() in AT_EXCHANGES:
+        return words[:-1], words[-1].lower()
+    return words, None
+
+
+def _take_word(asked: Asked, usage: str) -> str:
+    if len(asked.words) != 1:
+        raise Usage(f"{usage}; /plan lists plans.")
+    return asked.words[0]
+
+
+def _agree(word: str, what: str) -> bool:
+    """The owner confirmed the card."""
+    return True
+
+
+def _name(asked: Asked) -> str:
+    return f"telegram user {asked.user}"
+
+
+def _add_buttons(reply: Reply, *buttons: Button) -> Reply:
+    return replace(reply, buttons=(*reply.buttons, *buttons))
