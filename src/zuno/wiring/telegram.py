@@ -35,6 +35,7 @@ def build_telegram(settings: Settings, zuno: Zuno, journal: Callable[[], Awaitab
     from zuno.doors.telegram.access import Access
     from zuno.doors.telegram.bot import BotBackends
     from zuno.doors.telegram.command_table import COMMANDS
+    from zuno.doors.telegram.money_commands import CARDS
     from zuno.doors.telegram.process import TelegramProcess
 
     _hide_in_logs(token)
@@ -49,6 +50,7 @@ def build_telegram(settings: Settings, zuno: Zuno, journal: Callable[[], Awaitab
             now=unix_millis,
             chance=os.urandom,
             commands=COMMANDS,
+            cards=CARDS,
             draw=random.random,
         ),
         lock=telegram_lock(settings.home),

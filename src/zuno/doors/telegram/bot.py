@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
@@ -17,6 +17,7 @@ from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError
 from zuno.doors.telegram.access import PRIVATE, Access, Role, Sender, StrangerRecords, find_sender
 from zuno.doors.telegram.api import POLL_SECONDS, READ_SECONDS, WRONG_TOKEN, ChatSender, check_token, explain
 from zuno.doors.telegram.commands import LONGEST_LINE, Asked, Command, Level, Typed, read_command
+from zuno.doors.telegram.confirm import BuildCard, Confirmations
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.telegram_door import TelegramEndView, TelegramEventView
 from zuno.doors.zuno import Zuno
@@ -60,6 +61,8 @@ class BotBackends:
     chance: Callable[[int], bytes]
     """Unguessable bytes."""
     commands: Sequence[Command]
+    cards: Mapping[str, BuildCard]
+    """Of the commands that have to be confirmed, by name."""
     free_text: FreeText | None = None
     beside: Callable[[asyncio.Event], Awaitable[None]] | None = None
     """What runs in this process beside the polling, until it is asked to end."""
@@ -76,6 +79,7 @@ class TelegramBot:
         self._access = access
         self._on = backends
         self._by_name = {name: each for each in backends.commands for name in (each.name, *each.aliases)}
+        self._cards = Confirmations(backends.store, backends.now, backends.chance, backends.cards)
         self._strangers = StrangerRecords()
         self._looks = asyncio.Semaphore(LOOKS_AT_ONCE)
         self._tasks: dict[asyncio.Task[None], int] = {}
@@ -223,7 +227,7 @@ class TelegramBot:
         assert sender.chat is not None
         line = plain_text(text, LONGEST_LINE)
         writer = ChatSender(self._bot, self._on.store, sender.chat, self._on.chance, self._on.sleep)
-        return Asked(sender.user, sender.chat, message, line, words, role, writer, pressed)
+        return Asked(sender.user, sender.chat, message, line, words, role, writer, self._cards, pressed)
 
     async def _claim(self, update: int, level: Level | None) -> bool:
         """Whether this update is ours to act on. Without the store nothing may act but what only looks or lowers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from zuno.doors.telegram import trading_commands
+from zuno.doors.telegram import money_commands, trading_commands
 from zuno.doors.telegram.commands import Asked, Command, Level
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
@@ -26,4 +26,5 @@ def _help_line(command: Command) -> str:
 COMMANDS: tuple[Command, ...] = (
     Command("help", "", "List the commands.", Level.LOOK, show_help),
     *trading_commands.COMMANDS,
+    *money_commands.COMMANDS,
 )

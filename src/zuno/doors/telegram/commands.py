@@ -6,12 +6,15 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from zuno.doors.telegram.access import Role
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
 from zuno.kernel.text import plain_text
+
+if TYPE_CHECKING:
+    from zuno.doors.telegram.confirm import Confirmations
 
 LONGEST_LINE: Final = 4_096
 _COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,64})(?:@([A-Za-z0-9_]{1,64}))?(?:\s+(.*))?", re.DOTALL)
@@ -55,6 +58,7 @@ class Asked:
     """What follows the command."""
     role: Role
     live: ChatWriter
+    cards: Confirmations
     pressed: bool = False
     """By a button."""
 

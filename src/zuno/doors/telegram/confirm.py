@@ -1,18 +1,18 @@
 """What moves money is shown on a card first, and done once its owner confirms exactly that card, in time and once.
 
-A card is bound to the person, the chat, its message, the command and a digest of what it shows. Play money is confirmed by
-a button; real money by a code that has to be typed.
+A card is bound to the person, the chat, its message, the command and a digest of what it shows. Play money is
+confirmed by a button or a code, real money by the code alone, which has to be typed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from hmac import compare_digest
 from typing import Final
 
 from zuno.doors.telegram.commands import Asked
-from zuno.doors.telegram.reply import Button, Reply
+from zuno.doors.telegram.reply import MESSAGE_LIMIT, Button, Reply, count_units, split_message
 from zuno.doors.zuno import Zuno
 from zuno.kernel.chat import ChatStore, Confirmation
 from zuno.kernel.errors import Refused, Usage
@@ -48,23 +48,26 @@ BuildCard = Callable[[Asked, Zuno], Awaitable[ActionCard | Reply]]
 
 
 class Confirmations:
-    def __init__(self, store: ChatStore, now: Callable[[], Millis], chance: Callable[[int], bytes]) -> None:
+    """The cards that wait. `builders`: by the name of the command that asks for it."""
+
+    def __init__(
+        self,
+        store: ChatStore,
+        now: Callable[[], Millis],
+        chance: Callable[[int], bytes],
+        builders: Mapping[str, BuildCard],
+    ) -> None:
         """`chance`: unguessable bytes, for keys and codes."""
         self._store = store
         self._now = now
         self._chance = chance
+        self._builders = builders
         self._cards: dict[str, ActionCard] = {}
-        self._builders: dict[str, BuildCard] = {}
         self._wrong: dict[tuple[int, int], int] = {}
 
-    def register(self, name: str, build: BuildCard) -> Callable[[Asked, Zuno], Awaitable[Reply]]:
-        """A command's handler that shows its card."""
-        self._builders[name] = build
-
-        async def show(asked: Asked, zuno: Zuno) -> Reply:
-            return await self._show(asked, await build(asked, zuno))
-
-        return show
+    async def show(self, name: str, asked: Asked, zuno: Zuno) -> Reply:
+        """Send the card of a command; what is left to say."""
+        return await self._send_card(asked, await self._builders[name](asked, zuno))
 
     async def confirm(self, asked: Asked, zuno: Zuno) -> Reply:
         """By the card's button, or by its code. `Refused` with the reason for a card that is old, used, foreign or of
@@ -85,11 +88,11 @@ class Confirmations:
             if isinstance(built, Reply):
                 return built
             if built.digest != taken.digest:
-                await self._show(again, built)
-                return Reply("This has changed since the card was shown, so nothing was done. The new card is above.")
+                await self._send_card(again, built)
+                return Reply("This has changed since the card was shown, so nothing was done; above is the new card.")
             card = built
         if taken.message is not None:
-            await asked.live.edit(taken.message, Reply(f"{card.shown.html}\n\n<b>{card.verb}: confirmed.</b>"))
+            await asked.live.edit(taken.message, _mark_confirmed(card))
         return await card.act(again)
 
     async def dismiss(self, asked: Asked, zuno: Zuno) -> Reply:
@@ -102,7 +105,7 @@ class Confirmations:
         names = ", ".join(waiting.action for waiting in taken if waiting is not None)
         return Reply(f"Nothing was done; taken back: {names}." if names else "No card waits for you here.")
 
-    async def _show(self, asked: Asked, card: ActionCard | Reply) -> Reply:
+    async def _send_card(self, asked: Asked, card: ActionCard | Reply) -> Reply:
         """Send the card and bind it to the message it is. An empty reply: everything was said."""
         if isinstance(card, Reply):
             return card
@@ -111,15 +114,15 @@ class Confirmations:
         waiting = Confirmation(
             key, asked.user, asked.chat, None, card.command, card.digest, code, Millis(self._now() + LASTS)
         )
-        minutes = LASTS // 60_000
+        minutes, cancel = LASTS // 60_000, Button("Cancel", f"/dismiss {key}")
         if card.real_money:
             how = f"REAL MONEY. To go on, send <code>/confirm {code}</code> within {minutes} min."
-            buttons = (Button("Cancel", f"/dismiss {key}"),)
+            buttons = [cancel]
         else:
             how = f"Press {card.verb} within {minutes} min to go on, or send <code>/confirm {code}</code>."
-            buttons = (Button(card.verb, f"/confirm {key}"), Button("Cancel", f"/dismiss {key}"))
+            buttons = [Button(card.verb, f"/confirm {key}"), cancel]
         await self._store.put_confirmation(waiting)
-        message = await asked.live.send(replace(card.shown, html=f"{card.shown.html}\n\n{how}", buttons=buttons))
+        message = await asked.live.send(replace(card.shown, html=f"{card.shown.html}\n\n{how}", buttons=tuple(buttons)))
         if message is None:
             await self._store.take_confirmation(key)
             return Reply("")
@@ -165,6 +168,13 @@ def _check_bound(waiting: Confirmation, asked: Asked) -> None:
         raise Refused("Only the person who asked for this can confirm it.")
     if waiting.chat != asked.chat or (asked.pressed and waiting.message != asked.message):
         raise Refused("This card belongs to another message.")
+
+
+def _mark_confirmed(card: ActionCard) -> Reply:
+    """What the card's last message says from then on."""
+    said = f"<b>{card.verb}: confirmed.</b>"
+    marked = f"{split_message(card.shown.html)[-1]}\n\n{said}"
+    return Reply(marked if count_units(marked) <= MESSAGE_LIMIT else said)
 
 
 def _as_asked(asked: Asked, command: str) -> Asked:

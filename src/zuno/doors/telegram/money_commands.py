@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from typing import Final
 
 from zuno.doors.telegram.commands import Asked, Command, Level
-from zuno.doors.telegram.confirm import ActionCard, Confirmations
+from zuno.doors.telegram.confirm import ActionCard, BuildCard
 from zuno.doors.telegram.render import render
 from zuno.doors.telegram.reply import Button, Reply
 from zuno.doors.zuno import Zuno
@@ -20,34 +20,6 @@ from zuno.trading.service.account import AccountDesk
 from zuno.trading.service.account_view import AccountView, TradePositionView
 
 AT_EXCHANGES: Final = ("live", "demo")
-
-
-def money_commands(confirmations: Confirmations) -> tuple[Command, ...]:
-    card = confirmations.register
-    return (
-        Command("approve", "PLAN", "Approve a plan", Level.MONEY, card("approve", _offer_approval)),
-        Command("apply", "PLAN", "Apply an approved plan", Level.MONEY, card("apply", _offer_apply), takes_long=True),
-        Command(
-            "close", "POSITION [CHAIN]", "Plan to close a liquidity position", Level.MONEY, card("close", _offer_close)
-        ),
-        Command(
-            "forceexit",
-            "ID|SYMBOL|all [live|demo]",
-            "Close trades at the market",
-            Level.MONEY,
-            card("forceexit", _offer_exit),
-            aliases=("fx",),
-        ),
-        Command(
-            "kill", "[live|demo]", "Cancel all orders, close all trades and lock", Level.MONEY, card("kill", _offer_kill)
-        ),
-        Command("resume", "[live|demo]", "Open new trades again", Level.MONEY, card("resume", _offer_resume)),
-        Command("unlock", "[PROTECTION] [live|demo]", "Lift locks", Level.MONEY, card("unlock", _offer_unlock)),
-        Command(
-            "confirm", "CODE", "Confirm a card by its code", Level.MONEY, confirmations.confirm, takes_long=True
-        ),
-        Command("dismiss", "", "Take back cards that wait for you", Level.LOOK, confirmations.dismiss),
-    )
 
 
 # -- liquidity
@@ -134,8 +106,8 @@ async def _offer_kill(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
     desk = _take_desk(asked, zuno, "/kill [live|demo]")
     status = await desk.status()
     what = (
-        f"{status.open_orders} orders are cancelled, {status.open_trades} trades are closed at the market, and the desk "
-        "is locked until /unlock."
+        f"{status.open_orders} orders are cancelled, {status.open_trades} trades are closed at the market, "
+        "and the desk is locked until /unlock."
     )
 
     async def kill(confirmed: Asked) -> Reply:
@@ -232,3 +204,46 @@ def _name(asked: Asked) -> str:
 
 def _add_buttons(reply: Reply, *buttons: Button) -> Reply:
     return replace(reply, buttons=(*reply.buttons, *buttons))
+
+
+CARDS: Final[Mapping[str, BuildCard]] = {
+    "approve": _offer_approval,
+    "apply": _offer_apply,
+    "close": _offer_close,
+    "forceexit": _offer_exit,
+    "kill": _offer_kill,
+    "resume": _offer_resume,
+    "unlock": _offer_unlock,
+}
+
+
+def _show_card(name: str) -> Callable[[Asked, Zuno], Awaitable[Reply]]:
+    return lambda asked, zuno: asked.cards.show(name, asked, zuno)
+
+
+def _confirm(asked: Asked, zuno: Zuno) -> Awaitable[Reply]:
+    return asked.cards.confirm(asked, zuno)
+
+
+def _dismiss(asked: Asked, zuno: Zuno) -> Awaitable[Reply]:
+    return asked.cards.dismiss(asked, zuno)
+
+
+COMMANDS: Final = (
+    Command("approve", "PLAN", "Approve a plan.", Level.MONEY, _show_card("approve")),
+    Command("apply", "PLAN", "Apply an approved plan.", Level.MONEY, _show_card("apply")),
+    Command("close", "POSITION [CHAIN]", "Close a liquidity position by a plan.", Level.MONEY, _show_card("close")),
+    Command(
+        "forceexit",
+        "ID|SYMBOL|all [live|demo]",
+        "Close trades at the market.",
+        Level.MONEY,
+        _show_card("forceexit"),
+        aliases=("fx",),
+    ),
+    Command("kill", "[live|demo]", "Cancel all orders, close all trades and lock.", Level.MONEY, _show_card("kill")),
+    Command("resume", "[live|demo]", "Open new trades again.", Level.MONEY, _show_card("resume")),
+    Command("unlock", "[PROTECTION] [live|demo]", "Lift locks.", Level.MONEY, _show_card("unlock")),
+    Command("confirm", "CODE", "Confirm a card by its code.", Level.MONEY, _confirm),
+    Command("dismiss", "", "Take back the cards that wait for you.", Level.LOOK, _dismiss),
+)

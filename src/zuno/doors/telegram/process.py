@@ -31,6 +31,7 @@ class TelegramProcess:
     async def run(self, hear: Callable[[TelegramEventView], None], stop: asyncio.Event) -> TelegramEndView:
         self._lock.take()
         try:
+            self._zuno.unlock_wallet()  # while somebody may be at the terminal: later nobody is asked
             return await TelegramBot(self._bot, self._zuno, self._access, self._on).run(hear, stop)
         finally:
             await self._on.store.close()
