@@ -566,8 +566,8 @@ class Application:
         self._chains.require_writable()
         live = self._settings.market == "live"
 
-        async def open_gate(account: str, now: Callable[[], Millis]) -> OrderGate:
-            return await self._open_gate(account, now, owned=not live, entries=True)
+        async def open_gate(account: str, now: Callable[[], Millis], watch_only: str | None) -> OrderGate:
+            return await self._open_gate(account, now, owned=not live, entries=True, watch_only=watch_only)
 
         async def collect(symbols: Sequence[Symbol], stop: asyncio.Event) -> None:
             await self.collector([symbol.value for symbol in symbols]).run(lambda view: None, stop)
@@ -666,19 +666,26 @@ class Application:
         return {exchange: self._venues[exchange] for exchange in usable}
 
     async def _open_gate(
-        self, account: str, now: Callable[[], Millis], *, owned: bool = False, entries: bool = False
+        self,
+        account: str,
+        now: Callable[[], Millis],
+        *,
+        owned: bool = False,
+        entries: bool = False,
+        watch_only: str | None = None,
     ) -> OrderGate:
         """`owned`: nobody else is expected to write, as through recorded time. `entries`: at an exchange they are
-        placed, too, which is the desk's alone."""
+        placed, too, which is the desk's alone; `watch_only`: why they are not."""
         from zuno.adapters.account.trade_log import OwnedTradeLog
         from zuno.trading.model.trade_events import account_mode
         from zuno.wiring.orders import build_exchange_gate, build_paper_gate
 
         if account_mode(account) != "paper":
             venues = await self._open_exchanges(account)
-            return build_exchange_gate(self._trade_log(), account, venues, now, entries=entries)
-        log: TradeLog = OwnedTradeLog(self._trade_log()) if owned else self._trade_log()
-        return build_paper_gate(self._settings, self._recordings.selected_store(), log, account, now)
+            log = self._trade_log()
+            return build_exchange_gate(log, account, venues, now, entries=entries, watch_only=watch_only)
+        paper_log: TradeLog = OwnedTradeLog(self._trade_log()) if owned else self._trade_log()
+        return build_paper_gate(self._settings, self._recordings.selected_store(), paper_log, account, now)
 
     def lab(self) -> StudyDesk:
         from zuno.wiring.lab import build_study_desk

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -48,12 +49,21 @@ def build_paper_gate(
 
 
 def build_exchange_gate(
-    log: TradeLog, account: str, venues: Mapping[Exchange, OrderVenue], now: Callable[[], Millis], *, entries: bool
+    log: TradeLog,
+    account: str,
+    venues: Mapping[Exchange, OrderVenue],
+    now: Callable[[], Millis],
+    *,
+    entries: bool,
+    watch_only: str | None = None,
 ) -> OrderGate:
-    """The gate of an account at exchanges: new risk needs a mandate, and `entries`."""
+    """The gate of an account at exchanges: new risk needs a mandate, `entries`, and nothing that speaks against it."""
     from zuno.trading.execute.order_gate import GateContext, OrderGate
 
-    return OrderGate(GateContext(log=log, account=account, venues=venues, now=now, live=True, entries=entries))
+    context = GateContext(
+        log=log, account=account, venues=venues, now=now, live=True, entries=entries and watch_only is None
+    )
+    return OrderGate(context if watch_only is None else replace(context, why_no_entries=watch_only))
 
 
 def build_paper_venues(

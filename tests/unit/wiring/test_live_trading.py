@@ -184,11 +184,11 @@ async def test_an_order_is_placed_once_protected_booked_and_closed(
     assert await zuno._trade_log().accounts() == ("live",), "paper is another account"
 
 
-def permitted(zuno: Application) -> TradeDesk:
+def permitted(zuno: Application, watch_only: str | None = None) -> TradeDesk:
     """A desk whose owner has typed the word."""
 
     async def permit(account: str, *rest: object) -> StartPermit:
-        return StartPermit(account)
+        return StartPermit(account, (), watch_only)
 
     return TradeDesk(replace(zuno.trade_desk()._with, permit=permit))
 
@@ -233,6 +233,31 @@ async def test_entries_end_with_the_desk(zuno: Application, fake: FakeBinance) -
     assert not waits(fake)
     assert (view.trading, view.open_trades) == ("live", 0)
     assert (await gate.refresh()).open_intents == {}
+
+
+async def test_a_desk_that_only_watches_protects_what_is_held_and_opens_nothing(
+    zuno: Application, fake: FakeBinance, tmp_path: Path
+) -> None:
+    await grant(zuno)
+    await trade_once(zuno, with_keys(tmp_path, fake))
+    await zuno.account("live").revoke_mandate()
+    for algo in fake.engine.algos.values():
+        algo.status = "CANCELED"  # by another hand
+    why = "no mandate stands"
+    async with permitted(zuno, why).open_run("BTCUSDT", None, yes, live=True) as run:
+        assert run is not None
+        acting = run.cycles._with.gate
+        assert acting is not None
+        gate = await acting("live", unix_millis())
+        await grant(zuno)  # whoever typed the word was told that nothing is opened
+        refused = await gate.execute(opening())
+        assert (refused.state, refused.reason) == ("refused", why)
+        standing = [algo for algo in fake.engine.algos.values() if algo.status == "NEW"]
+        assert len(standing) == 2, "stop and target stand again"
+        await gate.close(BTC)
+    assert not [algo for algo in fake.engine.algos.values() if algo.status == "NEW"]
+    assert not (await zuno.account("live").positions()).positions
+    assert fake.server.count("POST /fapi/v1/order") == 2
 
 
 async def test_commands_work_no_entry_and_a_revoked_mandate_cancels_it(zuno: Application, fake: FakeBinance) -> None:

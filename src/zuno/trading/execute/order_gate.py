@@ -103,6 +103,8 @@ class GateContext:
     entries: bool = True
     """Whether entries are placed and worked on. At an exchange only by the one process that holds the desk's lock and
     was permitted to; whoever else acts for the account cancels, protects and closes."""
+    why_no_entries: str = "this process was not permitted to open trades in the account"
+    """What is said of an entry where none is placed."""
     manual_fees_pct: Mapping[Exchange, Decimal] = field(
         default_factory=lambda: dict.fromkeys(Exchange, Decimal("0.05"))
     )
@@ -407,7 +409,7 @@ class OrderGate:
     async def _prepare_entry(self, order: RulingToExecute, side: Side) -> tuple[TradeIntent, list[TradeEvent]]:
         """The intent of an entry that may be, and what is written with it. Raises what keeps it back."""
         if not self._with.entries:
-            raise _EntryRefused("this process was not permitted to open trades in the account")
+            raise _EntryRefused(self._with.why_no_entries)
         book, exchanges = self.book, tuple(leg.venue for leg in order.ruling.legs)
         places = {
             exchange: PlaceState(

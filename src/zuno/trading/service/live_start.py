@@ -67,6 +67,8 @@ class StartPermit:
 
     account: str
     notes: tuple[str, ...] = ()
+    watch_only: str | None = None
+    """Why nothing may be opened: what is held is watched, protected and closed. None where entries may be."""
 
     @property
     def option(self) -> str | None:
@@ -83,24 +85,32 @@ class LiveStart:
     async def permit(
         self, account: str, symbols: Sequence[Symbol], origin: str, paper: str, confirm: Confirm
     ) -> StartPermit:
-        """The account itself; or, where live has no record yet to trade on, the paper account, which is said.
+        """The account itself; or, where live has no record yet to trade on, the paper account, which is said. What is
+        held there is looked after without a mandate or a record, too, and nothing is opened then.
 
         `Refused` with everything that is missing, or where the word was not typed.
         """
         book = await self._read_book(account)
+        over = self._why_mandate_is_over(book.mandate) if _is_in_use(book) else None
         missing = await self.find_missing(account, symbols)
+        if over is not None:
+            missing = [found for found in missing if found.piece != "mandate"]
         if missing:
             raise Refused(
                 f"{account_mode(account).upper()} trading is not started, and nothing was opened. Missing: "
                 + "; ".join(f"({number}) {found.text}" for number, found in enumerate(missing, 1))
                 + ". Without --live the desk trades on paper."
             )
+        if over is not None:
+            return self._permit_watch(account, over, confirm)
         granted = book.mandate
         assert granted is not None
         if account == DEMO_ACCOUNT:
             return StartPermit(account, ("DEMO: orders go to the exchange's demo trading, without money",))
-        if (unproven := await self._describe_record(origin, book)) is not None:
-            return StartPermit(paper, (unproven,))
+        if (short := await self._describe_record(origin, book)) is not None:
+            if _is_in_use(book):
+                return self._permit_watch(account, short, confirm)
+            return StartPermit(paper, (f"PAPER: {short}, and until then the desk trades on paper",))
         mandate = granted.mandate
         what = (
             f"The desk trades {', '.join(symbols)} with REAL MONEY at {', '.join(mandate.venues)} under the mandate "
@@ -110,6 +120,12 @@ class LiveStart:
         if not confirm("live", what):
             raise Refused("The word was not typed; nothing was opened.")
         return StartPermit(account, (f"LIVE: orders are placed with real money, under mandate {granted.hash[:16]}…",))
+
+    def _permit_watch(self, account: str, why: str, confirm: Confirm) -> StartPermit:
+        what = "what is held is watched, protected and closed, and nothing is opened"
+        if account == LIVE_ACCOUNT and not confirm("live", f"The desk looks after REAL MONEY: {what}, because {why}."):
+            raise Refused("The word was not typed; nothing was begun.")
+        return StartPermit(account, (f"WATCH ONLY: {why}; {what}",), why)
 
     async def find_missing(self, account: str, symbols: Sequence[Symbol]) -> list[MissingPiece]:
         """Everything that stands between the account and its first order; a person's word is asked for last."""
@@ -124,9 +140,13 @@ class LiveStart:
             missing.append(("keys", text))
         if not live and not here.demo:
             missing.append(("setting", "ZUNO_BINANCE_DEMO=true, with keys of Binance's demo trading"))
-        granted = (await self._read_book(account)).mandate
+        book = await self._read_book(account)
+        granted, used = book.mandate, _list_used_exchanges(book)
         keyed = tuple(here.keyed())
-        wanted = (Exchange.BINANCE,) if granted is None else granted.mandate.venues
+        if used and self._why_mandate_is_over(granted) is not None:
+            wanted = used
+        else:
+            wanted = (Exchange.BINANCE,) if granted is None else granted.mandate.venues
         for exchange in wanted:
             if exchange not in keyed:
                 missing.append(("keys", f"keys for {exchange}: {here.keys[exchange]}"))
@@ -143,8 +163,8 @@ class LiveStart:
         grant = f"`zuno trade mandate grant --account {account}`"
         if granted is None:
             return [f"a mandate: {grant}"]
-        mandate, now = granted.mandate, self._with.now()
-        if not mandate.granted <= now < mandate.expires:
+        mandate = granted.mandate
+        if self._why_mandate_is_over(granted) is not None:
             return [f"a mandate that is good now, not until {iso(mandate.expires)}: {grant}"]
         found = [
             f"a mandate for {symbol}; the one that stands is for {', '.join(mandate.symbols)}: {grant}"
@@ -157,6 +177,14 @@ class LiveStart:
             found.append(f"`--stops watched` in the mandate, because {Exchange.UPBIT} has no stop orders: {grant}")
         return found
 
+    def _why_mandate_is_over(self, granted: MandateGranted | None) -> str | None:
+        if granted is None:
+            return "no mandate stands"
+        mandate = granted.mandate
+        if mandate.granted <= self._with.now() < mandate.expires:
+            return None
+        return f"the mandate is good from {iso(mandate.granted)} to {iso(mandate.expires)}"
+
     async def _describe_record(self, origin: str, book: TradingBook) -> str | None:
         """Why live has nothing to trade on yet; None where some judge and family have the trades."""
         now = self._with.now()
@@ -166,8 +194,8 @@ class LiveStart:
         if most >= PRIOR_TRADES:
             return None
         return (
-            f"PAPER: live needs {PRIOR_TRADES} trades of one judge and regime family that were closed in real time; "
-            f"there are {most}, and until then the desk trades on paper"
+            f"live needs {PRIOR_TRADES} trades of one judge and regime family that were closed in real time; "
+            f"there are {most}"
         )
 
 
@@ -184,6 +212,18 @@ def check_account_choice(account: str | None, *, live: bool) -> str | None:
     if not live and account == LIVE_ACCOUNT:
         raise Usage(f"The account {LIVE_ACCOUNT} trades with money: say --live.")
     return LIVE_ACCOUNT if live else account
+
+
+def _is_in_use(book: TradingBook) -> bool:
+    return bool(book.positions or book.open_orders or book.open_intents)
+
+
+def _list_used_exchanges(book: TradingBook) -> tuple[Exchange, ...]:
+    """Where something is held, ordered or wanted."""
+    used = {exchange for exchange, _ in book.positions}
+    used |= {order.request.exchange for order in book.open_orders.values()}
+    used |= {leg.exchange for tracked in book.open_intents.values() for leg in tracked.intent.legs}
+    return tuple(exchange for exchange in Exchange if exchange in used)
 
 
 def _opens(mandate: Mandate, exchange: Exchange) -> bool:

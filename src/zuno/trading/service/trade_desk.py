@@ -169,8 +169,8 @@ class DeskBackends:
     desk: TradingDesk
     live: bool
     """Whether the market is read live."""
-    open_gate: Callable[[str, Callable[[], Millis]], Awaitable[OrderGate]]
-    """The gate of an account that places entries, by a clock."""
+    open_gate: Callable[[str, Callable[[], Millis], str | None], Awaitable[OrderGate]]
+    """The gate of an account, by a clock. It places entries unless a reason not to is given."""
     cycles: Callable[[OrderGate], Cycles]
     """Cycles that act through a gate."""
     lock: Callable[[str], ProcessLock]
@@ -244,7 +244,7 @@ class TradeDesk:
         lock = self._with.lock(permit.account)
         lock.take()
         try:
-            return await self._run_live(plan, permit.account, origin, hear, stop, permit.notes)
+            return await self._run_live(plan, permit.account, origin, hear, stop, permit.notes, permit.watch_only)
         finally:
             lock.leave()
 
@@ -262,7 +262,7 @@ class TradeDesk:
         lock = self._with.lock(permit.account)
         lock.take()
         try:
-            gate = await self._with.open_gate(permit.account, self._with.now)
+            gate = await self._with.open_gate(permit.account, self._with.now, permit.watch_only)
             notes = permit.notes
             if gate.live:
                 notes += ("what of an entry is not filled when the run ends is cancelled",)
@@ -309,7 +309,7 @@ class TradeDesk:
         if begin >= end:
             raise Usage(f"--from {iso(begin)} is not before the end, {iso(end)}.")
         clock = MarketClock(begin)
-        gate = await self._with.open_gate(account, clock.now)
+        gate = await self._with.open_gate(account, clock.now, None)
         newest = (await gate.refresh()).newest
         notes: tuple[str, ...] = ()
         if newest > begin:
@@ -335,9 +335,10 @@ class TradeDesk:
         hear: Callable[[DeskEvent], None],
         stop: asyncio.Event,
         notes: tuple[str, ...] = ("PAPER: no order leaves this machine",),
+        watch_only: str | None = None,
     ) -> DeskRunView:
         began = self._with.now()
-        gate = await self._with.open_gate(account, self._with.now)
+        gate = await self._with.open_gate(account, self._with.now, watch_only)
         run = _DeskRun(self._with, gate, plan, account, origin, hear, live=True)
         await run.start()
         for note in notes:

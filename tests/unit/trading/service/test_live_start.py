@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
+from tests.wire.trading_account import AccountStory
 from zuno.adapters.account.closed_trades import MemoryTradeRecord
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily
-from zuno.trading.model.market import DAY_MS, Symbol
+from zuno.trading.model.market import DAY_MS, Side, Symbol
 from zuno.trading.model.record import ClosedTrade
-from zuno.trading.model.trade_events import AccountOpened, Mandate, MandateGranted, TradeEvent
+from zuno.trading.model.trade_events import AccountOpened, Mandate, MandateGranted, MandateRevoked, TradeEvent
 from zuno.trading.rules.calibration import PRIOR_TRADES
 from zuno.trading.rules.mandate import hash_mandate
 from zuno.trading.service.live_start import LiveBackends, LiveStart, check_account_choice, find_traded_exchanges
@@ -147,6 +148,33 @@ async def test_without_a_record_in_real_time_it_stays_on_paper_and_says_so() -> 
     permit = await start.permit("live", BTC, ORIGIN, PAPER, never)
     assert (permit.account, permit.option) == (PAPER, None)
     assert permit.notes
+
+
+@pytest.mark.parametrize("why", ["expired", "revoked", "no record"])
+async def test_what_is_held_is_watched_though_nothing_may_be_opened(why: str) -> None:
+    log = await granted_log(expires=NOW - 100 if why == "expired" else NOW + DAY_MS)
+    if why == "revoked":
+        (granted,) = [event for event in await log.events("live") if isinstance(event, MandateGranted)]
+        await log.append("live", [MandateRevoked(at=NOW - 900, hash=granted.hash)], 2)
+    backends = await build_backends(trades=0 if why == "no record" else PRIOR_TRADES, log=log)
+    if why != "no record":
+        assert await pieces(backends) == ["mandate"], "nothing is held yet"
+    story = AccountStory(log, "live")
+    await story._writer.refresh()
+    await story.open_trade(NOW - 500, BTC[0], Side.LONG, "0.01", "60000", "59400", "61200")
+    start, asked = LiveStart(backends), list[str]()
+
+    def confirm(word: str, what: str) -> bool:
+        asked.append(word)
+        return len(asked) > 1
+
+    with pytest.raises(Refused):
+        await start.permit("live", BTC, ORIGIN, PAPER, confirm)
+    permit = await start.permit("live", BTC, ORIGIN, PAPER, confirm)
+    assert (permit.account, asked) == ("live", ["live", "live"])
+    assert permit.watch_only
+    assert permit.watch_only in permit.notes[0]
+    assert await pieces(replace(backends, keyed=tuple)) == (["keys"] if why == "no record" else ["keys", "mandate"])
 
 
 async def test_demo_needs_keys_and_a_mandate_of_its_own() -> None:

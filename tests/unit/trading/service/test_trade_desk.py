@@ -208,7 +208,7 @@ async def test_a_later_run_cites_the_memory_of_an_earlier_trade(desk: Desk, stor
 
 
 def backends(desk: Desk, live: bool = False) -> DeskBackends:
-    async def open_gate(account: str, now: Callable[[], Millis]) -> OrderGate:
+    async def open_gate(account: str, now: Callable[[], Millis], watch_only: str | None) -> OrderGate:
         return desk.build_gate(account, now)
 
     def cycles(gate: OrderGate) -> Cycles:
