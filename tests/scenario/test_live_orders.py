@@ -13,7 +13,7 @@ from tests.wire.exchanges.desk import WireDesk
 from tests.wire.exchanges.harness import over_binance, over_upbit
 from tests.wire.exchanges.serving import DOWN, Request, json_answer
 from zuno.adapters.account.trade_log import MemoryTradeLog
-from zuno.kernel.errors import NoRoom, Unavailable
+from zuno.kernel.errors import NoRoom, Unavailable, Unknown
 from zuno.trading.model.cycle import Exchange, Style
 from zuno.trading.model.market import MINUTE_MS, Symbol
 from zuno.trading.model.orders import OrderRequest, OrderSide, OrderStatus, OrderType
@@ -22,6 +22,7 @@ from zuno.trading.model.trade_events import ExitReason, Protection, TradeEvent
 BTC, ETH = Symbol.BTCUSDT, Symbol.ETHUSDT
 ALWAYS = 10_000
 ALGO = "fapi/v1/algoOrder"
+FORBIDDEN = json_answer({"error": {"name": "out_of_scope", "message": "권한이 부족합니다."}}, 401)
 
 
 @pytest.fixture
@@ -227,14 +228,19 @@ async def test_levels_that_only_the_desk_watches_do_not_wait_for_the_news(news: 
         assert here.server.count("POST /v1/orders") == 2
 
 
+@pytest.mark.parametrize("refused", [False, True])
 @pytest.mark.parametrize(("way", "list_returns"), [("stop", False), ("stop", True), ("kill", False)])
 async def test_an_entry_is_booked_and_sold_though_the_list_of_closed_orders_cannot_be_read(
-    way: str, list_returns: bool
+    way: str, list_returns: bool, refused: bool
 ) -> None:
     """Upbit lists the trades of an order with the order itself."""
     async with over_upbit() as here:
         desk = WireDesk(here)
-        silence(desk, "GET /v1/orders/closed")
+
+        def silence_list() -> None:
+            here.server.fail("GET /v1/orders/closed", FORBIDDEN if refused else DOWN, ALWAYS)
+
+        silence_list()
         await desk.open()
         booked = [position.quantity for position in desk.gate.book.positions.values()]
         assert booked == [desk.held()] == [Decimal("0.02")]
@@ -244,7 +250,7 @@ async def test_an_entry_is_booked_and_sold_though_the_list_of_closed_orders_cann
             await desk.gate.advance()
             assert [position.quantity for position in desk.gate.book.positions.values()] == booked
             assert desk.gate.book.open_intents == desk.gate.troubles == {}
-            silence(desk, "GET /v1/orders/closed")
+            silence_list()
         if way == "kill":
             await desk.gate.kill()
         else:
@@ -354,6 +360,78 @@ async def test_a_full_disk_keeps_nobody_from_closing(style: Style, way: str) -> 
         assert (Protection.KILL_SWITCH, None) in book.locks
         assert [(await here.venue.balance()).total - before] == [summary.net_pnl for summary in book.closed]
         assert here.server.count("POST /fapi/v1/order") == 2
+
+
+@pytest.mark.parametrize("way", ["kill", "close", "kill after its lock and close were written"])
+@pytest.mark.parametrize("booked", [True, False])
+async def test_an_exit_that_could_not_be_written_is_ours_at_the_next_start(way: str, booked: bool) -> None:
+    """By its client id: nothing is locked as a stranger's, and a kill that was thrown stays thrown."""
+    async with over_binance() as here:
+        await here.owe(Decimal(2_000))  # as the book begins
+        log = FullLog()
+        desk = WireDesk(here, log)
+        before = (await here.venue.balance()).total
+        log.room = None if booked else 2
+        await desk.open()
+        log.room = 2 if "written" in way else 0
+        with pytest.raises(Unavailable):
+            await (desk.gate.close(None) if way == "close" else desk.gate.kill())
+        assert desk.held() == 0
+        log.room = None
+        await desk.restart()
+        desk.wait(MINUTE_MS)
+        await desk.gate.reconcile()
+        await desk.gate.advance()
+        book = desk.gate.book
+        killed = way != "close"
+        assert [summary.reason for summary in book.closed] == [
+            ExitReason.KILL_SWITCH if killed else ExitReason.OWNER,
+        ]
+        assert set(book.locks) == ({(Protection.KILL_SWITCH, None)} if killed else set())
+        assert book.positions == book.open_orders == book.open_intents == {}
+        assert [(await here.venue.balance()).total - before] == [summary.net_pnl for summary in book.closed]
+        assert here.server.count("POST /fapi/v1/order") == 2
+
+
+@pytest.mark.parametrize("by", ["id", "symbol"])
+async def test_a_full_disk_keeps_nobody_from_closing_one_trade(by: str) -> None:
+    async with over_binance() as here:
+        log = FullLog()
+        desk = WireDesk(here, log)
+        for symbol, quantity in ((BTC, 0.02), (ETH, 0.5)):
+            assert await desk.open(symbol, quantity) == "open"
+        log.room = 0
+        trade = desk.gate.book.positions[Exchange.BINANCE, BTC].id
+        for _ in range(2):
+            with pytest.raises(Unavailable):
+                await desk.gate.close(trade if by == "id" else BTC)
+            assert (desk.held(BTC), desk.held(ETH)) == (0, Decimal("0.5"))
+        with pytest.raises(Unknown):
+            await desk.gate.close("trd_unknown")
+        log.room = None
+        await desk.gate.advance()
+        assert [(summary.symbol, summary.reason) for summary in desk.gate.book.closed] == [(BTC, ExitReason.OWNER)]
+        assert desk.gate.book.locks == {}
+        assert here.server.count("POST /fapi/v1/order") == 3
+
+
+async def test_a_hand_that_turns_a_position_leaves_no_stop_of_the_other_side(desk: WireDesk) -> None:
+    await desk.open()
+    assert len(stops(desk, BTC)) == 1
+    turn = OrderRequest(
+        client_id="by-hand",
+        exchange=Exchange.BINANCE,
+        symbol=BTC,
+        side=OrderSide.SELL,
+        type=OrderType.MARKET,
+        quantity=Decimal("0.05"),
+    )
+    await desk.here.venue.place(turn)
+    await desk.gate.advance()
+    assert desk.held() == Decimal("-0.03")
+    assert [algo.client_id for algo in fake(desk).engine.algos.values() if algo.status == "NEW"] == []
+    assert (Protection.RECONCILIATION, BTC) in desk.gate.book.locks
+    assert [summary.reason for summary in desk.gate.book.closed] == [ExitReason.MANUAL]
 
 
 async def test_a_full_disk_closes_no_more_than_ours(desk: WireDesk) -> None:

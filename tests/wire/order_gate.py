@@ -114,6 +114,7 @@ class GateHarness:
     """In the place of the paper venue itself."""
     live: bool = False
     entries: bool = True
+    compare_every: Millis | None = None
 
     def __post_init__(self) -> None:
         self.gate = self.open_gate()
@@ -133,6 +134,7 @@ class GateHarness:
             limits=self.limits,
             live=self.live,
             entries=self.entries,
+            compare_every=self.compare_every,
         )
         return OrderGate(context)
 

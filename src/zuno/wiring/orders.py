@@ -6,18 +6,21 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from zuno.kernel.units import Millis
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
-    from zuno.kernel.units import Millis
     from zuno.trading.execute.order_gate import OrderGate
     from zuno.trading.model.cycle import Exchange
     from zuno.trading.ports.series import SeriesStore
     from zuno.trading.ports.trade_log import TradeLog
     from zuno.trading.ports.venue import OrderVenue
     from zuno.trading.rules.inputs import Fees
+
+COMPARE_EVERY_MS: Final = Millis(5 * 60_000)
+"""How often a running desk looks for what somebody did at the exchange by hand."""
 
 
 def read_fees(settings: Settings) -> Fees:
@@ -61,7 +64,13 @@ def build_exchange_gate(
     from zuno.trading.execute.order_gate import GateContext, OrderGate
 
     context = GateContext(
-        log=log, account=account, venues=venues, now=now, live=True, entries=entries and watch_only is None
+        log=log,
+        account=account,
+        venues=venues,
+        now=now,
+        live=True,
+        entries=entries and watch_only is None,
+        compare_every=COMPARE_EVERY_MS,
     )
     return OrderGate(context if watch_only is None else replace(context, why_no_entries=watch_only))
 

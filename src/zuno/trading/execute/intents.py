@@ -15,6 +15,7 @@ from zuno.trading.model.orders import Filters, VenueQuote
 from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentLeg, Mandate, TradeIntent
 from zuno.trading.rules.execution_styles import fits, round_to_step
 from zuno.trading.rules.mandate import hash_mandate
+from zuno.trading.rules.trading_book import TradingBook
 
 CLOSE_LIFE: Final = 2**52
 """A close has no end of its own: it is worked until nothing is held."""
@@ -58,6 +59,27 @@ def intent_id(account: str, order: RulingToExecute) -> str:
 def close_id(account: str, symbol: Symbol, trades: tuple[str, ...], number: int) -> str:
     """The same for everybody who closes the same trades; `number`: closes of them that failed before."""
     return _id(account, symbol, "close", list(trades), number)
+
+
+def find_close_id(book: TradingBook, account: str, symbol: Symbol) -> str:
+    """Of the close of a symbol that is being worked, or else of the next one."""
+    opened = [tracked.intent for tracked in book.open_intents.values() if tracked.intent.symbol is symbol]
+    for intent in opened:
+        if intent.kind is IntentKind.CLOSE:
+            return intent.id
+    names = (
+        tuple(trade.id for trade in book.positions.values() if trade.symbol is symbol)
+        or tuple(order.request.client_id for order in book.open_orders.values() if order.request.symbol is symbol)
+        or tuple(intent.id for intent in opened)
+    )
+    number, step = -1, 1  # the last that is known to be stored: numbers are given one after the other
+    while close_id(account, symbol, names, number + step) in book.intents:
+        number, step = number + step, 2 * step
+    while step > 1:
+        step //= 2
+        if close_id(account, symbol, names, number + step) in book.intents:
+            number += step
+    return close_id(account, symbol, names, number + 1)
 
 
 def build_open_intent(
@@ -122,6 +144,7 @@ def build_open_intent(
         edge=order.edge,
         llm_cost_usd=order.llm_cost_usd,
         mandate=None if mandate is None else hash_mandate(mandate),
+        left_out="; ".join(left_out)[:600],
     )
 
 

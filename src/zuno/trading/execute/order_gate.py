@@ -25,7 +25,7 @@ from zuno.trading.execute.unwritten import close_unwritten
 from zuno.trading.model.account import OrderCancelled, PositionClosed
 from zuno.trading.model.cycle import Call, Exchange, Style
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import DAY_MS, MINUTE_MS, SECOND_MS, Side, Symbol
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Side, Symbol
 from zuno.trading.model.orders import ZERO, OrderStatus, VenueQuote
 from zuno.trading.model.trade_events import (
     Adopted,
@@ -69,6 +69,8 @@ RECONCILE_AGAIN: Final = Backoff(5 * SECOND_MS, 5 * MINUTE_MS)
 """Between two tries to compare the book with an exchange that did not answer."""
 UNCOMPARED_MS: Final = 30 * MINUTE_MS
 """How long the lock of an exchange that could not be compared lasts; set anew while it cannot be."""
+SETTLING_MS: Final = 2 * MINUTE_MS
+"""After each full hour: funding that is paid then is listed a little later, and no balance is compared meanwhile."""
 _EXIT_RULES: Final = {
     RuleName.STOP_PASSED.value: ExitReason.STOP,
     RuleName.TARGET_PASSED.value: ExitReason.TARGET,
@@ -105,6 +107,9 @@ class GateContext:
     was permitted to; whoever else acts for the account cancels, protects and closes."""
     why_no_entries: str = "this process was not permitted to open trades in the account"
     """What is said of an entry where none is placed."""
+    compare_every: Millis | None = None
+    """How often the book is held against the exchanges again after the start; None: never, for nobody else trades
+    there."""
     manual_fees_pct: Mapping[Exchange, Decimal] = field(
         default_factory=lambda: dict.fromkeys(Exchange, Decimal("0.05"))
     )
@@ -124,6 +129,8 @@ class OrderGate:
         self._uncompared: dict[Exchange, str] = {}
         """Exchanges that reconciliation could not ask, and why: asked again from `_compare_at`."""
         self._compare_at, self._failures = Millis(0), 0
+        self._compared: dict[Exchange, Millis] = {}
+        """When each exchange was last found comparable, or this process began to look."""
         self._judged = (0, Millis(0))
         """Events there were when protections were judged last, and when that was."""
 
@@ -154,8 +161,7 @@ class OrderGate:
 
         async def act() -> TradingBook:
             await self._worker.advance()
-            if self._uncompared and self._now() >= self._compare_at:
-                await self._compare(tuple(self._uncompared))
+            await self._compare_if_due()
             await self._store_hit_protections()
             return self.book
 
@@ -168,13 +174,13 @@ class OrderGate:
     async def close(
         self, which: Symbol | str | None, reason: ExitReason = ExitReason.OWNER, request: str = "owner"
     ) -> tuple[str, ...]:
-        """Close a trade by its id, everything of a symbol, or everything. Entries that wait there are cancelled.
-        Everything is closed though the log cannot be written."""
+        """Close a trade by its id, everything of a symbol, or everything. Entries that wait there are cancelled. It is
+        done though the log cannot be written, which is `Unavailable` then."""
 
         async def act() -> tuple[str, ...]:
             return await self._close(which, reason, request)
 
-        return await self._act(act if which is not None else lambda: self._close_though_unwritten(act))
+        return await self._act(lambda: self._close_though_unwritten(act, reason, which))
 
     async def cancel(self, client_id: str) -> str:
         """Cancel an order that waits to be filled. `Refused` for a protective order: it goes with its position."""
@@ -227,7 +233,7 @@ class OrderGate:
             await self._set_lock(Protection.KILL_SWITCH, reason)
             return await self._close(None, ExitReason.KILL_SWITCH, "kill")
 
-        return await self._act(lambda: self._close_though_unwritten(act))
+        return await self._act(lambda: self._close_though_unwritten(act, ExitReason.KILL_SWITCH, None))
 
     async def unlock(self, protection: Protection | None = None, symbol: Symbol | None = None) -> tuple[LockSet, ...]:
         """Lift one protection, or all; the ones that stood. What set them off counts no more."""
@@ -462,8 +468,16 @@ class OrderGate:
         def margin_usd(of: TradeIntent, mark: Decimal) -> Decimal:
             return sum((leg.quantity * mark / leg.leverage for leg in of.legs), ZERO)
 
+        def used_today(tracked: TrackedIntent) -> Decimal:
+            """What has ended without being filled gives its margin back."""
+            whole = margin_usd(tracked.intent, tracked.intent.mark)
+            waiting = (self.book.open_orders.get(id) for id in tracked.orders)
+            if tracked.state == "open" or any(order is not None and order.purpose == "entry" for order in waiting):
+                return whole
+            return whole - self._unfilled_margin(tracked, tracked.intent.mark)
+
         today = [
-            tracked.intent
+            used_today(tracked)
             for tracked in self.book.intents.values()
             if tracked.stored >= midnight and tracked.intent.kind is IntentKind.OPEN
         ]
@@ -497,7 +511,7 @@ class OrderGate:
             exchanges=tuple(leg.exchange for leg in intent.legs),
             margin_usd=margin_usd(intent, order.mark),
             margin_held_usd=held + pending,
-            margin_today_usd=sum((margin_usd(stored, stored.mark) for stored in today), earlier),
+            margin_today_usd=sum(today, earlier),
             lost_today_usd=lost,
             without_stops=tuple(leg.exchange for leg in intent.legs if not places[leg.exchange].filters.holds_stops),
             judge_failed=order.judge_failed,
@@ -514,7 +528,6 @@ class OrderGate:
 
     async def _close(self, which: Symbol | str | None, reason: ExitReason, request: str) -> tuple[str, ...]:
         book = self.book
-        symbols = [which] if isinstance(which, Symbol) else list(Symbol) if which is None else []
         if isinstance(which, str) and not isinstance(which, Symbol):
             trade = book.trades.get(which)
             if trade is None:
@@ -523,8 +536,7 @@ class OrderGate:
                 raise Unknown(f"No trade {which} is open; `zuno trade positions` lists those that are.")
             if trade.manual:
                 return await self._close_manual(trade.symbol, trade.id)
-            symbols = [trade.symbol]
-        done: list[str] = []
+        symbols, done = self._list_symbols(which), list[str]()
         for symbol in symbols:
             stored = await self._worker.store_close(symbol, reason, request)
             done += [] if stored is None else [stored]
@@ -534,7 +546,9 @@ class OrderGate:
             done += await self._close_manual(symbol)
         return tuple(done)
 
-    async def _close_though_unwritten(self, act: Callable[[], Awaitable[tuple[str, ...]]]) -> tuple[str, ...]:
+    async def _close_though_unwritten(
+        self, act: Callable[[], Awaitable[tuple[str, ...]]], reason: ExitReason, which: Symbol | str | None
+    ) -> tuple[str, ...]:
         """What the exchanges hold does not wait for room on a disk."""
         self._writer.failure = None
         try:
@@ -548,11 +562,18 @@ class OrderGate:
         said = [
             what
             for venue in self._with.venues.values()
-            for symbol in Symbol
-            for what in await close_unwritten(self.book, self.account, venue, symbol)
+            for symbol in self._list_symbols(which)
+            for what in await close_unwritten(self.book, self.account, venue, symbol, reason)
         ]
         sent = "; ".join(said) or "nothing was left to send"
         raise Unavailable(f"{failure} Sent all the same: {sent}. It is not booked yet; repeat this.") from failure
+
+    def _list_symbols(self, which: Symbol | str | None) -> list[Symbol]:
+        """What the desk traded of a close: of a trade that a person wrote down nothing is at an exchange."""
+        if which is None or isinstance(which, Symbol):
+            return list(Symbol) if which is None else [which]
+        trade = self.book.trades.get(which)
+        return [] if trade is None or trade.manual else [trade.symbol]
 
     async def _close_manual(self, symbol: Symbol, id: str | None = None) -> tuple[str, ...]:
         """Positions and orders that a person wrote down end at the market's price."""
@@ -657,17 +678,39 @@ class OrderGate:
 
     # -- reconciliation
 
-    async def _compare(self, exchanges: Sequence[Exchange]) -> list[str]:
-        """Hold the book against exchanges. One that does not answer locks the desk until it does: it is asked again by
-        the watch, and the lock has an end of its own should nobody ask."""
+    async def _compare_if_due(self) -> None:
+        """What could not be compared is asked again ever more seldom; what could be, every few minutes: somebody may
+        trade there by hand. An outage in between locks nothing until it has lasted."""
+        now, every = self._now(), self._with.compare_every
+        if self._uncompared:
+            if now >= self._compare_at:
+                await self._compare(tuple(self._uncompared))
+        elif every is not None:
+            due = [
+                exchange
+                for exchange in self._with.venues
+                if now - self._compared.setdefault(exchange, now) >= every and now >= self._compare_at
+            ]
+            if due and now % HOUR_MS >= SETTLING_MS:
+                self._compare_at = Millis(now + MINUTE_MS)
+                await self._worker.advance(settle=True, entries=False)
+                await self._compare(due, patience=UNCOMPARED_MS)
+
+    async def _compare(self, exchanges: Sequence[Exchange], patience: int = 0) -> list[str]:
+        """Hold the book against exchanges. One that does not answer, for longer than `patience` since it was compared,
+        locks the desk until it does: it is asked again by the watch, and the lock has an end of its own should nobody
+        ask."""
         said: list[str] = []
         for exchange in exchanges:
             try:
                 said += await reconcile_venue(self._with.venues[exchange], self._writer, self._worker, self._at)
                 self._uncompared.pop(exchange, None)
+                self._compared[exchange] = self._now()
             except Broken:
                 raise
             except ZunoError as error:
+                if patience and self._now() - self._compared.get(exchange, self._now()) < patience:
+                    continue
                 self._uncompared[exchange] = str(error)
                 said.append(f"{exchange} cannot be compared with the book yet: {error}")
         if self._uncompared:
@@ -862,11 +905,13 @@ class OrderGate:
         if tracked.intent.kind is IntentKind.CLOSE:
             state: ExecutionState = "closing" if tracked.state == "open" else "closed"
             return ExecutionResult("refused" if tracked.state == "refused" else state, tracked.reason, id)
+        what = self._describe_orders(tracked) if tracked.state == "open" else tracked.reason
+        reason = "; ".join(filter(None, (what, tracked.intent.left_out)))
         if tracked.state == "open":
-            return ExecutionResult("working", self._describe_orders(tracked), id)
+            return ExecutionResult("working", reason, id)
         if tracked.state in ("done", "partial"):
-            return ExecutionResult("open" if self._is_held(tracked) else "ended", tracked.reason, id)
-        return ExecutionResult("refused" if tracked.state == "refused" else "ended", tracked.reason, id)
+            return ExecutionResult("open" if self._is_held(tracked) else "ended", reason, id)
+        return ExecutionResult("refused" if tracked.state == "refused" else "ended", reason, id)
 
     def _is_held(self, tracked: TrackedIntent) -> bool:
         return any((leg.exchange, tracked.intent.symbol) in self.book.positions for leg in tracked.intent.legs)

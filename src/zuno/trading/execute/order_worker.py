@@ -14,10 +14,13 @@ from typing import Final, Literal
 from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.trading.execute.account_writer import AccountWriter
-from zuno.trading.execute.intents import build_close_intent, close_id
+from zuno.trading.execute.intents import build_close_intent, find_close_id
+from zuno.trading.execute.unwritten import find_unwritten_close
 from zuno.trading.model.cycle import Exchange, Ruling, Style
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Side, Symbol
 from zuno.trading.model.orders import (
+    OUR_PREFIX,
+    SPOT,
     ZERO,
     ClientId,
     Fill,
@@ -25,6 +28,7 @@ from zuno.trading.model.orders import (
     FundingPayment,
     Order,
     OrderRequest,
+    OrderSide,
     OrderStatus,
     OrderType,
     VenueQuote,
@@ -80,8 +84,6 @@ RESEND_MS: Final = 6_000
 that another process planned may have been sent until this one began."""
 LISTED_MS: Final = 15_000
 """How long after an order was planned the exchange may not find it yet though it took it."""
-SPOT: Final = frozenset({Exchange.UPBIT})
-"""Exchanges that settle no funding and hold no stops."""
 Purpose = Literal["entry", "stop", "target", "exit"]
 Place = tuple[Exchange, Symbol]
 _TYPES: Final = {"stop": OrderType.STOP_MARKET, "target": OrderType.TAKE_PROFIT_MARKET}
@@ -341,10 +343,12 @@ class OrderWorker:
         news: list[tuple[int, int, Order | Fill | FundingPayment]] = [
             (order.updated, 2, order) for order in orders if book.is_news(order)
         ]
-        unread: Unavailable | None = None
+        unread: ZunoError | None = None
         try:
             fills = await self._read_fills(venue, symbol, since, orders)
-        except Unavailable as error:
+        except Broken:
+            raise
+        except ZunoError as error:
             unread = error
             fills = await self._read_order_fills(venue, orders)
             if not fills:
@@ -354,15 +358,21 @@ class OrderWorker:
             news += [(payment.at, 1, payment) for payment in await self._try_funding(venue, symbol)]
         news.sort(key=lambda item: item[:2])
         events: list[TradeEvent] = []
-        strangers: list[str] = []
+        strangers, recognised = list[str](), set[ClientId]()
         foreign = [f"{fill.foreign_fee} for {fill.id}" for fill in fills if fill.foreign_fee]
         newest = book.newest
         for at, _, item in news:
             newest = Millis(max(newest, min(at, now)))
             if isinstance(item, Fill):
+                known = item.client_id in book.orders or item.client_id in recognised
+                if not known and not item.liquidation:
+                    written = self._write_late(item, fills, newest)
+                    events += written
+                    if written:
+                        recognised.add(item.client_id)
+                    else:
+                        strangers.append(item.id)
                 events.append(FillBooked(at=newest, fill=item))
-                if item.client_id not in book.orders and not item.liquidation:
-                    strangers.append(item.id)
             elif isinstance(item, FundingPayment):
                 events.append(FundingBooked(at=newest, payment=item))
             else:
@@ -381,6 +391,36 @@ class OrderWorker:
             self._asked_from.setdefault(place, since)
             raise unread
         self._asked_from[place] = Millis(max(since, now - OVERLAP_MS))
+
+    def _write_late(self, fill: Fill, fills: Sequence[Fill], at: Millis) -> list[TradeEvent]:
+        """What could not be written when an exit of ours was sent; empty for a stranger's. A kill switch that was
+        thrown then locks now."""
+        if not fill.client_id.startswith(OUR_PREFIX):
+            return []
+        close = find_unwritten_close(self.book, self._writer.account, fill)
+        if close is None:
+            return []
+        events: list[TradeEvent] = []
+        side = Side.LONG if fill.side is OrderSide.SELL else Side.SHORT
+        if close.id not in self.book.intents:
+            mandate = self.book.active_mandate(self._now())
+            intent = build_close_intent(
+                close.id, "unwritten", fill.symbol, side, fill.price, close.reason, mandate=mandate
+            )
+            events.append(IntentStored(at=at, intent=intent, ruling=None))
+            if close.reason is ExitReason.KILL_SWITCH and (Protection.KILL_SWITCH, None) not in self.book.locks:
+                why = "kill switch, thrown while the log could not be written"
+                events.append(LockSet(at=at, protection=Protection.KILL_SWITCH, symbol=None, until=None, reason=why))
+        request = OrderRequest(
+            client_id=fill.client_id,
+            exchange=fill.exchange,
+            symbol=fill.symbol,
+            side=fill.side,
+            type=OrderType.MARKET,
+            quantity=sum((other.quantity for other in fills if other.client_id == fill.client_id), ZERO),
+            reduce_only=True,
+        )
+        return [*events, OrderPlanned(at=at, intent=close.id, purpose="exit", order=request)]
 
     def _is_reducing(self, fill: Fill) -> bool:
         position = self.book.positions.get((fill.exchange, fill.symbol))
@@ -904,14 +944,17 @@ class OrderWorker:
         return f"{position.quantity} {position.symbol} at {mark} is less than {position.exchange} takes"
 
     async def _cancel_leftovers(self, venue: OrderVenue, symbol: Symbol) -> None:
-        """Orders that would close what is not held, for when the stop is filled the target goes and the other way; and
-        entries whose intent is over."""
+        """Orders that would close what is not held, for when the stop is filled the target goes and the other way, and
+        when somebody turned the position both; and entries whose intent is over."""
+        place = (venue.exchange, symbol)
         for order in self._orders_at(venue.exchange, symbol):
+            position = self.book.positions.get(place)
             if order.purpose == "entry":
                 over = bool(order.intent) and order.intent not in self.book.open_intents
+            elif position is None:
+                over = order.request.reduce_only and place not in self._unbooked
             else:
-                place = (venue.exchange, symbol)
-                over = order.request.reduce_only and place not in self.book.positions and place not in self._unbooked
+                over = bool(order.intent) and order.request.side is opening_side(position.side)
             if over:
                 await self._try(self._cancel(venue, order))
 
@@ -988,23 +1031,6 @@ class OrderWorker:
         if (position := self.book.positions.get(place)) is not None:
             times.append(position.opened)
         return Millis(max(0, min(times, default=self._now()) - OVERLAP_MS))
-
-
-def find_close_id(book: TradingBook, account: str, symbol: Symbol) -> str:
-    """Of the close of a symbol that is being worked, or else of the next one."""
-    opened = [tracked.intent for tracked in book.open_intents.values() if tracked.intent.symbol is symbol]
-    for intent in opened:
-        if intent.kind is IntentKind.CLOSE:
-            return intent.id
-    names = (
-        tuple(trade.id for trade in book.positions.values() if trade.symbol is symbol)
-        or tuple(order.request.client_id for order in book.open_orders.values() if order.request.symbol is symbol)
-        or tuple(intent.id for intent in opened)
-    )
-    number = 0
-    while (id := close_id(account, symbol, names, number)) in book.intents:
-        number += 1
-    return id
 
 
 def _passed_level(position: OpenTrade, mark: Decimal) -> ExitReason | None:

@@ -1,4 +1,4 @@
-"""The book held against a venue at start: positions, orders and cash. Nothing is guessed."""
+"""The book held against a venue, at start and every few minutes: positions, orders and cash. Nothing is guessed."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from zuno.trading.ports.venue import OrderVenue
 CASH_TOLERANCE: Final = Decimal("0.0005")
 """Share of the balance by which the venue's cash may differ and be adopted: roundings and rebates. More stops the
 desk."""
+MOST_LOOKS: Final = 3
+"""A difference counts when it is found twice, with the news taken in between; so often it is looked for."""
 RECENT_MS: Final = DAY_MS
 """Orders that were planned since then are looked up once more where a position differs."""
 
@@ -29,14 +31,15 @@ async def reconcile_venue(
     or it does not answer: nothing can be said of it then."""
     _check_news(venue, worker)
     said: list[str] = []
-    differing = await _find_differing_positions(venue, writer)
-    if differing:
+    differing, before = await _find_differing_positions(venue, writer), dict[Symbol, str]()
+    for _ in range(MOST_LOOKS):
+        if differing == before:
+            break
         # Something may have been filled since; or an order that was given up was filled after all.
-        await worker.advance(settle=True, entries=False)
-        _check_news(venue, worker)
+        await _take_news(venue, worker)
         for symbol in differing:
             said += await _book_late_fills(venue, writer, worker, symbol)
-        differing = await _find_differing_positions(venue, writer)
+        differing, before = await _find_differing_positions(venue, writer), differing
     for symbol, why in differing.items():
         await worker.lock(symbol, why)
         said.append(why)
@@ -51,12 +54,17 @@ async def find_cash_difference(venue: OrderVenue, writer: AccountWriter, worker:
     differing = await _find_differing_positions(venue, writer)
     if differing:
         raise Refused(f"{'; '.join(differing.values())}: settle that first, then the cash.")
-    return (await venue.balance()).total - writer.book.venue_balance(venue.exchange)
+    return await _find_difference(venue, writer)
 
 
 def _check_news(venue: OrderVenue, worker: OrderWorker) -> None:
     if (trouble := worker.troubles.get(venue.exchange)) is not None:
         raise Unavailable(trouble)
+
+
+async def _take_news(venue: OrderVenue, worker: OrderWorker) -> None:
+    await worker.advance(settle=True, entries=False)
+    _check_news(venue, worker)
 
 
 async def _find_differing_positions(venue: OrderVenue, writer: AccountWriter) -> dict[Symbol, str]:
@@ -99,7 +107,9 @@ async def _reconcile_orders(
     """Orders at the venue that the book does not know, or has as over: our own are cancelled, but none that may protect
     a position nobody understands; a stranger's stops the symbol."""
     said: list[str] = []
-    for order in await venue.open_orders():
+    standing = await venue.open_orders()
+    await writer.refresh()  # another process may have planned and sent one meanwhile
+    for order in standing:
         request = order.request
         known = writer.book.orders.get(request.client_id)
         if known is not None and not known.status.final:
@@ -127,18 +137,23 @@ def _describe_stray(request: OrderRequest, *, known: bool) -> str:
 async def _reconcile_cash(
     venue: OrderVenue, writer: AccountWriter, worker: OrderWorker, at: Callable[[], Millis]
 ) -> list[str]:
-    balance = await venue.balance()
-    ours = writer.book.venue_balance(venue.exchange)
-    difference = balance.total - ours
+    difference, before = await _find_difference(venue, writer), ZERO
+    for _ in range(MOST_LOOKS):
+        if difference == before:
+            break
+        await _take_news(venue, worker)  # something may have been filled or paid since
+        difference, before = await _find_difference(venue, writer), difference
     if not difference:
         return []
+    ours = writer.book.venue_balance(venue.exchange)
+    total = ours + difference
     currency, mode = venue.exchange.currency, account_mode(writer.account)
     if mode != "paper" and not writer.book.ledger.debits(venue.exchange):
-        what = f"the account begins with the {balance.total} {currency} at {venue.exchange}"
+        what = f"the account begins with the {total} {currency} at {venue.exchange}"
         await writer.write([Adopted(at=at(), exchange=venue.exchange, what=what, cash=difference)])
         return [what]
     if abs(difference) > CASH_TOLERANCE * max(abs(ours), Decimal(1)):
-        why = f"{venue.exchange} has {balance.total} {currency}, the book {ours}"
+        why = f"{venue.exchange} has {total} {currency}, the book {ours}"
         if mode != "paper":
             why += f"; a deposit or withdrawal of yours is taken over by `zuno trade adopt --account {mode}`"
         await worker.lock(None, why)
@@ -146,6 +161,10 @@ async def _reconcile_cash(
     what = f"adopted {difference} {currency} that the balance of {venue.exchange} differs by"
     await writer.write([Adopted(at=at(), exchange=venue.exchange, what=what, cash=difference)])
     return [what]
+
+
+async def _find_difference(venue: OrderVenue, writer: AccountWriter) -> Decimal:
+    return (await venue.balance()).total - writer.book.venue_balance(venue.exchange)
 
 
 def _signed_quantity(position: VenuePosition | None) -> Decimal:

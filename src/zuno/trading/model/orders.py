@@ -26,6 +26,8 @@ NotNegative = Annotated[Decimal, Field(ge=0)]
 ZERO: Final = Decimal(0)
 OUR_PREFIX: Final = "zn"
 """How the client ids of our orders begin."""
+SPOT: Final = frozenset({Exchange.UPBIT})
+"""Exchanges that settle no funding and hold no stops."""
 
 
 class OrderSide(StrEnum):

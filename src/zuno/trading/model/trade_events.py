@@ -100,6 +100,8 @@ class TradeIntent(Wire):
     """Of a close."""
     mandate: Hex64 | None = None
     """The mandate a live order is placed under; None on paper."""
+    left_out: Annotated[str, Field(max_length=600, exclude_if=lambda text: not text)] = ""
+    """Legs of the ruling that are not ordered, and why."""
 
 
 class TradeSummary(Wire):

@@ -15,6 +15,7 @@ from tests.wire.order_gate import BTC, GateHarness
 from tests.wire.paper_venue import ACCOUNT, open_binance
 from zuno.adapters.account.trade_log import MemoryTradeLog, OwnedTradeLog
 from zuno.kernel.errors import NoRoom, Unavailable, ZunoError
+from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange, Style
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Side
 from zuno.trading.model.orders import OrderType
@@ -70,7 +71,7 @@ async def live_through(seed: int, minutes: int, rate: float = 0.05) -> GateHarne
     log = FaultyLog(chance, 0.0)
     paper.log = log
     venue = FaultyVenue(paper.open_venue(), chance, 0.0)
-    desk = GateHarness(paper, limits=CALM, venue=venue)
+    desk = GateHarness(paper, limits=CALM, venue=venue, compare_every=Millis(5 * MINUTE_MS))
     venue.rate = log.rate = rate
     for minute in range(minutes):
         price = (paper.price * Decimal(str(1 + chance.gauss(0, 0.002)))).quantize(Decimal("0.1"))

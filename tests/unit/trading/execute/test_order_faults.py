@@ -360,6 +360,24 @@ async def test_a_mandates_margin_of_a_day_counts_what_waits_since_yesterday() ->
     assert "per day" in result.reason
 
 
+async def test_a_mandates_margin_of_a_day_is_given_back_by_an_entry_that_ended_unfilled() -> None:
+    desk = GateHarness(live=True)
+    await desk.gate.grant_mandate(mandate(desk, max_margin_per_trade_usd=D(1_100), max_margin_per_day_usd=D(1_100)))
+    assert (await desk.gate.execute(desk.opening(style=Style.SMART_DCA))).state == "working"
+    desk.wait(MINUTE_MS)
+    assert (await desk.gate.execute(desk.opening(run_id="run_2", quantity=0.006))).state == "refused"
+    (tracked,) = desk.gate.book.open_intents.values()
+    await desk.gate.end_entries("cancelled")
+    filled = sum((desk.gate.book.orders[id].booked for id in tracked.orders), D(0))
+    assert 0 < filled < D("0.025")
+    desk.wait(MINUTE_MS)
+    more = await desk.gate.execute(desk.opening(run_id="run_3", quantity=0.05 - float(filled)))
+    assert more.state == "open", more
+    desk.wait(MINUTE_MS)
+    spent = await desk.gate.execute(desk.opening(run_id="run_4", quantity=0.01))
+    assert spent.state == "refused", spent
+
+
 async def test_a_part_of_a_position_that_was_lost_counts_as_lost_today() -> None:
     """The stop was filled in part, and the market came back."""
     desk = GateHarness(limits=ProtectionLimits(daily_loss_pct=D("0.4")), live=True)

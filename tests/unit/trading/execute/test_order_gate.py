@@ -14,6 +14,7 @@ from tests.wire.order_gate import BTC, GateHarness, rule
 from tests.wire.paper_venue import ACCOUNT, open_binance, open_upbit
 from zuno.kernel.errors import Refused, Unavailable, Unknown
 from zuno.kernel.units import Millis
+from zuno.trading.execute.intents import close_id, find_close_id
 from zuno.trading.model.cycle import Call, Exchange, Style
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Side, Symbol
 from zuno.trading.model.orders import (
@@ -439,6 +440,33 @@ async def test_what_is_too_small_to_be_sold_waits_until_it_is_worth_enough() -> 
     await desk.gate.advance()
     (summary,) = desk.gate.book.closed
     assert (summary.reason, desk.gate.book.positions) == (ExitReason.STOP, {})
+
+
+# -- intents
+
+
+async def test_a_leg_that_is_left_out_is_told_with_its_reason() -> None:
+    desk = GateHarness(others={Exchange.UPBIT: open_upbit().venue})
+    order = desk.opening()
+    (leg,) = order.ruling.legs
+    small = leg.model_copy(update={"venue": Exchange.UPBIT, "currency": "KRW", "quantity": 0.00001})
+    both = replace(order, ruling=order.ruling.model_copy(update={"legs": (leg, small)}))
+    result = await desk.gate.execute(both)
+    assert result.state == "open"
+    assert "UPBIT" in result.reason
+    (tracked,) = desk.gate.book.intents.values()
+    assert [leg.exchange for leg in tracked.intent.legs] == [Exchange.BINANCE]
+    assert (await desk.gate.execute(both)).reason == result.reason
+
+
+@pytest.mark.parametrize("closes", [0, 1, 2, 3, 4, 7, 20])
+async def test_the_next_close_of_the_same_trades_has_the_next_number(closes: int) -> None:
+    desk = await opened()
+    book, (trade,) = desk.gate.book, desk.gate.book.trades
+    (known,) = book.intents.values()
+    for number in range(closes):
+        book.intents[close_id(ACCOUNT, BTC, (trade,), number)] = known
+    assert find_close_id(book, ACCOUNT, BTC) == close_id(ACCOUNT, BTC, (trade,), closes)
 
 
 # -- bad input

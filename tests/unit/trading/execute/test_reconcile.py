@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from typing import Any
 
@@ -16,7 +18,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.model.cycle import Exchange, Style
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS
-from zuno.trading.model.orders import OrderRequest, OrderSide, OrderType
+from zuno.trading.model.orders import OrderRequest, OrderSide, OrderStatus, OrderType
 from zuno.trading.model.trade_events import Adopted, OrderLost, Protection
 
 D = Decimal
@@ -196,6 +198,128 @@ async def test_no_entry_is_worked_before_the_book_was_compared() -> None:
     await desk.restart().reconcile()
     assert DESK_LOCK in desk.gate.book.locks
     assert len(desk.gate.book.orders) == 1
+
+
+# -- while the desk runs
+
+EVERY = Millis(5 * MINUTE_MS)
+
+
+class WatchedVenue(DeafVenue):
+    """Counts what it is asked, and lets something happen before it answers."""
+
+    def __init__(self, desk: GateHarness) -> None:
+        super().__init__(desk.paper.open_venue())
+        self.asked: Counter[str] = Counter()
+        self.before: dict[str, Callable[[], Awaitable[object]]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._venue, name)
+        if name not in ("positions", "open_orders", "balance"):
+            return found
+
+        async def answer() -> Any:
+            self.asked[name] += 1
+            if (happen := self.before.pop(name, None)) is not None:
+                await happen()
+            return await found()
+
+        return answer
+
+
+async def running() -> tuple[GateHarness, WatchedVenue]:
+    """A desk that has started, at a venue that is also traded by hand."""
+    desk = GateHarness(compare_every=EVERY)
+    desk.venue = venue = WatchedVenue(desk)
+    desk.restart()
+    assert (await desk.gate.execute(desk.opening())).state == "open"
+    await desk.gate.reconcile()
+    venue.asked.clear()
+    return desk, venue
+
+
+@pytest.mark.parametrize("kind", [OrderType.MARKET, OrderType.LIMIT])
+async def test_what_a_hand_does_after_the_start_is_found_within_minutes(kind: OrderType) -> None:
+    desk = GateHarness(compare_every=EVERY)
+    await desk.gate.reconcile()
+    await place_foreign(desk, "by-hand", kind)
+    desk.wait(2_000)
+    await desk.gate.advance()
+    assert desk.gate.book.locks == {}
+    desk.wait(EVERY)
+    await desk.gate.advance()
+    assert BTC_LOCK in desk.gate.book.locks
+    written = desk.gate.book.count
+    for _ in range(3):
+        desk.wait(EVERY)
+        await desk.gate.advance()
+    assert desk.gate.book.count == written, "it is said once"
+    assert (await desk.gate.execute(desk.opening(run_id="run_2"))).state == "refused"
+
+
+async def test_a_running_desk_compares_every_few_minutes_and_no_more() -> None:
+    desk, venue = await running()
+    for _ in range(60):
+        desk.wait(MINUTE_MS)
+        await desk.gate.advance()
+    assert 10 <= venue.asked["positions"] <= 12
+    assert set(venue.asked.values()) == {venue.asked["positions"]}, "each once where nothing differs"
+    assert desk.gate.book.locks == {}
+    paper = GateHarness()
+    paper.venue = unasked = WatchedVenue(paper)
+    paper.restart()
+    for _ in range(60):
+        paper.wait(MINUTE_MS)
+        await paper.gate.advance()
+    assert not unasked.asked, "nobody else trades on paper"
+
+
+async def test_a_stop_that_another_process_moves_meanwhile_is_not_taken_for_a_stray_order() -> None:
+    desk, venue = await running()
+    (trade,) = desk.gate.book.trades
+
+    async def tighten() -> None:
+        other = GateHarness(desk.paper)
+        await other.gate.set_levels(trade, D(19_700), None)
+
+    venue.before["open_orders"] = tighten
+    desk.wait(EVERY + MINUTE_MS)
+    await desk.gate.advance()
+    moved = [order for order in desk.gate.book.orders.values() if order.request.trigger == D(19_700)]
+    assert [order.status for order in moved] == [OrderStatus.OPEN]
+    assert desk.gate.book.locks == {}
+
+
+@pytest.mark.parametrize("asked", ["positions", "balance"])
+async def test_a_stop_that_is_filled_while_a_running_desk_compares_locks_nothing(asked: str) -> None:
+    desk, venue = await running()
+    venue.before[asked] = lambda: desk.move(19_500)
+    desk.wait(EVERY + MINUTE_MS)
+    await desk.gate.advance()
+    await desk.gate.advance()
+    assert desk.gate.book.locks == {}
+    assert desk.gate.book.closed
+    assert not [event for event in await desk.log.events(ACCOUNT) if isinstance(event, Adopted)]
+
+
+async def test_an_outage_while_the_desk_runs_locks_nothing_until_it_has_lasted() -> None:
+    paper = open_binance()
+    venue = SilentFor(paper.open_venue())
+    desk = GateHarness(paper, venue=venue, compare_every=EVERY)
+    await desk.gate.reconcile()
+    venue.deaf_to = {"positions"}
+    for _ in range(20):
+        desk.wait(MINUTE_MS)
+        await desk.gate.advance()
+    assert desk.gate.book.locks == {}
+    for _ in range(20):
+        desk.wait(MINUTE_MS)
+        await desk.gate.advance()
+    assert desk.gate.book.locks[DESK_LOCK].until is not None
+    venue.deaf_to = set()
+    desk.wait(10 * MINUTE_MS)
+    await desk.gate.advance()
+    assert desk.gate.book.locks == {}
 
 
 async def test_a_deposit_locks_and_is_adopted_by_the_owner_as_it_was_shown() -> None:
