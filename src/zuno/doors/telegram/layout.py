@@ -16,19 +16,24 @@ TABLE_WIDTH: Final = 38
 JOINER: Final = "\u2060"
 _LINKS: Final = re.compile(r"(?<![\w/])[/@#](?=\w)|:(?=//)|(?<=\w)(?=\.[^\W\d_]{2})")
 """Where Telegram would make a link, a mention, a tag or a command of plain text."""
+_IN_BACKTICKS: Final = re.compile(r"`([^`]+)`")
 
 
 def text(raw: str) -> str:
-    """Plain text on one line: escaped, and nothing in it to tap."""
-    return escape(_LINKS.sub(lambda found: found.group() + JOINER, sanitise(raw)), quote=False)
+    """Plain text on one line: escaped, and nothing in it to tap; what stands in backticks is in type of one width."""
+    return _IN_BACKTICKS.sub(r"<code>\1</code>", _escape(raw))
 
 
 def bold(raw: str) -> str:
-    return f"<b>{text(raw)}</b>"
+    return f"<b>{_escape(raw)}</b>"
 
 
 def italic(raw: str) -> str:
-    return f"<i>{text(raw)}</i>"
+    return f"<i>{_escape(raw)}</i>"
+
+
+def _escape(raw: str) -> str:
+    return escape(_LINKS.sub(lambda found: found.group() + JOINER, sanitise(raw)), quote=False)
 
 
 def code(raw: str) -> str:
@@ -82,7 +87,7 @@ def table(
 ) -> str:
     """A table in monospace; too wide for a phone, it does without its `spare` columns in that order, then is a card for
     each row. The first column and those of `left` begin at their left edge, the others end at their right one."""
-    cells = [tuple(sanitise(cell) for cell in row) for row in rows]
+    cells = [tuple(map(_clean_cell, row)) for row in rows]
     for spared in range(len(spare) + 1):
         kept = [column not in spare[:spared] for column in columns]
         names = tuple(compress(columns, kept))
@@ -90,6 +95,12 @@ def table(
         if max(map(_count_columns, lines)) <= TABLE_WIDTH:
             return block(lines)
     return "\n".join(_card(columns, row) for row in cells)
+
+
+def _clean_cell(cell: str) -> str:
+    """One printable line that keeps its indent."""
+    indent = len(cell) - len(cell.lstrip(" "))
+    return " " * min(indent, 2) + sanitise(cell)
 
 
 def _align(rows: Sequence[Sequence[str]], left: Collection[str]) -> list[str]:

@@ -312,20 +312,22 @@ def _loss(than: str, held: str, loss: str, unit: str) -> str:
 def _wallet(wallet: PortfolioWalletView, lines: Sequence[PortfolioPositionView]) -> str:
     worth = "not read" if wallet.worth is None else f"{short_text(wallet.worth)} USD"
     name = wallet.label or (f"{wallet.address[:6]}…{wallet.address[-4:]}" if wallet.address else "no wallet")
-    rows = [
-        (
-            f"{line.id} {line.pool.label.split(' ')[0]}",
-            "?" if line.worth is None else short_text(line.worth),
-            _rate(line.net_apr),
-            _rate(line.time_in_range).replace(" ", "") if line.in_range else "out",
-        )
-        for line in lines
-    ]
     return join(
         bold(f"{name} on {wallet.chain}: {worth}"),
-        table(("position", "worth", "net APR", "in"), rows, spare=("in", "net APR")) if rows else "",
+        *map(_portfolio_position, lines),
         "" if wallet.complete else warning("not every position could be read"),
         note(wallet.note) if wallet.note else "",
+    )
+
+
+def _portfolio_position(line: PortfolioPositionView) -> str:
+    state = "in range" if line.in_range else "⚠ out of range"
+    return join(
+        f"{text(f'{line.id}: {line.pool.label}, {state}')}",
+        _range_bar(line.price_lower, line.price_upper, line.price),
+        fact("worth", _usd(line.worth)),
+        fact("per day", f"{_usd(line.fees24h)} fees, {_usd(line.lvr24h)} LVR"),
+        fact("net APR", f"{_rate(line.net_apr)}, in range {_rate(line.time_in_range)} of the time"),
     )
 
 

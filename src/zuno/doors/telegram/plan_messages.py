@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -24,6 +25,8 @@ from zuno.doors.plan_text import (
     voices_text,
 )
 from zuno.doors.telegram.layout import (
+    TABLE_WIDTH,
+    block,
     bold,
     code,
     command,
@@ -58,6 +61,8 @@ MOST_PLANS: Final = 10
 MOST_THOUGHTS: Final = 6
 """Of a debate that goes on, the newest that are shown."""
 _THOUGHT_CHARS: Final = 240
+_NAME_WIDTH: Final = 9
+"""Of a candidate beside its range."""
 _NEXT: Final = {"scout": "strategist", "strategist": "critic", "critic": "strategist or arbiter", "arbiter": "arbiter"}
 _TO: Final = {"add": "to", "remove": "from"}
 _GOOD_STATES: Final = frozenset({"confirmed", "approved", "final"})
@@ -256,9 +261,35 @@ def _candidates(view: PlanView) -> str:
     units = {candidate.carry.token for candidate in view.candidates}
     unit = units.pop() if len(units) == 1 else "the second token of its pool"
     return join(
+        _ranges(view),
         table(("", "net/day", "worth", "verdict"), rows, left=("verdict",)),
         italic(f"net of LVR a day, worth over 14 days after cost, in {unit}"),
     )
+
+
+def _ranges(view: PlanView) -> str:
+    """The ranges of the candidates in one pool, drawn one under another by the logarithm of the price."""
+    spans = []
+    for candidate in view.candidates:
+        if candidate.pool.id != view.recommended.pool.id or candidate.price_lower is None:
+            continue
+        low, high = float(candidate.price_lower), float(candidate.price_upper or 0)
+        if 0 < low < high < math.inf:
+            spans.append(
+                (f"{candidate.index} {candidate_kind(view, candidate)}"[:_NAME_WIDTH], math.log(low), math.log(high))
+            )
+    if not spans:
+        return ""
+    least, most = min(low for _, low, _ in spans), max(high for _, _, high in spans)
+    room = TABLE_WIDTH - _NAME_WIDTH - 1
+    lines = []
+    for name, low, high in spans:
+        start, end = (round((edge - least) / (most - least) * (room - 1)) for edge in (low, high))
+        bar = "├" + "─" * (end - start - 1) + "┤" if end > start else "│"
+        lines.append(f"{name:<{_NAME_WIDTH}} {' ' * start}{bar}")
+    ends = [short_text(f"{math.exp(edge):.6g}") for edge in (least, most)]
+    lines.append(f"{'':<{_NAME_WIDTH}} {ends[0]}{ends[1]:>{room - len(ends[0])}}")
+    return block(lines)
 
 
 def _money(value: str | None) -> str:

@@ -71,6 +71,9 @@ class PortfolioPositionView(View):
     label: str
     pool: PoolKeyView
     in_range: bool
+    price: str
+    price_lower: str
+    price_upper: str
     worth: str | None
     """Principal and uncollected fees."""
     uncollected: str | None
@@ -380,6 +383,7 @@ def _position_view(line: _Line) -> PortfolioPositionView:
         fees = line.in_usd(figures.fees * Fraction(DAY, figures.seconds))
         lvr = line.in_usd(figures.lvr * Fraction(DAY, figures.seconds))
     pool = position.pool
+    price_lower, price_upper = to_views.tick_prices(pool, position.range.lower, position.range.upper)
     return PortfolioPositionView(
         id=str(position.id),
         chain=position.chain,
@@ -387,6 +391,9 @@ def _position_view(line: _Line) -> PortfolioPositionView:
         label=line.wallet.label,
         pool=to_views.key_view(pool.key, pool.token0, pool.token1),
         in_range=position.in_range,
+        price=to_views.price_text(pool.sqrt_price_x96, pool.token0, pool.token1),
+        price_lower=price_lower,
+        price_upper=price_upper,
         worth=_usd_text(line.worth(fees=True, principal=True)),
         uncollected=_usd_text(line.worth(fees=True, principal=False)),
         fees24h=_usd_text(fees),

@@ -6,32 +6,13 @@ import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.wire.trading_account import write_story
-from zuno.adapters.account.trade_log import JournalTradeLog
-from zuno.adapters.series.sqlite import SqliteSeries
+from tests.wire.account_home import write_account_home
 from zuno.doors.cli.main import run
 from zuno.kernel.units import Millis
 from zuno.settings import Settings
-from zuno.trading.model.market import (
-    DAY_MS,
-    HOUR_MS,
-    MINUTE_MS,
-    Candle,
-    Level,
-    MarkAndIndex,
-    Symbol,
-    Timeframe,
-    basis,
-    candles,
-    rates,
-)
-from zuno.trading.model.trade_events import paper_account
-from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
-from zuno.trading.ports.series import Batch, Origin
 from zuno.wiring.house import Application
 
 END = Millis(1_767_225_600_000)
@@ -41,25 +22,7 @@ Say = Callable[..., tuple[int, str]]
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("home")
-
-    async def record() -> None:
-        store = SqliteSeries(folder / "market" / "own", Origin(False, "recorded"))
-        times = [Millis(at) for at in range(END - DAY_MS, END + 1, 5 * MINUTE_MS)]
-        prices = {Symbol.BTCUSDT: 60_000.0, Symbol.ETHUSDT: 3_000.0}
-        batches: list[Batch[Any]] = [Batch(rates(UPBIT, USDT_KRW), [Level(at, 1_400.0) for at in times])]
-        for symbol, price in prices.items():
-            bars = [
-                Candle(Millis(at), price, price, price, price, 1.0, 0.5) for at in range(END - 2 * DAY_MS, END, HOUR_MS)
-            ]
-            batches.append(Batch(basis(BINANCE, symbol), [MarkAndIndex(at, price, price) for at in times]))
-            batches.append(Batch(candles(BINANCE, symbol, Timeframe.H1), bars))
-        await store.write(batches)
-        await store.close()
-        zuno = Application(Settings(home=folder))
-        await write_story(JournalTradeLog(zuno._open_journal), paper_account("recorded"), END)
-        await zuno.close()
-
-    asyncio.run(record())
+    asyncio.run(write_account_home(folder))
     return folder
 
 
