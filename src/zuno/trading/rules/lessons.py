@@ -74,18 +74,41 @@ def derive_lessons(post_mortems: Iterable[PostMortem], origin: str) -> tuple[Les
     """Every lesson the cases of a market give, in the order it could be written, in the rules' own words.
 
     Each case asks once: what do it and the most similar earlier ones of its side share, and did all trades of that
-    setup come out the same way? A setup that has a lesson gets no second one until the first expires.
+    setup come out the same way? A setup that has a lesson gets no second one until the first expires, or is
+    contradicted: then from cases since.
     """
-    lessons: list[Lesson] = []
+    written: list[tuple[int, Lesson]] = []
     earlier: dict[Side, list[_Case]] = {side: [] for side in Side}
-    for post_mortem in list_resolved(post_mortems, origin):
+    resolved = list_resolved(post_mortems, origin)
+    for place, post_mortem in enumerate(resolved):
         case = _Case(post_mortem, frozenset(split_setup(post_mortem.setup)))
         known = [each for each in earlier[post_mortem.side] if case.closed - each.closed <= CASE_DAYS * DAY_MS]
         earlier[post_mortem.side] = [*known, case]
-        lesson = _draw_lesson(case, known)
-        if lesson is not None and not any(_includes(before, lesson) for before in lessons):
-            lessons.append(lesson)
-    return tuple(lessons)
+        standings = [
+            review_lesson(lesson, resolved[at:place], case.closed)
+            for at, lesson in written
+            if lesson.side is post_mortem.side and fits_setup(lesson, post_mortem.setup)
+        ]
+        lesson = _draw_new_lesson(case, known, standings)
+        if lesson is not None:
+            written.append((place, lesson))
+    return tuple(lesson for _, lesson in written)
+
+
+def _draw_new_lesson(case: _Case, known: Sequence[_Case], standings: Sequence[LessonStanding]) -> Lesson | None:
+    """A lesson that none of these says already. One that was contradicted gives way to what cases since then say."""
+    lesson = _draw_lesson(case, known)
+    if lesson is not None and not any(_includes(standing.lesson, lesson) for standing in standings):
+        return lesson
+    fallen = [standing for standing in standings if standing.state is LessonState.CONTRADICTED]
+    for standing in sorted(fallen, key=lambda each: each.since):
+        lesson = _draw_lesson(case, [each for each in known if each.closed > standing.since])
+        if lesson is None or not _includes(standing.lesson, lesson):
+            continue
+        said = [each for each in standings if _includes(each.lesson, lesson)]
+        if all(each.state is LessonState.CONTRADICTED and each.since <= standing.since for each in said):
+            return lesson
+    return None
 
 
 def _draw_lesson(case: _Case, known: Sequence[_Case]) -> Lesson | None:

@@ -117,6 +117,19 @@ def test_a_lesson_is_contradicted_by_later_outcomes_and_stays_so() -> None:
     assert choose_advice([before], CROWDED) == (before,)
 
 
+def test_fresh_cases_give_a_contradicted_lesson_a_successor() -> None:
+    against = [post_mortem(10 + number, verdict=WON) for number in range(3)]
+    again = [post_mortem(20 + number) for number in range(5)]
+    assert len(derive_lessons([*FIVE, *against, *again[:4]], ORIGIN)) == 1, "what fell is not propped up by old cases"
+    first, second = derive_lessons([*FIVE, *against, *again], ORIGIN)
+    assert (second.verdict, second.condition) == (first.verdict, first.condition)
+    assert second.cases == tuple(case.id for case in again)
+    assert second.written < first.expires
+    newest, oldest = review_lessons([first, second], [*FIVE, *against, *again], closed_at(40))
+    assert (oldest.state, newest.state) == (LessonState.CONTRADICTED, LessonState.ACTIVE)
+    assert choose_advice([newest, oldest], CROWDED) == (newest,)
+
+
 def test_a_lesson_expires_and_is_advice_no_more() -> None:
     (lesson,) = derive_lessons(FIVE, ORIGIN)
     (there,) = review_lessons([lesson], FIVE, Millis(lesson.expires - 1))
