@@ -10,12 +10,12 @@ from importlib.util import find_spec
 import pytest
 
 from tests.wire.model_server import Answering, Heard, serving
+from tests.wire.vectors import cosine
 from zuno.adapters.http import RequestLimits
 from zuno.adapters.memory.endpoint import EndpointEmbedder
 from zuno.adapters.memory.hashed import HashedEmbedder
 from zuno.adapters.memory.minilm import PACKAGE, MiniLmEmbedder
 from zuno.kernel.errors import Unavailable
-from zuno.trading.measure.similarity import cosine
 from zuno.trading.ports.recall import Embedder
 
 ONCE = RequestLimits(timeout=5, attempts=1)

@@ -12,6 +12,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.learn.lessons import LessonBook
 from zuno.trading.learn.memory_book import MemoryBook
 from zuno.trading.learn.recall import note_memory
+from zuno.trading.measure.similarity import LEAST_ALIKE
 from zuno.trading.model.market import parse_symbol
 from zuno.trading.model.memory import MEMORY_FORGOTTEN, MemoryForgotten, PostMortem, RecallQuery
 from zuno.trading.ports.recall import MemoryIndex
@@ -65,7 +66,7 @@ class MemoryDesk:
         return post_mortem_view(await self._find(id_))
 
     async def search(self, query: str, lines: int = 5) -> SearchView:
-        """By likeness of the setup. `Usage` for an empty query; of a long one the beginning is read."""
+        """By likeness of the setup; what is not alike is not found. `Usage` for an empty query; of a long one the beginning is read."""
         text = query.strip()[:SEARCH_CHARS]
         if not text:
             raise Usage('What is to be found? For example `zuno memory search "failed breakout with high funding"`.')
@@ -78,7 +79,12 @@ class MemoryDesk:
         asked = RecallQuery(text=text, origin=origin, before=before, limit=lines)
         answer = await self._index.recall(asked)
         memories = []
-        for found in answer.found:
+        alike = [found for found in answer.found if found.similarity is None or found.similarity >= LEAST_ALIKE]
+        if not alike:
+            nearest = max((found.similarity or 0.0 for found in answer.found), default=0.0)
+            note = f"nothing alike: the nearest has a similarity of {nearest:.2f}, and the least is {LEAST_ALIKE:.2f}"
+            return SearchView(query=text, source=answer.source, note=answer.note or note)
+        for found in alike:
             post_mortem = await self._book.find(found.id)
             if post_mortem is not None:
                 memories.append(memory_view(note_memory(post_mortem, found.similarity)))

@@ -52,7 +52,7 @@ class SearchView(View):
     source: str
     """Which store answered; `recent3`: the most recent, because none did."""
     note: ForeignText = ""
-    """Why a fallback answered."""
+    """Why a fallback answered, or nothing is alike."""
     memories: tuple[MemoryView, ...] = ()
 
 
