@@ -15,6 +15,7 @@ from zuno.kernel.errors import Broken, Malformed, Unknown
 from zuno.kernel.units import Millis
 from zuno.llm.ask import ModelContext
 from zuno.trading.agents.case import build_case
+from zuno.trading.agents.learned import read_memories
 from zuno.trading.agents.post_mortem import ClosedCase, write_post_mortem
 from zuno.trading.data.price_path import read_bars
 from zuno.trading.learn.lessons import LessonBook
@@ -199,11 +200,16 @@ class Evaluator:
         return run.read(Node.GENERATE_REPORT, ReportRecord).outcome if run.has(Node.GENERATE_REPORT) else None
 
     async def _describe_setup(self, journal: Journal, run: Outcome | None) -> str:
-        """What stood when the trade was decided, from the run's own bundle."""
+        """What stood when the trade was decided, as the run's own bundle holds it: what it recalled by, or what is
+        measured again where it was not asked what it remembers."""
         if run is None:
             return NO_SETUP
         try:
-            case = build_case(read_bundle(await journal.bundle(Digest(run.bundle))))
+            bundle = read_bundle(await journal.bundle(Digest(run.bundle)))
+            recalled = read_memories(bundle)
+            if recalled is not None:
+                return recalled.setup
+            case = build_case(bundle)
         except (Malformed, Unknown):  # of an older Zuno
             return NO_SETUP
         return describe_setup(case.features, case.context)

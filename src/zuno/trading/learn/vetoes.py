@@ -18,6 +18,7 @@ from zuno.trading.model.memory import VETO_SCORE, RuleShare, VetoScore
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.inputs import Fees
+from zuno.trading.rules.veto_ledger import counts_for
 from zuno.trading.rules.veto_play import BarColumns, WantedTrade, play_trade, share_of_veto, shares_of_cuts
 from zuno.trading.run.record import ENDED, ReportRecord, RunSummary, kind_of
 
@@ -60,15 +61,15 @@ class VetoLedger:
         return tuple(self._scores.values())
 
     async def score(self, account: str, origin: str, at: Millis) -> tuple[tuple[VetoScore, ...], int]:
-        """Score what is known by a moment of the market: of an account, and of runs that nobody acts on. Those that are
-        new, and how many wait."""
+        """Score what is known by a moment of the market: of an account, on paper also of runs that nobody acts on.
+        Those that are new, and how many wait."""
         await self.read()
         await self._read_new_runs()
         due = [
             waiting
             for waiting in self._waiting.values()
             if waiting.summary.origin == origin
-            and waiting.summary.account in (None, account)
+            and counts_for(account, waiting.summary.account)
             and waiting.summary.as_of < at
         ]
         found: list[VetoScore] = []

@@ -8,6 +8,7 @@ from math import fsum, sqrt
 
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.memory import VetoScore
+from zuno.trading.model.trade_events import account_mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,12 @@ class VetoTotals:
     """Standard error of the mean; None for one alone."""
     mean_pct: float
     """Of the notional that was wanted."""
+
+
+def counts_for(account: str, acted: str | None) -> bool:
+    """Whether the veto of a run is of an account. `acted`: the account that acts on the run; a run that nobody acts on
+    is of paper accounts alone."""
+    return acted == account or (acted is None and account_mode(account) == "paper")
 
 
 def total_vetoes(scores: Iterable[VetoScore]) -> tuple[VetoTotals, ...]:

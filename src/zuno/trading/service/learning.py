@@ -15,7 +15,7 @@ from zuno.trading.model.trade_events import account_mode, account_name, check_ac
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.reliability import LEAST_OUTCOMES, Reliability, measure_reliability
 from zuno.trading.rules.trading_book import TradingBook
-from zuno.trading.rules.veto_ledger import VetoTotals, total_vetoes
+from zuno.trading.rules.veto_ledger import VetoTotals, counts_for, total_vetoes
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.learning_view import (
     AgentCalibrationView,
@@ -108,7 +108,9 @@ class LearningDesk:
         scores = [
             score
             for score in await self._with.evaluator.vetoes.read()
-            if score.origin == asked.origin and score.account in (None, asked.account) and score.resolved < asked.before
+            if score.origin == asked.origin
+            and counts_for(asked.account, score.account)
+            and score.resolved < asked.before
         ]
         scores.sort(key=lambda score: (-score.decided, score.id))
         rules = total_vetoes(scores)

@@ -66,7 +66,8 @@ class MemoryDesk:
         return post_mortem_view(await self._find(id_))
 
     async def search(self, query: str, lines: int = 5) -> SearchView:
-        """By likeness of the setup; what is not alike is not found. `Usage` for an empty query; of a long one the beginning is read."""
+        """By likeness of the setup; what is not alike is not found. `Usage` for an empty query; of a long one the
+        beginning is read."""
         text = query.strip()[:SEARCH_CHARS]
         if not text:
             raise Usage('What is to be found? For example `zuno memory search "failed breakout with high funding"`.')

@@ -10,14 +10,20 @@ from typing import Any
 
 import pytest
 
+from tests.wire import told
 from tests.wire.fakes.model import ScriptedModel
 from tests.wire.learning import ACCOUNT, ORIGIN, Learning, candle, journal, market, minute, summary
 from zuno.journal.port import Entry
 from zuno.llm.port import ModelRequest
 from zuno.trading.learn.evaluator import Evaluation, read_cases
 from zuno.trading.learn.memory_book import memory_record, post_mortem_id
+from zuno.trading.model.bundle import Bundle, content
+from zuno.trading.model.cycle import Node
+from zuno.trading.model.market import Mode, Symbol
 from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, Verdict
+from zuno.trading.model.memory_slots import MemorySlot, memory_slot
 from zuno.trading.model.trade_events import ExitReason
+from zuno.trading.run.record import DESK, ReportRecord, kind_of
 
 END = minute(60)
 
@@ -73,8 +79,8 @@ async def test_two_consumers_at_once_write_one_post_mortem(learning: Learning) -
     learning.models = (ScriptedModel(lambda request: "no json", seconds=0.01),)
     results = await asyncio.gather(*(evaluate(learning) for _ in range(3)))
     assert len(await entries(learning, POST_MORTEM)) == len(await entries(learning, CASE_RECORD)) == 1
-    told = {post_mortem for result in results for post_mortem in result.post_mortems}
-    assert len(told) == 1
+    written = {post_mortem for result in results for post_mortem in result.post_mortems}
+    assert len(written) == 1
 
 
 class Killed(BaseException):
@@ -97,6 +103,20 @@ async def test_a_consumer_that_is_killed_between_close_and_record_is_made_up_for
     learning.journal.append_once = write
     await evaluate(learning)
     assert len(await entries(learning, POST_MORTEM)) == len(await entries(learning, CASE_RECORD)) == 1
+
+
+async def test_the_setup_is_what_the_run_recalled_by(learning: Learning) -> None:
+    """Nothing is measured again: what the run's bundle holds is what stood at the entry."""
+    setup = "failed breakout up 1h; funding high; volatility low"
+    slot = memory_slot(MemorySlot(setup=setup, source="sqlite"), minute(0))
+    seen = Bundle(Symbol.BTCUSDT, Mode.SWING, minute(0), ORIGIN, (), (), (slot,))
+    name = await learning.journal.put_bundle(content(seen))
+    report = ReportRecord(outcome=told.outcome(bundle=str(name), origin=ORIGIN, as_of=minute(0)), at=minute(0))
+    kind = kind_of(Node.GENERATE_REPORT)
+    await learning.journal.append_once(kind=kind, author=DESK, payload=report, request_id="run_1")
+    await learning.close(summary(decision="run_1"))
+    (written,) = (await evaluate(learning)).post_mortems
+    assert (written.setup, written.regime) == (setup, report.outcome.meta.regime)
 
 
 async def test_what_happens_later_changes_no_post_mortem(learning: Learning, tmp_path: Path) -> None:

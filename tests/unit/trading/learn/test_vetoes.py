@@ -15,6 +15,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.learn.vetoes import VetoLedger
 from zuno.trading.model.cycle import Call, Node, RuleChange
 from zuno.trading.model.memory import VETO_SCORE
+from zuno.trading.model.trade_events import LIVE_ACCOUNT
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.run.record import DESK, ENDED, ReportRecord, RunSummary, kind_of, summarise_run
 
@@ -78,6 +79,13 @@ async def test_what_was_not_wanted_or_is_not_ours_is_not_scored(learning: Learni
     await end_run(learning, "run_1", past(**changed))
     found, _ = await ledger(learning).score(ACCOUNT, ORIGIN, END)
     assert not found
+
+
+async def test_a_run_that_nobody_acts_on_is_of_paper_alone(learning: Learning) -> None:
+    await end_run(learning, "run_1", past(account=None))
+    assert await ledger(learning).score(LIVE_ACCOUNT, ORIGIN, END) == ((), 0)
+    found, _ = await ledger(learning).score(ACCOUNT, ORIGIN, END)
+    assert len(found) == 1
 
 
 async def test_a_cut_is_scored_by_what_each_rule_took(learning: Learning) -> None:
