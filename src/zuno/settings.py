@@ -46,6 +46,7 @@ _TRADING_ROLES = {
     "feedback": "self_correction",
     "rag": "rag",
     "rag_extraction": "rag",
+    "chat": "chat",
 }
 """Whose setting names the models of a role."""
 
@@ -327,6 +328,9 @@ class Settings(BaseSettings):
     model_rag: Models = Field(
         "gemini-3-flash-preview",
         description="models that read recalled news (`rag`) and find entities in it (`rag_extraction`)",
+    )
+    model_chat: Models = Field(
+        "gemini-3-flash-preview", description="models of the chat that answers free text, e.g. in Telegram"
     )
     model_timeout_seconds: float = Field(30.0, gt=0, le=600, description="model call timeout, s")
     model_prices: ModelPrices = Field(

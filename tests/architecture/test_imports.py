@@ -68,6 +68,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "doors.logs": INSIDE,
     "doors.plan_text": PLAIN,
     "doors.telegram_door": INSIDE,
+    "doors.chat": INSIDE | {"pydantic"},
     "doors.cli": INSIDE | {"rich", "typer"},
     "doors.shell": INSIDE | {"prompt_toolkit", "rich"},
     "doors.telegram": INSIDE | {"telegram"},

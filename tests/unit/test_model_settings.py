@@ -50,6 +50,7 @@ def test_the_trading_desk_seats_its_own_models_each_before_its_fallback(monkeypa
         "judge": f"claude-sonnet-4-6,{flash}",
         "vlm_geometric": f"gemini-3.1-pro-preview,{flash}",
         "liquidity": flash,
+        "chat": flash,
         "synthesis": flash,
         "microstructure": flash,
         "macro": small,

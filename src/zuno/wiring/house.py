@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from zuno.adapters.store.samples import SqliteSamples
     from zuno.amm.model import LpPosition
     from zuno.doors.agents import Agents
+    from zuno.doors.chat.desk import ChatDesk
     from zuno.doors.doctor import Doctor
     from zuno.doors.logs import Logs
     from zuno.doors.reading.model_help import Interpreter
@@ -275,6 +276,19 @@ class Application:
             return replace(self._minds(journal, new_request_id(os.urandom(16))), prompts=Prompts("zuno.doors.reading"))
 
         return Interpreter(minds)
+
+    def chat_desk(self) -> ChatDesk:
+        """Free text, for a door that holds one for the life of its process."""
+        from zuno.doors.chat.desk import ROLE, ChatDesk
+        from zuno.lp.service.recommend import new_request_id
+
+        async def minds(request_id: str) -> ModelContext | None:
+            registry = self._registry()
+            if not registry.models_for(ROLE, 0).models:
+                return None
+            return self._models.minds(await self._open_journal(), request_id, registry, desk="zuno.doors.chat")
+
+        return ChatDesk(self, self._open_journal, minds, lambda: new_request_id(os.urandom(16)))
 
     def agents(self) -> Agents:
         from zuno.doors.agents import Agents

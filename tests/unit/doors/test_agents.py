@@ -26,8 +26,8 @@ UNKEYED = RoleModels((), "no key for a model")
 
 async def test_every_agent_sits_at_its_desk() -> None:
     view = await seen(UNKEYED, None)
-    assert [chair.desk for chair in view.chairs] == ["lp"] * 4 + ["trading"] * 13
-    assert len({chair.role for chair in view.chairs}) == 17
+    assert [chair.desk for chair in view.chairs] == ["lp"] * 4 + ["trading"] * 14
+    assert len({chair.role for chair in view.chairs}) == 18
     assert {chair.why for chair in view.chairs} == {"no key for a model"}
 
 

@@ -10,8 +10,8 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
+from zuno.doors.chat.conversation import Ask, Conversation, Help, Leave, Run, Switched, Turn
 from zuno.doors.reading.secrecy import looks_secret
-from zuno.doors.shell.conversation import Ask, Conversation, Help, Leave, Run, Switched, Turn
 from zuno.doors.shell.port import ShellHost
 from zuno.kernel.errors import ZunoError
 
@@ -56,10 +56,10 @@ class ShellSession:
             case Switched(chain):
                 self.conversation.wallet = None
                 self._say(Text(f"On {chain} from here on.", style="dim"))
-            case Run(words, by_model, unused):
-                self._say(_echo(words, by_model))
-                if unused:
-                    self._say(Text(f"Not understood here: {', '.join(unused)}.", style="yellow"))
+            case Run(words):
+                self._say(_echo(words, turn.by_model))
+                if turn.unused:
+                    self._say(Text(f"Not understood here: {', '.join(turn.unused)}.", style="yellow"))
                 return self._run(words)
             case Ask(question, reading, choices):
                 if reading is not None and (better := self._ask_model(text, turn)):

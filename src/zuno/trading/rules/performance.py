@@ -156,11 +156,10 @@ def build_equity_curve(
     """Total equity in dollars at every step and every close up to a moment, both given oldest first.
 
     A point where something is held that has no price yet is left out. Without a rate the won count nothing."""
-    first = steps[0].at if steps else until
-    moments = {step.at for step in steps if step.at <= until}
-    moments |= {close.at for several in closes.values() for close in several if first <= close.at <= until}
-    if steps:
-        moments.add(until)
+    if not steps:
+        return ()
+    moments = {until, *(step.at for step in steps if step.at <= until)}
+    moments |= {close.at for several in closes.values() for close in several if steps[0].at <= close.at <= until}
     starts = [step.at for step in steps]
     times = {symbol: [close.at for close in several] for symbol, several in closes.items()}
     points = []

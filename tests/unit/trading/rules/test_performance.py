@@ -154,7 +154,8 @@ def test_what_has_no_price_has_no_point() -> None:
     held = (OpenQuantity(Exchange.BINANCE, Symbol.ETHUSDT, Decimal(1), Decimal(100)),)
     steps = [AccountStep(Millis(0), Decimal(10), Decimal(0), held)]
     assert build_equity_curve(steps, {}, None, Millis(9)) == ()
-    assert build_equity_curve([], {}, None, Millis(9)) == ()
+    closes = {Symbol.BTCUSDT: [Close(Millis(9), Decimal(1))]}
+    assert build_equity_curve([], closes, None, Millis(9)) == (), "an account without a past, at a close"
     assert find_max_drawdown(()) is None
 
 

@@ -1,4 +1,4 @@
-"""What the shell keeps in mind between lines: what was shown, the chain spoken of, what was asked and offered."""
+"""What is kept in mind between lines: what was shown, the chain spoken of, what was asked and offered."""
 
 from __future__ import annotations
 
@@ -26,9 +26,17 @@ class Run:
     """Run these words of the command line."""
 
     words: Words
-    by_model: bool = False
-    unused: tuple[str, ...] = ()
-    """What was found in the line and is not in the words."""
+    reading: Reading
+    """With what was pointed at in its place."""
+
+    @property
+    def by_model(self) -> bool:
+        return self.reading.source == "model"
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """What was found in the line and is not in the words."""
+        return self.reading.unused
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +69,7 @@ Turn = Run | Ask | Switched | Help | Leave
 
 
 class Conversation:
-    """One person, one shell. `it` is the last of its kind that stood on the screen, never the last that was typed.
+    """One person, one shell or chat. `it` is the last of its kind that was shown, never the last that was typed.
 
     `look` fetches the positions of a chain where a line means one by what it holds and none were shown yet.
     """
@@ -87,6 +95,11 @@ class Conversation:
     @property
     def plan(self) -> str | None:
         return self._past_plans[-1] if self._past_plans else None
+
+    @property
+    def has_positions(self) -> bool:
+        """Whether a list of positions was shown."""
+        return bool(self._positions)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -124,7 +137,11 @@ class Conversation:
         if resolved.intent == "switch":
             self.chain = resolved.slots["chain"]
             return Switched(self.chain)
-        return Run(resolved.command(self.chain), resolved.source == "model", resolved.unused)
+        return Run(resolved.command(self.chain), resolved)
+
+    def drop_question(self) -> None:
+        """What was asked or offered last was not shown."""
+        self._open, self._offered = None, ()
 
     def remember_view(self, view: View) -> None:
         """A view stood on the screen."""

@@ -9,10 +9,10 @@ from typing import TypeVar
 import pytest
 
 from tests.shell_place import POSITIONS
+from zuno.doors.chat.conversation import Ask, Conversation, Help, Leave, Run, Switched
 from zuno.doors.reading.intents import UNCLEAR
 from zuno.doors.reading.reader import read
 from zuno.doors.reading.seen import seen_positions
-from zuno.doors.shell.conversation import Ask, Conversation, Help, Leave, Run, Switched
 from zuno.lp.service.archive import PlanListView, WhyView
 from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.views import InspectView, PositionsView

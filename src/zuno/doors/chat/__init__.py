@@ -1,0 +1,1 @@
+"""Free text: a chat that reads and proposes, and never acts."""

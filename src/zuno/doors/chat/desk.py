@@ -1,0 +1,333 @@
+"""Answer a person's free text: by a model that calls read-only tools, or by the shell's reader. Nothing acts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from pydantic import ValidationError
+
+from zuno.doors.chat.conversation import Ask, Conversation, Help, Leave, Run, Switched, Turn
+from zuno.doors.chat.facts import FactWriter, ToolFacts, build_sheet
+from zuno.doors.chat.proposals import Proposal, judge_proposal, list_commands, moves_anything, propose_reading
+from zuno.doors.chat.records import (
+    CALL_KIND,
+    QUESTION_KIND,
+    TURN_KIND,
+    CallRecord,
+    QuestionRecord,
+    SourceRecord,
+    TurnRecord,
+)
+from zuno.doors.chat.tools import TOOLS, Tool, tool_for_intent
+from zuno.doors.reading.intents import intent_of
+from zuno.doors.reading.reader import read
+from zuno.doors.reading.secrecy import looks_secret
+from zuno.doors.reading.seen import asks_for_list
+from zuno.doors.zuno import Zuno
+from zuno.journal.port import Author, Journal
+from zuno.kernel.errors import ZunoError
+from zuno.kernel.text import plain_text
+from zuno.kernel.view import View
+from zuno.llm.ask import ModelContext
+from zuno.llm.chat import (
+    HISTORY_CHARS,
+    QUESTION_CHARS,
+    ChatResult,
+    ChatTask,
+    Step,
+    ToolCall,
+    answer_in_rounds,
+)
+from zuno.llm.port import Outcome
+from zuno.provenance.refusal import find_faults
+from zuno.provenance.slots import render
+
+ROLE: Final = "chat"
+MAX_CHARS: Final = 15_000
+"""Of the prompt: the role's cap."""
+MAX_ANSWER_CHARS: Final = 1_500
+MAX_TURNS: Final = 4
+"""Turns of a chat that a model is told of."""
+MAX_CHATS: Final = 100
+"""Chats whose conversation is kept in mind."""
+_LOOKED_BACK: Final = 60
+"""Entries of the journal that are read for the history of a chat."""
+_TURN_CHARS: Final = 400
+_WHY: Final[Mapping[Outcome, str]] = {
+    "budget": "the budget for models is used up",
+    "breaker": "the model failed several times and is left alone for a while",
+    "timeout": "the model did not answer in time",
+    "unavailable": "the model cannot be reached",
+    "refused": "the model refused to answer",
+}
+_UNUSABLE: Final = "the model's answer could not be used"
+_SECRET: Final = "That line may hold a secret. It was not kept and no model saw it; delete it here."
+_HELP: Final = "Ask about the account, trades, positions, plans, alerts or memory. /help lists the commands."
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Who says something, and where."""
+
+    chat: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatAnswer:
+    text: str
+    """Figures printed; may be empty beside a view."""
+    sources: tuple[SourceRecord, ...] = ()
+    view: View | None = None
+    """What the command would show, where the rules read the line."""
+    proposal: Proposal | None = None
+    source: Literal["model", "rules"] = "rules"
+    why: str = ""
+    """Why no model answered, where one might have."""
+    cited: str = ""
+    """The model's words with slots."""
+
+
+@dataclass(slots=True)
+class _Chat:
+    conversation: Conversation
+    turns: deque[tuple[str, str]]
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+Minds = Callable[[str], Awaitable[ModelContext | None]]
+"""What asking needs, for one request; None where no model sits."""
+
+
+class ChatDesk:
+    """One for the life of a door. It reads through the same services as the commands, and can propose, never act."""
+
+    def __init__(
+        self, zuno: Zuno, journal: Callable[[], Awaitable[Journal]], minds: Minds, new_request: Callable[[], str]
+    ) -> None:
+        self._zuno = zuno
+        self._journal = journal
+        self._minds = minds
+        self._new_request = new_request
+        self._chats: OrderedDict[str, _Chat] = OrderedDict()
+
+    async def answer(self, text: str, who: Speaker) -> ChatAnswer:
+        """Always an answer: what the model found, the view the line asks for, a proposal, or a question back."""
+        chat = await self._open_chat(who.chat)
+        async with chat.lock:
+            request = self._new_request()
+            secret = looks_secret(text)
+            try:
+                answer = await self._answer(text, who, chat, request, secret=secret)
+            except ZunoError as error:
+                answer = ChatAnswer(plain_text(str(error), MAX_ANSWER_CHARS))
+            await self._record(text, who, answer, request, secret=secret)
+            if not secret:
+                chat.turns.append((plain_text(text, _TURN_CHARS), plain_text(_tell(answer), _TURN_CHARS)))
+            return answer
+
+    async def _answer(self, text: str, who: Speaker, chat: _Chat, request: str, *, secret: bool) -> ChatAnswer:
+        talk = chat.conversation
+        await self._show_positions(text, talk)
+        turn = talk.hear(text)
+        if isinstance(turn, Run) and moves_anything(turn.reading):
+            return _propose(turn)
+        why = ""
+        if not secret and len(text) <= QUESTION_CHARS and any(map(str.isalnum, text)):
+            asked = await self._ask_model(text, who, chat, request)
+            if isinstance(asked, ChatAnswer):
+                talk.drop_question()
+                return asked
+            why = asked
+        answer = await self._answer_by_rules(turn, talk)
+        note = _SECRET if secret else f"No model answered: {why}." if why else ""
+        said = "\n".join(part for part in (note, answer.text) if part)
+        return ChatAnswer(said, answer.sources, answer.view, answer.proposal, why=why)
+
+    # -- by a model
+
+    async def _ask_model(self, text: str, who: Speaker, chat: _Chat, request: str) -> ChatAnswer | str:
+        """The model's answer, or why there is none; empty where none sits."""
+        minds = await self._minds(request)
+        if minds is None:
+            return ""
+        question = QuestionRecord(chat=who.chat, user=who.user, question=text, history=_history(chat.turns))
+        await self._append(QUESTION_KIND, question, request)
+        box = _JournaledTools(self._zuno, chat.conversation, lambda call: self._append(CALL_KIND, call, request))
+        result = await answer_in_rounds(build_task(question, box.call), minds)
+        return finish_answer(result)
+
+    # -- by the rules of the shell's reader
+
+    async def _show_positions(self, text: str, talk: Conversation) -> None:
+        """A line that means a position by what it holds or by its place needs the list."""
+        if talk.has_positions or not asks_for_list(reading := read(text)):
+            return
+        try:
+            talk.remember_view(await self._zuno.lp(reading.slots.get("chain", talk.chain)).positions())
+        except ZunoError:
+            return
+
+    async def _answer_by_rules(self, turn: Turn, talk: Conversation) -> ChatAnswer:
+        match turn:
+            case Help():
+                return ChatAnswer(_HELP)
+            case Leave():
+                return ChatAnswer("Good bye.")
+            case Switched(chain):
+                return ChatAnswer(f"On {chain} from here on.")
+            case Ask(question, _, choices):
+                offer = "".join(f"\n{number}  zuno {' '.join(words)}" for number, words in enumerate(choices, 1))
+                return ChatAnswer(f"{question}{offer}")
+            case Run(_, reading):
+                slots = dict(reading.slots)
+                if talk.chain is not None and "chain" in intent_of(reading.intent).takes:
+                    slots.setdefault("chain", talk.chain)
+                found = tool_for_intent(reading.intent, slots)
+                if found is None:
+                    return _propose(turn)
+                tool, arguments = found
+                view = await tool.look(self._zuno, arguments)
+                talk.remember_view(view)
+                source = _source(tool, arguments, tool.write(view, FactWriter(tool.prefix)))
+                unused = f"Not understood here: {', '.join(turn.unused)}." if turn.unused else ""
+                return ChatAnswer(unused, (source,), view)
+
+    # -- what is kept
+
+    async def _open_chat(self, name: str) -> _Chat:
+        if name not in self._chats:
+            turns = await self._load_turns(name)
+            self._chats.setdefault(name, _Chat(Conversation(), turns))
+        self._chats.move_to_end(name)
+        while len(self._chats) > MAX_CHATS:
+            self._chats.popitem(last=False)
+        return self._chats[name]
+
+    async def _load_turns(self, name: str) -> deque[tuple[str, str]]:
+        """The last turns of a chat as the journal has them."""
+        found: list[tuple[str, str]] = []
+        for entry in await (await self._journal()).latest(_LOOKED_BACK, kind=TURN_KIND):
+            try:
+                turn = TurnRecord.model_validate(entry.payload)
+            except ValidationError:  # a command, which another room wrote down
+                continue
+            if turn.chat == name and turn.question:
+                found.append((plain_text(turn.question, _TURN_CHARS), plain_text(turn.answer or "?", _TURN_CHARS)))
+        return deque(reversed(found[:MAX_TURNS]), maxlen=MAX_TURNS)
+
+    async def _record(self, text: str, who: Speaker, answer: ChatAnswer, request: str, *, secret: bool) -> None:
+        turn = TurnRecord(
+            chat=who.chat,
+            user=who.user,
+            question="" if secret else plain_text(text, QUESTION_CHARS),
+            answer=plain_text(_tell(answer), MAX_ANSWER_CHARS),
+            cited=answer.cited,
+            proposal="" if answer.proposal is None else answer.proposal.command,
+            source=answer.source,
+            why=answer.why,
+            sources=answer.sources,
+        )
+        await self._append(TURN_KIND, turn, request)
+
+    async def _append(self, kind: str, payload: QuestionRecord | CallRecord | TurnRecord, request: str) -> None:
+        await (await self._journal()).append(kind=kind, author=Author(ROLE), payload=payload, request_id=request)
+
+
+class _JournaledTools:
+    """Calls tools for a model: what they found is journaled before the model reads it."""
+
+    def __init__(self, zuno: Zuno, conversation: Conversation, record: Callable[[CallRecord], Awaitable[None]]) -> None:
+        self._zuno = zuno
+        self._conversation = conversation
+        self._record = record
+        self._prefixes: list[str] = []
+
+    async def call(self, name: str, arguments: Mapping[str, str], seconds: float) -> ToolFacts:
+        tool = TOOLS[name]
+        before = self._prefixes.count(tool.prefix)
+        self._prefixes.append(tool.prefix)
+        facts = FactWriter(f"{tool.prefix}{before + 1}" if before else tool.prefix)
+        try:
+            async with asyncio.timeout(seconds):
+                view = await tool.look(self._zuno, arguments)
+            output = tool.write(view, facts)
+            self._conversation.remember_view(view)
+        except TimeoutError:
+            facts.line("it could not be read in time")
+            output = facts.build(failed=True)
+        except ZunoError as error:
+            facts.line(f"it could not be read: {facts.stranger(str(error))}")
+            output = facts.build(failed=True)
+        await self._record(CallRecord(tool=name, arguments=dict(arguments), output=output))
+        return output
+
+
+def build_task(
+    asked: QuestionRecord, call: Callable[[str, Mapping[str, str], float], Awaitable[ToolFacts]]
+) -> ChatTask[ToolFacts]:
+    """The question to the model; of the same record it is the same to the byte."""
+    return ChatTask(
+        role=ROLE,
+        prompt="chat",
+        question=asked.question,
+        history=asked.history,
+        commands=list_commands(),
+        tools=[tool.spec for tool in TOOLS.values()],
+        call=call,
+        judge=lambda step, calls: _judge_answer(step, calls, asked.question),
+        faults=_find_faults,
+        slots=lambda calls: build_sheet(call.output for call in calls).list_ids(),
+        max_chars=MAX_CHARS,
+    )
+
+
+def finish_answer(result: ChatResult[ToolFacts]) -> ChatAnswer | str:
+    """The answer with its figures printed and its sources, or why there is none."""
+    if result.answer is None:
+        return (_WHY.get(result.attempts[-1].outcome, _UNUSABLE) if result.attempts else result.why) or _UNUSABLE
+    sheet = build_sheet(call.output for call in result.calls)
+    sources = tuple(_source(TOOLS[call.tool], call.arguments, call.output) for call in result.calls)
+    proposal = Proposal(result.propose.strip()) if result.propose.strip() else None
+    return ChatAnswer(render(result.answer, sheet), sources, None, proposal, "model", cited=result.answer)
+
+
+def _judge_answer(step: Step, calls: Sequence[ToolCall[ToolFacts]], question: str) -> str | None:
+    if not step.propose.strip():
+        return None
+    return judge_proposal(step.propose, question, {id_ for call in calls for id_ in call.output.ids})
+
+
+def _find_faults(text: str, calls: Sequence[ToolCall[ToolFacts]]) -> list[str]:
+    sheet = build_sheet(call.output for call in calls)
+    return [str(fault) for fault in find_faults(text, sheet, limits=(1, MAX_ANSWER_CHARS))]
+
+
+def _source(tool: Tool, arguments: Mapping[str, str], output: ToolFacts) -> SourceRecord:
+    return SourceRecord(command=plain_text(tool.sent_as(arguments), 80), as_of=output.as_of)
+
+
+def _propose(turn: Run) -> ChatAnswer:
+    proposal = propose_reading(turn.reading, turn.words)
+    where = "Send" if proposal.in_chat else "Type at the command line"
+    nothing_done = "Nothing is done by a sentence. " if moves_anything(turn.reading) else ""
+    unused = f"Not understood here: {', '.join(turn.unused)}. " if turn.unused else ""
+    return ChatAnswer(f"{nothing_done}{unused}{where}:", proposal=proposal)
+
+
+def _tell(answer: ChatAnswer) -> str:
+    """The answer in one line, for the record and for the next question."""
+    shown = "" if answer.view is None else f"[{', '.join(source.command for source in answer.sources)} was shown]"
+    proposed = "" if answer.proposal is None else answer.proposal.command
+    return " ".join(part for part in (answer.text, shown, proposed) if part)
+
+
+def _history(turns: Sequence[tuple[str, str]]) -> str:
+    said = [f"Person: {question} You: {answer}" for question, answer in turns]
+    while said and sum(map(len, said)) > HISTORY_CHARS:
+        said.pop(0)
+    return " ".join(said)

@@ -1,0 +1,176 @@
+"""What a tool found, as a model reads it and the journal keeps it: facts by id, and texts of strangers apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from zuno.kernel.text import plain_text
+from zuno.provenance.facts import FactSheet, Figure, Unit
+
+MAX_ROWS: Final = 10
+"""Lines of a list that a model is told; how many there are is a fact."""
+_SHOWN_CHARS: Final = 200
+_BRACKETS: Final = str.maketrans("[]", "()")
+_NAME: Final = re.compile(r"[^{}<>\n]{1,60}")
+
+
+class FactRecord(BaseModel):
+    """A figure on record. Its value is a decimal number, or words of our own."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, serialize_by_alias=True
+    )
+
+    id: str
+    value: str
+    unit: Unit
+    symbol: str = ""
+    digits: int = 2
+    signed: bool = False
+
+    @property
+    def figure(self) -> Figure:
+        value = self.value if self.unit is Unit.WORDS else Decimal(self.value)
+        return Figure(self.id, value, self.unit, self.symbol, self.digits, self.signed)
+
+
+class ToolFacts(BaseModel):
+    """The output of one tool."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, serialize_by_alias=True
+    )
+
+    text: str
+    strangers: tuple[str, ...] = ()
+    figures: tuple[FactRecord, ...] = ()
+    names: tuple[str, ...] = ()
+    """Names with digits in them that prose may say: `position 3`."""
+    as_of: str | None = None
+    ids: tuple[str, ...] = ()
+    """What may be named in a proposal: ids of positions, plans, alerts, runs, symbols."""
+    failed: bool = False
+
+
+def build_sheet(outputs: Iterable[ToolFacts]) -> FactSheet:
+    every = list(outputs)
+    figures = (record.figure for output in every for record in output.figures)
+    return FactSheet(figures, names=(name for output in every for name in output.names))
+
+
+class FactWriter:
+    """Collects the lines of one output; every id begins with its prefix."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self._lines: list[str] = []
+        self._strangers: list[str] = []
+        self._records: list[FactRecord] = []
+        self._names: list[str] = []
+        self._ids: list[str] = []
+
+    def line(self, *parts: str) -> None:
+        self._lines.append("; ".join(part for part in parts if part))
+
+    def figure(
+        self,
+        name: str,
+        value: float | str | int | Decimal | None,
+        unit: Unit,
+        symbol: str = "",
+        digits: int = 2,
+        *,
+        signed: bool = False,
+    ) -> str:
+        """The fact as a model reads it: `{id} = value`. What is not known is said without an id."""
+        if value is None:
+            return f"{name.rpartition('.')[2]}: not known"
+        record = FactRecord(
+            id=f"{self.prefix}.{name}",
+            value=f"{Decimal(str(value)):f}",
+            unit=unit,
+            symbol=symbol,
+            digits=digits,
+            signed=signed,
+        )
+        return self._tell(record)
+
+    def usd(self, name: str, value: float | str | None, *, signed: bool = False) -> str:
+        return self.figure(name, value, Unit.AMOUNT, "USD", signed=signed)
+
+    def money(self, name: str, value: float | str | None, currency: str, *, signed: bool = False) -> str:
+        symbol = "USD" if currency == "USDT" else currency
+        return self.figure(name, value, Unit.AMOUNT, symbol, 0 if currency == "KRW" else 2, signed=signed)
+
+    def amount(self, name: str, value: float | str | None, symbol: str) -> str:
+        return self.figure(name, value, Unit.AMOUNT, symbol, 4)
+
+    def price(self, name: str, value: float | str | None, quote: str) -> str:
+        return self.figure(name, value, Unit.PRICE, "USD" if quote == "USDT" else quote)
+
+    def percent(self, name: str, value: float | str | None, *, signed: bool = False) -> str:
+        return self.figure(name, value, Unit.PERCENT, signed=signed)
+
+    def share(self, name: str, value: float | None, *, signed: bool = False) -> str:
+        """A share of one, printed in per cent."""
+        return self.percent(name, None if value is None else str(Decimal(str(value)) * 100), signed=signed)
+
+    def count(self, name: str, value: int) -> str:
+        return self.figure(name, value, Unit.NUMBER, digits=0)
+
+    def number(self, name: str, value: float | None, *, signed: bool = False) -> str:
+        return self.figure(name, value, Unit.NUMBER, signed=signed)
+
+    def hours(self, name: str, value: float | str | None) -> str:
+        return self.figure(name, value, Unit.HOURS, digits=1)
+
+    def words(self, name: str, text: str | None) -> str:
+        """A date or a name of our own that holds digits."""
+        if text is None:
+            return f"{name.rpartition('.')[2]}: none"
+        return self._tell(FactRecord(id=f"{self.prefix}.{name}", value=plain_text(text, 80), unit=Unit.WORDS))
+
+    def name(self, name: str, *, own: bool = True) -> str:
+        """A name that prose may say as it stands, where we gave it; a stranger's is told apart."""
+        if not own or not _NAME.fullmatch(name):
+            return self.stranger(name)
+        self._names += [name, name[0].upper() + name[1:]]
+        return name
+
+    def id(self, *ids: str | None) -> None:
+        """Ids that a proposal may name."""
+        self._ids += [id_ for id_ in ids if id_]
+
+    def stranger(self, text: str) -> str:
+        """A text that we did not write, by its number; empty where there is none."""
+        if not text:
+            return ""
+        label = f"[{self.prefix}.{len(self._strangers) + 1}]"
+        self._strangers.append(f"{label} {plain_text(text.translate(_BRACKETS), _SHOWN_CHARS)}")
+        return f"text {label}"
+
+    def rows(self, rows: Sequence[object], what: str) -> str:
+        """How many there are, and that not all are listed."""
+        more = f", the first {MAX_ROWS} of which follow" if len(rows) > MAX_ROWS else ""
+        return f"{what}: {self.count('count', len(rows))}{more}"
+
+    def build(self, as_of: str | None = None, *, failed: bool = False) -> ToolFacts:
+        return ToolFacts(
+            text="\n".join(self._lines),
+            strangers=tuple(self._strangers),
+            figures=tuple(self._records),
+            names=tuple(dict.fromkeys(self._names)),
+            as_of=as_of,
+            ids=tuple(dict.fromkeys(self._ids)),
+            failed=failed,
+        )
+
+    def _tell(self, record: FactRecord) -> str:
+        self._records.append(record)
+        return f"{{{record.id}}} = {record.figure.print()}"

@@ -1,0 +1,95 @@
+"""Replay an answer of the chat: recorded tool results and recorded replies give the same words, or it is said what
+differs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+from zuno.doors.chat.desk import ChatAnswer, build_task, finish_answer
+from zuno.doors.chat.facts import ToolFacts
+from zuno.doors.chat.records import CALL_KIND, QUESTION_KIND, TURN_KIND, CallRecord, QuestionRecord, TurnRecord
+from zuno.journal.port import Journal
+from zuno.kernel.canonical import canonical
+from zuno.kernel.errors import Refused
+from zuno.kernel.view import ReplayView
+from zuno.llm.ask import ModelContext
+from zuno.llm.chat import answer_in_rounds
+from zuno.llm.port import Attempt
+
+EDITION: Final = 1
+Rehearse = Callable[[Sequence[Attempt]], tuple[ModelContext, Callable[[], Sequence[str]]]]
+"""Recorded replies as models, and what was asked differently then."""
+
+
+class ChatReplay:
+    def __init__(self, journal: Callable[[], Awaitable[Journal]], rehearse: Rehearse, code: Callable[[], str]) -> None:
+        self._journal = journal
+        self._rehearse = rehearse
+        self._code = code
+
+    async def replay(self, request_id: str) -> ReplayView:
+        """`Refused` where no model was asked in that request: then rules read the line, and nothing is on record that a
+        replay could compare."""
+        entries = [entry async for entry in (await self._journal()).entries(request_id=request_id)]
+        asked = next(
+            (QuestionRecord.model_validate(entry.payload) for entry in entries if entry.kind == QUESTION_KIND), None
+        )
+        ended = next((entry for entry in entries if entry.kind == TURN_KIND), None)
+        if asked is None or ended is None:
+            raise Refused(f"{request_id} is no answer of a model in a chat.")
+        turn = TurnRecord.model_validate(ended.payload)
+        attempts = [Attempt.model_validate(entry.payload) for entry in entries if entry.kind == "model_attempt"]
+        minds, asked_differently = self._rehearse(attempts)
+        calls = _RecordedCalls(
+            [CallRecord.model_validate(entry.payload) for entry in entries if entry.kind == CALL_KIND]
+        )
+        answer = finish_answer(await answer_in_rounds(build_task(asked, calls.call), minds))
+        then, now = _decided(turn), _decided_again(answer)
+        differences = [*asked_differently(), *calls.differences]
+        if then != now:
+            differences.append("the answer is another one")
+        return ReplayView(
+            ok=not differences,
+            identical=not differences,
+            edition=EDITION,
+            request_id=request_id,
+            hash=_hash(then),
+            replayed_hash=_hash(now),
+            code_then=ended.code,
+            code_now=self._code(),
+            differences=tuple(differences),
+        )
+
+
+class _RecordedCalls:
+    def __init__(self, calls: Sequence[CallRecord]) -> None:
+        self._calls = list(calls)
+        self._unexpected: list[str] = []
+
+    @property
+    def differences(self) -> list[str]:
+        return [*self._unexpected, *(f"{call.tool} was called then" for call in self._calls)]
+
+    async def call(self, name: str, arguments: Mapping[str, str], seconds: float) -> ToolFacts:
+        if not self._calls or (self._calls[0].tool, self._calls[0].arguments) != (name, dict(arguments)):
+            self._unexpected.append(f"{name} was not called then")
+            return ToolFacts(text="", failed=True)
+        return self._calls.pop(0).output
+
+
+def _decided(turn: TurnRecord) -> dict[str, str]:
+    if turn.source == "rules":
+        return {"cited": "", "proposal": ""}
+    return {"cited": turn.cited, "proposal": turn.proposal}
+
+
+def _decided_again(answer: ChatAnswer | str) -> dict[str, str]:
+    if isinstance(answer, str):
+        return {"cited": "", "proposal": ""}
+    return {"cited": answer.cited, "proposal": "" if answer.proposal is None else answer.proposal.command}
+
+
+def _hash(decided: dict[str, str]) -> str:
+    return hashlib.sha256(canonical(decided)).hexdigest()

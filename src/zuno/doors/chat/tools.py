@@ -1,0 +1,296 @@
+"""The read-only tools of the chat: each calls a service of `Zuno` and returns its view, and the view as facts.
+
+A tool is named like the shell's intent for the same thing, and takes the same slots as arguments. None of them
+approves, signs, sends, pauses or changes a setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from zuno.doors.chat import lp_facts, trading_facts
+from zuno.doors.chat.facts import FactWriter, ToolFacts
+from zuno.doors.zuno import Zuno
+from zuno.kernel.view import View
+from zuno.llm.chat import ToolSpec
+from zuno.lp.service.plan_view import PLAN_KIND
+from zuno.trading.service.memory_view import MemoriesView
+from zuno.trading.service.report import Reports
+from zuno.trading.service.runs import DECIDED
+from zuno.trading.service.runs_view import CycleWhyView
+
+Slots = Mapping[str, str]
+GROUPS: Final = ("day", "week", "month", "symbol", "exit", "side")
+STATES: Final = ("in-range", "out-of-range", "risky")
+_MOST_LINES: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    name: str
+    """The intent of the shell that asks for the same."""
+    command: str
+    """What a person sends for the same view, with its arguments in capitals."""
+    description: str
+    look: Callable[[Zuno, Slots], Awaitable[View]]
+    write: Callable[[Any, FactWriter], ToolFacts]
+    """The view as facts."""
+    prefix: str
+    """Of the ids of its facts."""
+    takes: Mapping[str, bool] = field(default_factory=dict)
+    """Its arguments; whether one is needed."""
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of arguments that are one of a few words."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        return ToolSpec(self.name, self.description, tuple(self.takes), self.check)
+
+    def check(self, arguments: Slots) -> str | None:
+        for name, needed in self.takes.items():
+            if needed and not arguments.get(name, "").strip():
+                return f"{self.name} needs {name}"
+        for name, allowed in self.choices.items():
+            if name in arguments and arguments[name] not in allowed:
+                return f"{name} is one of {', '.join(allowed)}"
+        return None
+
+    def sent_as(self, arguments: Slots) -> str:
+        """The command with these arguments; those that were not given are left out."""
+        words = [arguments.get(word.lower(), "") if word.isupper() else word for word in self.command.split()]
+        return " ".join(word for word in words if word)
+
+
+def _chain(slots: Slots) -> str | None:
+    return slots.get("chain")
+
+
+async def _look_at_performance(zuno: Zuno, slots: Slots) -> View:
+    view, _ = await zuno.account().performance()
+    return view
+
+
+async def _look_at_reference(zuno: Zuno, slots: Slots) -> View:
+    which = slots.get("reference") or slots.get("run") or await zuno.audit().last_request((PLAN_KIND, DECIDED))
+    return await (Reports(zuno.cycles()).why(which) if which.startswith("run_") else zuno.archive().why(which))
+
+
+def _write_reference(view: View, facts: FactWriter) -> ToolFacts:
+    writer: Callable[[Any, FactWriter], ToolFacts] = (
+        trading_facts.write_cycle_why if isinstance(view, CycleWhyView) else lp_facts.write_why
+    )
+    return writer(view, facts)
+
+
+async def _list_memories(zuno: Zuno, slots: Slots) -> MemoriesView:
+    return await zuno.memory().list(_MOST_LINES, slots.get("symbol"))
+
+
+TOOLS: Final = {
+    tool.name: tool
+    for tool in (
+        Tool(
+            "trade_status",
+            "/status",
+            "the trading account: equity, PnL, open trades, locks, mandate",
+            lambda zuno, slots: zuno.account().status(),
+            trading_facts.write_status,
+            "status",
+        ),
+        Tool(
+            "trade_positions",
+            "/status table",
+            "open trades: entry, mark, unrealised PnL, stop, target",
+            lambda zuno, slots: zuno.account().positions(),
+            trading_facts.write_positions,
+            "open",
+        ),
+        Tool(
+            "trade_trades",
+            "/trades",
+            "closed trades, newest first: net PnL, R, fees, exit",
+            lambda zuno, slots: zuno.account().trades(_MOST_LINES),
+            trading_facts.write_trades,
+            "trades",
+        ),
+        Tool(
+            "trade_profit",
+            "/profit BY",
+            f"win rate, profit factor, expectancy, drawdown of closed trades; by: {', '.join(GROUPS)}",
+            lambda zuno, slots: zuno.account().profit(slots.get("by")),
+            trading_facts.write_profit,
+            "profit",
+            {"by": False},
+            {"by": GROUPS},
+        ),
+        Tool(
+            "trade_performance",
+            "/performance",
+            "equity and drawdown over time",
+            _look_at_performance,
+            trading_facts.write_performance,
+            "performance",
+        ),
+        Tool(
+            "trade_balance",
+            "/balance",
+            "cash, margin and equity by exchange",
+            lambda zuno, slots: zuno.account().balance(),
+            trading_facts.write_balance,
+            "balance",
+        ),
+        Tool(
+            "trade_locks",
+            "/locks",
+            "what keeps the desk from new trades",
+            lambda zuno, slots: zuno.account().locks(),
+            trading_facts.write_locks,
+            "locks",
+        ),
+        Tool(
+            "trade_runs",
+            "/report",
+            "the trading desk's runs: decision, ruling, veto",
+            lambda zuno, slots: Reports(zuno.cycles()).runs(),
+            trading_facts.write_runs,
+            "runs",
+        ),
+        Tool(
+            "why",
+            "/why REFERENCE",
+            "why a decision was made; reference: run_…, plan_… or req_…, the last decision if empty",
+            _look_at_reference,
+            _write_reference,
+            "why",
+            {"reference": False},
+        ),
+        Tool(
+            "memory_list",
+            "/memory",
+            "post-mortems of closed trades; symbol: BTCUSDT or ETHUSDT",
+            _list_memories,
+            trading_facts.write_memories,
+            "memories",
+            {"symbol": False},
+        ),
+        Tool(
+            "memory_search",
+            "/memory QUERY",
+            "post-mortems by their setup; query: the setup in words",
+            lambda zuno, slots: zuno.memory().search(slots["query"], 5),
+            trading_facts.write_search,
+            "found",
+            {"query": True},
+        ),
+        Tool(
+            "memory_lessons",
+            "/memory lessons",
+            "lessons drawn from post-mortems",
+            lambda zuno, slots: zuno.memory().lessons(),
+            trading_facts.write_lessons,
+            "lessons",
+        ),
+        Tool(
+            "positions",
+            "/positions",
+            f"LP positions: amounts, fees, price and range; only: {', '.join(STATES)}",
+            lambda zuno, slots: zuno.lp(_chain(slots)).positions(
+                [slots["position"]] if "position" in slots else (), slots.get("address"), slots.get("only")
+            ),
+            lp_facts.write_positions,
+            "positions",
+            {"only": False, "chain": False},
+            {"only": STATES},
+        ),
+        Tool(
+            "inspect",
+            "/positions POSITION",
+            "one LP position by its id",
+            lambda zuno, slots: zuno.lp(_chain(slots)).inspect(slots["position"]),
+            lp_facts.write_inspect,
+            "position",
+            {"position": True, "chain": False},
+        ),
+        Tool(
+            "portfolio",
+            "/portfolio",
+            "all LP positions in USD: worth, fees, fee APR, net APR after LVR; span: the window, 24h or 7d",
+            lambda zuno, slots: zuno.portfolio().portfolio(
+                [slots["address"]] if "address" in slots else (), slots.get("span", "24h"), _chain(slots)
+            ),
+            lp_facts.write_portfolio,
+            "portfolio",
+            {"span": False, "chain": False},
+        ),
+        Tool(
+            "pnl",
+            "/pnl POSITION",
+            "what an LP position earned: fees, impermanent loss, gas; since: 7d or a date",
+            lambda zuno, slots: zuno.lp(_chain(slots)).pnl(slots["position"], slots.get("since")),
+            lp_facts.write_pnl,
+            "pnl",
+            {"position": True, "since": False, "chain": False},
+        ),
+        Tool(
+            "whatif",
+            "/whatif POSITION MOVE",
+            "an LP position at another price; move: -20% or a price",
+            lambda zuno, slots: zuno.lp(_chain(slots)).whatif(slots["position"], slots.get("move")),
+            lp_facts.write_whatif,
+            "whatif",
+            {"position": True, "move": False, "chain": False},
+        ),
+        Tool(
+            "plans",
+            "/plan",
+            "the LP plans and how far they have come",
+            lambda zuno, slots: zuno.archive().plans(),
+            lp_facts.write_plans,
+            "plans",
+        ),
+        Tool(
+            "plan",
+            "/plan PLAN",
+            "one LP plan: verdict, range, costs, cautions",
+            lambda zuno, slots: zuno.archive().plan(slots["plan"]),
+            lp_facts.write_plan,
+            "plan",
+            {"plan": True},
+        ),
+        Tool(
+            "alerts",
+            "/alerts",
+            "alerts of the LP monitor",
+            lambda zuno, slots: zuno.alerts().list(),
+            lp_facts.write_alerts,
+            "alerts",
+        ),
+        Tool(
+            "balances",
+            "zuno wallet balance",
+            "the tokens in the wallet on a chain",
+            lambda zuno, slots: zuno.wallet(_chain(slots)).balance(),
+            lp_facts.write_balances,
+            "wallet",
+            {"chain": False},
+        ),
+    )
+}
+_OF_INTENTS: Final[Mapping[str, tuple[str, Slots]]] = {
+    "in_range": ("positions", {}),
+    "in_range_only": ("positions", {"only": "in-range"}),
+    "out_of_range": ("positions", {"only": "out-of-range"}),
+    "risky": ("positions", {"only": "risky"}),
+    "trade_why": ("why", {}),
+    **{f"trade_profit_{group}": ("trade_profit", {"by": group}) for group in GROUPS},
+}
+"""Intents that are another one with a word fixed."""
+
+
+def tool_for_intent(intent: str, slots: Slots) -> tuple[Tool, dict[str, str]] | None:
+    """The tool that answers what the shell's reader read, and its arguments; None where none does."""
+    name, fixed = _OF_INTENTS.get(intent, (intent, {}))
+    tool = TOOLS.get(name)
+    return None if tool is None else (tool, {**slots, **fixed})
