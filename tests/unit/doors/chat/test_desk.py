@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.wire.account_home import write_account_home
 from tests.wire.asking import Desk
 from tests.wire.fakes.model import Line, ScriptedModel, in_order
-from tests.wire.account_home import write_account_home
 from zuno.adapters.model.recorded import RecordedModels
 from zuno.doors.chat.desk import MAX_CHARS, MAX_TURNS, ChatAnswer, ChatDesk, Speaker
 from zuno.doors.chat.records import CALL_KIND, QUESTION_KIND, TURN_KIND
