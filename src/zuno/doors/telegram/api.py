@@ -16,10 +16,12 @@ from telegram import Bot, InlineKeyboardButton, InlineKeyboardMarkup, InputFile,
 from telegram.error import BadRequest, ChatMigrated, Forbidden, InvalidToken, NetworkError, RetryAfter, TelegramError
 from telegram.request import HTTPXRequest
 
+from zuno.doors.telegram.follow import LiveMessage
 from zuno.doors.telegram.reply import Button, Reply, split_reply
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.chat import ChatButton, ChatStore
 from zuno.kernel.errors import Unavailable, Usage, ZunoError
+from zuno.kernel.notify import RetryLater, SendResult, Sent, Undeliverable
 
 T = TypeVar("T")
 POLL_SECONDS: Final = 50
@@ -52,6 +54,12 @@ def open_bot(token: str, base_url: str) -> Bot:
     return Bot(token, base_url=f"{base_url}/bot", request=sending, get_updates_request=asking)
 
 
+async def close_bot(bot: Bot) -> None:
+    """Close its connections, also of one that never came as far as knowing who it is."""
+    for request in bot._request:
+        await request.shutdown()
+
+
 def explain(error: TelegramError) -> str:
     """A telegram error in our words; nothing the server wrote is repeated."""
     match error:
@@ -76,8 +84,10 @@ async def check_token(bot: Bot) -> None:
     try:
         await bot.initialize()
     except InvalidToken:
+        await close_bot(bot)
         raise Usage(WRONG_TOKEN) from None
     except TelegramError as error:
+        await close_bot(bot)
         raise Unavailable(f"{_sentence(explain(error))} Check ZUNO_TELEGRAM_API_BASE_URL and the network.") from None
 
 
@@ -114,7 +124,7 @@ class ChatSender:
                 return None
         return sent
 
-    async def edit(self, message: int, reply: Reply) -> float | None:
+    async def edit(self, message: int, reply: Reply) -> SendResult:
         keyboard = await self._keyboard(reply.buttons)
         try:
             await self._bot.edit_message_text(
@@ -125,14 +135,28 @@ class ChatSender:
                 reply_markup=keyboard,
                 link_preview_options=LinkPreviewOptions(is_disabled=True),
             )
-        except RetryAfter as error:
-            return _seconds(error)
         except BadRequest as error:
-            if NOT_MODIFIED not in str(error).lower():
-                _log.warning("a message of the chat %s was not edited: %s", self._chat, explain(error))
+            if NOT_MODIFIED in str(error).lower():
+                return Sent()
+            _log.warning("a message of the chat %s was not edited: %s", self._chat, explain(error))
+            return Undeliverable(explain(error), all=False)
         except TelegramError as error:
-            _log.info("a message of the chat %s was not edited: %s", self._chat, explain(error))
-        return None
+            return _judge_failure(error)
+        return Sent()
+
+    def follow(self) -> LiveMessage:
+        sent: list[int] = []
+
+        async def write(html: str) -> SendResult:
+            if sent:
+                return await self.edit(sent[0], Reply(html))
+            try:
+                sent.append(await self._post(Reply(html), None, "HTML"))
+            except TelegramError as error:
+                return _judge_failure(error)
+            return Sent()
+
+        return LiveMessage(write)
 
     async def _send_part(self, part: Reply, keyboard: InlineKeyboardMarkup | None) -> int:
         try:
@@ -187,6 +211,15 @@ class ChatSender:
             return None
         row = [InlineKeyboardButton(button.label, callback_data=key) for key, button in keys.items()]
         return InlineKeyboardMarkup([row[start : start + 3] for start in range(0, len(row), 3)])
+
+
+def _judge_failure(error: TelegramError) -> SendResult:
+    """Whether to try again. A request that timed out may have been carried out all the same."""
+    if isinstance(error, RetryAfter):
+        return RetryLater(explain(error), _seconds(error))
+    if isinstance(error, NetworkError) and not isinstance(error, BadRequest):
+        return RetryLater(explain(error))
+    return Undeliverable(explain(error), all=not isinstance(error, BadRequest))
 
 
 def _seconds(error: RetryAfter) -> float:

@@ -15,7 +15,7 @@ from telegram import Bot, CallbackQuery, Message, Update
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError
 
 from zuno.doors.telegram.access import PRIVATE, Access, Role, Sender, StrangerRecords, find_sender
-from zuno.doors.telegram.api import POLL_SECONDS, READ_SECONDS, WRONG_TOKEN, ChatSender, check_token, explain
+from zuno.doors.telegram.api import POLL_SECONDS, READ_SECONDS, WRONG_TOKEN, ChatSender, check_token, close_bot, explain
 from zuno.doors.telegram.commands import LONGEST_LINE, Asked, Command, Level, Typed, read_command
 from zuno.doors.telegram.confirm import BuildCard, Confirmations
 from zuno.doors.telegram.reply import Reply
@@ -98,8 +98,7 @@ class TelegramBot:
             await self._end_tasks()
             if beside is not None:
                 await beside
-            with suppress(TelegramError):
-                await self._bot.shutdown()
+            await close_bot(self._bot)
         return TelegramEndView(bot=name, updates=self._updates, answered=self._answered, refused=self._refused)
 
     async def handle_update(self, update: Update) -> None:
@@ -164,7 +163,7 @@ class TelegramBot:
         asked: dict[str, object] = {"timeout": POLL_SECONDS, "allowed_updates": WANTED}
         if offset is not None:
             asked["offset"] = offset
-        found = await self._bot.do_api_request("getUpdates", asked, read_timeout=POLL_SECONDS + READ_SECONDS)
+        found = await self._bot._post("getUpdates", asked, read_timeout=POLL_SECONDS + READ_SECONDS)
         return found if isinstance(found, list) else []
 
     def _parse(self, document: object) -> Update | None:

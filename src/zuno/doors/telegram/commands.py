@@ -9,8 +9,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Protocol
 
 from zuno.doors.telegram.access import Role
+from zuno.doors.telegram.follow import LiveMessage
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
+from zuno.kernel.notify import SendResult
 from zuno.kernel.text import plain_text
 
 if TYPE_CHECKING:
@@ -38,9 +40,13 @@ class ChatWriter(Protocol):
         """Send it, in several messages where it is long; the id of the last, None if it did not arrive."""
         ...
 
-    async def edit(self, message: int, reply: Reply) -> float | None:
-        """Replace the text and buttons of a message. The same text again is harmless. Seconds to wait, where Telegram
-        asks for that and nothing was changed."""
+    async def edit(self, message: int, reply: Reply) -> SendResult:
+        """Replace the text and buttons of a message. `Sent` also where it says so already; `RetryLater` with the wait
+        that Telegram asks for; `Undeliverable` where the message is gone."""
+        ...
+
+    def follow(self) -> LiveMessage:
+        """A message that is sent with its first text and edited from then on."""
         ...
 
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
-
-from telegram.error import TelegramError
 
 from zuno.doors.telegram.access import Access
-from zuno.doors.telegram.api import open_bot
+from zuno.doors.telegram.api import close_bot, open_bot
 from zuno.doors.telegram.bot import BotBackends, TelegramBot
 from zuno.doors.telegram_door import TelegramEndView, TelegramEventView, TelegramSetupView
 from zuno.doors.zuno import Zuno
@@ -44,6 +41,5 @@ class TelegramProcess:
         try:
             return await set_up(self._bot, self._on, tell, stop)
         finally:
-            with suppress(TelegramError):
-                await self._bot.shutdown()
+            await close_bot(self._bot)
             self._lock.leave()
