@@ -14,9 +14,11 @@ from tests.wire.fakes.chat_store import ChatStoreInMemory
 from zuno.doors.telegram.access import Role
 from zuno.doors.telegram.commands import Asked
 from zuno.doors.telegram.confirm import LASTS, MOST_WRONG_CODES, ActionCard, Confirmations
+from zuno.doors.telegram.follow import LiveMessage
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.notify import SendResult, Sent
 from zuno.kernel.units import Millis
 
 OWNER, OTHER, CHAT, GROUP = 11, 12, 11, -500
@@ -37,9 +39,12 @@ class Writer:
         self.sent[len(self.sent) + 100] = reply
         return max(self.sent)
 
-    async def edit(self, message: int, reply: Reply) -> float | None:
+    async def edit(self, message: int, reply: Reply) -> SendResult:
         self.edited[message] = reply
-        return None
+        return Sent()
+
+    def follow(self) -> LiveMessage:
+        raise NotImplementedError
 
 
 class Desk:
