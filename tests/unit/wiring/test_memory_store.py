@@ -1,14 +1,19 @@
-"""Which collection of a shared server a home's memories are in."""
+"""Which collection of a shared server a home's memories are in, and who finds entities in them."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from pydantic import SecretStr
 
+from tests.wire.model_server import chat, serving
+from tests.wire.post_mortems import post_mortem
 from zuno.adapters.memory.milvus import MilvusMemoryIndex
 from zuno.settings import Settings
-from zuno.wiring.memory import _open_index
+from zuno.trading.learn.memory_book import memory_record
+from zuno.wiring.house import Application
+from zuno.wiring.memory import _open_index, extract_by_models
 
 
 def collection(folder: Path) -> str:
@@ -22,3 +27,20 @@ def test_homes_that_share_a_server_have_collections_of_their_own(tmp_path: Path)
     first, other = collection(tmp_path / "a"), collection(tmp_path / "b")
     assert first != other
     assert collection(tmp_path / "a") == first
+
+
+async def test_a_graph_of_memories_asks_the_model_of_rag_what_a_setup_is_about(tmp_path: Path) -> None:
+    """The role `rag_extraction`; what it said is on record, and not asked again."""
+    found = json.dumps({"names": ["funding high"], "relations": []})
+    async with serving(lambda heard: chat(found)) as server:
+        settings = Settings(home=tmp_path, memory_store="lightrag", model_rag=f"{server.origin}/v1#reader")
+        for _ in range(2):
+            zuno = Application(settings)
+            index = _open_index(settings, tmp_path / "memory", extract_by_models(zuno._open_journal, zuno._models))
+            await index.rebuild([memory_record(post_mortem(1))])
+            assert await index.ids() == {post_mortem(1).id}
+            journal = await zuno._open_journal()
+            attempts = [entry.payload async for entry in journal.entries(kind="model_attempt")]
+            await zuno.close()
+    assert [(attempt["role"], attempt["outcome"]) for attempt in attempts] == [("rag_extraction", "ok")]
+    assert len(server.heard) == 1

@@ -173,17 +173,23 @@ def words_section(bundle: Bundle, title: str = "post_mortems", weight: int = 30)
 # -- what Meta is told
 
 
-def news_section(bundle: Bundle, title: str = "recalled", weight: int = 18) -> Section:
-    """Earlier news that was recalled: strangers' words behind a fence, with code's count of who told them."""
+def read_news(bundle: Bundle) -> tuple[StoryNote, ...]:
     slot = next((slot for slot in bundle.slots if slot.name == RAG), None)
-    stories = () if slot is None else read_slot(NewsSlot, slot.content, "recalled news").stories
+    return () if slot is None else read_slot(NewsSlot, slot.content, "recalled news").stories
+
+
+def news_section(bundle: Bundle, summary: str = "", title: str = "recalled", weight: int = 18) -> Section:
+    """Earlier news that was recalled: strangers' words behind a fence, with code's count of who told them. `summary`:
+    what the role `rag` made of them, which comes first."""
+    stories = read_news(bundle)
     if not stories:
         return Section(title, weight, strangers=Untrusted("none", limit=NEWS_CHARS, quotable=True))
-    told = " · ".join(_describe_story(story, bundle.as_of) for story in stories)
-    return Section(title, weight, strangers=Untrusted(told, limit=NEWS_CHARS))
+    told = [f"[{describe_telling(story, bundle.as_of)}] {story.text}" for story in stories]
+    told = [f"[in short] {summary}", *told] if summary else told
+    return Section(title, weight, strangers=Untrusted(" · ".join(told), limit=NEWS_CHARS))
 
 
-def _describe_story(story: StoryNote, as_of: int) -> str:
+def describe_telling(story: StoryNote, as_of: int) -> str:
     hours = (as_of - story.first) // HOUR_MS
     channels = "channel" if story.sources == 1 else "channels"
-    return f"[{story.sources} {channels}, first {hours} h before] {story.text}"
+    return f"{story.sources} {channels}, first {hours} h before"

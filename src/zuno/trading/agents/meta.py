@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from zuno.llm.ask import ModelContext
@@ -11,6 +11,7 @@ from zuno.provenance.slots import cut
 from zuno.trading.agents import learned, prompt_facts
 from zuno.trading.agents.ask import AgentQuestion, ask_agent, to_record, voice_of
 from zuno.trading.agents.case import Case
+from zuno.trading.agents.rag import NewsReading, summarise_news
 from zuno.trading.measure.indicators.all import IndicatorValues
 from zuno.trading.measure.triage import Rule
 from zuno.trading.model.cycle import (
@@ -54,6 +55,9 @@ class RegimeRuling:
 
 async def ask_meta(case: Case, minds: ModelContext) -> AgentAnswer[Meta]:
     ruled = regime_of(case)
+    # Rules do not read news: a Meta without a model needs nobody who does.
+    has_model = bool(minds.registry.models_for(ROLE, 0).models)
+    news = await summarise_news(case.bundle, minds) if has_model else NewsReading()
     spoken = await ask_agent(
         AgentQuestion(
             role=ROLE,
@@ -68,7 +72,7 @@ async def ask_meta(case: Case, minds: ModelContext) -> AgentAnswer[Meta]:
                 prompt_facts.economy_section(case, 65),
                 prompt_facts.narrative_section(case),
                 prompt_facts.news_section(case),
-                learned.news_section(case.bundle),
+                learned.news_section(case.bundle, news.summary),
             ),
             output=MetaOpinion,
             fallback=lambda: answer_by_rules(case),
@@ -78,8 +82,11 @@ async def ask_meta(case: Case, minds: ModelContext) -> AgentAnswer[Meta]:
     )
     said = spoken.value
     budget = min(said.risk_budget_pct, ruled.budget, BUDGETS[said.regime])
+    unread = f"recalled news were not summed up: {news.why}" if news.why else ""
+    paid = replace(spoken, attempts=(*news.attempts, *spoken.attempts))
     return AgentAnswer(
-        value=to_record(Meta, spoken, _describe_cut(said, ruled), risk_budget_pct=budget), voice=voice_of(ROLE, spoken)
+        value=to_record(Meta, spoken, unread, _describe_cut(said, ruled), risk_budget_pct=budget),
+        voice=voice_of(ROLE, paid),
     )
 
 

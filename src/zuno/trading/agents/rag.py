@@ -1,0 +1,88 @@
+"""What earlier news say about now: a model reads what was recalled and sums it up for Meta, story by story. Without one
+Meta reads the stories themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from zuno.llm.ask import ModelContext
+from zuno.llm.port import Attempt
+from zuno.llm.prompts import Untrusted
+from zuno.llm.question import Opinion
+from zuno.provenance.facts import Figure, Unit
+from zuno.provenance.slots import cited_ids, render
+from zuno.trading.agents import prompt_facts
+from zuno.trading.agents.ask import AgentQuestion, ask_agent
+from zuno.trading.agents.learned import describe_telling, read_news
+from zuno.trading.agents.prompt_budget import Line, Section
+from zuno.trading.model.bundle import Bundle
+from zuno.trading.model.cycle import LONG_TEXT
+from zuno.trading.model.memory_slots import StoryNote
+
+ROLE: Final = "rag"
+_STORIES_CHARS: Final = 2_400
+
+
+class RagOpinion(Opinion):
+    summary: Annotated[str, Field(min_length=1, max_length=2 * LONG_TEXT)]
+
+
+@dataclass(frozen=True, slots=True)
+class NewsReading:
+    """What a model made of recalled news. Still strangers' matter: it stays behind a fence."""
+
+    summary: str = ""
+    """Citations printed; empty where no model's words stand."""
+    attempts: tuple[Attempt, ...] = ()
+    why: str = ""
+    """Why not, where a model was asked."""
+
+
+async def summarise_news(bundle: Bundle, minds: ModelContext) -> NewsReading:
+    """Nobody is asked where nothing was recalled."""
+    stories = read_news(bundle)
+    if not stories:
+        return NewsReading()
+    section = _stories_section(bundle, stories)
+    spoken = await ask_agent(
+        AgentQuestion(
+            role=ROLE,
+            sections=lambda: (section, _texts_section(stories)),
+            output=RagOpinion,
+            fallback=lambda: answer_by_rules(stories),
+            texts=lambda said: ((said.summary, LONG_TEXT),),
+            judge=lambda said: None if any(cited_ids([said.summary])) else "summary cites no story",
+        ),
+        minds,
+    )
+    if spoken.source not in ("model", "repaired"):
+        return NewsReading("", spoken.attempts, spoken.why if spoken.source == "fallback" else "")
+    return NewsReading(render(spoken.value.summary, prompt_facts.build_sheet([section]))[:LONG_TEXT], spoken.attempts)
+
+
+def answer_by_rules(stories: Sequence[StoryNote]) -> RagOpinion:
+    names = ", ".join(f"{{{story_id(place)}}}" for place, _ in enumerate(stories, 1))
+    return RagOpinion(summary=f"Earlier news that are alike: {names}.")
+
+
+def story_id(place: int) -> str:
+    return f"story_{place}"
+
+
+def _stories_section(bundle: Bundle, stories: Sequence[StoryNote]) -> Section:
+    lines = [Line(f"{bundle.symbol}, {bundle.mode}; what was told before now and is alike")]
+    for place, story in enumerate(stories, 1):
+        told = f"story {place} ({describe_telling(story, bundle.as_of)})"
+        name = story_id(place)
+        lines.append(Line(f"{{{name}}} {told}", (Figure(name, told, Unit.WORDS),)))
+    return Section("stories", 100, tuple(lines))
+
+
+def _texts_section(stories: Sequence[StoryNote]) -> Section:
+    """A sum of texts repeats some of their words; it never leaves its fence."""
+    texts = " · ".join(f"{story_id(place)}: {story.text}" for place, story in enumerate(stories, 1))
+    return Section("texts", 90, strangers=Untrusted(texts, limit=_STORIES_CHARS, quotable=True))
