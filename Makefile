@@ -64,10 +64,11 @@ study: $(VENV)/.dev  ## what the trading desk rules without a model: 400 moments
 rebalances: $(VENV)/.dev $(NODE)  ## six rebalances with ±6 % moves on the real contracts, and what each leaves over
 	$(BIN)/python -m studies.rebalances
 
-crash: $(VENV)/.dev $(NODE)  ## kill -9 at every persisted step of two rebalances, of a trade and of learning from it, and recover
+crash: $(VENV)/.dev $(NODE)  ## kill -9 at every persisted step of two rebalances, of a trade, of learning from it and of a chat, and recover
 	$(BIN)/python -m tests.crash.matrix
 	$(BIN)/python -m tests.crash.orders
 	$(BIN)/python -m tests.crash.learning
+	$(BIN)/python -m tests.crash.chat
 
 crash-cycle: $(VENV)/.dev  ## kill -9 a trading cycle at every durable write and at every node, resume, and compare
 	$(BIN)/python -m tests.crash.cycle
