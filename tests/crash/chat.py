@@ -266,7 +266,7 @@ async def kill_everywhere(folder: Path, *, sample: bool) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sample", action="store_true", help="between a tap and its act, and between a signature and its sending")
+    parser.add_argument("--sample", action="store_true", help="after a tap and after a signature only")
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
         return asyncio.run(kill_everywhere(Path(name), sample=chosen.sample))
