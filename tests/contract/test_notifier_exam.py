@@ -41,7 +41,7 @@ NOTICE = Notice(
     facts=(Fact("chain", "base"), Fact("position", "42")),
     reason="tick -1 lies 1 ticks beyond its lower edge",
     reference="alert_0123456789ab",
-    buttons=(Button("Ack", ("ack", "alert_0123456789ab")), Button("Snooze 6 h", ("snooze", "alert_0123456789ab"))),
+    buttons=(Button("Ack", "/ack alert_0123456789ab"), Button("Snooze 6 h", "/snooze alert_0123456789ab 6h")),
 )
 BARE = Notice(NoticeKind.FILL, "Filled", Severity.INFO, NoticeLabel.PAPER, Seconds(1_700_000_000))
 SUMMARY = replace(NOTICE, kind=NoticeKind.SUMMARY, picture=b"\x89PNG")
@@ -140,7 +140,7 @@ def test_no_notice_is_longer_than_telegram_takes(limit: int, junk: str) -> None:
 
 
 async def test_buttons_carry_the_number_of_the_notice(bot: Bot, telegram: TelegramNotifier) -> None:
-    many = tuple(Button(f"b{index}", ("x",)) for index in range(20))
+    many = tuple(Button(f"b{index}", "/x") for index in range(20))
     await telegram.send(post(replace(NOTICE, buttons=many), 2**62))
     rows = bot.heard[0].body["reply_markup"]["inline_keyboard"]
     assert [len(row) for row in rows] == [3, 3, 2]

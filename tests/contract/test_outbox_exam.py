@@ -42,7 +42,7 @@ NOTICE = Notice(
     facts=(Fact("net", "+12.40 USD"), Fact("R", "+1.20")),
     reason="<b>hold over</b>\n",
     reference="trade_1",
-    buttons=(Button("Why", ("why", "run_1")), Button("Trades", ("trades",))),
+    buttons=(Button("Why", "/why run_1"), Button("Trades", "/trades")),
     picture=b"\x89PNG\x00\xff",
 )
 FILL = replace(NOTICE, kind=NoticeKind.FILL, picture=None, buttons=())

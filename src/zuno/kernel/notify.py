@@ -57,10 +57,11 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """An answer offered with a message: a chat's command and its arguments, without the slash."""
+    """An answer offered with a message."""
 
     label: str
-    words: tuple[str, ...]
+    words: str
+    """What pressing it asks, as it would be typed in a chat: `/why run-1`."""
 
 
 @dataclass(frozen=True, slots=True)

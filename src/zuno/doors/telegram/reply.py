@@ -8,18 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from zuno.kernel.notify import Button as Button
+
 MESSAGE_LIMIT: Final = 4_096
 CAPTION_LIMIT: Final = 1_024
 """UTF-16 code units of text, without its tags."""
 MOST_TAGS: Final = 100
 """Formatted parts of one message; Telegram ignores the tags of further ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class Button:
-    label: str
-    words: str
-    """What pressing it asks, as it would be typed: `/why run-1`."""
 
 
 @dataclass(frozen=True, slots=True)

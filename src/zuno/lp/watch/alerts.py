@@ -293,10 +293,9 @@ def chain_label(chain: str) -> NoticeLabel:
 
 
 def _answers(event: Event) -> tuple[Button, ...]:
-    answers = [Button("Ack", ("ack", event.alert)), Button("Snooze 6 h", ("snooze", event.alert, "6h"))]
+    answers = [Button("Ack", f"/ack {event.alert}"), Button("Snooze 6 h", f"/snooze {event.alert} 6h")]
     if event.subject.position is not None:
-        words = ("recommend", str(event.subject.position), event.subject.chain)
-        answers.append(Button("Recommend", words))
+        answers.append(Button("Recommend", f"/recommend {event.subject.position} {event.subject.chain}"))
     return tuple(answers)
 
 

@@ -24,6 +24,7 @@ from zuno.kernel.wire import Wire
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation, Evaluator
 from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.day_summary import DAY_SUMMARY, DaySummary
 from zuno.trading.model.market import DAY_MS, Symbol, parse_mode, parse_symbol
 from zuno.trading.model.memory import PostMortem
 from zuno.trading.model.trade_events import (
@@ -44,30 +45,12 @@ from zuno.trading.service.origin_view import OriginView
 from zuno.trading.service.runs import Cycles
 from zuno.trading.watch.desk_loop import DeskLoop, DeskPlan, MarketClock, list_symbols
 
-DAY_SUMMARY: Final = "trading_day"
 EVALUATED: Final = "trading_evaluation"
 STOP_REQUEST: Final = "trading_stop"
 """Kinds of the journal's entries that the desk's schedule is made of."""
 _DESK: Final = Author("desk")
 _LOG: Final = logging.getLogger(__name__)
 _OWNER: Final = Author("owner")
-
-
-class DaySummary(Wire):
-    """How an account stood when a day ended."""
-
-    account: str
-    day: int
-    """When it began, in Unix milliseconds."""
-    trades: int
-    net_usd: float
-    net_krw: float
-    fees_usd: float
-    fees_krw: float
-    funding_usd: float
-    cash_usd: float
-    cash_krw: float
-    open_trades: int
 
 
 class EvaluationSlot(Wire):

@@ -101,9 +101,9 @@ async def test_an_alert_offers_its_answers_and_says_whose_money_it_is() -> None:
     raised, recovered = await drain(outbox)
     alert = raised.reference
     assert [button.words for button in raised.buttons] == [
-        ("ack", alert),
-        ("snooze", alert, "6h"),
-        ("recommend", "1", "base"),
+        f"/ack {alert}",
+        f"/snooze {alert} 6h",
+        "/recommend 1 base",
     ]
     assert recovered.buttons == ()
     event = (await store.book()).events[0]

@@ -1,0 +1,130 @@
+"""Notices made of what the journal records: each entry once, from where the last process left off."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple, Protocol
+
+from zuno.journal.port import Entry, Journal
+from zuno.kernel.backoff import Backoff
+from zuno.kernel.errors import ZunoError
+from zuno.kernel.notify import Notice, Outbox
+from zuno.kernel.units import Millis
+
+LOOK_EVERY: Final = 2.0
+OLDEST_MS: Final = 7 * 86_400_000
+"""What is older was missed while nobody wanted pushes; it is told no more."""
+_RETRIES: Final = Backoff(LOOK_EVERY, 300.0)
+
+
+class KeyedNotice(NamedTuple):
+    key: str
+    """The same whenever the same event is described."""
+    notice: Notice
+
+
+class NoticeSource(Protocol):
+    """A desk's part: which entries are worth a push, and in which words. `ZunoError` where it cannot be told."""
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """Of the journal's entries."""
+        ...
+
+    async def describe(self, entry: Entry, journal: Journal) -> Sequence[KeyedNotice]: ...
+
+    async def find_due(self, now: Millis) -> Sequence[KeyedNotice]:
+        """What became so by the clock alone."""
+        ...
+
+
+class JournalFeed:
+    """Any process of a home may run one, several at a time: the outbox takes each key once. The first one ever starts
+    at the journal's end; the cursor is moved after what it passes is appended, so a kill repeats and loses nothing."""
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        journal: Callable[[], Awaitable[Journal]],
+        sources: Sequence[NoticeSource],
+        now: Callable[[], Millis],
+        tell: Callable[[str], None],
+        *,
+        wake: Callable[[], None] = lambda: None,
+        name: str = "journal",
+    ) -> None:
+        self._outbox = outbox
+        self._journal = journal
+        self._sources = sources
+        self._now = now
+        self._tell = tell
+        self._wake = wake
+        self._name = name
+        self._last_complaint = ""
+
+    async def step(self) -> int:
+        """Append what is new; how many notices that were."""
+        journal, now = await self._journal(), self._now()
+        newest = await journal.latest(1)
+        head = newest[0].seq if newest else 0
+        cursor = await self._outbox.cursor(self._name)
+        if cursor is None:
+            await self._outbox.move_cursor(self._name, str(head))
+            cursor = str(head)
+        count = 0
+        if head > int(cursor):
+            for entry, source in await self._read(journal, int(cursor), head):
+                if now - entry.at <= OLDEST_MS:
+                    count += await self._append(await self._describe(source, entry, journal))
+            await self._outbox.move_cursor(self._name, str(head))
+        for source in self._sources:
+            count += await self._append(await source.find_due(now))
+        if count:
+            self._wake()
+        return count
+
+    async def run(self, stop: asyncio.Event) -> None:
+        failures = 0
+        while not stop.is_set():
+            try:
+                await self.step()
+                failures, self._last_complaint = 0, ""
+            except ZunoError as error:
+                failures += 1
+                self._complain(f"pushes are not written yet: {str(error).rstrip('.')}; it is tried again.")
+            except Exception as bug:  # ending here would silence every later push
+                failures += 1
+                self._complain(f"pushes are not written: Zuno has a bug ({type(bug).__name__}); it is tried again.")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), _RETRIES.delay(failures) or LOOK_EVERY)
+        with suppress(ZunoError):
+            await self.step()  # what happened while the process was ending
+
+    async def _read(self, journal: Journal, after: int, upto: int) -> list[tuple[Entry, NoticeSource]]:
+        found = []
+        for source in self._sources:
+            for kind in source.kinds:
+                async for entry in journal.entries(kind=kind, after=after):
+                    if entry.seq > upto:  # written since; read when everything before it is
+                        break
+                    found.append((entry, source))
+        return sorted(found, key=lambda pair: pair[0].seq)
+
+    async def _describe(self, source: NoticeSource, entry: Entry, journal: Journal) -> Sequence[KeyedNotice]:
+        try:
+            return await source.describe(entry, journal)
+        except ZunoError as error:  # one entry that cannot be told silences no other
+            self._complain(f"entry {entry.seq} ({entry.kind}) is not pushed: {str(error).rstrip('.')}.")
+            return ()
+
+    async def _append(self, found: Sequence[KeyedNotice]) -> int:
+        for key, notice in found:
+            await self._outbox.append(notice, key)
+        return len(found)
+
+    def _complain(self, line: str) -> None:
+        if line != self._last_complaint:
+            self._last_complaint = line
+            self._tell(line)

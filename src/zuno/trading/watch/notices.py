@@ -1,0 +1,403 @@
+"""What the trading desk pushes: rulings, entries, fills, ends of trades with their PnL, locks, the day's summary.
+
+Pushed is what happens by the wall's clock. Recorded time runs through years in minutes and is pushed by nobody: an
+event that is written more than `CLOCK_TOLERANCE_MS` away from its own moment is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from zuno.journal.port import Entry, Journal
+from zuno.kernel.clock import iso
+from zuno.kernel.errors import Broken, Refused, ZunoError
+from zuno.kernel.notify import Button, Fact, Notice, NoticeKind, NoticeLabel, Severity
+from zuno.kernel.numbers_text import currency_text, hours_text, multiple_text
+from zuno.kernel.units import Millis, Seconds
+from zuno.pushes.feed import KeyedNotice
+from zuno.trading.model.cycle import STARTED, Exchange, Node
+from zuno.trading.model.day_summary import DAY_SUMMARY, DaySummary
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Symbol
+from zuno.trading.model.trade_events import (
+    TRADE_EVENTS,
+    ExitReason,
+    FillBooked,
+    IntentEnded,
+    IntentKind,
+    IntentStored,
+    LockLifted,
+    LockSet,
+    Protection,
+    TradeClosed,
+    TradeEntry,
+    TradeEvent,
+    TradeSummary,
+    account_mode,
+)
+from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.rules.performance import risk_multiple
+from zuno.trading.rules.protections import BY_HAND, describe_end
+from zuno.trading.rules.trading_book import TradingBook
+from zuno.trading.run.record import ENDED, RunSummary, kind_of
+
+CLOCK_TOLERANCE_MS: Final = 10 * MINUTE_MS
+Paint = Callable[[str], Awaitable[bytes | None]]
+"""The equity picture of an account; None where there is none."""
+_KINDS: Final = {
+    ExitReason.STOP: NoticeKind.STOP,
+    ExitReason.TARGET: NoticeKind.TARGET,
+    ExitReason.LIQUIDATION: NoticeKind.LIQUIDATION,
+}
+_ENDS: Final = {
+    ExitReason.STOP: "stopped out",
+    ExitReason.TARGET: "reached its target",
+    ExitReason.HOLD_OVER: "closed: hold over",
+    ExitReason.DECISION: "closed by a decision",
+    ExitReason.OWNER: "closed by the owner",
+    ExitReason.KILL_SWITCH: "closed by the kill switch",
+    ExitReason.LIQUIDATION: "LIQUIDATED",
+    ExitReason.UNDONE: "undone: the entry could not be protected",
+    ExitReason.MANUAL: "closed by hand",
+}
+_WORSE: Final = frozenset({ExitReason.LIQUIDATION, ExitReason.UNDONE, ExitReason.KILL_SWITCH})
+_GRAVE: Final = frozenset({Protection.KILL_SWITCH, Protection.MAX_DRAWDOWN, Protection.RECONCILIATION})
+
+
+class TradingNotices:
+    """The trading desk's `NoticeSource`. It follows every account that trades by the wall's clock."""
+
+    def __init__(self, log: TradeLog, paint: Paint) -> None:
+        self._log = log
+        self._paint = paint
+        self._books: dict[str, TradingBook] = {}
+        self._looked_at: Millis | None = None
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        return (TRADE_EVENTS, ENDED, DAY_SUMMARY)
+
+    async def describe(self, entry: Entry, journal: Journal) -> Sequence[KeyedNotice]:
+        try:
+            if entry.kind == TRADE_EVENTS:
+                return await self._describe_events(entry, TradeEntry.model_validate(dict(entry.payload)))
+            if entry.kind == ENDED:
+                return await _describe_run(entry, journal)
+            return await self._describe_day(entry, DaySummary.model_validate(dict(entry.payload)))
+        except ValidationError as error:
+            raise Broken(f"Entry {entry.seq} ({entry.kind}) cannot be read.") from error
+
+    async def find_due(self, now: Millis) -> Sequence[KeyedNotice]:
+        """Locks that have ended by themselves since the last look, or in the hours before the first."""
+        if self._looked_at is None:
+            await self._open_recent(now)
+        since = now - DAY_MS if self._looked_at is None else self._looked_at
+        self._looked_at = now
+        return [
+            KeyedNotice(_lock_key(account, lock), _describe_unlock(account, lock, lock.until, "its time is over"))
+            for account, book in self._books.items()
+            for lock in book.locks.values()
+            if lock.until is not None and since < lock.until <= now
+        ]
+
+    async def _open_recent(self, now: Millis) -> None:
+        for account in await self._log.accounts():
+            book = await self._open_book(account, None)
+            if now - book.newest > DAY_MS:
+                del self._books[account]  # nothing of it ends by itself any more
+
+    async def _describe_events(self, entry: Entry, written: TradeEntry) -> list[KeyedNotice]:
+        if all(abs(entry.at - event.at) > CLOCK_TOLERANCE_MS for event in written.events):
+            return []
+        book = await self._open_book(written.account, written.first - 1)
+        found = []
+        for number, event in enumerate(written.events, start=written.first):
+            if book.count == number - 1:
+                book.apply(event)
+            notice = describe_event(event, book, written.account)
+            if notice is not None and abs(entry.at - event.at) <= CLOCK_TOLERANCE_MS:
+                found.append(KeyedNotice(f"trade:{written.account}:{number}", notice))
+        return found
+
+    async def _open_book(self, account: str, upto: int | None) -> TradingBook:
+        """The account after so many events; None: after all there are. One that has gone on further stays there."""
+        book = self._books.setdefault(account, TradingBook())
+        if upto is None or book.count < upto:
+            events = await self._log.events(account, book.count)
+            try:
+                book.apply_all(events if upto is None else events[: upto - book.count])
+            except Refused as error:
+                raise Broken(f"The account {account} cannot be read: {error}") from error
+        return book
+
+    async def _describe_day(self, entry: Entry, summary: DaySummary) -> list[KeyedNotice]:
+        if abs(entry.at - (summary.day + DAY_MS)) > DAY_MS:
+            return []
+        try:
+            picture = await self._paint(summary.account)
+        except ZunoError:
+            picture = None
+        return [KeyedNotice(f"summary:{summary.account}:{summary.day}", describe_day(summary, entry.at, picture))]
+
+
+def choose_label(account: str | None, origin: str = "") -> NoticeLabel:
+    """Whose money it is; a run that nobody acts on is paper."""
+    mode = "paper" if account is None else account_mode(account)
+    if mode == "paper":
+        market = origin or (account or "").partition(":")[2]
+        return NoticeLabel.SYNTHETIC if market.startswith("SYNTHETIC") else NoticeLabel.PAPER
+    return NoticeLabel.LIVE if mode == "live" else NoticeLabel.DEMO
+
+
+def describe_event(event: TradeEvent, book: TradingBook, account: str) -> Notice | None:
+    """The push about one event, `book` being the account right after it; None where it is worth none."""
+    match event:
+        case IntentStored() if event.intent.kind is IntentKind.OPEN:
+            return _describe_entry(event, account)
+        case IntentEnded(state="refused" | "expired" | "undone"):
+            return _describe_failed_entry(event, book, account)
+        case FillBooked():
+            return _describe_fill(event, book, account)
+        case TradeClosed():
+            return describe_close(event.summary, event.at, account)
+        case LockSet():
+            return _describe_lock(event, account)
+        case LockLifted():
+            return _describe_unlock(account, event, event.at, event.reason or "it was lifted")
+        case _:
+            return None
+
+
+def describe_close(trade: TradeSummary, at: Millis, account: str) -> Notice:
+    """How a trade ended, with its PnL."""
+    multiple, currency = risk_multiple(trade), trade.exchange.currency
+    facts = [
+        Fact("net PnL", _signed(trade.net_pnl, trade.exchange)),
+        Fact("result", multiple_text(None if multiple is None else float(multiple))),
+        Fact("fees", currency_text(float(trade.fees), currency)),
+        Fact("funding", _signed(trade.funding, trade.exchange)),
+        Fact("exit", trade.reason.replace("_", " ")),
+        Fact("entry → exit", f"{_price(trade.entry)} → {_price(trade.exit)}"),
+        Fact("quantity", _quantity(trade.quantity)),
+        Fact("held", hours_text((trade.closed - trade.opened) / HOUR_MS)),
+        Fact("at", trade.exchange.value),
+    ]
+    words = [Button("Trades", "/trades"), Button("Profit", "/profit")]
+    if trade.decision is not None and trade.decision.startswith("run_"):
+        words.insert(0, Button("Why", f"/why {trade.decision}"))
+    return Notice(
+        kind=_KINDS.get(trade.reason, NoticeKind.CLOSE),
+        title=f"{_name(trade.symbol)} {trade.side.lower()} {_ENDS[trade.reason]}",
+        severity=_severity_of(trade),
+        label=choose_label(account),
+        at=_seconds(at),
+        facts=tuple(facts),
+        reference=trade.trade,
+        buttons=tuple(words),
+    )
+
+
+def describe_day(summary: DaySummary, at: Millis, picture: bytes | None) -> Notice:
+    facts = [
+        Fact("trades closed", str(summary.trades)),
+        Fact("net PnL", f"{_signed_money(summary.net_usd)}, {_signed_money(summary.net_krw, 'KRW')}"),
+        Fact("fees", f"{currency_text(summary.fees_usd)}, {currency_text(summary.fees_krw, 'KRW')}"),
+        Fact("funding", _signed_money(summary.funding_usd)),
+        Fact("cash", f"{currency_text(summary.cash_usd)}, {currency_text(summary.cash_krw, 'KRW')}"),
+        Fact("open trades", str(summary.open_trades)),
+    ]
+    return Notice(
+        kind=NoticeKind.SUMMARY,
+        title=f"Day of {_date(summary.day)}",
+        severity=Severity.INFO,
+        label=choose_label(summary.account),
+        at=_seconds(at),
+        facts=tuple(facts),
+        reference=summary.account,
+        buttons=(Button("Profit", "/profit"), Button("Status", "/status")),
+        picture=picture,
+    )
+
+
+def describe_ruling(run: RunSummary, run_id: str, ev_pct: float | None, at: Millis) -> Notice:
+    opens = run.ruling.side is not None
+    facts = [Fact("judge", f"{run.decision}, win probability {run.win_probability_pct} %"), Fact("ruling", run.ruling)]
+    if run.veto:
+        facts.append(Fact("veto", run.veto.replace("_", " ")))
+    if opens:
+        facts.append(Fact("size", f"{run.allocation_pct:g} % of the equity, {run.leverage:g}×"))
+        for name, price in (("entry", run.entry_price), ("stop", run.stop_loss), ("target", run.take_profit)):
+            if price is not None:
+                facts.append(Fact(name, _price(price)))
+    if ev_pct is not None:
+        facts.append(Fact("EV", f"{ev_pct:+.3f} %"))
+    facts.append(Fact("mode", run.mode.value))
+    if run.exploration:
+        facts.append(Fact("exploration", "yes"))
+    return Notice(
+        kind=NoticeKind.RULING,
+        title=f"{_name(run.symbol)}: {run.ruling.replace('_', ' ')}",
+        severity=Severity.INFO,
+        label=choose_label(run.account, run.origin),
+        at=_seconds(at),
+        facts=tuple(facts),
+        reference=run_id,
+        buttons=(Button("Why", f"/why {run_id}"), Button("Report", f"/report {run_id}")),
+    )
+
+
+async def _describe_run(entry: Entry, journal: Journal) -> list[KeyedNotice]:
+    run_id = entry.request_id or ""
+    started = await journal.latest(1, request_id=run_id, kind=STARTED)
+    if not started or started[0].payload.get("live") is not True:
+        return []
+    run = RunSummary.model_validate(dict(entry.payload), strict=False)
+    report = await journal.latest(1, request_id=run_id, kind=kind_of(Node.GENERATE_REPORT))
+    ev_pct = _find_ev(report[0].payload) if report else None
+    return [KeyedNotice(f"ruling:{run_id}", describe_ruling(run, run_id, ev_pct, entry.at))]
+
+
+def _find_ev(report: Mapping[str, Any]) -> float | None:
+    """Of the trade that the ruling opens, as the report has it."""
+    ruling = report.get("outcome", {}).get("ruling", {})
+    card = ruling.get("card")
+    return float(card["ev_pct"]) if isinstance(card, Mapping) and "ev_pct" in card else None
+
+
+def _describe_entry(event: IntentStored, account: str) -> Notice:
+    intent = event.intent
+    facts = []
+    for leg in intent.legs:
+        amount = f"{_quantity(leg.quantity)} at {_price(leg.entry)}, {leg.leverage}×"
+        facts += [
+            Fact(leg.exchange.value, amount),
+            Fact("stop", _price(leg.stop)),
+            Fact("target", _price(leg.target)),
+        ]
+    facts.append(Fact("order", intent.style.replace("_", " ").lower()))
+    if intent.hold is not None:
+        facts.append(Fact("hold", intent.hold))
+    if intent.exploration:
+        facts.append(Fact("exploration", "yes"))
+    why = (Button("Why", f"/why {intent.decision}"),) if intent.decision.startswith("run_") else ()
+    return Notice(
+        kind=NoticeKind.ENTRY,
+        title=f"{_name(intent.symbol)} {intent.side.lower()}: entry ordered",
+        severity=Severity.INFO,
+        label=choose_label(account),
+        at=_seconds(event.at),
+        facts=tuple(facts),
+        reference=intent.id,
+        buttons=(*why, Button("Status", "/status")),
+    )
+
+
+def _describe_failed_entry(event: IntentEnded, book: TradingBook, account: str) -> Notice | None:
+    tracked = book.intents.get(event.intent)
+    if tracked is None or tracked.intent.kind is not IntentKind.OPEN:
+        return None
+    intent = tracked.intent
+    return Notice(
+        kind=NoticeKind.ENTRY,
+        title=f"{_name(intent.symbol)} {intent.side.lower()}: entry {event.state}",
+        severity=Severity.CRITICAL if event.state == "undone" else Severity.WARNING,
+        label=choose_label(account),
+        at=_seconds(event.at),
+        reason=event.reason,
+        reference=intent.id,
+    )
+
+
+def _describe_fill(event: FillBooked, book: TradingBook, account: str) -> Notice:
+    fill, order = event.fill, book.orders.get(event.fill.client_id)
+    purpose = "liquidation" if fill.liquidation else "foreign order" if order is None else order.purpose
+    return Notice(
+        kind=NoticeKind.FILL,
+        title=f"{_name(fill.symbol)} {purpose} filled",
+        severity=Severity.WARNING if fill.liquidation else Severity.INFO,
+        label=choose_label(account),
+        at=_seconds(event.at),
+        facts=(
+            Fact(fill.side.lower(), f"{_quantity(fill.quantity)} at {_price(fill.price)}"),
+            Fact("fee", fill.foreign_fee or currency_text(float(fill.fee), fill.exchange.currency)),
+            Fact("at", f"{fill.exchange.value}, {'maker' if fill.maker else 'taker'}"),
+        ),
+        reference=fill.client_id,
+    )
+
+
+def _describe_lock(lock: LockSet, account: str) -> Notice:
+    """What stands until somebody lifts it offers that; what ends by itself says when."""
+    return Notice(
+        kind=NoticeKind.LOCK,
+        title=f"Locked: {_protection(lock.protection)}{_of(lock.symbol)}",
+        severity=Severity.CRITICAL if lock.protection in _GRAVE else Severity.WARNING,
+        label=choose_label(account),
+        at=_seconds(lock.at),
+        facts=(Fact("new risk", f"refused {describe_end(lock)}"),),
+        reason=lock.reason,
+        reference=account,
+        buttons=(Button("Locks", "/locks"), *([Button("Unlock", "/unlock")] if lock.protection in BY_HAND else ())),
+    )
+
+
+def _describe_unlock(account: str, lock: LockSet | LockLifted, at: Millis | None, reason: str) -> Notice:
+    return Notice(
+        kind=NoticeKind.UNLOCK,
+        title=f"Unlocked: {_protection(lock.protection)}{_of(lock.symbol)}",
+        severity=Severity.INFO,
+        label=choose_label(account),
+        at=_seconds(lock.at if at is None else at),
+        reason=reason,
+        reference=account,
+    )
+
+
+def _lock_key(account: str, lock: LockSet) -> str:
+    return f"unlock:{account}:{lock.protection.value}:{lock.symbol or ''}:{lock.until}"
+
+
+def _severity_of(trade: TradeSummary) -> Severity:
+    if trade.reason in _WORSE:
+        return Severity.CRITICAL
+    return Severity.WARNING if trade.net_pnl < 0 else Severity.INFO
+
+
+def _name(symbol: Symbol) -> str:
+    return symbol.value
+
+
+def _of(symbol: Symbol | None) -> str:
+    return "" if symbol is None else f" of {symbol.value}"
+
+
+def _protection(protection: Protection) -> str:
+    return protection.value.replace("_", " ")
+
+
+def _price(price: Decimal | float) -> str:
+    return f"{Decimal(str(price)).normalize():,f}"
+
+
+def _quantity(quantity: Decimal) -> str:
+    return f"{quantity.normalize():f}"
+
+
+def _signed(amount: Decimal, exchange: Exchange) -> str:
+    return _signed_money(float(amount), exchange.currency)
+
+
+def _signed_money(amount: float, currency: str = "USD") -> str:
+    text = currency_text(amount, currency)
+    return text if text.startswith("-") or not amount else f"+{text}"
+
+
+def _seconds(at: Millis) -> Seconds:
+    return Seconds(at // 1_000)
+
+
+def _date(at: int) -> str:
+    return iso(Millis(at))[:10]
