@@ -28,6 +28,7 @@ from zuno.wiring.editions import check_editions
 from zuno.wiring.markets import Markets
 from zuno.wiring.mesh import Meshes, tell
 from zuno.wiring.minds import Models
+from zuno.wiring.outbox import PushSources, build_pushes
 from zuno.wiring.recordings import Recordings
 from zuno.wiring.signers import Signers
 from zuno.wiring.version import code_version
@@ -219,8 +220,22 @@ class Application:
 
         self._chains.require_writable()
         return build_monitor(
-            self._settings, self._chains, self._signers, self._samples(), self._open_journal, announce=announce
+            self._settings,
+            self._chains,
+            self._signers,
+            self._samples(),
+            self._open_journal,
+            announce=announce,
+            pushes=self._push_sources(),
         )
+
+    def _push_sources(self) -> PushSources:
+        async def paint(account: str) -> bytes | None:
+            market, _, name = account.partition(":")[2].partition(":")
+            view, picture = await self.account(name or None if market else account).performance()
+            return picture if view.account == account else None
+
+        return PushSources(self._open_journal, self._trade_log, paint)
 
     def portfolio(self) -> PortfolioDesk:
         from zuno.wiring.watching import build_portfolio
@@ -598,6 +613,7 @@ class Application:
                 evaluator=self.evaluator(),
                 collect=collect if live else None,
                 permit=self.live_start().permit,
+                push=build_pushes(self._settings, self._push_sources()),
             )
         )
 
@@ -710,7 +726,7 @@ class Application:
         from zuno.wiring.telegram import build_telegram
 
         self._chains.require_writable()
-        return build_telegram(self._settings, self, self._open_journal)
+        return build_telegram(self._settings, self, self._open_journal, self._push_sources())
 
     def sim(self) -> SimPlayground:
         self._chains.require_writable()

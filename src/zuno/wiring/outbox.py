@@ -1,16 +1,27 @@
-"""Wire the outbox: its store, the notifier that empties it, and the lease of whoever does."""
+"""Wire the outbox: its store, what fills it, the notifier that empties it, and the lease of whoever does."""
 
 from __future__ import annotations
 
+import asyncio
+import re
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from zuno.kernel.errors import Usage
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
+    from zuno.journal.port import Journal
+    from zuno.kernel.chat import ChatButton
     from zuno.kernel.notify import Notifier, Outbox
     from zuno.pushes.drain import OutboxDrain
+    from zuno.pushes.feed import JournalFeed
+    from zuno.trading.ports.trade_log import TradeLog
+
+_CALLBACK: Final = re.compile(r"n([0-9]{1,18})\.([0-9]{1,2})")
+_CHAT: Final = re.compile(r"-?[0-9]{1,20}")
 
 
 def open_outbox(settings: Settings) -> Outbox:
@@ -37,7 +48,70 @@ def build_drain(settings: Settings, outbox: Outbox, *, announce: bool = False) -
     return OutboxDrain(outbox, notifier, outbox_lock(settings.home), SystemClock(), print_line, rules)
 
 
-def pushes_to_telegram(settings: Settings) -> bool:
+@dataclass(frozen=True, slots=True)
+class PushSources:
+    """What pushes are made of."""
+
+    journal: Callable[[], Awaitable[Journal]]
+    log: Callable[[], TradeLog]
+    paint: Callable[[str], Awaitable[bytes | None]]
+    """The equity picture of an account."""
+
+
+def build_feed(settings: Settings, outbox: Outbox, drain: OutboxDrain, sources: PushSources) -> JournalFeed | None:
+    """What the journal records of both desks; None where no chat is pushed to: a terminal shows it as it happens."""
+    from zuno.adapters.clock.system import unix_millis
+    from zuno.lp.watch.plan_notices import PlanNotices
+    from zuno.pushes.feed import JournalFeed
+    from zuno.trading.watch.notices import TradingNotices
+
+    if not _pushes_to_chat(settings):
+        return None
+    desks = (PlanNotices(), TradingNotices(sources.log(), sources.paint))
+    return JournalFeed(outbox, sources.journal, desks, unix_millis, print_line, wake=drain.wake)
+
+
+def build_pushes(
+    settings: Settings, sources: PushSources
+) -> Callable[[asyncio.Event], Coroutine[None, None, None]] | None:
+    """Feed and drain in one, until an event is set; None where no chat is pushed to."""
+    if not _pushes_to_chat(settings):
+        return None
+
+    async def run(stop: asyncio.Event) -> None:
+        outbox = open_outbox(settings)
+        drain = build_drain(settings, outbox)
+        assert drain is not None
+        feed = build_feed(settings, outbox, drain, sources)
+        assert feed is not None
+        try:
+            await asyncio.gather(feed.run(stop), drain.run(stop))
+            await drain.deliver_once()  # what was appended while both were ending
+        finally:
+            await drain.close()
+            await outbox.close()
+
+    return run
+
+
+def build_button_search(settings: Settings) -> Callable[[str], Awaitable[ChatButton | None]]:
+    """What a button below a push asks, by its callback data `n<number>.<index>`. A push stands in one chat."""
+    outbox = open_outbox(settings)
+    chat = settings.telegram_chat_id or ""
+
+    async def find(data: str) -> ChatButton | None:
+        from zuno.kernel.chat import ChatButton
+
+        found = _CALLBACK.fullmatch(data)
+        post = None if found is None else await outbox.find(int(found[1]))
+        if found is None or post is None or int(found[2]) >= len(post.notice.buttons) or not _CHAT.fullmatch(chat):
+            return None
+        return ChatButton(post.notice.buttons[int(found[2])].words, int(chat))
+
+    return find
+
+
+def _pushes_to_chat(settings: Settings) -> bool:
     return settings.telegram_bot_token is not None and settings.telegram_chat_id is not None
 
 

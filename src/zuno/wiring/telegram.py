@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from zuno.kernel.errors import Unavailable, Usage
 from zuno.settings import Settings
+from zuno.wiring.outbox import PushSources, build_button_search, build_pushes
 
 if TYPE_CHECKING:
     from zuno.doors.telegram_door import TelegramDoor
@@ -23,7 +24,9 @@ _TOKEN: Final = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{1,128}")
 _CLIENT_LOGS: Final = ("telegram", "httpx", "httpcore")
 
 
-def build_telegram(settings: Settings, zuno: Zuno, journal: Callable[[], Awaitable[Journal]]) -> TelegramDoor:
+def build_telegram(
+    settings: Settings, zuno: Zuno, journal: Callable[[], Awaitable[Journal]], pushes: PushSources
+) -> TelegramDoor:
     """`Usage` without a token, `Unavailable` without the library; each says what to do."""
     from zuno.adapters.clock.system import unix_millis
     from zuno.adapters.file_lock import telegram_lock
@@ -52,6 +55,8 @@ def build_telegram(settings: Settings, zuno: Zuno, journal: Callable[[], Awaitab
             commands=COMMANDS,
             cards=CARDS,
             draw=random.random,
+            beside=build_pushes(settings, pushes),
+            find_push_button=build_button_search(settings),
         ),
         lock=telegram_lock(settings.home),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from zuno.kernel.units import Address
 from zuno.lp.model.chains import CHAINS
 from zuno.settings import Settings
-from zuno.wiring.outbox import build_drain, open_outbox, print_line
+from zuno.wiring.outbox import PushSources, build_drain, build_feed, open_outbox, print_line
 
 if TYPE_CHECKING:
     from zuno.amm.model import LpPosition
@@ -40,7 +40,14 @@ def build_alert_desk(
 
 
 def build_monitor(
-    settings: Settings, chains: Chains, signers: Signers, samples: Samples, journal: OpenJournal, *, announce: bool
+    settings: Settings,
+    chains: Chains,
+    signers: Signers,
+    samples: Samples,
+    journal: OpenJournal,
+    *,
+    announce: bool,
+    pushes: PushSources,
 ) -> Monitor:
     from zuno.adapters.clock.system import SystemClock
     from zuno.adapters.file_lock import monitor_lock
@@ -58,6 +65,7 @@ def build_monitor(
         journal=journal,
         outbox=None if drain is None else outbox,
         drain=drain,
+        feed=None if drain is None else build_feed(settings, outbox, drain, pushes),
         clock=SystemClock(),
         period=settings.monitor_interval_ms / 1000,
         tell=print_line,

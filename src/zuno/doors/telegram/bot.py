@@ -23,7 +23,7 @@ from zuno.doors.telegram_door import TelegramEndView, TelegramEventView
 from zuno.doors.zuno import Zuno
 from zuno.journal.port import Author, Journal
 from zuno.kernel.backoff import SPREAD, Backoff
-from zuno.kernel.chat import ChatStore
+from zuno.kernel.chat import ChatButton, ChatStore
 from zuno.kernel.errors import Refused, Usage, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
@@ -66,6 +66,8 @@ class BotBackends:
     free_text: FreeText | None = None
     beside: Callable[[asyncio.Event], Awaitable[None]] | None = None
     """What runs in this process beside the polling, until it is asked to end."""
+    find_push_button: Callable[[str], Awaitable[ChatButton | None]] | None = None
+    """A button below a push, by its callback data."""
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     draw: Callable[[], float] = lambda: 1.0
 
@@ -266,7 +268,7 @@ class TelegramBot:
         return replied is not None and replied.from_user is not None and replied.from_user.id == self._bot.id
 
     async def _press(self, query: CallbackQuery, sender: Sender, role: Role) -> None:
-        button = await self._on.store.find_button(query.data or "")
+        button = await self._find_button(query.data or "")
         typed = None if button is None else read_command(button.words)
         if query.message is None or button is None or typed is None or button.chat != sender.chat:
             await self._acknowledge(query, "This button is no longer valid.")
@@ -279,6 +281,10 @@ class TelegramBot:
             return
         await self._acknowledge(query, None)
         await self._answer(asked, command)
+
+    async def _find_button(self, key: str) -> ChatButton | None:
+        pushed = None if self._on.find_push_button is None else await self._on.find_push_button(key)
+        return pushed or await self._on.store.find_button(key)
 
     async def _acknowledge(self, query: CallbackQuery, text: str | None) -> None:
         """Ends the button's waiting; a query that is too old to answer is no loss."""

@@ -39,6 +39,7 @@ from zuno.lp.watch.rules import (
     record_reading,
 )
 from zuno.pushes.drain import OutboxDrain
+from zuno.pushes.feed import JournalFeed
 
 PATIENCE: Final = 300.0
 """Seconds one chain may take; what a search has found by then is kept, and it goes on from there."""
@@ -126,6 +127,7 @@ class Monitor:
         journal: Callable[[], Awaitable[Journal]],
         outbox: Outbox | None,
         drain: OutboxDrain | None,
+        feed: JournalFeed | None = None,
         clock: Clock,
         period: float,
         tell: Callable[[str], None],
@@ -140,6 +142,7 @@ class Monitor:
         self._journal = journal
         self._outbox = outbox
         self._drain = drain
+        self._feed = feed
         self._clock = clock
         self._period = period
         self._tell = tell
@@ -167,7 +170,7 @@ class Monitor:
     async def run(self, hear: Callable[[TickView], None], stop: asyncio.Event) -> StoppedView:
         """Look every period until `stop`; a tick under way is finished and stored first."""
         self._lock.take()
-        sending = None if self._drain is None else asyncio.create_task(self._drain.run(stop))
+        beside = [asyncio.create_task(task.run(stop)) for task in (self._drain, self._feed) if task is not None]
         ticks = 0
         try:
             while not stop.is_set():
@@ -182,8 +185,7 @@ class Monitor:
                     await asyncio.wait_for(stop.wait(), max(0.0, self._period - spent))
         finally:
             stop.set()
-            if sending is not None:
-                await sending
+            await asyncio.gather(*beside)
             await self._close()
             self._lock.leave()
         return StoppedView(ticks=ticks, said=f"The monitor ended after {ticks} looks; what it saw is stored.")

@@ -163,6 +163,8 @@ class DeskBackends:
     """Learns from what was closed."""
     collect: Callable[[Sequence[Symbol], asyncio.Event], Coroutine[None, None, None]] | None = None
     """Keeps the market as it comes, until it is stopped."""
+    push: Callable[[asyncio.Event], Coroutine[None, None, None]] | None = None
+    """Sends the owner what happens, until it is stopped; never through recorded time."""
     permit: Callable[[str, Sequence[Symbol], str, str, Confirm], Awaitable[StartPermit]] | None = None
     """Whether an account at an exchange may be traded (`LiveStart`); None where none can be."""
 
@@ -326,9 +328,11 @@ class TradeDesk:
         await run.start()
         for note in notes:
             run.note(note)
-        collecting = None
+        beside = []
         if self._with.collect is not None:
-            collecting = asyncio.create_task(self._with.collect(plan.symbols, stop))
+            beside.append(asyncio.create_task(self._with.collect(plan.symbols, stop)))
+        if self._with.push is not None:
+            beside.append(asyncio.create_task(self._with.push(stop)))
         try:
             loop = DeskLoop(gate, plan, run, run.note)
             await loop.run_live(self._with.now, stop, run.is_stopped)
@@ -336,8 +340,7 @@ class TradeDesk:
             stop.set()
             if (left := await _end_entries(gate, "the desk has ended")) is not None:
                 run.note(left)
-            if collecting is not None:
-                await asyncio.gather(collecting, return_exceptions=True)
+            await asyncio.gather(*beside, return_exceptions=True)
         return await run.summarise(origin, began, self._with.now(), (*notes, *run.notes), live=True)
 
 

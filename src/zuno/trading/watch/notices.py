@@ -185,7 +185,7 @@ def describe_close(trade: TradeSummary, at: Millis, account: str) -> Notice:
         Fact("held", hours_text((trade.closed - trade.opened) / HOUR_MS)),
         Fact("at", trade.exchange.value),
     ]
-    words = [Button("Trades", "/trades"), Button("Profit", "/profit")]
+    words = [Button("Trades", f"/trades{_asked_of(account)}"), Button("Profit", f"/profit{_asked_of(account)}")]
     if trade.decision is not None and trade.decision.startswith("run_"):
         words.insert(0, Button("Why", f"/why {trade.decision}"))
     return Notice(
@@ -217,7 +217,7 @@ def describe_day(summary: DaySummary, at: Millis, picture: bytes | None) -> Noti
         at=_seconds(at),
         facts=tuple(facts),
         reference=summary.account,
-        buttons=(Button("Profit", "/profit"), Button("Status", "/status")),
+        buttons=tuple(Button(name, f"/{name.lower()}{_asked_of(summary.account)}") for name in ("Profit", "Status")),
         picture=picture,
     )
 
@@ -291,7 +291,7 @@ def _describe_entry(event: IntentStored, account: str) -> Notice:
         at=_seconds(event.at),
         facts=tuple(facts),
         reference=intent.id,
-        buttons=(*why, Button("Status", "/status")),
+        buttons=(*why, Button("Status", f"/status{_asked_of(account)}")),
     )
 
 
@@ -340,7 +340,14 @@ def _describe_lock(lock: LockSet, account: str) -> Notice:
         facts=(Fact("new risk", f"refused {describe_end(lock)}"),),
         reason=lock.reason,
         reference=account,
-        buttons=(Button("Locks", "/locks"), *([Button("Unlock", "/unlock")] if lock.protection in BY_HAND else ())),
+        buttons=(
+            Button("Locks", f"/locks{_asked_of(account)}"),
+            *(
+                [Button("Unlock", f"/unlock {lock.protection.value}{_asked_of(account)}")]
+                if lock.protection in BY_HAND
+                else ()
+            ),
+        ),
     )
 
 
@@ -364,6 +371,11 @@ def _severity_of(trade: TradeSummary) -> Severity:
     if trade.reason in _WORSE:
         return Severity.CRITICAL
     return Severity.WARNING if trade.net_pnl < 0 else Severity.INFO
+
+
+def _asked_of(account: str) -> str:
+    """How a chat's command names an account that is not the home's own on paper."""
+    return f" {account}" if account_mode(account) != "paper" else ""
 
 
 def _name(symbol: Symbol) -> str:
