@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from html import escape
 
-from zuno.doors.telegram import money_commands, trading_commands
+from zuno.doors.telegram import analysis_commands, lp_commands, money_commands, trading_commands
 from zuno.doors.telegram.commands import Asked, Command, Level
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
 
-_MARKS = {Level.LOOK: "", Level.LOWERS_RISK: " · acts at once", Level.MONEY: " · asks you to confirm"}
+_MARKS = {
+    Level.LOOK: "",
+    Level.OWNER: " · owners",
+    Level.LOWERS_RISK: " · acts at once",
+    Level.MONEY: " · asks you to confirm",
+}
 
 
 async def show_help(asked: Asked, zuno: Zuno) -> Reply:
@@ -26,5 +31,7 @@ def _help_line(command: Command) -> str:
 COMMANDS: tuple[Command, ...] = (
     Command("help", "", "List the commands.", Level.LOOK, show_help),
     *trading_commands.COMMANDS,
+    *analysis_commands.COMMANDS,
+    *lp_commands.COMMANDS,
     *money_commands.COMMANDS,
 )

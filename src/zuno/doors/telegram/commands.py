@@ -27,6 +27,8 @@ class Level(StrEnum):
 
     LOOK = "look"
     """Reads. Owners and viewers."""
+    OWNER = "owner"
+    """Moves nothing, but runs agents or silences an alert. Owners."""
     LOWERS_RISK = "lowers risk"
     """Acts at once. Owners."""
     MONEY = "confirm"

@@ -57,7 +57,9 @@ def show_positions(view: PositionsView) -> Reply:
             return Reply(paragraphs(head, warning(f"the positions of {view.wallet} could not be listed: {view.note}")))
         return Reply(paragraphs(head, text(f"No positions of {view.wallet}. {view.note}")))
     missing = [note(f"position {position.id}: {position.reason}") for position in view.missing]
-    buttons = [Button(f"Recommend {position.id}", f"/recommend {position.id}") for position in view.positions[:3]]
+    buttons = [
+        Button(f"Recommend {position.id}", f"/recommend {position.id} {view.chain}") for position in view.positions[:3]
+    ]
     return Reply(
         paragraphs(
             head,
@@ -87,9 +89,9 @@ def show_inspect(view: InspectView) -> Reply:
             warn_unverified([view.pool]),
         ),
         (
-            Button("Recommend", f"/recommend {view.id}"),
-            Button("PnL", f"/pnl {view.id}"),
-            Button("What if", f"/whatif {view.id}"),
+            Button("Recommend", f"/recommend {view.id} {view.chain}"),
+            Button("PnL", f"/pnl {view.id} {view.chain}"),
+            Button("What if", f"/whatif {view.id} {view.chain}"),
         ),
     )
 
@@ -358,7 +360,7 @@ def _answers(alert: AlertView) -> tuple[Button, ...]:
     answers = (Button("Ack", f"/ack {alert.id}"), Button("Snooze 6 h", f"/snooze {alert.id} 6h"))
     if alert.position is None:
         return answers
-    return (*answers, Button("Recommend", f"/recommend {alert.position}"))
+    return (*answers, Button("Recommend", f"/recommend {alert.position} {alert.chain}"))
 
 
 def _rule(rule: AlertRuleView) -> str:

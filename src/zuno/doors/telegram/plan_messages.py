@@ -218,12 +218,12 @@ def show_unsigned(view: UnsignedView) -> Reply:
     )
 
 
-def show_debate_progress(title: str, thoughts: Sequence[Thought]) -> str:
-    """The newest thoughts and whose turn it is, for a message that is edited."""
+def show_debate_progress(title: str, thoughts: Sequence[Thought], *, over: bool = False) -> str:
+    """The newest thoughts and, as long as it goes on, whose turn it is, for a message that is edited."""
     said = [thought for thought in thoughts if str(thought.role) in _NEXT]
     turn = f"{_NEXT[str(said[-1].role)]} is thinking" if said else "scout is reading the chain"
     lines = [_thought(thought, _THOUGHT_CHARS) for thought in said[-MOST_THOUGHTS:]]
-    return paragraphs(bold(title), join(*lines), f"⏳ {text(turn)}")
+    return paragraphs(bold(title), join(*lines), "" if over else f"⏳ {text(turn)}")
 
 
 # -- parts
@@ -271,24 +271,21 @@ def _ranges(view: PlanView) -> str:
     """The ranges of the candidates in one pool, drawn one under another by the logarithm of the price."""
     spans = []
     for candidate in view.candidates:
-        if candidate.pool.id != view.recommended.pool.id or candidate.price_lower is None:
-            continue
-        low, high = float(candidate.price_lower), float(candidate.price_upper or 0)
-        if 0 < low < high < math.inf:
-            spans.append(
-                (f"{candidate.index} {candidate_kind(view, candidate)}"[:_NAME_WIDTH], math.log(low), math.log(high))
-            )
+        low, high = float(candidate.price_lower or 0), float(candidate.price_upper or 0)
+        if candidate.pool.id == view.recommended.pool.id and 0 < low < high < math.inf:
+            spans.append((math.log(low), math.log(high), candidate))
     if not spans:
         return ""
-    least, most = min(low for _, low, _ in spans), max(high for _, _, high in spans)
-    room = TABLE_WIDTH - _NAME_WIDTH - 1
-    lines = []
-    for name, low, high in spans:
+    least, lowest = min((low, candidate.price_lower or "") for low, _, candidate in spans)
+    most, highest = max((high, candidate.price_upper or "") for _, high, candidate in spans)
+    room, lines = TABLE_WIDTH - _NAME_WIDTH - 1, []
+    for low, high, candidate in spans:
         start, end = (round((edge - least) / (most - least) * (room - 1)) for edge in (low, high))
         bar = "├" + "─" * (end - start - 1) + "┤" if end > start else "│"
+        name = f"{candidate.index} {candidate_kind(view, candidate)}"[:_NAME_WIDTH]
         lines.append(f"{name:<{_NAME_WIDTH}} {' ' * start}{bar}")
-    ends = [short_text(f"{math.exp(edge):.6g}") for edge in (least, most)]
-    lines.append(f"{'':<{_NAME_WIDTH}} {ends[0]}{ends[1]:>{room - len(ends[0])}}")
+    left, right = short_text(lowest), short_text(highest)
+    lines.append(f"{'':<{_NAME_WIDTH}} {left}{right:>{room - len(left)}}")
     return block(lines)
 
 

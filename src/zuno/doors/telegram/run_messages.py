@@ -114,13 +114,13 @@ def show_replay(view: ReplayView) -> Reply:
     )
 
 
-def show_progress(symbol: str, mode: str, heard: dict[Node, NodeEvent]) -> str:
+def show_progress(symbol: str, mode: str, heard: dict[Node, NodeEvent], *, over: bool = False) -> str:
     """Who waits and who spoke, for a message that is edited."""
     lines = [_progress_line(node, heard[node]) for node in Node if node in heard]
     left = sum(node not in heard for node in Node)
-    spent = sum(event.usd or 0.0 for event in heard.values())
-    tail = italic(f"{left} steps to go · spent ${spent:.4f}" if left else f"spent ${spent:.4f}")
-    return paragraphs(bold(f"Analysing {symbol}, {mode}"), join(*lines), tail)
+    spent = f"spent ${sum(event.usd or 0.0 for event in heard.values()):.4f}"
+    tail = italic(spent if over else f"{left} steps to go · {spent}")
+    return paragraphs(bold(f"{'Analysed' if over else 'Analysing'} {symbol}, {mode}"), join(*lines), tail)
 
 
 # -- parts

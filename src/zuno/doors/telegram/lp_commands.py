@@ -1,0 +1,164 @@
+"""Commands about liquidity: positions, portfolio, plans, what-if, PnL, alerts, and the debate followed live."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final
+
+from zuno.doors.telegram.commands import Asked, Command, Level
+from zuno.doors.telegram.layout import warning
+from zuno.doors.telegram.plan_messages import show_debate_progress
+from zuno.doors.telegram.render import render
+from zuno.doors.telegram.reply import Reply
+from zuno.doors.zuno import Zuno
+from zuno.kernel.errors import Refused, Usage, ZunoError
+from zuno.lp.model.ballot import RiskProfile
+from zuno.lp.model.debate import Thought
+from zuno.lp.service.plan_view import PlanView
+from zuno.lp.service.recommend import Listen
+
+PROFILES: Final = frozenset(RiskProfile)
+CREATE: Final = "create"
+
+
+async def show_positions(asked: Asked, zuno: Zuno) -> Reply:
+    ids = [word for word in asked.words if word[0].isdigit()]
+    chain = _read_chain([word for word in asked.words if word not in ids], "/positions [ID] [CHAIN]")
+    if len(ids) == 1:
+        return render(await zuno.lp(chain).inspect(ids[0]))
+    return render(await zuno.lp(chain).positions(ids))
+
+
+async def show_portfolio(asked: Asked, zuno: Zuno) -> Reply:
+    if len(asked.words) > 1:
+        raise Usage("Write /portfolio [WINDOW], as in /portfolio 7d.")
+    return render(await zuno.portfolio().portfolio(window=asked.words[0] if asked.words else "24h"))
+
+
+async def show_plan(asked: Asked, zuno: Zuno) -> Reply:
+    match asked.words:
+        case ():
+            return render(await zuno.archive().plans())
+        case (plan,):
+            return await _show_plan(zuno, plan)
+        case (plan, "simulate"):
+            return render(await zuno.execution().simulate(plan))
+        case (plan, "status"):
+            return render(await zuno.execution().status(plan))
+        case (plan, "replay"):
+            return render(await zuno.archive().replay(plan))
+        case _:
+            raise Usage("Write /plan [ID] [simulate|status|replay].")
+
+
+async def _show_plan(zuno: Zuno, plan: str) -> Reply:
+    try:
+        return render(await zuno.archive().plan(plan))
+    except Refused:  # made without a debate: there is only how far it has come
+        return render(await zuno.execution().status(plan))
+
+
+async def show_whatif(asked: Asked, zuno: Zuno) -> Reply:
+    if not 1 <= len(asked.words) <= 3:
+        raise Usage("Write /whatif ID [PRICE] [CHAIN], as in /whatif 1 3,500.")
+    position, *rest = asked.words
+    price = rest.pop(0) if rest and rest[0].lstrip("+-")[:1].isdigit() else None
+    chain = _read_chain(rest, "/whatif ID [PRICE] [CHAIN]")
+    return render(await zuno.lp(chain).whatif(position, price))
+
+
+async def show_pnl(asked: Asked, zuno: Zuno) -> Reply:
+    if not 1 <= len(asked.words) <= 3:
+        raise Usage("Write /pnl ID [SINCE] [CHAIN], as in /pnl 1 7d.")
+    position, *rest = asked.words
+    since = rest.pop(0) if rest and rest[0][0].isdigit() else None
+    return render(await zuno.lp(_read_chain(rest, "/pnl ID [SINCE] [CHAIN]")).pnl(position, since))
+
+
+async def recommend(asked: Asked, zuno: Zuno) -> AsyncIterator[Reply]:
+    """Follow the debate in one message, then send the plan that came of it."""
+    words = list(asked.words)
+    if not words:
+        raise Usage("Write /recommend ID [CHAIN] [PROFILE], or /recommend create 2 ETH safely.")
+    if words[0].lower() == CREATE:
+        wish = " ".join(words[1:])
+
+        def create(listen: Listen) -> Awaitable[PlanView]:
+            return zuno.advice().create(wish, listen=listen)
+
+        async for reply in _follow_debate(asked, "Argues a new position", create):
+            yield reply
+        return
+    position, rest = words[0], words[1:]
+    profile = next((word.lower() for word in rest if word.lower() in PROFILES), None)
+    chain = _read_chain([word for word in rest if word.lower() not in PROFILES], "/recommend ID [CHAIN] [PROFILE]")
+
+    def rebalance(listen: Listen) -> Awaitable[PlanView]:
+        return zuno.advice().rebalance(position, chain=chain, profile=profile, listen=listen)
+
+    async for reply in _follow_debate(asked, f"Argues position {position}", rebalance):
+        yield reply
+
+
+async def _follow_debate(
+    asked: Asked, title: str, argue: Callable[[Listen], Awaitable[PlanView]]
+) -> AsyncIterator[Reply]:
+    thoughts: list[Thought] = []
+    message = asked.live.follow()
+
+    def hear(thought: Thought) -> None:
+        thoughts.append(thought)
+        message.show(show_debate_progress(title, thoughts))
+
+    message.show(show_debate_progress(title, thoughts))
+    try:
+        plan = await argue(hear)
+    except ZunoError as error:
+        await message.finish(f"{show_debate_progress(title, thoughts, over=True)}\n{warning(str(error))}")
+        raise
+    yield render(plan)
+    await message.finish(show_debate_progress(title, thoughts, over=True))
+
+
+async def show_alerts(asked: Asked, zuno: Zuno) -> Reply:
+    if asked.words not in ((), ("all",)):
+        raise Usage("Write /alerts, or /alerts all for what happened.")
+    return render(await zuno.alerts().list(everything=bool(asked.words)))
+
+
+async def acknowledge(asked: Asked, zuno: Zuno) -> Reply:
+    if len(asked.words) != 1:
+        raise Usage("Write /ack ALERT; /alerts lists them.")
+    return render(await zuno.alerts().ack(asked.words[0]))
+
+
+async def snooze(asked: Asked, zuno: Zuno) -> Reply:
+    if len(asked.words) != 2:
+        raise Usage("Write /snooze ALERT SPAN, as in /snooze alert_0123456789ab 6h.")
+    return render(await zuno.alerts().snooze(*asked.words))
+
+
+def _read_chain(words: list[str], usage: str) -> str | None:
+    if len(words) > 1:
+        raise Usage(f"Write {usage}.")
+    return words[0] if words else None
+
+
+COMMANDS = (
+    Command("positions", "[ID] [CHAIN]", "Show liquidity positions and their ranges.", Level.LOOK, show_positions),
+    Command("portfolio", "[WINDOW]", "Show worth, fees and APR of all liquidity.", Level.LOOK, show_portfolio),
+    Command(
+        "recommend",
+        "ID [CHAIN] [PROFILE] | create WISH",
+        "Let the agents argue about a position; it moves nothing.",
+        Level.OWNER,
+        recommend,
+        takes_long=True,
+    ),
+    Command("plan", "[ID] [simulate|status|replay]", "List plans, or show one.", Level.LOOK, show_plan),
+    Command("whatif", "ID [PRICE] [CHAIN]", "Show a position at another price.", Level.LOOK, show_whatif),
+    Command("pnl", "ID [SINCE] [CHAIN]", "Show where a position's money went.", Level.LOOK, show_pnl),
+    Command("alerts", "[all]", "List alerts and your levels.", Level.LOOK, show_alerts),
+    Command("ack", "ALERT", "Acknowledge an alert.", Level.OWNER, acknowledge),
+    Command("snooze", "ALERT SPAN", "Silence an alert for a while.", Level.OWNER, snooze),
+)

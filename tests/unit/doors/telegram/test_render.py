@@ -1,0 +1,206 @@
+"""Views as messages: held against those on file, well-formed, no wider than a phone, and hostile words in every one.
+
+`WRITE_GOLDEN=1` writes the files anew; read what changed before it is kept.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import html
+import inspect
+import os
+import re
+from collections.abc import Iterator
+from types import ModuleType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import pytest
+from pydantic import BaseModel
+
+from tests import paths
+from tests.unit.doors.telegram.test_reply import read
+from tests.wire.telegram_views import ChatViews, collect_views
+from zuno.doors.telegram import analysis_commands, lp_commands, trading_commands
+from zuno.doors.telegram.account_messages import show_position_table
+from zuno.doors.telegram.layout import TABLE_WIDTH
+from zuno.doors.telegram.plan_messages import show_debate_progress
+from zuno.doors.telegram.render import MESSAGES, render
+from zuno.doors.telegram.reply import Reply, split_reply
+from zuno.doors.telegram.run_messages import show_experts, show_progress
+from zuno.doors.zuno import Zuno
+from zuno.kernel.view import View
+from zuno.trading.model.cycle import Node
+from zuno.trading.model.outcome import NodeEvent
+from zuno.trading.service.account_view import TradePositionsView
+from zuno.trading.service.report import Reports
+from zuno.trading.service.runs_view import RunView
+
+GOLDEN = paths.GOLDEN / "telegram"
+ON_FILE = (
+    *("run", "run_held", "run_why", "status", "trade_positions", "trades", "profit_by_day"),
+    *("positions", "pnl", "whatif"),
+)
+MONEY = re.compile(r"[$₩]\d|\d (USDC|USD|WETH|ETH)\b")
+EVIL = "<b>evil</b>&amp;\u202e/kill@bot evil.com </pre>`x`"
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> ChatViews:
+    return asyncio.run(collect_views(tmp_path_factory.mktemp("chat")))
+
+
+def replies(seen: ChatViews) -> Iterator[tuple[str, Reply]]:
+    yield from ((name, render(view)) for name, view in seen.views.items())
+    run, positions = seen.views["run"], seen.views["trade_positions"]
+    assert isinstance(run, RunView)
+    assert isinstance(positions, TradePositionsView)
+    yield "experts", show_experts(run)
+    yield "position table", show_position_table(positions)
+
+
+def check_message(reply: Reply) -> None:
+    for part in split_reply(reply):
+        read(part.html)
+        for table in re.findall("<pre>(.*?)</pre>", part.html, re.DOTALL):
+            assert max(map(len, html.unescape(table).split("\n"))) <= TABLE_WIDTH, table
+
+
+def test_messages_are_those_on_file(seen: ChatViews) -> None:
+    shown = {name: render(seen.views[name]).html + "\n" for name in ON_FILE}
+    if os.environ.get("WRITE_GOLDEN"):
+        for name, message in shown.items():
+            (GOLDEN / f"{name}.html").write_text(message, encoding="utf-8")
+    assert shown == {name: (GOLDEN / f"{name}.html").read_text(encoding="utf-8") for name in ON_FILE}
+
+
+def test_every_message_is_well_formed_and_as_wide_as_a_phone(seen: ChatViews) -> None:
+    for _, reply in replies(seen):
+        check_message(reply)
+
+
+def test_every_message_that_shows_money_says_whose_it_is(seen: ChatViews) -> None:
+    shown = {name: read(reply.html).text for name, reply in replies(seen)}
+    assert len([name for name, told in shown.items() if MONEY.search(told)]) > 12
+    for name, told in shown.items():
+        if MONEY.search(told):
+            assert re.search("SYNTHETIC|PAPER|DEMO|LIVE", told.split("\n\n")[0]) or name == "action", name
+
+
+def test_a_card_fits_under_its_picture(seen: ChatViews) -> None:
+    for name in ("run", "run_held"):
+        assert len(split_reply(Reply(render(seen.views[name]).html, photo=b"png"))) == 1
+
+
+def test_every_button_is_a_command_with_its_ids(seen: ChatViews) -> None:
+    buttons = [button for _, reply in replies(seen) for button in reply.buttons]
+    assert len(buttons) > 20
+    assert all(re.fullmatch(r"/[a-z]+( [\w.]+)*", button.words) and len(button.label) <= 20 for button in buttons)
+
+
+def spoil(value: Any) -> Any:
+    """The same with hostile words wherever a plain text stands that is no number, no time and no known word."""
+    if isinstance(value, View | BaseModel):
+        return value.model_copy(update={name: spoil(getattr(value, name)) for name in type(value).model_fields})
+    if isinstance(value, list | tuple):
+        return type(value)(map(spoil, value))
+    return f"{value} {EVIL}" if type(value) is str and " " in value else value
+
+
+def test_hostile_words_in_every_view_stay_words(seen: ChatViews) -> None:
+    spoilt = 0
+    for name, view in seen.views.items():
+        reply = render(spoil(view))
+        check_message(reply)
+        told = html.unescape(read(reply.html).text)
+        assert "\u202e" not in told, name
+        assert not re.search(r"(?<![\w/])/kill|evil\.com", re.sub("<(code|pre)>.*?</(code|pre)>", "", reply.html)), name
+        spoilt += "evil" in told
+    assert spoilt > 15
+
+
+def test_who_waits_and_who_spoke() -> None:
+    heard = {
+        Node.COLLECT_DATA: NodeEvent(Node.COLLECT_DATA, "done"),
+        Node.META_AGENT: NodeEvent(Node.META_AGENT, "speaks", "model", 0.0123, "a <note>"),
+        Node.MACRO_EXPERT: NodeEvent(Node.MACRO_EXPERT, "waits"),
+    }
+    told = read(show_progress("BTCUSDT", "swing", heard)).text
+    assert "✓ meta agent · model, $0.0123, a <note>" in told
+    assert "⏳ macro expert" in told
+    assert f"{len(Node) - 3} steps to go · spent $0.0123" in told
+    assert "steps to go" not in show_progress("BTCUSDT", "swing", heard, over=True)
+
+
+def test_a_debate_shows_its_newest_thoughts_and_whose_turn_it_is(seen: ChatViews) -> None:
+    assert "scout is reading" in show_debate_progress("Argues position 1", [])
+    told = show_debate_progress("Argues position 1", seen.thoughts[:4])
+    assert "critic is thinking" in told
+    whole = show_debate_progress("Argues position 1", seen.thoughts * 5, over=True)
+    assert len(split_reply(Reply(whole))) == 1
+
+
+# -- every answer of a command has a message
+
+LOCALS = {"reports": Reports}
+
+
+def services() -> dict[str, Any]:
+    return {name: get_type_hints(method).get("return") for name, method in inspect.getmembers(Zuno, inspect.isfunction)}
+
+
+def rendered_calls(module: ModuleType) -> Iterator[tuple[Any, str]]:
+    """The service and the method of every `render(await service.method(...))`."""
+    known = services()
+    tree = ast.parse(inspect.getsource(module))
+    kept = dict(LOCALS)
+    for node in ast.walk(tree):
+        kind = service_of(node.value, known) if isinstance(node, ast.Assign) else None
+        if kind is not None and isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            kept[node.targets[0].id] = kind
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "render":
+            (asked,) = node.args
+            if not isinstance(asked, ast.Await) or not isinstance(asked.value, ast.Call):
+                continue
+            assert isinstance(asked.value.func, ast.Attribute)
+            owner = asked.value.func.value
+            kind = kept.get(owner.id) if isinstance(owner, ast.Name) else service_of(owner, known)
+            assert kind is not None, ast.unparse(node)
+            yield kind, asked.value.func.attr
+
+
+def service_of(node: ast.expr, known: dict[str, Any]) -> Any:
+    """`zuno.memory()`, with any arguments."""
+    called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    if called and isinstance(node.func.value, ast.Name) and node.func.value.id == "zuno":  # type: ignore[attr-defined]
+        return known[node.func.attr]  # type: ignore[attr-defined]
+    return None
+
+
+def views_of(annotation: Any) -> list[type]:
+    if get_origin(annotation) in (Union, UnionType, tuple):
+        return [kind for part in get_args(annotation) for kind in views_of(part)]
+    return [annotation] if isinstance(annotation, type) and issubclass(annotation, View) else []
+
+
+@pytest.mark.parametrize(
+    "module", [analysis_commands, lp_commands, trading_commands], ids=lambda module: module.__name__
+)
+def test_every_view_that_a_command_answers_with_has_a_message(module: ModuleType) -> None:
+    for service, method in rendered_calls(module):
+        answers = views_of(get_type_hints(getattr(service, method))["return"])
+        assert answers, (service, method)
+        for kind in answers:
+            assert any(parent in MESSAGES for parent in kind.__mro__), kind
+
+
+def test_every_message_takes_the_view_it_is_found_by() -> None:
+    for kind, message in MESSAGES.items():
+        taken, *_ = get_type_hints(message).values()
+        assert issubclass(kind, taken)
+
+
+def test_a_view_without_a_message_is_our_mistake() -> None:
+    with pytest.raises(TypeError):
+        render(View())
