@@ -29,7 +29,7 @@ if find_spec("nautilus_trader") is None:
 
 BTC, SECOND, CASH = Symbol.BTCUSDT, 1_000, 100_000
 TOLERANCE = D("1e-8")
-Kind = Literal["market", "limit", "stop"]
+Kind = Literal["market", "limit", "stop", "cancel"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class Wish:
     quantity: D
     price: D | None = None
     reduce_only: bool = False
+    order: int = 0
+    """What is cancelled."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,9 @@ def trade_on_paper(quotes: Sequence[Quoted], plan: Plan) -> Result:
         engine.advance(BTC, [depth(at, quote.bid, quote.ask, quote.size), *marks])
         take_fills()
         for wish in plan.get(place, ()):
+            if wish.kind == "cancel":
+                engine.cancel(str(wish.order), Millis(at))
+                continue
             number += 1
             engine.place(to_request(number, wish), Millis(at))
             take_fills()
@@ -152,6 +157,10 @@ def trade_at_theirs(quotes: Sequence[Quoted], plan: Plan) -> Result:
         def on_quote_tick(self, tick: Any) -> None:
             self.place += 1
             for wish in plan.get(self.place, ()):
+                if wish.kind == "cancel":
+                    (id,) = (id for id, number in numbers.items() if number == wish.order)
+                    self.cancel_order(self.cache.order(id))
+                    continue
                 side = enums.OrderSide.BUY if wish.side is OrderSide.BUY else enums.OrderSide.SELL
                 quantity = instrument.make_qty(wish.quantity)
                 make, price = self.order_factory, None if wish.price is None else instrument.make_price(wish.price)
@@ -255,6 +264,7 @@ class RandomMarket:
         self.level = 2_000
         self.quotes = [Quoted(D(20_000))]
         self.plan: dict[int, list[Wish]] = {}
+        self.ordered = 0
         for _ in range(8):
             self.trade()
 
@@ -265,6 +275,7 @@ class RandomMarket:
             self.quotes.append(Quoted(D(self.level * 10)))
 
     def wish(self, *wish: Any) -> None:
+        self.ordered += 1
         self.plan.setdefault(len(self.quotes) - 1, []).append(Wish(*wish))
 
     def size(self) -> D:
@@ -306,6 +317,43 @@ class RandomMarket:
                 self.walk(1)
             case _:
                 self.rest(side.opposite, held, True)
+
+
+class BusyMarket(RandomMarket):
+    """Several orders at work at a time: an entry in parts, at the market and at limits that wait beside each other, and
+    a stop beside a target, of which one is met. Two parts never wait at one price."""
+
+    def trade(self) -> None:
+        side = self.draw.choice(tuple(OrderSide))
+        held = D(0)
+        for _ in range(self.draw.randint(1, 3)):
+            held += (part := self.size())
+            self.wish("market", side, part)
+        deepest, steps = 0, self.draw.sample((1, 2, 3, 4, 5), self.draw.randint(1, 4))
+        for away in steps:
+            held += (part := self.size())
+            self.wish("limit", side, part, D(self.level * 10) + D("0.5") - side.sign * 10 * away)
+            deepest = max(deepest, away)
+        self.walk(-side.sign * (deepest + 1))
+        self.quotes.append(self.quotes[-1])
+        away = self.draw.randint(1, 4)
+        met = D(self.level * 10) - side.sign * 10 * away + (0 if side is OrderSide.BUY else 1)
+        self.wish("stop", side.opposite, held, met, True)
+        self.wish("limit", side.opposite, held, D(self.level * 10) + D("0.5") + side.sign * 10 * away, True)
+        won = self.draw.choice((True, False))
+        self.walk((1 if won else -1) * side.sign * (away + 1))
+        left = Wish("cancel", side, D(1), order=self.ordered - 1 if won else self.ordered)
+        self.plan[len(self.quotes) - 1] = [left]
+        self.quotes.append(self.quotes[-1])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_several_orders_at_work_give_the_same_fills_fees_and_results(seed: int) -> None:
+    market = BusyMarket(seed)
+    ours, theirs = compare(market.quotes, market.plan)
+    assert len(ours.fills) >= 30
+    assert sum(sign * fill[1] for sign, fill in zip(ours.signs, ours.fills, strict=True)) == 0
+    require_same(ours, theirs)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -360,6 +408,17 @@ def test_convention_an_order_that_rests_is_filled_at_the_touch_there_and_when_tr
     assert touched.fills == []
     through, _ = compare(quotes, plan)
     assert through.fills == theirs.fills == [(1, D("0.5"), D(19_990), True)]
+
+
+@pytest.mark.parametrize("side", list(OrderSide))
+def test_convention_a_quote_trades_through_one_order_that_rests_there_and_through_all_here(side: OrderSide) -> None:
+    prices = [D(20_000) - side.sign * away + D("0.5") for away in (10, 20, 30)]
+    plan = {0: [Wish("limit", side, D("0.2"), price) for price in prices]}
+    quotes = [Quoted(D(20_000)), *[Quoted(D(20_000) - side.sign * 60)] * 3]
+    ours, theirs = compare(quotes[:2], plan)
+    assert [fill[2] for fill in ours.fills] == prices
+    assert theirs.fills == ours.fills[:1]
+    require_same(*compare(quotes, plan))
 
 
 def test_convention_a_quote_is_there_for_every_order_there_and_once_here() -> None:
