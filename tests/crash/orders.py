@@ -43,7 +43,7 @@ from zuno.journal.port import Journal
 from zuno.kernel.units import Millis
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import GateContext, OrderGate
-from zuno.trading.execute.order_worker import RESEND_MS
+from zuno.trading.execute.order_sender import RESEND_MS
 from zuno.trading.model.cycle import Call, Exchange, Leg, Style, Target
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Side
 from zuno.trading.model.orders import ClientId, OrderStatus

@@ -1,0 +1,174 @@
+"""Closes: everything of a symbol out, entries that wait cancelled, and what could not be booked undone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Final
+
+from zuno.kernel.errors import Unavailable
+from zuno.trading.execute.intents import build_close_intent, find_close_id
+from zuno.trading.execute.order_sender import OrderSender
+from zuno.trading.execute.work_state import Place, WorkState
+from zuno.trading.model.cycle import Ruling
+from zuno.trading.model.market import MINUTE_MS, Side, Symbol
+from zuno.trading.model.orders import SPOT, ZERO, OrderRequest, OrderStatus, OrderType, client_order_id, opening_side
+from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentStored
+from zuno.trading.ports.venue import OrderVenue
+from zuno.trading.rules.execution_styles import fits
+from zuno.trading.rules.trading_book import OpenTrade, TrackedIntent, TrackedOrder
+
+MAX_EXIT_TRIES: Final = 3
+UNPROTECTED_MS: Final = MINUTE_MS
+"""How long a position may wait for its stop before the entry is undone."""
+
+
+class CloseWorker:
+    """Works the closes of an account until nothing is held."""
+
+    def __init__(self, state: WorkState, sender: OrderSender) -> None:
+        self._state = state
+        self._sender = sender
+        self._unsellable: dict[Place, str] = {}
+        """What a close found too small to be sold."""
+
+    async def store(
+        self, symbol: Symbol, reason: ExitReason, decision: str, id: str | None = None, ruling: Ruling | None = None
+    ) -> str | None:
+        """Write down that a symbol is to be closed; None where nothing of it is held or ordered."""
+        book = self._state.book
+        for tracked in book.open_intents.values():
+            if tracked.intent.kind is IntentKind.CLOSE and tracked.intent.symbol is symbol:
+                return tracked.intent.id
+        held = [trade for trade in book.positions.values() if trade.symbol is symbol]
+        orders = [order for order in book.open_orders.values() if order.request.symbol is symbol]
+        entries = self._state.open_entries(symbol)
+        if not held and not orders and not entries:
+            return None
+        side = held[0].side if held else Side.LONG
+        mark = held[0].entry if held else entries[0].intent.mark if entries else Decimal(1)
+        if id is None or id in book.intents:
+            id = find_close_id(book, self._state.writer.account, symbol)
+        mandate = book.active_mandate(self._state.now())
+        intent = build_close_intent(id, decision, symbol, side, mark, reason, mandate=mandate)
+        await self._state.write([IntentStored(at=self._state.event_time(), intent=intent, ruling=ruling)])
+        return id
+
+    async def work(self, venue: OrderVenue, symbol: Symbol) -> None:
+        for tracked in list(self._state.book.open_intents.values()):
+            if tracked.intent.kind is IntentKind.CLOSE and tracked.intent.symbol is symbol:
+                await self._state.attempt(self._work_close(venue, tracked))
+
+    async def _work_close(self, venue: OrderVenue, tracked: TrackedIntent) -> None:
+        symbol, place = tracked.intent.symbol, (venue.exchange, tracked.intent.symbol)
+        await self._cancel_entries(venue, symbol)
+        position = self._state.book.positions.get(place)
+        self._unsellable.pop(place, None)
+        unbooked = await self._find_unbooked(venue, symbol)
+        if position is None and not unbooked:
+            return
+        exits = [order for order in self._state.orders_of(tracked, venue.exchange) if order.purpose == "exit"]
+        if any(not order.status.final for order in exits) or len(_find_rejected(exits)) >= MAX_EXIT_TRIES:
+            return
+        if exits and not exits[-1].filled and exits[-1].planned >= self._state.now():
+            return  # nothing stood against it: the next look tries again
+        if position is not None and (why := await self.why_unsellable(position)) is not None:
+            self._unsellable[place] = why
+            return
+        filters = await self._state.known_filters(venue, symbol)
+        quantity = unbooked if position is None else position.quantity + unbooked
+        side = self._state.entry_orders(place)[0].request.side if position is None else opening_side(position.side)
+        request = OrderRequest(
+            client_id=client_order_id(tracked.intent.id, venue.exchange, "exit", len(exits)),
+            exchange=venue.exchange,
+            symbol=symbol,
+            side=side.opposite,
+            type=OrderType.MARKET,
+            quantity=quantity if filters is None else min(quantity, filters.max_quantity),
+            reduce_only=True,
+            leverage=1 if position is None else max(1, int(position.leverage)),
+        )
+        await self._sender.plan_and_send(venue, tracked.intent.id, "exit", request)
+
+    async def _find_unbooked(self, venue: OrderVenue, symbol: Symbol) -> Decimal:
+        """How much the exchange holds beyond the book though something could not be read: no more than what our own
+        entries may have been filled with. A spot balance may be the owner's, and says nothing."""
+        place = (venue.exchange, symbol)
+        entries = self._state.entry_orders(place)
+        if not self._state.said or not entries or venue.exchange in SPOT:
+            self._state.unbooked.pop(place, None)
+            return ZERO
+        position = self._state.book.positions.get(place)
+        most = sum((order.request.quantity - order.booked for order in entries), ZERO)
+        held = next((found for found in await venue.positions() if found.symbol is symbol), None)
+        if held is None or opening_side(held.side) is not entries[0].request.side:
+            unbooked = ZERO
+        else:
+            unbooked = min(most, held.quantity - (ZERO if position is None else position.quantity))
+        if unbooked <= 0:
+            self._state.unbooked.pop(place, None)
+            return ZERO
+        self._state.unbooked.setdefault(place, self._state.now())
+        return unbooked
+
+    async def undo_unbooked(self, venue: OrderVenue, symbol: Symbol) -> None:
+        """An entry whose fills cannot be read has no stop: after a minute it is undone."""
+        if self._state.is_closing(symbol) or not await self._find_unbooked(venue, symbol):
+            return
+        place = (venue.exchange, symbol)
+        if self._state.now() - self._state.unbooked[place] > UNPROTECTED_MS:
+            decision = self._state.book.intents[self._state.entry_orders(place)[0].intent].intent.decision
+            await self.store(symbol, ExitReason.UNDONE, decision)
+            await self.work(venue, symbol)
+
+    async def _cancel_entries(self, venue: OrderVenue, symbol: Symbol) -> None:
+        """Nothing new is to be opened: what waits is cancelled, and its intent ends with what it has."""
+        for order in self._state.orders_at(venue.exchange, symbol):
+            if order.purpose == "entry":
+                await self._state.attempt(self._sender.cancel(venue, order))
+        for tracked in self._state.open_entries(symbol):
+            for leg in tracked.intent.legs:
+                if leg.exchange is venue.exchange or leg.exchange not in self._state.venues:
+                    self._state.ended_legs.setdefault((tracked.intent.id, leg.exchange), "the symbol is closed")
+
+    def is_closed(self, symbol: Symbol) -> bool:
+        book = self._state.book
+        entries = (order.request.symbol is symbol for order in book.open_orders.values())
+        return (
+            not any(place[1] is symbol for place in book.positions)
+            and not any(entries)
+            and all(self.is_worked(tracked) for tracked in self._state.open_entries(symbol))
+        )
+
+    def is_worked(self, tracked: TrackedIntent) -> bool:
+        return all((tracked.intent.id, leg.exchange) in self._state.ended_legs for leg in tracked.intent.legs)
+
+    def why_not_closed(self, tracked: TrackedIntent) -> str | None:
+        """Why an exit is given up: the venue refused it again and again, or what is left is too small to be sold. Its
+        stop stands, and a later close may try."""
+        left = [place for place in self._state.book.positions if place[1] is tracked.intent.symbol]
+        if left and all(place in self._unsellable for place in left):
+            return "; ".join(self._unsellable[place] for place in left)[:600]
+        for exchange in self._state.venues:
+            rejected = _find_rejected(o for o in self._state.orders_of(tracked, exchange) if o.purpose == "exit")
+            if len(rejected) >= MAX_EXIT_TRIES and (exchange, tracked.intent.symbol) in self._state.book.positions:
+                return f"{exchange} refused the exit: {rejected[-1].reason}"[:600]
+        return None
+
+    async def why_unsellable(self, position: OpenTrade) -> str | None:
+        """Why no exit of a position can be sent: at a spot exchange it has the minimum of every order. None where it
+        can, and where nobody can say."""
+        if position.exchange not in SPOT:
+            return None
+        try:
+            filters = await self._state.filters(position.exchange, position.symbol)
+            mark = (await self._state.quote(position.exchange, position.symbol)).mark
+        except Unavailable:
+            return None
+        if fits(position.quantity, mark, filters):
+            return None
+        return f"{position.quantity} {position.symbol} at {mark} is less than {position.exchange} takes"
+
+
+def _find_rejected(orders: Iterable[TrackedOrder]) -> list[TrackedOrder]:
+    return [order for order in orders if order.status is OrderStatus.REJECTED]

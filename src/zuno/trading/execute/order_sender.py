@@ -1,0 +1,162 @@
+"""Orders on their way: planned in the log, looked up, placed if they are still wanted, and cancelled."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final, Literal
+
+from zuno.kernel.errors import Unavailable
+from zuno.kernel.units import Millis
+from zuno.trading.execute.venue_news import VenueNews
+from zuno.trading.execute.work_state import WorkState
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import MINUTE_MS
+from zuno.trading.model.orders import ClientId, Filters, Order, OrderRequest, OrderStatus, VenueQuote, opening_side
+from zuno.trading.model.trade_events import IntentLeg, OrderLost, OrderPlanned, TradeIntent
+from zuno.trading.ports.venue import OrderVenue
+from zuno.trading.rules.execution_styles import EntryTask, has_drifted
+from zuno.trading.rules.protections import BY_HAND, STORED
+from zuno.trading.rules.trading_book import TrackedIntent, TrackedOrder
+
+SENDING_MS: Final = MINUTE_MS
+"""How long an entry that was planned may still be on its way from another process."""
+RESEND_MS: Final = 6_000
+"""How long after a send without a reply the order is not sent again: for a few seconds it may still arrive. An entry
+that another process planned may have been sent until this one began."""
+Purpose = Literal["entry", "stop", "target", "exit"]
+
+
+class OrderSender:
+    """Sends an order once, whatever became of its reply."""
+
+    def __init__(self, state: WorkState, news: VenueNews) -> None:
+        self._state = state
+        self._news = news
+        self._unsure: dict[ClientId, Millis] = {}
+        """Orders whose reply did not come or is not booked, and when they were sent."""
+
+    async def plan_and_send(self, venue: OrderVenue, intent: str, purpose: Purpose, request: OrderRequest) -> None:
+        await self._state.write(
+            [OrderPlanned(at=self._state.event_time(), intent=intent, purpose=purpose, order=request)]
+        )
+        await self.send(venue, self._state.book.orders[request.client_id])
+
+    async def send(self, venue: OrderVenue, tracked: TrackedOrder, why: str | None = None) -> None:
+        """Place an order that the venue does not have. `why`: what speaks against it. `place` looks it up once more."""
+        request = tracked.request
+        why = why or self._why_unwanted(tracked)
+        if why is not None:
+            await self._state.write([OrderLost(at=self._state.event_time(), client_id=request.client_id, reason=why)])
+            return
+        try:
+            order = await venue.place(request, tracked.expires)
+        except Unavailable:
+            self._unsure[request.client_id] = self._state.now()
+            raise
+        self._unsure[request.client_id] = self._state.now()
+        await self._news.book_orders(venue, request.symbol, [order])
+        self._unsure.pop(request.client_id, None)
+
+    async def send_again(self, venue: OrderVenue, tracked: TrackedOrder) -> None:
+        request, waits = tracked.request, tracked.purpose == "entry" and not self._state.placing
+        if waits and self._may_arrive(venue, tracked):
+            order = await venue.find(request.symbol, request.client_id, request.type)
+            if order is None:
+                return
+        else:
+            order = await self._find_planned(venue, tracked)
+        if order is not None:
+            await self._news.book_orders(venue, tracked.request.symbol, [order])
+            return
+        why = self._why_unwanted(tracked)
+        if tracked.purpose == "entry":
+            sending = not self._state.entries and self._state.now() - tracked.planned < SENDING_MS
+            if not self._state.placing and (why is None or sending):
+                return
+            why = why or await self._why_drifted(venue, tracked)
+        await self.send(venue, tracked, why)
+
+    async def _find_planned(self, venue: OrderVenue, tracked: TrackedOrder) -> Order | None:
+        """None: the venue does not have it, and will not. `Unavailable` while an order without a reply may arrive."""
+        request = tracked.request
+        order = await venue.find(request.symbol, request.client_id, request.type)
+        if order is None and self._may_arrive(venue, tracked):
+            raise Unavailable(f"whether {venue.exchange} has the order {request.client_id} is not sure yet")
+        self._unsure.pop(request.client_id, None)
+        return order
+
+    def _may_arrive(self, venue: OrderVenue, tracked: TrackedOrder) -> bool:
+        sent = self._unsure.get(tracked.request.client_id)
+        if sent is None and tracked.purpose == "entry" and self._state.entries and not venue.paper:
+            sent = self._state.started
+        return sent is not None and 0 <= self._state.now() - sent < RESEND_MS
+
+    def _why_unwanted(self, tracked: TrackedOrder) -> str | None:
+        """Why an order that the venue does not have is not to be placed any more."""
+        request, book = tracked.request, self._state.book
+        place = (request.exchange, request.symbol)
+        if tracked.purpose != "entry":
+            return None if place in book.positions or place in self._state.unbooked else "nothing is held any more"
+        intent = book.open_intents.get(tracked.intent)
+        if intent is None or self._state.is_closing(request.symbol):
+            return "its intent is over"
+        if self._state.now() > intent.intent.valid_until:
+            return "the ruling is no longer valid"
+        return self.why_stopped(intent.intent)
+
+    async def _why_drifted(self, venue: OrderVenue, tracked: TrackedOrder) -> str | None:
+        """Whether the market went away from an entry while it could not be sent."""
+        intent = self._state.book.intents[tracked.intent]
+        leg = next(leg for leg in intent.intent.legs if leg.exchange is venue.exchange)
+        quote = await venue.quote(intent.intent.symbol)
+        filters = await self._state.filters(venue.exchange, intent.intent.symbol)
+        task = await self.build_entry_task(intent, leg, quote, filters, self._state.now())
+        return f"the mark moved from {task.mark} to {quote.mark}" if has_drifted(task) else None
+
+    async def build_entry_task(
+        self, tracked: TrackedIntent, leg: IntentLeg, quote: VenueQuote, filters: Filters, now: Millis
+    ) -> EntryTask:
+        """Mark and ATR in the exchange's currency: by what one entry is in the other, or by what both cost now."""
+        intent = tracked.intent
+        dollars = next((other for other in intent.legs if other.exchange is Exchange.BINANCE), None)
+        rate = Decimal(1)
+        if leg.exchange is not Exchange.BINANCE and dollars is not None:
+            rate = leg.entry / dollars.entry
+        elif leg.exchange is not Exchange.BINANCE:
+            rate = quote.mark / (await self._state.dollar_mark(intent.symbol) or intent.mark)
+        return EntryTask(
+            style=intent.style,
+            side=opening_side(intent.side),
+            quantity=leg.quantity,
+            stop=leg.stop,
+            mark=intent.mark * rate,
+            atr=intent.atr * rate,
+            valid_until=intent.valid_until,
+            quote=quote,
+            filters=filters,
+            now=now,
+        )
+
+    def why_stopped(self, intent: TradeIntent) -> str | None:
+        """What a person or the desk stopped: nothing more is ordered of entries that are being worked. With money a
+        day's loss stops them too."""
+        granted = self._state.book.mandate
+        if self._state.live and (
+            granted is None or granted.hash != intent.mandate or self._state.now() >= granted.mandate.expires
+        ):
+            return "its mandate is revoked, replaced or has expired"
+        for lock in self._state.book.active_locks(self._state.now(), intent.symbol):
+            if lock.protection in BY_HAND or (self._state.live and lock.protection in STORED):
+                return f"{lock.protection.value}: {lock.reason}"[:600]
+        return None
+
+    async def cancel(self, venue: OrderVenue, tracked: TrackedOrder) -> None:
+        request = tracked.request
+        if tracked.status is OrderStatus.PLANNED and await self._find_planned(venue, tracked) is None:
+            if self._state.entries or self._state.now() - tracked.planned >= SENDING_MS:
+                await self._state.write(
+                    [OrderLost(at=self._state.event_time(), client_id=request.client_id, reason="cancelled")]
+                )
+            return
+        ended = await venue.cancel(request.symbol, request.client_id, request.type)
+        await self._news.book_orders(venue, request.symbol, [ended])
