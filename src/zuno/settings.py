@@ -338,9 +338,13 @@ class Settings(BaseSettings):
         description="model prices not in the built-in list, USD per million tokens, `MODEL=IN/OUT`, comma-separated",
     )
     budget_tokens_per_run: int = Field(200_000, ge=0, description="model token budget per run")
-    budget_tokens_per_day: int = Field(2_000_000, ge=0, description="model token budget per UTC day, all runs")
+    budget_tokens_per_day: int = Field(
+        2_000_000, ge=0, description="model token budget per UTC day, all runs and embeddings"
+    )
     budget_usd_per_run: Dollars = Field(Decimal("0.50"), description="model budget per run, USD")
-    budget_usd_per_day: Dollars = Field(Decimal("5.00"), description="model budget per UTC day, all runs, USD")
+    budget_usd_per_day: Dollars = Field(
+        Decimal("5.00"), description="model budget per UTC day, all runs and embeddings, USD"
+    )
     deterministic: bool = Field(False, description="true: rules only, no model calls")
     max_debate_rounds: int = Field(2, ge=0, le=10, description="max revision rounds per debate")
     live: bool = Field(False, description="true: `--live` may trade with money; without it the desk trades on paper")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from decimal import Decimal
 from hashlib import sha256
 from importlib.util import find_spec
 
@@ -11,11 +12,15 @@ import pytest
 
 from tests.wire.model_server import Answering, Heard, serving
 from tests.wire.vectors import cosine
+from zuno.adapters.clock.system import SystemClock
 from zuno.adapters.http import RequestLimits
-from zuno.adapters.memory.endpoint import EndpointEmbedder
+from zuno.adapters.memory.endpoint import EmbeddingBudget, EndpointEmbedder
 from zuno.adapters.memory.hashed import HashedEmbedder
 from zuno.adapters.memory.minilm import PACKAGE, MiniLmEmbedder
+from zuno.adapters.model.daybook import DayBookInMemory
 from zuno.kernel.errors import Unavailable
+from zuno.llm.budget import DAY, Limits, RunBudget
+from zuno.llm.spend import Ceiling, Spend
 from zuno.trading.ports.recall import Embedder
 
 ONCE = RequestLimits(timeout=5, attempts=1)
@@ -126,3 +131,26 @@ async def test_the_key_goes_to_the_server_and_a_dead_port_is_unavailable() -> No
         assert server.heard[0].path == "/v1/embeddings"
     with pytest.raises(Unavailable):
         await embedder.embed(["funding high"])
+
+
+async def test_vectors_are_booked_and_nothing_is_sent_beyond_the_budget() -> None:
+    book, clock = DayBookInMemory(), SystemClock()
+    budget = RunBudget(Limits(day=Ceiling(usd=Decimal("0.01"))), book, clock)
+
+    async def price(tokens: int) -> Decimal:
+        return Decimal(tokens) / 1_000
+
+    def answer(heard: Heard) -> bytes:
+        document = json.loads(embed_words(heard).partition(b"\r\n\r\n")[2])
+        return respond(document | {"usage": {"prompt_tokens": 7, "total_tokens": 7}})
+
+    async with serving(answer) as server:
+        embedder = EndpointEmbedder(
+            f"{server.origin}/v1", "counting", "counting", 8, "key", ONCE, EmbeddingBudget(budget, price)
+        )
+        await embedder.embed(["funding high"])
+        assert await book.total(clock.now() // DAY) == Spend(7, Decimal("0.007"))
+        with pytest.raises(Unavailable):
+            await embedder.embed(["failed breakout with high funding and a book that leans its way"])
+        assert len(server.heard) == 1
+    assert await book.total(clock.now() // DAY) == Spend(7, Decimal("0.007"))

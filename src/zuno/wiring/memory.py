@@ -11,8 +11,10 @@ from zuno.settings import OFFLINE_EMBEDDINGS, Settings
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from zuno.adapters.memory.endpoint import EmbeddingBudget
     from zuno.adapters.memory.lightrag import Extract
     from zuno.journal.port import Journal
+    from zuno.llm.names import ModelId
     from zuno.trading.measure.entities import Entities
     from zuno.trading.ports.recall import Embedder, MemoryIndex
     from zuno.wiring.minds import Models
@@ -45,7 +47,27 @@ def _endpoint_embedder(settings: Settings) -> Embedder:
         url, key = model.url, secret.get_secret_value() if secret else ""
     else:
         url, key = _VENDOR_URLS[model.vendor], settings.vendor_keys().get(model.vendor, "")
-    return EndpointEmbedder(url, model.name, str(model), settings.embedding_dimension, key)
+    return EndpointEmbedder(
+        url, model.name, str(model), settings.embedding_dimension, key, budget=_embedding_budget(settings, model)
+    )
+
+
+def _embedding_budget(settings: Settings, model: ModelId) -> EmbeddingBudget:
+    """The day's budget: an embedder outlives runs, and what it makes is used by many."""
+    from zuno.adapters.clock.system import SystemClock
+    from zuno.adapters.memory.endpoint import EmbeddingBudget
+    from zuno.adapters.model.daybook import DayBookFile
+    from zuno.adapters.model.vendors import Price, price_tokens
+    from zuno.llm.budget import Limits, RunBudget
+    from zuno.llm.spend import Ceiling
+
+    usd = settings.model_prices.get(str(model))
+    price = None if usd is None else Price(*usd)
+    limits = Limits(day=Ceiling(settings.budget_tokens_per_day, settings.budget_usd_per_day))
+    return EmbeddingBudget(
+        RunBudget(limits, DayBookFile(settings.home / "spend.json"), SystemClock()),
+        lambda tokens: price_tokens(model, price, tokens, 0),
+    )
 
 
 def extract_by_models(journal: Callable[[], Awaitable[Journal]], models: Models) -> Extract:

@@ -6,9 +6,10 @@ Endpoint: https://platform.openai.com/docs/api-reference/embeddings.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from decimal import Decimal
+from typing import Any, Final
 
 import httpx2
 import numpy as np
@@ -17,12 +18,25 @@ from zuno.adapters import foreign_json
 from zuno.adapters.http import OK, HttpClient, RequestLimits
 from zuno.adapters.memory.hashed import pack_vector
 from zuno.kernel.errors import Unavailable
+from zuno.llm.budget import Reservation, RunBudget
+from zuno.llm.tokens import estimate_tokens
 
 DUPLICATE: Final = 0.90
 """Usual for headlines where embeddings know meanings. Not measured for each model there is: see MiniLM's."""
 PATIENCE: Final = RequestLimits(timeout=30.0, attempts=2, max_bytes=50_000_000)
+_MOST_TOKENS: Final = 10**9
+"""A server that reports more is not counting."""
 _AT_ONCE: Final = 128
 """Texts of one request."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingBudget:
+    """What vectors may cost, in the same book as answers of models."""
+
+    budget: RunBudget
+    price: Callable[[int], Awaitable[Decimal | None]]
+    """Of so many tokens, in dollars."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +50,15 @@ class EndpointEmbedder:
     dimension: int
     key: str = ""
     patience: RequestLimits = PATIENCE
+    budget: EmbeddingBudget | None = None
+    """None: nothing is counted."""
 
     @property
     def duplicate(self) -> float:
         return DUPLICATE
 
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
-        """Empty texts are not sent: servers refuse them."""
+        """Empty texts are not sent: servers refuse them. Beyond the budget nothing is sent: `Unavailable`."""
         asked = [text for text in texts if text.strip()]
         headers = {"authorization": f"Bearer {self.key}"} if self.key else {}
         found: list[bytes] = []
@@ -55,18 +71,33 @@ class EndpointEmbedder:
         return [next(vectors) if text.strip() else bytes(self.dimension) for text in texts]
 
     async def _ask(self, server: HttpClient, texts: Sequence[str]) -> list[bytes]:
+        """What was set aside stays spent where the answer cannot be used: it may have been paid for."""
+        estimated = sum(map(estimate_tokens, texts))
+        reserved = await self._reserve(estimated)
         answer = await server.post("embeddings", {"model": self.model, "input": texts, "encoding_format": "float"})
         if answer.status != OK:
             raise Unavailable(f"The embedding model {self.model} refused the request (HTTP {answer.status}).")
         try:
-            return self._read(answer.body, len(texts))
+            document = foreign_json.parse(answer.body)
+            if not isinstance(document, dict):
+                raise ValueError("no object")
+            vectors = self._read(document, len(texts))
         except (ValueError, KeyError, TypeError, IndexError) as error:
             raise Unavailable(f"The embedding model {self.model} did not answer with embeddings.") from error
+        if self.budget is not None and reserved is not None:
+            used = _count_tokens(document) or estimated
+            await self.budget.budget.settle(reserved, used, await self.budget.price(used))
+        return vectors
 
-    def _read(self, body: bytes, count: int) -> list[bytes]:
-        document = foreign_json.parse(body)
-        if not isinstance(document, dict):
-            raise ValueError("no object")
+    async def _reserve(self, tokens: int) -> Reservation | None:
+        if self.budget is None:
+            return None
+        reserved = await self.budget.budget.reserve(tokens, await self.budget.price(tokens))
+        if isinstance(reserved, str):
+            raise Unavailable(f"The embedding model {self.model} is not asked: {reserved}.")
+        return reserved
+
+    def _read(self, document: dict[str, Any], count: int) -> list[bytes]:
         rows = sorted(document["data"], key=lambda row: int(row["index"]))
         if [int(row["index"]) for row in rows] != list(range(count)):
             raise ValueError("not one vector for each text")
@@ -82,3 +113,10 @@ class EndpointEmbedder:
         if not all(map(math.isfinite, values)):
             raise ValueError("no numbers")
         return pack_vector(np.array(values, dtype=np.float64))
+
+
+def _count_tokens(document: dict[str, Any]) -> int | None:
+    """What the server says it read; None where it says nothing that can be."""
+    usage = document.get("usage")
+    count = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+    return count if isinstance(count, int) and 0 < count <= _MOST_TOKENS else None

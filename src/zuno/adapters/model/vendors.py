@@ -89,12 +89,7 @@ class VendorModel:
         return str(self._id)
 
     async def price(self, tokens_in: int, tokens_out: int) -> Decimal | None:
-        """As configured, else nothing for this machine, else by the price list in the package (no network)."""
-        if self._price is not None:
-            return (self._price.usd_in * tokens_in + self._price.usd_out * tokens_out) / 1_000_000
-        if self._id.loopback:
-            return Decimal(0)
-        return await asyncio.to_thread(_list_price, self._id, tokens_in, tokens_out)
+        return await price_tokens(self._id, self._price, tokens_in, tokens_out)
 
     async def ready(self) -> None:
         await self._open()
@@ -326,6 +321,15 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         seen.add(id(at))
         yield at
         at = at.__cause__ or at.__context__
+
+
+async def price_tokens(model_id: ModelId, price: Price | None, tokens_in: int, tokens_out: int) -> Decimal | None:
+    """As configured, else nothing for this machine, else by the price list in the package (no network)."""
+    if price is not None:
+        return (price.usd_in * tokens_in + price.usd_out * tokens_out) / 1_000_000
+    if model_id.loopback:
+        return Decimal(0)
+    return await asyncio.to_thread(_list_price, model_id, tokens_in, tokens_out)
 
 
 def _list_price(model_id: ModelId, tokens_in: int, tokens_out: int) -> Decimal | None:
