@@ -24,7 +24,7 @@ from zuno.adapters.memory.sqlite import SqliteMemoryIndex
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import DAY_MS, Symbol
-from zuno.trading.model.memory import Channel, MemoryRecord, RecallQuery
+from zuno.trading.model.memory import Channel, MemoryRecord, RecallQuery, RecallResult
 
 NOW = 1_760_000_000_000
 PHRASES = ("funding high", "funding low", "failed breakout", "volatility high", "RSI 1h overbought", "price under VWAP")
@@ -169,6 +169,36 @@ async def test_a_store_that_is_down_is_named_and_the_most_recent_answer(tmp_path
         await index.ids()
 
 
+class SlowIndex(InMemoryIndex):
+    """A store that is down: each question costs three seconds of its clock."""
+
+    def __init__(self) -> None:
+        super().__init__(HashedEmbedder())
+        self.now = 0.0
+        self.asked = 0
+        self.down = True
+
+    async def recall(self, query: RecallQuery) -> RecallResult:
+        self.asked += 1
+        if not self.down:
+            return await super().recall(query)
+        self.now += 3
+        raise Unavailable("no answer within 3 s")
+
+
+async def test_a_store_that_is_slow_to_fail_is_left_alone_for_a_while(tmp_path: Path) -> None:
+    slow = SlowIndex()
+    index = FallbackIndex(slow, JsonlMemory(tmp_path / "memories.jsonl"), lambda: slow.now)
+    await index.add([record(1)])
+    answers = [await index.recall(ask()) for _ in range(5)]
+    assert {(answer.source, answer.note) for answer in answers} == {("recent3", "memory: no answer within 3 s")}
+    assert (slow.asked, slow.now) == (1, 3)
+    slow.now += 30
+    slow.down = False
+    assert (await index.recall(ask())).source == "memory"
+    assert (await index.recall(ask())).source == "memory"
+
+
 async def test_the_graph_relates_only_by_what_was_known_then(tmp_path: Path) -> None:
     pytest.importorskip("lightrag", reason="lightrag-hku is not installed: pip install 'zuno[lightrag]'")
     from zuno.adapters.memory.lightrag import LightRagMemoryIndex
@@ -258,6 +288,7 @@ from pathlib import Path
 from tests.contract.test_memory_faults import record
 from zuno.adapters.memory.fallback import FallbackIndex
 from zuno.adapters.memory.hashed import HashedEmbedder
+from zuno.adapters.memory.in_memory import InMemoryIndex
 from zuno.adapters.memory.jsonl import JsonlMemory
 from zuno.adapters.memory.sqlite import SqliteMemoryIndex
 

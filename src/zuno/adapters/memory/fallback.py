@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+import time
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Final, TypeVar
 
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.trading.model.memory import MemoryRecord, RecallQuery, RecallResult
 from zuno.trading.ports.recall import MemoryIndex
 
+T = TypeVar("T")
+PAUSE: Final = 10
+"""A store that did not answer is left alone for so many times as long as that took, so that it costs a cycle little."""
+LONGEST_PAUSE: Final = 60.0
+"""Seconds."""
 _LOG = logging.getLogger(__name__)
 
 
 class FallbackIndex:
     """Both are written. A store that is down stops nobody: the journal has it all, and `ids` tells what is missing."""
 
-    def __init__(self, index: MemoryIndex, fallback: MemoryIndex) -> None:
+    def __init__(
+        self, index: MemoryIndex, fallback: MemoryIndex, stopwatch: Callable[[], float] = time.monotonic
+    ) -> None:
         self._index = index
         self._fallback = fallback
+        self._stopwatch = stopwatch
+        self._down: tuple[float, str] | None = None
+        """Until when the index is left alone, and why."""
 
     @property
     def name(self) -> str:
@@ -26,13 +38,13 @@ class FallbackIndex:
     async def add(self, records: Sequence[MemoryRecord]) -> None:
         await self._fallback.add(records)
         try:
-            await self._index.add(records)
+            await self._ask(lambda: self._index.add(records))
         except (Unavailable, Broken) as error:
             self._tell("not added", error)
 
     async def recall(self, query: RecallQuery) -> RecallResult:
         try:
-            return await self._index.recall(query)
+            return await self._ask(lambda: self._index.recall(query))
         except (Unavailable, Broken) as error:
             self._tell("recall by age alone", error)
             recent = await self._fallback.recall(query.model_copy(update={"symbol": query.symbol or query.recent_of}))
@@ -41,20 +53,33 @@ class FallbackIndex:
     async def remove(self, id: str) -> None:
         await self._fallback.remove(id)
         try:
-            await self._index.remove(id)
+            await self._ask(lambda: self._index.remove(id))
         except (Unavailable, Broken) as error:
             self._tell("not removed", error)
 
     async def ids(self) -> frozenset[str]:
         """Of both. `Broken` where the index holds what the fallback does not: nobody knows whether it may be found."""
-        found, kept = await self._index.ids(), await self._fallback.ids()
+        found, kept = await self._ask(self._index.ids), await self._fallback.ids()
         if strange := sorted(found - kept):
             raise Broken(f"{self.name} holds {len(strange)} memories that {self._fallback.name} does not know.")
         return found
 
     async def rebuild(self, records: Sequence[MemoryRecord], removed: Collection[str] = ()) -> None:
         await self._fallback.rebuild(records, removed)
-        await self._index.rebuild(records, removed)
+        await self._ask(lambda: self._index.rebuild(records, removed))
+
+    async def _ask(self, act: Callable[[], Awaitable[T]]) -> T:
+        started = self._stopwatch()
+        if self._down is not None and started < self._down[0]:
+            raise Unavailable(self._down[1])
+        try:
+            answer = await act()
+        except Unavailable as error:
+            ended = self._stopwatch()
+            self._down = (ended + min(LONGEST_PAUSE, PAUSE * (ended - started)), str(error))
+            raise
+        self._down = None
+        return answer
 
     def _tell(self, what: str, error: Exception) -> None:
         _LOG.warning("%s: %s: %s", self.name, what, error)

@@ -27,6 +27,8 @@ NEAREST: Final = 1_000
 """Vectors that are ranked. A memory beyond them is not recalled, however young."""
 _AT_ONCE: Final = 5_000
 _TIMEOUT: Final = 10.0
+_CONNECT_TIMEOUT: Final = 3.0
+"""Of a server; the one in process may take longer to start."""
 _TEXTS: Final = {"digest": 64, "scope": 64, "channel": 40, "symbol": 40, "words": 40_000}
 """Columns of text and the bytes they may hold. A scope is the hash of a market's name: names need no quoting then."""
 
@@ -168,9 +170,11 @@ class MilvusMemoryIndex:
         from pymilvus import DataType, MilvusClient
 
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # it writes whole tracebacks; we raise
-        if "://" not in self._place:
+        in_process = "://" not in self._place
+        if in_process:
             Path(self._place).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        client = MilvusClient(self._place, token=self._token, timeout=_TIMEOUT)
+        patience = _TIMEOUT if in_process else _CONNECT_TIMEOUT
+        client = MilvusClient(self._place, token=self._token, timeout=patience)
         if client.has_collection(self._collection, timeout=_TIMEOUT):
             client.load_collection(self._collection, timeout=_TIMEOUT)
             return client
