@@ -38,9 +38,10 @@ from zuno.settings import Settings
 from zuno.wiring.house import Application
 
 POSITION = "1"
-SILENCE = 1.5
+SILENCE = 3.0
 """Seconds without a message after which a restarted bot has nothing to say of what was asked before."""
-MOST_TURNS = 20
+MOST_TURNS = 12
+PATIENCE = 120.0
 
 Act = Callable[..., Awaitable[Any]]
 
@@ -188,19 +189,18 @@ class Owner:
 
     async def _hear(self) -> SentMessage | None:
         """The next message; None where the bot died and the next one keeps silent about it."""
-        died_at: float | None = None
         loop = asyncio.get_running_loop()
-        start = loop.time()
-        while loop.time() - start < 60:
+        start, died, ready = loop.time(), False, 0.0
+        while loop.time() - start < PATIENCE:
             if len(self._api.sent) > self._read:
                 self._read += 1
                 return self._api.sent[self._read - 1]
             if self._bots.revive():
                 self._api.polling.clear()
-                died_at = None
-            if self._bots.deaths and self._api.polling.is_set():
-                died_at = died_at or loop.time()
-                if loop.time() - died_at > SILENCE and not self._api._updates:
+                died = True
+            if died and self._api.polling.is_set() and not self._api._updates:
+                ready = ready or loop.time()
+                if loop.time() - ready > SILENCE:
                     return None
             await asyncio.sleep(0.02)
         raise AssertionError("the bot says nothing")

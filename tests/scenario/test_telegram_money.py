@@ -1,0 +1,116 @@
+"""What moves money, from a chat: the same services, gate and locks as at the command line, after a confirmed card."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.crash.learning import open_position
+from tests.wire.telegram_api import ALICE, BOB, GROUP, TelegramApi, telegram_api
+from tests.wire.telegram_side import RunningBot, running_bot
+from zuno.journal.port import Entry
+
+pytestmark = pytest.mark.usefixtures("invented_market")
+
+
+@pytest.fixture(scope="module")
+def opened_home(invented_market: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home whose paper account holds a long."""
+    import asyncio
+
+    home = tmp_path_factory.mktemp("opened")
+    (home / "market").symlink_to(invented_market)
+    asyncio.run(open_position(home))
+    return home
+
+
+@pytest_asyncio.fixture
+async def api() -> AsyncIterator[TelegramApi]:
+    async with telegram_api() as served:
+        yield served
+
+
+@pytest_asyncio.fixture
+async def bot(api: TelegramApi, opened_home: Path, tmp_path: Path) -> AsyncIterator[RunningBot]:
+    home = tmp_path / "home"
+    shutil.copytree(opened_home, home, symlinks=True)
+    async with running_bot(home, api) as running:
+        yield running
+
+
+async def count_open(bot: RunningBot) -> int:
+    return len((await bot.zuno.account().positions()).positions)
+
+
+async def list_events(bot: RunningBot) -> list[Entry]:
+    return [entry async for entry in bot.zuno.journal().entries(kind="trade_events")]
+
+
+async def test_a_trade_is_closed_by_the_person_who_asked_and_once(api: TelegramApi, bot: RunningBot) -> None:
+    api.say(ALICE, "/fx BTC", GROUP)
+    refused = await api.next()
+    assert not refused.labels
+    api.say(ALICE, "/fx BTCUSDT", GROUP)
+    card = await api.next()
+    assert card.labels == ["Close", "Cancel"]
+    assert "PAPER" in card.text
+    api.tap(BOB, card, "Close")
+    assert "owner" in (await api.next()).text
+    assert await count_open(bot) == 1
+    pressed = card.data_of("Close")
+    api.press(ALICE, card, pressed)
+    await api.next()
+    assert await count_open(bot) == 0
+    closed = len(await list_events(bot))
+    api.press(ALICE, card, pressed)
+    assert "used" in (await api.next()).text
+    assert len(await list_events(bot)) == closed
+    assert await count_open(bot) == 0
+
+
+async def test_a_kill_locks_and_an_unlock_is_confirmed_too(api: TelegramApi, bot: RunningBot) -> None:
+    api.say(ALICE, "/kill")
+    card = await api.next()
+    assert await count_open(bot) == 1, "a card alone does nothing"
+    api.tap(ALICE, card, "Kill")
+    await api.next()
+    assert await count_open(bot) == 0
+    locks = (await bot.zuno.account().locks()).protections
+    assert "kill_switch" in [lock.protection for lock in locks]
+    api.say(ALICE, "/unlock kill_switch")
+    card = await api.next()
+    code = card.text.split("/confirm ")[1].split()[0].rstrip(".")
+    api.say(ALICE, f"/confirm {code}")
+    await api.next()
+    assert not [lock for lock in (await bot.zuno.account().locks()).protections if lock.protection == "kill_switch"]
+
+
+async def test_a_viewer_is_shown_no_card(api: TelegramApi, bot: RunningBot) -> None:
+    for command in ("/kill", "/fx all", "/resume", "/unlock", "/approve plan_0123456789ab", "/confirm 123456"):
+        api.say(BOB, command)
+        told = await api.next()
+        assert not told.labels, command
+    assert await count_open(bot) == 1
+
+
+async def test_data_that_was_made_up_is_refused_with_a_word(api: TelegramApi, bot: RunningBot) -> None:
+    api.say(ALICE, "/kill")
+    card = await api.next()
+    for data in ("", "/confirm", "n1.0", "0" * 18, card.data_of("Kill")[:-1], "💥" * 10):
+        query = api.press(ALICE, card, data)
+        await api.until(lambda query=query: query in api.answered_queries)  # type: ignore[misc]
+        assert api.answered_queries[query]
+    assert await count_open(bot) == 1
+
+
+async def test_a_position_that_changed_since_its_card_is_not_closed(api: TelegramApi, bot: RunningBot) -> None:
+    api.say(ALICE, "/fx all")
+    card = await api.next()
+    await bot.zuno.account().close("all")
+    api.tap(ALICE, card, "Close")
+    told = await api.next()
+    assert "open" in told.text
