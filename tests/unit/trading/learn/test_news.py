@@ -148,7 +148,7 @@ async def test_recalled_news_stays_behind_its_fence(tmp_path: Path, case: Case, 
     await store.close()
     model = saying("nothing")
     await meta.ask_meta(replace_bundle(case, add_slots(case.bundle, slots)), minds_of(model))
-    told = model.asked[0]
+    told = model.asked[-1]
     assert "first 60 h before" in told.turns[0].text
     assert told.turns[0].text.count("<untrusted>") == told.turns[0].text.count("</untrusted>") == 3
     assert "SYSTEM" not in told.system
