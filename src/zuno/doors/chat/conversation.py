@@ -46,8 +46,13 @@ class Ask:
     question: str
     reading: Reading | None = None
     """What could not be read, where a model may help with it."""
-    choices: tuple[Words, ...] = ()
-    """Commands to choose from; the next line may be the number of one."""
+    offered: tuple[Reading, ...] = ()
+    """What may have been meant; the next line may be the number of one."""
+
+    @property
+    def choices(self) -> tuple[Words, ...]:
+        """The commands to choose from."""
+        return tuple(reading.template for reading in self.offered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +127,7 @@ class Conversation:
         if reading.ask:
             self._offered = reading.choices
             unread = reading if reading.intent == UNCLEAR else None
-            return Ask(reading.ask, unread, tuple(choice.template for choice in reading.choices))
+            return Ask(reading.ask, unread, reading.choices)
         if reading.intent == "help":
             return Help()
         if reading.intent == "exit":

@@ -23,7 +23,7 @@ from zuno.doors.chat.records import (
     TurnRecord,
 )
 from zuno.doors.chat.tools import TOOLS, Tool, tool_for_intent
-from zuno.doors.reading.intents import intent_of
+from zuno.doors.reading.intents import Reading, intent_of
 from zuno.doors.reading.reader import read
 from zuno.doors.reading.secrecy import looks_secret
 from zuno.doors.reading.seen import asks_for_list
@@ -135,7 +135,7 @@ class ChatDesk:
         await self._show_positions(text, talk)
         turn = talk.hear(text)
         if isinstance(turn, Run) and moves_anything(turn.reading):
-            return _propose(turn)
+            return _propose(turn, talk)
         why = ""
         if not secret and len(text) <= QUESTION_CHARS and any(map(str.isalnum, text)):
             asked = await self._ask_model(text, who, chat, request)
@@ -180,16 +180,16 @@ class ChatDesk:
                 return ChatAnswer("Good bye.")
             case Switched(chain):
                 return ChatAnswer(f"On {chain} from here on.")
-            case Ask(question, _, choices):
-                offer = "".join(f"\n{number}  zuno {' '.join(words)}" for number, words in enumerate(choices, 1))
-                return ChatAnswer(f"{question}{offer}")
+            case Ask(question, _, offered):
+                offer = [f"{number}  {_command_of(reading, talk)}" for number, reading in enumerate(offered, 1)]
+                return ChatAnswer("\n".join((question, *offer)))
             case Run(_, reading):
                 slots = dict(reading.slots)
                 if talk.chain is not None and "chain" in intent_of(reading.intent).takes:
                     slots.setdefault("chain", talk.chain)
                 found = tool_for_intent(reading.intent, slots)
                 if found is None:
-                    return _propose(turn)
+                    return _propose(turn, talk)
                 tool, arguments = found
                 view = await tool.look(self._zuno, arguments)
                 talk.remember_view(view)
@@ -311,8 +311,18 @@ def _source(tool: Tool, arguments: Mapping[str, str], output: ToolFacts) -> Sour
     return SourceRecord(command=plain_text(tool.sent_as(arguments), 80), as_of=output.as_of)
 
 
-def _propose(turn: Run) -> ChatAnswer:
-    proposal = propose_reading(turn.reading, turn.words)
+def _command_of(reading: Reading, talk: Conversation) -> str:
+    """What a person would send for a reading; in capitals what it does not say."""
+    found = tool_for_intent(reading.intent, reading.slots)
+    if found is None:
+        return propose_reading(reading, reading.template, talk.chain).command
+    tool, slots = found
+    open_ = {name: name.upper() for name, needed in tool.takes.items() if needed}
+    return tool.sent_as({**open_, **slots})
+
+
+def _propose(turn: Run, talk: Conversation) -> ChatAnswer:
+    proposal = propose_reading(turn.reading, turn.words, talk.chain)
     where = "Send" if proposal.in_chat else "Type at the command line"
     nothing_done = "Nothing is done by a sentence. " if moves_anything(turn.reading) else ""
     unused = f"Not understood here: {', '.join(turn.unused)}. " if turn.unused else ""

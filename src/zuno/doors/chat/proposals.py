@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from zuno.doors.reading.intents import Reading, intent_of
+from zuno.kernel.text import plain_text
 
 _WORD: Final = re.compile(r"[a-z']+")
 _NAMED: Final = re.compile(r"[A-Za-z0-9_]+")
@@ -55,11 +56,12 @@ COMMANDS: Final[Mapping[str, Proposable]] = {
 }
 
 _OF_INTENTS: Final = {
-    "rebalance": "/recommend {position}",
+    "rebalance": "/recommend {position} {chain} {profile}",
     "trade_run": "/analyze {symbol} {mode}",
     "trade_evaluate": "/evaluate",
     "ack": "/ack {alert}",
-    "close": "/close {position}",
+    "snooze": "/snooze {alert} {span}",
+    "close": "/close {position} {chain}",
     "approve": "/approve {plan}",
     "apply": "/apply {plan}",
     "trade_close": "/forceexit {symbol}",
@@ -72,6 +74,8 @@ _OF_INTENTS: Final = {
     "logs": "/logs",
     "version": "/version",
 }
+CREATE: Final = "create"
+_WISH_CHARS: Final = 200
 _SLOT: Final = re.compile(r" ?\{(\w+)\}")
 
 
@@ -107,12 +111,18 @@ def judge_proposal(proposed: str, question: str, known: Collection[str]) -> str 
     return None
 
 
-def propose_reading(reading: Reading, words: tuple[str, ...]) -> Proposal:
-    """The command for a line that the rules read; at the command line where the chat has none."""
+def propose_reading(reading: Reading, words: tuple[str, ...], chain: str | None) -> Proposal:
+    """The command for a line that the rules read; at the command line where the chat has none that says all of it.
+    `chain`: the one spoken of, where the line names none."""
+    if reading.intent == CREATE:
+        return Proposal(f"/recommend create {plain_text(reading.text, _WISH_CHARS)}")
     template = _OF_INTENTS.get(reading.intent)
-    if template is None:
+    slots = dict(reading.slots)
+    if chain is not None and "chain" in intent_of(reading.intent).takes:
+        slots.setdefault("chain", chain)
+    if template is None or not slots.keys() <= set(_SLOT.findall(template)):
         return Proposal(f"zuno {shlex.join(words)}", in_chat=False)
-    return Proposal(_SLOT.sub(lambda slot: f" {value}" if (value := reading.slots.get(slot[1])) else "", template))
+    return Proposal(_SLOT.sub(lambda slot: f" {value}" if (value := slots.get(slot[1])) else "", template))
 
 
 def moves_anything(reading: Reading) -> bool:

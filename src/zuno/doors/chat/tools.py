@@ -101,7 +101,7 @@ TOOLS: Final = {
         ),
         Tool(
             "trade_positions",
-            "/status table",
+            "/status",
             "open trades: entry, mark, unrealised PnL, stop, target",
             lambda zuno, slots: zuno.account().positions(),
             trading_facts.write_positions,
@@ -151,7 +151,7 @@ TOOLS: Final = {
         ),
         Tool(
             "trade_runs",
-            "/report",
+            "/report list",
             "the trading desk's runs: decision, ruling, veto",
             lambda zuno, slots: Reports(zuno.cycles()).runs(),
             trading_facts.write_runs,
@@ -177,7 +177,7 @@ TOOLS: Final = {
         ),
         Tool(
             "memory_search",
-            "/memory QUERY",
+            "/memory search QUERY",
             "post-mortems by their setup; query: the setup in words",
             lambda zuno, slots: zuno.memory().search(slots["query"], 5),
             trading_facts.write_search,
@@ -194,7 +194,7 @@ TOOLS: Final = {
         ),
         Tool(
             "positions",
-            "/positions",
+            "/positions CHAIN",
             f"LP positions: amounts, fees, price and range; only: {', '.join(STATES)}",
             lambda zuno, slots: zuno.lp(_chain(slots)).positions(
                 [slots["position"]] if "position" in slots else (), slots.get("address"), slots.get("only")
@@ -206,7 +206,7 @@ TOOLS: Final = {
         ),
         Tool(
             "inspect",
-            "/positions POSITION",
+            "/positions POSITION CHAIN",
             "one LP position by its id",
             lambda zuno, slots: zuno.lp(_chain(slots)).inspect(slots["position"]),
             lp_facts.write_inspect,
@@ -215,7 +215,7 @@ TOOLS: Final = {
         ),
         Tool(
             "portfolio",
-            "/portfolio",
+            "/portfolio SPAN",
             "all LP positions in USD: worth, fees, fee APR, net APR after LVR; span: the window, 24h or 7d",
             lambda zuno, slots: zuno.portfolio().portfolio(
                 [slots["address"]] if "address" in slots else (), slots.get("span", "24h"), _chain(slots)
@@ -226,7 +226,7 @@ TOOLS: Final = {
         ),
         Tool(
             "pnl",
-            "/pnl POSITION",
+            "/pnl POSITION SINCE CHAIN",
             "what an LP position earned: fees, impermanent loss, gas; since: 7d or a date",
             lambda zuno, slots: zuno.lp(_chain(slots)).pnl(slots["position"], slots.get("since")),
             lp_facts.write_pnl,
@@ -235,7 +235,7 @@ TOOLS: Final = {
         ),
         Tool(
             "whatif",
-            "/whatif POSITION MOVE",
+            "/whatif POSITION MOVE CHAIN",
             "an LP position at another price; move: -20% or a price",
             lambda zuno, slots: zuno.lp(_chain(slots)).whatif(slots["position"], slots.get("move")),
             lp_facts.write_whatif,

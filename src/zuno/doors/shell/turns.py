@@ -61,12 +61,14 @@ class ShellSession:
                 if turn.unused:
                     self._say(Text(f"Not understood here: {', '.join(turn.unused)}.", style="yellow"))
                 return self._run(words)
-            case Ask(question, reading, choices):
+            case Ask(question, reading):
                 if reading is not None and (better := self._ask_model(text, turn)):
                     return self._turn(better, text)
                 if reading is not None and self._door.grammar.begins(_split(text)):
                     return self._run(_split(text))  # the command line says what is wrong with its own words
-                offer = "".join(f"\n  {number}  zuno {shlex.join(words)}" for number, words in enumerate(choices, 1))
+                offer = "".join(
+                    f"\n  {number}  zuno {shlex.join(words)}" for number, words in enumerate(turn.choices, 1)
+                )
                 self._say(Text.assemble((question, "yellow"), offer))
                 return USAGE
         return 0

@@ -1,0 +1,38 @@
+"""Messages that give no command: what the chat answers, as a message. A command in it is text to copy, never a button."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+
+from zuno.doors.chat.desk import ChatAnswer, ChatDesk, Speaker
+from zuno.doors.telegram.commands import Asked
+from zuno.doors.telegram.layout import code, italic, join, paragraphs, text
+from zuno.doors.telegram.render import MESSAGES, render
+from zuno.doors.telegram.reply import Reply
+from zuno.doors.zuno import Zuno
+from zuno.kernel.view import View
+
+
+def answer_free_text(desk: ChatDesk) -> Callable[[Asked, Zuno], AsyncIterator[Reply]]:
+    async def answer(asked: Asked, zuno: Zuno) -> AsyncIterator[Reply]:
+        yield show_answer(await desk.answer(asked.text, Speaker(str(asked.chat), str(asked.user))))
+
+    return answer
+
+
+def show_answer(answer: ChatAnswer) -> Reply:
+    said = join(*map(text, answer.text.splitlines()))
+    proposed = "" if answer.proposal is None else code(answer.proposal.command)
+    read = [source.command + (f", {source.as_of}" if source.as_of else "") for source in answer.sources]
+    sources = italic(f"from {'; '.join(read)}") if read else ""
+    if answer.view is None:
+        return Reply(paragraphs(join(said, proposed), sources))
+    shown = _render(answer.view)
+    return replace(shown, html=paragraphs(said, shown.html, sources))
+
+
+def _render(view: View) -> Reply:
+    if any(kind in MESSAGES for kind in type(view).__mro__):
+        return render(view)
+    return Reply("The command line shows that.")
