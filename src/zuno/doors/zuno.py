@@ -13,6 +13,7 @@ from zuno.doors.reading.model_help import Interpreter
 from zuno.doors.reading.place import Place
 from zuno.doors.telegram_door import TelegramDoor
 from zuno.journal.audit import JournalAudit
+from zuno.kernel.view import ReplayView
 from zuno.lab.service import StudyDesk
 from zuno.lp.service.archive import Archive
 from zuno.lp.service.execution import Execution
@@ -70,6 +71,10 @@ class Zuno(Protocol):
 
     def archive(self) -> Archive:
         """What the journal remembers of the desk's debates."""
+        ...
+
+    async def replay_chat(self, request_id: str) -> ReplayView | None:
+        """The answer of a model in a chat, given again from the record; None where the request is none."""
         ...
 
     def execution(self) -> Execution:

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from zuno.doors.telegram_door import TelegramDoor
     from zuno.journal.journal import ChainedJournal
     from zuno.journal.port import Journal
+    from zuno.kernel.view import ReplayView
     from zuno.lab.service import StudyDesk
     from zuno.llm.ask import ModelContext
     from zuno.llm.port import ModelRegistry
@@ -294,16 +295,14 @@ class Application:
 
     def chat_desk(self) -> ChatDesk:
         """Free text, for a door that holds one for the life of its process."""
-        from zuno.doors.chat.desk import ROLE, ChatDesk
-        from zuno.lp.service.recommend import new_request_id
+        from zuno.wiring.chat import build_chat_desk
 
-        async def minds(request_id: str) -> ModelContext | None:
-            registry = self._registry()
-            if not registry.models_for(ROLE, 0).models:
-                return None
-            return self._models.minds(await self._open_journal(), request_id, registry, desk="zuno.doors.chat")
+        return build_chat_desk(self, self._open_journal, self._models)
 
-        return ChatDesk(self, self._open_journal, minds, lambda: new_request_id(os.urandom(16)))
+    async def replay_chat(self, request_id: str) -> ReplayView | None:
+        from zuno.wiring.chat import build_chat_replay
+
+        return await build_chat_replay(self._read_journal, self._models).replay(request_id)
 
     def agents(self) -> Agents:
         from zuno.doors.agents import Agents
@@ -726,7 +725,7 @@ class Application:
         from zuno.wiring.telegram import build_telegram
 
         self._chains.require_writable()
-        return build_telegram(self._settings, self, self._open_journal, self._push_sources())
+        return build_telegram(self._settings, self, self._open_journal, self._push_sources(), self.chat_desk)
 
     def sim(self) -> SimPlayground:
         self._chains.require_writable()

@@ -15,6 +15,7 @@ from zuno.settings import Settings
 from zuno.wiring.outbox import PushSources, build_button_search, build_pushes
 
 if TYPE_CHECKING:
+    from zuno.doors.chat.desk import ChatDesk
     from zuno.doors.telegram_door import TelegramDoor
     from zuno.doors.zuno import Zuno
     from zuno.journal.port import Journal
@@ -25,7 +26,11 @@ _CLIENT_LOGS: Final = ("telegram", "httpx", "httpcore")
 
 
 def build_telegram(
-    settings: Settings, zuno: Zuno, journal: Callable[[], Awaitable[Journal]], pushes: PushSources
+    settings: Settings,
+    zuno: Zuno,
+    journal: Callable[[], Awaitable[Journal]],
+    pushes: PushSources,
+    chat: Callable[[], ChatDesk],
 ) -> TelegramDoor:
     """`Usage` without a token, `Unavailable` without the library; each says what to do."""
     from zuno.adapters.clock.system import unix_millis
@@ -38,6 +43,7 @@ def build_telegram(
     from zuno.doors.telegram.access import Access
     from zuno.doors.telegram.bot import BotBackends
     from zuno.doors.telegram.command_table import COMMANDS
+    from zuno.doors.telegram.free_text import answer_free_text
     from zuno.doors.telegram.money_commands import CARDS
     from zuno.doors.telegram.process import TelegramProcess
 
@@ -54,6 +60,7 @@ def build_telegram(
             chance=os.urandom,
             commands=COMMANDS,
             cards=CARDS,
+            free_text=answer_free_text(chat()),
             draw=random.random,
             beside=build_pushes(settings, pushes),
             find_push_button=build_button_search(settings),

@@ -36,6 +36,7 @@ from zuno.llm.ask import ModelContext
 from zuno.llm.chat import (
     HISTORY_CHARS,
     QUESTION_CHARS,
+    TOOL_SECONDS,
     ChatResult,
     ChatTask,
     Step,
@@ -191,7 +192,11 @@ class ChatDesk:
                 if found is None:
                     return _propose(turn, talk)
                 tool, arguments = found
-                view = await tool.look(self._zuno, arguments)
+                try:
+                    async with asyncio.timeout(TOOL_SECONDS):
+                        view = await tool.look(self._zuno, arguments)
+                except TimeoutError:
+                    return ChatAnswer(f"It could not be read within {TOOL_SECONDS:g} s.")
                 talk.remember_view(view)
                 source = _source(tool, arguments, tool.write(view, FactWriter(tool.prefix)))
                 unused = f"Not understood here: {', '.join(turn.unused)}." if turn.unused else ""

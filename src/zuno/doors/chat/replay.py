@@ -12,14 +12,13 @@ from zuno.doors.chat.facts import ToolFacts
 from zuno.doors.chat.records import CALL_KIND, QUESTION_KIND, TURN_KIND, CallRecord, QuestionRecord, TurnRecord
 from zuno.journal.port import Journal
 from zuno.kernel.canonical import canonical
-from zuno.kernel.errors import Refused
 from zuno.kernel.view import ReplayView
 from zuno.llm.ask import ModelContext
 from zuno.llm.chat import answer_in_rounds
 from zuno.llm.port import Attempt
 
 EDITION: Final = 1
-Rehearse = Callable[[Sequence[Attempt]], tuple[ModelContext, Callable[[], Sequence[str]]]]
+Rehearse = Callable[[Journal, Sequence[Attempt]], tuple[ModelContext, Callable[[], Sequence[str]]]]
 """Recorded replies as models, and what was asked differently then."""
 
 
@@ -29,19 +28,19 @@ class ChatReplay:
         self._rehearse = rehearse
         self._code = code
 
-    async def replay(self, request_id: str) -> ReplayView:
-        """`Refused` where no model was asked in that request: then rules read the line, and nothing is on record that a
-        replay could compare."""
-        entries = [entry async for entry in (await self._journal()).entries(request_id=request_id)]
+    async def replay(self, request_id: str) -> ReplayView | None:
+        """None where no model was asked in that request, or it is no chat's: nothing could be compared."""
+        journal = await self._journal()
+        entries = [entry async for entry in journal.entries(request_id=request_id)]
         asked = next(
             (QuestionRecord.model_validate(entry.payload) for entry in entries if entry.kind == QUESTION_KIND), None
         )
         ended = next((entry for entry in entries if entry.kind == TURN_KIND), None)
         if asked is None or ended is None:
-            raise Refused(f"{request_id} is no answer of a model in a chat.")
+            return None
         turn = TurnRecord.model_validate(ended.payload)
         attempts = [Attempt.model_validate(entry.payload) for entry in entries if entry.kind == "model_attempt"]
-        minds, asked_differently = self._rehearse(attempts)
+        minds, asked_differently = self._rehearse(journal, attempts)
         calls = _RecordedCalls(
             [CallRecord.model_validate(entry.payload) for entry in entries if entry.kind == CALL_KIND]
         )

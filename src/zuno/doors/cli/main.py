@@ -355,12 +355,13 @@ def why(ctx: typer.Context, reference: Again = None, home: Home = None, json: Js
 
 @app.command()
 def replay(ctx: typer.Context, reference: Again = None, home: Home = None, json: Json = False) -> None:
-    """Replay a debate or a trading run offline, the last by default, and compare the result with the record."""
+    """Replay a debate, a trading run or a chat answer offline (default: the last decision), and compare the results."""
 
     async def again(zuno: Zuno) -> ReplayView:
         which = reference or await _last_decision(zuno)
-        of_the_desk = which.strip().startswith("run_")
-        return await (zuno.cycles().replay(which) if of_the_desk else zuno.archive().replay(which))
+        if which.strip().startswith("run_"):
+            return await zuno.cycles().replay(which)
+        return await zuno.replay_chat(which) or await zuno.archive().replay(which)
 
     run_command.verdict(ctx.obj.at(home), json, again)
 

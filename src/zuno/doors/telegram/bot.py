@@ -260,7 +260,7 @@ class TelegramBot:
         if self._on.free_text is None:
             await self._reply(asked, "unread", Reply("/help lists the commands."))
             return
-        await self._carry_out(asked, "text", self._on.free_text(asked, self._zuno))
+        await self._carry_out(asked, "text", self._on.free_text(asked, self._zuno), record=False)
 
     def _speaks_to_us(self, message: Message) -> bool:
         """In a group: an answer to one of our messages."""
@@ -305,8 +305,11 @@ class TelegramBot:
             except TimeoutError:
                 await self._reply(asked, command.name, Reply(f"No answer came within {LOOK_SECONDS:g} s."))
 
-    async def _carry_out(self, asked: Asked, name: str, replies: AsyncIterator[Reply] | Awaitable[Reply]) -> None:
-        """Send what a handler answers; an error of ours becomes its sentence."""
+    async def _carry_out(
+        self, asked: Asked, name: str, replies: AsyncIterator[Reply] | Awaitable[Reply], *, record: bool = True
+    ) -> None:
+        """Send what a handler answers; an error of ours becomes its sentence. Free text is recorded by whoever answers
+        it: the line may hold a secret."""
         said: list[str] = []
         try:
             if isinstance(replies, AsyncIterator):
@@ -320,7 +323,8 @@ class TelegramBot:
             _log.exception("/%s failed", name)
             await self._send(asked, Reply(f"Zuno has a bug ({type(error).__name__}); /logs says more."), said)
         self._answered += 1
-        await self._record_answer(asked, name, said)
+        if record:
+            await self._record_answer(asked, name, said)
 
     async def _send(self, asked: Asked, reply: Reply, said: list[str]) -> None:
         said.append(reply.html)

@@ -1,4 +1,4 @@
-"""Messages that give no command: what the chat answers, as a message. A command in it is text to copy, never a button."""
+"""Messages that give no command, and what the chat answers. A command in an answer is text to copy, never a button."""
 
 from __future__ import annotations
 

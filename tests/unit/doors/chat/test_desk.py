@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,11 @@ import pytest
 from tests.wire.account_home import write_account_home
 from tests.wire.asking import Desk
 from tests.wire.fakes.model import Line, ScriptedModel, in_order
-from zuno.adapters.model.recorded import RecordedModels
 from zuno.doors.chat.desk import MAX_CHARS, MAX_TURNS, ChatAnswer, ChatDesk, Speaker
 from zuno.doors.chat.records import CALL_KIND, QUESTION_KIND, TURN_KIND
-from zuno.doors.chat.replay import ChatReplay
 from zuno.doors.chat.tools import TOOLS
-from zuno.kernel.errors import Refused
 from zuno.llm.ask import ModelContext
 from zuno.llm.budget import Limits
-from zuno.llm.port import Attempt
 from zuno.llm.prompts import Prompts
 from zuno.llm.spend import Ceiling
 from zuno.lp.service.views import PositionsView
@@ -181,7 +177,7 @@ async def test_without_a_model_the_reader_shows_the_view(room: Room) -> None:
     assert (answer.source, answer.why) == ("rules", "")
     assert [source.command for source in answer.sources] == ["/positions"]
     second = await room.say("tell me about the second one")
-    assert [source.command for source in second.sources] == ["/positions 2"]
+    assert [source.command for source in second.sources] == ["/positions 2 sim"]
     assert isinstance((await room.say("trade status")).view, TradeStatusView)
 
 
@@ -272,13 +268,8 @@ async def test_an_answer_replays_from_the_journal(room: Room) -> None:
     answer = await room.say("what is 1 worth?", step("inspect", position="1"), invented, mended)
     assert answer.source == "model"
 
-    def rehearse(attempts: list[Attempt]) -> tuple[ModelContext, Callable[[], tuple[str, ...]]]:
-        registry = RecordedModels(attempts)
-        return replace(Desk(room.folder).minds(registry=registry), prompts=PROMPTS), lambda: registry.differences
-
-    replay = ChatReplay(room.zuno._open_journal, rehearse, lambda: "test")  # type: ignore[arg-type]
-    view = await replay.replay(room.request)
+    view = await room.zuno.replay_chat(room.request)
+    assert view is not None
     assert (view.ok, view.differences, view.hash) == (True, (), view.replayed_hash)
     await room.say("show my positions")
-    with pytest.raises(Refused):
-        await replay.replay(room.request)
+    assert await room.zuno.replay_chat(room.request) is None

@@ -1,0 +1,50 @@
+"""Wire the chat: its services, its model, its journal, and the replay of its answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from zuno.wiring.version import code_version
+
+if TYPE_CHECKING:
+    from zuno.doors.chat.desk import ChatDesk
+    from zuno.doors.chat.replay import ChatReplay
+    from zuno.doors.zuno import Zuno
+    from zuno.journal.port import Journal
+    from zuno.llm.ask import ModelContext
+    from zuno.llm.port import Attempt
+    from zuno.wiring.minds import Models
+
+_ROOM: Final = "zuno.doors.chat"
+
+
+def build_chat_desk(zuno: Zuno, journal: Callable[[], Awaitable[Journal]], models: Models) -> ChatDesk:
+    from zuno.doors.chat.desk import ROLE, ChatDesk
+    from zuno.lp.service.recommend import new_request_id
+
+    async def minds(request_id: str) -> ModelContext | None:
+        registry = models.registry()
+        if not registry.models_for(ROLE, 0).models:
+            return None
+        return models.minds(await journal(), request_id, registry, desk=_ROOM)
+
+    return ChatDesk(zuno, journal, minds, lambda: new_request_id(os.urandom(16)))
+
+
+def build_chat_replay(journal: Callable[[], Awaitable[Journal]], models: Models) -> ChatReplay:
+    from zuno.adapters.model.recorded import RecordedModels
+    from zuno.doors.chat.replay import ChatReplay
+    from zuno.wiring.cycles import list_replay_differences
+
+    async def forget(attempt: Attempt) -> None:
+        return None
+
+    def rehearse(journal: Journal, attempts: Sequence[Attempt]) -> tuple[ModelContext, Callable[[], Sequence[str]]]:
+        registry = RecordedModels(attempts)
+        minds = models.minds(journal, "", registry, limited=False, desk=_ROOM)
+        return replace(minds, record=forget), lambda: list_replay_differences(registry)
+
+    return ChatReplay(journal, rehearse, lambda: code_version())

@@ -1,0 +1,89 @@
+"""Free text to the bot of a home: answered by the reader, by a model over its wire, and never acted on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.wire.model_server import chat, serving
+from tests.wire.telegram_api import ALICE, BOB, GROUP, TelegramApi, telegram_api
+from tests.wire.telegram_side import running_bot
+
+LINE = "tell me whether the first position is fine please"
+
+
+@pytest_asyncio.fixture
+async def api() -> AsyncIterator[TelegramApi]:
+    async with telegram_api() as served:
+        yield served
+
+
+def step(tool: str = "answer", answer: str = "", propose: str = "", **arguments: str) -> bytes:
+    given = [{"name": name, "value": value} for name, value in arguments.items()]
+    return chat(json.dumps({"tool": tool, "arguments": given, "answer": answer, "propose": propose}))
+
+
+async def test_without_a_model_the_reader_answers_and_nothing_acts(api: TelegramApi, home: Path) -> None:
+    async with running_bot(home, api) as bot:
+        api.say(ALICE, "show my positions")
+        shown = await api.next()
+        assert "WETH/USDC" in shown.text
+        assert "from /" in shown.text.replace("\u2060", "")
+        api.say(ALICE, "close position 1")
+        proposed = await api.next()
+        assert "/close 1" in proposed.text
+        assert proposed.labels == []
+        api.say(BOB, "😀")
+        assert (await api.next()).chat == BOB.id
+        api.say(ALICE, f"my key 0x{'ab12' * 16}")
+        assert "secret" in (await api.next()).text
+        turns = [entry.payload for entry in await bot.chats(4)]
+    assert [turn["question"] for turn in turns] == ["show my positions", "close position 1", "😀", ""]
+    assert [turn["proposal"] for turn in turns] == ["", "/close 1 sim", "", ""]
+    assert "ab12ab12" not in str(turns)
+
+
+async def test_what_is_said_in_a_group_is_answered_where_it_replies_to_the_bot(api: TelegramApi, home: Path) -> None:
+    async with running_bot(home, api):
+        api.say(ALICE, "show my positions", GROUP)
+        api.say(ALICE, "/version", GROUP)
+        assert (await api.next()).text.startswith("zuno ")
+
+
+async def test_a_model_answers_with_figures_of_the_tools_and_replays(api: TelegramApi, home: Path) -> None:
+    pytest.importorskip("pydantic_ai")
+    said = iter(
+        [
+            step("inspect", position="1"),
+            step(answer="It is worth 22,561 USDC."),
+            step(answer="It is in range and worth {position.p1.worth}.", propose="/recommend 1"),
+        ]
+    )
+    async with (
+        serving(lambda heard: next(said)) as server,
+        running_bot(home, api, model_chat=f"{server.origin}/v1#tiny") as bot,
+    ):
+        api.say(ALICE, LINE)
+        answer = await api.next()
+        (turn,) = await bot.chats(1)
+        assert turn.request_id is not None
+        replayed = await bot.zuno.replay_chat(turn.request_id)
+    assert "worth 22,561.8331 USDC" in answer.text
+    assert "/recommend 1" in answer.text
+    assert (turn.payload["source"], turn.payload["proposal"]) == ("model", "/recommend 1")
+    assert replayed is not None
+    assert (replayed.ok, replayed.differences) == (True, ())
+    assert (home / "spend.json").exists(), "the day's budget counts it"
+
+
+async def test_a_model_that_is_away_leaves_the_reader(api: TelegramApi, home: Path) -> None:
+    pytest.importorskip("pydantic_ai")
+    async with running_bot(home, api, model_chat="http://127.0.0.1:9/v1#gone"):
+        api.say(ALICE, "show my positions")
+        answer = await api.next()
+    assert "No model answered: the model cannot be reached." in answer.text
+    assert "WETH/USDC" in answer.text
