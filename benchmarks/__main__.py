@@ -11,6 +11,7 @@ BENCHES = (
     "shell",
     "chain",
     "monitor",
+    "pushes",
     "portfolio",
     "debate",
     "mesh",

@@ -14,6 +14,7 @@ import pytest
 from tests.wire.bot_api import CHAT, FAULTS, TOKEN, Bot, asks_silence, bot_api, refused
 from tests.wire.fakes.notifier import MemoryNotifier
 from tests.wire.model_server import http
+from tests.wire.telegram_api import ALICE, TelegramApi, telegram_api
 from zuno.adapters.notifier.console import ConsoleNotifier
 from zuno.adapters.notifier.telegram import LONGEST_CAPTION, LONGEST_TEXT, TelegramNotifier, as_html
 from zuno.kernel.errors import Usage
@@ -65,9 +66,26 @@ async def telegram(bot: Bot) -> AsyncIterator[TelegramNotifier]:
     await notifier.close()
 
 
-@pytest.fixture(params=["memory", "console", "telegram"])
-def candidate(request: pytest.FixtureRequest, telegram: TelegramNotifier) -> Notifier:
+@pytest.fixture
+async def api() -> AsyncIterator[TelegramApi]:
+    """Reads entities and counts characters as Telegram does."""
+    async with telegram_api() as server:
+        server.say(ALICE, "/start")
+        yield server
+
+
+@pytest.fixture
+async def strict(api: TelegramApi) -> AsyncIterator[TelegramNotifier]:
+    notifier = TelegramNotifier(TOKEN, str(ALICE.id), api.url, timeout=3)
+    yield notifier
+    await notifier.close()
+
+
+@pytest.fixture(params=["memory", "console", "telegram", "strict"])
+def candidate(request: pytest.FixtureRequest, telegram: TelegramNotifier, strict: TelegramNotifier) -> Notifier:
     match request.param:
+        case "strict":
+            return strict
         case "memory":
             return MemoryNotifier()
         case "console":
@@ -117,6 +135,38 @@ async def test_the_memory_fails_as_it_is_told() -> None:
 
 
 # -- Telegram
+
+
+async def test_a_hostile_notice_stands_in_the_chat_as_it_was_said(api: TelegramApi, strict: TelegramNotifier) -> None:
+    said = "</code><b>&amp;</b> https://t.me/x \u202e@somebody /kill"
+    notice = replace(NOTICE, title=said, reason=said, facts=(Fact(said, said),), reference=said)
+    assert await strict.send(post(notice)) == Sent()
+    (message,) = api.sent
+    assert message.text.count("</code><b>&amp;</b>") == 5
+    assert {entity["type"] for entity in message.entities} == {"bold", "code"}
+
+
+async def test_a_picture_stands_above_its_words_and_its_buttons(api: TelegramApi, strict: TelegramNotifier) -> None:
+    picture = b"\x89PNG\r\n\x1a\n" + bytes(8) + (640).to_bytes(4) + (480).to_bytes(4)
+    await strict.send(post(replace(HOSTILE, picture=picture)), silent=True)
+    (message,) = api.sent
+    assert (message.photo, message.labels, message.silent) == (picture, ["Ack", "Snooze 6 h"], True)
+
+
+async def test_a_group_that_became_a_supergroup_is_told_by_its_new_number(
+    api: TelegramApi, strict: TelegramNotifier
+) -> None:
+    api.migrated[ALICE.id] = -1_009_876_543_210
+    outcome = await strict.send(post())
+    assert isinstance(outcome, Undeliverable)
+    assert outcome.all
+    assert "ZUNO_TELEGRAM_CHAT_ID to -1009876543210" in outcome.reason
+
+
+async def test_a_lost_answer_is_for_later_though_it_arrived(api: TelegramApi, strict: TelegramNotifier) -> None:
+    api.lose("sendMessage")
+    assert isinstance(await strict.send(post()), RetryLater)
+    assert len(api.sent) == 1
 
 
 async def test_the_message_says_everything_in_escaped_html(bot: Bot, telegram: TelegramNotifier) -> None:

@@ -68,6 +68,8 @@ class Bot:
     url: str = ""
     mood: Answer | None = None
     """None: every message is taken."""
+    reply: Answer | None = None
+    """Of a message that is taken; None: that it was."""
     photo_mood: Answer | None = None
     """Of photos alone."""
     arrived: list[str] = field(default_factory=list)
@@ -83,7 +85,7 @@ class Bot:
         if self.mood is not None:
             return self.mood
         self.arrived.append(message_text(heard))
-        return taken(heard)
+        return taken(heard) if self.reply is None else self.reply
 
 
 @asynccontextmanager
