@@ -173,16 +173,21 @@ async def test_days_of_heartbeats_are_the_runs_of_their_minutes(tmp_path: Path, 
     store, stream = SqliteSeries(tmp_path, RECORDED), alive(Feed.LIQUIDATIONS, "binance", "BTCUSDT")
     minutes = [minute for minute in range(700, 4_000) if minute not in (1_440, 2_000, 2_879)]
     beats = [Heartbeat(Millis(AT + minute * MINUTE_MS + (extra if minute == 3_100 else 0))) for minute in minutes]
-    await store.write([Batch(stream, beats)])
-    for since, until, known_by in (
-        (AT, EVER, EVER),
-        (beats[5].at + 1, EVER, beats[-9].at),
-        (AT, beats[2_000].at, EVER),
-    ):
-        rows = await store.read(stream, Millis(since), Millis(until), Millis(known_by))
-        (found,) = (await store.read_many([Slice(stream, Millis(since), Millis(until))], Millis(known_by))).rows
-        assert isinstance(found, Heartbeats)
-        assert found.runs == Heartbeats.of(rows).runs
+    missing = [Heartbeat(Millis(AT + minute * MINUTE_MS)) for minute in (2_000, 1_440, 2_879)]
+    late = Millis(beats[-1].at + DAY_MS)
+    for came in (Batch(stream, beats), *(Batch(stream, [beat], late) for beat in missing)):
+        await store.write([came])
+        for since, until, known_by in (
+            (AT, EVER, EVER),
+            (beats[5].at + 1, EVER, beats[-9].at),
+            (AT, beats[2_000].at, EVER),
+            (beats[999].at, EVER, late),
+            (AT, EVER, EVER),
+        ):
+            rows = await store.read(stream, Millis(since), Millis(until), Millis(known_by))
+            (found,) = (await store.read_many([Slice(stream, Millis(since), Millis(until))], Millis(known_by))).rows
+            assert isinstance(found, Heartbeats)
+            assert found.runs == Heartbeats.of(rows).runs
     await store.close()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
@@ -48,26 +48,42 @@ class RowCache:
 
     def __init__(self) -> None:
         self._held: dict[int, CachedRows] = {}
+        self._whole_days: dict[int, dict[int, Millis]] = {}
+        """Of series of minutes: by its first moment a day that has them all, and by when it was known to."""
         self._version: int | None = None
 
     def check_version(self, version: int) -> None:
         """Of the file, which changes when another process writes."""
         if version != self._version:
-            self._held.clear()
+            self.clear()
             self._version = version
 
     def forget(self, series: int, first: int) -> None:
         """Something is written there, at that time or later."""
+        self._whole_days.pop(series, None)
         held = self._held.get(series)
         if held is not None and first <= held.until:
             del self._held[series]
 
     def clear(self) -> None:
         self._held.clear()
+        self._whole_days.clear()
         self._version = None
+
+    def keep_whole_day(self, series: int, day: int, known_by: Millis) -> None:
+        days = self._whole_days.setdefault(series, {})
+        days[day] = min(known_by, days.get(day, known_by))
+
+    def is_whole_day(self, series: int, day: int, known_by: Millis) -> bool:
+        known = self._whole_days.get(series, {}).get(day)
+        return known is not None and known <= known_by
 
     def read(self, series: int, asked: TableRead, read_table: ReadRows) -> list[Any]:
         held = self._held.get(series)
+        if held is not None and held.until > asked.until and held.known_by == asked.known_by:
+            found = _choose_earlier(held, asked)
+            if found is not None:
+                return found
         if held is not None and held.until <= asked.until and held.known_by <= asked.known_by:
             found = self._extend(held, asked, read_table)
             if found is not None:
@@ -100,3 +116,13 @@ class RowCache:
             held.since, rows = oldest, rows[bisect_left(rows, oldest, key=_time_of) :]
         held.rows = rows
         return chosen if asked.newest is None else chosen[-asked.newest :]
+
+
+def _choose_earlier(held: CachedRows, asked: TableRead) -> list[Any] | None:
+    """What was asked for, where it ends before what is held, and that is all of it."""
+    rows = held.rows
+    first = bisect_left(rows, asked.since, key=_time_of)
+    chosen = rows[first : bisect_right(rows, asked.until, key=_time_of)]
+    if asked.since < held.since and (asked.newest is None or len(chosen) < asked.newest):
+        return None
+    return chosen if asked.newest is None else chosen[-asked.newest :]

@@ -508,7 +508,7 @@ class SqliteSeries:
         if asked.series.row is Heartbeat and asked.newest is None:
             number, span = _number(connection, asked.series), (asked.since, asked.until)
             if number is not None and not self._sealed_files(connection, number, span):
-                runs = _read_runs(connection, number, span, known_by)
+                runs = _read_runs(connection, number, span, known_by, self._cache)
                 if runs is not None:
                     return cast("Sequence[R]", Heartbeats(runs))
         return self._slice(connection, asked, known_by, self._cache)
@@ -873,10 +873,10 @@ _BEATS: Final = "FROM rows WHERE series = ? AND at BETWEEN ? AND ? AND known <= 
 
 
 def _read_runs(
-    connection: sqlite3.Connection, number: int, span: tuple[int, int], known_by: int
+    connection: sqlite3.Connection, number: int, span: tuple[int, int], known_by: Millis, cache: RowCache
 ) -> list[tuple[Millis, int]] | None:
-    """The first minute of each run of heartbeats, and how many it has. A day of which every minute is there is counted,
-    another one listed; None where something is no time."""
+    """The first minute of each run of heartbeats, and how many it has. A day of which every minute is there is counted
+    once, another one listed; None where something is no time."""
     ends = [
         connection.execute(f"SELECT at {_BEATS}{order} LIMIT 1", (number, *span, known_by)).fetchone()
         for order in ("", " DESC")
@@ -888,10 +888,15 @@ def _read_runs(
     for day in range(first // DAY_MS * DAY_MS, last + 1, DAY_MS):
         low, high = max(day, first), min(day + DAY_MS - 1, last)
         begins, whole = -(-low // MINUTE_MS) * MINUTE_MS, high // MINUTE_MS - (low - 1) // MINUTE_MS
-        (count,) = connection.execute(
-            f"SELECT SUM(1 - 2 * (at % {MINUTE_MS})) {_BEATS}", (number, low, high, known_by)
-        ).fetchone()
-        found = [(begins, whole)] if count == whole else _list_runs(connection, (number, low, high, known_by))
+        found: list[tuple[int, int]] | None = [(begins, whole)]
+        if not cache.is_whole_day(number, day, known_by):
+            (count,) = connection.execute(
+                f"SELECT SUM(1 - 2 * (at % {MINUTE_MS})) {_BEATS}", (number, low, high, known_by)
+            ).fetchone()
+            if count != whole:
+                found = _list_runs(connection, (number, low, high, known_by))
+            elif whole == DAY_MS // MINUTE_MS:
+                cache.keep_whole_day(number, day, known_by)
         if found is None:
             return None
         for start, length in found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from zuno.trading.measure.features import Features, features
+from zuno.trading.measure.features import Features, FrameCache, features
 from zuno.trading.measure.price_context import PriceContext, read_price_context
 from zuno.trading.model.account import FEES, FeesSlot, read_slot
 from zuno.trading.model.bundle import Bundle, has_own_reason
@@ -50,9 +50,10 @@ def replace_bundle(case: Case, bundle: Bundle) -> Case:
     return replace(case, bundle=without_source_text(bundle))
 
 
-def build_case(bundle: Bundle) -> Case:
+def build_case(bundle: Bundle, cache: FrameCache | None = None) -> Case:
+    """`cache`: what was measured of an earlier bundle, and need not be again."""
     bundle = without_source_text(bundle)
-    measured = features(bundle)
+    measured = features(bundle, cache)
     menu = build_price_menu(bundle, measured)
     record = read_record(bundle)
     paper = isinstance(record, Missing) or not record.money

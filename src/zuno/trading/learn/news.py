@@ -16,7 +16,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.agents.case import Case
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.bundle import Bundle, Slot
-from zuno.trading.model.market import DAY_MS, Feed, Text, texts
+from zuno.trading.model.market import DAY_MS, Feed, Symbol, Text, texts
 from zuno.trading.model.memory import Channel, MemoryRecord, RecallQuery
 from zuno.trading.model.memory_slots import MOST_STORIES, NOBODY, STORY_CHARS, NewsSlot, StoryNote, news_slot
 from zuno.trading.model.venues import CHANNELS, SEARCH
@@ -32,8 +32,8 @@ LOOKED_AT: Final = 40
 ASKED_ABOUT: Final = 3
 """Of the newest texts: what they tell is what is asked about."""
 BODY_CHARS: Final = 1_000
-MOST_VECTORS: Final = 4_000
-"""Kept in memory, about a kilobyte each."""
+MOST_KEPT: Final = 4_000
+"""Texts and vectors in memory, about a kilobyte each."""
 _NOTE: Final = 200
 _FEEDS: Final = ((Channel.NEWS, Feed.NEWS, CHANNELS), (Channel.NARRATIVE, Feed.NARRATIVE, SEARCH))
 
@@ -49,6 +49,8 @@ class NewsRecall:
         """Ids that are known to be in the index."""
         self._vectors: dict[str, bytes] = {}
         """Of texts that were found before, by id: the same are found cycle after cycle."""
+        self._records: dict[tuple[str, Symbol, Channel, Text], MemoryRecord] = {}
+        """Of texts that were read before."""
 
     async def __call__(self, case: Case) -> Sequence[Slot]:
         bundle = case.bundle
@@ -77,16 +79,14 @@ class NewsRecall:
         found: dict[tuple[str, str], tuple[MemoryRecord, Text]] = {}
         for (channel, _, _), rows in zip(_FEEDS, (await self._store.read_many(slices, bundle.as_of)).rows, strict=True):
             for row in rows:
-                if body := " ".join(row.body.split())[:BODY_CHARS]:
-                    record = MemoryRecord(
-                        id=_text_id(bundle, channel, row, body),
-                        channel=channel,
-                        origin=bundle.origin,
-                        symbol=bundle.symbol,
-                        at=row.at,
-                        text=body,
-                    )
-                    found.setdefault((row.channel, body.casefold()), (record, row))
+                record = self._records.get(key := (bundle.origin, bundle.symbol, channel, row))
+                if record is None:
+                    if not (body := " ".join(row.body.split())[:BODY_CHARS]):
+                        continue
+                    record = self._records[key] = _build_record(bundle, channel, row, body)
+                found.setdefault((row.channel, record.text.casefold()), (record, row))
+        if len(self._records) > MOST_KEPT:
+            self._records.clear()
         return {record.id: (record, row) for record, row in found.values()}
 
     async def _recall(self, case: Case, told: Mapping[str, tuple[MemoryRecord, Text]]) -> NewsSlot:
@@ -119,7 +119,7 @@ class NewsRecall:
 
     async def _embed(self, records: Sequence[MemoryRecord]) -> list[bytes]:
         new = [record for record in records if record.id not in self._vectors]
-        if len(self._vectors) + len(new) > MOST_VECTORS:
+        if len(self._vectors) + len(new) > MOST_KEPT:
             self._vectors.clear()
             new = list(records)
         vectors = await self._embedder.embed([record.text for record in new])
@@ -133,6 +133,17 @@ class NewsRecall:
         if new:
             await self._index.add(new)
             self._taken.update(record.id for record in new)
+
+
+def _build_record(bundle: Bundle, channel: Channel, row: Text, body: str) -> MemoryRecord:
+    return MemoryRecord(
+        id=_text_id(bundle, channel, row, body),
+        channel=channel,
+        origin=bundle.origin,
+        symbol=bundle.symbol,
+        at=row.at,
+        text=body,
+    )
 
 
 def _text_id(bundle: Bundle, channel: Channel, row: Text, body: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from zuno.kernel.units import Millis
 from zuno.trading.measure import derivatives, macro, options, order_book, shock, tape, triage
@@ -18,9 +18,9 @@ from zuno.trading.measure.events import RecentEvents, find_recent_events
 from zuno.trading.measure.indicators.all import IndicatorValues, columns, readings_of, sound
 from zuno.trading.measure.structure.all import Structure, structure_of
 from zuno.trading.model import market
-from zuno.trading.model.bundle import Bundle
+from zuno.trading.model.bundle import Bundle, same_rows
 from zuno.trading.model.known import Known, Missing, NotRecorded
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Book, Feed, Level, Row, Series, Side, Timeframe, candles
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Book, Candle, Feed, Level, Row, Series, Side, Timeframe, candles
 from zuno.trading.model.venues import (
     ALTERNATIVE,
     BINANCE,
@@ -35,6 +35,7 @@ from zuno.trading.model.venues import (
 )
 
 R = TypeVar("R", bound=Row)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +107,28 @@ class Features:
     events: RecentEvents
 
 
-def features(bundle: Bundle) -> Features:
-    symbol, as_of = bundle.symbol, bundle.as_of
-    hours = _bars(bundle, Timeframe.H1)
-    minutes = _bars(bundle, Timeframe.M1)
+class FrameCache:
+    """The newest bars and frame of each timeframe: a desk measures every quarter of an hour, and most bars close
+    seldom. What is kept is used again where it would be measured of the very same candles."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[object, ...], tuple[Sequence[Candle], Any]] = {}
+
+    def read(self, name: tuple[object, ...], rows: Sequence[Candle], measure: Callable[[], T]) -> T:
+        """What was measured under that name, or is now."""
+        kept = self._kept.get(name)
+        if kept is not None and same_rows(kept[0], rows):
+            found: T = kept[1]
+            return found
+        measured = measure()
+        self._kept[name] = (rows, measured)
+        return measured
+
+
+def features(bundle: Bundle, cache: FrameCache | None = None) -> Features:
+    symbol, as_of, cache = bundle.symbol, bundle.as_of, cache or FrameCache()
+    hours = _bars(bundle, Timeframe.H1, cache)
+    minutes = _bars(bundle, Timeframe.M1, cache)
     interest = {venue: bundle.rows(market.open_interest(venue, symbol)) for venue in PERPETUALS}
     book, walls = _book(bundle)
     forced = _measure_liquidations(bundle)
@@ -122,7 +141,7 @@ def features(bundle: Bundle) -> Features:
     watched = hours.last(LOOKBACK) if bundle.candles_only and not len(minutes) else minutes
     watch = shock.watch(watched, hours.last(LOOKBACK), as_of, Millis(as_of - DAY_MS))
     return Features(
-        frames=tuple((timeframe, _frame(bundle, timeframe, hours)) for timeframe in bundle.mode.timeframes),
+        frames=tuple((timeframe, _frame(bundle, timeframe, cache)) for timeframe in bundle.mode.timeframes),
         volatility=_recent(bundle, Timeframe.H1) or day_volatility(hours),
         perpetuals=tuple(_perpetual(bundle, venue) for venue in PERPETUALS),
         open_interest_hour=derivatives.open_interest_change(interest, Millis(as_of - HOUR_MS), as_of),
@@ -183,8 +202,9 @@ def _above_zero(level: Known[Level]) -> Known[Level]:
     return level if isinstance(level, Missing) or level.value > 0 else Missing(f"{level.value:g} is no rate or amount")
 
 
-def _bars(bundle: Bundle, timeframe: Timeframe) -> Bars:
-    return bars(timeframe, bundle.rows(candles(BINANCE, bundle.symbol, timeframe)))
+def _bars(bundle: Bundle, timeframe: Timeframe, cache: FrameCache) -> Bars:
+    rows = bundle.rows(candles(BINANCE, bundle.symbol, timeframe))
+    return cache.read((bundle.symbol, timeframe), rows, lambda: bars(timeframe, rows))
 
 
 def _recent(bundle: Bundle, timeframe: Timeframe) -> Missing | None:
@@ -195,15 +215,21 @@ def _recent(bundle: Bundle, timeframe: Timeframe) -> Missing | None:
 # -- each part
 
 
-def _frame(bundle: Bundle, timeframe: Timeframe, hours: Bars) -> Known[Frame]:
-    given = hours if timeframe is Timeframe.H1 else _bars(bundle, timeframe)
-    clean = sound(given)
-    window = clean.last(LOOKBACK)
-    if not len(window):
-        return Missing(bundle.why_absent(candles(BINANCE, bundle.symbol, timeframe)) or "no bar of it can be believed")
-    gauges = columns(window)
-    seen = readings_of(window, gauges, unsound=len(given) - len(clean))
-    return Frame(timeframe, seen, structure_of(window, gauges, bundle.mode.shoulder))
+def _frame(bundle: Bundle, timeframe: Timeframe, cache: FrameCache) -> Known[Frame]:
+    series, shoulder = candles(BINANCE, bundle.symbol, timeframe), bundle.mode.shoulder
+
+    def measure() -> Frame | None:
+        given = _bars(bundle, timeframe, cache)
+        clean = sound(given)
+        window = clean.last(LOOKBACK)
+        if not len(window):
+            return None
+        gauges = columns(window)
+        seen = readings_of(window, gauges, unsound=len(given) - len(clean))
+        return Frame(timeframe, seen, structure_of(window, gauges, shoulder))
+
+    found = cache.read((bundle.symbol, timeframe, shoulder), bundle.rows(series), measure)
+    return found or Missing(bundle.why_absent(series) or "no bar of it can be believed")
 
 
 def _perpetual(bundle: Bundle, venue: str) -> Perpetual:

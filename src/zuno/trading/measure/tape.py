@@ -7,7 +7,7 @@ event is a zero only where every stream was proven alive; elsewhere it is not kn
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
@@ -159,8 +159,8 @@ class TapeMinutes:
         self._alive_before = list(accumulate((end - start for start, end in self._alive), initial=0))
         sides: dict[Side, list[tuple[int, float]]] = {side: [] for side in Side}
         for stream in streams:
-            for row in valid_unique_events(stream.strikes):
-                sides[row.side].append((row.at // MINUTE_MS, row.usd))
+            for at, side, _, _, usd, _ in valid_unique_events(stream.strikes):
+                sides[side].append((at // MINUTE_MS, usd))
         self._minutes: dict[Side, list[int]] = {}
         self._usd: dict[Side, list[float]] = {}
         for side, rows in sides.items():
@@ -231,15 +231,27 @@ def _tally_by_step(streams: Sequence[Stream], since: Millis, until: Millis, step
     return tuple(heard.tally(Millis(start), Millis(start + step)) for start in starts if start + step <= until)
 
 
-def valid_unique_events(strikes: Sequence[TapeEvent]) -> Iterator[TapeEvent]:
+def valid_unique_events(strikes: Sequence[TapeEvent]) -> Sequence[TapeEvent]:
     """Each event once; what no trade can be is not one."""
+    if not strikes:
+        return ()
+    times, _, *amounts, names = zip(*strikes, strict=True)
+    if len(set(zip(times, names, strict=True))) == len(strikes) and all(map(_all_positive, amounts)):
+        return strikes  # the rule
     told: set[tuple[int, str]] = set()
+    found: list[TapeEvent] = []
     for row in strikes:
         at, _, price, quantity, usd, name = row
         key = (at, name)
         if key not in told and 0 < price < inf and 0 < quantity < inf and 0 < usd < inf:
             told.add(key)
-            yield row
+            found.append(row)
+    return found
+
+
+def _all_positive(amounts: Sequence[float]) -> bool:
+    """Whether each is a number over zero. The sum of a part that is none is none; one of huge parts may be infinite."""
+    return min(amounts) > 0 and sum(amounts) < inf
 
 
 def _unheard(heard: int, minutes: int) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter, is_
 from typing import Any, Final, TypeVar
 
 from zuno.kernel.canonical import Digest, Json, decode_canonical, digest, encode_json, encode_rows
@@ -111,6 +113,9 @@ _BUILD: Final[Mapping[type[Any], Callable[..., Any]]] = {
     Text: Text,
 }
 VERSION: Final = 1
+PIECE: Final = 64
+"""Rows that an encoder writes and keeps together."""
+_time_of: Final = attrgetter("at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +207,9 @@ def add_slots(bundle: Bundle, slots: Sequence[Slot]) -> Bundle:
     )
 
 
-def content(bundle: Bundle) -> bytes:
-    """The bundle's canonical bytes: what is stored, and what its hash is of."""
+def content(bundle: Bundle, encode: Callable[[Block], bytes] | None = None) -> bytes:
+    """The bundle's canonical bytes: what is stored, and what its hash is of. `encode`: the rows of a block, without the
+    brackets around them."""
     whole = encode_json(
         {
             "version": VERSION,
@@ -219,10 +225,52 @@ def content(bundle: Bundle) -> bytes:
             ],
         }
     )
-    return _fill_list(whole, "blocks", b",".join(map(_block_content, bundle.blocks)))
+    return _fill_list(
+        whole, "blocks", b",".join(_block_content(block, (encode or _encode_rows)(block)) for block in bundle.blocks)
+    )
 
 
-def _block_content(block: Block) -> bytes:
+class BundleEncoder:
+    """`content` of one bundle after another: rows that stood in an earlier one are not written again."""
+
+    def __init__(self) -> None:
+        self._written: dict[Series[Any], list[tuple[Sequence[Any], bytes]]] = {}
+        """The newest pieces of each series, whole ones alone."""
+
+    def encode(self, bundle: Bundle) -> bytes:
+        return content(bundle, self._encode_rows)
+
+    def _encode_rows(self, block: Block) -> bytes:
+        rows = block.rows
+        kind = block.series.row
+        if kind is Heartbeat or not issubclass(kind, tuple) or len(rows) < 2 * PIECE:
+            return _encode_rows(block)
+        kept: list[tuple[Sequence[Any], bytes]] = []
+        place = 0
+        for piece, data in self._written.get(block.series, ()):
+            start = place if kept else bisect_left(rows, piece[0].at, key=_time_of)
+            if same_rows(rows[start : start + PIECE], piece):
+                place = start + PIECE
+                kept.append((piece, data))
+            elif kept:
+                break
+        before = place - PIECE * len(kept)
+        parts = [encode_rows(rows[:before])[1:-1]] if before else []
+        while place + PIECE <= len(rows):
+            kept.append((piece := rows[place : place + PIECE], encode_rows(piece)[1:-1]))
+            place += PIECE
+        parts += [data for _, data in kept]
+        parts += [encode_rows(rows[place:])[1:-1]] if place < len(rows) else []
+        self._written[block.series] = kept
+        return b",".join(parts)
+
+
+def same_rows(rows: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Whether they are the very same, which are written alike; equal ones may not be, as 1 and 1.0."""
+    return len(rows) == len(others) and all(map(is_, rows, others))
+
+
+def _block_content(block: Block, rows: bytes) -> bytes:
     whole = encode_json(
         {
             "series": str(block.series),
@@ -233,7 +281,11 @@ def _block_content(block: Block) -> bytes:
             "rows": [],
         }
     )
-    return _fill_list(whole, "rows", encode_rows(_plain_rows(block))[1:-1])
+    return _fill_list(whole, "rows", rows)
+
+
+def _encode_rows(block: Block) -> bytes:
+    return encode_rows(_plain_rows(block))[1:-1]
 
 
 def _fill_list(whole: bytes, name: str, items: bytes) -> bytes:

@@ -16,7 +16,7 @@ from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.data.intake import silent_venues
 from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.measure.features import features
-from zuno.trading.model.bundle import Bundle, Slot, content
+from zuno.trading.model.bundle import Bundle, BundleEncoder, Slot
 from zuno.trading.model.chart import numbers
 from zuno.trading.model.market import (
     MINUTE_MS,
@@ -83,6 +83,7 @@ class TradingDesk:
         self._invent = invent
         self._refresh = refresh
         self._now = now
+        self._encoder = BundleEncoder()
 
     async def features(self, symbol: str, mode: str = "swing", as_of: str | None = None) -> FeaturesView:
         frozen = await self.freeze(parse_symbol(symbol), parse_mode(mode), as_of)
@@ -109,7 +110,7 @@ class TradingDesk:
 
     async def keep(self, bundle: Bundle) -> Digest:
         """Store a bundle; its name is its hash."""
-        return await (await self._journal()).put_bundle(content(bundle))
+        return await (await self._journal()).put_bundle(self._encoder.encode(bundle))
 
     @property
     def painter(self) -> Painter:

@@ -25,6 +25,7 @@ from zuno.trading.agents.case import Case, build_case, replace_bundle, without_s
 from zuno.trading.chart.charting import describe, describe_trade, trade_plan
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import ExecutionResult, OrderGate
+from zuno.trading.measure.features import FrameCache
 from zuno.trading.model.account import Account
 from zuno.trading.model.bundle import Bundle, Slot, add_slots, read_bundle
 from zuno.trading.model.cycle import EDITION, STARTED, Decision, Node
@@ -165,6 +166,7 @@ class Cycles:
         self._desk = desk
         self._with = backing
         self._past: PastRuns | None = None
+        self._frames = FrameCache()
 
     async def run(
         self,
@@ -410,7 +412,7 @@ class Cycles:
                 await self._record_slot(past, asked, moment, gate),
             ]
             bundle = await self._desk.read_at(asked.symbol, asked.mode, moment, slots)
-            case = build_case(bundle)
+            case = build_case(bundle, self._frames)
             if self._with.recall is not None:
                 bundle = add_slots(bundle, await self._with.recall(case))
                 case = replace_bundle(case, bundle)
