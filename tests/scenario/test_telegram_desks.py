@@ -1,0 +1,89 @@
+"""Both desks in a chat: a cycle and a debate followed in one message, their reports, and what is asked about them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.wire.telegram_api import ALICE, BOB, TelegramApi, telegram_api
+from tests.wire.telegram_side import running_bot
+
+
+async def ask(api: TelegramApi, words: str) -> str:
+    api.say(ALICE, words)
+    return (await api.next()).text
+
+
+async def test_a_cycle_is_followed_then_reported_and_asked_about(invented: Path) -> None:
+    async with telegram_api() as api, running_bot(invented, api):
+        api.say(BOB, "/analyze BTC")
+        assert "owner" in (await api.next()).text
+        assert "not traded here" in await ask(api, "/analyze DOGE")
+        assert "no mode" in await ask(api, "/analyze BTC tomorrow")
+        assert "/analyze BTC" in await ask(api, "/report")
+
+        api.say(ALICE, "/analyze btc")
+        followed, report = await api.next(), await api.next()
+        await api.until(lambda: followed.text.startswith("Analysed BTCUSDT, swing"))
+        assert followed.edits[0].startswith("Analysing BTCUSDT, swing\n\n16 steps to go")
+        assert "✓ judge agent · rules" in followed.text
+        assert report.photo is not None
+        assert report.photo.startswith(b"\x89PNG")
+        assert report.text.startswith("SYNTHETIC · BTCUSDT swing\n")
+        assert "nothing was sent" in report.text
+        assert report.labels == ["Why", "Experts", "Full page", "Replay"]
+        found = re.search(r"run_[0-9a-f]{16}", report.text)
+        assert found is not None
+        run = found.group()
+
+        api.tap(ALICE, report, "Full page")
+        page = await api.next()
+        assert page.document is not None
+        assert page.document[0] == f"{run}.html"
+        assert page.document[1].startswith(b"<!doctype html>")
+        api.tap(ALICE, report, "Replay")
+        assert "Identical" in (await api.next()).text
+        api.tap(ALICE, report, "Experts")
+        assert (await api.next()).text.startswith("SYNTHETIC · Experts on BTCUSDT")
+        assert (await ask(api, f"/why {run}")).startswith("SYNTHETIC · Why: BTCUSDT swing")
+        assert "run_" in await ask(api, "/report list")
+        api.say(ALICE, "/report")
+        assert (await api.next()).photo is not None
+        assert "run_0000000000000000" in await ask(api, "/report run_0000000000000000 page")
+        assert "No trade was learned from" in await ask(api, "/memory")
+
+
+async def test_a_debate_is_followed_and_its_plan_looked_at(tmp_path: Path) -> None:
+    async with telegram_api() as api, running_bot(tmp_path, api):
+        positions = await ask(api, "/positions")
+        assert positions.startswith("SYNTHETIC · Positions\non sim at block ")
+        assert re.search("├─*●─*┤", positions)
+        assert "Position 1" in await ask(api, "/positions 1 sim")
+        assert (await ask(api, "/portfolio 7d")).startswith("SYNTHETIC · Portfolio in USD")
+        assert "3,500 USDC per WETH" in await ask(api, "/whatif 1 3,500")
+        assert "exact to the last wei" in await ask(api, "/pnl 1")
+        assert "No alert is on." in await ask(api, "/alerts all")
+        assert "alert_" in await ask(api, "/ack 1")
+        assert "/recommend 1" in await ask(api, "/plan")
+        for wrong in ("/recommend", "/whatif", "/pnl", "/positions a b", "/plan x y z", "/alerts 1", "/snooze x"):
+            assert await ask(api, wrong)
+        assert "nowhere" in await ask(api, "/positions nowhere")
+
+        api.say(ALICE, "/recommend 1 sim conservative")
+        followed, plan = await api.next(), await api.next()
+        await api.until(lambda: "is thinking" not in followed.text and "is reading" not in followed.text)
+        assert followed.edits[0] == "Argues position 1\n\n⏳ scout is reading the chain"
+        assert "critic" in followed.text
+        assert plan.text.startswith("SYNTHETIC · ")
+        found = re.search(r"plan_[0-9a-f]{12}", plan.text)
+        assert found is not None
+        assert plan.labels[0] == "Why"
+        api.tap(ALICE, plan, "Why")
+        assert "The debate" in (await api.next()).text
+        shown = await ask(api, f"/plan {found.group()}")
+        assert shown == plan.text
+        if "Simulate" in plan.labels:
+            api.tap(ALICE, plan, "Simulate")
+            assert "it goes through" in (await api.next()).text
+        assert found.group() in await ask(api, "/plan")
+        assert "Identical" in await ask(api, f"/plan {found.group()} replay")
