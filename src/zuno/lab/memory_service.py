@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from math import fsum, sqrt
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -22,6 +23,8 @@ LEAST_OUTCOMES: Final = 50
 MOST_MARKETS: Final = 200
 DRAWS: Final = 2_000
 """Of the bootstrap."""
+SEEN_ERRORS: Final = 2.8
+"""Standard errors: 1.96 for the interval to leave out zero, and 0.84 for it to do so with a chance of 80 %."""
 PAIRS: Final = (
     (Arm.ON, Arm.OFF),
     (Arm.ON, Arm.RECENT),
@@ -62,8 +65,9 @@ class ArmView(View):
 
     arm: str
     trades: int
-    planted_trades: int
-    """On days that were drawn."""
+    failing_trades: int
+    paying_trades: int
+    """In the setups of that name, which mean something in the planted world alone."""
     hit_rate: float | None
     mean_r: float | None
 
@@ -73,6 +77,8 @@ class IntervalView(View):
     low: float
     high: float
     """The 95 % interval of a paired bootstrap over days."""
+    detectable: float
+    """The difference that would have been seen in four of five such studies: 2.8 standard errors."""
 
 
 class PairView(View):
@@ -174,12 +180,13 @@ def _world_view(world: World, moments: Sequence[MemoryMoment]) -> WorldView:
 
 
 def _arm_view(arm: Arm, moments: Sequence[MemoryMoment]) -> ArmView:
-    trades = [(each.planted, each.trades[arm.value]) for each in moments if arm.value in each.trades]
+    trades = [(each.setup, each.trades[arm.value]) for each in moments if arm.value in each.trades]
     count = len(trades)
     return ArmView(
         arm=arm.value,
         trades=count,
-        planted_trades=sum(planted for planted, _ in trades),
+        failing_trades=sum(setup == "failing" for setup, _ in trades),
+        paying_trades=sum(setup == "paying" for setup, _ in trades),
         hit_rate=round(sum(trade.hit for _, trade in trades) / count, 4) if count else None,
         mean_r=round(sum(trade.r for _, trade in trades) / count / 10_000, 4) if count else None,
     )
@@ -224,9 +231,12 @@ def _compare(table: Table, base: Table, drawn: Table, column: int, unit: int) ->
     both = (trades > 0) & (others > 0)
     differences = np.sort(sums[both] / trades[both] / unit - other_sums[both] / others[both] / unit)
     cut = len(differences) // 40  # on either side of 95 %
+    mean = fsum(differences) / len(differences)
+    error = sqrt(fsum((differences - mean) ** 2) / len(differences))
     whole = table[:, column].sum() / table[:, 0].sum() / unit - base[:, column].sum() / base[:, 0].sum() / unit
     return IntervalView(
         difference=round(float(whole), 4),
         low=round(float(differences[cut]), 4),
         high=round(float(differences[len(differences) - 1 - cut]), 4),
+        detectable=round(SEEN_ERRORS * error, 4),
     )

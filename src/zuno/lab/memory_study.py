@@ -1,8 +1,8 @@
 """Whether memory helps: the same moments ruled with recall on, off, shuffled and by recency alone.
 
-Every arm has its own trades and remembers those alone. Recall, Judge, rules and post-mortems are the desk's own; a
-moment's case is worked out once for all arms. A trade enters at the first minute's open, pays taker fees and funding,
-and ends at its stop, its target or its time.
+Every arm has its own trades and remembers those alone. Recall, Judge, rules and post-mortems are the desk's own. What
+does not depend on the arm is worked out once: a moment's case, its ruling without memory, and the trade that opens. It
+enters at the first minute's open, pays taker fees and funding, and ends at its stop, its target or its time.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from zuno.kernel.units import Millis
 from zuno.lab.rulings import STARTING_ACCOUNT
 from zuno.llm.ask import ModelContext
 from zuno.trading.agents.case import Case, build_case, replace_bundle
+from zuno.trading.agents.learned import find_cut
 from zuno.trading.agents.post_mortem import ClosedCase, write_post_mortem
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.data.price_path import read_bars, read_funding
@@ -28,7 +29,7 @@ from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.account import account_slots
 from zuno.trading.model.bundle import Slot, add_slots
 from zuno.trading.model.cycle import Exchange, Expectation, JudgeKind, Node
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode, Symbol
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode, Side, Symbol
 from zuno.trading.model.memory import MemoryRecord, PostMortem, RecallQuery, RecallResult
 from zuno.trading.model.outcome import NodeEvent, Outcome
 from zuno.trading.model.record import DeskRecord, Exploration, record_slot
@@ -61,7 +62,7 @@ class Arm(StrEnum):
 
 class World(StrEnum):
     PLANTED = "planted"
-    """A setup keeps coming back, and trades in it tend to fail."""
+    """Two setups keep coming back: trades in one of them fail, trades in the other pay."""
     NO_EDGE = "no edge"
     """The same signs, and nothing follows from them."""
 
@@ -73,8 +74,8 @@ class MemoryMarket:
     seed: int
     world: World
     store: SeriesStore
-    moments: tuple[tuple[Millis, bool], ...]
-    """When it is ruled, and whether the setup was planted there."""
+    moments: tuple[tuple[Millis, str], ...]
+    """When it is ruled, and which setup was planted there."""
     end: Millis
 
 
@@ -113,7 +114,8 @@ class MemoryMoment:
     day: int
     """Of the market's clock: trades of one day are one draw of the bootstrap."""
     symbol: str
-    planted: bool
+    setup: str
+    """That was planted: failing, paying or ordinary."""
     trades: dict[str, TradeResult]
 
 
@@ -154,18 +156,54 @@ class ShuffledIndex:
 
 
 async def study_memory(market: MemoryMarket, desks: Sequence[ArmDesk]) -> AsyncIterator[MemoryMoment]:
-    for number, (at, planted) in enumerate(market.moments):
+    for number, (at, setup) in enumerate(market.moments):
         for symbol in Symbol:
             trades: dict[str, TradeResult] = {}
             ready = [desk for desk in desks if desk.busy_until.get(symbol, 0) <= at]
-            if ready:
-                case = await _read_case(market.store, symbol, at)
-                plain = await rule_case(ready[0], case)
-                for desk in ready if plain.ruling.decision.side is not None else ():  # a memory can only tighten
-                    outcome = plain if desk.recall is None else await rule_case(desk, case, await desk.recall(case))
-                    if (result := await _trade(market, desk, case, outcome)) is not None:
-                        trades[desk.arm.value] = result
-            yield MemoryMoment(market.seed, market.world.value, number, at // DAY_MS, symbol.value, planted, trades)
+            if ready and (opening := await _find_opening(market, ready[0], symbol, at)) is not None:
+                for desk in ready:
+                    if await opens_with_memory(desk, opening):
+                        # What is remembered at once is recalled only at moments after its close.
+                        await desk.remember(opening.post_mortem)
+                        desk.busy_until[symbol] = opening.post_mortem.closed
+                        trades[desk.arm.value] = opening.result
+            yield MemoryMoment(market.seed, market.world.value, number, at // DAY_MS, symbol.value, setup, trades)
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What the desk opens at a moment without memory, and what came of it."""
+
+    case: Case
+    side: Side
+    post_mortem: PostMortem
+
+    @property
+    def result(self) -> TradeResult:
+        r = self.post_mortem.path.r
+        assert r is not None, "every trade of the study has a stop"
+        return TradeResult(self.side.value, round(r * 10_000), r > 0)
+
+
+async def opens_with_memory(desk: ArmDesk, opening: Opening) -> bool:
+    """A memory only tightens: it takes something off what is claimed, levels stay, and where it takes off nothing the
+    ruling stands."""
+    if desk.recall is None:
+        return True
+    recalled = await desk.recall(opening.case)
+    if find_cut(add_slots(opening.case.bundle, recalled), opening.side) is None:
+        return True
+    outcome = await rule_case(desk, opening.case, recalled)
+    return outcome.ruling.decision.side is opening.side
+
+
+async def _find_opening(market: MemoryMarket, desk: ArmDesk, symbol: Symbol, at: Millis) -> Opening | None:
+    case = await _read_case(market.store, symbol, at)
+    outcome = await rule_case(desk, case)
+    summary = await play_trade(market.store, outcome, market.end)
+    if summary is None:
+        return None
+    return Opening(case, summary.side, await _write_case(market.store, desk, case, outcome, summary))
 
 
 async def _read_case(store: SeriesStore, symbol: Symbol, at: Millis) -> Case:
@@ -173,18 +211,12 @@ async def _read_case(store: SeriesStore, symbol: Symbol, at: Millis) -> Case:
     return build_case(await build_bundle(store, symbol, MODE, at, slots))
 
 
-# -- one arm at one moment
-
-
-async def _trade(market: MemoryMarket, desk: ArmDesk, case: Case, outcome: Outcome) -> TradeResult | None:
-    """Trade what was ruled to its end, and remember it. What is remembered at once is recalled only at moments
-    after its close."""
-    summary = await play_trade(market.store, outcome, market.end)
-    if summary is None:
-        return None
+async def _write_case(
+    store: SeriesStore, desk: ArmDesk, case: Case, outcome: Outcome, summary: TradeSummary
+) -> PostMortem:
     at, symbol = case.bundle.as_of, case.bundle.symbol
     account = paper_account(case.bundle.origin)
-    bars = await read_bars(market.store, Exchange.BINANCE, symbol, at, summary.closed, known_by=summary.closed)
+    bars = await read_bars(store, Exchange.BINANCE, symbol, at, summary.closed, known_by=summary.closed)
     path = trace_path(summary, bars)
     closed = ClosedCase(
         summary=summary,
@@ -194,28 +226,23 @@ async def _trade(market: MemoryMarket, desk: ArmDesk, case: Case, outcome: Outco
         regime=outcome.meta.regime,
     )
     said = await write_post_mortem(closed, desk.minds(desk.open_journal()))
-    await desk.remember(
-        PostMortem(
-            id=post_mortem_id(account, summary.trade),
-            account=account,
-            origin=case.bundle.origin,
-            symbol=symbol,
-            side=summary.side,
-            mode=MODE,
-            regime=closed.regime,
-            closed=summary.closed,
-            setup=closed.setup,
-            outcome=said.outcome,
-            constraint=said.constraint,
-            verdict=closed.verdict,
-            path=path,
-            summary=summary,
-            source=said.source,
-        )
+    return PostMortem(
+        id=post_mortem_id(account, summary.trade),
+        account=account,
+        origin=case.bundle.origin,
+        symbol=symbol,
+        side=summary.side,
+        mode=MODE,
+        regime=closed.regime,
+        closed=summary.closed,
+        setup=closed.setup,
+        outcome=said.outcome,
+        constraint=said.constraint,
+        verdict=closed.verdict,
+        path=path,
+        summary=summary,
+        source=said.source,
     )
-    desk.busy_until[symbol] = summary.closed
-    assert path.r is not None
-    return TradeResult(summary.side.value, round(path.r * 10_000), path.r > 0)
 
 
 async def rule_case(desk: ArmDesk, case: Case, recalled: Sequence[Slot] = ()) -> Outcome:

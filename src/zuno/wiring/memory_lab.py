@@ -68,19 +68,18 @@ async def open_planted_market(seed: int, world: World, folder: Path) -> MemoryMa
     return MemoryMarket(seed, world, store, memory_moments(seed), Millis(END))
 
 
-def memory_moments(seed: int) -> tuple[tuple[Millis, bool], ...]:
-    """Every hour in which a day's signs are there, as long as a trade can still be seen to its end."""
+def memory_moments(seed: int) -> tuple[tuple[Millis, str], ...]:
+    """When the signs of each slot are there, as long as a trade can still be seen to its end."""
     from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM
-    from zuno.adapters.venues.synthetic.planted import SHOWN_MS, planted_days
+    from zuno.adapters.venues.synthetic.planted import SHOWN_MS, planted_slots
     from zuno.kernel.units import Millis
     from zuno.lab.memory_study import LONGEST_MS
-    from zuno.trading.model.market import DAY_MS, HOUR_MS
+    from zuno.trading.model.market import DAY_MS
 
     return tuple(
-        (Millis(start + ahead), drawn)
-        for start, drawn in planted_days(seed)
+        (Millis(start + SHOWN_MS), setup)
+        for start, setup in planted_slots(seed)
         if MINUTES_FROM + 5 * DAY_MS <= start <= END - LONGEST_MS - DAY_MS
-        for ahead in range(HOUR_MS, SHOWN_MS + 1, HOUR_MS)
     )
 
 

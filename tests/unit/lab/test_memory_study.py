@@ -4,35 +4,66 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.wire.desk_bundles import World as MarketKind
+from tests.wire.desk_bundles import bundle_of
+from tests.wire.fakes.series import MemorySeries
+from tests.wire.post_mortems import ORIGIN, post_mortem
 from zuno.adapters.memory.hashed import HashedEmbedder
 from zuno.adapters.memory.in_memory import InMemoryIndex
 from zuno.adapters.venues.synthetic import planted
 from zuno.adapters.venues.synthetic.path import MINUTES_FROM, paths
 from zuno.kernel.errors import Usage
 from zuno.kernel.units import Millis
-from zuno.lab import memory_service
+from zuno.lab import memory_service, memory_study
 from zuno.lab.memory_service import MemoryPlan, MemoryStudy, build_memory_view
-from zuno.lab.memory_study import Arm, MemoryMoment, ShuffledIndex, TradeResult, World
-from zuno.trading.model.market import DAY_MS, Feed, Funding, Side, Symbol, TapeEvent, fear_greed, funding_next, whales
-from zuno.trading.model.memory import Channel, MemoryRecord, RecallQuery
+from zuno.lab.memory_study import (
+    Arm,
+    ArmDesk,
+    MemoryMoment,
+    Opening,
+    ShuffledIndex,
+    TradeResult,
+    World,
+    opens_with_memory,
+    rule_case,
+)
+from zuno.trading.measure.setup import describe_setup
+from zuno.trading.model.market import (
+    DAY_MS,
+    HOUR_MS,
+    Book,
+    Funding,
+    Level,
+    Quote,
+    Side,
+    Symbol,
+    TapeEvent,
+    books,
+    fear_greed,
+    funding_next,
+    whales,
+)
+from zuno.trading.model.memory import Channel, MemoryRecord, RecallQuery, Verdict
 from zuno.trading.model.venues import ALTERNATIVE, BINANCE
-from zuno.trading.ports.series import Batch
+from zuno.trading.ports.series import Batch, Origin
+from zuno.wiring.memory_lab import build_arm, memory_moments, study_memory_plan
 
 WON, LOST = TradeResult("SHORT", 15_000, True), TradeResult("SHORT", -10_500, False)
 
 
 def moment(world: World, day: int, *, kept: bool, seed: int = 1) -> MemoryMoment:
-    """Every other day is drawn, and its trade fails; `kept`: whether recall keeps it from being made."""
-    drawn = day % 2 == 0
-    result = LOST if drawn else (WON, LOST)[day // 2 % 2]
+    """Every other day has the setup that fails; `kept`: whether recall keeps the desk from its trade."""
+    failing = day % 2 == 0
+    result = LOST if failing else (WON, LOST)[day // 2 % 2]
     trades = {arm.value: result for arm in Arm}
-    if drawn and kept:
+    if failing and kept:
         del trades[Arm.ON.value]
-    return MemoryMoment(seed, world.value, day, day, "BTCUSDT", drawn, trades)
+    return MemoryMoment(seed, world.value, day, day, "BTCUSDT", "failing" if failing else "ordinary", trades)
 
 
 def moments(days: int, kept: Callable[[World, int], bool]) -> list[MemoryMoment]:
@@ -59,8 +90,22 @@ def test_recall_that_keeps_from_what_fails_is_better_and_none_where_nothing_is_k
     assert view.judged
     assert view.ok
     (on, off) = (arm for arm in view.worlds[0].arms if arm.arm in ("on", "off"))
-    assert (on.trades, off.trades, off.planted_trades, off.hit_rate) == (100, 200, 100, 0.25)
+    assert (on.trades, off.trades, off.failing_trades, off.hit_rate) == (100, 200, 100, 0.25)
     assert on.mean_r == pytest.approx(0.225)
+
+
+def test_more_outcomes_show_a_smaller_difference() -> None:
+    """The difference that is seen four times in five is 2.8 standard errors, and these fall with the root of what is
+    counted."""
+    few, many = (
+        build_memory_view(moments(days, lambda *_: True), (1,), 2 * days, stopped=False).worlds[0].pairs[0].r
+        for days in (100, 400)
+    )
+    assert few is not None
+    assert many is not None
+    assert few.difference == pytest.approx(many.difference, abs=0.01)
+    assert few.detectable == pytest.approx(2 * many.detectable, rel=0.15)
+    assert few.detectable == pytest.approx(2.8 / 3.92 * (few.high - few.low), rel=0.1)
 
 
 def test_memory_that_does_not_help_misses_its_bars() -> None:
@@ -119,39 +164,144 @@ async def test_shuffled_recall_knows_no_later_memory_and_is_the_same_each_time()
     assert len({tuple(each.id for each in other.found) for other in others}) > 6
 
 
+# -- one arm at one moment
+
+
+UP = MarketKind(drift=0.01, lean=0.8, whales=0.5, stocks=0.03)
+
+
+@pytest.fixture(scope="module")
+async def opening() -> Opening:
+    """What the desk opens in a rising market, with an outcome by hand."""
+    store = MemorySeries(Origin(True, ORIGIN))
+    bundle = bundle_of(UP)
+    await store.write([Batch(block.series, block.rows) for block in bundle.blocks])
+    case = await memory_study._read_case(store, Symbol.BTCUSDT, bundle.as_of)
+    setup = describe_setup(case.features, case.context)
+    return Opening(case, Side.LONG, post_mortem(0, setup=setup, verdict=Verdict.FAILURE))
+
+
+async def arm_that_saw(opening: Opening, arm: Arm, folder: Path, *seen: tuple[str, Verdict]) -> ArmDesk:
+    """Closed trades of its side in their setups, the oldest first."""
+    desk = build_arm(arm, 1, folder)
+    for number, (setup, verdict) in enumerate(seen, 1):
+        closed = Millis(opening.case.bundle.as_of - (len(seen) - number + 1) * DAY_MS)
+        await desk.remember(post_mortem(number, setup=setup, verdict=verdict, closed=closed))
+    return desk
+
+
+@pytest.mark.parametrize(
+    ("arm", "opens"),
+    [(Arm.OFF, True), (Arm.ON, False), (Arm.LESSONS, False), (Arm.RECENT, True), (Arm.SHUFFLED, None)],
+)
+async def test_similarity_finds_what_recency_has_forgotten(
+    opening: Opening, arm: Arm, opens: bool | None, tmp_path: Path
+) -> None:
+    """Three trades failed in this setup; later ones paid in another."""
+    alike, other = opening.post_mortem.setup, "extreme greed; funding high; flat week; DVOL low; puts cheap; squeeze 1h"
+    seen = [(alike, Verdict.FAILURE)] * 3 + [(other, Verdict.SUCCESS)] * 3
+    desk = await arm_that_saw(opening, arm, tmp_path, *seen)
+    found = await opens_with_memory(desk, opening)
+    assert opens is None or found is opens
+    again = await arm_that_saw(opening, arm, tmp_path / "again", *seen)
+    assert await opens_with_memory(again, opening) is found
+
+
+@pytest.mark.parametrize("verdicts", [(), (Verdict.SUCCESS,) * 3, (Verdict.FAILURE, Verdict.SUCCESS, Verdict.FAILURE)])
+async def test_where_memory_takes_nothing_off_the_ruling_is_the_one_without(
+    opening: Opening, verdicts: tuple[Verdict, ...], tmp_path: Path
+) -> None:
+    """The study does not rule such a case again."""
+    desk = await arm_that_saw(opening, Arm.ON, tmp_path, *((opening.post_mortem.setup, each) for each in verdicts))
+    assert desk.recall is not None
+    plain = await rule_case(desk, opening.case)
+    recalled = await rule_case(desk, opening.case, await desk.recall(opening.case))
+    assert plain.ruling.decision.side is opening.side
+    assert recalled.ruling == plain.ruling
+    assert recalled.expectation == plain.expectation
+    assert await opens_with_memory(desk, opening)
+
+
+async def test_what_memory_takes_off_leaves_the_levels(opening: Opening, tmp_path: Path) -> None:
+    """So that the trade is the same in every arm that makes it."""
+    seen = [(opening.post_mortem.setup, Verdict.FAILURE)] * 2
+    desk = await arm_that_saw(opening, Arm.ON, tmp_path, *seen)
+    assert desk.recall is not None
+    plain = await rule_case(desk, opening.case)
+    less = await rule_case(desk, opening.case, await desk.recall(opening.case))
+    assert less.decision.win_probability_pct < plain.decision.win_probability_pct
+    for name in ("decision", "entry_price", "stop_loss", "take_profit", "hold_duration"):
+        assert getattr(less.decision, name) == getattr(plain.decision, name)
+
+
 # -- the market
 
 
-def test_a_drawn_day_swings_through_both_sides_and_comes_back() -> None:
-    drawn = [start for start, is_drawn in planted.planted_days(3) if is_drawn]
-    assert 8 <= len(drawn) <= 28
+def test_every_block_of_slots_has_one_of_each_setup() -> None:
+    slots = planted.planted_slots(3)
+    assert slots == tuple(sorted(slots))
+    assert len(slots) == 3 * 27
+    blocks = [slots[at : at + 3] for at in range(0, len(slots), 3)]
+    assert all({setup for _, setup in block} == set(planted.SETUPS) for block in blocks)
+    assert len({tuple(setup for _, setup in block) for block in blocks}) == 6, "in every order"
+    assert {planted.planted_side(seed) for seed in (1, 2)} == set(Side)
+
+
+def test_the_price_goes_against_the_side_after_one_setup_and_with_it_after_the_other() -> None:
     own = paths(3)[Symbol.BTCUSDT]
-    swung = planted._swing(3, own, drawn)
-    for start in drawn[2:]:
+    slots = planted.planted_slots(3)
+    moved = planted.move_path(own, slots, Side.LONG)
+    before, after = (each.steps[2].reshape(-1) for each in (own, moved))
+    same = np.ones(after.size, bool)
+    for start, setup in slots:
         begin, end = (
-            planted._step_of(start + ahead) for ahead in (planted.SHOWN_MS, planted.SHOWN_MS + planted.SWING_MS)
+            planted.step_at(start + ahead) for ahead in (planted.SHOWN_MS, planted.SHOWN_MS + planted.MOVE_MS)
         )
-        usual = planted._mean_range(own.steps[2].reshape(-1)[:begin])
-        walked = np.cumsum(swung.steps[2].reshape(-1)[begin:end] - planted.LEFT * own.steps[2].reshape(-1)[begin:end])
-        assert walked.max() == pytest.approx(planted.SWING_ATR * usual, rel=1e-6)
-        assert walked.min() == pytest.approx(-planted.SWING_ATR * usual, rel=1e-6)
-        assert walked[-1] == pytest.approx(0, abs=1e-9)
-    same = np.ones(swung.steps[2].size, bool)
-    for start in drawn:
-        same[
-            planted._step_of(start + planted.SHOWN_MS) : planted._step_of(start + planted.SHOWN_MS + planted.SWING_MS)
-        ] = 0
-    assert np.array_equal(swung.steps[2].reshape(-1)[same], own.steps[2].reshape(-1)[same])
+        if setup != "ordinary":
+            same[begin:end] = False
+            went = np.cumsum(after[begin:end] - planted.LEFT * before[begin:end])[-1]
+            ranges = went / planted.mean_range(after[:begin])
+            assert ranges == pytest.approx(planted.MOVE_ATR if setup == "paying" else -planted.MOVE_ATR, rel=1e-6)
+    assert np.array_equal(before[same], after[same])
 
 
-def test_signs_stand_on_drawn_days_alone() -> None:
-    day = MINUTES_FROM + 3 * DAY_MS
-    series = funding_next(BINANCE, Symbol.BTCUSDT)
-    rows = [Funding(Millis(day + ahead), 0.0001, 8.0) for ahead in (-1, 1, DAY_MS - 1, DAY_MS + 1)]
-    shown = planted._show(Batch(series, rows), [day]).rows
-    assert [row.rate for row in shown] == [0.0001, planted.FUNDING, planted.FUNDING, 0.0001]
-    taken = [TapeEvent(Millis(day + ahead), Side.LONG, 1.0, 1.0, 1.0, "w") for ahead in (1, planted.SHOWN_MS + 1)]
-    sold = planted._show(Batch(whales(BINANCE, Symbol.BTCUSDT), taken), [day]).rows
-    assert [row.side for row in sold] == [Side.SHORT, Side.LONG]
-    mood = fear_greed(ALTERNATIVE)
-    assert mood.feed is Feed.FEAR_GREED
+def test_signs_stand_in_the_hour_before_a_setup_is_looked_at() -> None:
+    start = Millis(MINUTES_FROM + 3 * planted.SLOT_MS)
+    around = [Millis(start + ahead) for ahead in (0, 1, planted.SHOWN_MS, planted.SHOWN_MS + 1)]
+    signs = planted._Signboard([(start, "failing")], Side.SHORT)
+    rates = [Funding(at, 0.0001, 8.0) for at in around]
+    shown = signs.show(Batch(funding_next(BINANCE, Symbol.BTCUSDT), rates)).rows
+    rate = planted.SIGNS["failing"].funding
+    assert [row.rate for row in shown] == [0.0001, rate, rate, 0.0001]
+    taken = [TapeEvent(at, Side.LONG, 1.0, 1.0, 1.0, "w") for at in around]
+    sold = signs.show(Batch(whales(BINANCE, Symbol.BTCUSDT), taken)).rows
+    assert [row.side for row in sold] == [Side.LONG, Side.SHORT, Side.SHORT, Side.LONG]
+    seen = [Book(at, (Quote(1.0, 1.0),), (Quote(2.0, 1.0),)) for at in around]
+    leaning = signs.show(Batch(books(BINANCE, Symbol.BTCUSDT), seen)).rows
+    assert [(row.at, row.bids[0].size, row.asks[0].size) for row in leaning] == [
+        (at, 1.0, planted.LEANING) for at in around[1:3]
+    ]
+    said = [Level(Millis(start - HOUR_MS), 50.0)]
+    moods = signs.show(Batch(fear_greed(ALTERNATIVE), said)).rows
+    assert [row.value for row in moods] == [50.0, planted.SIGNS["failing"].mood, 50.0]
+    assert moods[-1].at == around[-1]
+    ordinary = planted._Signboard([(start, "ordinary")], Side.SHORT)
+    assert ordinary.show(Batch(funding_next(BINANCE, Symbol.BTCUSDT), rates)).rows == rates
+
+
+@pytest.mark.soak
+async def test_recall_beats_none_and_recency_where_setups_come_back() -> None:
+    """Two markets, one for each side: the desk learns to leave out what fails and keeps what pays."""
+    found = [
+        moment
+        for seed in (1, 2)
+        async for moment in study_memory_plan(MemoryPlan(seed, World.PLANTED, len(memory_moments(seed))))
+    ]
+    arms = {arm.arm: arm for arm in build_memory_view(found, (1, 2), len(found), stopped=False).worlds[0].arms}
+    on, off, recent = arms["on"], arms["off"], arms["recent3"]
+    assert 2 * on.failing_trades < 1.4 * off.failing_trades
+    assert on.paying_trades >= 0.9 * off.paying_trades
+    assert on.mean_r is not None
+    assert off.mean_r is not None
+    assert recent.mean_r is not None
+    assert on.mean_r > max(off.mean_r, recent.mean_r) + 0.1

@@ -128,11 +128,12 @@ def shown_memory_study(view: MemoryStudyView) -> RenderableType:
 
 
 def _describe_world(view: WorldView) -> Iterator[RenderableType]:
-    arms = Rows(f"{view.world}: recall", "trades", "on drawn days", "hit rate", "mean R")
+    arms = Rows(f"{view.world}: recall", "trades", "failing setup", "paying setup", "hit rate", "mean R")
     for arm in view.arms:
         hits = "" if arm.hit_rate is None else f"{arm.hit_rate:.1%}"
-        arms.add_row(arm.arm, f"{arm.trades}", f"{arm.planted_trades}", hits, format_signed(arm.mean_r, 3))
-    pairs = Rows("difference", "hit rate", "95 %", "R", "95 %", "verdict by R")
+        counts = (f"{count}" for count in (arm.trades, arm.failing_trades, arm.paying_trades))
+        arms.add_row(arm.arm, *counts, hits, format_signed(arm.mean_r, 3))
+    pairs = Rows("difference", "hit rate", "95 %", "R", "95 %", "R seen at 80 %", "verdict by R")
     for pair in view.pairs:
         hit, r = pair.hit_rate, pair.r
         pairs.add_row(
@@ -141,6 +142,7 @@ def _describe_world(view: WorldView) -> Iterator[RenderableType]:
             "" if hit is None else f"{hit.low:+.1%} to {hit.high:+.1%}",
             format_signed(None if r is None else r.difference, 3),
             "" if r is None else _interval(r),
+            "" if r is None else f"{r.detectable:.3f}",
             pair.verdict,
         )
     yield from (arms, Text(""), pairs, Text(""))

@@ -1,18 +1,17 @@
-"""A synthetic market in which one setup keeps coming back, for whoever asks whether memory helps.
+"""A synthetic market in which two setups keep coming back, for whoever asks whether memory helps.
 
-In the first hours of every day large takers sell, which gives the desk something to trade. Some days are drawn by
-chance and show it from their first moment on: funding is extremely negative and the mood extreme fear. With
-consequences, the price of a drawn day then swings through both sides by more than a usual stop and less than a usual
-target and comes back, so that trades of either side tend to fail. Without, the very same signs mean nothing: the walk
-has no edge, as everywhere else in this package.
+Every eight hours a slot begins. Some slots are drawn by chance: for an hour the book leans far to one side and large
+takers with it, which gives the desk something to trade, always the same side in one market. What else is seen tells
+two setups apart: funding, mood, open interest, accounts and basis. With consequences, the price then goes against that
+side after the first setup and with it after the second, further than a usual stop or target. Without, the very same
+signs mean nothing: the walk has no edge, as everywhere else in this package.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -20,73 +19,97 @@ from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, ZONES, Path, 
 from zuno.adapters.venues.synthetic.world import draw_batches
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Floats
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Feed, Funding, Level, Side, TapeEvent
+from zuno.trading.model.market import HOUR_MS, Book, Feed, Funding, Level, MarkAndIndex, Quote, Side, TapeEvent
 from zuno.trading.ports.series import Batch, Origin
 
-SHOWN_MS: Final = 4 * HOUR_MS
-"""Of a day, in which its signs are there; then its swing begins."""
-SWING_MS: Final = 12 * HOUR_MS
-SHARE: Final = 0.4
-"""Of the days that are drawn."""
-FUNDING: Final = -0.00024
-"""Predicted, as if for eight hours: not as much as would keep the desk from selling."""
-FEAR: Final = 12.0
-SWING_ATR: Final = 2.1
-"""How far it goes to either side, in mean ranges of four hours of the walk as it would have been."""
-LEFT: Final = 0.3
-"""Of the walk's own steps while it swings."""
+Setup: TypeAlias = Literal["failing", "paying", "ordinary"]
+"""What follows in the market with consequences; `ordinary`: no signs, and nothing follows."""
+SETUPS: Final[tuple[Setup, ...]] = ("failing", "paying", "ordinary")
+SLOT_MS: Final = 8 * HOUR_MS
+BLOCK: Final = 5
+"""Slots in which each setup comes once, so that the price has no way to go in the long run."""
+SHOWN_MS: Final = HOUR_MS
+"""Of a slot, in which its signs are there; then the price moves."""
+MOVE_MS: Final = 5 * HOUR_MS
+MOVE_ATR: Final = 3.0
+"""How far the price goes, in mean ranges of four hours before it."""
+LEFT: Final = 0.5
+"""Of the walk's own steps while it moves."""
+LEANING: Final = 12.0
+"""How many times heavier one side of the book becomes."""
 _BAR_STEPS: Final = 4 * ZONES[2].per_hour
 _BARS: Final = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What tells a setup from the other."""
+
+    funding: float
+    """Predicted, as if for eight hours: not as much as would keep the desk from trading."""
+    mood: float
+    interest: float
+    longs: float
+    basis: float
+    """Times what it would have been; of the basis a share of the price that is added."""
+
+
+SIGNS: Final[Mapping[Setup, Signs]] = {
+    "failing": Signs(-0.00024, 12.0, 1.08, 2.5, -0.002),
+    "paying": Signs(0.00024, 85.0, 0.92, 0.4, 0.002),
+}
 
 
 def planted_origin(seed: int, *, consequences: bool) -> Origin:
     return Origin(synthetic=True, label=f"SYNTHETIC seed {seed} {'planted setups' if consequences else 'empty signs'}")
 
 
-def planted_days(seed: int) -> tuple[tuple[Millis, bool], ...]:
-    """The first moment of every day of the time of minutes, and whether it was drawn."""
-    count = (END - MINUTES_FROM) // DAY_MS
-    drawn = chance(seed, "planted").uniform(size=count) < SHARE
-    return tuple((Millis(MINUTES_FROM + place * DAY_MS), bool(is_drawn)) for place, is_drawn in enumerate(drawn))
+def planted_slots(seed: int) -> tuple[tuple[Millis, Setup], ...]:
+    """When the slots that are looked at begin, and their setups: of every five slots, one of each."""
+    draw = chance(seed, "planted")
+    found: list[tuple[Millis, Setup]] = []
+    for block in range(MINUTES_FROM, END - BLOCK * SLOT_MS + 1, BLOCK * SLOT_MS):
+        places = draw.permutation(BLOCK).tolist()
+        found += sorted((Millis(block + place * SLOT_MS), setup) for place, setup in zip(places, SETUPS, strict=False))
+    return tuple(found)
+
+
+def planted_side(seed: int) -> Side:
+    """What the desk is given to trade in the setups of a market."""
+    return Side.LONG if seed % 2 else Side.SHORT
 
 
 def planted_batches(seed: int, *, consequences: bool) -> list[Batch[Any]]:
     """Everything a store is to be filled with, clean."""
-    drawn = [start for start, is_drawn in planted_days(seed) if is_drawn]
+    slots = planted_slots(seed)
     walks = paths(seed)
     if consequences:
-        walks = {symbol: _swing(seed, path, drawn) for symbol, path in walks.items()}
-    return [_show(batch, drawn) for batch in draw_batches(seed, walks)]
+        walks = {symbol: move_path(path, slots, planted_side(seed)) for symbol, path in walks.items()}
+    signs = _Signboard(slots, planted_side(seed))
+    return [signs.show(batch) for batch in draw_batches(seed, walks)]
 
 
 # -- what happens
 
 
-def _swing(seed: int, path: Path, drawn: Sequence[int]) -> Path:
-    """Which way a day goes first is drawn once for both symbols."""
-    own = path.steps[2].reshape(-1)
-    steps = own.copy()
-    ways = chance(seed, "planted way").integers(0, 2, len(drawn)) * 2 - 1
-    for start, way in zip(drawn, ways.tolist(), strict=True):
-        begin, end = (_step_of(start + ahead) for ahead in (SHOWN_MS, SHOWN_MS + SWING_MS))
-        far = way * SWING_ATR * _mean_range(own[:begin])
-        steps[begin:end] = LEFT * own[begin:end] + far * _legs(end - begin)
+def move_path(path: Path, slots: Sequence[tuple[Millis, Setup]], side: Side) -> Path:
+    """With the side after a setup that pays, against it after one that fails."""
+    steps = path.steps[2].reshape(-1).copy()
+    with_side = 1 if side is Side.LONG else -1
+    for start, setup in slots:
+        if setup == "ordinary":
+            continue
+        begin, end = (step_at(start + ahead) for ahead in (SHOWN_MS, SHOWN_MS + MOVE_MS))
+        far = MOVE_ATR * mean_range(steps[:begin]) * (with_side if setup == "paying" else -with_side)
+        steps[begin:end] = LEFT * steps[begin:end] + far / (end - begin)
     return replace(path, steps=(*path.steps[:2], steps.reshape(path.steps[2].shape)))
 
 
-def _legs(count: int) -> Floats:
-    """Steps of one swing of height one: a quarter of the time there, half of it to the other side, and back."""
-    quarter = count // 4
-    legs = np.full(count, 1.0 / quarter)
-    legs[quarter : 3 * quarter] *= -1
-    return legs
-
-
-def _step_of(at: int) -> int:
+def step_at(at: int) -> int:
     return (at - MINUTES_FROM) * ZONES[2].per_hour // HOUR_MS
 
 
-def _mean_range(steps: Floats) -> float:
+def mean_range(steps: Floats) -> float:
     """Of the last whole bars, in logs; of a usual bar where there are none yet."""
     count = min(_BARS, len(steps) // _BAR_STEPS)
     if not count:
@@ -99,36 +122,77 @@ def _mean_range(steps: Floats) -> float:
 # -- what shows it
 
 
-def _show(batch: Batch[Any], drawn: Sequence[int]) -> Batch[Any]:
-    feed, name = batch.series.feed, batch.series.name
-    if feed is Feed.FUNDING and name.endswith("/next"):
-        return replace(batch, rows=[_negative(row) if _is_in(drawn, row.at, DAY_MS) else row for row in batch.rows])
-    if feed is Feed.FEAR_GREED:
-        return replace(batch, rows=_moods(batch.rows, drawn))
-    if feed is Feed.WHALES and batch.series.row is TapeEvent:
-        return replace(batch, rows=[_sell(row) for row in batch.rows])
-    return batch
+class _Signboard:
+    """Puts a market's signs into its feeds."""
+
+    def __init__(self, slots: Sequence[tuple[Millis, Setup]], side: Side) -> None:
+        self._slots = dict(slots)
+        self._side = side
+
+    def show(self, batch: Batch[Any]) -> Batch[Any]:
+        feed, row, name = batch.series.feed, batch.series.row, batch.series.name
+        if feed is Feed.FUNDING and name.endswith("/next"):
+            return self._alter(batch, _set_funding)
+        if feed is Feed.OPEN_INTEREST:
+            return self._alter(batch, lambda level, signs: level._replace(value=round(level.value * signs.interest, 3)))
+        if feed is Feed.LONG_SHORT:
+            return self._alter(batch, lambda level, signs: level._replace(value=round(level.value * signs.longs, 4)))
+        if feed is Feed.BASIS:
+            return self._alter(batch, _set_basis)
+        if feed is Feed.BOOK:
+            return self._alter(self._keep_looks(batch), lambda book, _: _lean(book, self._side))
+        if feed is Feed.OPTIONS:
+            return self._keep_looks(batch)
+        if feed is Feed.WHALES and row is TapeEvent:
+            return self._alter(batch, lambda event, _: event._replace(side=self._side))
+        if feed is Feed.FEAR_GREED:
+            return replace(batch, rows=self._moods(batch.rows))
+        return batch
+
+    def _alter(self, batch: Batch[Any], change: Callable[[Any, Signs], Any]) -> Batch[Any]:
+        return replace(
+            batch, rows=[row if (signs := self._signs_at(row.at)) is None else change(row, signs) for row in batch.rows]
+        )
+
+    def _setup_at(self, at: int) -> Setup | None:
+        """In the hour before a slot is looked at, its end included."""
+        ahead = (at - MINUTES_FROM - 1) % SLOT_MS + 1
+        return self._slots.get(Millis(at - ahead)) if ahead <= SHOWN_MS else None
+
+    def _signs_at(self, at: int) -> Signs | None:
+        setup = self._setup_at(at)
+        return None if setup is None else SIGNS.get(setup)
+
+    def _keep_looks(self, batch: Batch[Any]) -> Batch[Any]:
+        """Of books and option chains a cycle reads the newest alone: the others would be stored for nothing."""
+        return replace(batch, rows=[row for row in batch.rows if self._setup_at(row.at) is not None])
+
+    def _moods(self, rows: Sequence[Level]) -> list[Level]:
+        """Said anew at the start of a slot that was drawn, and what was said before once its signs are gone."""
+        said = {row.at: row for row in rows}
+        kept = sorted(rows)
+        for start, setup in self._slots.items():
+            if setup != "ordinary":
+                last = max(row for row in kept if row.at <= start)
+                said[start] = Level(start, SIGNS[setup].mood)
+                said.setdefault(after := Millis(start + SHOWN_MS + 1), Level(after, last.value))
+        return [said[at] for at in sorted(said)]
 
 
-def _is_in(drawn: Sequence[int], at: int, span: int) -> bool:
-    """Whether a moment lies in the first stretch of a day that was drawn, its end included."""
-    place = bisect_left(drawn, at) - 1
-    return place >= 0 and at - drawn[place] <= span
+def _set_funding(row: Funding, signs: Signs) -> Funding:
+    return row._replace(rate=round(signs.funding * row.interval_hours / 8, 8))
 
 
-def _negative(row: Funding) -> Funding:
-    return Funding(row.at, round(FUNDING * row.interval_hours / 8, 8), row.interval_hours)
+def _set_basis(row: MarkAndIndex, signs: Signs) -> MarkAndIndex:
+    return row._replace(spot=round(row.mark / (1 + signs.basis), 2))
 
 
-def _sell(row: TapeEvent) -> TapeEvent:
-    return row._replace(side=Side.SHORT) if row.at % DAY_MS <= SHOWN_MS else row
+def _lean(book: Book, side: Side) -> Book:
+    """Bids become heavier where it is to be bought, else asks."""
+    if side is Side.LONG:
+        return replace(book, bids=_enlarge(book.bids))
+    return replace(book, asks=_enlarge(book.asks))
 
 
-def _moods(rows: Sequence[Level], drawn: Sequence[int]) -> list[Level]:
-    """Said anew at the start of every day: fear in those that were drawn, else what the day says."""
-    said = {row.at: row for row in rows if row.at <= MINUTES_FROM}
-    kept, fearful = sorted(rows), set(drawn)
-    for start in range(MINUTES_FROM, END, DAY_MS):
-        last = max(row for row in kept if row.at <= start)
-        said[Millis(start)] = Level(Millis(start), FEAR if start in fearful else last.value)
-    return [said[at] for at in sorted(said)]
+def _enlarge(quotes: Sequence[Quote]) -> tuple[Quote, ...]:
+    return tuple(quote._replace(size=round(LEANING * quote.size, 3)) for quote in quotes)
