@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from tests.wire.desk_bundles import World as MarketKind
 from tests.wire.desk_bundles import bundle_of
@@ -17,6 +19,7 @@ from zuno.adapters.memory.hashed import HashedEmbedder
 from zuno.adapters.memory.in_memory import InMemoryIndex
 from zuno.adapters.venues.synthetic import planted
 from zuno.adapters.venues.synthetic.path import MINUTES_FROM, paths
+from zuno.doors.cli.lab_screens import shown_memory_study
 from zuno.kernel.errors import Usage
 from zuno.kernel.units import Millis
 from zuno.lab import memory_service, memory_study
@@ -115,6 +118,20 @@ def test_memory_that_does_not_help_misses_its_bars() -> None:
     assert len(view.missed) == 2
     stopped = build_memory_view(moments(120, lambda *_: False), (1,), 999, stopped=True)
     assert (stopped.judged, stopped.missed) == (False, ())
+
+
+def test_a_screen_shows_arms_differences_and_power() -> None:
+    view = build_memory_view(moments(120, lambda world, _: world is World.PLANTED), (1,), 240, stopped=False)
+    console = Console(width=160, record=True, file=StringIO())
+    console.print(shown_memory_study(view))
+    shown = console.export_text()
+    planted_world = view.worlds[0]
+    for arm in planted_world.arms:
+        assert f"{arm.hit_rate:.1%}" in shown
+    r = planted_world.pairs[0].r
+    assert r is not None
+    assert f"{r.low:+.3f} to {r.high:+.3f}" in shown
+    assert f"{r.detectable:.3f}" in shown
 
 
 async def answer(
