@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ from zuno.doors.reading.secrecy import looks_secret
 from zuno.doors.reading.seen import asks_for_list
 from zuno.doors.zuno import Zuno
 from zuno.journal.port import Author, Journal
-from zuno.kernel.errors import ZunoError
+from zuno.kernel.errors import Refused, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import View
 from zuno.llm.ask import ModelContext
@@ -47,6 +48,7 @@ from zuno.llm.port import Outcome
 from zuno.provenance.refusal import find_faults
 from zuno.provenance.slots import render
 
+_log = logging.getLogger("zuno.chat")
 ROLE: Final = "chat"
 MAX_CHARS: Final = 15_000
 """Of the prompt: the role's cap."""
@@ -67,6 +69,7 @@ _WHY: Final[Mapping[Outcome, str]] = {
 }
 _UNUSABLE: Final = "the model's answer could not be used"
 _SECRET: Final = "That line may hold a secret. It was not kept and no model saw it; delete it here."
+_WITHHELD: Final = "(withheld)"
 _HELP: Final = "Ask about the account, trades, positions, plans, alerts or memory. /help lists the commands."
 
 
@@ -157,7 +160,11 @@ class ChatDesk:
         if minds is None:
             return ""
         question = QuestionRecord(chat=who.chat, user=who.user, question=text, history=_history(chat.turns))
-        await self._append(QUESTION_KIND, question, request)
+        try:
+            await self._append(QUESTION_KIND, question, request)
+        except ZunoError as error:  # a configured secret stands in the line, or nothing can be written
+            _log.warning("a question was not sent to a model: it cannot be recorded (%s)", type(error).__name__)
+            return "the question cannot be recorded"
         box = _JournaledTools(self._zuno, chat.conversation, lambda call: self._append(CALL_KIND, call, request))
         result = await answer_in_rounds(build_task(question, box.call), minds)
         return finish_answer(result)
@@ -237,7 +244,11 @@ class ChatDesk:
             why=answer.why,
             sources=answer.sources,
         )
-        await self._append(TURN_KIND, turn, request)
+        try:
+            await self._append(TURN_KIND, turn, request)
+        except Refused:  # it holds a configured secret
+            withheld = turn.model_copy(update={"question": "", "answer": _WITHHELD, "cited": "", "proposal": ""})
+            await self._append(TURN_KIND, withheld, request)
 
     async def _append(self, kind: str, payload: QuestionRecord | CallRecord | TurnRecord, request: str) -> None:
         await (await self._journal()).append(kind=kind, author=Author(ROLE), payload=payload, request_id=request)

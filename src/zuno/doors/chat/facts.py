@@ -112,7 +112,9 @@ class FactWriter:
         return self.figure(name, value, Unit.AMOUNT, symbol, 4)
 
     def price(self, name: str, value: float | str | None, quote: str) -> str:
-        return self.figure(name, value, Unit.PRICE, "USD" if quote == "USDT" else quote)
+        if quote in ("USD", "USDT"):
+            return self.usd(name, value)  # with its sign, as on the screens
+        return self.figure(name, value, Unit.PRICE, quote)
 
     def percent(self, name: str, value: float | str | None, *, signed: bool = False) -> str:
         return self.figure(name, value, Unit.PERCENT, signed=signed)

@@ -35,7 +35,7 @@ class Proposable:
     needs: int = 0
 
 
-_EXIT: Final = frozenset({"close", "exit", "forceexit", "sell", "out"})
+_EXIT: Final = frozenset({"close", "exit", "forceexit"})
 COMMANDS: Final[Mapping[str, Proposable]] = {
     "/recommend": Proposable("/recommend POSITION", needs=1),
     "/analyze": Proposable("/analyze SYMBOL [MODE]", words=_SYMBOLS | _MODES, takes=2, needs=1),
@@ -44,7 +44,7 @@ COMMANDS: Final[Mapping[str, Proposable]] = {
     "/why": Proposable("/why DECISION"),
     "/plan": Proposable("/plan PLAN"),
     "/ack": Proposable("/ack ALERT", frozenset({"ack", "acknowledge"}), needs=1),
-    "/pause": Proposable("/pause", frozenset({"pause", "stop", "halt", "hold"}), takes=0),
+    "/pause": Proposable("/pause", frozenset({"pause", "halt", "stopentry"}), takes=0),
     "/stop": Proposable("/stop", frozenset({"stop", "halt"}), takes=0),
     "/resume": Proposable("/resume", frozenset({"resume", "unpause", "continue"}), takes=0),
     "/unlock": Proposable("/unlock", frozenset({"unlock"}), takes=0),

@@ -25,7 +25,8 @@ def show_answer(answer: ChatAnswer) -> Reply:
     said = join(*map(text, answer.text.splitlines()))
     proposed = "" if answer.proposal is None else code(answer.proposal.command)
     read = [source.command + (f", {source.as_of}" if source.as_of else "") for source in answer.sources]
-    sources = italic(f"from {'; '.join(read)}") if read else ""
+    unread = italic("nothing was looked up") if answer.source == "model" else ""
+    sources = italic(f"from {'; '.join(read)}") if read else unread
     if answer.view is None:
         return Reply(paragraphs(join(said, proposed), sources))
     shown = _render(answer.view)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from tests.wire.account_home import write_account_home
 from tests.wire.asking import Desk
@@ -187,6 +188,26 @@ async def test_a_question_back_is_answered_by_the_next_line(room: Room) -> None:
     assert asked.text
     answered = await room.say("1")
     assert [source.command for source in answered.sources] == ["/whatif 1 -20%"]
+
+
+async def test_a_line_with_a_configured_secret_is_not_sent_to_a_model(home: Path, tmp_path: Path) -> None:
+    """Whatever it looks like."""
+    zuno = Application(Settings(home=home, recording="own", openai_api_key=SecretStr("correct horse")))
+    room = Room(zuno, tmp_path)
+    answer = await room.say("show my positions correct horse", "never asked")
+    assert room.model is not None
+    assert (room.model.asked, answer.source) == ([], "rules")
+    turn = (await (await zuno._open_journal()).latest(1, kind=TURN_KIND))[0]
+    assert turn.payload["question"] == ""
+    await zuno.close()
+
+
+async def test_an_account_is_told_in_the_figures_of_its_screens(room: Room) -> None:
+    looks = (step("trade_positions"), step("trade_trades"), step("trade_balance"))
+    said = "{open.t1.unrealised} at {open.t1.entry_price}, stop {open.t1.stop_price}; {trades.t1.net_pnl}"
+    answer = await room.say("how are the trades going?", *looks, step(answer=f"It stands so: {said}."))
+    assert answer.text == "It stands so: +$10.00 at $59,500.00, stop $58,900.00; -$6.54."
+    assert [source.command for source in answer.sources] == ["/status", "/trades", "/balance"]
 
 
 async def test_a_budget_that_is_used_up_is_said_and_the_reader_answers(room: Room) -> None:

@@ -1,0 +1,26 @@
+"""The chat's answers as messages, and its commands beside those that the bot has."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("telegram")
+
+from zuno.doors.chat.desk import ChatAnswer
+from zuno.doors.chat.proposals import Proposal
+from zuno.doors.chat.records import SourceRecord
+from zuno.doors.telegram.free_text import show_answer
+
+
+def test_a_proposal_is_text_to_copy() -> None:
+    source = SourceRecord(command="/positions 1", as_of="2026-01-31T00:00:00Z")
+    reply = show_answer(ChatAnswer("It is <b>out</b> & far.", (source,), None, Proposal("/close 1"), "model"))
+    assert "&lt;b&gt;out&lt;/\u2060b&gt; &amp; far." in reply.html
+    assert "<code>/close 1</code>" in reply.html
+    assert "2026-01-31T00:00:00Z" in reply.html
+    assert (reply.buttons, reply.photo) == ((), None)
+
+
+def test_an_answer_without_a_look_says_so() -> None:
+    assert "nothing was looked up" in show_answer(ChatAnswer("Hello.", source="model")).html
+    assert "nothing was looked up" not in show_answer(ChatAnswer("Say what you want.")).html
