@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from tests.wire.telegram_api import ALICE, TOKEN, TelegramApi, telegram_api
-from tests.wire.trading_account import AccountStory
+from tests.wire.telegram_api import ALICE, EVE, TOKEN, TelegramApi, telegram_api
+from tests.wire.telegram_side import chat_settings, running_bot
+from tests.wire.trading_account import AccountStory, write_story
 from zuno.adapters.account.trade_log import JournalTradeLog
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.keys.ed25519 import KeyFile
@@ -25,7 +26,8 @@ from zuno.journal.journal import ChainedJournal
 from zuno.kernel.chat import ChatButton
 from zuno.settings import Settings
 from zuno.trading.model.market import Side, Symbol
-from zuno.trading.model.trade_events import LockSet, Protection
+from zuno.trading.model.trade_events import LockSet, Protection, paper_account
+from zuno.wiring.house import Application
 from zuno.wiring.outbox import PushSources, build_button_search, build_pushes
 
 STEPS = 15
@@ -53,7 +55,7 @@ def sources(home: Path) -> PushSources:
     async def paint(account: str) -> bytes | None:
         return None
 
-    return PushSources(opened, lambda: JournalTradeLog(opened), paint)
+    return PushSources(SqliteOutbox(home), opened, lambda: JournalTradeLog(opened), paint)
 
 
 async def push_once(home: Path, url: str) -> None:
@@ -132,7 +134,7 @@ async def test_the_buttons_below_a_push_are_found_by_their_data(tmp_path: Path) 
         await write_trades(tmp_path)
         await push_once(tmp_path, api.url)
         stopped, locked = api.sent[1:]
-        find = build_button_search(home_settings(tmp_path, api.url))
+        find = build_button_search(home_settings(tmp_path, api.url), SqliteOutbox(tmp_path))
         assert await find(stopped.data_of("Why")) == ChatButton(f"/why run_{1:016x}", ALICE.id)
         assert await find(locked.data_of("Unlock")) == ChatButton("/unlock kill_switch live", ALICE.id)
         for data in ("", "n1", "n1.99", "n999.0", "n-1.0", "n1.0 ", "n" + "9" * 60 + ".0", "c1.0"):
@@ -143,3 +145,35 @@ async def test_the_buttons_below_a_push_are_found_by_their_data(tmp_path: Path) 
 def test_without_a_chat_nothing_is_pushed(tmp_path: Path, missing: str) -> None:
     settings = home_settings(tmp_path, "http://127.0.0.1:9").model_copy(update={missing: None})
     assert build_pushes(settings, sources(tmp_path)) is None
+
+
+async def test_an_alert_is_pushed_by_the_bot_and_acknowledged_by_its_button(home: Path) -> None:
+    """The monitor raises it in one process, the bot sends it in another, and the owner's tap answers it."""
+    async with telegram_api() as api:
+        api.say(ALICE, "/start")
+        async with running_bot(home, api, telegram_chat_id=str(ALICE.id)) as bot:
+            zuno = Application(chat_settings(home, api, telegram_chat_id=str(ALICE.id)))
+            await zuno.sim().move("-12")
+            await zuno.monitor().tick()
+            await api.until(lambda: any("SYNTHETIC" in message.text for message in api.sent))
+            pushed = next(message for message in api.sent if "SYNTHETIC" in message.text)
+            assert pushed.labels == ["Ack", "Snooze 6 h", "Recommend"]
+            for person in (EVE, ALICE):
+                api.tap(person, pushed, "Ack")
+            await bot.chats(3)
+            (alert,) = [alert for alert in (await zuno.alerts().list()).alerts if alert.id in pushed.text]
+            assert alert.state == "acknowledged"
+            await zuno.close()
+
+
+async def test_the_equity_picture_is_painted_for_the_account_of_this_market(home: Path) -> None:
+    zuno = Application(Settings(home=home))
+    pushes = zuno._push_sources()
+    account = paper_account(zuno.trading().origin)
+    end = (await zuno.trading().moment(Symbol.BTCUSDT, None)).as_of
+    await write_story(zuno._trade_log(), account, end)
+    picture = await pushes.paint(account)
+    assert picture is not None
+    assert picture.startswith(b"\x89PNG")
+    assert await pushes.paint("paper:another market") is None
+    await zuno.close()

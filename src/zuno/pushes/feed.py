@@ -16,6 +16,8 @@ from zuno.kernel.units import Millis
 LOOK_EVERY: Final = 2.0
 OLDEST_MS: Final = 7 * 86_400_000
 """What is older was missed while nobody wanted pushes; it is told no more."""
+PAGE: Final = 1_000
+"""Entries of one kind that are held at a time."""
 _RETRIES: Final = Backoff(LOOK_EVERY, 300.0)
 
 
@@ -35,7 +37,7 @@ class NoticeSource(Protocol):
 
     async def describe(self, entry: Entry, journal: Journal) -> Sequence[KeyedNotice]: ...
 
-    async def find_due(self, now: Millis) -> Sequence[KeyedNotice]:
+    async def find_due(self, now: Millis, journal: Journal) -> Sequence[KeyedNotice]:
         """What became so by the clock alone."""
         ...
 
@@ -73,14 +75,15 @@ class JournalFeed:
         if cursor is None:
             await self._outbox.move_cursor(self._name, str(head))
             cursor = str(head)
-        count = 0
-        if head > int(cursor):
-            for entry, source in await self._read(journal, int(cursor), head):
+        count, reached = 0, int(cursor)
+        while reached < head:
+            found, reached = await self._read(journal, reached, head)
+            for entry, source in found:
                 if now - entry.at <= OLDEST_MS:
                     count += await self._append(await self._describe(source, entry, journal))
-            await self._outbox.move_cursor(self._name, str(head))
+            await self._outbox.move_cursor(self._name, str(reached))
         for source in self._sources:
-            count += await self._append(await source.find_due(now))
+            count += await self._append(await source.find_due(now, journal))
         if count:
             self._wake()
         return count
@@ -102,15 +105,21 @@ class JournalFeed:
         with suppress(ZunoError):
             await self.step()  # what happened while the process was ending
 
-    async def _read(self, journal: Journal, after: int, upto: int) -> list[tuple[Entry, NoticeSource]]:
-        found = []
+    async def _read(self, journal: Journal, after: int, upto: int) -> tuple[list[tuple[Entry, NoticeSource]], int]:
+        """Entries behind `after` in their order, a page of them, and the place up to which these are all."""
+        found: list[tuple[Entry, NoticeSource]] = []
         for source in self._sources:
             for kind in source.kinds:
+                page = 0
                 async for entry in journal.entries(kind=kind, after=after):
                     if entry.seq > upto:  # written since; read when everything before it is
                         break
                     found.append((entry, source))
-        return sorted(found, key=lambda pair: pair[0].seq)
+                    page += 1
+                    if page == PAGE:
+                        upto = entry.seq
+                        break
+        return sorted((pair for pair in found if pair[0].seq <= upto), key=lambda pair: pair[0].seq), upto
 
     async def _describe(self, source: NoticeSource, entry: Entry, journal: Journal) -> Sequence[KeyedNotice]:
         try:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from zuno.adapters.account.closed_trades import LoggedTradeRecord
     from zuno.adapters.account.trade_log import JournalTradeLog
     from zuno.adapters.keys.ed25519 import KeyFile
+    from zuno.adapters.store.outbox import SqliteOutbox
     from zuno.adapters.store.samples import SqliteSamples
     from zuno.amm.model import LpPosition
     from zuno.doors.agents import Agents
@@ -136,6 +137,7 @@ class Application:
         self._venues: dict[Exchange, OrderVenue] = {}
         """Accounts at exchanges that this process may take new risk in."""
         self._own_samples: SqliteSamples | None = None
+        self._own_outbox: SqliteOutbox | None = None
         self._recordings = Recordings(settings)
         self._markets = Markets(settings)
         self._meshes = Meshes(settings, self._open_journal, self._mesh_room)
@@ -214,7 +216,8 @@ class Application:
         async def read_position(text: str, chain: str | None) -> LpPosition:
             return await self.lp(chain).position(position_id(text))
 
-        return build_alert_desk(self._settings, self._chains, self._signers, self._open_journal, read_position)
+        outbox = self._outbox()
+        return build_alert_desk(self._settings, self._chains, self._signers, outbox, self._open_journal, read_position)
 
     def monitor(self, *, announce: bool = False) -> Monitor:
         from zuno.wiring.watching import build_monitor
@@ -236,7 +239,7 @@ class Application:
             view, picture = await self.account(name or None if market else account).performance()
             return picture if view.account == account else None
 
-        return PushSources(self._open_journal, self._trade_log, paint)
+        return PushSources(self._outbox(), self._open_journal, self._trade_log, paint)
 
     def portfolio(self) -> PortfolioDesk:
         from zuno.wiring.watching import build_portfolio
@@ -755,6 +758,9 @@ class Application:
         if self._own_samples is not None:
             await self._own_samples.close()
             self._own_samples = None
+        if self._own_outbox is not None:
+            await self._own_outbox.close()
+            self._own_outbox = None
         if self._journal is not None:
             await self._journal.close()
             self._journal = None
@@ -797,6 +803,12 @@ class Application:
 
         self._own_samples = self._own_samples or SqliteSamples(self._settings.home)
         return self._own_samples
+
+    def _outbox(self) -> SqliteOutbox:
+        from zuno.adapters.store.outbox import SqliteOutbox
+
+        self._own_outbox = self._own_outbox or SqliteOutbox(self._settings.home)
+        return self._own_outbox
 
     async def _venue(self, transport: str | None) -> DebateRunner:
         """Where a debate of today is held: on the mesh if it is there, else at a table in this process."""

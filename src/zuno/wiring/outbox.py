@@ -24,12 +24,6 @@ _CALLBACK: Final = re.compile(r"n([0-9]{1,18})\.([0-9]{1,2})")
 _CHAT: Final = re.compile(r"-?[0-9]{1,20}")
 
 
-def open_outbox(settings: Settings) -> Outbox:
-    from zuno.adapters.store.outbox import SqliteOutbox
-
-    return SqliteOutbox(settings.home)
-
-
 def build_drain(settings: Settings, outbox: Outbox, *, announce: bool = False) -> OutboxDrain | None:
     """None where there is nobody to send to; `announce`: then what nobody carries is told on stderr."""
     from zuno.adapters.clock.system import SystemClock
@@ -50,15 +44,16 @@ def build_drain(settings: Settings, outbox: Outbox, *, announce: bool = False) -
 
 @dataclass(frozen=True, slots=True)
 class PushSources:
-    """What pushes are made of."""
+    """What pushes are made of, and where they wait."""
 
+    outbox: Outbox
     journal: Callable[[], Awaitable[Journal]]
     log: Callable[[], TradeLog]
     paint: Callable[[str], Awaitable[bytes | None]]
     """The equity picture of an account."""
 
 
-def build_feed(settings: Settings, outbox: Outbox, drain: OutboxDrain, sources: PushSources) -> JournalFeed | None:
+def build_feed(settings: Settings, drain: OutboxDrain, sources: PushSources) -> JournalFeed | None:
     """What the journal records of both desks; None where no chat is pushed to: a terminal shows it as it happens."""
     from zuno.adapters.clock.system import unix_millis
     from zuno.lp.watch.plan_notices import PlanNotices
@@ -68,7 +63,7 @@ def build_feed(settings: Settings, outbox: Outbox, drain: OutboxDrain, sources: 
     if not _pushes_to_chat(settings):
         return None
     desks = (PlanNotices(), TradingNotices(sources.log(), sources.paint))
-    return JournalFeed(outbox, sources.journal, desks, unix_millis, print_line, wake=drain.wake)
+    return JournalFeed(sources.outbox, sources.journal, desks, unix_millis, print_line, wake=drain.wake)
 
 
 def build_pushes(
@@ -79,24 +74,21 @@ def build_pushes(
         return None
 
     async def run(stop: asyncio.Event) -> None:
-        outbox = open_outbox(settings)
-        drain = build_drain(settings, outbox)
+        drain = build_drain(settings, sources.outbox)
         assert drain is not None
-        feed = build_feed(settings, outbox, drain, sources)
+        feed = build_feed(settings, drain, sources)
         assert feed is not None
         try:
             await asyncio.gather(feed.run(stop), drain.run(stop))
             await drain.deliver_once()  # what was appended while both were ending
         finally:
             await drain.close()
-            await outbox.close()
 
     return run
 
 
-def build_button_search(settings: Settings) -> Callable[[str], Awaitable[ChatButton | None]]:
+def build_button_search(settings: Settings, outbox: Outbox) -> Callable[[str], Awaitable[ChatButton | None]]:
     """What a button below a push asks, by its callback data `n<number>.<index>`. A push stands in one chat."""
-    outbox = open_outbox(settings)
     chat = settings.telegram_chat_id or ""
 
     async def find(data: str) -> ChatButton | None:

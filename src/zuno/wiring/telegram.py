@@ -63,7 +63,7 @@ def build_telegram(
             free_text=answer_free_text(chat()),
             draw=random.random,
             beside=build_pushes(settings, pushes),
-            find_push_button=build_button_search(settings),
+            find_push_button=build_button_search(settings, pushes.outbox),
         ),
         lock=telegram_lock(settings.home),
     )

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from zuno.kernel.units import Address
 from zuno.lp.model.chains import CHAINS
 from zuno.settings import Settings
-from zuno.wiring.outbox import PushSources, build_drain, build_feed, open_outbox, print_line
+from zuno.wiring.outbox import PushSources, build_drain, build_feed, print_line
 
 if TYPE_CHECKING:
     from zuno.amm.model import LpPosition
     from zuno.journal.port import Journal
+    from zuno.kernel.notify import Outbox
     from zuno.lp.ports.samples import Samples
     from zuno.lp.service.portfolio import PortfolioDesk
     from zuno.lp.watch.alerts import AlertDesk, ReadPosition
@@ -24,7 +25,12 @@ OpenJournal = Callable[[], Awaitable["Journal"]]
 
 
 def build_alert_desk(
-    settings: Settings, chains: Chains, signers: Signers, journal: OpenJournal, read_position: ReadPosition
+    settings: Settings,
+    chains: Chains,
+    signers: Signers,
+    outbox: Outbox,
+    journal: OpenJournal,
+    read_position: ReadPosition,
 ) -> AlertDesk:
     from zuno.adapters.clock.system import SystemClock
     from zuno.adapters.store.alerts_file import AlertsFile
@@ -34,9 +40,7 @@ def build_alert_desk(
         watches = _watches(settings, chains, signers)
         return any(watch.chain == position.chain and watch.wallet in {None, position.owner} for watch in watches)
 
-    return AlertDesk(
-        AlertsFile(settings.home), open_outbox(settings), journal, SystemClock(), read_position, is_watched
-    )
+    return AlertDesk(AlertsFile(settings.home), outbox, journal, SystemClock(), read_position, is_watched)
 
 
 def build_monitor(
@@ -54,8 +58,7 @@ def build_monitor(
     from zuno.adapters.store.alerts_file import AlertsFile
     from zuno.lp.watch.monitor import Monitor
 
-    outbox = open_outbox(settings)
-    drain = build_drain(settings, outbox, announce=announce)
+    drain = build_drain(settings, pushes.outbox, announce=announce)
     return Monitor(
         watches=lambda: _watches(settings, chains, signers),
         chain_of=chains.current_chain,
@@ -63,9 +66,9 @@ def build_monitor(
         samples=samples,
         lock=monitor_lock(settings.home),
         journal=journal,
-        outbox=None if drain is None else outbox,
+        outbox=None if drain is None else pushes.outbox,
         drain=drain,
-        feed=None if drain is None else build_feed(settings, outbox, drain, pushes),
+        feed=None if drain is None else build_feed(settings, drain, pushes),
         clock=SystemClock(),
         period=settings.monitor_interval_ms / 1000,
         tell=print_line,

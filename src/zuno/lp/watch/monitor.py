@@ -322,8 +322,6 @@ class Monitor:
     async def _close(self) -> None:
         if self._drain is not None:
             await self._drain.close()
-        if self._outbox is not None:
-            await self._outbox.close()
 
     async def _journal_events(self) -> tuple[str, ...]:
         """A journal that cannot be written is reported, and stops no alert."""

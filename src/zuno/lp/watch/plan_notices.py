@@ -41,7 +41,7 @@ class PlanNotices:
             return ()
         return (KeyedNotice(f"plan:{over.plan_id}:{entry.seq}", describe_plan_end(over, begun, entry.at)),)
 
-    async def find_due(self, now: Millis) -> Sequence[KeyedNotice]:
+    async def find_due(self, now: Millis, journal: Journal) -> Sequence[KeyedNotice]:
         return ()
 
 

@@ -6,6 +6,7 @@ event that is written more than `CLOCK_TOLERANCE_MS` away from its own moment is
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
@@ -45,6 +46,8 @@ from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.run.record import ENDED, RunSummary, kind_of
 
 CLOCK_TOLERANCE_MS: Final = 10 * MINUTE_MS
+_RECENT_ENTRIES: Final = 300
+_RECENT_MS: Final = 7 * DAY_MS
 Paint = Callable[[str], Awaitable[bytes | None]]
 """The equity picture of an account; None where there is none."""
 _KINDS: Final = {
@@ -83,17 +86,17 @@ class TradingNotices:
     async def describe(self, entry: Entry, journal: Journal) -> Sequence[KeyedNotice]:
         try:
             if entry.kind == TRADE_EVENTS:
-                return await self._describe_events(entry, TradeEntry.model_validate(dict(entry.payload)))
+                return await self._describe_events(entry)
             if entry.kind == ENDED:
                 return await _describe_run(entry, journal)
             return await self._describe_day(entry, DaySummary.model_validate(dict(entry.payload)))
         except ValidationError as error:
             raise Broken(f"Entry {entry.seq} ({entry.kind}) cannot be read.") from error
 
-    async def find_due(self, now: Millis) -> Sequence[KeyedNotice]:
-        """Locks that have ended by themselves since the last look, or in the hours before the first."""
+    async def find_due(self, now: Millis, journal: Journal) -> Sequence[KeyedNotice]:
+        """Locks that have ended by themselves since the last look, or in the day before the first."""
         if self._looked_at is None:
-            await self._open_recent(now)
+            await self._open_recent(now, journal)
         since = now - DAY_MS if self._looked_at is None else self._looked_at
         self._looked_at = now
         return [
@@ -103,15 +106,17 @@ class TradingNotices:
             if lock.until is not None and since < lock.until <= now
         ]
 
-    async def _open_recent(self, now: Millis) -> None:
-        for account in await self._log.accounts():
-            book = await self._open_book(account, None)
-            if now - book.newest > DAY_MS:
-                del self._books[account]  # nothing of it ends by itself any more
+    async def _open_recent(self, now: Millis, journal: Journal) -> None:
+        """Accounts that traded by the wall's clock of late: their locks may end before anything else happens."""
+        for entry in await journal.latest(_RECENT_ENTRIES, kind=TRADE_EVENTS):
+            account, recent = entry.payload.get("account"), now - entry.at < _RECENT_MS
+            if isinstance(account, str) and recent and account not in self._books and _is_live(entry):
+                await self._open_book(account, None)
 
-    async def _describe_events(self, entry: Entry, written: TradeEntry) -> list[KeyedNotice]:
-        if all(abs(entry.at - event.at) > CLOCK_TOLERANCE_MS for event in written.events):
+    async def _describe_events(self, entry: Entry) -> list[KeyedNotice]:
+        if not _is_live(entry):
             return []
+        written = TradeEntry.model_validate(dict(entry.payload))
         book = await self._open_book(written.account, written.first - 1)
         found = []
         for number, event in enumerate(written.events, start=written.first):
@@ -127,8 +132,9 @@ class TradingNotices:
         book = self._books.setdefault(account, TradingBook())
         if upto is None or book.count < upto:
             events = await self._log.events(account, book.count)
+            wanted = events if upto is None else events[: upto - book.count]
             try:
-                book.apply_all(events if upto is None else events[: upto - book.count])
+                await asyncio.to_thread(book.apply_all, wanted)  # years of an account take seconds
             except Refused as error:
                 raise Broken(f"The account {account} cannot be read: {error}") from error
         return book
@@ -141,6 +147,13 @@ class TradingNotices:
         except ZunoError:
             picture = None
         return [KeyedNotice(f"summary:{summary.account}:{summary.day}", describe_day(summary, entry.at, picture))]
+
+
+def _is_live(entry: Entry) -> bool:
+    """Whether any of its events was written near its own moment; recorded time is not."""
+    events = entry.payload.get("events")
+    times = [event.get("at") for event in events if isinstance(event, Mapping)] if isinstance(events, list) else []
+    return any(isinstance(at, int) and abs(entry.at - at) <= CLOCK_TOLERANCE_MS for at in times)
 
 
 def choose_label(account: str | None, origin: str = "") -> NoticeLabel:
