@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from tests.wire.telegram_api import ALICE, EVE, TOKEN, TelegramApi, telegram_api
 from tests.wire.telegram_side import chat_settings, running_bot
-from tests.wire.trading_account import AccountStory, write_story
+from tests.wire.trading_account import AccountStory
 from zuno.adapters.account.trade_log import JournalTradeLog
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.keys.ed25519 import KeyFile
@@ -26,7 +26,7 @@ from zuno.journal.journal import ChainedJournal
 from zuno.kernel.chat import ChatButton
 from zuno.settings import Settings
 from zuno.trading.model.market import Side, Symbol
-from zuno.trading.model.trade_events import LockSet, Protection, paper_account
+from zuno.trading.model.trade_events import LockSet, Protection
 from zuno.wiring.house import Application
 from zuno.wiring.outbox import PushSources, build_button_search, build_pushes
 
@@ -164,16 +164,3 @@ async def test_an_alert_is_pushed_by_the_bot_and_acknowledged_by_its_button(home
             (alert,) = [alert for alert in (await zuno.alerts().list()).alerts if alert.id in pushed.text]
             assert alert.state == "acknowledged"
             await zuno.close()
-
-
-async def test_the_equity_picture_is_painted_for_the_account_of_this_market(home: Path) -> None:
-    zuno = Application(Settings(home=home))
-    pushes = zuno._push_sources()
-    account = paper_account(zuno.trading().origin)
-    end = (await zuno.trading().moment(Symbol.BTCUSDT, None)).as_of
-    await write_story(zuno._trade_log(), account, end)
-    picture = await pushes.paint(account)
-    assert picture is not None
-    assert picture.startswith(b"\x89PNG")
-    assert await pushes.paint("paper:another market") is None
-    await zuno.close()
