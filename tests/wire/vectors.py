@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from zuno.trading.measure.similarity import list_cosines
+from zuno.trading.measure.similarity import ONE, measure_all_cosines
 
 
 def cosine(first: bytes, second: bytes) -> float:
-    return list_cosines([first, second])[1][0]
+    return int(measure_all_cosines([first, second])[0, 1]) / ONE

@@ -28,7 +28,7 @@ WINDOW_DAYS: Final = 14
 MOST_TEXTS: Final = 240
 """Of a feed and a symbol that are looked back at, the newest."""
 LOOKED_AT: Final = 40
-"""Texts that are asked for: several of them may tell one story."""
+"""Stories that are asked for; an index that was filled at other moments may hold some twice."""
 ASKED_ABOUT: Final = 3
 """Of the newest texts: what they tell is what is asked about."""
 BODY_CHARS: Final = 1_000
@@ -48,9 +48,10 @@ class NewsRecall:
         self._taken: set[str] | None = None
         """Ids that are known to be in the index."""
         self._vectors: dict[str, bytes] = {}
-        """Of texts that were found before, by id: the same are found cycle after cycle."""
+        """Of texts that were told before, by id: the same are told cycle after cycle."""
         self._records: dict[tuple[str, Symbol, Channel, Text], MemoryRecord] = {}
         """Of texts that were read before."""
+        self._merged: tuple[tuple[str, ...], tuple[Story, ...]] | None = None
 
     async def __call__(self, case: Case) -> Sequence[Slot]:
         bundle = case.bundle
@@ -61,8 +62,8 @@ class NewsRecall:
             try:
                 recalled = await self._recall(case, told)
             except Broken:  # damaged, or of another embedder: nobody else builds it anew
-                await self._index.rebuild([record for record, _ in told.values()])
-                self._taken = set(told)
+                await self._index.rebuild([])
+                self._taken = None
                 recalled = await self._recall(case, told)
         except (Unavailable, Broken) as error:
             recalled = NewsSlot(source=NOBODY, note=plain_text(str(error), _NOTE))
@@ -91,7 +92,8 @@ class NewsRecall:
 
     async def _recall(self, case: Case, told: Mapping[str, tuple[MemoryRecord, Text]]) -> NewsSlot:
         bundle = case.bundle
-        await self._take_in(told)
+        stories = await self._merge(told)
+        await self._take_in([told[story.first.id][0] for story in stories])
         fresh = [record for record, _ in told.values() if bundle.as_of - record.at <= DAY_MS]
         asked = sorted(fresh, key=lambda record: (-record.at, record.id))[:ASKED_ABOUT]
         query = RecallQuery(
@@ -103,19 +105,30 @@ class NewsRecall:
             limit=LOOKED_AT,
         )
         answer = await self._index.recall(query)
-        found = [(each, *told[each.id]) for each in answer.found if each.id in told]
-        vectors = await self._embed([record for _, record, _ in found])
-        tellings = [
-            NewsText(each.id, row.channel, record.at, record.text, each.similarity, vector)
-            for (each, record, row), vector in zip(found, vectors, strict=True)
-        ]
+        story_of = {text.id: story for story in stories for text in story.texts}
+        found: dict[str, tuple[Story, float | None]] = {}
+        for each in answer.found:  # what the index holds of other moments is not told, or tells a story again
+            if (story := story_of.get(each.id)) is not None:
+                found.setdefault(story.first.id, (story, each.similarity))
         current = {record.id for record in asked}
-        stories = [
-            _story_note(story)
-            for story in merge_stories(tellings, self._embedder.duplicate)
+        notes = [
+            _story_note(story, similarity)
+            for story, similarity in found.values()
             if story.sources > 1 or any(text.id not in current for text in story.texts)
         ]
-        return NewsSlot(source=answer.source, note=answer.note, stories=tuple(stories[:MOST_STORIES]))
+        return NewsSlot(source=answer.source, note=answer.note, stories=tuple(notes[:MOST_STORIES]))
+
+    async def _merge(self, told: Mapping[str, tuple[MemoryRecord, Text]]) -> tuple[Story, ...]:
+        """What is told, each story once; the same as long as the same is told."""
+        names = tuple(told)
+        if self._merged is None or self._merged[0] != names:
+            vectors = await self._embed([record for record, _ in told.values()])
+            texts_told = [
+                NewsText(record.id, row.channel, record.at, record.text, vector)
+                for (record, row), vector in zip(told.values(), vectors, strict=True)
+            ]
+            self._merged = (names, merge_stories(texts_told, self._embedder.duplicate))
+        return self._merged[1]
 
     async def _embed(self, records: Sequence[MemoryRecord]) -> list[bytes]:
         new = [record for record in records if record.id not in self._vectors]
@@ -126,10 +139,11 @@ class NewsRecall:
         self._vectors.update((record.id, vector) for record, vector in zip(new, vectors, strict=True))
         return [self._vectors[record.id] for record in records]
 
-    async def _take_in(self, told: Mapping[str, tuple[MemoryRecord, Text]]) -> None:
+    async def _take_in(self, records: Sequence[MemoryRecord]) -> None:
+        """Each story as it was told first: who tells it again is counted, and crowds nobody out."""
         if self._taken is None:
             self._taken = set(await self._index.ids())
-        new = [record for id, (record, _) in told.items() if id not in self._taken]
+        new = [record for record in records if record.id not in self._taken]
         if new:
             await self._index.add(new)
             self._taken.update(record.id for record in new)
@@ -151,8 +165,7 @@ def _text_id(bundle: Bundle, channel: Channel, row: Text, body: str) -> str:
     return f"news_{hashlib.sha256(name.encode()).hexdigest()[:24]}"
 
 
-def _story_note(story: Story) -> StoryNote:
-    known = [text.similarity for text in story.texts if text.similarity is not None]
+def _story_note(story: Story, similarity: float | None) -> StoryNote:
     return StoryNote(
         id=story.first.id,
         text=plain_text(story.first.body, STORY_CHARS),
@@ -160,5 +173,5 @@ def _story_note(story: Story) -> StoryNote:
         last=story.texts[-1].at,
         told=len(story.texts),
         sources=story.sources,
-        similarity=max(known, default=None),
+        similarity=similarity,
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from zuno.kernel.units import Millis
-from zuno.trading.measure.similarity import list_cosines
+from zuno.trading.measure.similarity import ONE, measure_all_cosines
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +20,6 @@ class NewsText:
     """Who told it; two names are two sources."""
     at: Millis
     body: str
-    similarity: float | None
-    """To what was asked."""
     vector: bytes
 
 
@@ -39,14 +39,17 @@ class Story:
 
 
 def merge_stories(texts: Sequence[NewsText], duplicate: float) -> tuple[Story, ...]:
-    """In the order in which their first texts are given. A text belongs to the first story that one of its texts tells
-    alike: whose cosine is `duplicate` or more."""
-    groups: list[list[int]] = []
-    for number, cosines in enumerate(list_cosines([text.vector for text in texts])):
-        group = next((group for group in groups if any(cosines[told] >= duplicate for told in group)), None)
-        if group is None:
-            groups.append([number])
+    """In the order in which they were told first. A text belongs to the first story that one of its earlier texts tells
+    alike, whose cosine is `duplicate` or more: what is told later changes no story before it."""
+    ordered = sorted(texts, key=lambda text: (text.at, text.id))
+    alike = measure_all_cosines([text.vector for text in ordered]) >= round(duplicate * ONE)
+    story_of = np.zeros(len(ordered), dtype=np.int64)
+    stories: list[list[NewsText]] = []
+    for place, text in enumerate(ordered):
+        told = story_of[:place][alike[place, :place]]
+        story_of[place] = told.min() if len(told) else len(stories)
+        if len(told):
+            stories[story_of[place]].append(text)
         else:
-            group.append(number)
-    stories = ([texts[number] for number in group] for group in groups)
-    return tuple(Story(tuple(sorted(story, key=lambda text: (text.at, text.id)))) for story in stories)
+            stories.append([text])
+    return tuple(Story(tuple(story)) for story in stories)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 
 from tests.paths import CHECKOUT
 from zuno.adapters.memory.hashed import DUPLICATE, embed_text
-from zuno.trading.measure.similarity import list_cosines
+from zuno.trading.measure.similarity import ONE, measure_all_cosines
 
 
 def test_the_threshold_separates_the_same_news_from_other_news() -> None:
@@ -14,9 +15,9 @@ def test_the_threshold_separates_the_same_news_from_other_news() -> None:
     headlines = [(place, embed_text(text)) for place, group in enumerate(groups) for text in group]
     same: list[float] = []
     other: list[float] = []
-    for (group, _), cosines in zip(headlines, list_cosines([vector for _, vector in headlines]), strict=True):
-        for (another, _), value in zip(headlines, cosines, strict=False):
-            (same if group == another else other).append(value)
+    cosines = measure_all_cosines([vector for _, vector in headlines]) / ONE
+    for (first, (group, _)), (second, (another, _)) in combinations(enumerate(headlines), 2):
+        (same if group == another else other).append(cosines[first, second])
     assert (sum(value >= DUPLICATE for value in same), len(same)) == (79, 99)
     assert (sum(value >= DUPLICATE for value in other), len(other)) == (0, 8_286)
     assert round(max(other), 2) == 0.66

@@ -95,10 +95,23 @@ async def test_taking_in_twice_changes_nothing(store: SqliteSeries, case: Case) 
     recall = NewsRecall(store, index, embedder)
     first = await recall(case)
     ids = await index.ids()
-    assert len(ids) == 6
+    assert len(ids) == 3, "each story as it was told first"
     assert await recall(case) == first
     assert await NewsRecall(store, index, embedder)(case) == first
     assert await index.ids() == ids
+
+
+async def test_a_story_that_everybody_tells_crowds_no_other_out(tmp_path: Path, case: Case) -> None:
+    origin = Origin(True, "SYNTHETIC desk")
+    store = SqliteSeries(tmp_path / "loud", origin)
+    loud = [text(30 + number / 10, f"channel{number}", (HACK, AGAIN)[number % 2]) for number in range(60)]
+    rows = sorted([*loud, text(50, "wire", RULING), *NEWS[-2:]], key=lambda row: row.at)
+    await store.renew(origin, [Batch(texts(Feed.NEWS, CHANNELS, BTC.base), rows)])
+    slot = await recall_news(store, case)
+    await store.close()
+    orbit = next(story for story in slot.stories if "Orbit" in story.text)
+    assert (orbit.sources, orbit.told) == (61, 61)
+    assert RULING in [story.text for story in slot.stories]
 
 
 async def test_cutting_the_future_changes_no_recall(store: SqliteSeries, case: Case) -> None:
