@@ -308,6 +308,24 @@ async def test_what_cannot_be_run_is_said(desk: Desk, asked: dict[str, Any], err
         await TradeDesk(backends(desk)).start(lambda event: None, asyncio.Event(), **asked)
 
 
+@pytest.mark.parametrize("live", [True, False])
+async def test_pushes_are_sent_while_a_desk_runs_by_the_clock_and_never_through_recorded_time(
+    desk: Desk, live: bool
+) -> None:
+    began, ended = list[bool](), list[bool]()
+
+    async def push(stop: asyncio.Event) -> None:
+        began.append(True)
+        await stop.wait()
+        ended.append(True)
+
+    stop = asyncio.Event()
+    asked: dict[str, Any] = {} if live else {"speed": "max", "since": "1h"}
+    asyncio.get_running_loop().call_later(0.2, stop.set)
+    await TradeDesk(replace(backends(desk, live), push=push)).start(lambda event: None, stop, symbols=[BTC], **asked)
+    assert (began, ended) == (([True], [True]) if live else ([], []))
+
+
 async def test_two_desks_of_one_account_do_not_run_at_once(desk: Desk, store: MemorySeries) -> None:
     lock = desk_lock(desk.home, desk_name(paper_account(store.origin.label)))
     lock.take()
