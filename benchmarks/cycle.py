@@ -142,6 +142,8 @@ def _as_decided(decided: Outcome) -> Any:
     }
 
     def speak(request: ModelRequest) -> str:
+        if request.role == "rag":
+            return json.dumps({"summary": "Earlier news that are alike: {story_1}."})
         fields = json.loads(request.schema)["properties"]
         if request.role == "risk_manager":
             ruling = decided.ruling

@@ -340,11 +340,12 @@ def test_a_peer_with_a_memory_tells_the_same_story(theatre: Theatre, seed: int) 
     assert played(theatre, seed)[0].told == played(thinking, seed)[0].told
 
 
+@pytest.mark.parametrize("seeds", [range(12), pytest.param(range(12, 30), marks=pytest.mark.soak)], ids=str)
 @pytest.mark.parametrize("liar", [Role.SCOUT, Role.STRATEGIST, Role.CRITIC])  # nobody asks the Arbiter here
-def test_a_liar_never_gets_another_plan_past_the_owner(theatre: Theatre, liar: Role) -> None:
+def test_a_liar_never_gets_another_plan_past_the_owner(theatre: Theatre, liar: Role, seeds: range) -> None:
     """In calm weather, so that every lie arrives."""
     outcomes = set()
-    for seed in range(12):
+    for seed in seeds:
         world = theatre.world(seed, Weather(), liar)
         debate = world.ask(seed)
         world.run()
