@@ -185,6 +185,7 @@ class Child:
                 venues={Exchange.BINANCE: MortalVenue(venue, self.fate)},  # type: ignore[dict-item]
                 now=self.now,
                 limits=LIMITS,
+                compare_every=Millis(5 * MINUTE_MS),
             )
         )
         for number in range(first + 1 if begun else first):

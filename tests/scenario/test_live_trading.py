@@ -35,7 +35,7 @@ from zuno.trading.run.record import RunRequest
 from zuno.wiring.house import Application
 
 D = Decimal
-SECONDS = 240
+SECONDS = 600
 START = ("trade", "start", "--symbols", "BTCUSDT", "--live")
 
 

@@ -49,6 +49,6 @@ async def run(home: Path, here: Venues, *words: str, **more: str) -> asyncio.sub
 
 async def ran(home: Path, here: Venues, *words: str, **more: str) -> Ran:
     running = await run(home, here, *words, **more)
-    out, err = await asyncio.wait_for(running.communicate(), 120)
+    out, err = await asyncio.wait_for(running.communicate(), 600)
     assert running.returncode is not None
     return Ran(running.returncode, out.decode(), err.decode())

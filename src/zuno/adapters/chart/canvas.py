@@ -104,12 +104,16 @@ class ChartCanvas:
         """Between a line and a height; open where the line is."""
         from matplotlib.collections import PolyCollection
 
-        known = np.isfinite(y[:-1]) & np.isfinite(y[1:])
-        left, right, low, high = x[:-1][known], x[1:][known], y[:-1][known], y[1:][known]
-        if len(left):
-            flat = np.full(len(left), base)
-            corners = np.stack([left, flat, left, low, right, high, right, flat], axis=1).reshape(-1, 4, 2)
-            areas = PolyCollection(list(corners), facecolors=fill, edgecolors="none", alpha=alpha)
+        # One shape for each stretch: two that meet within a pixel would paint it twice.
+        known = np.flatnonzero(np.isfinite(y))
+        stretches = np.split(known, np.flatnonzero(np.diff(known) > 1) + 1)
+        shapes = [
+            np.stack([x[[part[0], *part, part[-1]]], [base, *y[part], base]], axis=1)
+            for part in stretches
+            if len(part) > 1
+        ]
+        if shapes:
+            areas = PolyCollection(shapes, facecolors=fill, edgecolors="none", alpha=alpha)
             areas.set(antialiased=False, linewidth=0.0)
             self._add(areas)
 

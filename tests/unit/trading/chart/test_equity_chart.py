@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from io import BytesIO
 
+import numpy as np
 import pytest
+from PIL import Image
 
+from zuno.adapters.chart.equity import BOTTOM, FALL_HEIGHT
+from zuno.adapters.chart.frames import LAST, LEFT
 from zuno.adapters.chart.painter import MatplotlibPainter
 from zuno.kernel.units import Millis
 from zuno.trading.chart.equity_chart import describe_equity
@@ -42,6 +47,17 @@ def test_dates_are_at_the_beginnings_of_hours_days_and_months(span: int, first: 
     assert 2 <= len(ticks) <= 13
     assert all(0 <= tick.at <= 1 for tick in ticks)
     assert ticks[0].label in (first, "Apr")
+
+
+async def test_the_drawdown_is_one_shade_however_close_its_points_are() -> None:
+    values = [Decimal(1_000), *[Decimal(800)] * 700]
+    curve = [EquityPoint(Millis(MONDAY + i * HOUR_MS), value) for i, value in enumerate(values)]
+    image = await MatplotlibPainter().paint_equity(
+        replace(describe_equity(curve, (), "PAPER", "a", "b", synthetic=False), times=())
+    )
+    with Image.open(BytesIO(image)) as picture:
+        row = np.asarray(picture.convert("RGB"))[::-1][BOTTOM + FALL_HEIGHT // 2, LEFT + 20 : LAST - 20]
+    assert len(np.unique(row, axis=0)) == 1
 
 
 async def test_equal_charts_are_equal_bytes_and_others_are_not() -> None:
