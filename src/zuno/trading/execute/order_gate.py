@@ -710,7 +710,7 @@ class OrderGate:
                 raise
             except ZunoError as error:
                 if patience and self._now() - self._compared.get(exchange, self._now()) < patience:
-                    continue
+                    return said  # nothing is known: no lock is set, and none that stands is lifted
                 self._uncompared[exchange] = str(error)
                 said.append(f"{exchange} cannot be compared with the book yet: {error}")
         if self._uncompared:
