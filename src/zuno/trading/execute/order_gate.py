@@ -700,7 +700,7 @@ class OrderGate:
         """Hold the book against exchanges. One that does not answer, for longer than `patience` since it was compared,
         locks the desk until it does: it is asked again by the watch, and the lock has an end of its own should nobody
         ask."""
-        said: list[str] = []
+        said, unknown = list[str](), False
         for exchange in exchanges:
             try:
                 said += await reconcile_venue(self._with.venues[exchange], self._writer, self._worker, self._at)
@@ -710,7 +710,8 @@ class OrderGate:
                 raise
             except ZunoError as error:
                 if patience and self._now() - self._compared.get(exchange, self._now()) < patience:
-                    return said  # nothing is known: no lock is set, and none that stands is lifted
+                    unknown = True
+                    continue
                 self._uncompared[exchange] = str(error)
                 said.append(f"{exchange} cannot be compared with the book yet: {error}")
         if self._uncompared:
@@ -718,7 +719,8 @@ class OrderGate:
             self._compare_at = Millis(self._now() + round(RECONCILE_AGAIN.delay(self._failures)))
         else:
             self._failures = 0
-        await self._lock_uncompared()
+        if self._uncompared or not unknown:  # else no lock is set, and none that stands is lifted
+            await self._lock_uncompared()
         return said
 
     async def _lock_uncompared(self) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.trading.execute.test_order_faults import SilentFor
 from tests.unit.trading.execute.test_order_gate import DeafVenue, held, opened, place_foreign, protective
 from tests.wire.order_gate import BTC, GateHarness
-from tests.wire.paper_venue import ACCOUNT, open_binance
+from tests.wire.paper_venue import ACCOUNT, open_binance, open_upbit
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.execute.account_writer import AccountWriter
@@ -320,6 +320,21 @@ async def test_an_outage_while_the_desk_runs_locks_nothing_until_it_has_lasted()
     desk.wait(10 * MINUTE_MS)
     await desk.gate.advance()
     assert desk.gate.book.locks == {}
+
+
+async def test_an_exchange_that_is_silent_keeps_no_other_from_being_compared() -> None:
+    paper = open_binance()
+    silent = SilentFor(paper.open_venue())
+    upbit = open_upbit()
+    desk = GateHarness(paper, venue=silent, others={Exchange.UPBIT: upbit.venue}, compare_every=EVERY)
+    upbit.at = desk.paper.at
+    await desk.gate.reconcile()
+    silent.deaf_to = {"positions"}
+    await upbit.owe(D(1_000_000))
+    desk.wait(EVERY + MINUTE_MS)
+    upbit.at = desk.paper.at
+    await desk.gate.advance()
+    assert desk.gate.book.locks[DESK_LOCK].until is None, "the difference at the other one is found"
 
 
 async def test_a_deposit_locks_and_is_adopted_by_the_owner_as_it_was_shown() -> None:
