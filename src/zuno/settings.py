@@ -26,6 +26,10 @@ _CHAT_ID = re.compile(r"-?[0-9]{1,16}")
 _NODE_URL = re.compile(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\[\]]+)(?::(\d{1,9}))?(?:[/?#]\S*)?")
 _POSTGRES = re.compile(r"postgres(ql)?://\S+")
 _HOST = re.compile(r"[A-Za-z0-9._-]+")
+_HIDDEN = tuple(
+    "_url _key _secret _token _file _address _wallets _owners _viewers _groups _chat_id _peer_id _hooks".split()
+)
+"""Endings of settings whose values are nobody's to see in a chat."""
 _IGNORED_PREFIX = "ZUNO_TEST_"  # the test suite's own switches
 _LOWEST_PORT = 2
 _HIGHEST_PORT = 65_535
@@ -463,6 +467,18 @@ class Settings(BaseSettings):
         """Every secret that is set: what must never be written anywhere."""
         values = [value for name in type(self).model_fields for value in _each(getattr(self, name))]
         return tuple(value.get_secret_value() for value in values if isinstance(value, SecretStr))
+
+    def describe_changed(self) -> dict[str, str]:
+        """What differs from its default, by variable. Of a secret, an address and a list of people it is only said that
+        it is set."""
+        told: dict[str, str] = {}
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name)
+            if name == "home" or value == field.get_default(call_default_factory=True):
+                continue
+            hidden = name.endswith(_HIDDEN) or any(isinstance(each, SecretStr) for each in _each(value))
+            told[variable_of(name)] = "set" if hidden else str(value)
+        return told
 
     def model_table(self) -> dict[str, tuple[ModelId, ...]]:
         """Which models speak for which role, best first."""

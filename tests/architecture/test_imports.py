@@ -63,6 +63,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "doors.reading": INSIDE | {"pydantic"},
     "doors.zuno": INSIDE,
     "doors.agents": INSIDE,
+    "doors.config": INSIDE,
     "doors.doctor": INSIDE,
     "doors.export": INSIDE,
     "doors.logs": INSIDE,

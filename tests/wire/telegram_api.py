@@ -21,6 +21,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from email.parser import BytesParser
 from email.policy import HTTP
+from itertools import count
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -142,7 +143,7 @@ class TelegramApi:
         self._updates: list[dict[str, Any]] = []
         self._confirmed: deque[dict[str, Any]] = deque(maxlen=1_000)
         self._allowed: list[str] = []
-        self._next_update = 700_000_001
+        self._next_update = next(_FIRST_UPDATES)
         self._next_message = 1
         self._queries: set[str] = set()
         self._faults: dict[str, deque[Exception | str]] = defaultdict(deque)
@@ -532,6 +533,8 @@ class TelegramApi:
         await writer.drain()
 
 
+_FIRST_UPDATES = count(700_000_001, 1_000_000)
+"""Each server has its own: a home remembers the updates it has seen."""
 GIFTS = dict.fromkeys(
     ("unlimited_gifts", "limited_gifts", "unique_gifts", "premium_subscription", "gifts_from_channels"), False
 )

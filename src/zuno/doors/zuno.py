@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from zuno.doors.agents import Agents
+from zuno.doors.config import ConfigView
 from zuno.doors.doctor import Doctor
 from zuno.doors.logs import Logs
 from zuno.doors.reading.model_help import Interpreter
@@ -180,6 +181,10 @@ class Zuno(Protocol):
 
     def lab(self) -> StudyDesk:
         """Studies of the trading desk over synthetic markets."""
+        ...
+
+    def config(self) -> ConfigView:
+        """The settings in use, without secrets."""
         ...
 
     def telegram(self) -> TelegramDoor:

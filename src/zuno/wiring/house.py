@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from zuno.amm.model import LpPosition
     from zuno.doors.agents import Agents
     from zuno.doors.chat.desk import ChatDesk
+    from zuno.doors.config import ConfigView
     from zuno.doors.doctor import Doctor
     from zuno.doors.logs import Logs
     from zuno.doors.reading.model_help import Interpreter
@@ -723,6 +724,19 @@ class Application:
         from zuno.wiring.lab import build_study_desk
 
         return build_study_desk()
+
+    def config(self) -> ConfigView:
+        from zuno.doors.config import ConfigView, SettingView
+
+        settings = self._settings
+        return ConfigView(
+            home=str(settings.home),
+            chain=settings.default_chain(),
+            market=settings.market,
+            recording=settings.recording,
+            live=settings.live,
+            settings=tuple(SettingView(name=name, value=said) for name, said in settings.describe_changed().items()),
+        )
 
     def telegram(self) -> TelegramDoor:
         from zuno.wiring.telegram import build_telegram

@@ -1,16 +1,185 @@
-"""Commands that look at the trading desk, and those that only lower its risk."""
+"""Commands that look at the trading account, and those that only lower its risk."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from importlib.metadata import version
+from typing import Final
+
+from zuno.doors.telegram.account_messages import account_label, show_position_table
 from zuno.doors.telegram.commands import Asked, Command, Level
+from zuno.doors.telegram.layout import block, bold, command, fact, join, paragraphs, text
+from zuno.doors.telegram.render import render
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
+from zuno.kernel.errors import Usage
+from zuno.trading.model.market import Mode
+from zuno.trading.service.account import AccountDesk
+
+AT_EXCHANGES: Final = ("live", "demo")
+TRADES: Final = 15
+LOG_LINES: Final = 20
+MOST_LINES: Final = 100
+_TABLE: Final = "table"
+
+
+async def greet(asked: Asked, zuno: Zuno) -> Reply:
+    """Opening a chat sends this by itself: it shows the state and starts nothing."""
+    shown = render(await zuno.account().status())
+    hello = f"{bold('Zuno')} · you may {_RIGHTS[asked.role]} · /help lists the commands"
+    return replace(shown, html=paragraphs(hello, shown.html))
 
 
 async def show_version(asked: Asked, zuno: Zuno) -> Reply:
-    from importlib.metadata import version
-
-    return Reply(f"<b>zuno</b> {version('zuno')}")
+    return Reply(f"{bold('zuno')} {version('zuno')}")
 
 
-COMMANDS = (Command("version", "", "Show the version.", Level.LOOK, show_version),)
+async def show_config(asked: Asked, zuno: Zuno) -> Reply:
+    view = zuno.config()
+    facts = join(
+        fact("home", view.home),
+        fact("default chain", view.chain),
+        fact("market", view.market if view.market == "live" else f"{view.market} ({view.recording})"),
+        fact("trading with money", "allowed" if view.live else "off"),
+    )
+    lines = [f"{each.name.removeprefix('ZUNO_')}={each.value}" for each in view.settings]
+    changed = block(lines) if lines else text("every setting has its default")
+    return Reply(paragraphs(bold("Settings"), facts, changed, text("They are changed where zuno runs, not here.")))
+
+
+async def show_status(asked: Asked, zuno: Zuno) -> Reply:
+    desk, words = _open_account(asked, zuno)
+    if words not in ((), (_TABLE,)):
+        raise Usage("Write /status [table] [live|demo].")
+    view = await desk.positions()
+    return show_position_table(view) if words else render(view)
+
+
+async def show_trades(asked: Asked, zuno: Zuno) -> Reply:
+    desk, words = _open_account(asked, zuno)
+    return render(await desk.trades(_read_count(words, "/trades [N] [live|demo]", TRADES)))
+
+
+async def show_performance(asked: Asked, zuno: Zuno) -> Reply:
+    view, picture = await _open_alone(asked, zuno, "/performance [live|demo]").performance()
+    return replace(render(view), photo=picture)
+
+
+async def show_profit(asked: Asked, zuno: Zuno) -> Reply:
+    desk, words = _open_account(asked, zuno)
+    if len(words) > 1:
+        raise Usage("Write /profit [day|week|month|symbol|exit|side] [live|demo].")
+    return render(await desk.profit(words[0] if words else None))
+
+
+def _show_profit_by(group: str) -> Callable[[Asked, Zuno], Awaitable[Reply]]:
+    async def show(asked: Asked, zuno: Zuno) -> Reply:
+        return render(await _open_alone(asked, zuno, "the command, and live or demo if you mean one").profit(group))
+
+    return show
+
+
+async def show_balance(asked: Asked, zuno: Zuno) -> Reply:
+    return render(await _open_alone(asked, zuno, "/balance [live|demo]").balance())
+
+
+async def show_count(asked: Asked, zuno: Zuno) -> Reply:
+    view = await _open_alone(asked, zuno, "/count [live|demo]").status()
+    counts = join(
+        fact("open trades", str(view.open_trades)),
+        fact("open orders", str(view.open_orders)),
+        fact("closed trades", str(view.closed_trades)),
+    )
+    return Reply(join(f"{bold('Count')} · {text(account_label(view))}", counts))
+
+
+async def show_locks(asked: Asked, zuno: Zuno) -> Reply:
+    return render(await _open_alone(asked, zuno, "/locks [live|demo]").locks())
+
+
+async def show_logs(asked: Asked, zuno: Zuno) -> Reply:
+    return render(await zuno.logs().show(_read_count(asked.words, "/logs [N]", LOG_LINES)))
+
+
+async def show_mode(asked: Asked, zuno: Zuno) -> Reply:
+    """A mode is chosen with each analysis, and by `zuno trade start`; there is nothing to switch here."""
+    lines = [fact(mode, "candles of " + ", ".join(mode.timeframes)) for mode in Mode]
+    choose = f"Choose one with the question: {command('/analyze BTC position')}"
+    return Reply(paragraphs(bold("Modes"), join(*lines), text(f"Default: {Mode.SWING}."), choose))
+
+
+async def evaluate(asked: Asked, zuno: Zuno) -> Reply:
+    words, name = _take_account(asked.words)
+    if words:
+        raise Usage("Write /evaluate [live|demo].")
+    return render(await zuno.learning(name).evaluate())
+
+
+async def pause(asked: Asked, zuno: Zuno) -> Reply:
+    return render(await _open_alone(asked, zuno, "/pause [live|demo]").pause())
+
+
+async def stop(asked: Asked, zuno: Zuno) -> Reply:
+    words, name = _take_account(asked.words)
+    if words:
+        raise Usage("Write /stop [live|demo].")
+    return render(await zuno.trade_desk().stop(name))
+
+
+def _open_account(asked: Asked, zuno: Zuno) -> tuple[AccountDesk, tuple[str, ...]]:
+    words, name = _take_account(asked.words)
+    return zuno.account(name), words
+
+
+def _open_alone(asked: Asked, zuno: Zuno, usage: str) -> AccountDesk:
+    desk, words = _open_account(asked, zuno)
+    if words:
+        raise Usage(f"Write {usage}.")
+    return desk
+
+
+def _take_account(words: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
+    """The words without the account they end with."""
+    if words and words[-1].lower() in AT_EXCHANGES:
+        return words[:-1], words[-1].lower()
+    return words, None
+
+
+def _read_count(words: tuple[str, ...], usage: str, default: int) -> int:
+    if not words:
+        return default
+    if len(words) > 1 or not (words[0].isascii() and words[0].isdigit()) or not 1 <= int(words[0]) <= MOST_LINES:
+        raise Usage(f"Write {usage}; N is at most {MOST_LINES}.")
+    return int(words[0])
+
+
+_RIGHTS: Final = {"owner": "look, act and confirm", "viewer": "look"}
+COMMANDS: Final = (
+    Command("start", "", "Show the state; it starts nothing.", Level.LOOK, greet),
+    Command("status", "[table] [live|demo]", "Show open trades.", Level.LOOK, show_status),
+    Command("trades", "[N] [live|demo]", "List closed trades.", Level.LOOK, show_trades),
+    Command("profit", "[GROUP] [live|demo]", "Show the profit of closed trades.", Level.LOOK, show_profit),
+    Command("daily", "[live|demo]", "Show profit by day.", Level.LOOK, _show_profit_by("day")),
+    Command("weekly", "[live|demo]", "Show profit by week.", Level.LOOK, _show_profit_by("week")),
+    Command("monthly", "[live|demo]", "Show profit by month.", Level.LOOK, _show_profit_by("month")),
+    Command("stats", "[live|demo]", "Show profit by exit reason.", Level.LOOK, _show_profit_by("exit")),
+    Command("performance", "[live|demo]", "Draw equity and drawdown.", Level.LOOK, show_performance),
+    Command("balance", "[live|demo]", "Show cash, margin and equity.", Level.LOOK, show_balance),
+    Command("count", "[live|demo]", "Count trades and orders.", Level.LOOK, show_count),
+    Command("locks", "[live|demo]", "List what keeps the desk from new trades.", Level.LOOK, show_locks),
+    Command("evaluate", "[live|demo]", "Learn from what was closed since the last time.", Level.OWNER, evaluate),
+    Command("mode", "", "Show the modes.", Level.LOOK, show_mode),
+    Command("logs", "[N]", "Show the newest lines of the log.", Level.LOOK, show_logs),
+    Command("show_config", "", "Show the settings, without secrets.", Level.LOOK, show_config),
+    Command("version", "", "Show the version.", Level.LOOK, show_version),
+    Command(
+        "pause",
+        "[live|demo]",
+        "Open no new trades; open ones keep their stops.",
+        Level.LOWERS_RISK,
+        pause,
+        aliases=("stopentry",),
+    ),
+    Command("stop", "[live|demo]", "End the running desk; stops stay.", Level.LOWERS_RISK, stop),
+)
