@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 
-from tests.wire.telegram_api import ALICE, BOB, BOT_NAME, EVE, GROUP, TelegramApi, telegram_api
+from tests.wire.telegram_api import ALICE, BOB, BOT_NAME, EVE, GROUP, TOKEN, Person, TelegramApi, telegram_api
 from tests.wire.telegram_side import RunningBot, running_bot
+from zuno.doors.telegram import command_table
+from zuno.doors.telegram.commands import Asked, Command, Level
+from zuno.doors.telegram.reply import Reply
+from zuno.doors.zuno import Zuno
+from zuno.kernel.errors import Refused, Usage
 
 
 @pytest_asyncio.fixture
@@ -89,3 +96,165 @@ async def test_an_outage_is_told_once_and_survived(api: TelegramApi, bot: Runnin
     await api.next()
     await asyncio.sleep(0)
     assert [event.event for event in bot.events] == ["polling", "unreachable", "polling"]
+
+
+BAD_LINES = [
+    "🚀🚀🚀",
+    "x" * 4_096,
+    "/trades " + "9" * 4_000,
+    "/trades 1,000",
+    "/profit ‮yad‬",
+    "/status <b>&amp;</script>",
+    "/st\u0430tus",
+    "/",
+    "//status",
+    "/status\x00\u200b\u202e",
+    "/logs -5",
+    "/logs ٣",
+    "/whatif 1 2,400.50.3",
+    "/positions 999999999999999999999999999999",
+    "/why plan_000000000000",
+    "/approve " + "a" * 3_000,
+    "\u202e/pause",
+]
+
+
+async def test_bad_input_is_answered_with_a_sentence(api: TelegramApi, bot: RunningBot) -> None:
+    """Nothing that can be typed is a bug, breaks the HTML or goes unanswered."""
+    for line in BAD_LINES:
+        api.say(ALICE, line)
+        message = await api.next()
+        assert "has a bug" not in message.text, line
+        assert message.html != message.text or "<" not in message.html
+    await bot.chats(len(BAD_LINES))
+    assert not any("malformed" in line.text for line in (await bot.zuno.logs().show(1_000, "error")).lines)
+
+
+async def test_an_update_that_cannot_be_read_hides_none_behind_it(api: TelegramApi, bot: RunningBot) -> None:
+    number = api.say(ALICE, "/version")
+    api.push_raw({"update_id": number + 1, "message": {"chat": "nonsense"}})
+    api.push_raw({"update_id": number + 2, "something_new": {"from": ALICE.document()}})
+    api.push_raw({"nothing": 1})
+    api._next_update += 5
+    api.say(ALICE, "/version")
+    await api.next(2)
+
+
+async def test_answers_survive_what_telegram_does_to_them(api: TelegramApi, bot: RunningBot) -> None:
+    """A limit is waited out, a lost answer may come twice, a blocked chat is given up, a moved group is followed."""
+    api.limit("sendMessage", 1)
+    api.say(ALICE, "/version")
+    await api.next()
+    api.lose("sendMessage")
+    api.say(ALICE, "/version")
+    await api.next(2)
+    api.say(ALICE, "/version", GROUP)
+    await api.next()
+    api.migrated[GROUP.id] = -1_009_876
+    api.say(ALICE, "/version", GROUP)
+    assert (await api.next()).chat == -1_009_876
+    api.blocked.add(ALICE.id)
+    api.say(ALICE, "/version")
+    await bot.chats(5)
+    api.blocked.clear()
+    api.say(ALICE, "/version")
+    await api.next()
+
+
+async def test_a_button_asks_what_it_says_in_its_own_chat(api: TelegramApi, bot: RunningBot) -> None:
+    api.say(ALICE, "/positions", GROUP)
+    message = await api.next()
+    assert len(message.data_of(0).encode()) <= 64
+    query = api.tap(BOB, message, 0)
+    await api.next()
+    assert api.answered_queries[query] == ""
+    api.say(ALICE, "/version")
+    elsewhere = await api.next()
+    for data in (message.data_of(0), "n1.0", "x" * 64, "💥"):
+        query = api.press(ALICE, elsewhere, data)
+        await api.until(lambda number=query: number in api.answered_queries)  # type: ignore[misc]
+        assert api.answered_queries[query] == "This button is no longer valid."
+    api.tap(EVE, message, 0)
+    api.press(BOB, elsewhere, message.data_of(0))
+    await bot.chats(9)
+    assert len(api.answered_queries) == 5
+
+
+async def test_two_processes_say_so_in_one_sentence(api: TelegramApi, home: Path, tmp_path: Path) -> None:
+    async with running_bot(home, api) as first, running_bot(tmp_path / "other", api) as second:
+        await api.until(lambda: api.polls > 4)
+    told = [event.event for event in (*first.events, *second.events)]
+    assert told.count("conflict") >= 1
+    assert all(each.text.count("Another process polls") <= 1 for each in (*first.events, *second.events))
+
+
+async def test_one_bot_for_a_home(api: TelegramApi, bot: RunningBot, home: Path) -> None:
+    with pytest.raises(Refused):
+        async with running_bot(home, api):
+            pass
+
+
+async def test_a_wrong_token_ends_it_and_is_not_told(api: TelegramApi, home: Path) -> None:
+    with pytest.raises(Usage) as wrong:
+        async with running_bot(home, api, telegram_bot_token="999:wrong-token"):
+            pass
+    assert "wrong-token" not in str(wrong.value)
+    assert wrong.value.__cause__ is None
+    assert wrong.value.__suppress_context__
+
+
+async def test_the_token_is_in_no_log(
+    api: TelegramApi, home: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    for name in ("httpx", "httpcore", "telegram"):
+        caplog.set_level(logging.DEBUG, name)
+    async with running_bot(home, api) as bot:
+        api.fail("sendMessage", 400, f"Bad Request: /bot{TOKEN}/sendMessage")
+        api.hang_up("getUpdates")
+        api.say(ALICE, f"/version {TOKEN}")
+        api.say(ALICE, "/version")
+        await api.next()
+        await bot.chats(2)
+        written = [str(entry.payload) async for entry in bot.zuno.journal().entries()]
+    said = "\n".join([*map(str, (record.getMessage() for record in caplog.records)), *written, *capfd.readouterr()])
+    assert "polls; owners" in said
+    assert TOKEN not in said
+    assert TOKEN not in await asyncio.to_thread((home / "logs" / "zuno.log").read_text)
+
+
+async def test_a_slow_command_keeps_nobody_waiting(
+    api: TelegramApi, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many of them run: what lowers risk is answered at once."""
+    gate = asyncio.Event()
+
+    async def wait(asked: Asked, zuno: Zuno) -> Reply:
+        await gate.wait()
+        return Reply("slow")
+
+    slow = (Command("slow", "", "x", Level.LOOK, wait), Command("long", "", "x", Level.LOOK, wait, takes_long=True))
+    monkeypatch.setattr(command_table, "COMMANDS", (*command_table.COMMANDS, *slow))
+    async with running_bot(home, api) as bot:
+        for _ in range(20):
+            api.say(ALICE, "/slow")
+            api.say(BOB, "/long")
+        api.say(ALICE, "/stop")
+        assert "ends within seconds" in (await api.next()).text
+        gate.set()
+        await api.next(40)
+        await bot.chats(41)
+
+
+async def test_a_thousand_updates_are_answered_once_each(api: TelegramApi, bot: RunningBot) -> None:
+    """Strangers, repetitions and disorder among them."""
+    for number in range(200):
+        api.say(ALICE if number % 2 else BOB, "/version")
+        api.say(Person(50_000 + number), "/version")
+    api.reorder()
+    await api.next(100)
+    api.repeat(150)
+    await api.next(100)
+    api.say(ALICE, "/help")
+    assert "Commands" in (await api.next()).text
+    assert len(api.sent) == 201

@@ -26,16 +26,6 @@ ALONE = {
     if command.level is Level.LOOK and command.name not in ("whatif", "pnl", "report", "why", "dismiss", "plan")
 }
 MORE = "status table,trades 3,profit day,logs 5,positions 1,whatif 1,pnl 1,plan,memory lessons".split(",")
-    "status table",
-    "trades 3",
-    "profit day",
-    "logs 5",
-    "positions 1",
-    "whatif 1",
-    "pnl 1",
-    "plan",
-    "memory lessons",
-]
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +101,7 @@ async def test_only_an_owner_lowers_risk_and_it_acts_at_once(api: TelegramApi, b
     api.say(BOB, "/locks")
     assert "pause" in (await api.next()).text
     elsewhere = run_zuno(market, "trade", "locks", "--json").document
-    assert [lock["protection"] for lock in elsewhere["protections"]] == ["pause"]
+    assert [lock["protection"] for lock in elsewhere["protections"]] == ["paused"]
     api.say(ALICE, "/stop")
     assert "ends within seconds" in (await api.next()).text
 

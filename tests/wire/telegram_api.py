@@ -148,6 +148,7 @@ class TelegramApi:
         self._queries: set[str] = set()
         self._faults: dict[str, deque[Exception | str]] = defaultdict(deque)
         self._poller: asyncio.Event | None = None
+        self._disorder = False
         self._news = asyncio.Condition()
         self._read = 0
 
@@ -226,8 +227,8 @@ class TelegramApi:
         self._wake()
 
     def reorder(self) -> None:
-        self._updates.reverse()
-        self._wake()
+        """The next updates come newest first."""
+        self._disorder = True
 
     # -- what a test waits for
 
@@ -330,7 +331,11 @@ class TelegramApi:
                 "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running",
             )
         self._poller = None
-        return copy.deepcopy(self._updates[:limit])
+        found = copy.deepcopy(self._updates[:limit])
+        if self._disorder and found:
+            found.reverse()
+            self._disorder = False
+        return found
 
     async def _confirm(self, offset: int) -> None:
         if offset < 0:

@@ -72,6 +72,18 @@ class Chains:
             self._devnet_url = url
         return self.open_chain(name)
 
+    def refresh(self) -> None:
+        """See what other processes did since: moved the sim, started the devnet anew."""
+        self.sim.refresh()
+        if "devnet" in self._opened and not self._devnet_stays():
+            self._left.append(self._opened.pop("devnet"))
+
+    def _devnet_stays(self) -> bool:
+        try:
+            return self.devnet().url() == self._devnet_url
+        except Unavailable:
+            return False
+
     def writer(self, name: str) -> Writer:
         """A chain as it can be written to, on the connection it is read by."""
         opened = self.open_chain(name)
@@ -127,7 +139,8 @@ class Chains:
         if name == "devnet":
             from zuno.adapters.chain.world import WALLET
 
-            return self._rpc(DEVNET, (self.devnet().url(),), WALLET)
+            self._devnet_url = self.devnet().url()
+            return self._rpc(DEVNET, (self._devnet_url,), WALLET)
         info = chain_named(name)
         if info is None:
             known = ", ".join(("sim", "devnet", *(chain.name for chain in CHAINS)))

@@ -757,6 +757,9 @@ class Application:
 
         return LocalChain("devnet", DevnetWorld(self._chains.devnet()))
 
+    def refresh(self) -> None:
+        self._chains.refresh()
+
     async def close(self) -> None:
         if self._log is not None:
             stop_log(self._log)

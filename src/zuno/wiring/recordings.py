@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +24,7 @@ class Recordings:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._opened: dict[str, SqliteSeries] = {}
+        self._inventing = asyncio.Lock()
 
     def selected_store(self) -> SqliteSeries:
         """The one `ZUNO_RECORDING` names; what is live is our own, whatever that says."""
@@ -39,7 +41,7 @@ class Recordings:
         """Another market in the place of the one that is here; whatever dies in between, one of them is there whole."""
         from zuno.adapters.venues.synthetic.world import batches, origin
 
-        return await self.replace_synthetic(origin(seed), batches(seed))
+        return await self.replace_synthetic(origin(seed), await asyncio.to_thread(batches, seed))
 
     async def replace_synthetic(self, origin: Origin, rows: Sequence[Batch[Any]]) -> RenewedStore:
         """A damaged store is thrown away first: nothing is lost with it, for a seed makes it anew."""
@@ -54,8 +56,9 @@ class Recordings:
         from zuno.adapters.venues.synthetic.world import batches, origin
 
         store = self.synthetic()
-        if not await store.spans():
-            await store.begin(origin(seed), batches(seed))
+        async with self._inventing:
+            if not await store.spans():
+                await store.begin(origin(seed), await asyncio.to_thread(batches, seed))
         return store
 
     async def close(self) -> None:

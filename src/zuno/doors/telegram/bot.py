@@ -16,7 +16,7 @@ from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError
 
 from zuno.doors.telegram.access import PRIVATE, Access, Role, Sender, StrangerRecords, find_sender
 from zuno.doors.telegram.api import POLL_SECONDS, READ_SECONDS, WRONG_TOKEN, ChatSender, check_token, close_bot, explain
-from zuno.doors.telegram.commands import LONGEST_LINE, Asked, Command, Level, Typed, read_command
+from zuno.doors.telegram.commands import LONGEST_LINE, Asked, Command, Level, Replies, Typed, read_command
 from zuno.doors.telegram.confirm import BuildCard, Confirmations
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.telegram_door import TelegramEndView, TelegramEventView
@@ -24,7 +24,7 @@ from zuno.doors.zuno import Zuno
 from zuno.journal.port import Author, Journal
 from zuno.kernel.backoff import SPREAD, Backoff
 from zuno.kernel.chat import ChatButton, ChatStore
-from zuno.kernel.errors import Refused, Usage, ZunoError
+from zuno.kernel.errors import Refused, Unavailable, Usage, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 
@@ -48,7 +48,7 @@ OWNERS_ONLY: Final = Reply("Only an owner may do this.")
 _log = logging.getLogger("zuno.telegram")
 
 Tell = Callable[[TelegramEventView], None]
-FreeText = Callable[[Asked, Zuno], AsyncIterator[Reply]]
+FreeText = Callable[[Asked, Zuno], Replies]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +89,13 @@ class TelegramBot:
         self._updates = self._answered = self._refused = 0
 
     async def run(self, hear: Tell, stop: asyncio.Event) -> TelegramEndView:
-        await check_token(self._bot)
-        name = f"@{self._bot.username}"
-        self._hear(hear, "polling", self._greeting(name))
         beside = None if self._on.beside is None else asyncio.create_task(self._run_beside(stop))
+        name = "the bot"
         try:
-            await self._poll(hear, stop)
+            if await self._connect(hear, stop):
+                name = f"@{self._bot.username}"
+                self._hear(hear, "polling", self._greeting(name))
+                await self._poll(hear, stop)
         finally:
             stop.set()
             await self._end_tasks()
@@ -131,6 +132,20 @@ class TelegramBot:
             await asyncio.wait(self._tasks)
 
     # -- polling --------------------------------------------------------------------------------------------------
+
+    async def _connect(self, hear: Tell, stop: asyncio.Event) -> bool:
+        """Ask Telegram who the bot is, through an outage if need be; False if we were asked to end before."""
+        failures = 0
+        while not stop.is_set():
+            try:
+                await check_token(self._bot)
+                return True
+            except Unavailable as error:
+                failures += 1
+                if failures == 1:
+                    self._hear(hear, "unreachable", f"{error} Trying again.")
+                await _until(stop, self._on.sleep(BACKOFF.delay(failures, self._on.draw())))
+        return False
 
     async def _poll(self, hear: Tell, stop: asyncio.Event) -> None:
         offset: int | None = None
@@ -260,7 +275,7 @@ class TelegramBot:
         if self._on.free_text is None:
             await self._reply(asked, "unread", Reply("/help lists the commands."))
             return
-        await self._carry_out(asked, "text", self._on.free_text(asked, self._zuno), record=False)
+        await self._carry_out(asked, "text", self._on.free_text, record=False)
 
     def _speaks_to_us(self, message: Message) -> bool:
         """In a group: an answer to one of our messages."""
@@ -296,22 +311,24 @@ class TelegramBot:
             await self._reply(asked, command.name, OWNERS_ONLY)
             return
         if command.level is not Level.LOOK or command.takes_long:
-            await self._carry_out(asked, command.name, command.handle(asked, self._zuno))
+            await self._carry_out(asked, command.name, command.handle)
             return
         async with self._looks:
             try:
                 async with asyncio.timeout(LOOK_SECONDS):
-                    await self._carry_out(asked, command.name, command.handle(asked, self._zuno))
+                    await self._carry_out(asked, command.name, command.handle)
             except TimeoutError:
                 await self._reply(asked, command.name, Reply(f"No answer came within {LOOK_SECONDS:g} s."))
 
     async def _carry_out(
-        self, asked: Asked, name: str, replies: AsyncIterator[Reply] | Awaitable[Reply], *, record: bool = True
+        self, asked: Asked, name: str, handle: Callable[[Asked, Zuno], Replies], *, record: bool = True
     ) -> None:
         """Send what a handler answers; an error of ours becomes its sentence. Free text is recorded by whoever answers
         it: the line may hold a secret."""
         said: list[str] = []
         try:
+            self._zuno.refresh()
+            replies = handle(asked, self._zuno)
             if isinstance(replies, AsyncIterator):
                 async for reply in replies:
                     await self._send(asked, reply, said)
@@ -360,7 +377,7 @@ class TelegramBot:
         skipped, self._strangers.skipped = self._strangers.skipped, 0
         text = _text_of(update)
         await self._record(sender, None, sender.kind, text, "refused: not on the list", skipped=skipped)
-        _log.warning("refused %s of the user %s in the chat %s", sender.kind, sender.user, sender.chat)
+        _log.info("refused %s of the user %s in the chat %s", sender.kind, sender.user, sender.chat)
 
     async def _record_answer(self, asked: Asked, name: str, said: Sequence[str]) -> None:
         sender = Sender("button" if asked.pressed else "message", asked.user, asked.chat, None, masked=False)

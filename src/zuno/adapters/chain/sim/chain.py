@@ -149,6 +149,11 @@ class SimChain:
     async def gas(self) -> GasQuote:
         return GasQuote(BASE_FEE, PRIORITY_FEE)
 
+    def refresh(self) -> None:
+        """Forget the world if another process has moved it since."""
+        if self._world is not None and not self._file.ends_on(self._world):
+            self._world = None
+
     async def close(self) -> None:
         self._world = None
 
