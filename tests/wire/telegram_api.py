@@ -31,7 +31,7 @@ TOKEN = "123456:AAexam-token_of-a-bot"
 BOT_ID = 123_456
 BOT_NAME = "zuno_exam_bot"
 NOW = 1_790_000_000
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 120.0
 """Until a test that waits for a message gives up."""
 TEXT_LIMIT, CAPTION_LIMIT, DATA_LIMIT = 4_096, 1_024, 64
 LEFT_OUT = {"chat_member", "message_reaction", "message_reaction_count"}

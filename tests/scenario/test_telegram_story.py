@@ -1,0 +1,114 @@
+"""A day with the desk in a chat: an analysis, a trade that is stopped out and what was learned from it; then a position
+that is argued about, approved and applied on the real contracts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from tests.wire.order_gate import open_long
+from tests.wire.telegram_api import ALICE, SentMessage, TelegramApi, telegram_api
+from tests.wire.telegram_side import RunningBot, running_bot
+from zuno.kernel.units import Millis
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol
+from zuno.trading.model.trade_events import paper_account
+from zuno.wiring.house import Application
+
+PNG = b"\x89PNG"
+
+
+@pytest_asyncio.fixture
+async def api() -> AsyncIterator[TelegramApi]:
+    async with telegram_api() as served:
+        yield served
+
+
+@pytest.fixture
+def story_home(devnet: Any, devnet_home: Path, invented_market: Path) -> Iterator[Path]:
+    """The home of the running devnet, with a synthetic market."""
+    market = devnet_home / "market"
+    market.symlink_to(invented_market)
+    yield devnet_home
+    market.unlink()
+
+
+async def trade_until_closed(zuno: Application) -> None:
+    """A long of some days before the recording ends, held until its stop or its target."""
+    moment = await zuno.trading().moment(Symbol.BTCUSDT, None)
+    clock = [Millis(moment.as_of - 6 * DAY_MS)]
+    gate = await zuno._open_gate(paper_account(moment.origin), lambda: clock[0])
+    quote: Any = await gate._known_quote(Exchange.BINANCE, Symbol.BTCUSDT)
+    await open_long(gate, clock[0], float(quote.mark))
+    while gate.book.trades and clock[0] < moment.as_of:
+        clock[0] = Millis(clock[0] + HOUR_MS)
+        await gate.advance()
+    assert not gate.book.trades, "neither stop nor target was reached"
+
+
+async def press(api: TelegramApi, message: SentMessage, label: str) -> SentMessage:
+    api.tap(ALICE, message, label)
+    return await api.next()
+
+
+async def ask(api: TelegramApi, text: str) -> SentMessage:
+    api.say(ALICE, text)
+    return await api.next()
+
+
+async def next_with(api: TelegramApi, label: str) -> SentMessage:
+    """The next message with this button; others pass."""
+    while True:
+        message = await api.next()
+        if label in message.labels:
+            return message
+
+
+async def test_from_a_greeting_to_an_applied_plan(api: TelegramApi, story_home: Path) -> None:
+    async with running_bot(story_home, api, chain_id="devnet") as bot:
+        await follow_trading(api, bot)
+        await follow_liquidity(api, bot)
+        chats = {entry.payload["command"] async for entry in bot.zuno.journal().entries(kind="chat")}
+    assert {"start", "analyze", "memory", "positions", "recommend", "approve", "apply", "confirm"} <= chats
+
+
+async def follow_trading(api: TelegramApi, bot: RunningBot) -> None:
+    assert "SYNTHETIC" in (await ask(api, "/start")).text
+    api.say(ALICE, "/analyze BTC")
+    report = await next_with(api, "Why")
+    assert report.photo is not None or any(message.photo for message in api.sent)
+    progress = next(message for message in api.sent if message.edits)
+    await api.until(lambda: "judge" in progress.text)  # the last state arrives beside the report
+    page = await press(api, report, "Full page")
+    assert page.document is not None
+    assert b"<html" in page.document[1]
+    await trade_until_closed(bot.zuno)
+    trades = await ask(api, "/trades")
+    assert "stop" in trades.text or "target" in trades.text
+    await ask(api, "/evaluate")
+    assert "BTCUSDT" in (await ask(api, "/memory")).text
+
+
+async def follow_liquidity(api: TelegramApi, bot: RunningBot) -> None:
+    before = await ask(api, "/positions")
+    assert "WETH/USDC" in before.text
+    api.say(ALICE, "/recommend 1")
+    plan = await next_with(api, "Approve")
+    card = await press(api, plan, "Approve")
+    assert card.labels == ["Approve", "Cancel"]
+    approved = await press(api, card, "Approve")
+    assert "Apply" in approved.labels
+    card = await press(api, approved, "Apply")
+    assert card.labels == ["Apply", "Cancel"]
+    applied = await press(api, card, "Apply")
+    assert "confirmed" in applied.text
+    state = await ask(api, f"/plan {applied_plan(card)} status")
+    assert "confirmed" in state.text
+
+
+def applied_plan(card: SentMessage) -> str:
+    return next(word for word in card.text.replace(":", " ").split() if word.startswith("plan_"))
