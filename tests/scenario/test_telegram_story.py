@@ -16,7 +16,7 @@ from tests.wire.telegram_side import RunningBot, running_bot
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol
-from zuno.trading.model.trade_events import paper_account
+from zuno.trading.model.trade_events import ExitReason, paper_account
 from zuno.wiring.house import Application
 
 PNG = b"\x89PNG"
@@ -30,24 +30,25 @@ async def api() -> AsyncIterator[TelegramApi]:
 
 @pytest.fixture
 def story_home(devnet: Any, devnet_home: Path, invented_market: Path) -> Iterator[Path]:
-    """The home of the running devnet, with a synthetic market."""
+    """The home of the running devnet, whose price has left a position's range, with a synthetic market."""
+    assert devnet("devnet", "move", "--percent", "-12").code == 0
     market = devnet_home / "market"
     market.symlink_to(invented_market)
     yield devnet_home
     market.unlink()
 
 
-async def trade_until_closed(zuno: Application) -> None:
-    """A long of some days before the recording ends, held until its stop or its target."""
+async def trade_until_stopped(zuno: Application) -> None:
+    """A long of some days before the recording ends, held until its stop, which is near."""
     moment = await zuno.trading().moment(Symbol.BTCUSDT, None)
     clock = [Millis(moment.as_of - 6 * DAY_MS)]
     gate = await zuno._open_gate(paper_account(moment.origin), lambda: clock[0])
     quote: Any = await gate._known_quote(Exchange.BINANCE, Symbol.BTCUSDT)
-    await open_long(gate, clock[0], float(quote.mark))
+    await open_long(gate, clock[0], float(quote.mark), stop=0.996)
     while gate.book.trades and clock[0] < moment.as_of:
         clock[0] = Millis(clock[0] + HOUR_MS)
         await gate.advance()
-    assert not gate.book.trades, "neither stop nor target was reached"
+    assert [closed.reason for closed in gate.book.closed] == [ExitReason.STOP]
 
 
 async def press(api: TelegramApi, message: SentMessage, label: str) -> SentMessage:
@@ -86,9 +87,8 @@ async def follow_trading(api: TelegramApi, bot: RunningBot) -> None:
     page = await press(api, report, "Full page")
     assert page.document is not None
     assert b"<html" in page.document[1]
-    await trade_until_closed(bot.zuno)
-    trades = await ask(api, "/trades")
-    assert "stop" in trades.text or "target" in trades.text
+    await trade_until_stopped(bot.zuno)
+    assert "long BTC" in (await ask(api, "/trades")).text
     await ask(api, "/evaluate")
     assert "BTCUSDT" in (await ask(api, "/memory")).text
 
@@ -97,8 +97,8 @@ async def follow_liquidity(api: TelegramApi, bot: RunningBot) -> None:
     before = await ask(api, "/positions")
     assert "WETH/USDC" in before.text
     api.say(ALICE, "/recommend 1")
-    plan = await next_with(api, "Approve")
-    card = await press(api, plan, "Approve")
+    plan = await next_with(api, "Approve…")
+    card = await press(api, plan, "Approve…")
     assert card.labels == ["Approve", "Cancel"]
     approved = await press(api, card, "Approve")
     assert "Apply" in approved.labels

@@ -70,8 +70,10 @@ def rule(call: Call, as_of: Millis, **named: Any) -> Ruling:
     return Ruling(**{**fields, **named})
 
 
-async def open_long(gate: OrderGate, at: Millis, price: float, quantity: float = 0.002) -> ExecutionResult:
-    """A long at the market, as a run would have it opened."""
+async def open_long(
+    gate: OrderGate, at: Millis, price: float, quantity: float = 0.002, stop: float = 0.98
+) -> ExecutionResult:
+    """A long at the market, as a run would have it opened; `stop`: in parts of the price."""
     leg = Leg(
         venue=Exchange.BINANCE,
         side=Side.LONG,
@@ -86,7 +88,7 @@ async def open_long(gate: OrderGate, at: Millis, price: float, quantity: float =
         at,
         execution_style=Style.MOMENTUM_SNIPER,
         legs=(leg,),
-        card=card(Side.LONG, price, price * 0.98, price * 1.06, quantity),
+        card=card(Side.LONG, price, price * stop, price * 1.06, quantity),
         target_exchange=Target.BINANCE,
     )
     return await gate.execute(

@@ -7,9 +7,19 @@ import pytest
 pytest.importorskip("telegram")
 
 from zuno.doors.chat.desk import ChatAnswer
+from zuno.doors.chat.proposals import COMMANDS as PROPOSABLE
 from zuno.doors.chat.proposals import Proposal
 from zuno.doors.chat.records import SourceRecord
+from zuno.doors.chat.tools import TOOLS
+from zuno.doors.telegram.command_table import COMMANDS
 from zuno.doors.telegram.free_text import show_answer
+
+KNOWN = {f"/{name}" for command in COMMANDS for name in (command.name, *command.aliases)}
+
+
+def test_whatever_is_named_to_a_person_is_a_command_of_the_bot() -> None:
+    named = {tool.command.split()[0] for tool in TOOLS.values() if tool.command.startswith("/")}
+    assert named | set(PROPOSABLE) <= KNOWN
 
 
 def test_a_proposal_is_text_to_copy() -> None:
