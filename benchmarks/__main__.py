@@ -24,6 +24,7 @@ BENCHES = (
     "imports",
     "paper_venue",
     "memory",
+    "telegram",
     "telegram_follow",
 )
 

@@ -11,6 +11,7 @@ import typer.main
 
 from tests.paths import CHECKOUT
 from zuno.doors.cli.main import app
+from zuno.doors.telegram.command_table import COMMANDS
 from zuno.settings import variables
 
 DOCS = CHECKOUT / "docs"
@@ -27,6 +28,11 @@ def commands(group: Any, prefix: str) -> Iterator[str]:
 def test_every_command_has_a_heading_and_every_heading_a_command() -> None:
     headings = re.findall(r"^## (zuno .+)$", (DOCS / "commands.md").read_text(), re.MULTILINE)
     assert sorted(headings) == sorted(commands(typer.main.get_command(app), "zuno"))
+
+
+def test_every_command_of_the_chat_is_in_its_page() -> None:
+    told = set(re.findall(r"/([a-z_]+)", (DOCS / "telegram.md").read_text()))
+    assert {name for command in COMMANDS for name in (command.name, *command.aliases)} <= told
 
 
 def test_every_setting_has_a_row_and_every_row_a_setting() -> None:

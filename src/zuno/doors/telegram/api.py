@@ -9,6 +9,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from html import unescape
 from typing import Any, Final, TypeVar
 
@@ -225,3 +226,17 @@ def _judge_failure(error: TelegramError) -> SendResult:
 def _seconds(error: RetryAfter) -> float:
     wait = error.retry_after
     return float(wait) if isinstance(wait, int | float) else wait.total_seconds()
+
+
+async def until_stopped(stop: asyncio.Event, work: Awaitable[T]) -> T | None:
+    """What the work gives; None if we are asked to end before, and the work is cancelled."""
+    ended, working = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({ended, working}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        for task in (ended, working):
+            if not task.done():
+                task.cancel()
+                with suppress(asyncio.CancelledError, TelegramError):
+                    await task

@@ -15,7 +15,16 @@ from telegram import Bot, CallbackQuery, Message, Update
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError
 
 from zuno.doors.telegram.access import PRIVATE, Access, Role, Sender, StrangerRecords, find_sender
-from zuno.doors.telegram.api import POLL_SECONDS, READ_SECONDS, WRONG_TOKEN, ChatSender, check_token, close_bot, explain
+from zuno.doors.telegram.api import (
+    POLL_SECONDS,
+    READ_SECONDS,
+    WRONG_TOKEN,
+    ChatSender,
+    check_token,
+    close_bot,
+    explain,
+    until_stopped,
+)
 from zuno.doors.telegram.commands import LONGEST_LINE, Asked, Command, Level, Replies, Typed, read_command
 from zuno.doors.telegram.confirm import BuildCard, Confirmations
 from zuno.doors.telegram.reply import Reply
@@ -36,8 +45,8 @@ WANTED: Final = (
 )
 """Updates that Telegram is asked for: what can be answered, and how strangers reach for a bot."""
 LOOKS_AT_ONCE: Final = 8
-WAITING_AT_MOST: Final = 300
-"""Requests of one person."""
+WAITING_AT_MOST: Final = 2_000
+"""Requests of one person that only look."""
 LOOK_SECONDS: Final = 120.0
 ENDING_SECONDS: Final = 10.0
 """What is being answered when the process is asked to end."""
@@ -84,8 +93,9 @@ class TelegramBot:
         self._cards = Confirmations(backends.store, backends.now, backends.chance, backends.cards)
         self._strangers = StrangerRecords()
         self._looks = asyncio.Semaphore(LOOKS_AT_ONCE)
-        self._tasks: dict[asyncio.Task[None], int] = {}
-        """With whose request it is."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting: Counter[int] = Counter()
+        """Requests by person."""
         self._updates = self._answered = self._refused = 0
 
     async def run(self, hear: Tell, stop: asyncio.Event) -> TelegramEndView:
@@ -120,9 +130,9 @@ class TelegramBot:
             return
         self._updates += 1
         if update.callback_query is not None:
-            self._spawn(sender.user, self._press(update.callback_query, sender, role))
+            self._spawn(sender.user, self._press(update.callback_query, sender, role), urgent=True)
         elif asked is not None:
-            self._spawn(sender.user, self._answer(*asked))
+            self._spawn(sender.user, self._answer(*asked), urgent=asked[1].level is not Level.LOOK)
         elif update.message is not None:
             self._spawn(sender.user, self._answer_message(update.message, sender, role))
 
@@ -144,7 +154,7 @@ class TelegramBot:
                 failures += 1
                 if failures == 1:
                     self._hear(hear, "unreachable", f"{error} Trying again.")
-                await _until(stop, self._on.sleep(BACKOFF.delay(failures, self._on.draw())))
+                await until_stopped(stop, self._on.sleep(BACKOFF.delay(failures, self._on.draw())))
         return False
 
     async def _poll(self, hear: Tell, stop: asyncio.Event) -> None:
@@ -152,7 +162,7 @@ class TelegramBot:
         failures, told = 0, ""
         while not stop.is_set():
             try:
-                raw = await _until(stop, self._fetch(offset))
+                raw = await until_stopped(stop, self._fetch(offset))
             except InvalidToken:
                 raise Usage(WRONG_TOKEN) from None
             except TelegramError as error:
@@ -164,7 +174,7 @@ class TelegramBot:
                 wait = BACKOFF.delay(failures, self._on.draw())
                 if isinstance(error, RetryAfter):
                     wait = max(wait, float(error._retry_after.total_seconds()))
-                await _until(stop, self._on.sleep(wait))
+                await until_stopped(stop, self._on.sleep(wait))
                 continue
             if told and raw is not None:
                 self._hear(hear, "polling", "Telegram answers again.")
@@ -352,14 +362,21 @@ class TelegramBot:
         self._answered += 1
         await self._record_answer(asked, name, [reply.html])
 
-    def _spawn(self, user: int, work: Coroutine[Any, Any, None]) -> None:
-        if Counter(self._tasks.values())[user] >= WAITING_AT_MOST:
+    def _spawn(self, user: int, work: Coroutine[Any, Any, None], *, urgent: bool = False) -> None:
+        """`urgent`: never dropped, however much this person has asked."""
+        if not urgent and self._waiting[user] >= WAITING_AT_MOST:
             work.close()
             _log.warning("the user %s asks faster than answers come; a request was dropped", user)
             return
+        self._waiting[user] += 1
         task = asyncio.create_task(self._guard(work))
-        self._tasks[task] = user
-        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+        self._tasks.add(task)
+
+        def forget(done: asyncio.Task[None]) -> None:
+            self._tasks.discard(done)
+            self._waiting[user] -= 1
+
+        task.add_done_callback(forget)
 
     async def _guard(self, work: Awaitable[None]) -> None:
         try:
@@ -441,17 +458,3 @@ def _is_service(message: Message) -> bool:
         or message.venue or message.story
     )  # fmt: skip
     return not said
-
-
-async def _until(stop: asyncio.Event, work: Awaitable[Any]) -> Any:
-    """What the work gives; None if we are asked to end before, and the work is cancelled."""
-    ended, working = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(work)
-    try:
-        await asyncio.wait({ended, working}, return_when=asyncio.FIRST_COMPLETED)
-        return working.result() if working.done() else None
-    finally:
-        for task in (ended, working):
-            if not task.done():
-                task.cancel()
-                with suppress(asyncio.CancelledError, TelegramError):
-                    await task

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from zuno.doors.telegram.confirm import Confirmations
 
 LONGEST_LINE: Final = 4_096
+AT_EXCHANGES: Final = ("live", "demo")
 _COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,64})(?:@([A-Za-z0-9_]{1,64}))?(?:\s+(.*))?", re.DOTALL)
 
 
@@ -104,3 +105,10 @@ def read_command(text: str) -> Typed | None:
     name, bot, rest = found.groups()
     words = plain_text(rest, LONGEST_LINE).split() if rest and rest.strip() else []
     return Typed(name.lower(), bot.lower() if bot else None, tuple(words))
+
+
+def take_account(words: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
+    """The words without the account at an exchange that they end with."""
+    if words and words[-1].lower() in AT_EXCHANGES:
+        return words[:-1], words[-1].lower()
+    return words, None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from hmac import compare_digest
+from html import escape
 from typing import Final
 
 from zuno.doors.telegram.commands import Asked
@@ -103,7 +104,9 @@ class Confirmations:
         for waiting in wanted:
             self._cards.pop(waiting.key, None)
         names = ", ".join(waiting.action for waiting in taken if waiting is not None)
-        return Reply(f"Nothing was done; taken back: {names}." if names else "No card waits for you here.")
+        return Reply(
+            f"Nothing was done; taken back: {escape(names, quote=False)}." if names else "No card waits for you here."
+        )
 
     async def _send_card(self, asked: Asked, card: ActionCard | Reply) -> Reply:
         """Send the card and bind it to the message it is. An empty reply: everything was said."""

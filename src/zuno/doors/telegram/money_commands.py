@@ -7,7 +7,7 @@ from dataclasses import replace
 from html import escape
 from typing import Final
 
-from zuno.doors.telegram.commands import Asked, Command, Level
+from zuno.doors.telegram.commands import Asked, Command, Level, take_account
 from zuno.doors.telegram.confirm import ActionCard, BuildCard
 from zuno.doors.telegram.render import render
 from zuno.doors.telegram.reply import Button, Reply
@@ -18,9 +18,6 @@ from zuno.lp.service.execution import Consent
 from zuno.lp.service.execution_view import ApprovalView
 from zuno.trading.service.account import AccountDesk
 from zuno.trading.service.account_view import AccountView, TradePositionView
-
-AT_EXCHANGES: Final = ("live", "demo")
-
 
 # -- liquidity
 
@@ -84,7 +81,7 @@ async def _offer_apply(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
 
 
 async def _offer_exit(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
-    words, name = _take_account(asked.words)
+    words, name = take_account(asked.words)
     if len(words) != 1:
         raise Usage("/forceexit ID, /forceexit BTCUSDT or /forceexit all; /status lists what is open.")
     desk, which = zuno.account(name), words[0]
@@ -128,7 +125,7 @@ async def _offer_resume(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
 
 
 async def _offer_unlock(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
-    words, name = _take_account(asked.words)
+    words, name = take_account(asked.words)
     if len(words) > 1:
         raise Usage("/unlock lifts every lock, /unlock kill_switch that one; /locks lists them.")
     desk, protection = zuno.account(name), words[0] if words else None
@@ -174,17 +171,10 @@ def _is_meant(position: TradePositionView, which: str) -> bool:
 
 
 def _take_desk(asked: Asked, zuno: Zuno, usage: str) -> AccountDesk:
-    words, name = _take_account(asked.words)
+    words, name = take_account(asked.words)
     if words:
         raise Usage(usage)
     return zuno.account(name)
-
-
-def _take_account(words: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
-    """The words without the account they end with."""
-    if words and words[-1].lower() in AT_EXCHANGES:
-        return words[:-1], words[-1].lower()
-    return words, None
 
 
 def _take_word(asked: Asked, usage: str) -> str:

@@ -61,6 +61,8 @@ def split_message(html: str, first: int = MESSAGE_LIMIT, limit: int = MESSAGE_LI
     A piece ends at an empty line if one stands in its second half, else at the end of a line, else at a space, else
     anywhere between two characters; the white space it ends at is dropped. Tags that are open where a piece ends are
     closed there and opened again in the next."""
+    if len(html.encode("utf-16-le")) <= 2 * first and html.count("<") <= MOST_TAGS and _TEXT.search(html):
+        return (html.strip(),)  # as most are: with its tags it fits already
     tokens = list(_read_tokens(html))
     pieces: list[str] = []
     open_tags: list[_Token] = []
@@ -93,6 +95,8 @@ class _Token:
         return not self.tag and self.raw.isspace()
 
 
+_TEXT: Final = re.compile(r"(?:^|>)[^<]*[^<\s]")
+"""Something to read outside of the tags."""
 _TOKEN = re.compile(r"<(?P<closes>/?)(?P<tag>[a-z-]+)[^<>]*>|&(?:#[0-9]+|#x[0-9a-fA-F]+|[a-z]+);|.", re.DOTALL)
 
 

@@ -11,7 +11,7 @@ from telegram import Bot, BotCommand, Message, Update
 from telegram.error import Conflict, TelegramError
 
 from zuno.doors.telegram.access import PRIVATE
-from zuno.doors.telegram.api import check_token, explain
+from zuno.doors.telegram.api import check_token, explain, until_stopped
 from zuno.doors.telegram.bot import BotBackends
 from zuno.doors.telegram.commands import Command
 from zuno.doors.telegram_door import TelegramSetupView
@@ -74,8 +74,8 @@ async def _wait_for_code(bot: Bot, code: str, stop: asyncio.Event) -> Message:
     offset: int | None = None
     wrong: Counter[int] = Counter()
     while not stop.is_set():
-        updates = await bot.get_updates(offset=offset, timeout=POLL_SECONDS, allowed_updates=[Update.MESSAGE])
-        for update in updates:
+        polling = bot.get_updates(offset=offset, timeout=POLL_SECONDS, allowed_updates=[Update.MESSAGE])
+        for update in await until_stopped(stop, polling) or ():
             offset = update.update_id + 1
             message = update.message
             if message is None or message.from_user is None or message.from_user.is_bot or message.chat.type != PRIVATE:

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Final
 
 from zuno.doors.telegram.account_messages import account_label, show_position_table
-from zuno.doors.telegram.commands import Asked, Command, Level
+from zuno.doors.telegram.commands import Asked, Command, Level, take_account
 from zuno.doors.telegram.layout import block, bold, command, fact, join, paragraphs, text
 from zuno.doors.telegram.render import render
 from zuno.doors.telegram.reply import Reply
@@ -17,7 +17,6 @@ from zuno.kernel.errors import Usage
 from zuno.trading.model.market import Mode
 from zuno.trading.service.account import AccountDesk
 
-AT_EXCHANGES: Final = ("live", "demo")
 TRADES: Final = 15
 LOG_LINES: Final = 20
 MOST_LINES: Final = 100
@@ -110,7 +109,7 @@ async def show_mode(asked: Asked, zuno: Zuno) -> Reply:
 
 
 async def evaluate(asked: Asked, zuno: Zuno) -> Reply:
-    words, name = _take_account(asked.words)
+    words, name = take_account(asked.words)
     if words:
         raise Usage("Write /evaluate [live|demo].")
     return render(await zuno.learning(name).evaluate())
@@ -121,14 +120,14 @@ async def pause(asked: Asked, zuno: Zuno) -> Reply:
 
 
 async def stop(asked: Asked, zuno: Zuno) -> Reply:
-    words, name = _take_account(asked.words)
+    words, name = take_account(asked.words)
     if words:
         raise Usage("Write /stop [live|demo].")
     return render(await zuno.trade_desk().stop(name))
 
 
 def _open_account(asked: Asked, zuno: Zuno) -> tuple[AccountDesk, tuple[str, ...]]:
-    words, name = _take_account(asked.words)
+    words, name = take_account(asked.words)
     return zuno.account(name), words
 
 
@@ -137,13 +136,6 @@ def _open_alone(asked: Asked, zuno: Zuno, usage: str) -> AccountDesk:
     if words:
         raise Usage(f"Write {usage}.")
     return desk
-
-
-def _take_account(words: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
-    """The words without the account they end with."""
-    if words and words[-1].lower() in AT_EXCHANGES:
-        return words[:-1], words[-1].lower()
-    return words, None
 
 
 def _read_count(words: tuple[str, ...], usage: str, default: int) -> int:
