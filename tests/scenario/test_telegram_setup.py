@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import re
+import signal
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,7 +15,7 @@ import pytest
 import pytest_asyncio
 
 from tests.wire.commands import Zuno
-from tests.wire.telegram_api import ALICE, EVE, GROUP, TelegramApi, telegram_api
+from tests.wire.telegram_api import ALICE, EVE, GROUP, TOKEN, TelegramApi, telegram_api
 from tests.wire.telegram_side import chat_settings
 from zuno.doors.telegram.command_table import COMMANDS
 from zuno.doors.telegram_door import TelegramSetupView
@@ -116,3 +119,24 @@ def test_a_token_goes_over_https_alone(zuno: Zuno) -> None:
     ran = zuno("telegram", "run", ZUNO_TELEGRAM_BOT_TOKEN="1:abc", ZUNO_TELEGRAM_API_BASE_URL="http://192.0.2.1")
     assert ran.code == 2
     assert "1:abc" not in ran.err
+
+
+async def test_the_process_ends_cleanly_when_it_is_asked_to(api: TelegramApi, home: Path) -> None:
+    """The last line is the summary, and the token stands nowhere."""
+    given = {"ZUNO_HOME": str(home), "ZUNO_TELEGRAM_BOT_TOKEN": TOKEN, "ZUNO_TELEGRAM_API_BASE_URL": api.url}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "zuno", "telegram", "run", "--json"),
+        env={**os.environ, **given, "ZUNO_TELEGRAM_OWNERS": str(ALICE.id)},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    await asyncio.wait_for(api.polling.wait(), 60)
+    api.say(ALICE, "/version")
+    await api.next()
+    process.send_signal(signal.SIGTERM)
+    out, err = await process.communicate()
+    assert process.returncode == 0, err
+    assert TOKEN.encode() not in out + err
+    last = json.loads(out.splitlines()[-1])
+    assert (last["updates"], last["answered"]) == (1, 1)
