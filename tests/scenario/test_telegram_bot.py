@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -167,6 +168,7 @@ async def test_a_button_asks_what_it_says_in_its_own_chat(api: TelegramApi, bot:
     assert len(message.data_of(0).encode()) <= 64
     query = api.tap(BOB, message, 0)
     await api.next()
+    await api.until(lambda: query in api.answered_queries)
     assert api.answered_queries[query] == ""
     api.say(ALICE, "/version")
     elsewhere = await api.next()
@@ -258,3 +260,40 @@ async def test_a_thousand_updates_are_answered_once_each(api: TelegramApi, bot: 
     api.say(ALICE, "/help")
     assert "Commands" in (await api.next()).text
     assert len(api.sent) == 201
+
+
+async def test_updates_that_are_numbered_anew_are_taken_once(api: TelegramApi, bot: RunningBot) -> None:
+    api.say(ALICE, "/version")
+    await api.next()
+    await api.until_confirmed()
+    api.renumber(1_000)
+    api.say(ALICE, "/version")
+    await api.next()
+    await api.until_confirmed()
+    assert len(api.sent) == 2
+    assert api.polls < 20
+
+
+async def test_without_a_store_money_is_refused_aloud_and_risk_is_lowered(api: TelegramApi, bot: RunningBot) -> None:
+    api.say(ALICE, "/version")
+    await api.next()
+    damage_store(bot.zuno.place().home / "telegram.db")
+    api.say(ALICE, "/kill")
+    assert "Nothing was done" in (await api.next()).text
+    api.say(ALICE, "/version")
+    assert (await api.next()).text.startswith("zuno ")
+
+
+async def test_a_line_with_the_looks_of_a_key_is_not_written_down(api: TelegramApi, bot: RunningBot) -> None:
+    api.say(ALICE, f"/import 0x{'4f' * 32}")
+    await api.next()
+    (entry,) = await bot.chats(1)
+    assert "4f4f" not in str(entry.payload)
+
+
+def damage_store(path: Path) -> None:
+    """No table of it can be read any more."""
+    with sqlite3.connect(path) as opened:
+        for (name,) in opened.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            if not name.startswith("sqlite_"):
+                opened.execute(f'DROP TABLE "{name}"')

@@ -51,10 +51,10 @@ async def list_events(bot: RunningBot) -> list[Entry]:
 
 
 async def test_a_trade_is_closed_by_the_person_who_asked_and_once(api: TelegramApi, bot: RunningBot) -> None:
-    api.say(ALICE, "/fx BTC", GROUP)
+    api.say(ALICE, "/fx ETH", GROUP)
     refused = await api.next()
     assert not refused.labels
-    api.say(ALICE, "/fx BTCUSDT", GROUP)
+    api.say(ALICE, "/fx BTC", GROUP)
     card = await api.next()
     assert card.labels == ["Close", "Cancel"]
     assert "PAPER" in card.text

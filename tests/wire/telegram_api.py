@@ -226,6 +226,10 @@ class TelegramApi:
         self._updates = [*list(self._confirmed)[-count:], *self._updates]
         self._wake()
 
+    def renumber(self, first: int) -> None:
+        """Updates are numbered anew from here, as after a week without any."""
+        self._next_update = first
+
     def reorder(self) -> None:
         """The next updates come newest first."""
         self._disorder = True
@@ -338,6 +342,10 @@ class TelegramApi:
         return found
 
     async def _confirm(self, offset: int) -> None:
+        if (
+            offset > self._next_update
+        ):  # of a numbering that is over: everything there is comes, and nothing is confirmed
+            return
         if offset < 0:
             done, kept = self._updates[:offset], self._updates[offset:]
         else:

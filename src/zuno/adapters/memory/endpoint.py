@@ -17,7 +17,7 @@ import numpy as np
 from zuno.adapters import foreign_json
 from zuno.adapters.http import OK, HttpClient, RequestLimits
 from zuno.adapters.memory.hashed import pack_vector
-from zuno.kernel.errors import Unavailable
+from zuno.kernel.errors import Unavailable, Unreachable
 from zuno.llm.budget import Reservation, RunBudget
 from zuno.llm.tokens import estimate_tokens
 
@@ -71,11 +71,16 @@ class EndpointEmbedder:
         return [next(vectors) if text.strip() else bytes(self.dimension) for text in texts]
 
     async def _ask(self, server: HttpClient, texts: Sequence[str]) -> list[bytes]:
-        """What was set aside stays spent where the answer cannot be used: it may have been paid for."""
+        """Give back what was set aside where nothing was read; an answer that cannot be used may have been paid for."""
         estimated = sum(map(estimate_tokens, texts))
         reserved = await self._reserve(estimated)
-        answer = await server.post("embeddings", {"model": self.model, "input": texts, "encoding_format": "float"})
+        try:
+            answer = await server.post("embeddings", {"model": self.model, "input": texts, "encoding_format": "float"})
+        except Unreachable:
+            await self._give_back(reserved)
+            raise
         if answer.status != OK:
+            await self._give_back(reserved)
             raise Unavailable(f"The embedding model {self.model} refused the request (HTTP {answer.status}).")
         try:
             document = foreign_json.parse(answer.body)
@@ -88,6 +93,10 @@ class EndpointEmbedder:
             used = _count_tokens(document) or estimated
             await self.budget.budget.settle(reserved, used, await self.budget.price(used))
         return vectors
+
+    async def _give_back(self, reserved: Reservation | None) -> None:
+        if self.budget is not None and reserved is not None:
+            await self.budget.budget.settle(reserved, 0, Decimal(0))
 
     async def _reserve(self, tokens: int) -> Reservation | None:
         if self.budget is None:

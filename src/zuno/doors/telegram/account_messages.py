@@ -166,7 +166,8 @@ def show_performance(view: PerformanceView) -> Reply:
 def show_locks(view: LocksView) -> Reply:
     if not view.protections:
         return _message(view, "Locks", "nothing is locked: new trades may be opened")
-    return _message(view, "Locks", f"{command('/unlock')} lifts them", buttons=(Button("Unlock…", "/unlock"),))
+    unlock = "/unlock" if view.mode == "paper" else f"/unlock {view.mode}"
+    return _message(view, "Locks", f"{command(unlock)} lifts them", buttons=(Button("Unlock…", unlock),))
 
 
 def show_mandate(view: MandateStateView) -> Reply:

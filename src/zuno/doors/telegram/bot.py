@@ -14,6 +14,7 @@ from typing import Any, Final
 from telegram import Bot, CallbackQuery, Message, Update
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError
 
+from zuno.doors.reading.secrecy import looks_secret
 from zuno.doors.telegram.access import PRIVATE, Access, Role, Sender, StrangerRecords, find_sender
 from zuno.doors.telegram.api import (
     POLL_SECONDS,
@@ -53,6 +54,9 @@ ENDING_SECONDS: Final = 10.0
 SHORT: Final = 300
 """Characters of a request and of its answer that the journal keeps."""
 BACKOFF: Final = Backoff(1.0, 30.0, SPREAD)
+UNCLAIMED: Final = (
+    "Nothing was done: the chat's store in the home cannot be written. At the machine `zuno trade kill` works without."
+)
 OWNERS_ONLY: Final = Reply("Only an owner may do this.")
 _log = logging.getLogger("zuno.telegram")
 
@@ -126,6 +130,8 @@ class TelegramBot:
         assert sender.chat is not None
         asked = self._read_request(update, sender, role)
         fresh = await self._claim(update.update_id, asked[1].level if asked is not None and asked[1] else None)
+        if fresh is None:
+            self._spawn(sender.user, self._say_unclaimed(update, sender, role))
         if not fresh:
             return
         self._updates += 1
@@ -179,8 +185,9 @@ class TelegramBot:
             if told and raw is not None:
                 self._hear(hear, "polling", "Telegram answers again.")
                 failures, told = 0, ""
+            if raw:  # of these alone: after a quiet week Telegram numbers updates anew, and lower
+                offset = max(map(_update_id, raw)) + 1
             for document in raw or ():
-                offset = max(offset or 0, _update_id(document) + 1)
                 update = self._parse(document)
                 if update is not None:
                     await self._handle(update)
@@ -255,14 +262,22 @@ class TelegramBot:
         writer = ChatSender(self._bot, self._on.store, sender.chat, self._on.chance, self._on.sleep)
         return Asked(sender.user, sender.chat, message, line, words, role, writer, self._cards, pressed)
 
-    async def _claim(self, update: int, level: Level | None) -> bool:
-        """Whether this update is ours to act on. Without the store nothing may act but what only looks or lowers
-        risk: of those, twice is harmless."""
+    async def _claim(self, update: int, level: Level | None) -> bool | None:
+        """Whether this update is ours to act on; None where the store cannot say. Then nothing may act but what only
+        looks or lowers risk: of those, twice is harmless."""
         try:
             return await self._on.store.claim_update(self._bot.id, update)
         except ZunoError as error:
             _log.error("updates cannot be claimed: %s", error)
-            return level in (Level.LOOK, Level.LOWERS_RISK)
+            return True if level in (Level.LOOK, Level.LOWERS_RISK) else None
+
+    async def _say_unclaimed(self, update: Update, sender: Sender, role: Role) -> None:
+        """What could not be claimed is not done, and said so: a kill must not be waited for."""
+        if update.callback_query is not None:
+            await self._acknowledge(update.callback_query, UNCLAIMED)
+        elif update.message is not None:
+            asked = self._asked(sender, role, update.message.message_id, update.message.text or "", ())
+            await self._reply(asked, "unclaimed", Reply(escape(UNCLAIMED, quote=False)))
 
     async def _answer_message(self, message: Message, sender: Sender, role: Role) -> None:
         """A message that gives no command of ours."""
@@ -304,8 +319,9 @@ class TelegramBot:
         if command is None:
             await self._acknowledge(query, "This button is no longer valid.")
             return
-        await self._acknowledge(query, None)
+        acknowledging = asyncio.create_task(self._acknowledge(query, None))  # a label does not keep the act waiting
         await self._answer(asked, command)
+        await acknowledging
 
     async def _find_button(self, key: str) -> ChatButton | None:
         pushed = None if self._on.find_push_button is None else await self._on.find_push_button(key)
@@ -410,7 +426,7 @@ class TelegramBot:
             "chat": sender.chat,
             "role": None if role is None else role.value,
             "command": name,
-            "asked": plain_text(text, SHORT) if text else "",
+            "asked": "(withheld)" if looks_secret(text) else plain_text(text, SHORT) if text else "",
             "answered": plain_text(answer, SHORT) if answer else "",
         }
         if skipped:

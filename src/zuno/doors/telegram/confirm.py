@@ -6,6 +6,7 @@ confirmed by a button or a code, real money by the code alone, which has to be t
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from hmac import compare_digest
@@ -21,6 +22,8 @@ from zuno.kernel.units import Millis
 
 LASTS: Final = 300_000
 """Milliseconds until a card can no longer be confirmed."""
+CLOCK_TOLERANCE: Final = 60_000
+"""Milliseconds by which the clock may have been set back since the card was shown."""
 MOST_WRONG_CODES: Final = 5
 _MOST_CARDS: Final = 200
 _KEY_BYTES: Final = 9
@@ -75,7 +78,7 @@ class Confirmations:
         something that has changed."""
         waiting = await self._find(asked)
         _check_bound(waiting, asked)
-        if self._now() >= waiting.expires:
+        if not waiting.expires - LASTS - CLOCK_TOLERANCE <= self._now() < waiting.expires:
             await self._store.take_confirmation(waiting.key)
             raise Refused(f"This card has expired; send {waiting.action} again.")
         taken = await self._store.take_confirmation(waiting.key)
@@ -92,9 +95,13 @@ class Confirmations:
                 await self._send_card(again, built)
                 return Reply("This has changed since the card was shown, so nothing was done; above is the new card.")
             card = built
-        if taken.message is not None:
-            await asked.live.edit(taken.message, _mark_confirmed(card))
-        return await card.act(again)
+        marking = None if taken.message is None else asked.live.edit(taken.message, _mark_confirmed(card))
+        beside = None if marking is None else asyncio.create_task(marking)  # a label does not keep the act waiting
+        try:
+            return await card.act(again)
+        finally:
+            if beside is not None:
+                await beside
 
     async def dismiss(self, asked: Asked, zuno: Zuno) -> Reply:
         """Take a card back by its button, or without a word every card of this person here."""

@@ -16,6 +16,7 @@ from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Refused, Usage
 from zuno.lp.service.execution import Consent
 from zuno.lp.service.execution_view import ApprovalView
+from zuno.trading.model.market import parse_symbol
 from zuno.trading.service.account import AccountDesk
 from zuno.trading.service.account_view import AccountView, TradePositionView
 
@@ -84,7 +85,7 @@ async def _offer_exit(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
     words, name = take_account(asked.words)
     if len(words) != 1:
         raise Usage("/forceexit ID, /forceexit BTCUSDT or /forceexit all; /status lists what is open.")
-    desk, which = zuno.account(name), words[0]
+    desk, which = zuno.account(name), _find_symbol(words[0])
     view = await desk.positions()
     wanted = tuple(position for position in view.positions if _is_meant(position, which))
     if not wanted:
@@ -110,7 +111,8 @@ async def _offer_kill(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
     async def kill(confirmed: Asked) -> Reply:
         return render(await desk.kill(_agree))
 
-    return _trading_card("/kill", asked, _describe(status, "Kill", what), status, [], "Kill", kill)
+    shown = _describe(status, "Kill", what)
+    return replace(_trading_card("/kill", asked, shown, status, [], "Kill", kill), exact=True)
 
 
 async def _offer_resume(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
@@ -135,7 +137,10 @@ async def _offer_unlock(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
         return Reply("No such lock stands; /locks lists those that do.")
 
     async def unlock(confirmed: Asked) -> Reply:
-        return render(await desk.unlock(protection, _agree))
+        """What stood on the card, and nothing that came since."""
+        for shown_lock in dict.fromkeys(lock.protection for lock in meant):
+            done = await desk.unlock(shown_lock, _agree)
+        return render(done)
 
     shown = _describe(locks, "Unlock", "; ".join(f"{lock.protection}: {lock.reason}" for lock in meant))
     bound = [[lock.protection, lock.symbol] for lock in meant]
@@ -164,6 +169,14 @@ def _trading_card(
 
 def _describe(account: AccountView, title: str, what: str) -> Reply:
     return Reply(f"<b>{title}</b> · {escape(account.account)} · {account.mode.upper()}\n{escape(what, quote=False)}")
+
+
+def _find_symbol(which: str) -> str:
+    """`BTC` is BTCUSDT; an id or `all` stays as it is."""
+    try:
+        return parse_symbol(which)
+    except Usage:
+        return which
 
 
 def _is_meant(position: TradePositionView, which: str) -> bool:

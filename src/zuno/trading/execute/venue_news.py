@@ -120,7 +120,7 @@ class VenueNews:
             news += [(payment.at, 1, payment) for payment in await self._try_funding(venue, symbol)]
         news.sort(key=lambda item: item[:2])
         events: list[TradeEvent] = []
-        strangers, recognised = list[str](), set[ClientId]()
+        strangers, recognised, stored = list[str](), set[ClientId](), set[str]()
         foreign = [f"{fill.foreign_fee} for {fill.id}" for fill in fills if fill.foreign_fee]
         newest = book.newest
         for at, _, item in news:
@@ -128,7 +128,7 @@ class VenueNews:
             if isinstance(item, Fill):
                 known = item.client_id in book.orders or item.client_id in recognised
                 if not known and not item.liquidation:
-                    written = self._list_unwritten(item, fills, newest)
+                    written = self._list_unwritten(item, fills, newest, stored)
                     events += written
                     if written:
                         recognised.add(item.client_id)
@@ -158,9 +158,9 @@ class VenueNews:
             raise unread
         self._asked_from[place] = Millis(max(since, now - OVERLAP_MS))
 
-    def _list_unwritten(self, fill: Fill, fills: Sequence[Fill], at: Millis) -> list[TradeEvent]:
+    def _list_unwritten(self, fill: Fill, fills: Sequence[Fill], at: Millis, stored: set[str]) -> list[TradeEvent]:
         """What could not be written when an exit of ours was sent; empty for a stranger's. A kill switch that was
-        thrown then locks now."""
+        thrown then locks now. `stored`: closes that these news stored already."""
         if not fill.client_id.startswith(OUR_PREFIX):
             return []
         close = find_unwritten_close(self._state.book, self._state.writer.account, fill)
@@ -168,7 +168,8 @@ class VenueNews:
             return []
         events: list[TradeEvent] = []
         side = Side.LONG if fill.side is OrderSide.SELL else Side.SHORT
-        if close.id not in self._state.book.intents:
+        if close.id not in self._state.book.intents and close.id not in stored:
+            stored.add(close.id)
             mandate = self._state.book.active_mandate(self._state.now())
             intent = build_close_intent(
                 close.id, "unwritten", fill.symbol, side, fill.price, close.reason, mandate=mandate

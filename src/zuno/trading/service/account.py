@@ -393,7 +393,7 @@ class AccountDesk:
 
     async def kill(self, confirm: Confirm) -> ActionView:
         """Cancel all orders, close all positions and lock, once the word `kill` was typed."""
-        before = (await self._look()).book
+        before = (await self._look()).book if self._mode == "paper" else await self._read_book()
         waiting = len(before.open_orders) + len(before.resting)
         what = f"This cancels {waiting} orders, closes {len(before.trades)} positions at the market and locks the desk."
         self._require_word(confirm, "kill", f"LIVE: {what}" if self._mode == "live" else what)
@@ -502,7 +502,8 @@ class AccountDesk:
             return ()
         try:
             symbols = list(dict.fromkeys(summary.symbol for summary in closed))
-            learned = await self._with.learn(answer.account, answer.now, symbols)
+            at = Millis(max(answer.now, answer.book.newest))  # the wall's clock went on while it was closed
+            learned = await self._with.learn(answer.account, at, symbols)
         except Exception as error:
             _LOG.warning("not learned from yet: %s", error, exc_info=not isinstance(error, ZunoError))
             why = f" ({plain_text(str(error), 200)})" if isinstance(error, ZunoError) else ""
@@ -566,6 +567,12 @@ class AccountDesk:
         lp, said = await self._read_liquidity(book)
         page = _AccountPage(self.account, events, book, at, prices, lp, (), notes, said, marks)
         return replace(page, locks=active_locks(_risk_state(page), self._with.limits))
+
+    async def _read_book(self) -> TradingBook:
+        """The account as it is written down; neither a market nor a chain nor an exchange is waited for."""
+        book = TradingBook()
+        book.apply_all(await self._with.log.events(self.account))
+        return book
 
     async def _read_liquidity(self, book: TradingBook) -> tuple[dict[Symbol, Decimal], tuple[str, ...]]:
         """By base currency: what was read or what was stated, whichever is more."""

@@ -53,7 +53,7 @@ class Desk:
     def __init__(self, *, real_money: bool = False, exact: bool = False) -> None:
         self.state = "one lot"
         self.done: list[str] = []
-        self.now = Millis(1_000_000)
+        self.now = Millis(100_000_000)
         self.store = ChatStoreInMemory()
         self.writer = Writer()
         self.real_money, self.exact = real_money, exact
@@ -173,6 +173,15 @@ def test_a_card_ends_with_its_time(later: int, acts: bool) -> None:
         with pytest.raises(Refused):
             desk.press(message, button)
     assert bool(desk.done) is acts
+
+
+def test_a_card_from_a_clock_that_was_ahead_is_over() -> None:
+    desk = Desk()
+    message, _, button = desk.ask()
+    desk.now = Millis(desk.now - 86_400_000)
+    with pytest.raises(Refused):
+        desk.press(message, button)
+    assert not desk.done
 
 
 def test_what_changed_since_is_shown_anew_and_not_done() -> None:
