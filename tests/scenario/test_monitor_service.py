@@ -63,7 +63,7 @@ def test_a_service_sees_what_others_do_and_ends_when_asked(home: Path, zuno: Zun
         assert running.stderr is not None
         told = running.stderr.read()
     assert "WARNING Near the edge [SYNTHETIC], chain sim" in told
-    assert "CRITICAL Out of range: position 1 on sim" in told
+    assert "CRITICAL Out of range [SYNTHETIC], chain sim" in told
     kinds = [event["happening"] for event in zuno("alerts", "--all", "--json").document["events"]]
     assert kinds == ["worsened", "acknowledged", "raised"]
     assert zuno("monitor", "once").code == 0
