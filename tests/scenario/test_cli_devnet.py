@@ -121,7 +121,7 @@ def test_the_life_of_a_node(apart: Any, tmp_path: Path) -> None:
     # Pull the plug: the file it left must not look like a node.
     os.kill(record["pid"], signal.SIGKILL)
     give_up = time.monotonic() + 10
-    while apart("devnet", "status", "--json").document["running"]:
+    while apart("devnet", "status", "--json").document.get("running", True):  # while it dies it may not answer at all
         assert time.monotonic() < give_up
     refused = apart("lp", "positions", "--chain", "devnet", "--json")
     assert refused.code == 4
