@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= auto
 PYTEST := $(BIN)/pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal -q
 
-.PHONY: demo help check test soak lint types layers unit world collect suite format bench study rebalances crash crash-cycle models devnet constraints clean
+.PHONY: demo help check test soak lint types layers unit world collect suite format bench study rebalances crash crash-cycle models telegram devnet constraints clean
 
 demo: $(VENV)/.base  ## install, then run the tour on the simulated chain
 	$(BIN)/zuno demo
@@ -73,6 +73,8 @@ crash: $(VENV)/.dev $(NODE)  ## kill -9 at every persisted step of two rebalance
 crash-cycle: $(VENV)/.dev  ## kill -9 a trading cycle at every durable write and at every node, resume, and compare
 	$(BIN)/python -m tests.crash.cycle
 
+telegram: $(VENV)/.telegram  ## the Telegram bot's library, for `zuno telegram run`
+
 models: $(VENV)/.models  ## the language models' libraries; a vendor's key in the environment does the rest
 
 devnet: $(VENV)/.devnet $(NODE)  ## what `zuno devnet up` needs: py-evm and the official contract packages
@@ -94,10 +96,11 @@ define install
 	@touch $@
 endef
 
-$(VENV)/.base $(VENV)/.models $(VENV)/.devnet $(VENV)/.dev $(VENV)/.peers: pyproject.toml constraints.txt
+$(VENV)/.base $(VENV)/.models $(VENV)/.telegram $(VENV)/.devnet $(VENV)/.dev $(VENV)/.peers: pyproject.toml constraints.txt
 	$(install)
 
 $(VENV)/.models: EXTRAS := [models]
+$(VENV)/.telegram: EXTRAS := [telegram]
 $(VENV)/.devnet: EXTRAS := [devnet]
 $(VENV)/.dev: EXTRAS := [devnet,models,dev]
 $(VENV)/.peers: EXTRAS := [devnet,models,dev,peers]

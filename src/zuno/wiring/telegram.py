@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
     from zuno.journal.port import Journal
 
-INSTALL: Final = "pip install 'zuno[telegram]'"
+INSTALL: Final = "`make telegram` in a checkout, or pip install 'zuno[telegram]'"
 _TOKEN: Final = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{1,128}")
 _CLIENT_LOGS: Final = ("telegram", "httpx", "httpcore")
 
