@@ -154,3 +154,24 @@ async def test_vectors_are_booked_and_nothing_is_sent_beyond_the_budget() -> Non
             await embedder.embed(["failed breakout with high funding and a book that leans its way"])
         assert len(server.heard) == 1
     assert await book.total(clock.now() // DAY) == Spend(7, Decimal("0.007"))
+
+
+@pytest.mark.parametrize(("answer", "spent"), [("no key", False), (None, False), ("down", True), ("web page", True)])
+async def test_what_no_server_read_costs_nothing(answer: str | None, spent: bool) -> None:
+    """A server that is not there must not use the day's budget up; one that failed may have been paid."""
+    book, clock = DayBookInMemory(), SystemClock()
+    budget = RunBudget(Limits(day=Ceiling(usd=Decimal(1))), book, clock)
+
+    async def price(tokens: int) -> Decimal:
+        return Decimal(tokens) / 1_000
+
+    async with serving(ANSWERS[answer or "down"]) as server:
+        url = f"{server.origin}/v1"
+        embedder = EndpointEmbedder(url, "counting", "counting", 8, "key", ONCE, EmbeddingBudget(budget, price))
+        if answer is not None:
+            with pytest.raises(Unavailable):
+                await embedder.embed(["funding high"])
+    if answer is None:
+        with pytest.raises(Unavailable):
+            await embedder.embed(["funding high"])
+    assert bool((await book.total(clock.now() // DAY)).tokens) is spent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -242,6 +243,21 @@ async def test_a_close_is_learned_from_at_once(market: Market) -> None:
     assert any(id in line for line in view.said)
     assert id in await market.evaluator.book.read()
     assert not (await market.learning.evaluator().learn(name, "recorded", END)).post_mortems
+
+
+async def test_a_close_is_learned_from_though_the_clock_went_on_meanwhile(
+    market: Market, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the wall's clock a close is booked after the moment that the account was opened at."""
+    open_account = market.open_account
+
+    async def open_earlier(name: str | None, as_of: str | None) -> OpenedAccount:
+        return replace(await open_account(name, as_of), now=Millis(END - 1_000))
+
+    trade = await open_position(market, market.account("second"))
+    monkeypatch.setattr(market, "open_account", open_earlier)
+    view = await market.account("second").close(trade)
+    assert any(post_mortem_id(paper_account("recorded", "second"), trade) in line for line in view.said)
 
 
 @pytest.mark.parametrize("error", [Unavailable("the disk is full"), RuntimeError("a bug")])
