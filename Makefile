@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= auto
 PYTEST := $(BIN)/pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal -q
 
-.PHONY: demo help check test soak lint types layers unit world collect suite format bench study rebalances crash crash-cycle models telegram devnet constraints clean
+.PHONY: demo help check test soak lint types layers unit world collect suite format bench study rebalances crash crash-cycle models telegram web mcp devnet constraints clean
 
 demo: $(VENV)/.base  ## install, then run the tour on the simulated chain
 	$(BIN)/zuno demo
@@ -75,6 +75,10 @@ crash-cycle: $(VENV)/.dev  ## kill -9 a trading cycle at every durable write and
 
 telegram: $(VENV)/.telegram  ## the Telegram bot's library, for `zuno telegram run`
 
+web: $(VENV)/.web  ## what `zuno web` needs: FastAPI and uvicorn
+
+mcp: $(VENV)/.mcp  ## what `zuno mcp` needs: the Model Context Protocol's own library
+
 models: $(VENV)/.models  ## the language models' libraries; a vendor's key in the environment does the rest
 
 devnet: $(VENV)/.devnet $(NODE)  ## what `zuno devnet up` needs: py-evm and the official contract packages
@@ -96,11 +100,13 @@ define install
 	@touch $@
 endef
 
-$(VENV)/.base $(VENV)/.models $(VENV)/.telegram $(VENV)/.devnet $(VENV)/.dev $(VENV)/.peers: pyproject.toml constraints.txt
+$(VENV)/.base $(VENV)/.models $(VENV)/.telegram $(VENV)/.web $(VENV)/.mcp $(VENV)/.devnet $(VENV)/.dev $(VENV)/.peers: pyproject.toml constraints.txt
 	$(install)
 
 $(VENV)/.models: EXTRAS := [models]
 $(VENV)/.telegram: EXTRAS := [telegram]
+$(VENV)/.web: EXTRAS := [web]
+$(VENV)/.mcp: EXTRAS := [mcp]
 $(VENV)/.devnet: EXTRAS := [devnet]
 $(VENV)/.dev: EXTRAS := [devnet,models,dev]
 $(VENV)/.peers: EXTRAS := [devnet,models,dev,peers]
