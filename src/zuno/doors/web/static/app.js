@@ -1,0 +1,197 @@
+// The shell: which page is shown, the mode that must never be mistaken, theme, live connection.
+import { EventStream, currentSession, documentAddress, get, loadSession, post } from "./api.js";
+import { h, replace, s } from "./dom.js";
+import { loading, problemNotice, toast } from "./widgets.js";
+
+const TABS = [
+  ["#/", "Home", "home"],
+  ["#/liquidity", "Liquidity", "liquidity"],
+  ["#/trading", "Trading", "trading"],
+  ["#/trust", "Trust", "trust"],
+  ["#/lab", "Lab", "lab"],
+];
+
+/** Pattern of the address → module of the page, its name, and the tab it stands under. */
+const ROUTES = [
+  [/^\/?$/, "home", "Home", "home"],
+  [/^\/liquidity$/, "liquidity", "Liquidity", "liquidity"],
+  [/^\/liquidity\/(?<id>[^/]+)$/, "position", "Position", "liquidity"],
+  [/^\/plans\/(?<id>[^/]+)$/, "plan", "Plan", "liquidity"],
+  [/^\/trading$/, "trading", "Trading", "trading"],
+  [/^\/runs\/(?<id>[^/]+)$/, "run", "Run", "trading"],
+  [/^\/trust$/, "trust", "Trust", "trust"],
+  [/^\/lab$/, "lab", "Lab", "lab"],
+];
+
+const main = document.getElementById("main");
+const live = new EventStream();
+let leave = null;
+let turn = 0;
+
+function readAddress() {
+  const [path, query] = (location.hash.slice(1) || "/").split("?");
+  for (const [pattern, module, name, tab] of ROUTES) {
+    const match = pattern.exec(path);
+    if (match) {
+      const groups = Object.fromEntries(Object.entries(match.groups ?? {}).map(([key, value]) => [key, decode(value)]));
+      return { module, name, tab, params: { ...Object.fromEntries(new URLSearchParams(query)), ...groups } };
+    }
+  }
+  return null;
+}
+
+function decode(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+async function showPage({ focus }) {
+  if (location.hash === "#main") return;
+  const route = readAddress();
+  turn += 1;
+  const mine = turn;
+  leave?.();
+  const controller = new AbortController();
+  const stops = [];
+  leave = () => {
+    controller.abort();
+    for (const stop of stops.splice(0)) stop();
+  };
+  drawTabs(route?.tab);
+  document.title = route ? `${route.name} · Zuno` : "Zuno";
+  if (!route) {
+    replace(main, h("div", { class: "page" }, h("h1", null, "No such page"), h("p", null, h("a", { href: "#/" }, "Home"))));
+    return;
+  }
+  const page = h("div", { class: `page page-${route.module}` }, loading());
+  replace(main, page);
+  try {
+    const module = await import(`./pages/${route.module}.js`);
+    if (mine !== turn) return;
+    const stop = await module.show(page, route.params, pageApi(controller.signal, stops));
+    if (typeof stop === "function") (mine === turn ? stops.push(stop) : stop());
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    console.error(error);
+    if (mine === turn) replace(page, h("h1", null, route.name), problemNotice(error, () => showPage({ focus: false })));
+  }
+  if (mine === turn && focus) main.focus({ preventScroll: true });
+  if (mine === turn && focus) scrollTo(0, 0);
+}
+
+/** What a page may use. Everything asked or listened to ends when the page is left. */
+function pageApi(signal, stops) {
+  return {
+    signal,
+    get: (path, query) => get(path, { query, signal }),
+    post: (path, body) => post(path, body),
+    address: documentAddress,
+    session: currentSession,
+    toast,
+    /** `on("thought", (data, event) => …)`, until the page is left. */
+    on: (type, listener) => {
+      const stop = live.on(type, listener);
+      stops.push(stop);
+      return stop;
+    },
+    watchLive: (watcher) => stops.push(live.watchState(watcher)),
+    /** Run again and again while the page is open and looked at. */
+    every: (milliseconds, action) => {
+      const timer = setInterval(() => { if (!document.hidden) action(); }, milliseconds);
+      stops.push(() => clearInterval(timer));
+    },
+    leaving: (stop) => stops.push(stop),
+  };
+}
+
+function drawTabs(current) {
+  replace(document.getElementById("tabs"), TABS.map(([href, name, key]) =>
+    h("a", { href, "aria-current": key === current ? "page" : null }, tabIcon(key), h("span", null, name))));
+}
+
+const ICONS = {
+  home: "M4 11l8-7 8 7v9h-5v-6H9v6H4z",
+  liquidity: "M3 20V14h4v6M10 20V6h4v14M17 20v-9h4v9",
+  trading: "M7 3v4M7 15v6M4 7h6v8H4zM17 3v6M17 17v4M14 9h6v8h-6z",
+  trust: "M12 3l8 3v6c0 5-3.5 8-8 9-4.500-1-8-4-8-9V6z",
+  lab: "M9 3h6M10 3v6l-6 11h16L14 9V3",
+};
+
+function tabIcon(key) {
+  return s("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, s("path", { d: ICONS[key] }));
+}
+
+const MODES = {
+  SYNTHETIC: "SYNTHETIC: invented prices, play money. Nothing here is a market.",
+  PAPER: "PAPER: real prices, no money moves.",
+  LIVE: "LIVE: orders and transactions move real money.",
+};
+
+function drawMode(session) {
+  const said = String(session.mode ?? "").toUpperCase();
+  const mode = Object.keys(MODES).find((name) => said.includes(name)) ?? "SYNTHETIC";
+  document.documentElement.dataset.mode = mode.toLowerCase();
+  replace(document.getElementById("mode"), mode);
+  const banner = document.getElementById("banner");
+  replace(banner, h("strong", null, mode), h("span", null, MODES[mode].slice(mode.length + 2)));
+  banner.hidden = false;
+}
+
+function drawTheme() {
+  const button = document.getElementById("theme");
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const current = () => document.documentElement.dataset.theme || (system.matches ? "dark" : "light");
+  const paint = () => {
+    const dark = current() === "dark";
+    button.setAttribute("aria-label", dark ? "Use the light theme" : "Use the dark theme");
+    button.title = button.getAttribute("aria-label");
+    replace(button, s("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" },
+      s("path", { d: dark ? "M12 4V2M12 22v-2M4 12H2M22 12h-2M6 6L4.600 4.600M19.400 19.400L18 18M6 18l-1.400 1.400M19.400 4.600L18 6M12 8a4 4 0 100 8 4 4 0 000-8z" : "M20 14A8 8 0 0110 4a8 8 0 1010 10z" })));
+  };
+  button.addEventListener("click", () => {
+    const next = current() === "dark" ? "light" : "dark";
+    document.documentElement.dataset.theme = next;
+    try {
+      localStorage.setItem("zuno-theme", next);
+    } catch { /* it holds until the page is closed */ }
+    paint();
+  });
+  system.addEventListener("change", paint);
+  paint();
+}
+
+function drawLive(state) {
+  const place = document.getElementById("wire");
+  place.dataset.state = state;
+  const words = { connecting: "connecting", live: "live", lost: "reconnecting" };
+  replace(place.querySelector("b"), words[state]);
+  place.title = state === "live" ? "New events arrive by themselves" : "Waiting for Zuno's server";
+}
+
+document.getElementById("skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
+
+/** Keys 1 to 5 lead to the pages, unless something is being typed. */
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, textarea, select, dialog, [tabindex='0'].chart")) return;
+  const tab = TABS[Number(event.key) - 1];
+  if (tab) location.hash = tab[0];
+});
+
+drawTheme();
+live.watchState(drawLive);
+addEventListener("hashchange", () => showPage({ focus: true }));
+loadSession().then(drawMode, (error) => {
+  if (error.status === 401) {
+    leave?.();
+    turn += 1;
+    replace(main, h("div", { class: "page" }, h("h1", null, "Not signed in"),
+      h("p", null, "Open the link that ", h("code", null, "zuno web"), " printed. It holds the token of this home.")));
+  }
+}).then(() => live.open());
+showPage({ focus: false });

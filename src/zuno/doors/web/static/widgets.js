@@ -1,0 +1,137 @@
+// The pieces every page is made of: panels, figures, tables, notices, the dialog that asks for a typed word.
+import { append, h, isLocalAddress, replace, uniqueId } from "./dom.js";
+import { age, time } from "./format.js";
+
+/** A titled box. `source` is `{href, at, text}`: where its numbers come from and how old they are. */
+export function panel(title, { source, actions, wide, id } = {}, ...children) {
+  const heading = uniqueId("panel");
+  return h("section", { class: wide ? `panel ${wide}` : "panel", "aria-labelledby": heading, id },
+    h("div", { class: "panel-head" }, h("h2", { id: heading }, title), actions ? h("div", { class: "panel-actions" }, actions) : null),
+    children,
+    source ? sourceLine(source) : null);
+}
+
+/** "source · 3 m ago", with the document the numbers were read from behind it. */
+export function sourceLine({ href, at, text }) {
+  const parts = [text, at ? age(at) : null].filter(Boolean).join(" · ");
+  const shown = parts || "document";
+  return h("p", { class: "source" },
+    href && isLocalAddress(href)
+      ? h("a", { href, target: "_blank", rel: "noopener", title: at ? `as of ${time(at)}; opens the JSON document` : "opens the JSON document" }, shown)
+      : h("span", { title: at ? `as of ${time(at)}` : null }, shown));
+}
+
+/** One figure with its name: a row of these opens each page. */
+export function stat(name, value, { note, tone, href, title } = {}) {
+  const figure = h("span", { class: `stat-value ${tone ?? ""}`, title }, value);
+  return h("div", { class: "stat" },
+    h("dt", null, name),
+    h("dd", null, href ? h("a", { href, class: "stat-link" }, figure) : figure, note ? h("span", { class: "stat-note" }, note) : null));
+}
+
+export function stats(...items) {
+  return h("dl", { class: "stats" }, items);
+}
+
+/** A real table. Columns: `{name, cell(row), number, title, hide}`; `hide` drops it on a phone; `href(row)` links the first cell. */
+export function table(caption, columns, rows, { empty = "Nothing here.", href, rowClass, showCaption } = {}) {
+  if (!rows.length) return h("p", { class: "empty" }, empty);
+  const region = h("div", { class: "table-wrap", tabindex: "0", role: "region", "aria-label": caption },
+    h("table", null,
+      h("caption", { class: showCaption ? null : "visually-hidden" }, caption),
+      h("thead", null, h("tr", null, columns.map((column) =>
+        h("th", { scope: "col", class: cellClass(column), title: column.title }, column.name)))),
+      h("tbody", null, rows.map((row) => h("tr", { class: rowClass?.(row) }, columns.map((column, index) => {
+        const content = column.cell(row);
+        const inside = index === 0 && href ? h("a", { href: href(row) }, content) : content;
+        return index === 0
+          ? h("th", { scope: "row", class: cellClass(column) }, inside)
+          : h("td", { class: cellClass(column) }, inside);
+      }))))));
+  return region;
+}
+
+function cellClass(column) {
+  return [column.number ? "number" : "", column.hide ? "spare" : ""].filter(Boolean).join(" ") || null;
+}
+
+export function badge(text, kind = "") {
+  return h("span", { class: `badge ${kind}` }, text);
+}
+
+export function button(label, onclick, { kind = "", disabled, title } = {}) {
+  return h("button", { type: "button", class: `button ${kind}`, onclick, disabled, title }, label);
+}
+
+/** What went wrong, where the content would have been. */
+export function problemNotice(error, retry) {
+  return h("div", { class: "notice bad", role: "alert" },
+    h("strong", null, error.title || "Not available"), h("span", null, error.message),
+    retry ? button("Try again", retry) : null);
+}
+
+export function notice(text, kind = "") {
+  return h("p", { class: `notice ${kind}` }, text);
+}
+
+export function loading(text = "Loading …") {
+  return h("p", { class: "loading", role: "status" }, text);
+}
+
+/** Fill a place with what a promise brings, or with its problem. One part that fails leaves the others standing. */
+export async function fillWith(place, load, draw) {
+  const attempt = async () => {
+    try {
+      const data = await load();
+      replace(place, draw(data));
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      replace(place, problemNotice(error, () => { replace(place, loading()); attempt(); }));
+      if (error.status === undefined) console.error(error);
+    }
+  };
+  await attempt();
+}
+
+/** Names and values in two columns. */
+export function facts(pairs) {
+  return h("dl", { class: "facts" }, pairs.filter(Boolean).map(([name, value, extra]) => [h("dt", null, name), h("dd", { class: extra }, value)]));
+}
+
+/** Ask for a word to be typed, as the terminal does. The answer is true when it was. */
+export function askForWord({ title, word, action, content, danger }) {
+  return new Promise((resolve) => {
+    const heading = uniqueId("ask");
+    const field = uniqueId("word");
+    const input = h("input", { id: field, type: "text", autocomplete: "off", autocapitalize: "none", spellcheck: "false", "aria-describedby": `${field}-hint` });
+    const go = h("button", { type: "submit", class: `button primary ${danger ? "danger" : ""}`, disabled: true }, action);
+    const dialog = h("dialog", { class: "ask", "aria-labelledby": heading },
+      h("form", { method: "dialog", onsubmit: (event) => { event.preventDefault(); if (matches()) finish(true); } },
+        h("h2", { id: heading }, title),
+        h("div", { class: "ask-content", tabindex: "0", role: "region", "aria-label": "What will be done" }, content),
+        h("label", { for: field }, "Type ", h("code", null, word), " to go on"),
+        input,
+        h("p", { class: "hint", id: `${field}-hint` }, "Nothing happens until the word is there and the button is pressed."),
+        h("div", { class: "ask-actions" }, button("Not now", () => finish(false)), go)));
+    const matches = () => input.value.trim() === word;
+    const finish = (answer) => {
+      dialog.close();
+      dialog.remove();
+      resolve(answer);
+    };
+    input.addEventListener("input", () => { go.disabled = !matches(); });
+    dialog.addEventListener("cancel", () => finish(false));
+    document.body.append(dialog);
+    dialog.showModal();
+    input.focus();
+  });
+}
+
+export function toast(text, kind = "") {
+  const place = document.getElementById("toasts");
+  const item = h("div", { class: `toast ${kind}` }, h("span", null, text),
+    h("button", { type: "button", class: "icon-button", "aria-label": "Dismiss", onclick: () => item.remove() }, "×"));
+  append(place, [item]);
+  while (place.children.length > 4) place.firstChild.remove();
+  setTimeout(() => item.remove(), kind === "bad" ? 15000 : 6000);
+}
