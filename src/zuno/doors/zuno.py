@@ -8,6 +8,7 @@ from typing import Protocol
 
 from zuno.doors.agents import Agents
 from zuno.doors.config import ConfigView
+from zuno.doors.costs import ModelCosts
 from zuno.doors.doctor import Doctor
 from zuno.doors.logs import Logs
 from zuno.doors.reading.model_help import Interpreter
@@ -121,6 +122,10 @@ class Zuno(Protocol):
 
     def agents(self) -> Agents:
         """Who sits at the desk."""
+        ...
+
+    def costs(self) -> ModelCosts:
+        """What models cost."""
         ...
 
     def doctor(self) -> Doctor:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from zuno.doors.agents import Agents
     from zuno.doors.chat.desk import ChatDesk
     from zuno.doors.config import ConfigView
+    from zuno.doors.costs import ModelCosts
     from zuno.doors.doctor import Doctor
     from zuno.doors.logs import Logs
     from zuno.doors.reading.model_help import Interpreter
@@ -313,6 +314,11 @@ class Application:
         from zuno.wiring.minds import missing_models
 
         return Agents(self._registry(), self._meshes.keeper().glance, agent_roles(), missing_models())
+
+    def costs(self) -> ModelCosts:
+        from zuno.doors.costs import ModelCosts
+
+        return ModelCosts(self._journal_to_read())
 
     def doctor(self) -> Doctor:
         from zuno.adapters.clock.system import unix_millis

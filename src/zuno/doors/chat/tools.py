@@ -68,8 +68,7 @@ def _chain(slots: Slots) -> str | None:
 
 
 async def _look_at_performance(zuno: Zuno, slots: Slots) -> View:
-    view, _ = await zuno.account().performance()
-    return view
+    return await zuno.account().equity()
 
 
 async def _look_at_reference(zuno: Zuno, slots: Slots) -> View:

@@ -70,9 +70,10 @@ EMA_BARS: Final = 200
 _WHY: Final = 240
 
 
-def describe(bundle: Bundle) -> Picture:
-    """What the chart of this bundle's mode shows as of its moment."""
-    return _describe(bundle, *bundle.mode.chart)
+def describe(bundle: Bundle, timeframe: Timeframe | None = None, count: int | None = None) -> Picture:
+    """What the chart of this bundle's mode shows as of its moment, or the same of other bars that the bundle has."""
+    usual, bars_shown = bundle.mode.chart
+    return _describe(bundle, timeframe or usual, count or bars_shown)
 
 
 def describe_trade(bundle: Bundle, trade: TradePlan) -> Picture:

@@ -305,20 +305,31 @@ class AccountDesk:
             groups=tuple(_profit_row(name, measure_trades(trades, page.won)) for name, trades in groups.items()),
         )
 
+    async def equity(self) -> PerformanceView:
+        """Figures and the equity curve; nothing is painted."""
+        return self._measure_equity(*await self._read_curve())
+
     async def performance(self) -> tuple[PerformanceView, bytes | None]:
-        """Figures, the equity curve, and its picture where there is one."""
+        """The same, and its picture where there is one."""
+        page, curve = await self._read_curve()
+        view = self._measure_equity(page, curve)
+        return view, await self._paint(page, curve, view)
+
+    async def _read_curve(self) -> tuple[_AccountPage, tuple[EquityPoint, ...]]:
         page = await self._look()
         history = trace_account(page.events)
         closes = await self._closes(history.steps[0].at if history.steps else page.at, page.at)
         for symbol, mark in page.usd_marks.items():
             closes.setdefault(symbol, []).append(Close(page.at, mark))
-        curve = build_equity_curve(history.steps, closes, page.won, page.at)
+        return page, tuple(build_equity_curve(history.steps, closes, page.won, page.at))
+
+    def _measure_equity(self, page: _AccountPage, curve: Sequence[EquityPoint]) -> PerformanceView:
         percents = drawdown_percents(curve)
         fall = find_max_drawdown(curve)
         start = curve[0].equity if curve else None
         end = curve[-1].equity if curve else None
         gain = None if start is None or end is None or start <= 0 else (end - start) / start * 100
-        view = PerformanceView(
+        return PerformanceView(
             **self._head(page),
             file=None,
             whole=_profit_row("all", measure_trades(page.book.closed, page.won)),
@@ -334,7 +345,6 @@ class AccountDesk:
                 for point, percent in zip(curve, percents, strict=True)
             ),
         )
-        return view, await self._paint(page, curve, view)
 
     async def locks(self) -> LocksView:
         return LocksView(**self._head(await self._look()))

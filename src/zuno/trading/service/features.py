@@ -9,7 +9,8 @@ from typing import Final, TypeAlias
 from zuno.journal.port import Journal
 from zuno.kernel import arguments
 from zuno.kernel.canonical import Digest
-from zuno.kernel.errors import Refused
+from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.chart.charting import describe
 from zuno.trading.data.bundle_builder import build_bundle
@@ -33,13 +34,29 @@ from zuno.trading.model.venues import BINANCE, bars_of, neighbour_series, wanted
 from zuno.trading.ports.chart import Painter
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.run.record import MarketMoment
-from zuno.trading.service.features_view import ChartView, FeaturesView, chart_view, features_view, iso
+from zuno.trading.service.features_view import (
+    CandlesView,
+    CandleView,
+    ChartView,
+    FeaturesView,
+    MarketChartView,
+    chart_view,
+    features_view,
+    iso,
+    market_chart_view,
+)
 
 DEFAULT_SEED: Final = 1
 SAME_VISIT: Final = MINUTE_MS
 """Venues that are asked at once answer one after the other; what comes so soon after the newest row came with it."""
 _JUDGED: Final = (Timeframe.H1, Timeframe.H4, Timeframe.D1, Timeframe.W1, Timeframe.M1)
 """By whose candles a recording ends, the first of these that are here: a cycle can do without minutes."""
+
+MOST_CANDLES: Final = 1_000
+USUAL_BARS: Final = 120
+FEWEST_BARS: Final = 10
+MOST_BARS: Final = 300
+"""Of a chart that is drawn from figures."""
 
 Refresh: TypeAlias = Callable[[Symbol], Awaitable[tuple[Millis, Mapping[str, str]]]]
 """Asks every live source now and keeps what they say: the moment it was asked at, and who failed, and why."""
@@ -97,6 +114,40 @@ class TradingDesk:
         image = await self._painter.paint(picture)
         view = chart_view(frozen.bundle, frozen.name, numbers(picture), frozen.notes)
         return DrawnChart(view.model_copy(update={"live": self.live(as_of)}), image)
+
+    async def candles(
+        self, symbol: str, interval: str = "1h", since: str = "7d", until: str | None = None
+    ) -> CandlesView:
+        """Closed bars of a time, as they are known by its end; the newest `MOST_CANDLES` of them."""
+        asked, timeframe = parse_symbol(symbol), _parse_interval(interval)
+        end = (await self.moment(asked, until)).as_of
+        start = arguments.parse_market_moment(since, end, end, Millis(0))
+        series = candles(BINANCE, asked, timeframe)
+        rows = await self._store.read(series, start, end, end, MOST_CANDLES)
+        return CandlesView(
+            synthetic=self.synthetic,
+            origin=self.origin,
+            live=self.live(until),
+            symbol=asked,
+            interval=timeframe,
+            as_of=iso(end),
+            source=str(series),
+            candles=tuple(CandleView.model_validate(row._asdict()) for row in rows),
+        )
+
+    async def market_chart(
+        self, symbol: str, interval: str = "4h", mode: str = "swing", as_of: str | None = None, bars: int | None = None
+    ) -> MarketChartView:
+        """Candles with levels, averages, gaps, volume profile and heat map as figures. Nothing is painted or stored."""
+        asked, timeframe = parse_mode(mode), _parse_interval(interval)
+        if timeframe not in asked.timeframes:
+            raise Usage(f"A {asked} chart has bars of {', '.join(asked.timeframes)}, not {timeframe}.")
+        if bars is not None and not FEWEST_BARS <= bars <= MOST_BARS:
+            raise Usage(f"Between {FEWEST_BARS} and {MOST_BARS} bars can be drawn, not {bars}.")
+        moment = await self.moment(parse_symbol(symbol), as_of)
+        bundle = await self.read_at(parse_symbol(symbol), asked, moment)
+        view = market_chart_view(bundle, describe(bundle, timeframe, bars or USUAL_BARS), moment.notes)
+        return view.model_copy(update={"live": self.live(as_of)})
 
     async def freeze(self, symbol: Symbol, mode: Mode, as_of: str | None) -> FrozenBundle:
         """Everything that could be known then, stored once under its hash."""
@@ -211,6 +262,13 @@ class TradingDesk:
         ]
         later = [known for known in own if known > moment]
         return self._moment(moment, {}, (_mended_note(len(later), max(later)),) if later else ())
+
+
+def _parse_interval(text: str) -> Timeframe:
+    try:
+        return Timeframe(text.strip().lower())
+    except ValueError:
+        raise Usage(f"{plain_text(text, 40)!r} is no interval; write one of {', '.join(Timeframe)}.") from None
 
 
 def _mended_note(series: int, since: Millis) -> str:

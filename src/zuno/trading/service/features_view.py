@@ -22,6 +22,7 @@ from zuno.trading.measure.structure.all import Structure
 from zuno.trading.measure.triage import Rule
 from zuno.trading.model import market
 from zuno.trading.model.bundle import Bundle
+from zuno.trading.model.chart import Heat, MissingPanel, Picture, PricePanel
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import SECOND_MS, Feed, Series, Symbol, Timeframe, candles
 from zuno.trading.model.outcome import MissingInput
@@ -102,6 +103,77 @@ class ChartView(OriginView):
     """Where it was put; a name for it before."""
     numbers: dict[str, Any]
     notes: tuple[str, ...] = ()
+
+
+class CandleView(View):
+    at: int
+    """When it opened, Unix milliseconds."""
+    open: float
+    high: float
+    low: float
+    close: float
+    volume: float
+    taker_buy: float | None
+
+
+class CandlesView(OriginView):
+    """Closed bars, oldest first."""
+
+    symbol: str
+    interval: str
+    as_of: str
+    source: str
+    candles: tuple[CandleView, ...]
+
+
+class MarketChartView(OriginView):
+    """What a chart shows, as figures. Bars stand at `places`, the first of which opened at `first`; a line begins at
+    its place `since`. Pools of the heat map are dollars by row (lowest first) of one column for each bar."""
+
+    symbol: str
+    mode: str
+    interval: str
+    interval_ms: int
+    as_of: str
+    source: str
+    age_seconds: int | None
+    stale: bool | None
+    first: int | None
+    places: tuple[int, ...]
+    width: int
+    price: dict[str, Any]
+    """`{"title", "why"}` where there is no bar."""
+    panels: tuple[dict[str, Any], ...]
+    levels: tuple[dict[str, Any], ...]
+    notes: tuple[ForeignText, ...] = ()
+
+
+def market_chart_view(bundle: Bundle, picture: Picture, notes: tuple[str, ...] = ()) -> MarketChartView:
+    series = candles(BINANCE, bundle.symbol, picture.timeframe)
+    block = bundle.block(series)
+    price = plain(picture.price)
+    if isinstance(picture.price, PricePanel) and isinstance(picture.price.heat, Heat):
+        for name in ("columns", "forced"):
+            price["heat"][name] = [[round(cell) for cell in column] for column in price["heat"][name]]
+    return MarketChartView(
+        synthetic=bundle.synthetic,
+        origin=bundle.origin,
+        symbol=bundle.symbol,
+        mode=bundle.mode,
+        interval=picture.timeframe,
+        interval_ms=picture.timeframe.millis,
+        as_of=iso(bundle.as_of),
+        source=str(series),
+        age_seconds=None if block is None else block.age,
+        stale=None if block is None else block.stale,
+        first=picture.first,
+        places=picture.places,
+        width=picture.width,
+        price=price,
+        panels=tuple(map(plain, picture.panels)),
+        levels=() if isinstance(picture.price, MissingPanel) else tuple(plain(mark) for mark in picture.price.marks),
+        notes=(*picture.notes, *notes),
+    )
 
 
 def chart_view(bundle: Bundle, name: str, numbers: dict[str, Any], notes: tuple[str, ...] = ()) -> ChartView:

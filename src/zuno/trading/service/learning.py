@@ -85,6 +85,18 @@ class LearningDesk:
 
     async def calibration(self, as_of: str | None = None) -> tuple[TradeCalibrationView, bytes | None]:
         """How far each agent's claims can be relied on, and the picture of it where there is one."""
+        view, rows = await self._measure_calibration(as_of)
+        painter = self._with.desk.painter
+        if not rows or painter.media_type != "image/png":
+            return view, None
+        chart = describe_reliability(rows, view.mode.upper(), view.account, view.origin, synthetic=view.synthetic)
+        return view, await painter.paint_reliability(chart)
+
+    async def reliability(self, as_of: str | None = None) -> TradeCalibrationView:
+        """The same figures; nothing is painted."""
+        return (await self._measure_calibration(as_of))[0]
+
+    async def _measure_calibration(self, as_of: str | None) -> tuple[TradeCalibrationView, tuple[Reliability, ...]]:
         asked = await self._ask(as_of)
         cases = await self._with.evaluator.cases(asked.account, asked.before)
         rows = measure_reliability(cases)
@@ -96,11 +108,7 @@ class LearningDesk:
             outcomes=outcomes,
             agents=tuple(map(_calibration_view, rows)),
         )
-        painter = self._with.desk.painter
-        if not rows or painter.media_type != "image/png":
-            return view, None
-        chart = describe_reliability(rows, view.mode.upper(), asked.account, view.origin, synthetic=view.synthetic)
-        return view, await painter.paint_reliability(chart)
+        return view, tuple(rows)
 
     async def vetoes(self, as_of: str | None = None) -> VetoesView:
         """What every veto and every cut saved or cost."""

@@ -179,6 +179,7 @@ async def test_the_curve_starts_with_the_cash_and_ends_with_the_equity(market: M
     assert view.start_usd == pytest.approx(2_000 + 2_000_000 / 1_400)
     assert view.equity_usd == pytest.approx(status.equity_usd)
     assert image is None, "nobody paints PNGs here"
+    assert await market.account().equity() == view
     history = trace_account(await market.log.events(ACCOUNT))
     assert len(history.steps) == len({posting.number for posting in history.postings})
 

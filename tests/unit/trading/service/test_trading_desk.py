@@ -17,8 +17,10 @@ from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Journal
 from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.units import Millis
+from zuno.trading.chart.charting import describe
 from zuno.trading.data.intake import Intake, refresh_market
 from zuno.trading.measure.bars import resample_bars
+from zuno.trading.model.chart import PricePanel
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -237,3 +239,25 @@ async def test_a_past_that_goes_on_is_counted_from_its_end_and_known_until_now(
             await one.freeze(BTC, SWING, str(now + 1))
         with pytest.raises(Usage, match="2009-01-03"):
             await one.freeze(BTC, SWING, "999999w")
+
+
+async def test_a_chart_of_figures_is_what_the_picture_shows(desk: Callable[..., TradingDesk]) -> None:
+    here = desk(await market())
+    view = await here.market_chart("BTCUSDT", "4h", as_of=iso(END), bars=60)
+    frozen = await here.freeze(BTC, SWING, iso(END))
+    picture = describe(frozen.bundle, Timeframe.H4, 60)
+    assert isinstance(picture.price, PricePanel)
+    assert view.first == picture.first
+    assert view.price["candles"]["close"] == list(picture.price.candles.close)
+    assert [level["id"] for level in view.levels] == [mark.id for mark in picture.price.marks]
+    assert view.synthetic
+    assert view.stale is False
+    shown = await here.candles("BTCUSDT", "4h", "2d", iso(END))
+    assert len(shown.candles) == 12
+    assert [bar.close for bar in shown.candles] == view.price["candles"]["close"][-12:]
+
+
+@pytest.mark.parametrize(("interval", "bars"), [("1w", 60), ("7m", 60), ("4h", 5), ("4h", 301)])
+async def test_a_chart_of_other_bars_is_refused(desk: Callable[..., TradingDesk], interval: str, bars: int) -> None:
+    with pytest.raises(Usage):
+        await desk(await market()).market_chart("BTCUSDT", interval, bars=bars)
