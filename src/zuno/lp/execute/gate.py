@@ -190,7 +190,7 @@ class Gate:
             await self._cancel_in_flight(progress, draft, notify)
             return progress
 
-    async def reconcile(self, notify: Notify, *, but: str | None = None, send: bool = True) -> None:
+    async def reconcile(self, notify: Notify, *, but: str | None = None) -> None:
         """Compare every unfinished step of this wallet with the chain, before anything else is done.
 
         `but`: the plan that is about to go on anyway. Others must have nothing in flight: their number would be ours.
@@ -202,33 +202,34 @@ class Gate:
             draft = progress.draft
             if draft is None or not await self._is_for_this_wallet(draft):
                 continue
-            await self._sync_with_chain(progress, draft, notify, send=send)
+            await self._sync_with_chain(progress, self._step_sender(progress, draft, notify))
             for _, step in progress.in_flight:
-                if send:
-                    raise Refused(
-                        f"{plan_id} still has a transaction on its way ({step.newest.hash}); "
-                        f"`zuno plan apply {plan_id}` or `zuno plan cancel {plan_id}` first."
-                    )
+                raise Refused(
+                    f"{plan_id} still has a transaction on its way ({step.newest.hash}); "
+                    f"`zuno plan apply {plan_id}` or `zuno plan cancel {plan_id}` first."
+                )
 
     async def status(self, plan_id: str) -> tuple[PlanProgress, bool]:
-        """The plan, held against the chain if nobody is applying it right now; and whether its approval has run out."""
-        try:
-            with self._context.lock(self._lock_name):
+        """The plan as the journal and the chain have it; and whether its approval has run out.
+
+        A look: it takes no lock, so that it cannot keep an owner from applying, and writes nothing down.
+        """
+        newest = await self._newest_entry(plan_id)
+        progress = await self._load_progress(plan_id)
+        draft = progress.draft
+        if draft is not None and any(progress.in_flight) and await self._is_for_this_wallet(draft):
+            await self._sync_with_chain(progress, self._step_sender(progress, draft, _discard_message, looks=True))
+            if await self._newest_entry(plan_id) != newest:  # it is being applied: the journal knows more
                 progress = await self._load_progress(plan_id)
-                if progress.draft is not None and await self._is_for_this_wallet(progress.draft):
-                    await self._sync_with_chain(progress, progress.draft, _discard_message, send=False)
-        except Refused:
-            progress = await self._load_progress(plan_id)
         late = False
         if progress.draft is not None and progress.state is PlanState.APPROVED:
             late = (await self._context.chain.head()).timestamp > progress.draft.expires
         return progress, late
 
-    async def _sync_with_chain(self, progress: PlanProgress, draft: Draft, notify: Notify, *, send: bool) -> None:
+    async def _sync_with_chain(self, progress: PlanProgress, sender: StepSender) -> None:
         """Update a plan's steps in flight from the chain."""
-        sender = self._step_sender(progress, draft, notify)
         for index, step in list(progress.in_flight):
-            while step.in_flight and await sender.sync_step(index, send=send):
+            while step.in_flight and await sender.sync_step(index):
                 pass
 
     # -- the run itself
@@ -527,6 +528,10 @@ class Gate:
     async def _load_progress(self, plan_id: str) -> PlanProgress:
         return await load_progress(self._context.journal, plan_id)
 
+    async def _newest_entry(self, plan_id: str) -> int | None:
+        newest = await self._context.journal.latest(1, request_id=plan_id)
+        return newest[0].seq if newest else None
+
     async def _is_for_this_wallet(self, draft: Draft) -> bool:
         """Of this wallet on this very chain: bytes signed for a world that is gone would be good in the next one."""
         same = (draft.chain_id, draft.wallet) == (self._context.info.id, self._context.wallet)
@@ -539,9 +544,11 @@ class Gate:
         done = all(step.state is StepState.FINAL for step in parts)
         return done and (draft.later is None or _later_mint_is_final(progress))
 
-    def _step_sender(self, progress: PlanProgress, draft: Draft, notify: Notify, *, anyhow: bool = False) -> StepSender:
+    def _step_sender(
+        self, progress: PlanProgress, draft: Draft, notify: Notify, *, anyhow: bool = False, looks: bool = False
+    ) -> StepSender:
         most = Wei(1 << 255) if anyhow else draft.gas.max_fee
-        return StepSender(self._context, progress, Seconds(draft.expires), most, notify)
+        return StepSender(self._context, progress, Seconds(draft.expires), most, notify, looks=looks)
 
     def _with_simulation(self, draft: Draft, simulation: Simulation) -> SimulatedDraft:
         return SimulatedDraft(draft, simulation, self._context.info.deployment.swap_struct)

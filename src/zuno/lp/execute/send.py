@@ -38,13 +38,22 @@ class StepSender:
     """Signs, sends and confirms one plan's transactions, one after the other."""
 
     def __init__(
-        self, context: ExecutionContext, progress: PlanProgress, expires: Seconds, most_fee: Wei, notify: Notify
+        self,
+        context: ExecutionContext,
+        progress: PlanProgress,
+        expires: Seconds,
+        most_fee: Wei,
+        notify: Notify,
+        *,
+        looks: bool = False,
     ) -> None:
+        """`looks`: nothing is sent, and what is found changes `progress` alone, not the journal."""
         self._context = context
         self._progress = progress
         self._expires = expires
         self._most_fee = most_fee
         self._notify = notify
+        self._looks = looks
 
     async def run_step(self, index: int, prepare: PrepareStep | None) -> StepProgress:
         """Until the step is over; `Unavailable` where the chain keeps it waiting too long, and it stays in flight.
@@ -95,7 +104,7 @@ class StepSender:
             why = f"a transaction from elsewhere took the wallet's number {step.nonce}"
             await self._record_end(index, StepState.SUPERSEDED, why)
             return True
-        if not send or trace.nonce > step.nonce:
+        if not send or self._looks or trace.nonce > step.nonce:
             return False
         if self._is_past_deadline(step, trace) and not step.newest.cancels:
             await self.cancel(index)  # never to be done any more; its number must be freed
@@ -212,6 +221,9 @@ class StepSender:
         self._notify(f"{self._step_label(index)}: {state}" + (f" ({why})" if why else ""))
 
     async def _append_event(self, event: PlanEvent) -> None:
+        if self._looks:
+            self._progress.apply_event(event)
+            return
         await append_event(self._context.journal, self._progress, event)
 
     def _is_past_deadline(self, step: StepProgress, trace: NonceStatus) -> bool:

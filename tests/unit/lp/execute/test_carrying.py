@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from zuno.adapters.file_lock import wallet_lock
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import HexId
 from zuno.lp.execute import checks
@@ -771,17 +774,56 @@ async def test_only_looking_sends_nothing(bench: Any) -> None:
     assert bench.pond.taken == []
 
 
-async def test_looking_while_another_process_applies_reads_the_book_alone(bench: Any) -> None:
+def busy(name: str) -> Any:
+    raise Refused("This wallet is being used by process 1; wait until it is done.")
+
+
+async def test_a_wallet_in_use_is_applied_by_nobody_else_and_can_be_looked_at(bench: Any) -> None:
     plan_id = await closing(bench)
-
-    def busy(name: str) -> Any:
-        raise Refused("This wallet is being used by process 1; wait until it is done.")
-
     book, _ = await bench.gate(lock=busy).status(plan_id)
     assert book.state is PlanState.APPROVED
     for act in (bench.apply, bench.cancel):
         with pytest.raises(Refused, match="is being used by process 1"):
             await act(plan_id, lock=busy)
+
+
+async def test_a_look_sees_what_was_mined_without_the_lock_and_writes_nothing(bench: Any) -> None:
+    plan_id = await closing(bench)
+    bench.pond.holding = True
+    with pytest.raises(Unavailable):
+        await bench.apply(plan_id)
+    await bench.pond.mine()
+    before = len([entry async for entry in bench.journal.entries()])
+    book, _ = await bench.gate(lock=busy).status(plan_id)
+    assert book.steps[0].state is StepState.FINAL
+    assert (await bench.book(plan_id)).steps[0].state is StepState.SENT
+    assert len([entry async for entry in bench.journal.entries()]) == before
+    bench.pond.holding = False
+    assert (await bench.apply(plan_id)).state is PlanState.CONFIRMED
+
+
+async def test_a_look_that_waits_for_the_node_keeps_nobody_from_applying(bench: Any, tmp_path: Path) -> None:
+    """And tells what the journal says, which is newer than what it asked the node about."""
+    plan_id = await closing(bench)
+    bench.pond.holding = True
+    with pytest.raises(Unavailable):
+        await bench.apply(plan_id)
+    looking, applied = asyncio.Event(), asyncio.Event()
+
+    async def trace(*asked: Any) -> Any:
+        looking.set()
+        await applied.wait()
+        return await bench.pond.trace(*asked)
+
+    def lock(name: str) -> Any:
+        return wallet_lock(tmp_path, name)
+
+    look = asyncio.create_task(bench.gate(lock=lock, writer=Instead(bench.pond, trace=trace)).status(plan_id))
+    await looking.wait()
+    await bench.pond.mine()
+    assert (await bench.apply(plan_id, lock=lock)).state is PlanState.CONFIRMED
+    applied.set()
+    assert (await look)[0] == await bench.book(plan_id)
 
 
 # -- the second half
