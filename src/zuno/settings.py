@@ -345,6 +345,9 @@ class Settings(BaseSettings):
     budget_tokens_per_day: int = Field(
         2_000_000, ge=0, description="model token budget per UTC day, all runs and embeddings"
     )
+    budget_tokens_per_day_viewers: int = Field(
+        100_000, ge=0, description="of these, for questions of Telegram viewers; 0: rules alone answer them"
+    )
     budget_usd_per_run: Dollars = Field(Decimal("0.50"), description="model budget per run, USD")
     budget_usd_per_day: Dollars = Field(
         Decimal("5.00"), description="model budget per UTC day, all runs and embeddings, USD"

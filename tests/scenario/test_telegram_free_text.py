@@ -80,6 +80,31 @@ async def test_a_model_answers_with_figures_of_the_tools_and_replays(api: Telegr
     assert (home / "spend.json").exists(), "the day's budget counts it"
 
 
+@pytest.mark.parametrize(("limit", "said"), [(0, ""), (10, "budget"), (1_000_000, "It is in range.")])
+async def test_viewers_ask_a_model_within_a_budget_of_their_own(
+    api: TelegramApi, home: Path, limit: int, said: str
+) -> None:
+    pytest.importorskip("pydantic_ai")
+    asked: list[object] = []
+
+    def answer(heard: object) -> bytes:
+        asked.append(heard)
+        return step(answer="It is in range.")
+
+    async with (
+        serving(answer) as server,
+        running_bot(home, api, model_chat=f"{server.origin}/v1#tiny", budget_tokens_per_day_viewers=limit),
+    ):
+        api.say(BOB, LINE)
+        told = await api.next()
+        assert said in told.text
+        assert ("No model answered" in told.text, len(asked)) == (limit == 10, int(limit > 10))
+        api.say(ALICE, LINE)
+        assert "It is in range." in (await api.next()).text
+    spent = {name for name in ("spend.json", "spend-viewers.json") if (home / name).exists()}
+    assert spent == ({"spend.json", "spend-viewers.json"} if limit > 10 else {"spend.json"})
+
+
 async def test_a_model_that_is_away_leaves_the_reader(api: TelegramApi, home: Path) -> None:
     pytest.importorskip("pydantic_ai")
     async with running_bot(home, api, model_chat="http://127.0.0.1:9/v1#gone"):

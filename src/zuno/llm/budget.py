@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -29,6 +30,14 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class DayShare:
+    """A part of the day's budget, with a limit and a book of its own."""
+
+    limit: Ceiling
+    days: DayBook
+
+
+@dataclass(frozen=True, slots=True)
 class Reservation:
     """What was set aside for one call.
 
@@ -46,6 +55,8 @@ class RunBudget:
     limits: Limits
     days: DayBook
     clock: Clock
+    share: DayShare | None = None
+    """What this run may use of the day; None: all of it."""
     spent: Spend = NOTHING
     unpriced: int = 0
     """Calls whose price nobody knows: their tokens are counted, their dollars cannot be."""
@@ -61,9 +72,7 @@ class RunBudget:
         self.spent += change
         day = self.clock.now() // DAY
         try:
-            refusal = (
-                None if await self.days.book(day, change, self.limits.day) else _explain_day_limit(self.limits.day)
-            )
+            refusal = await self._book_day(day, change)
         except Unavailable as error:
             refusal = f"what was spent today is not known: {error}"
         if refusal is not None:
@@ -76,10 +85,20 @@ class RunBudget:
         """Replace the estimate by the real usage; unknown dollars stay estimated."""
         change = Spend(tokens, reservation.spend.usd if usd is None else usd) - reservation.spend
         self.spent += change
-        try:
+        with suppress(Unavailable):  # the reservation stays in the book: too much is counted there, never too little
             await self.days.book(reservation.day, change, NO_LIMIT)
-        except Unavailable:
-            return  # the reservation stays in the book: too much is counted there, never too little
+            if self.share is not None:
+                await self.share.days.book(reservation.day, change, NO_LIMIT)
+
+    async def _book_day(self, day: int, change: Spend) -> str | None:
+        """None, or why it could not be booked."""
+        if self.share is not None and not await self.share.days.book(day, change, self.share.limit):
+            return _explain_day_limit(self.share.limit)
+        if await self.days.book(day, change, self.limits.day):
+            return None
+        if self.share is not None:
+            await self.share.days.book(day, NOTHING - change, NO_LIMIT)
+        return _explain_day_limit(self.limits.day)
 
 
 def _explain_day_limit(ceiling: Ceiling) -> str:

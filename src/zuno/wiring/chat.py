@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
-    from zuno.doors.chat.desk import ChatDesk
+    from zuno.doors.chat.desk import ChatDesk, Speaker
     from zuno.doors.chat.replay import ChatReplay
     from zuno.doors.zuno import Zuno
     from zuno.journal.port import Journal
@@ -21,15 +21,20 @@ if TYPE_CHECKING:
 _ROOM: Final = "zuno.doors.chat"
 
 
-def build_chat_desk(zuno: Zuno, journal: Callable[[], Awaitable[Journal]], models: Models) -> ChatDesk:
+def build_chat_desk(
+    zuno: Zuno, journal: Callable[[], Awaitable[Journal]], models: Models, *, viewers_ask: bool
+) -> ChatDesk:
+    """`viewers_ask`: whether people who may only look are answered by a model, too."""
     from zuno.doors.chat.desk import ROLE, ChatDesk
     from zuno.lp.service.recommend import new_request_id
 
-    async def minds(request_id: str) -> ModelContext | None:
+    async def minds(request_id: str, who: Speaker) -> ModelContext | None:
+        if who.viewer and not viewers_ask:
+            return None
         registry = models.registry()
         if not registry.models_for(ROLE, 0).models:
             return None
-        return models.minds(await journal(), request_id, registry, desk=_ROOM)
+        return models.minds(await journal(), request_id, registry, desk=_ROOM, viewer=who.viewer)
 
     return ChatDesk(zuno, journal, minds, lambda: new_request_id(os.urandom(16)))
 

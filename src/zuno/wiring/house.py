@@ -302,7 +302,8 @@ class Application:
         """Free text, for a door that holds one for the life of its process."""
         from zuno.wiring.chat import build_chat_desk
 
-        return build_chat_desk(self, self._open_journal, self._models)
+        viewers_ask = self._settings.budget_tokens_per_day_viewers > 0
+        return build_chat_desk(self, self._open_journal, self._models, viewers_ask=viewers_ask)
 
     async def replay_chat(self, request_id: str) -> ReplayView | None:
         from zuno.wiring.chat import build_chat_replay

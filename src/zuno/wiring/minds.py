@@ -43,9 +43,10 @@ class Models:
         *,
         limited: bool = True,
         desk: str = "zuno.lp.agents",
+        viewer: bool = False,
     ) -> ModelContext:
         """What asking needs; a replay spends nothing, and its refusals by budget or breaker are recorded ones. `desk`:
-        the package whose prompts are read."""
+        the package whose prompts are read. `viewer`: asked by somebody who may only look."""
         from time import perf_counter
 
         from zuno.adapters.clock.system import SystemClock
@@ -53,7 +54,7 @@ class Models:
         from zuno.journal.port import Author
         from zuno.llm.ask import ModelContext
         from zuno.llm.breaker import Breakers
-        from zuno.llm.budget import Limits, RunBudget
+        from zuno.llm.budget import DayShare, Limits, RunBudget
         from zuno.llm.prompts import Prompts
         from zuno.llm.spend import Ceiling
 
@@ -70,10 +71,14 @@ class Models:
 
         self._breakers = self._breakers or Breakers()  # a model that is down stays so in the next debate
         days = DayBookFile(settings.home / "spend.json") if limited else DayBookInMemory()
+        share = None
+        if viewer:
+            limit = Ceiling(settings.budget_tokens_per_day_viewers)
+            share = DayShare(limit, DayBookFile(settings.home / "spend-viewers.json"))
         return ModelContext(
             registry=registry,
             prompts=self._prompts.setdefault(desk, Prompts(desk)),
-            budget=RunBudget(limits if limited else Limits(), days, clock),
+            budget=RunBudget(limits if limited else Limits(), days, clock, share),
             breakers=self._breakers if limited else Breakers(threshold=None),
             record=record,
             clock=clock,

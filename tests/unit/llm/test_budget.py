@@ -21,7 +21,7 @@ from zuno.adapters.model.daybook import KEPT_DAYS, DayBookFile, DayBookInMemory
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Seconds
 from zuno.llm.ask import ask
-from zuno.llm.budget import DAY, Limits, Reservation, RunBudget
+from zuno.llm.budget import DAY, DayShare, Limits, Reservation, RunBudget
 from zuno.llm.port import DayBook, Failed
 from zuno.llm.spend import Ceiling, Spend
 
@@ -109,6 +109,22 @@ async def test_a_new_day_is_a_new_budget(tmp_path: Path) -> None:
     desk.clock.advance(DAY)
     assert (await ask(question(round=3), minds)).source == "model"
     assert await desk.days.total(TODAY + 1) == Spend(1_500)
+
+
+async def test_a_share_of_the_day_is_counted_in_both_books_and_leaves_the_rest_alone() -> None:
+    clock, days, part = FixedClock(Seconds(TODAY * DAY)), DayBookInMemory(), DayBookInMemory()
+    limits = Limits(day=Ceiling(tokens=1_000))
+    share = DayShare(Ceiling(tokens=300), part)
+    first = await RunBudget(limits, days, clock, share).reserve(300, Decimal(0))
+    assert isinstance(first, Reservation)
+    second = RunBudget(limits, days, clock, share)
+    assert isinstance(await second.reserve(1, Decimal(0)), str)
+    assert (second.spent, await days.total(TODAY), await part.total(TODAY)) == (Spend(), Spend(300), Spend(300))
+    await second.settle(first, 200, Decimal(0))
+    assert await days.total(TODAY) == await part.total(TODAY) == Spend(200)
+    assert isinstance(await RunBudget(limits, days, clock).reserve(790, Decimal(0)), Reservation)
+    assert isinstance(await second.reserve(90, Decimal(0)), str), "the whole day's limit holds as well"
+    assert (await days.total(TODAY), await part.total(TODAY)) == (Spend(990), Spend(200))
 
 
 async def test_a_call_over_midnight_is_settled_on_the_day_it_began(tmp_path: Path) -> None:

@@ -79,6 +79,8 @@ class Speaker:
 
     chat: str
     user: str
+    viewer: bool = False
+    """May only look: what models cost for them has a limit of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +105,8 @@ class _Chat:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-Minds = Callable[[str], Awaitable[ModelContext | None]]
-"""What asking needs, for one request; None where no model sits."""
+Minds = Callable[[str, Speaker], Awaitable[ModelContext | None]]
+"""What asking needs, for one request of a person; None where no model answers them."""
 
 
 class ChatDesk:
@@ -156,7 +158,7 @@ class ChatDesk:
 
     async def _ask_model(self, text: str, who: Speaker, chat: _Chat, request: str) -> ChatAnswer | str:
         """The model's answer, or why there is none; empty where none sits."""
-        minds = await self._minds(request)
+        minds = await self._minds(request, who)
         if minds is None:
             return ""
         question = QuestionRecord(chat=who.chat, user=who.user, question=text, history=_history(chat.turns))

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
 from zuno.doors.chat.desk import ChatAnswer, ChatDesk, Speaker
+from zuno.doors.telegram.access import Role
 from zuno.doors.telegram.commands import Asked
 from zuno.doors.telegram.layout import code, italic, join, paragraphs, text
 from zuno.doors.telegram.render import MESSAGES, render
@@ -16,7 +17,8 @@ from zuno.kernel.view import View
 
 def answer_free_text(desk: ChatDesk) -> Callable[[Asked, Zuno], AsyncIterator[Reply]]:
     async def answer(asked: Asked, zuno: Zuno) -> AsyncIterator[Reply]:
-        yield show_answer(await desk.answer(asked.text, Speaker(str(asked.chat), str(asked.user))))
+        speaker = Speaker(str(asked.chat), str(asked.user), viewer=asked.role is not Role.OWNER)
+        yield show_answer(await desk.answer(asked.text, speaker))
 
     return answer
 

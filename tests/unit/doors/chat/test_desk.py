@@ -58,7 +58,7 @@ class Room:
     def request(self) -> str:
         return f"req_{hashlib.sha256(str(self.folder).encode()).hexdigest()[:8]}{self.requests:08x}"
 
-    async def minds(self, request: str) -> ModelContext | None:
+    async def minds(self, request: str, who: Speaker) -> ModelContext | None:
         if self.model is None:
             return None
         journal = await self.zuno._open_journal()
