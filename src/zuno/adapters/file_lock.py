@@ -160,6 +160,10 @@ def telegram_lock(home: Path) -> FileLock:
     )
 
 
+def web_lock(home: Path) -> FileLock:
+    return FileLock(home / "web.lock", "The page of this home is served already ({}); end it first.", parents=True)
+
+
 def collector_lock(folder: Path) -> FileLock:
     """Beside the store that is collected into."""
     return FileLock(

@@ -14,6 +14,7 @@ from zuno.doors.logs import Logs
 from zuno.doors.reading.model_help import Interpreter
 from zuno.doors.reading.place import Place
 from zuno.doors.telegram_door import TelegramDoor
+from zuno.doors.web_door import WebDoor
 from zuno.journal.audit import JournalAudit
 from zuno.kernel.view import ReplayView
 from zuno.lab.service import StudyDesk
@@ -194,6 +195,10 @@ class Zuno(Protocol):
 
     def telegram(self) -> TelegramDoor:
         """The bot in a chat. `Usage` without a token, `Unavailable` without its library."""
+        ...
+
+    def web(self, host: str, port: int) -> WebDoor:
+        """The page at an address of this machine. `Unavailable` without its libraries."""
         ...
 
     def sim(self) -> SimPlayground: ...

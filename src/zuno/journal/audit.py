@@ -70,6 +70,19 @@ class JournalAudit:
             raise Usage(f"Between 1 and {MAX_TAIL} entries can be shown.")
         return JournalTailView(entries=tuple(_to_entry_view(entry) for entry in await self._journal.latest(count)))
 
+    async def page(self, count: int, before: int | None = None) -> JournalTailView:
+        """The newest `count` entries, or those before an entry's number."""
+        if before is None:
+            return await self.tail(count)
+        if not 1 <= count <= MAX_TAIL:
+            raise Usage(f"Between 1 and {MAX_TAIL} entries can be shown.")
+        found: list[EntryView] = []
+        async for entry in self._journal.entries(after=max(0, before - 1 - count)):
+            if entry.seq >= before:
+                break
+            found.append(_to_entry_view(entry))
+        return JournalTailView(entries=tuple(reversed(found)))
+
 
 def _to_entry_view(entry: Entry) -> EntryView:
     return EntryView(

@@ -33,6 +33,11 @@ class View(BaseModel):
     )
 
 
+def write_document(view: View) -> str:
+    """What `--json` prints and the page's interface answers: ASCII, so that no terminal's encoding can spoil it."""
+    return view.model_dump_json(by_alias=True, ensure_ascii=True)
+
+
 class VerdictView(View):
     """An answer that is yes or no: `ok` false is exit code 5, with the whole document still on stdout."""
 

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from zuno.doors.reading.model_help import Interpreter
     from zuno.doors.reading.place import Place
     from zuno.doors.telegram_door import TelegramDoor
+    from zuno.doors.web_door import WebDoor
     from zuno.journal.journal import ChainedJournal
     from zuno.journal.port import Journal
     from zuno.kernel.view import ReplayView
@@ -750,6 +751,12 @@ class Application:
 
         self._chains.require_writable()
         return build_telegram(self._settings, self, self._open_journal, self._push_sources(), self.chat_desk)
+
+    def web(self, host: str, port: int) -> WebDoor:
+        from zuno.wiring.web import build_web
+
+        self._chains.require_writable()
+        return build_web(self._settings, self, host, port)
 
     def sim(self) -> SimPlayground:
         self._chains.require_writable()

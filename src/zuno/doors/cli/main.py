@@ -29,6 +29,7 @@ from zuno.doors.cli.run_command import Opener
 from zuno.doors.cli.telegram import telegram
 from zuno.doors.cli.trade import trade
 from zuno.doors.cli.wallet import wallet
+from zuno.doors.cli.web import web
 
 if TYPE_CHECKING:
     from typer.models import CommandInfo
@@ -65,6 +66,7 @@ trade.add_typer(book, name="book")
 app.add_typer(memory, name="memory")
 app.add_typer(lab, name="lab")
 app.add_typer(telegram, name="telegram")
+app.command("web")(web)
 app.add_typer(mesh, name="mesh")
 app.command("peer")(peer)
 app.command("doctor")(doctor)

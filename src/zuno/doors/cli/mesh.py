@@ -108,6 +108,7 @@ def peer(
 
 async def _run_mesh(zuno: Zuno, transport: str | None, json: bool) -> View:
     from zuno.doors.cli.mesh_screens import Board
+    from zuno.kernel.view import write_document
 
     stop = _stop_by_signal()
     with Board(live=not json) as board:
@@ -115,7 +116,7 @@ async def _run_mesh(zuno: Zuno, transport: str | None, json: bool) -> View:
         def hear(event: MeshEventView) -> None:
             try:
                 if json:
-                    sys.stdout.write(event.model_dump_json(by_alias=True, ensure_ascii=True) + "\n")
+                    sys.stdout.write(write_document(event) + "\n")
                     sys.stdout.flush()
                 else:
                     board.say(event)

@@ -623,6 +623,7 @@ _SCREENS_ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
     "RuleView": ("alert_screens", "shown_rule"),
     "TelegramEndView": ("telegram_screens", "shown_end"),
     "TelegramSetupView": ("telegram_screens", "shown_setup"),
+    "WebEndView": ("web_screens", "show_web_end"),
     "TickView": ("alert_screens", "shown_tick"),
     "DataStatusView": ("data_screens", "shown_data"),
     "FeaturesView": ("trade_screens", "shown_features"),

@@ -245,8 +245,9 @@ def _print(session: Session, view: View, json: bool) -> None:
     """Write the answer out, or say in a sentence that it could not be written."""
     try:
         if json:
-            # ASCII, so that no terminal's encoding can spoil a document.
-            sys.stdout.write(view.model_dump_json(by_alias=True, ensure_ascii=True) + "\n")
+            from zuno.kernel.view import write_document
+
+            sys.stdout.write(write_document(view) + "\n")
         else:
             from zuno.doors.cli.render import render
 

@@ -23,12 +23,14 @@ async def serve(
 ) -> View:
     """`line` is how a person reads it; a script gets a JSON document a line. `Unavailable` where it ended because its
     lines could not be written: nobody had asked it to."""
+    from zuno.kernel.view import write_document
+
     stop = stop_on_signals()
     unread: list[OSError] = []
 
     def hear(told: Told) -> None:
         try:
-            written = told.model_dump_json(by_alias=True, ensure_ascii=True) if json else line(told)
+            written = write_document(told) if json else line(told)
             sys.stdout.write(written + "\n")
             sys.stdout.flush()
         except OSError as error:  # nobody reads our lines any more

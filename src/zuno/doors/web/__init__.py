@@ -1,0 +1,1 @@
+"""The page on this machine, and the JSON interface behind it."""

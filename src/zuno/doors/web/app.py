@@ -1,0 +1,101 @@
+"""The application: access first, then the interface under /api/v1, then the files of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+from fastapi import FastAPI, Query, Response
+from fastapi.responses import PlainTextResponse, RedirectResponse
+from fastapi.staticfiles import StaticFiles
+
+from zuno.doors.web.access import Access, Guard, set_session
+from zuno.doors.web.problems import PROBLEMS, ProblemView, register_problems
+from zuno.doors.web.routes.house import build_house_routes
+from zuno.doors.web.routes.lab import build_lab_routes
+from zuno.doors.web.routes.lp import build_lp_routes
+from zuno.doors.web.routes.plans import build_plan_routes
+from zuno.doors.web.routes.trading import build_trading_routes
+from zuno.doors.web.routes.trust import build_trust_routes
+from zuno.doors.web.services import Services
+
+STATIC: Final = Path(__file__).parent / "static"
+API: Final = "/api/v1"
+
+
+@dataclass(slots=True)
+class Counts:
+    """Of this process."""
+
+    requests: int = 0
+    refused: int = 0
+
+    def count(self, status: int) -> None:
+        self.requests += 1
+        self.refused += status in (401, 403, 421, 429)
+
+
+@dataclass(frozen=True, slots=True)
+class WebBackends:
+    """What the page stands on, beside the services."""
+
+    access: Access
+    version: str
+
+
+def create_app(services: Services, on: WebBackends, count: Callable[[int], None] = lambda status: None) -> FastAPI:
+    app = FastAPI(
+        title="Zuno",
+        version=on.version,
+        summary="The documents of `--json`, for the page and for scripts on this machine.",
+        openapi_url=f"{API}/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        responses=PROBLEMS,
+    )
+    register_problems(app)
+    for router in (
+        build_house_routes(services, on.access, on.version),
+        build_lp_routes(services),
+        build_plan_routes(services),
+        build_trading_routes(services),
+        build_trust_routes(services),
+        build_lab_routes(services),
+    ):
+        app.include_router(router, prefix=API)
+    _add_open_routes(app, on.access)
+    _describe_problems(app)
+    app.mount("/", StaticFiles(directory=STATIC, html=True), name="page")
+    app.add_middleware(Guard, access=on.access, count=count)
+    return app
+
+
+def _add_open_routes(app: FastAPI, access: Access) -> None:
+    """What needs no login."""
+
+    @app.get("/healthz", include_in_schema=False)
+    async def tell_health() -> Response:
+        return PlainTextResponse("ok\n")
+
+    @app.get("/login", include_in_schema=False)
+    async def log_in(token: Annotated[str, Query(max_length=200)] = "") -> Response:
+        response = RedirectResponse("/", 303)
+        set_session(response, access, access.login(token))
+        return response
+
+
+def _describe_problems(app: FastAPI) -> None:
+    """The schema that every route's problems refer to."""
+    build = app.openapi
+
+    def describe() -> dict[str, object]:
+        if app.openapi_schema is None:
+            whole = build()
+            schema = ProblemView.model_json_schema(by_alias=True, mode="serialization")
+            whole.setdefault("components", {}).setdefault("schemas", {})["ProblemView"] = schema
+        assert app.openapi_schema is not None
+        return app.openapi_schema
+
+    app.openapi = describe  # type: ignore[method-assign]

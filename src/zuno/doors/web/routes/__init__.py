@@ -1,0 +1,1 @@
+"""The interface under /api/v1, by desk."""

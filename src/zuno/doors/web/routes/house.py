@@ -1,0 +1,126 @@
+"""Routes of the house: the session, both desks at a glance, settings, checks, logs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, TypeVar
+
+from fastapi import APIRouter, Query, Request, Response
+
+from zuno.doors.config import ConfigView
+from zuno.doors.doctor import DoctorView
+from zuno.doors.logs import LogsView
+from zuno.doors.web.access import Access, Caller
+from zuno.doors.web.problems import describe_error
+from zuno.doors.web.routes.parameters import Chain
+from zuno.doors.web.services import Services, document, respond
+from zuno.doors.zuno import Zuno
+from zuno.kernel.errors import ZunoError
+from zuno.kernel.view import View
+from zuno.lp.service.archive import PlanLine
+from zuno.lp.service.portfolio import PortfolioView
+from zuno.lp.watch.alerts import AlertsView
+from zuno.trading.service.account_view import PerformanceView, TradePositionsView, TradeStatusView
+
+Shown = TypeVar("Shown", bound=View)
+
+
+class SessionView(View):
+    csrf_token: str | None
+    """For the header X-CSRF-Token of everything that changes state; null for a script, which needs none."""
+    home: str
+    chain: str
+    mode: str
+    """`live` where trading with money is allowed in this home, else `paper`."""
+    market: str
+    """`live` or `recorded`."""
+    version: str
+
+
+class HomeView(View):
+    """Both desks at a glance; a part that could not be read is null, and `notes` says why."""
+
+    portfolio: PortfolioView | None
+    trading: TradeStatusView | None
+    performance: PerformanceView | None
+    positions: TradePositionsView | None
+    alerts: AlertsView | None
+    plans: tuple[PlanLine, ...]
+    """The newest ones."""
+    notes: tuple[str, ...]
+
+
+def build_house_routes(services: Services, access: Access, version: str) -> APIRouter:
+    router = APIRouter(tags=["house"])
+
+    @router.get("/session", **document(SessionView))
+    async def get_session(request: Request) -> Response:
+        """Who is asked, and the token for what changes state."""
+        caller: Caller = request.state.caller
+
+        async def look(zuno: Zuno) -> View:
+            config = zuno.config()
+            return SessionView(
+                csrf_token=None if caller.session is None else access.csrf_token(caller.session),
+                home=config.home,
+                chain=config.chain,
+                mode="live" if config.live else "paper",
+                market=config.market,
+                version=version,
+            )
+
+        return await services.answer(look)
+
+    @router.delete("/session", status_code=204)
+    async def end_session() -> Response:
+        """Log this browser out."""
+        response = Response(status_code=204)
+        response.delete_cookie(access.cookie, httponly=True, samesite="strict", path="/")
+        return response
+
+    @router.get("/home", **document(HomeView))
+    async def get_home(chain: Chain = None) -> Response:
+        """Worth, fees, PnL, drawdown, open trades, alerts, plans."""
+        notes: list[str] = []
+
+        async def read(question: Callable[[Zuno], Awaitable[Shown]]) -> Shown | None:
+            try:
+                return await services.fetch(question)
+            except ZunoError as error:
+                notes.append(describe_error(error).detail)
+                return None
+
+        plans = await read(lambda zuno: zuno.archive().plans())
+        view = HomeView(
+            portfolio=await read(lambda zuno: zuno.portfolio().portfolio((), "24h", chain)),
+            trading=await read(lambda zuno: zuno.account().status()),
+            performance=await read(lambda zuno: zuno.account().equity()),
+            positions=await read(lambda zuno: zuno.account().positions()),
+            alerts=await read(lambda zuno: zuno.alerts().list()),
+            plans=() if plans is None else plans.plans[:10],
+            notes=tuple(notes),
+        )
+        return respond(view)
+
+    @router.get("/config", **document(ConfigView))
+    async def get_config() -> Response:
+        """Settings that differ from their default, without secrets."""
+
+        async def look(zuno: Zuno) -> View:
+            return zuno.config()
+
+        return await services.answer(look)
+
+    @router.get("/doctor", **document(DoctorView))
+    async def get_doctor() -> Response:
+        """Home, disk, store, keys, clock, market, models, chains and exchanges."""
+        return await services.answer(lambda zuno: zuno.doctor().examine())
+
+    @router.get("/logs", **document(LogsView))
+    async def list_logs(
+        lines: Annotated[int, Query(ge=1, le=1000)] = 50, level: Annotated[str, Query(max_length=20)] = "info"
+    ) -> Response:
+        """What this home's processes said of themselves, oldest first."""
+        return await services.answer(lambda zuno: zuno.logs().show(lines, level))
+
+    return router

@@ -1,0 +1,124 @@
+"""Routes of the trading desk: the account, its books, the market, the runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from zuno.doors.web.routes.parameters import TEXT_CHARS, Account, AsOf, Cursor, Id, Limit, Mode, Symbol
+from zuno.doors.web.services import PageView, Services, cut_page, document, respond
+from zuno.trading.service.account_view import (
+    LocksView,
+    PerformanceView,
+    ProfitView,
+    TradeBalanceView,
+    TradePositionsView,
+    TradeStatusView,
+)
+from zuno.trading.service.features_view import CandlesView, FeaturesView, MarketChartView
+from zuno.trading.service.report import Reports
+from zuno.trading.service.runs_view import CycleWhyView
+
+Interval = Annotated[str, Query(max_length=TEXT_CHARS, description="1m, 5m, 15m, 1h, 4h, 1d or 1w.")]
+MOST_LINES = 10_000
+"""That a page is cut from."""
+
+
+def build_trading_routes(services: Services) -> APIRouter:
+    router = APIRouter(prefix="/trading", tags=["trading"])
+
+    @router.get("/account", **document(TradeStatusView))
+    async def get_account(account: Account = None) -> Response:
+        """Equity, PnL, locks, mandate, and the risk book."""
+        return await services.answer(lambda zuno: zuno.account(account).status())
+
+    @router.get("/balance", **document(TradeBalanceView))
+    async def get_balance(account: Account = None) -> Response:
+        """Cash, margin, unrealised PnL, equity and free margin by exchange."""
+        return await services.answer(lambda zuno: zuno.account(account).balance())
+
+    @router.get("/positions", **document(TradePositionsView))
+    async def list_positions(account: Account = None) -> Response:
+        """Open positions: entry, mark, unrealised PnL, stop, target, order ids."""
+        return await services.answer(lambda zuno: zuno.account(account).positions())
+
+    @router.get("/trades", **document(PageView))
+    async def list_trades(account: Account = None, cursor: Cursor = None, limit: Limit = 50) -> Response:
+        """Closed trades, newest first."""
+        view = await services.fetch(lambda zuno: zuno.account(account).trades(MOST_LINES))
+        return respond(cut_page(view, "trades", lambda trade: str(trade["id"]), cursor, limit))
+
+    @router.get("/orders", **document(PageView))
+    async def list_orders(
+        account: Account = None, everything: bool = False, cursor: Cursor = None, limit: Limit = 50
+    ) -> Response:
+        """Open orders, newest first; `everything`: also filled, cancelled and rejected ones."""
+        view = await services.fetch(lambda zuno: zuno.account(account).orders(everything=everything))
+        return respond(cut_page(view, "orders", lambda order: str(order["id"]), cursor, limit))
+
+    @router.get("/fills", **document(PageView))
+    async def list_fills(account: Account = None, cursor: Cursor = None, limit: Limit = 50) -> Response:
+        """Fills, newest first."""
+        view = await services.fetch(lambda zuno: zuno.account(account).fills(MOST_LINES))
+        return respond(cut_page(view, "fills", lambda fill: str(fill["id"]), cursor, limit))
+
+    @router.get("/ledger", **document(PageView))
+    async def list_postings(account: Account = None, cursor: Cursor = None, limit: Limit = 50) -> Response:
+        """Postings of the double-entry ledger, newest first; its balances are in `head`."""
+        view = await services.fetch(lambda zuno: zuno.account(account).ledger(MOST_LINES))
+        return respond(cut_page(view, "postings", lambda posting: str(posting["number"]), cursor, limit))
+
+    @router.get("/equity", **document(PerformanceView))
+    async def get_equity(account: Account = None) -> Response:
+        """Equity and drawdown over time."""
+        return await services.answer(lambda zuno: zuno.account(account).equity())
+
+    @router.get("/daily", **document(ProfitView))
+    async def get_profit(account: Account = None, by: Annotated[str, Query(max_length=20)] = "day") -> Response:
+        """PnL of closed trades by day, week, month, symbol, exit or side."""
+        return await services.answer(lambda zuno: zuno.account(account).profit(by))
+
+    @router.get("/protections", **document(LocksView))
+    async def list_protections(account: Account = None) -> Response:
+        """What keeps the desk from new trades."""
+        return await services.answer(lambda zuno: zuno.account(account).locks())
+
+    @router.get("/candles", **document(CandlesView))
+    async def list_candles(
+        symbol: Symbol,
+        interval: Interval = "1h",
+        since: Annotated[str, Query(alias="from", max_length=TEXT_CHARS)] = "7d",
+        until: Annotated[str | None, Query(alias="to", max_length=TEXT_CHARS)] = None,
+    ) -> Response:
+        """Closed bars of a time, the newest 1,000 of them at most."""
+        return await services.answer(lambda zuno: zuno.trading().candles(symbol, interval, since, until))
+
+    @router.get("/chart", **document(MarketChartView))
+    async def get_chart(
+        symbol: Symbol,
+        interval: Interval = "4h",
+        mode: Mode = "swing",
+        as_of: AsOf = None,
+        bars: Annotated[int | None, Query(ge=1, le=1000)] = None,
+    ) -> Response:
+        """Candles with levels, averages, gaps, volume profile and heat map as figures."""
+        return await services.answer(lambda zuno: zuno.trading().market_chart(symbol, interval, mode, as_of, bars))
+
+    @router.get("/features", **document(FeaturesView))
+    async def get_features(symbol: Symbol, mode: Mode = "swing", as_of: AsOf = None) -> Response:
+        """What is measured of a symbol."""
+        return await services.answer(lambda zuno: zuno.trading().features(symbol, mode, as_of))
+
+    @router.get("/runs", **document(PageView))
+    async def list_runs(cursor: Cursor = None, limit: Limit = 50) -> Response:
+        """Runs, newest first."""
+        view = await services.fetch(lambda zuno: Reports(zuno.cycles()).runs())
+        return respond(cut_page(view, "runs", lambda run: str(run["runId"]), cursor, limit))
+
+    @router.get("/runs/{run}", **document(CycleWhyView))
+    async def get_run(run: Id) -> Response:
+        """A run from the journal: agents, model attempts, rules that fired, the ruling."""
+        return await services.answer(lambda zuno: Reports(zuno.cycles()).why(run))
+
+    return router

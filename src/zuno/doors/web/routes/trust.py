@@ -1,0 +1,102 @@
+"""Routes of what the desks can be relied on for: calibration, vetoes, memories, the journal, costs, the mesh."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from zuno.doors.agents import AgentsView
+from zuno.doors.costs import CostsView
+from zuno.doors.web.problems import Problem
+from zuno.doors.web.routes.parameters import Account, AsOf, Cursor, Id, Limit
+from zuno.doors.web.services import PageView, Services, cut_page, document, respond
+from zuno.doors.zuno import Zuno
+from zuno.journal.audit import JournalVerdictView
+from zuno.kernel.view import ReplayView, View
+from zuno.lp.service.mesh import MeshView
+from zuno.trading.service.learning_view import TradeCalibrationView, VetoesView
+from zuno.trading.service.memory_view import LessonsView, PostMortemView, SearchView
+
+
+def build_trust_routes(services: Services) -> APIRouter:
+    router = APIRouter(prefix="/trust", tags=["trust"])
+
+    @router.get("/calibration", **document(TradeCalibrationView))
+    async def get_calibration(account: Account = None, as_of: AsOf = None) -> Response:
+        """How far each agent's probabilities can be relied on."""
+        return await services.answer(lambda zuno: zuno.learning(account).reliability(as_of))
+
+    @router.get("/vetoes", **document(VetoesView))
+    async def get_vetoes(account: Account = None, as_of: AsOf = None) -> Response:
+        """What vetoes and cuts saved or cost, by rule."""
+        return await services.answer(lambda zuno: zuno.learning(account).vetoes(as_of))
+
+    @router.get("/memories", **document(PageView))
+    async def list_memories(cursor: Cursor = None, limit: Limit = 50) -> Response:
+        """Post-mortems of closed trades, newest first."""
+        view = await services.fetch(lambda zuno: zuno.memory().list(1_000))
+        return respond(cut_page(view, "memories", lambda memory: str(memory["id"]), cursor, limit))
+
+    @router.get("/memories/{memory}", **document(PostMortemView))
+    async def get_memory(memory: Id) -> Response:
+        return await services.answer(lambda zuno: zuno.memory().show(memory))
+
+    @router.get("/search", **document(SearchView))
+    async def search_memories(
+        query: Annotated[str, Query(max_length=500)], lines: Annotated[int, Query(ge=1, le=20)] = 5
+    ) -> Response:
+        """Post-mortems by their setup, most similar first."""
+        return await services.answer(lambda zuno: zuno.memory().search(query, lines))
+
+    @router.get("/lessons", **document(LessonsView))
+    async def list_lessons() -> Response:
+        return await services.answer(lambda zuno: zuno.memory().lessons())
+
+    @router.get("/journal", **document(PageView))
+    async def list_entries(cursor: Cursor = None, limit: Limit = 50) -> Response:
+        """Entries, newest first."""
+        before = _read_number(cursor)
+        view = await services.fetch(lambda zuno: zuno.audit().page(limit + 1, before))
+        return respond(cut_page(view, "entries", lambda entry: str(entry["seq"]), None, limit))
+
+    @router.get("/journal/verify", **document(JournalVerdictView))
+    async def verify_journal() -> Response:
+        """The hash chain and every signature."""
+        return await services.answer(lambda zuno: zuno.audit().verify())
+
+    @router.get("/replay/{decision}", **document(ReplayView))
+    async def replay_decision(decision: Id) -> Response:
+        """A debate, a run or a chat answer given again from the record, and compared."""
+
+        async def replay(zuno: Zuno) -> View:
+            if decision.startswith("run_"):
+                return await zuno.cycles().replay(decision)
+            return await zuno.replay_chat(decision) or await zuno.archive().replay(decision)
+
+        return await services.answer(replay)
+
+    @router.get("/costs", **document(CostsView))
+    async def get_costs() -> Response:
+        """What models cost, by role and day."""
+        return await services.answer(lambda zuno: zuno.costs().show())
+
+    @router.get("/agents", **document(AgentsView))
+    async def list_agents() -> Response:
+        """Who sits at the desks, and which models they ask."""
+        return await services.answer(lambda zuno: zuno.agents().status())
+
+    @router.get("/mesh", **document(MeshView))
+    async def get_mesh() -> Response:
+        """Each peer and whether it answers."""
+        return await services.answer(lambda zuno: zuno.mesh().status(None))
+
+    return router
+
+
+def _read_number(cursor: str | None) -> int | None:
+    if cursor is None:
+        return None
+    if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 15:
+        raise Problem(400, "This cursor names no entry; ask without one.")
+    return int(cursor)

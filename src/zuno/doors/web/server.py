@@ -1,0 +1,140 @@
+"""`zuno web`: uvicorn in a thread of this process; the services stay on the process's own loop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL
+from threading import Thread
+from typing import Final
+
+import uvicorn
+
+from zuno.doors.web.app import Counts, WebBackends, create_app
+from zuno.doors.web.services import Services
+from zuno.doors.web_door import LOOPBACK, WebEndView, WebEventView
+from zuno.doors.zuno import Zuno
+from zuno.kernel.errors import Refused, Unavailable, Usage
+from zuno.kernel.lock import ProcessLock
+from zuno.kernel.units import Millis
+
+_CLOSE_SECONDS: Final = 3
+"""For requests under way when it ends."""
+_HIGHEST_PORT: Final = 65_535
+
+
+class WebServer:
+    """The `WebDoor`."""
+
+    def __init__(
+        self,
+        zuno: Zuno,
+        on: WebBackends,
+        token: str,
+        host: str,
+        port: int,
+        lock: ProcessLock,
+        now: Callable[[], Millis],
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        """`notes`: what is to be said at the start."""
+        self._zuno = zuno
+        self._on = on
+        self._token = token
+        self._host = host
+        self._port = port
+        self._lock = lock
+        self._now = now
+        self._notes = notes
+
+    async def run(self, hear: Callable[[WebEventView], None], stop: asyncio.Event) -> WebEndView:
+        self._lock.take()
+        try:
+            with open_port(self._host, self._port) as listening:
+                self._zuno.unlock_wallet()  # while somebody may be at the terminal: later nobody is asked
+                return await self._serve(listening, hear, stop)
+        finally:
+            self._lock.leave()
+
+    async def _serve(
+        self, listening: socket.socket, hear: Callable[[WebEventView], None], stop: asyncio.Event
+    ) -> WebEndView:
+        counts = Counts()
+        loop = asyncio.get_running_loop()
+        app = create_app(Services(self._zuno, loop), self._on, counts.count)
+        server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                log_level="warning",
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                ws="none",
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=_CLOSE_SECONDS,
+            )
+        )
+        url = f"http://{_shown_host(self._host)}:{listening.getsockname()[1]}/"
+        ended = asyncio.Event()
+
+        def serve() -> None:
+            try:
+                asyncio.run(server.serve(sockets=[listening]))
+            finally:
+                loop.call_soon_threadsafe(ended.set)
+
+        thread = Thread(target=serve, name="zuno-web", daemon=True)
+        thread.start()
+        for note in self._notes:
+            self._tell(hear, "warning", note)
+        link = f"{url}login?token={self._token}"
+        self._tell(hear, "serving", f"{url} is served; log in by {link}", link)
+        waiting = [asyncio.ensure_future(stop.wait()), asyncio.ensure_future(ended.wait())]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
+            failed = ended.is_set()
+            server.should_exit = True
+            await ended.wait()  # what is asked meanwhile is still answered by this loop
+        if failed:
+            raise Unavailable("The page's server ended by itself; `zuno logs` says more.")
+        return WebEndView(url=url, requests=counts.requests, refused=counts.refused)
+
+    def _tell(self, hear: Callable[[WebEventView], None], event: str, text: str, url: str | None = None) -> None:
+        hear(WebEventView(at=self._now(), event=event, text=text, url=url))
+
+
+def open_port(host: str, port: int) -> socket.socket:
+    """A listening socket; 0 picks a free port. `Refused` where the port is in use, `Usage` for what is none."""
+    if not 0 <= port <= _HIGHEST_PORT:
+        raise Usage(f"--port is {port}; give a number from 0 to {_HIGHEST_PORT}.")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind((host, port))
+        opened.listen(128)
+    except OSError as error:
+        opened.close()
+        raise _unusable_port(host, port, error) from error
+    return opened
+
+
+def _unusable_port(host: str, port: int, error: OSError) -> Exception:
+    match error.errno:
+        case code if code == EADDRINUSE:
+            return Refused(f"Port {port} is in use; end what uses it, or choose another by --port.")
+        case code if code == EACCES:
+            return Refused(f"Port {port} is not ours to open; choose one above 1023 by --port.")
+        case code if code == EADDRNOTAVAIL:
+            return Usage(f"{host} is no address of this machine; leave --host out for {LOOPBACK}.")
+        case _:
+            return Usage(f"{host}:{port} cannot be opened ({error.strerror or error}).")
+
+
+def _shown_host(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

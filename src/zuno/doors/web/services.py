@@ -1,0 +1,84 @@
+"""The services as a route asks for them: they live on a loop of their own, so that a long computation there leaves the
+page answering."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from fastapi import Response
+
+from zuno.doors.web.problems import Problem
+from zuno.doors.zuno import Zuno
+from zuno.kernel.view import View, write_document
+
+T = TypeVar("T")
+LOOK_SECONDS: Final = 120.0
+"""For a look: the first one at a home may have a market to invent."""
+MOST_ITEMS: Final = 200
+
+
+class Services:
+    """`zuno` belongs to `loop`, which may run in another thread than whoever asks."""
+
+    def __init__(self, zuno: Zuno, loop: asyncio.AbstractEventLoop) -> None:
+        self._zuno = zuno
+        self._loop = loop
+
+    async def ask(self, question: Callable[[Zuno], Awaitable[T]]) -> T:
+        """Ask on the services' own loop, and see what other processes did since."""
+
+        async def look() -> T:
+            self._zuno.refresh()
+            return await question(self._zuno)
+
+        if asyncio.get_running_loop() is self._loop:
+            return await look()
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(look(), self._loop))
+
+    async def fetch(self, question: Callable[[Zuno], Awaitable[T]]) -> T:
+        """The same for a look, which has to end in time."""
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                return await self.ask(question)
+        except TimeoutError:
+            raise Problem(503, f"No answer came within {LOOK_SECONDS:g} s; try again.") from None
+
+    async def answer(self, question: Callable[[Zuno], Awaitable[View]]) -> Response:
+        """The document that `--json` prints."""
+        return respond(await self.fetch(question))
+
+
+def respond(view: View, status: int = 200) -> Response:
+    return Response(write_document(view), status, media_type="application/json")
+
+
+def document(view: Any, status: int = 200) -> dict[str, Any]:
+    """How a route's answer is described, for its decorator."""
+    return {"responses": {status: {"model": view}}, "status_code": status}
+
+
+class PageView(View):
+    """A part of a list that grows: the next one is asked for by its cursor."""
+
+    items: tuple[dict[str, Any], ...]
+    next_cursor: str | None
+    head: dict[str, Any]
+    """The rest of the document."""
+
+
+def cut_page(view: View, items: str, key: Callable[[dict[str, Any]], str], cursor: str | None, limit: int) -> PageView:
+    """A page of the list `items` of a document, after the item that `cursor` names: what is added at the front
+    meanwhile moves nothing. `Problem` for a cursor of no item."""
+    whole = view.model_dump(mode="json", by_alias=True)
+    listed: Sequence[dict[str, Any]] = whole.pop(items)
+    start = 0
+    if cursor is not None:
+        places = [place for place, item in enumerate(listed) if key(item) == cursor]
+        if not places:
+            raise Problem(400, "This cursor names no item of the list; ask without one.")
+        start = places[-1] + 1
+    shown = tuple(listed[start : start + limit])
+    more = start + limit < len(listed)
+    return PageView(items=shown, next_cursor=key(shown[-1]) if more else None, head=whole)

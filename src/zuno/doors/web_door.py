@@ -1,0 +1,37 @@
+"""The page on this machine as the command line opens it: what its process has to say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from zuno.kernel.view import ForeignText, View
+
+PORT: Final = 8420
+LOOPBACK: Final = "127.0.0.1"
+
+
+class WebEventView(View):
+    """One thing that happened to the process."""
+
+    at: int
+    """Unix milliseconds."""
+    event: str
+    """`serving`, `warning`, …"""
+    text: ForeignText
+    url: str | None = None
+    """The login link. Whoever has it may do everything that its owner may."""
+
+
+class WebEndView(View):
+    url: str
+    requests: int
+    refused: int
+    """Requests without a login, from another site, or too many."""
+
+
+class WebDoor(Protocol):
+    async def run(self, hear: Callable[[WebEventView], None], stop: asyncio.Event) -> WebEndView:
+        """Serve until `stop`. `Refused` where the port is in use, or a page of this home is served already."""
+        ...

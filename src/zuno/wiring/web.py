@@ -1,0 +1,70 @@
+"""Wire the page: its token, its lock, its clocks."""
+
+from __future__ import annotations
+
+import os
+import stat
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from zuno.doors.web_door import LOOPBACK
+from zuno.kernel.errors import Unavailable
+from zuno.settings import Settings
+
+if TYPE_CHECKING:
+    from zuno.doors.web_door import WebDoor
+    from zuno.doors.zuno import Zuno
+
+INSTALL: Final = "`make web` in a checkout, or pip install 'zuno[web]'"
+TOKEN_FILE: Final = "web.token"
+_TOKEN_BYTES: Final = 32
+_LIBRARIES: Final = ("fastapi", "uvicorn", "prometheus_client")
+
+
+def build_web(settings: Settings, zuno: Zuno, host: str, port: int) -> WebDoor:
+    """`Unavailable` without the libraries; it says how to install them."""
+    from time import monotonic
+
+    from zuno.adapters.clock.system import unix_millis
+    from zuno.adapters.file_lock import web_lock
+
+    if any(find_spec(name) is None for name in _LIBRARIES):
+        raise Unavailable(f"The page needs FastAPI and uvicorn: {INSTALL}.")
+    from zuno.doors.web.access import LOOPBACK_NAMES, Access
+    from zuno.doors.web.app import WebBackends
+    from zuno.doors.web.server import WebServer
+
+    token = read_token(settings.home)
+    own = LOOPBACK_NAMES if host == LOOPBACK else LOOPBACK_NAMES | {f"[{host}]" if ":" in host else host.lower()}
+    notes = () if host == LOOPBACK else (f"{host} is open to other machines, without encryption: {_ADVICE}",)
+    access = Access(token, unix_millis, monotonic, os.urandom, own)
+    return WebServer(
+        zuno,
+        WebBackends(access=access, version=version("zuno")),
+        token,
+        host,
+        port,
+        web_lock(settings.home),
+        unix_millis,
+        notes,
+    )
+
+
+_ADVICE: Final = "whoever reads the traffic has your login. An SSH tunnel to 127.0.0.1 is safer."
+
+
+def read_token(home: Path) -> str:
+    """The token of this home, made at the first start. One that others could read is replaced: it may be known."""
+    from zuno.adapters.atomic_file import create_file, replace_file
+
+    path, fresh = home / TOKEN_FILE, os.urandom(_TOKEN_BYTES).hex()
+    if create_file(path, f"{fresh}\n".encode()):
+        return fresh
+    token = path.read_text(encoding="ascii", errors="replace").strip()
+    private = not path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+    if private and len(token) == 2 * _TOKEN_BYTES and set(token) <= set("0123456789abcdef"):
+        return token
+    replace_file(path, f"{fresh}\n".encode())
+    return fresh
