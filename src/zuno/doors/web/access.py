@@ -166,9 +166,7 @@ class Access:
         if found is None or not hmac.compare_digest(
             found[3].encode(), self._sign("session", f"{found[1]}.{found[2]}").encode()
         ):
-            raise Problem(
-                401, "This login is over: the token was changed. Open the link of `zuno web` again."
-            )
+            raise Problem(401, "This login is over: the token was changed. Open the link of `zuno web` again.")
         age = self._now() - int(found[1])
         if not -CLOCK_TOLERANCE_MS <= age < SESSION_MS:
             raise Problem(401, "This login has expired, or the clock was changed. Open the link of `zuno web` again.")
