@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from decimal import Decimal
 from typing import Any
 
@@ -17,7 +18,8 @@ from zuno.kernel.errors import NoRoom, Unavailable, Unknown
 from zuno.trading.model.cycle import Exchange, Style
 from zuno.trading.model.market import MINUTE_MS, Symbol
 from zuno.trading.model.orders import OrderRequest, OrderSide, OrderStatus, OrderType
-from zuno.trading.model.trade_events import ExitReason, Protection, TradeEvent
+from zuno.trading.model.trade_events import ExitReason, LockSet, Protection, TradeEvent
+from zuno.trading.model.venues import won_symbol
 
 BTC, ETH = Symbol.BTCUSDT, Symbol.ETHUSDT
 ALWAYS = 10_000
@@ -467,6 +469,125 @@ async def test_an_entry_that_went_on_filling_is_closed_by_the_next_kill(desk: Wi
         with pytest.raises(Unavailable):
             await desk.gate.kill()
         assert desk.held() == 0
+
+
+async def test_exits_that_could_not_be_written_are_booked_together_as_one_close() -> None:
+    async with over_binance() as here:
+        await here.owe(Decimal(2_000))  # as the book begins
+        log = FullLog()
+        desk = WireDesk(here, log)
+        log.room = 2
+        await desk.open(style=Style.PASSIVE_MAKER)
+        silence(desk, "DELETE /fapi/v1/order")
+        for part in ("0.005", "0.004"):
+            await here.move(here.price * Decimal("0.99"), Decimal(part))
+            with pytest.raises(Unavailable):
+                await desk.gate.kill()
+        here.server.faults.clear()
+        log.room = None
+        await desk.restart()
+        await desk.gate.reconcile()
+        await desk.gate.advance()
+        book = desk.gate.book
+        assert [summary.reason for summary in book.closed] == [ExitReason.KILL_SWITCH] * len(book.closed)
+        assert sum(summary.quantity for summary in book.closed) == Decimal("0.009")
+        assert set(book.locks) == {(Protection.KILL_SWITCH, None)}
+        assert book.positions == book.open_orders == book.open_intents == {}
+        events = await log.events(desk.gate.account)
+        assert [event.protection for event in events if isinstance(event, LockSet)] == [Protection.KILL_SWITCH]
+        assert (await here.venue.balance()).total == book.venue_balance(Exchange.BINANCE)
+
+
+@pytest.mark.parametrize("restarted", [True, False])
+async def test_a_kill_that_could_not_be_written_locks_though_a_close_was_stored_since(
+    desk: WireDesk, restarted: bool
+) -> None:
+    log = desk.log = FullLog()
+    desk.gate = desk.open_gate()
+    await desk.open()
+    log.room = 0
+    with pytest.raises(Unavailable):
+        await desk.gate.kill()
+    log.room = None
+    if restarted:
+        await desk.restart()
+    await desk.gate.close(None)
+    desk.wait(MINUTE_MS)
+    await desk.gate.advance()
+    book = desk.gate.book
+    assert set(book.locks) == {(Protection.KILL_SWITCH, None)}
+    assert book.positions == book.open_orders == book.open_intents == {}
+    await desk.gate.unlock()
+    desk.wait(MINUTE_MS)
+    await desk.gate.advance()
+    assert desk.gate.book.locks == {}
+
+
+OWNED = Decimal("0.5")
+
+
+@asynccontextmanager
+async def spot_desk() -> AsyncIterator[tuple[WireDesk, FullLog]]:
+    """With a position at a spot exchange where the owner has coins, too: nothing keeps a sale from taking those."""
+    async with over_upbit() as here:
+        desk = WireDesk(here, log := FullLog())
+        here.fake.engine.position(won_symbol(BTC)).amount += OWNED
+        assert await desk.open() == "open"
+        yield desk, log
+
+
+@pytest.mark.parametrize(("first", "way"), [("kill", "kill"), ("kill", "close"), ("kill", "stop"), ("close", "ruling")])
+async def test_what_was_sold_unwritten_at_a_spot_exchange_is_not_sold_again(first: str, way: str) -> None:
+    async with spot_desk() as (desk, log):
+        log.room = 0
+        with pytest.raises(Unavailable):
+            await (desk.gate.kill() if first == "kill" else desk.gate.close(None))
+        assert desk.held() == OWNED
+        log.room = None
+        await desk.restart()
+        if way == "stop":
+            await desk.here.move(desk.here.price * Decimal("0.97"))
+            await desk.gate.advance()
+        elif way == "ruling":
+            await desk.gate.execute(desk.closing(BTC))
+        else:
+            await (desk.gate.kill() if way == "kill" else desk.gate.close(None))
+        await desk.gate.advance()
+        assert desk.held() == OWNED
+        assert desk.here.server.count("POST /v1/orders") == 2
+        book = desk.gate.book
+        assert book.positions == book.open_orders == book.open_intents == {}
+        assert set(book.locks) == ({(Protection.KILL_SWITCH, None)} if "kill" in (first, way) else set())
+
+
+@pytest.mark.parametrize("written", [True, False])
+async def test_nothing_is_sold_again_at_a_spot_exchange_while_earlier_exits_are_unread(written: bool) -> None:
+    async with spot_desk() as (desk, log):
+        log.room = 0
+        with pytest.raises(Unavailable):
+            await desk.gate.close(None)
+        desk.here.server.fail("GET /v1/order", DOWN, ALWAYS)
+        log.room = None if written else 0
+        with suppress(Unavailable):
+            await desk.gate.kill()
+        assert desk.held() == OWNED
+        desk.here.server.faults.clear()
+        log.room = None
+        desk.wait(7_000)
+        await desk.gate.kill()
+        await desk.gate.advance()
+        assert desk.held() == OWNED
+        assert desk.gate.book.positions == desk.gate.book.open_intents == {}
+        assert desk.here.server.count("POST /v1/orders") == 2
+
+
+async def test_a_stop_at_a_spot_exchange_waits_for_no_read() -> None:
+    """Where nothing is known to have been sent unwritten."""
+    async with spot_desk() as (desk, _):
+        desk.here.server.fail("GET /v1/order", DOWN, ALWAYS)
+        await desk.here.move(desk.here.price * Decimal("0.97"))
+        await desk.gate.advance()
+        assert desk.held() == OWNED
 
 
 async def test_a_full_disk_keeps_nobody_from_selling_at_a_spot_exchange() -> None:

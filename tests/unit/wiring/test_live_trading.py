@@ -25,6 +25,7 @@ from zuno.trading.model.market import MINUTE_MS, Mode, Side, Symbol
 from zuno.trading.model.trade_events import Protection
 from zuno.trading.service.live_start import StartPermit
 from zuno.trading.service.trade_desk import TradeDesk
+from zuno.trading.watch.desk_loop import DeskLoop
 from zuno.wiring.house import Application
 from zuno.wiring.orders import build_exchange_gate
 from zuno.wiring.venues import build_venue
@@ -258,6 +259,33 @@ async def test_a_desk_that_only_watches_protects_what_is_held_and_opens_nothing(
     assert not [algo for algo in fake.engine.algos.values() if algo.status == "NEW"]
     assert not (await zuno.account("live").positions()).positions
     assert fake.server.count("POST /fapi/v1/order") == 2
+
+
+@pytest.mark.parametrize("way", ["run", "desk"])
+async def test_a_desk_that_only_watches_ends_the_entries_that_wait(
+    zuno: Application, fake: FakeBinance, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """The mandate is good, the record is too short: nobody else would cancel them."""
+    await grant(zuno)
+    gate = await zuno._open_gate("live", unix_millis, entries=True)
+    await gate.reconcile()
+    await gate.execute(opening(style=Style.PASSIVE_MAKER))
+    assert waits(fake)
+    desk, why = permitted(zuno, "the record is too short"), "the record is too short"
+    if way == "run":
+        async with desk.open_run("BTCUSDT", None, yes, live=True):
+            assert not waits(fake)
+    else:
+        waited: list[bool] = []
+
+        async def look_once(loop: DeskLoop, *rest: object) -> None:
+            waited.append(waits(fake))
+
+        monkeypatch.setattr(DeskLoop, "run_live", look_once)
+        await desk.start(lambda event: None, asyncio.Event(), symbols=["BTCUSDT"], live=True, confirm=yes)
+        assert waited == [False]
+    (tracked,) = (await gate.refresh()).intents.values()
+    assert tracked.reason == why
 
 
 async def test_commands_work_no_entry_and_a_revoked_mandate_cancels_it(zuno: Application, fake: FakeBinance) -> None:

@@ -11,7 +11,7 @@ from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.kernel.units import Millis
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import GateContext, OrderGate
-from zuno.trading.model.cycle import Call, Leg, Style, Target
+from zuno.trading.model.cycle import Call, Leg, Ruling, Style, Target
 from zuno.trading.model.market import MINUTE_MS, Mode, Side, Symbol
 from zuno.trading.model.venues import won_symbol
 
@@ -73,8 +73,15 @@ class WireDesk:
             card=card(Side.LONG, entry, entry * 0.98, entry * 1.04, quantity),
             target_exchange=Target(exchange.value),
         )
+        return self._order(symbol, ruling, as_of, price)
+
+    def closing(self, symbol: Symbol) -> RulingToExecute:
+        as_of = self.here.fake.clock.now()
+        return self._order(symbol, rule(Call.CANCEL_AND_CLOSE, as_of, execution_style=Style.CASINO_EXIT), as_of)
+
+    def _order(self, symbol: Symbol, ruling: Ruling, as_of: Millis, price: Decimal = Decimal(1)) -> RulingToExecute:
         return RulingToExecute(
-            run_id=f"run_{symbol}",
+            run_id=f"run_{symbol}_{ruling.decision}",
             symbol=symbol,
             mode=Mode.SWING,
             as_of=as_of,

@@ -31,6 +31,8 @@ class AccountWriter:
         self.book = TradingBook()
         self.failure: ZunoError | None = None
         """Why the log could not be written the last time it could not."""
+        self.has_failed = False
+        """Whether it ever could not be: exits may have been sent then that are in no log."""
         self._log = log
 
     async def refresh(self) -> TradingBook:
@@ -60,7 +62,7 @@ class AccountWriter:
                 raise BookMoved from error
             raise
         except ZunoError as error:
-            self.failure = error
+            self.failure, self.has_failed = error, True
             await self._reload()
             raise
 

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from decimal import Decimal
+from itertools import count
 from typing import Final
 
 from zuno.kernel.errors import Unavailable
 from zuno.trading.execute.intents import build_close_intent, find_close_id
 from zuno.trading.execute.order_sender import OrderSender
+from zuno.trading.execute.unwritten import find_unwritten_exits
+from zuno.trading.execute.venue_news import VenueNews
 from zuno.trading.execute.work_state import Place, WorkState
 from zuno.trading.model.cycle import Ruling
 from zuno.trading.model.market import MINUTE_MS, Side, Symbol
-from zuno.trading.model.orders import SPOT, ZERO, OrderRequest, OrderStatus, OrderType, client_order_id, opening_side
+from zuno.trading.model.orders import (
+    SPOT,
+    ZERO,
+    ClientId,
+    OrderRequest,
+    OrderStatus,
+    OrderType,
+    client_order_id,
+    opening_side,
+)
 from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentStored
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.execution_styles import fits
@@ -26,9 +38,10 @@ UNPROTECTED_MS: Final = MINUTE_MS
 class CloseWorker:
     """Works the closes of an account until nothing is held."""
 
-    def __init__(self, state: WorkState, sender: OrderSender) -> None:
+    def __init__(self, state: WorkState, sender: OrderSender, news: VenueNews) -> None:
         self._state = state
         self._sender = sender
+        self._news = news
         self._unsellable: dict[Place, str] = {}
         """What a close found too small to be sold."""
 
@@ -67,7 +80,12 @@ class CloseWorker:
         unbooked = await self._find_unbooked(venue, symbol)
         if position is None and not unbooked:
             return
-        exits = [order for order in self._state.orders_of(tracked, venue.exchange) if order.purpose == "exit"]
+        exits = self._list_exits(tracked, venue)
+        if not exits and venue.exchange in SPOT:
+            await self._book_unwritten_exits(venue, tracked)
+            exits, position = self._list_exits(tracked, venue), self._state.book.positions.get(place)
+            if position is None:
+                return
         if any(not order.status.final for order in exits) or len(_find_rejected(exits)) >= MAX_EXIT_TRIES:
             return
         if exits and not exits[-1].filled and exits[-1].planned >= self._state.now():
@@ -79,7 +97,7 @@ class CloseWorker:
         quantity = unbooked if position is None else position.quantity + unbooked
         side = self._state.entry_orders(place)[0].request.side if position is None else opening_side(position.side)
         request = OrderRequest(
-            client_id=client_order_id(tracked.intent.id, venue.exchange, "exit", len(exits)),
+            client_id=self._find_next_id(tracked, venue),
             exchange=venue.exchange,
             symbol=symbol,
             side=side.opposite,
@@ -89,6 +107,30 @@ class CloseWorker:
             leverage=1 if position is None else max(1, int(position.leverage)),
         )
         await self._sender.plan_and_send(venue, tracked.intent.id, "exit", request)
+
+    def _list_exits(self, tracked: TrackedIntent, venue: OrderVenue) -> list[TrackedOrder]:
+        return [order for order in self._state.orders_of(tracked, venue.exchange) if order.purpose == "exit"]
+
+    def _find_next_id(self, tracked: TrackedIntent, venue: OrderVenue) -> ClientId:
+        """As a close without the log counts them, too: sent by both, an exit is one order."""
+        ids = (client_order_id(tracked.intent.id, venue.exchange, "exit", number) for number in count())
+        return next(id for id in ids if id not in self._state.book.orders)
+
+    async def _book_unwritten_exits(self, venue: OrderVenue, tracked: TrackedIntent) -> None:
+        """What was sold at a spot exchange while the log could not be written is booked and not sold again: nothing
+        there keeps a second sale from selling what is the owner's. `Unavailable` while that is not sure."""
+        intent, book, account = tracked.intent, self._state.book, self._state.writer.account
+        sent_next = (intent.id, "exit")
+        found = await find_unwritten_exits(book, account, venue, intent.symbol, sent_next)
+        if found.closed:
+            await self._news.book_orders(venue, intent.symbol, [])
+            found = await find_unwritten_exits(self._state.book, account, venue, intent.symbol, sent_next)
+        if found.waiting or found.closed:
+            raise Unavailable(f"{venue.exchange} has an exit of {intent.symbol} that is not booked yet")
+        if found.unread is not None:
+            if self._state.writer.has_failed:
+                raise Unavailable(f"whether {venue.exchange} sold {intent.symbol} already is unread: {found.unread}")
+            self._state.said.append(str(found.unread))  # nobody is known to have sold it: an exit waits for no read
 
     async def _find_unbooked(self, venue: OrderVenue, symbol: Symbol) -> Decimal:
         """How much the exchange holds beyond the book though something could not be read: no more than what our own
@@ -149,8 +191,8 @@ class CloseWorker:
         left = [place for place in self._state.book.positions if place[1] is tracked.intent.symbol]
         if left and all(place in self._unsellable for place in left):
             return "; ".join(self._unsellable[place] for place in left)[:600]
-        for exchange in self._state.venues:
-            rejected = _find_rejected(o for o in self._state.orders_of(tracked, exchange) if o.purpose == "exit")
+        for exchange, venue in self._state.venues.items():
+            rejected = _find_rejected(self._list_exits(tracked, venue))
             if len(rejected) >= MAX_EXIT_TRIES and (exchange, tracked.intent.symbol) in self._state.book.positions:
                 return f"{exchange} refused the exit: {rejected[-1].reason}"[:600]
         return None

@@ -63,21 +63,31 @@ def close_id(account: str, symbol: Symbol, trades: tuple[str, ...], number: int)
 
 def find_close_id(book: TradingBook, account: str, symbol: Symbol) -> str:
     """Of the close of a symbol that is being worked, or else of the next one."""
+    for tracked in book.open_intents.values():
+        if tracked.intent.symbol is symbol and tracked.intent.kind is IntentKind.CLOSE:
+            return tracked.intent.id
+    return find_next_close_id(book, account, symbol)
+
+
+def find_next_close_id(book: TradingBook, account: str, symbol: Symbol) -> str:
+    """Of the next close of what is held or ordered, as if none were being worked."""
     opened = [tracked.intent for tracked in book.open_intents.values() if tracked.intent.symbol is symbol]
-    for intent in opened:
-        if intent.kind is IntentKind.CLOSE:
-            return intent.id
     names = (
         tuple(trade.id for trade in book.positions.values() if trade.symbol is symbol)
         or tuple(order.request.client_id for order in book.open_orders.values() if order.request.symbol is symbol)
-        or tuple(intent.id for intent in opened)
+        or tuple(intent.id for intent in opened if intent.kind is IntentKind.OPEN)
     )
-    number, step = -1, 1  # the last that is known to be stored: numbers are given one after the other
-    while close_id(account, symbol, names, number + step) in book.intents:
+
+    def is_over(number: int) -> bool:
+        id = close_id(account, symbol, names, number)
+        return id in book.intents and id not in book.open_intents
+
+    number, step = -1, 1  # the last that is known to be over: numbers are given one after the other
+    while is_over(number + step):
         number, step = number + step, 2 * step
     while step > 1:
         step //= 2
-        if close_id(account, symbol, names, number + step) in book.intents:
+        if is_over(number + step):
             number += step
     return close_id(account, symbol, names, number + 1)
 

@@ -25,7 +25,7 @@ from zuno.trading.execute.unwritten import close_unwritten
 from zuno.trading.model.account import OrderCancelled, PositionClosed
 from zuno.trading.model.cycle import Call, Exchange, Style
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Side, Symbol
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, SECOND_MS, Side, Symbol
 from zuno.trading.model.orders import ZERO, OrderStatus, VenueQuote
 from zuno.trading.model.trade_events import (
     Adopted,
@@ -69,8 +69,6 @@ RECONCILE_AGAIN: Final = Backoff(5 * SECOND_MS, 5 * MINUTE_MS)
 """Between two tries to compare the book with an exchange that did not answer."""
 UNCOMPARED_MS: Final = 30 * MINUTE_MS
 """How long the lock of an exchange that could not be compared lasts; set anew while it cannot be."""
-SETTLING_MS: Final = 2 * MINUTE_MS
-"""After each full hour: funding that is paid then is listed a little later, and no balance is compared meanwhile."""
 _EXIT_RULES: Final = {
     RuleName.STOP_PASSED.value: ExitReason.STOP,
     RuleName.TARGET_PASSED.value: ExitReason.TARGET,
@@ -691,7 +689,7 @@ class OrderGate:
                 for exchange in self._with.venues
                 if now - self._compared.setdefault(exchange, now) >= every and now >= self._compare_at
             ]
-            if due and now % HOUR_MS >= SETTLING_MS:
+            if due:
                 self._compare_at = Millis(now + MINUTE_MS)
                 await self._worker.advance(settle=True, entries=False)
                 await self._compare(due, patience=UNCOMPARED_MS)
@@ -749,7 +747,7 @@ class OrderGate:
             raise Unavailable("No exchange of this account can be asked here: its keys, or a mandate, are missing.")
         await self._worker.advance(settle=True, entries=False)
         found = {
-            exchange: await find_cash_difference(venue, self._writer, self._worker)
+            exchange: await find_cash_difference(venue, self._writer, self._worker, self._at)
             for exchange, venue in self._with.venues.items()
         }
         return {exchange: cash for exchange, cash in found.items() if cash}

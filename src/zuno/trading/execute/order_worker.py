@@ -45,7 +45,7 @@ class OrderWorker:
         self._state = WorkState(writer, venues, now, live=live, entries=entries)
         self._news = VenueNews(self._state)
         self._sender = OrderSender(self._state, self._news)
-        self._closer = CloseWorker(self._state, self._sender)
+        self._closer = CloseWorker(self._state, self._sender, self._news)
         self._guard = PositionGuard(self._state, self._sender, self._closer)
         self._entering = EntryWorker(self._state, self._sender, self._guard)
         self.quote = self._state.quote

@@ -10,16 +10,19 @@ from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.execute.order_worker import OrderWorker
-from zuno.trading.model.market import DAY_MS, Side, Symbol
-from zuno.trading.model.orders import OUR_PREFIX, ZERO, OrderRequest, VenuePosition
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Side, Symbol
+from zuno.trading.model.orders import OUR_PREFIX, SPOT, ZERO, OrderRequest, VenuePosition
 from zuno.trading.model.trade_events import Adopted, account_mode
 from zuno.trading.ports.venue import OrderVenue
+from zuno.trading.rules.trading_book import TradingBook
 
 CASH_TOLERANCE: Final = Decimal("0.0005")
 """Share of the balance by which the venue's cash may differ and be adopted: roundings and rebates. More stops the
 desk."""
 MOST_LOOKS: Final = 3
 """A difference counts when it is found twice, with the news taken in between; so often it is looked for."""
+SETTLING_MS: Final = 2 * MINUTE_MS
+"""After each full hour: funding that is paid then is listed a little later, and no balance is compared meanwhile."""
 RECENT_MS: Final = DAY_MS
 """Orders that were planned since then are looked up once more where a position differs."""
 
@@ -28,7 +31,7 @@ async def reconcile_venue(
     venue: OrderVenue, writer: AccountWriter, worker: OrderWorker, at: Callable[[], Millis]
 ) -> list[str]:
     """What was found different, and what was done about it. `Unavailable` where the venue's news could not be taken,
-    or it does not answer: nothing can be said of it then."""
+    it does not answer, or what differs is another thing at every look: nothing can be said of it then."""
     _check_news(venue, worker)
     said: list[str] = []
     differing, before = await _find_differing_positions(venue, writer), dict[Symbol, str]()
@@ -40,6 +43,8 @@ async def reconcile_venue(
         for symbol in differing:
             said += await _book_late_fills(venue, writer, worker, symbol)
         differing, before = await _find_differing_positions(venue, writer), differing
+    if differing and differing != before:
+        raise Unavailable(f"{'; '.join(differing.values())}: it is still moving")
     for symbol, why in differing.items():
         await worker.lock(symbol, why)
         said.append(why)
@@ -47,14 +52,31 @@ async def reconcile_venue(
     return [*said, *await _reconcile_cash(venue, writer, worker, at)]
 
 
-async def find_cash_difference(venue: OrderVenue, writer: AccountWriter, worker: OrderWorker) -> Decimal:
+async def find_cash_difference(
+    venue: OrderVenue, writer: AccountWriter, worker: OrderWorker, at: Callable[[], Millis]
+) -> Decimal:
     """By how much the venue's balance is above the book's. `Refused` where positions differ too: their cash is not
     the owner's to adopt."""
     _check_news(venue, worker)
     differing = await _find_differing_positions(venue, writer)
     if differing:
         raise Refused(f"{'; '.join(differing.values())}: settle that first, then the cash.")
-    return await _find_difference(venue, writer)
+    difference = await _find_difference(venue, writer)
+    if difference:
+        _check_settled(venue, writer.book, at())
+    return difference
+
+
+def _check_settled(venue: OrderVenue, book: TradingBook, now: Millis) -> None:
+    """Called where a difference is about to be used, however long it took to find. `Unavailable` while funding of the
+    hour may be paid and not listed."""
+    hour, exchange = now // HOUR_MS * HOUR_MS, venue.exchange
+    if venue.paper or exchange in SPOT or now - hour >= SETTLING_MS:
+        return
+    opened = [trade.opened for trade in book.trades_at(exchange)]
+    opened += [trade.opened for trade in book.closed if trade.exchange is exchange and trade.closed >= hour]
+    if any(moment <= hour for moment in opened):
+        raise Unavailable(f"{exchange} may still be settling the hour's funding; its balance is compared after that")
 
 
 def _check_news(venue: OrderVenue, worker: OrderWorker) -> None:
@@ -145,6 +167,8 @@ async def _reconcile_cash(
         difference, before = await _find_difference(venue, writer), difference
     if not difference:
         return []
+    if difference != before:
+        raise Unavailable(f"the balance of {venue.exchange} is still moving")
     ours = writer.book.venue_balance(venue.exchange)
     total = ours + difference
     currency, mode = venue.exchange.currency, account_mode(writer.account)
@@ -152,6 +176,7 @@ async def _reconcile_cash(
         what = f"the account begins with the {total} {currency} at {venue.exchange}"
         await writer.write([Adopted(at=at(), exchange=venue.exchange, what=what, cash=difference)])
         return [what]
+    _check_settled(venue, writer.book, at())
     if abs(difference) > CASH_TOLERANCE * max(abs(ours), Decimal(1)):
         why = f"{venue.exchange} has {total} {currency}, the book {ours}"
         if mode != "paper":

@@ -8,7 +8,8 @@ from decimal import Decimal
 from typing import Final
 
 from zuno.kernel.errors import Unknown, ZunoError
-from zuno.trading.execute.intents import close_id, find_close_id
+from zuno.trading.execute.intents import close_id, find_close_id, find_next_close_id
+from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
 from zuno.trading.model.orders import SPOT, ZERO, ClientId, Fill, OrderRequest, OrderType, client_order_id, opening_side
 from zuno.trading.model.trade_events import ExitReason
@@ -25,22 +26,48 @@ _SERIES: Final = {"exit": ExitReason.OWNER, "kill": ExitReason.KILL_SWITCH}
 class UnwrittenClose:
     id: str
     reason: ExitReason
+    killed: bool
+    """Whether the kill switch sent it, whatever a close that was stored since gives as its reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnwrittenExits:
+    """What is known of exits that no log has."""
+
+    closed: Decimal = ZERO
+    """And is not booked."""
+    waiting: ClientId | None = None
+    """One that stands at the exchange and has not ended."""
+    unread: ZunoError | None = None
+    """Why one could not be looked up."""
 
 
 def find_unwritten_close(book: TradingBook, account: str, fill: Fill) -> UnwrittenClose | None:
     """The close whose exit was sent while it could not be written, by the client id of the exit alone."""
-    ids = [find_close_id(book, account, fill.symbol)]
-    position = book.positions.get((fill.exchange, fill.symbol))
-    if position is not None and position.intent in book.intents:  # its entry was not booked yet when it was closed
-        entries = (book.orders[id] for id in book.intents[position.intent].orders)
-        names = tuple(order.request.client_id for order in entries if order.purpose == "entry")
-        ids.append(close_id(account, fill.symbol, names, 0))
-    for id in ids:
+    for id in _list_close_ids(book, account, fill.exchange, fill.symbol):
         stored = book.intents.get(id)
         for series, reason in _SERIES.items():
             if fill.client_id in (client_order_id(id, fill.exchange, series, number) for number in range(MOST_EXITS)):
-                return UnwrittenClose(id, reason if stored is None else stored.intent.reason or reason)
+                stored_reason = None if stored is None else stored.intent.reason
+                return UnwrittenClose(id, stored_reason or reason, reason is ExitReason.KILL_SWITCH)
     return None
+
+
+async def find_unwritten_exits(
+    book: TradingBook, account: str, venue: OrderVenue, symbol: Symbol, besides: tuple[str, str]
+) -> UnwrittenExits:
+    """What was closed at an exchange without being written, up to the first that cannot be read. `besides`: the close
+    and the series that are sent next, for sent again those are the same orders."""
+    closed, waiting = ZERO, None
+    for id in _list_close_ids(book, account, venue.exchange, symbol):
+        for series in _SERIES:
+            if (id, series) == besides:
+                continue
+            _, found = await _walk_exits(book, venue, symbol, id, series)
+            closed, waiting = closed + found.closed, waiting or found.waiting
+            if found.unread is not None:
+                return UnwrittenExits(closed, waiting, found.unread)
+    return UnwrittenExits(closed, waiting)
 
 
 async def close_unwritten(
@@ -67,22 +94,29 @@ async def close_unwritten(
             said.append(f"the entry {request.client_id} is {ended.status}")
             filled = ended.filled
         side, ours = side or request.side, ours + filled - order.booked
+    if side is None or ours <= 0:
+        return said
     id = find_close_id(book, account, symbol)
-    names: dict[str, ClientId] = {}
-    for series in _SERIES:
-        names[series], closed = await _find_next_exit(book, venue, symbol, id, series)
-        ours -= closed
     sending = "kill" if reason is ExitReason.KILL_SWITCH and id not in book.intents else "exit"
+    client_id, before = await _walk_exits(book, venue, symbol, id, sending)
+    others = await find_unwritten_exits(book, account, venue, symbol, (id, sending))
+    ours -= before.closed + others.closed
     if exchange not in SPOT:
         with suppress(ZunoError):  # unread: an exit that only reduces may ask for too much
             there = next((held for held in await venue.positions() if held.symbol is symbol), None)
             ours = min(ours, there.quantity) if there and opening_side(there.side) is side else ZERO
-    if side is None or ours <= 0:
+    elif ours > 0 and (others.waiting or others.unread):
+        # Nothing keeps a second sale at a spot exchange from selling what is the owner's.
+        why = (
+            f"the exit {others.waiting} is not over" if others.waiting else f"earlier exits are unread: {others.unread}"
+        )
+        return [*said, f"no exit of {symbol} at {exchange}: {why}"]
+    if ours <= 0:
         return said
     with suppress(ZunoError):
         ours = min(ours, (await venue.filters(symbol)).max_quantity)
     request = OrderRequest(
-        client_id=names[sending],
+        client_id=client_id,
         exchange=exchange,
         symbol=symbol,
         side=side.opposite,
@@ -99,18 +133,33 @@ async def close_unwritten(
     return said
 
 
-async def _find_next_exit(
+def _list_close_ids(book: TradingBook, account: str, exchange: Exchange, symbol: Symbol) -> list[str]:
+    """Every close that an exit of what is held may have been sent for without being written: the one that is open, the
+    one that would be next without it, and the one that would have been before the entry was booked."""
+    ids = [find_close_id(book, account, symbol), find_next_close_id(book, account, symbol)]
+    position = book.positions.get((exchange, symbol))
+    if position is not None and position.intent in book.intents:
+        entries = (book.orders[id] for id in book.intents[position.intent].orders)
+        names = tuple(order.request.client_id for order in entries if order.purpose == "entry")
+        ids.append(close_id(account, symbol, names, 0))
+    return list(dict.fromkeys(ids))
+
+
+async def _walk_exits(
     book: TradingBook, venue: OrderVenue, symbol: Symbol, id: str, series: str
-) -> tuple[ClientId, Decimal]:
-    """Past the exits that have ended, here or in the book; and what those closed that is not booked."""
-    exchange, closed, number = venue.exchange, ZERO, 0
+) -> tuple[ClientId, UnwrittenExits]:
+    """Past the exits that have ended, here or in the book: the id of the next, and what is known of those before it and
+    of itself."""
+    closed, number = ZERO, 0
     while True:
-        name = client_order_id(id, exchange, series, number)
-        known, found = book.orders.get(name), None
+        client_id = client_order_id(id, venue.exchange, series, number)
+        known = book.orders.get(client_id)
         if known is None or not known.status.final:
-            with suppress(ZunoError):
-                found = await venue.find(symbol, name, OrderType.MARKET)
+            try:
+                found = await venue.find(symbol, client_id, OrderType.MARKET)
+            except ZunoError as error:
+                return client_id, UnwrittenExits(closed, unread=error)
             if found is None or not found.status.final:
-                return name, closed
+                return client_id, UnwrittenExits(closed, waiting=None if found is None else client_id)
             closed += found.filled - (ZERO if known is None else known.booked)
         number += 1

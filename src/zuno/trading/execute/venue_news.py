@@ -27,7 +27,6 @@ from zuno.trading.model.orders import (
     opening_side,
 )
 from zuno.trading.model.trade_events import (
-    ExitReason,
     FillBooked,
     FundingBooked,
     IntentStored,
@@ -120,7 +119,7 @@ class VenueNews:
             news += [(payment.at, 1, payment) for payment in await self._try_funding(venue, symbol)]
         news.sort(key=lambda item: item[:2])
         events: list[TradeEvent] = []
-        strangers, recognised, stored = list[str](), set[ClientId](), set[str]()
+        strangers, recognised = list[str](), set[ClientId]()
         foreign = [f"{fill.foreign_fee} for {fill.id}" for fill in fills if fill.foreign_fee]
         newest = book.newest
         for at, _, item in news:
@@ -128,7 +127,7 @@ class VenueNews:
             if isinstance(item, Fill):
                 known = item.client_id in book.orders or item.client_id in recognised
                 if not known and not item.liquidation:
-                    written = self._list_unwritten(item, fills, newest, stored)
+                    written = self._list_unwritten(item, fills, newest, events)
                     events += written
                     if written:
                         recognised.add(item.client_id)
@@ -158,26 +157,31 @@ class VenueNews:
             raise unread
         self._asked_from[place] = Millis(max(since, now - OVERLAP_MS))
 
-    def _list_unwritten(self, fill: Fill, fills: Sequence[Fill], at: Millis, stored: set[str]) -> list[TradeEvent]:
+    def _list_unwritten(
+        self, fill: Fill, fills: Sequence[Fill], at: Millis, before: Sequence[TradeEvent]
+    ) -> list[TradeEvent]:
         """What could not be written when an exit of ours was sent; empty for a stranger's. A kill switch that was
-        thrown then locks now. `stored`: closes that these news stored already."""
+        thrown then locks now. `before`: what these news write already."""
         if not fill.client_id.startswith(OUR_PREFIX):
             return []
-        close = find_unwritten_close(self._state.book, self._state.writer.account, fill)
+        book = self._state.book
+        close = find_unwritten_close(book, self._state.writer.account, fill)
         if close is None:
             return []
         events: list[TradeEvent] = []
-        side = Side.LONG if fill.side is OrderSide.SELL else Side.SHORT
-        if close.id not in self._state.book.intents and close.id not in stored:
-            stored.add(close.id)
-            mandate = self._state.book.active_mandate(self._state.now())
+        stored = {event.intent.id for event in before if isinstance(event, IntentStored)}
+        if close.id not in book.intents and close.id not in stored:
+            side = Side.LONG if fill.side is OrderSide.SELL else Side.SHORT
+            mandate = book.active_mandate(self._state.now())
             intent = build_close_intent(
                 close.id, "unwritten", fill.symbol, side, fill.price, close.reason, mandate=mandate
             )
             events.append(IntentStored(at=at, intent=intent, ruling=None))
-            if close.reason is ExitReason.KILL_SWITCH and (Protection.KILL_SWITCH, None) not in self._state.book.locks:
-                why = "kill switch, thrown while the log could not be written"
-                events.append(LockSet(at=at, protection=Protection.KILL_SWITCH, symbol=None, until=None, reason=why))
+        kill = (Protection.KILL_SWITCH, None)
+        locked = kill in book.locks or any(isinstance(event, LockSet) for event in before)
+        if close.killed and not locked and book.lifted.get(kill, Millis(0)) < fill.at:
+            why = "kill switch, thrown while the log could not be written"
+            events.append(LockSet(at=at, protection=Protection.KILL_SWITCH, symbol=None, until=None, reason=why))
         request = OrderRequest(
             client_id=fill.client_id,
             exchange=fill.exchange,

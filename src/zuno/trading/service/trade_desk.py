@@ -252,6 +252,8 @@ class TradeDesk:
             if gate.live:
                 notes += ("what of an entry is not filled when the run ends is cancelled",)
             await gate.reconcile()
+            if permit.watch_only is not None:
+                await gate.end_entries(permit.watch_only)
             try:
                 yield PermittedRun(permit.option, notes, self._with.cycles(gate))
             finally:
@@ -328,6 +330,9 @@ class TradeDesk:
         await run.start()
         for note in notes:
             run.note(note)
+        if watch_only is not None:
+            # Nothing is opened, by what waits from before neither; what cannot be cancelled now the watch cancels.
+            await gate.end_entries(watch_only)
         beside = []
         if self._with.collect is not None:
             beside.append(asyncio.create_task(self._with.collect(plan.symbols, stop)))

@@ -302,6 +302,86 @@ async def test_a_stop_that_is_filled_while_a_running_desk_compares_locks_nothing
     assert not [event for event in await desk.log.events(ACCOUNT) if isinstance(event, Adopted)]
 
 
+class MovingVenue(DeafVenue):
+    """What it says it holds, or has, is another thing each time it is asked."""
+
+    def __init__(self, desk: GateHarness, moving: str) -> None:
+        super().__init__(desk.paper.open_venue())
+        self._moving, self._asked = moving, 0
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._venue, name)
+        if name != self._moving:
+            return found
+
+        async def answer() -> Any:
+            self._asked += 1
+            if name == "balance":
+                balance = await found()
+                return balance.model_copy(update={"total": balance.total + self._asked})
+            (position,) = await found()
+            return (position.model_copy(update={"quantity": position.quantity + self._asked}),)
+
+        return answer
+
+
+@pytest.mark.parametrize("moving", ["positions", "balance"])
+async def test_a_difference_that_is_another_at_every_look_is_not_acted_on(moving: str) -> None:
+    desk = await opened()
+    desk.venue = MovingVenue(desk, moving)
+    said = await desk.restart().reconcile()
+    assert len(said) == 1
+    assert [(lock.protection, lock.until is None) for lock in desk.gate.book.locks.values()] == [
+        (Protection.RECONCILIATION, False)
+    ], "it is asked again, and not left to a person"
+    assert not [event for event in await desk.log.events(ACCOUNT) if isinstance(event, Adopted)]
+    desk.venue = None
+    desk.wait(MINUTE_MS)
+    await desk.restart().reconcile()
+    assert desk.gate.book.locks == {}
+
+
+class LateFunding(DeafVenue):
+    """An exchange: funding is in its balance at the full hour, and listed a little later."""
+
+    paper = False
+
+    def __init__(self, desk: GateHarness, paid: Decimal) -> None:
+        super().__init__(desk.paper.open_venue())
+        self._desk, self._paid, self._next_hour = desk, paid, desk.paper.at // HOUR_MS * HOUR_MS + HOUR_MS
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._venue, name)
+        if name not in ("balance", "positions"):
+            return found
+
+        async def answer() -> Any:
+            if name == "positions":  # the hour ends while the account is compared
+                self._desk.paper.at = max(self._desk.paper.at, self._next_hour)
+                return await found()
+            balance = await found()
+            return balance.model_copy(update={"total": balance.total + self._paid})
+
+        return answer
+
+
+async def test_funding_of_the_hour_that_is_not_listed_yet_is_not_taken_for_a_difference() -> None:
+    """The comparison begins before the hour is full and ends after."""
+    desk = await opened()
+    desk.wait(HOUR_MS - desk.paper.at % HOUR_MS - 2_000)
+    desk.venue = LateFunding(desk, D("-0.30"))
+    await desk.restart().reconcile()
+    assert not [event for event in await desk.log.events(ACCOUNT) if isinstance(event, Adopted)]
+    assert desk.gate.book.locks[DESK_LOCK].until is not None
+    with pytest.raises(Unavailable):
+        await desk.gate.find_cash_differences()
+    desk.wait(3 * MINUTE_MS)
+    await desk.gate.advance()
+    adopted = [event for event in await desk.log.events(ACCOUNT) if isinstance(event, Adopted)]
+    assert [event.cash for event in adopted] == [D("-0.30")], "no longer funding that is on its way"
+    assert desk.gate.book.locks == {}
+
+
 async def test_an_outage_while_the_desk_runs_locks_nothing_until_it_has_lasted() -> None:
     paper = open_binance()
     venue = SilentFor(paper.open_venue())
