@@ -108,16 +108,22 @@ class Reports:
 
     async def _report(self, run_id: str) -> Report:
         record = await self._cycles.record(run_id)
-        done = await self._cycles.execution(run_id)
-        execution = None
-        if done is not None:
-            execution = RulingExecutionView(
-                state=done.state, reason=done.reason, intent=done.intent, account=record.account
-            )
-        return build_report(record, await self._cycles.paint_trade(record), execution)
+        return build_report(record, await self._cycles.paint_trade(record), await self._read_execution(record))
 
     async def why(self, run_id: str) -> CycleWhyView:
-        return why_view(await self._cycles.record(run_id))
+        record = await self._cycles.record(run_id)
+        view = why_view(record)
+        if view.run is None:
+            return view
+        return view.model_copy(
+            update={"run": view.run.model_copy(update={"execution": await self._read_execution(record)})}
+        )
+
+    async def _read_execution(self, record: RunRecord) -> RulingExecutionView | None:
+        done = await self._cycles.execution(record.line.run_id)
+        if done is None:
+            return None
+        return RulingExecutionView(state=done.state, reason=done.reason, intent=done.intent, account=record.account)
 
     async def runs(self) -> RunsView:
         return runs_view(await self._cycles.runs())

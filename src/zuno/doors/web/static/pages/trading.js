@@ -1,5 +1,388 @@
+// The trading desk: the account, the market with its trades, the books, and the switches that stop it.
+import { candleChart, dailyChart, drawdownChart, equityChart, styled } from "../charts_trading.js";
 import { h, replace } from "../dom.js";
+import { age, money, number, percent, shortTime, shorten, signed, span, time, tone } from "../format.js";
+import { askForWord, badge, button, facts, fillWith, loading, notice, panel, problemNotice, sourceLine, stat, stats, table } from "../widgets.js";
+
+const SYMBOLS = ["BTCUSDT", "ETHUSDT"];
+const INTERVALS = ["1h", "4h", "1d"];
+const LAYERS = [["heat", "Heat map"], ["levels", "Levels"], ["averages", "Averages"], ["profile", "Profile"]];
+const REFRESH = 20000;
 
 export async function show(root, params, api) {
-  replace(root, h("h1", null, "Trading"), h("p", { class: "empty" }, "Not drawn yet."));
+  await styled;
+  const state = {
+    symbol: SYMBOLS.includes(params.symbol) ? params.symbol : "BTCUSDT",
+    interval: INTERVALS.includes(params.interval) ? params.interval : "4h",
+    layers: { heat: true, levels: true, averages: true, profile: false },
+    positions: [],
+  };
+  const glance = h("div", { class: "stack" }, loading());
+  const chart = h("div", null, loading());
+  const chartActions = h("span", { class: "controls" });
+  const chartSource = h("div", null);
+  const positions = h("div", null, loading());
+  const results = h("div", { class: "grid" }, loading());
+  const controls = h("div", { class: "end" });
+  replace(root,
+    h("div", { class: "page-head" }, h("h1", null, "Trading"), controls),
+    glance,
+    panel("Market", { actions: chartActions }, chart, chartSource),
+    h("div", null, positions),
+    results,
+    books(api));
+
+  const loadAccount = () => fillWith(glance, () => api.get("/trading/account"), (view) => {
+    replace(controls, switches(view, api, refresh));
+    return drawAccount(view, api);
+  });
+  const loadPositions = () => fillWith(positions, async () => {
+    const view = await api.get("/trading/positions");
+    state.positions = await Promise.all(view.positions.map((position) => addLiquidation(position, api)));
+    return view;
+  }, (view) => drawPositions(view, api));
+  const loadChart = async () => {
+    drawChartActions();
+    await fillWith(chart, () => api.get("/trading/chart", { symbol: state.symbol, interval: state.interval }), (view) => {
+      state.chart = view;
+      replace(chartSource, sourceLine({ href: api.address(`/trading/chart?symbol=${state.symbol}&interval=${state.interval}`), at: null,
+        text: `${view.origin} · ${view.source} · as of ${time(view.asOf)}${view.ageSeconds === null ? "" : `, ${span(view.ageSeconds)} old`}${view.stale ? ", STALE" : ""}${view.price.heat?.note ? ` · heat map ${view.price.heat.origin}: ${view.price.heat.note}` : ""}` }));
+      return [key(state.layers, view), drawCandles()];
+    });
+  };
+  const drawCandles = () => candleChart(state.chart, { show: state.layers, trades: state.positions
+    .filter((position) => position.symbol === state.symbol && position.currency === "USD")
+    .map((position) => ({ ...position, label: `${position.side} ${position.id}` })) });
+  const redrawChart = () => { if (state.chart) replace(chart, key(state.layers, state.chart), drawCandles()); };
+  const drawChartActions = () => replace(chartActions,
+    choices("Symbol", SYMBOLS, state.symbol, (symbol) => { state.symbol = symbol; loadChart(); }),
+    choices("Bars", INTERVALS, state.interval, (interval) => { state.interval = interval; loadChart(); }),
+    h("span", { class: "choices", role: "group", "aria-label": "Layers" }, LAYERS.map(([name, text]) =>
+      h("button", { type: "button", "aria-pressed": String(state.layers[name]), onclick: (event) => {
+        state.layers[name] = !state.layers[name];
+        event.currentTarget.setAttribute("aria-pressed", String(state.layers[name]));
+        redrawChart();
+      } }, text))));
+  const loadResults = () => fillWith(results, async () => {
+    const [equity, daily, closed] = await Promise.all([api.get("/trading/equity"), api.get("/trading/daily"), api.get("/trading/trades", { limit: 200 })]);
+    return { equity, daily, closed: closed.items };
+  }, (found) => drawResults(found, api));
+  const refresh = () => Promise.all([loadAccount(), loadPositions().then(redrawChart)]);
+
+  drawChartActions();
+  await Promise.all([loadAccount(), loadPositions(), loadChart(), loadResults()]);
+  redrawChart();
+  api.every(REFRESH, refresh);
+  for (const type of ["trade", "run_ended"]) api.on(type, refresh);
+}
+
+function choices(label, values, current, choose) {
+  return h("span", { class: "choices", role: "group", "aria-label": label }, values.map((value) =>
+    h("button", { type: "button", "aria-pressed": String(value === current), onclick: () => choose(value) }, value)));
+}
+
+function key(layers, view) {
+  return h("ul", { class: "key", "aria-label": "Key" },
+    layers.heat && view.price.heat?.columns ? [h("li", { class: "heat-key", title: view.price.heat.note }, "liquidation pools (modelled)"), h("li", { class: "forced-key" }, "forced out (observed)")] : null,
+    layers.averages ? [h("li", { class: "ema" }, "EMA200"), h("li", { class: "vwap" }, "day VWAP")] : null,
+    layers.levels ? h("li", { class: "pivot" }, "levels") : null);
+}
+
+// -- the account
+
+function drawAccount(view, api) {
+  const leverage = view.risk.leverage;
+  return [
+    stats(
+      stat("Equity", money(view.equityUsd), { note: view.unknown ?? `${view.account} · as of ${time(view.asOf)}`, title: view.unknown ?? `as of ${time(view.asOf)}` }),
+      stat("Unrealised PnL", money(view.unrealisedUsd), { tone: tone(view.unrealisedUsd), note: `${view.openTrades} open, ${view.openOrders} orders` }),
+      stat("Closed PnL, net", money(view.netPnlUsd), { tone: tone(view.netPnlUsd), note: `${view.closedTrades} trades` }),
+      stat("Today", money(view.todayUsd), { tone: tone(view.todayUsd), note: "since midnight UTC" }),
+      stat("Delta", money(view.risk.deltaUsd), { note: "trading and LP together" }),
+      stat("Leverage", leverage === null ? "–" : `${number(leverage, 2)}×`, { note: `of at most ${number(view.risk.maxLeverage, 1)}×` }),
+      stat("Desk", view.running ? "running" : "stopped", { note: view.running ?? "`zuno trade start` starts it" })),
+    view.protections.map((lock) => h("p", { class: "notice warn" }, h("strong", null, lock.protection), h("span", null, lock.reason), h("span", { class: "hint" }, lock.ends ?? (lock.until ? `until ${time(lock.until)}` : "")))),
+    view.mandate ? notice(`Mandate ${shorten(view.mandate.hash)}: ${view.mandate.symbols.join(", ")} at ${view.mandate.venues.join(", ")}, ${view.mandate.active ? "until" : "expired"} ${time(view.mandate.expires)}`, view.mandate.active ? "" : "warn") : null,
+    view.risk.rows.length ? panel("Risk book", { source: { href: api.address("/trading/account"), at: null, text: `${view.origin} · as of ${time(view.asOf)}` } },
+      table("Exposure by symbol", [
+        { name: "Symbol", cell: (row) => row.symbol },
+        { name: "Positions", number: true, cell: (row) => signed(row.positions, 5) },
+        { name: "Pending", number: true, hide: true, cell: (row) => signed(row.pending, 5) },
+        { name: "LP", number: true, cell: (row) => signed(row.lp, 5) },
+        { name: "Delta", number: true, hide: true, cell: (row) => signed(row.delta, 5) },
+        { name: "Delta, USD", number: true, cell: (row) => money(row.deltaUsd) },
+        { name: "Gross, USD", number: true, cell: (row) => money(row.grossUsd) },
+      ], view.risk.rows)) : null,
+  ];
+}
+
+/** Run a cycle, pause, kill: what changes state asks as the terminal does. */
+function switches(view, api, refresh) {
+  const paused = view.protections.some((lock) => lock.protection === "paused");
+  const live = view.mode === "live";
+  const act = async (path, body, said) => {
+    try {
+      const answer = await api.post(path, body);
+      api.toast(answer?.said?.join("; ") || said, "good");
+    } catch (error) {
+      api.toast(error.message, "bad");
+    }
+    await refresh();
+  };
+  const pause = () => act("/trading/pause", {}, "Paused");
+  const resume = async () => {
+    if (live && !(await askForWord({ title: "Open trades again", word: "resume", action: "Resume", content: h("p", null, "LIVE: the desk opens trades again.") }))) return;
+    await act("/trading/resume", live ? { confirm: "resume" } : {}, "Resumed");
+  };
+  const kill = async () => {
+    const content = h("p", null, `${live ? "LIVE: this" : "This"} cancels ${view.openOrders} orders, closes ${view.openTrades} positions at the market and locks the desk until \`zuno trade unlock\`.`);
+    if (await askForWord({ title: "Kill switch", word: "kill", action: "Close everything", content, danger: true })) await act("/trading/kill", { confirm: "kill" }, "Killed");
+  };
+  return [badge(view.mode.toUpperCase(), live ? "bad" : "info"), runForm(api), paused ? button("Resume", resume) : button("Pause", pause, { title: "No new trades; open ones keep their stops" }), button("Kill switch", kill, { kind: "danger" })];
+}
+
+function runForm(api) {
+  const symbol = h("select", { "aria-label": "Symbol of the cycle" }, SYMBOLS.map((name) => h("option", null, name)));
+  const execute = h("input", { type: "checkbox", id: "execute" });
+  const go = button("Run a cycle", null, { kind: "primary" });
+  go.addEventListener("click", async () => {
+    go.disabled = true;
+    try {
+      const begun = await api.post("/trading/analyze", { symbol: symbol.value, execute: execute.checked });
+      location.hash = `#/runs/${begun.id}`;
+    } catch (error) {
+      api.toast(error.message, "bad");
+      go.disabled = false;
+    }
+  });
+  return h("span", { class: "controls" }, symbol, h("label", { class: "field", for: "execute", title: "Place the orders of its ruling on the paper account" }, execute, "execute"), go);
+}
+
+// -- positions
+
+/** The liquidation price is on the trade card of the run that opened it. */
+async function addLiquidation(position, api) {
+  if (!position.decision || position.leverage <= 1) return position;
+  try {
+    const run = await api.get(`/trading/runs/${encodeURIComponent(position.decision)}`);
+    return { ...position, liquidation: run.run?.ruling?.card?.liquidation ?? null };
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    return position;
+  }
+}
+
+function drawPositions(view, api) {
+  return panel("Open positions", { source: { href: api.address("/trading/positions"), at: null, text: `${view.origin} · ${view.account} · as of ${time(view.asOf)}` } },
+    table("Open positions", [
+      { name: "Trade", cell: (row) => [row.side.toUpperCase(), " ", row.symbol, h("span", { class: "sub" }, row.exchange, row.exploration ? " · exploration" : "", row.manual ? " · by hand" : "")] },
+      { name: "Size", number: true, cell: (row) => [number(row.quantity, 6), h("span", { class: "sub" }, `${number(row.leverage, 1)}×`)] },
+      { name: "Entry", number: true, cell: (row) => [number(row.entry), h("span", { class: "sub", title: time(row.opened) }, shortTime(row.opened))] },
+      { name: "Mark", number: true, hide: true, cell: (row) => number(row.mark) },
+      { name: "Stop", number: true, hide: true, cell: (row) => number(row.stop) },
+      { name: "Target", number: true, hide: true, cell: (row) => number(row.target) },
+      { name: "PnL", number: true, cell: (row) => h("span", { class: tone(row.unrealised) }, money(row.unrealised, row.currency), h("span", { class: "sub" }, `${signed(row.gainPct, 2)} % · ${signed(row.r, 2)} R`)) },
+      { name: "Hold until", hide: true, cell: (row) => shortTime(row.holdUntil) },
+      { name: "Decided by", hide: true, cell: (row) => row.decision ? h("a", { href: `#/runs/${encodeURIComponent(row.decision)}` }, shorten(row.decision, 8, 4)) : "by hand" },
+    ], view.positions, { empty: "No position is open." }));
+}
+
+// -- results
+
+function drawResults({ equity, daily, closed }, api) {
+  const whole = equity.whole;
+  const source = (path, at) => ({ href: api.address(path), at: null, text: `${equity.origin} · as of ${time(at)}` });
+  const days = { ...daily, groups: daily.groups.slice(-60) };
+  return [
+    panel("Equity", { wide: "two-thirds", source: source("/trading/equity", equity.asOf) },
+      equityChart(equity, closed), h("h3", null, "Drawdown"), drawdownChart(equity)),
+    panel("Results", { wide: "third", source: source("/trading/daily?by=day", daily.asOf) },
+      h("h3", null, "Daily PnL, net"), dailyChart(days),
+      facts([
+        ["Trades", String(whole.trades)],
+        ["Won", `${whole.wins} (${percent(whole.winRate, 0)})`],
+        ["Profit factor", number(whole.profitFactor, 2)],
+        ["Expectancy", `${signed(whole.expectancyR, 3)} R`],
+        ["Return", `${signed(equity.returnPct, 2)} %`, tone(equity.returnPct)],
+        ["Max drawdown", `${money(equity.maxDrawdownUsd)} (${number(equity.maxDrawdownPct, 2)} %)`],
+        ["Fees", money(whole.fees)],
+        ["Funding", money(whole.funding)],
+        ["Model cost", money(whole.modelCost)],
+      ])),
+  ];
+}
+
+// -- the books, each read when it is looked at
+
+function books(api) {
+  const place = h("div", { class: "stack", role: "tabpanel", id: "book", tabindex: "0" });
+  const list = h("div", { class: "tablist", role: "tablist", "aria-label": "Books" });
+  const tabs = [
+    ["Closed trades", () => closedTrades(api)],
+    ["Orders", () => paged(api, "/trading/orders", { everything: true }, "Orders", ORDER_COLUMNS)],
+    ["Fills", () => paged(api, "/trading/fills", {}, "Fills", FILL_COLUMNS)],
+    ["Ledger", () => ledger(api)],
+    ["Runs", () => paged(api, "/trading/runs", { limit: 25 }, "Runs", RUN_COLUMNS, (row) => `#/runs/${encodeURIComponent(row.runId)}`)],
+    ["Logs", () => logs(api)],
+  ];
+  const choose = (chosen) => {
+    [...list.children].forEach((tab, index) => {
+      tab.setAttribute("aria-selected", String(index === chosen));
+      tab.tabIndex = index === chosen ? 0 : -1;
+    });
+    place.setAttribute("aria-label", tabs[chosen][0]);
+    replace(place, tabs[chosen][1]());
+  };
+  tabs.forEach(([name], index) => list.append(h("button", { type: "button", role: "tab", "aria-controls": "book", onclick: () => choose(index), onkeydown: (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const next = (index + step + tabs.length) % tabs.length;
+    choose(next);
+    list.children[next].focus();
+  } }, name)));
+  choose(0);
+  return h("section", { class: "panel", "aria-label": "Books" }, h("div", { class: "panel-head" }, list), place);
+}
+
+/** A list that grows: the next page is asked for by its cursor. */
+function paged(api, path, query, name, columns, href) {
+  const place = h("div", { class: "stack" }, loading());
+  const rows = [];
+  const more = async (cursor) => {
+    try {
+      const page = await api.get(path, { limit: 50, ...query, cursor });
+      rows.push(...page.items);
+      replace(place, table(name, columns, rows, { empty: `No ${name.toLowerCase()} yet.`, href }),
+        page.nextCursor ? button("More", () => more(page.nextCursor)) : null,
+        sourceLine({ href: api.address(path), at: null, text: page.head?.asOf ? `${page.head.origin} · as of ${time(page.head.asOf)}` : "the journal of this home" }));
+    } catch (error) {
+      if (error.name !== "AbortError") replace(place, problemNotice(error, () => more(cursor)));
+    }
+  };
+  more();
+  return place;
+}
+
+const ORDER_COLUMNS = [
+  { name: "Order", cell: (row) => [row.purpose, h("span", { class: "sub mono", title: row.id }, shorten(row.id, 6, 4))] },
+  { name: "Symbol", cell: (row) => [row.symbol, h("span", { class: "sub" }, row.exchange)] },
+  { name: "Side", cell: (row) => row.side },
+  { name: "Type", hide: true, cell: (row) => `${row.type} ${row.timeInForce}` },
+  { name: "Size", number: true, cell: (row) => [number(row.quantity, 6), h("span", { class: "sub" }, `filled ${number(row.filled, 6)}`)] },
+  { name: "Price", number: true, cell: (row) => number(row.price) },
+  { name: "Status", cell: (row) => badge(row.status, { filled: "good", rejected: "bad" }[row.status] ?? "") },
+  { name: "Planned", hide: true, cell: (row) => shortTime(row.planned) },
+  { name: "Reason", hide: true, cell: (row) => row.reason || "–" },
+];
+
+const FILL_COLUMNS = [
+  { name: "Time", cell: (row) => shortTime(row.at) },
+  { name: "Symbol", cell: (row) => [row.symbol, h("span", { class: "sub" }, row.exchange)] },
+  { name: "Side", cell: (row) => row.side },
+  { name: "Size", number: true, cell: (row) => number(row.quantity, 6) },
+  { name: "Price", number: true, cell: (row) => number(row.price) },
+  { name: "Fee", number: true, cell: (row) => money(row.fee, row.currency, 4) },
+  { name: "", cell: (row) => [badge(row.maker ? "maker" : "taker"), row.liquidation ? badge("liquidation", "bad") : null] },
+];
+
+const RUN_COLUMNS = [
+  { name: "Run", cell: (row) => shorten(row.runId, 8, 4) },
+  { name: "Symbol", cell: (row) => [row.symbol, h("span", { class: "sub" }, row.mode)] },
+  { name: "As of", cell: (row) => [shortTime(row.asOf), row.synthetic ? h("span", { class: "sub" }, "SYNTHETIC") : null] },
+  { name: "Regime", hide: true, cell: (row) => row.regime ?? "–" },
+  { name: "Judge", cell: (row) => callBadge(row.decision) },
+  { name: "Ruling", cell: (row) => row.ruling ? [callBadge(row.ruling), row.veto ? h("span", { class: "sub" }, `by ${row.veto}`) : null] : badge(row.state, "warn") },
+  { name: "Margin", number: true, hide: true, cell: (row) => row.allocationPct ? `${number(row.allocationPct, 1)} %` : "–" },
+];
+
+export function callBadge(call) {
+  return call ? badge(call, { LONG: "good", SHORT: "bad", CANCEL_AND_CLOSE: "warn" }[call] ?? "") : "–";
+}
+
+function closedTrades(api) {
+  const drawn = h("div", { class: "stack" });
+  const place = paged(api, "/trading/trades", { limit: 25 }, "Closed trades", [
+    { name: "Trade", cell: (row) => h("button", { type: "button", class: "link-button", title: "Show entry and exit on the candles", onclick: () => showTrade(row, drawn, api) }, `${row.side.toUpperCase()} ${row.symbol}`, h("span", { class: "sub" }, row.exchange, row.exploration ? " · exploration" : "")) },
+    { name: "Opened", hide: true, cell: (row) => shortTime(row.opened) },
+    { name: "Closed", cell: (row) => [shortTime(row.closed), h("span", { class: "sub" }, span(row.durationHours * 3600))] },
+    { name: "Entry", number: true, hide: true, cell: (row) => number(row.entry) },
+    { name: "Exit", number: true, hide: true, cell: (row) => number(row.exit) },
+    { name: "By", cell: (row) => row.exitReason },
+    { name: "Fees", number: true, hide: true, cell: (row) => money(row.fees, row.currency) },
+    { name: "Net PnL", number: true, cell: (row) => h("span", { class: tone(row.netPnl) }, money(row.netPnl, row.currency)) },
+    { name: "R", number: true, cell: (row) => h("span", { class: tone(row.r) }, signed(row.r, 2)) },
+    { name: "Run", hide: true, cell: (row) => row.decision ? h("a", { href: `#/runs/${encodeURIComponent(row.decision)}` }, shorten(row.decision, 8, 4)) : "by hand" },
+  ]);
+  return [drawn, place];
+}
+
+/** Entry and exit on the candles of the trade's own time. */
+async function showTrade(trade, place, api) {
+  const long = trade.durationHours > 24 * 8;
+  const interval = trade.durationHours < 4 ? "1m" : long ? "4h" : "1h";
+  const bar = { "1m": 60000, "1h": 3600000, "4h": 14400000 }[interval];
+  const margin = Math.max(20 * bar, (Date.parse(trade.closed) - Date.parse(trade.opened)) * 0.6);
+  replace(place, loading());
+  await fillWith(place, async () => {
+    const from = String(Math.round(Date.parse(trade.opened) - margin));
+    const to = String(Math.round(Date.parse(trade.closed) + margin));
+    const ask = (until) => api.get("/trading/candles", { symbol: trade.symbol, interval, from, to: until });
+    try {
+      return await ask(to);
+    } catch (error) {
+      if (error.status !== 400 && error.status !== 422) throw error;
+      return ask(null); // the market ends before the margin does
+    }
+  }, (view) => {
+    const dollars = trade.currency === "USD";
+    const chart = candleChart(toChart(view, bar), { trades: dollars ? [trade] : [] });
+    return panel(`${trade.side.toUpperCase()} ${trade.symbol}: ${money(trade.netPnl, trade.currency)}, ${signed(trade.r, 2)} R, closed by ${trade.exitReason}`,
+      { actions: [trade.decision ? h("a", { class: "button", href: `#/runs/${encodeURIComponent(trade.decision)}` }, "Its run") : null, button("Close", () => replace(place))],
+        source: { href: api.address(`/trading/candles?symbol=${trade.symbol}&interval=${interval}&from=${Date.parse(trade.opened)}`), at: null, text: `${view.origin} · ${view.source} · as of ${time(view.asOf)}` } },
+      dollars ? null : notice("This trade was in won at Upbit; the candles are Binance's, so its prices are not drawn."), chart);
+  });
+  place.scrollIntoView({ block: "nearest" });
+}
+
+/** A list of candles in the shape of a market chart. */
+function toChart(view, bar) {
+  const bars = view.candles;
+  const first = bars.length ? bars[0].at : 0;
+  const places = bars.map((candle) => Math.round((candle.at - first) / bar));
+  const column = (name) => bars.map((candle) => candle[name]);
+  return {
+    ...view, first, places, intervalMs: bar, width: places.length ? places.at(-1) + 1 : 0,
+    price: bars.length ? { candles: { open: column("open"), high: column("high"), low: column("low"), close: column("close") } } : { why: "No candle of that time is stored." },
+    panels: [{ name: "volume", values: column("volume") }],
+  };
+}
+
+function ledger(api) {
+  const balances = h("div", { class: "stack" });
+  fillWith(balances, () => api.get("/trading/ledger", { limit: 1 }), (page) => table("Balances of the ledger", [
+    { name: "Exchange", cell: (row) => row.exchange },
+    { name: "Assets", number: true, cell: (row) => `${row.assets} ${row.currency}` },
+    { name: "Debits", number: true, hide: true, cell: (row) => row.debits },
+    { name: "Credits", number: true, hide: true, cell: (row) => row.credits },
+    { name: "", cell: (row) => row.balanced ? badge("balanced", "good") : badge("NOT BALANCED", "bad") },
+  ], page.head.ledgers));
+  return [balances, paged(api, "/trading/ledger", {}, "Postings", [
+    { name: "No.", cell: (row) => String(row.number) },
+    { name: "Time", cell: (row) => shortTime(row.at) },
+    { name: "What", cell: (row) => row.what },
+    { name: "Lines", cell: (row) => row.lines.map((line) => h("span", { class: "sub" }, `${line.account} ${line.amount} ${row.currency}`)) },
+  ])];
+}
+
+function logs(api) {
+  const place = h("div", { class: "stack" }, loading());
+  const load = (level) => fillWith(place, () => api.get("/logs", { lines: 200, level }), (view) => [
+    choices("Level", ["debug", "info", "warning", "error"], level, load),
+    view.lines.length ? h("div", { class: "log", tabindex: "0", role: "log", "aria-label": "Log" }, [...view.lines].reverse().map((line) =>
+      h("div", { class: "log-line" }, h("span", { class: "soft", title: line.where }, line.at.slice(0, 19)), h("span", { class: line.level === "error" || line.level === "critical" ? "down" : line.level === "warning" ? "warn" : "soft" }, line.level), h("span", null, line.text))))
+      : h("p", { class: "empty" }, `Nothing of level ${level} was logged.`),
+    sourceLine({ href: api.address("/logs"), at: null, text: view.file }),
+  ]);
+  load("info");
+  return place;
 }
