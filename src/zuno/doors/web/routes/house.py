@@ -23,6 +23,7 @@ from zuno.lp.watch.alerts import AlertsView
 from zuno.trading.service.account_view import PerformanceView, TradePositionsView, TradeStatusView
 
 Shown = TypeVar("Shown", bound=View)
+LOCAL_CHAINS = frozenset({"sim", "devnet"})
 
 
 class SessionView(View):
@@ -31,7 +32,8 @@ class SessionView(View):
     home: str
     chain: str
     mode: str
-    """`live` where trading with money is allowed in this home, else `paper`."""
+    """`live` where trading with money is allowed in this home, `synthetic` where prices are invented and the chain is a
+    local one, else `paper`."""
     market: str
     """`live` or `recorded`."""
     version: str
@@ -50,6 +52,13 @@ class HomeView(View):
     notes: tuple[str, ...]
 
 
+def _name_mode(config: ConfigView) -> str:
+    if config.live:
+        return "live"
+    invented = config.market == "recorded" and config.recording == "synthetic"
+    return "synthetic" if invented and config.chain in LOCAL_CHAINS else "paper"
+
+
 def build_house_routes(services: Services, access: Access, version: str) -> APIRouter:
     router = APIRouter(tags=["house"])
 
@@ -64,7 +73,7 @@ def build_house_routes(services: Services, access: Access, version: str) -> APIR
                 csrf_token=None if caller.session is None else access.csrf_token(caller.session),
                 home=config.home,
                 chain=config.chain,
-                mode="live" if config.live else "paper",
+                mode=_name_mode(config),
                 market=config.market,
                 version=version,
             )

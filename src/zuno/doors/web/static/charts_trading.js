@@ -17,11 +17,11 @@ export const styled = new Promise((resolve) => {
  * `{nodes, count, locate(index) → x, nearest(x, y) → index, read(index) → text}`; `rows()` gives `{columns, rows}` for the table.
  */
 function frame({ label, height, draw, rows, kind }) {
-  const readout = h("p", { class: "readout", "aria-hidden": "true" });
+  const readout = h("p", { class: "desk-readout", "aria-hidden": "true" });
   const spoken = h("p", { class: "visually-hidden", role: "status" });
   const svg = s("svg", { "aria-hidden": "true", focusable: "false" });
   const hint = uniqueId("hint");
-  const plot = h("div", { class: `chart plot ${kind ?? ""}`, tabindex: "0", role: "group", "aria-roledescription": "chart", "aria-label": label, "aria-describedby": hint }, svg);
+  const plot = h("div", { class: `desk-plot ${kind ?? ""}`, tabindex: "0", role: "group", "aria-roledescription": "chart", "aria-label": label, "aria-describedby": hint }, svg);
   const cursor = s("line", { class: "cursor", visibility: "hidden" });
   const figure = h("figure", { class: "figure" }, readout, plot, spoken, h("p", { id: hint, class: "visually-hidden" }, "Arrow keys read the values one by one."));
   let drawn = null;
@@ -113,10 +113,10 @@ function timeTicks(first, last, width) {
   return found.map((at) => [at, step >= DAY ? new Date(at).toISOString().slice(5, 10) : new Date(at).toISOString().slice(5, 16).replace("T", " ")]);
 }
 
-function axes({ left, right, top, bottom, xs, ys, x, y, yText, gutterLeft }) {
+function axes({ left, right, bottom, xs, ys, x, y, yText, gutterLeft, within }) {
   return [
     ys.map((value) => s("line", { class: "grid-line", x1: left, x2: right, y1: round(y(value)), y2: round(y(value)) })),
-    ys.map((value) => s("text", { class: "tick", x: gutterLeft ? left - 6 : right + 6, y: round(y(value)) + 3.5, "text-anchor": gutterLeft ? "end" : "start" }, yText(value))),
+    ys.map((value) => s("text", { class: within ? "tick within" : "tick", x: within ? left + 2 : gutterLeft ? left - 6 : right + 6, y: round(y(value)) + (within ? -3 : 3.5), "text-anchor": gutterLeft ? "end" : "start" }, yText(value))),
     xs.map(([at, text]) => s("text", { class: "tick", x: round(x(at)), y: bottom + 15, "text-anchor": "middle" }, text)),
     s("line", { class: "axis-line", x1: left, x2: right, y1: bottom, y2: bottom }),
   ];
@@ -164,7 +164,7 @@ export function candleChart(view, { trades = [], show = {}, label } = {}) {
     const nodes = [];
     if (show.heat !== false && price.heat?.columns) nodes.push(heatLayer(price.heat, view.places, x, y, low, high));
     const ys = ticks(low, high, Math.max(3, Math.floor((floor - edge.top) / 56)));
-    nodes.push(axes({ ...edge, xs: timeTicks(openedAt(0), openedAt(count - 1), edge.right - edge.left).map(([at, text]) => [at, text]), ys, x: (at) => mid(placeAt(at)), y, yText: (value) => number(value, value >= 1000 ? 0 : 2) }));
+    nodes.push(axes({ ...edge, xs: timeTicks(openedAt(0), openedAt(count - 1), edge.right - edge.left), ys, x: (at) => mid(placeAt(at)), y, yText: (value) => number(value, value >= 1000 ? 0 : 2), within: true }));
     if (show.profile && price.profile?.volumes) nodes.push(profileLayer(price.profile, y, edge, low, high));
     for (const zone of price.zones ?? []) {
       if (show.levels === false || zone.high < low || zone.low > high) continue;
@@ -183,10 +183,10 @@ export function candleChart(view, { trades = [], show = {}, label } = {}) {
     if (show.levels !== false) for (const mark of price.marks ?? []) {
       if (["now", "entry", "stop", "target", "liquidation"].includes(mark.kind) || !inside(mark.price)) continue;
       const at = round(y(mark.price));
-      nodes.push(s("line", { class: `level ${mark.kind}`, x1: round(Math.max(edge.left, x(mark.since))), x2: edge.right, y1: at, y2: at }));
+      nodes.push(s("line", { class: `level k-${mark.kind}`, x1: round(Math.max(edge.left, x(mark.since))), x2: edge.right, y1: at, y2: at }));
       labels.push({ price: mark.price, text: `${mark.label} ${number(mark.price, mark.price >= 1000 ? 0 : 2)}`, kind: mark.kind, rank: { pool: 3, pivot: 4, profile: 5, gap: 6, fibonacci: 7 }[mark.kind] ?? 8 });
     }
-    nodes.push(s("line", { class: "level now", x1: edge.left, x2: edge.right, y1: round(y(last)), y2: round(y(last)) }));
+    nodes.push(s("line", { class: "level k-now", x1: edge.left, x2: edge.right, y1: round(y(last)), y2: round(y(last)) }));
     nodes.push(placeLabels(labels, y, edge, floor, narrow));
     if (view.synthetic) nodes.push(s("text", { class: "watermark", x: edge.left + 8, y: floor - 8 }, "SYNTHETIC"));
     return {
@@ -274,7 +274,7 @@ function heatLayer(heat, places, x, y, low, high) {
       start = index;
     }
     heat.forced.forEach((column, index) => {
-      if (column[row] > loudest * 0.12) forced.push(`M${round(x(places[index]))} ${top}H${round(x(places[index] + 1))}v${tall}H${round(x(places[index]))}z`);
+      if (column[row] > loudest * 0.2) forced.push(`M${round(x(places[index]))} ${top}H${round(x(places[index] + 1))}v${tall}H${round(x(places[index]))}z`);
     });
   }
   return [paths.map((d, level) => level && d ? s("path", { class: `heat heat-${level}`, d }) : null), forced.length ? s("path", { class: "heat forced", d: forced.join("") }) : null];
@@ -341,8 +341,8 @@ function placeLabels(labels, y, edge, floor, narrow) {
     taken.push(at);
     const short = narrow ? number(label.price, label.price >= 1000 ? 0 : 2) : label.text;
     const wide = Math.min(narrow ? 54 : 130, short.length * 6.2 + 8);
-    nodes.push(s("rect", { class: `tag ${label.kind}`, x: edge.right + 2, y: round(at - 6.5), width: round(wide), height: 13, rx: 2 }),
-      s("text", { class: `tag-text ${label.kind}`, x: edge.right + 6, y: round(at + 3.5) }, short.length > 22 ? `${short.slice(0, 21)}…` : short));
+    nodes.push(s("rect", { class: `tag k-${label.kind}`, x: edge.right + 2, y: round(at - 6.5), width: round(wide), height: 13, rx: 2 }),
+      s("text", { class: `tag-text k-${label.kind}`, x: edge.right + 6, y: round(at + 3.5) }, short.length > 22 ? `${short.slice(0, 21)}…` : short));
   }
   return nodes;
 }

@@ -134,7 +134,7 @@ export function drawReplay(view) {
   return h("div", { class: `notice ${view.ok ? "good" : "bad"}`, role: "status" }, h("strong", null, said),
     h("span", { class: "mono" }, `${shorten(view.hash, 10, 6)}${view.replayedHash ? ` = ${shorten(view.replayedHash, 10, 6)}` : ""}`),
     h("span", { class: "hint" }, `edition ${view.edition}, code ${view.codeThen} → ${view.codeNow}`),
-    view.differences.length ? h("ul", { class: "list" }, view.differences.map((text) => h("li", null, text))) : null);
+    view.differences.length ? h("ul", { class: "bullets" }, view.differences.map((text) => h("li", null, text))) : null);
 }
 
 function drawRun(why, run, api) {
@@ -170,7 +170,7 @@ function drawVerdict(run, source) {
       h("div", null, h("h3", null, "Execution"), execution ? badge(execution.state, execution.state === "refused" ? "bad" : "good") : badge("not asked"), h("span", { class: "sub" }, execution ? execution.reason || execution.account || "" : "the ruling was not to be acted on")),
       h("div", null, h("h3", null, "Valid until"), h("span", null, time(ruling.valid_until)))),
     run.meta.rationale ? h("p", { class: "prose" }, run.meta.rationale, " ", h("em", null, run.meta.trust_directive.note)) : null,
-    run.anomalies.length ? h("ul", { class: "list" }, run.anomalies.map((found) => h("li", null, h("strong", null, found.name), " ", found.said, h("span", { class: "hint" }, ` · ${found.source ?? "no source"}`)))) : null);
+    run.anomalies.length ? h("ul", { class: "bullets" }, run.anomalies.map((found) => h("li", null, h("strong", null, found.name), " ", found.said, h("span", { class: "hint" }, ` · ${found.source ?? "no source"}`)))) : null);
 }
 
 function drawChanges(run) {
@@ -234,7 +234,7 @@ function drawBoard(board) {
         h("div", null, h("h3", null, "Dominant signal"), h("span", { class: `verdict ${{ BULLISH: "up", BEARISH: "down" }[synthesis.dominant_signal] ?? ""}` }, synthesis.dominant_signal), h("span", { class: "sub" }, `score ${signed(synthesis.score, 3)}`)),
         h("div", null, h("h3", null, "Most confident"), h("span", null, synthesis.highest_confidence_expert.replaceAll("_", " "))),
         h("div", { class: "prose" }, h("h3", null, "Open question"), synthesis.key_uncertainty)),
-      synthesis.consensus_signals.length ? h("div", { class: "agree" }, h("h3", null, "Agreement"), h("ul", { class: "list" }, synthesis.consensus_signals.map((text) => h("li", null, text)))) : h("p", { class: "hint" }, "No two experts agree on a direction."),
+      synthesis.consensus_signals.length ? h("div", { class: "agree" }, h("h3", null, "Agreement"), h("ul", { class: "bullets" }, synthesis.consensus_signals.map((text) => h("li", null, text)))) : h("p", { class: "hint" }, "No two experts agree on a direction."),
       synthesis.conflicts.map((conflict) => h("div", { class: "conflict" }, h("h3", null, "Conflict: ", conflict.between.map((name) => name.replaceAll("_", " ")).join(" against ")),
         h("p", null, conflict.expert_a_claim, " — ", conflict.expert_b_claim), h("p", { class: "hint" }, "Decided by: ", conflict.tiebreaker)))) : null,
   ];
@@ -248,7 +248,7 @@ function drawReasoning(run) {
     h("p", { class: "hint" }, `spoken by ${SPOKE[decision.source] ?? decision.source}${decision.why ? `: ${decision.why}` : ""}`),
     h("dl", { class: "prose" }, REASONS.filter(([name]) => decision.reasoning[name]).map(([name, title]) => [h("dt", null, title), h("dd", null, decision.reasoning[name])]),
       decision.ev_rationale ? [h("dt", null, "Probability"), h("dd", null, decision.ev_rationale)] : null),
-    decision.key_factors.length ? h("ul", { class: "list" }, decision.key_factors.map((text) => h("li", null, text))) : null,
+    decision.key_factors.length ? h("ul", { class: "bullets" }, decision.key_factors.map((text) => h("li", null, text))) : null,
   ];
 }
 
@@ -312,7 +312,7 @@ function drawVoices(why, run) {
     why.attempts.length ? h("details", null, h("summary", null, `${why.attempts.length} model attempts`), why.attempts.map((attempt) => h("div", { class: "memory" },
       h("div", { class: "controls" }, badge(attempt.outcome, attempt.outcome === "ok" ? "good" : "warn"), h("strong", null, attempt.role), h("span", null, attempt.model), h("span", { class: "hint" }, `${attempt.tokens} tokens · ${attempt.latencyMs} ms`)),
       attempt.why ? h("p", { class: "hint" }, attempt.why) : null, h("p", { class: "prose mono" }, attempt.said)))) : null,
-    run.degraded.length ? h("div", null, h("h3", null, "Done without"), h("ul", { class: "list" }, run.degraded.map((gap) => h("li", null, `${gap.what}: ${gap.why}`)))) : null,
+    run.degraded.length ? h("div", null, h("h3", null, "Done without"), h("ul", { class: "bullets" }, run.degraded.map((gap) => h("li", null, `${gap.what}: ${gap.why}`)))) : null,
   ];
 }
 
@@ -328,7 +328,7 @@ function drawInputs(run) {
         { name: "Rows", number: true, hide: true, cell: (row) => String(row.rows) },
         { name: "", cell: (row) => (row.stale ? badge("stale", "warn") : "") },
       ], run.sources)),
-    run.absent.length ? h("details", null, h("summary", null, `${run.absent.length} absent`), h("ul", { class: "list" }, run.absent.map((gap) => h("li", null, `${gap.what}: ${gap.why}`)))) : null,
+    run.absent.length ? h("details", null, h("summary", null, `${run.absent.length} absent`), h("ul", { class: "bullets" }, run.absent.map((gap) => h("li", null, `${gap.what}: ${gap.why}`)))) : null,
   ];
 }
 

@@ -20,21 +20,23 @@ export async function show(root, params, api) {
   const glance = h("div", { class: "stack" }, loading());
   const chart = h("div", null, loading());
   const chartActions = h("span", { class: "controls" });
-  const chartSource = h("div", null);
+  const chartSource = h("p", { class: "source" });
   const positions = h("div", null, loading());
+  const risk = h("div", null);
   const results = h("div", { class: "grid" }, loading());
   const controls = h("div", { class: "end" });
   replace(root,
     h("div", { class: "page-head" }, h("h1", null, "Trading"), controls),
     glance,
     panel("Market", { actions: chartActions }, chart, chartSource),
-    h("div", null, positions),
+    h("div", { class: "grid" }, h("div", { class: "two-thirds" }, positions), h("div", { class: "third" }, risk)),
     results,
     books(api));
 
   const loadAccount = () => fillWith(glance, () => api.get("/trading/account"), (view) => {
-    replace(controls, switches(view, api, refresh));
-    return drawAccount(view, api);
+    if (!controls.contains(document.activeElement)) replace(controls, switches(view, api, refresh));
+    replace(risk, drawRisk(view, api));
+    return drawAccount(view);
   });
   const loadPositions = () => fillWith(positions, async () => {
     const view = await api.get("/trading/positions");
@@ -45,8 +47,8 @@ export async function show(root, params, api) {
     drawChartActions();
     await fillWith(chart, () => api.get("/trading/chart", { symbol: state.symbol, interval: state.interval }), (view) => {
       state.chart = view;
-      replace(chartSource, sourceLine({ href: api.address(`/trading/chart?symbol=${state.symbol}&interval=${state.interval}`), at: null,
-        text: `${view.origin} · ${view.source} · as of ${time(view.asOf)}${view.ageSeconds === null ? "" : `, ${span(view.ageSeconds)} old`}${view.stale ? ", STALE" : ""}${view.price.heat?.note ? ` · heat map ${view.price.heat.origin}: ${view.price.heat.note}` : ""}` }));
+      chartSource.replaceChildren(...sourceLine({ href: api.address(`/trading/chart?symbol=${state.symbol}&interval=${state.interval}`), at: null,
+        text: `${view.origin} · ${view.source} · as of ${time(view.asOf)}${view.ageSeconds === null ? "" : `, ${span(view.ageSeconds)} old`}${view.stale ? ", STALE" : ""}${view.price.heat?.note ? ` · heat map ${view.price.heat.origin}: ${view.price.heat.note}` : ""}` }).childNodes);
       return [key(state.layers, view), drawCandles()];
     });
   };
@@ -82,7 +84,7 @@ function choices(label, values, current, choose) {
 }
 
 function key(layers, view) {
-  return h("ul", { class: "key", "aria-label": "Key" },
+  return h("ul", { class: "chart-key", "aria-label": "Key" },
     layers.heat && view.price.heat?.columns ? [h("li", { class: "heat-key", title: view.price.heat.note }, "liquidation pools (modelled)"), h("li", { class: "forced-key" }, "forced out (observed)")] : null,
     layers.averages ? [h("li", { class: "ema" }, "EMA200"), h("li", { class: "vwap" }, "day VWAP")] : null,
     layers.levels ? h("li", { class: "pivot" }, "levels") : null);
@@ -90,7 +92,7 @@ function key(layers, view) {
 
 // -- the account
 
-function drawAccount(view, api) {
+function drawAccount(view) {
   const leverage = view.risk.leverage;
   return [
     stats(
@@ -103,17 +105,18 @@ function drawAccount(view, api) {
       stat("Desk", view.running ? "running" : "stopped", { note: view.running ?? "`zuno trade start` starts it" })),
     view.protections.map((lock) => h("p", { class: "notice warn" }, h("strong", null, lock.protection), h("span", null, lock.reason), h("span", { class: "hint" }, lock.ends ?? (lock.until ? `until ${time(lock.until)}` : "")))),
     view.mandate ? notice(`Mandate ${shorten(view.mandate.hash)}: ${view.mandate.symbols.join(", ")} at ${view.mandate.venues.join(", ")}, ${view.mandate.active ? "until" : "expired"} ${time(view.mandate.expires)}`, view.mandate.active ? "" : "warn") : null,
-    view.risk.rows.length ? panel("Risk book", { source: { href: api.address("/trading/account"), at: null, text: `${view.origin} · as of ${time(view.asOf)}` } },
-      table("Exposure by symbol", [
-        { name: "Symbol", cell: (row) => row.symbol },
-        { name: "Positions", number: true, cell: (row) => signed(row.positions, 5) },
-        { name: "Pending", number: true, hide: true, cell: (row) => signed(row.pending, 5) },
-        { name: "LP", number: true, cell: (row) => signed(row.lp, 5) },
-        { name: "Delta", number: true, hide: true, cell: (row) => signed(row.delta, 5) },
-        { name: "Delta, USD", number: true, cell: (row) => money(row.deltaUsd) },
-        { name: "Gross, USD", number: true, cell: (row) => money(row.grossUsd) },
-      ], view.risk.rows)) : null,
   ];
+}
+
+/** Positions, pending entries and LP inventory of each symbol taken together. */
+function drawRisk(view, api) {
+  return panel("Risk book", { source: { href: api.address("/trading/account"), at: null, text: `${view.origin} · as of ${time(view.asOf)}` } },
+    table("Exposure by symbol", [
+      { name: "Symbol", cell: (row) => row.symbol },
+      { name: "Trading", number: true, cell: (row) => [signed(row.positions, 5), row.pending ? h("span", { class: "sub" }, `${signed(row.pending, 5)} pending`) : null] },
+      { name: "LP", number: true, cell: (row) => signed(row.lp, 5) },
+      { name: "Delta", number: true, cell: (row) => [money(row.deltaUsd), h("span", { class: "sub" }, signed(row.delta, 5))] },
+    ], view.risk.rows, { empty: "Nothing is held." }));
 }
 
 /** Run a cycle, pause, kill: what changes state asks as the terminal does. */
@@ -215,7 +218,7 @@ function drawResults({ equity, daily, closed }, api) {
 // -- the books, each read when it is looked at
 
 function books(api) {
-  const place = h("div", { class: "stack", role: "tabpanel", id: "book", tabindex: "0" });
+  const place = h("div", { class: "books stack", role: "tabpanel", id: "book", tabindex: "0" });
   const list = h("div", { class: "tablist", role: "tablist", "aria-label": "Books" });
   const tabs = [
     ["Closed trades", () => closedTrades(api)],
