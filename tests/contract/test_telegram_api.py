@@ -15,7 +15,7 @@ from telegram.error import BadRequest, ChatMigrated, Conflict, Forbidden, Invali
 from tests.wire.telegram_api import ALICE, BOT_NAME, EVE, GROUP, TOKEN, TelegramApi, telegram_api
 from tests.wire.telegram_html import CantParse, parse_html
 from tests.wire.telegram_updates import KINDS, sample_update
-from zuno.doors.telegram.api import close_bot, open_bot
+from zuno.doors.telegram.api import open_bot
 
 
 @pytest_asyncio.fixture
@@ -65,7 +65,7 @@ async def test_a_wrong_token_is_unauthorised(api: TelegramApi) -> None:
     wrong = open_bot("1:wrong", api.url)
     with pytest.raises(InvalidToken):
         await wrong.initialize()
-    await close_bot(wrong)
+    await wrong.shutdown()
 
 
 async def test_updates_stay_until_they_are_confirmed(api: TelegramApi, bot: Bot) -> None:

@@ -13,10 +13,12 @@ import pytest_asyncio
 
 from tests.wire.telegram_api import ALICE, BOB, BOT_NAME, EVE, GROUP, TOKEN, Person, TelegramApi, telegram_api
 from tests.wire.telegram_side import RunningBot, running_bot
+from zuno.doors.telegram import bot as bot_module
 from zuno.doors.telegram import command_table
 from zuno.doors.telegram.commands import Asked, Command, Level
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
+from zuno.kernel.backoff import Backoff
 from zuno.kernel.errors import Refused, Usage
 
 
@@ -97,6 +99,42 @@ async def test_an_outage_is_told_once_and_survived(api: TelegramApi, bot: Runnin
     await api.next()
     await asyncio.sleep(0)
     assert [event.event for event in bot.events] == ["polling", "unreachable", "polling"]
+
+
+NEVER = Backoff(10_000.0, 10_000.0)
+
+
+@pytest.mark.parametrize("status", [401, 404])
+async def test_a_proxy_that_answers_in_telegrams_place_is_an_outage(
+    api: TelegramApi, home: Path, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    """At the start too."""
+    monkeypatch.setattr("zuno.doors.telegram.bot.BACKOFF", Backoff(0.01, 0.01))
+    monkeypatch.setattr("zuno.doors.telegram.bot.REFUSED_BACKOFF", NEVER)
+    api.intercept("getMe", status, 2)
+    api.intercept("getUpdates", status, 3)
+    async with running_bot(home, api) as bot:
+        api.intercept("sendMessage", status)
+        api.say(ALICE, "/version")
+        await api.next()
+    assert [event.event for event in bot.events] == ["unreachable", "polling", "unreachable", "polling"]
+
+
+async def test_a_token_that_is_refused_later_is_told_once_and_tried_slowly(
+    api: TelegramApi, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = bot_module.REFUSED_BACKOFF
+    monkeypatch.setattr("zuno.doors.telegram.bot.BACKOFF", NEVER)
+    monkeypatch.setattr("zuno.doors.telegram.bot.REFUSED_BACKOFF", Backoff(0.01, 0.01))
+    async with running_bot(home, api) as bot:
+        api.fail("getUpdates", 401, "Unauthorized", 2)
+        api.fail("getUpdates", 404, "Not Found", 2)
+        api.say(ALICE, "/version")
+        await api.next()
+        api.say(ALICE, "/version")
+        await api.next()
+    assert [event.event for event in bot.events] == ["polling", "refused", "polling"]
+    assert (slow.delay(1), slow.delay(20)) >= (30.0, 1_800.0)
 
 
 BAD_LINES = [

@@ -56,6 +56,7 @@ FAULTS: dict[str, Answer] = {
     "not an object": http(200, b"[true]"),
     "deep json": http(200, b"[" * 30_000),
     "a portal's page": http(200, b"<html>Please log in</html>", "text/html"),
+    **{f"a portal's {code}": http(code, b"<html>Please log in</html>", "text/html") for code in (400, 401, 403, 404)},
     "not ok": http(200, {"ok": False}),
 }
 """Faults that may pass."""

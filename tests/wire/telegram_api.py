@@ -5,8 +5,8 @@
         message = await api.next()                # what the bot sent
         api.tap(ALICE, message, "Why")            # somebody presses a button under it
 
-Faults: `fail(method, …)`, `limit(method, seconds)`, `lose(method)` (acted on, but the answer never arrives), `down`,
-`blocked`, `migrated`, `repeat()`, `reorder()`. Everything sent stands in `sent`, every request in `requests`.
+Faults: `fail(method, …)`, `limit(method, seconds)`, `lose(method)` (acted on, but the answer never arrives),
+`intercept(method, status)` (a proxy answers in Telegram's place), `down`, `blocked`, `migrated`, `repeat()`, `reorder()`. Everything sent stands in `sent`, every request in `requests`.
 """
 
 from __future__ import annotations
@@ -114,6 +114,14 @@ class Refusal(Exception):
         return {"ok": False, "error_code": self.code, "description": self.description, **told}
 
 
+class Intercepted(Exception):
+    """Something between the bot and Telegram answers with a page of its own."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
 class HangUp(Exception):
     """The connection ends without an answer."""
 
@@ -216,6 +224,10 @@ class TelegramApi:
 
     def hang_up(self, method: str, times: int = 1) -> None:
         self._faults[method].extend([HangUp()] * times)
+
+    def intercept(self, method: str, status: int, times: int = 1) -> None:
+        """A proxy or a captive portal answers."""
+        self._faults[method].extend([Intercepted(status)] * times)
 
     def lose(self, method: str, times: int = 1) -> None:
         """What is asked is done, and the answer is lost on its way."""
@@ -533,14 +545,16 @@ class TelegramApi:
             writer.close()
 
     async def _respond(self, writer: asyncio.StreamWriter, token: str, request: Request) -> None:
-        extra = ""
+        extra, body = "", None
         try:
             code, body = 200, await self.answer(token, request)
         except Refusal as refusal:
             code, body = refusal.code, refusal.body()
             if "retry_after" in refusal.parameters:
                 extra = f"retry-after: {refusal.parameters['retry_after']}\r\n"
-        content = json.dumps(body).encode()
+        except Intercepted as page:
+            code, body = page.status, None
+        content = b"<html>Please log in</html>" if body is None else json.dumps(body).encode()
         head = f"HTTP/1.1 {code} X\r\ncontent-type: application/json\r\ncontent-length: {len(content)}\r\n{extra}\r\n"
         writer.write(head.encode() + content)
         await writer.drain()

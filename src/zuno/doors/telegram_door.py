@@ -15,7 +15,7 @@ class TelegramEventView(View):
     at: int
     """Unix milliseconds."""
     event: str
-    """`polling`, `unreachable`, `conflict`, `setting`, …"""
+    """`polling`, `unreachable`, `refused`, `conflict`, `setting`, …"""
     text: ForeignText
 
 

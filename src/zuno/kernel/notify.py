@@ -173,7 +173,7 @@ class RetryLater:
 
 @dataclass(frozen=True, slots=True)
 class Undeliverable:
-    """Retrying will not help. `all`: nothing can be sent until a setting is fixed."""
+    """Retrying will not help. `all`: nothing can be sent until a setting is fixed, here or at the service."""
 
     reason: str
     all: bool

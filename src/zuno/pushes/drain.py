@@ -15,6 +15,8 @@ from zuno.pushes.rules import PushMode, PushRules
 
 FIRST_WAIT: Final = 2.0
 LONGEST_WAIT: Final = 300.0
+REFUSED_BACKOFF: Final = Backoff(300.0, 3_600.0)
+"""Of a service that takes nothing: a setting is wrong, or was until somebody mended it there."""
 LOOK_EVERY: Final = 1.0
 """Seconds between looks for what other processes appended."""
 LEASE_EVERY: Final = 5.0
@@ -47,7 +49,6 @@ class OutboxDrain:
         self._unmarked: tuple[int, SendResult] | None = None
         self._failures = 0
         self._last_complaint = ""
-        self._halted = False
 
     def wake(self) -> None:
         """Something was appended by this process."""
@@ -58,7 +59,7 @@ class OutboxDrain:
 
         Where another process sends, it is left to that one.
         """
-        if self._halted or not self._take_lease():
+        if not self._take_lease():
             return None
         while True:
             if self._unmarked is not None:
@@ -67,7 +68,7 @@ class OutboxDrain:
             if post is None:
                 return None
             wait = await self._send(post)
-            if wait is not None or self._halted:
+            if wait is not None:
                 return wait
 
     async def deliver_once(self) -> None:
@@ -90,10 +91,7 @@ class OutboxDrain:
                     wait = self._back_off(str(error).rstrip("."))
                 except Exception as bug:  # ending here would silence every later push; no trace: it may quote a key
                     wait = self._back_off(f"Zuno has a bug ({type(bug).__name__})")
-                if self._halted:
-                    self._leave_lease()  # a process started with better settings sends
-                    await stop.wait()
-                elif wait is not None:
+                if wait is not None:
                     await _wait_first(stop.wait(), asyncio.sleep(wait))
                 elif self._holds_lease:
                     await _wait_first(stop.wait(), self._news.wait(), asyncio.sleep(LOOK_EVERY))
@@ -136,9 +134,11 @@ class OutboxDrain:
                 backed_off = self._back_off(reason)
                 return backed_off if asked_wait is None else max(asked_wait, FIRST_WAIT)
             case Undeliverable(reason, all=True):
-                self._halted = True
                 await self._record_trouble(reason)
-                self._complain(f"{reason}; pushes wait until this is started anew.")
+                self._leave_lease()  # a process with better settings sends
+                self._failures += 1
+                self._complain(f"{reason}; pushes wait, and are tried again seldom.")
+                return REFUSED_BACKOFF.delay(self._failures)
             case Undeliverable(reason):
                 self._complain(f"{reason}; this one is not tried again.")
                 await self._mark(post.number, outcome)

@@ -16,10 +16,12 @@ from tests.wire.fakes.alerts import SeatInMemory
 from tests.wire.fakes.clock import FixedClock
 from tests.wire.fakes.notifier import MemoryNotifier
 from tests.wire.fakes.outbox import OutboxInMemory
+from tests.wire.model_server import http
 from tests.wire.watching import NOW, full_disk, until
 from zuno.adapters.file_lock import outbox_lock
 from zuno.adapters.notifier.telegram import TelegramNotifier
 from zuno.adapters.store.outbox import SqliteOutbox
+from zuno.kernel.backoff import Backoff
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.lock import ProcessLock
 from zuno.kernel.notify import (
@@ -129,7 +131,25 @@ async def test_a_message_that_is_refused_makes_way_and_is_counted() -> None:
     assert told == ["refused (HTTP 400); this one is not tried again."]
 
 
-async def test_a_wrong_setting_is_told_once_and_not_tried_again_before_a_new_start() -> None:
+async def test_a_wrong_setting_is_told_once_and_tried_again_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    outbox, told = OutboxInMemory(), list[str]()
+    await append(outbox, "1", "2")
+    notifier = MemoryNotifier([Undeliverable("no such bot", all=True)] * 4)
+    drain = drain_of(outbox, notifier, told)
+    waits = [await drain.deliver() for _ in range(3)]
+    assert waits == [300.0, 600.0, 1_200.0]
+    assert (len(told), (await outbox.status()).waiting, (await outbox.status()).trouble) == (1, 2, "no such bot")
+    monkeypatch.setattr("zuno.pushes.drain.REFUSED_BACKOFF", Backoff(0.0, 0.0))
+    stop = asyncio.Event()
+    running = asyncio.create_task(drain.run(stop))
+    await until(lambda: len(notifier.sent) == 2)
+    stop.set()
+    await asyncio.wait_for(running, 5)
+    assert titles(notifier) == ["1", "2"]
+    assert (await outbox.status()).trouble == ""
+
+
+async def test_while_its_setting_is_wrong_another_process_sends() -> None:
     outbox, told, seat = OutboxInMemory(), list[str](), SeatInMemory()
     await append(outbox, "1", "2")
     notifier = MemoryNotifier([Undeliverable("no such bot", all=True)] * 5)
@@ -138,27 +158,30 @@ async def test_a_wrong_setting_is_told_once_and_not_tried_again_before_a_new_sta
     running = asyncio.create_task(drain.run(stop))
     await until(lambda: told)
     drain.wake()
-    assert await drain.deliver() is None
-    assert (notifier.tries, len(told), (await outbox.status()).waiting) == (1, 1, 2)
     mended = MemoryNotifier()
     await until(lambda: not seat.is_taken)
     await drain_of(outbox, mended, told, lease=seat).deliver()  # though the first still runs
-    assert titles(mended) == ["1", "2"]
+    assert (titles(mended), notifier.tries) == (["1", "2"], 1)
     stop.set()
     await asyncio.wait_for(running, 5)
 
 
 @pytest.mark.parametrize("status", [401, 404])
-async def test_so_do_telegrams_own_refusals(status: int) -> None:
+async def test_telegrams_own_refusals_are_tried_again_seldom_and_a_proxys_soon(status: int) -> None:
     async with bot_api() as bot:
-        bot.mood = refused(status)
         outbox = OutboxInMemory()
         await append(outbox, "1")
         drain = drain_of(outbox, TelegramNotifier(TOKEN, CHAT, bot.url))
-        await drain.deliver()
-        await drain.deliver()
+        bot.mood = http(status, b"<html>Please log in</html>", "text/html")
+        assert await drain.deliver() == FIRST_WAIT
+        bot.mood = refused(status)
+        wait = await drain.deliver()
+        assert wait is not None
+        assert wait >= LONGEST_WAIT
+        bot.mood = None
+        assert await drain.deliver() is None
         await drain.close()
-        assert len(bot.heard) == 1
+        assert len(bot.arrived) == 1
 
 
 async def test_one_outage_is_complained_of_once() -> None:

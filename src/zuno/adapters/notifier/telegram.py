@@ -180,6 +180,8 @@ def _outcome(status: int | RetryLater, document: dict[str, Any]) -> SendResult:
         return RetryLater("Telegram's answer says nothing of a message")
     if status == _TOO_MANY:
         return RetryLater("Telegram limits our messages (HTTP 429)", _asked_wait(document))
+    if "error_code" not in document and status in {_BAD_REQUEST, _FORBIDDEN, *_SETTINGS_WRONG}:
+        return RetryLater(f"something else than Telegram answers (HTTP {status})")
     if status == _FORBIDDEN:
         return RetryLater(_BLOCKED, _BLOCKED_WAIT)
     if status in _SETTINGS_WRONG:

@@ -6,16 +6,28 @@ A telegram error may quote the token, so none is shown, logged or kept as a caus
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import re
-from collections.abc import Awaitable, Callable
+import warnings
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from html import unescape
 from typing import Any, Final, TypeVar
 
 from telegram import Bot, InlineKeyboardButton, InlineKeyboardMarkup, InputFile, LinkPreviewOptions
-from telegram.error import BadRequest, ChatMigrated, Forbidden, InvalidToken, NetworkError, RetryAfter, TelegramError
+from telegram.error import (
+    BadRequest,
+    ChatMigrated,
+    EndPointNotFound,
+    Forbidden,
+    InvalidToken,
+    NetworkError,
+    RetryAfter,
+    TelegramError,
+)
 from telegram.request import HTTPXRequest
+from telegram.warnings import PTBUserWarning
 
 from zuno.doors.telegram.follow import LiveMessage
 from zuno.doors.telegram.reply import Button, Reply, split_reply
@@ -41,10 +53,30 @@ _KEY_BYTES: Final = 9
 _log = logging.getLogger("zuno.telegram")
 
 
+class ApiRequest(HTTPXRequest):
+    """Tells Telegram's own refusals from the 401, 403 or 404 of a proxy or a portal that answers in its place."""
+
+    async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
+        status, body = await super().do_request(*args, **kwargs)
+        if 400 <= status < 500 and not _is_of_telegram(body):
+            raise NetworkError(f"Something else than Telegram answers (HTTP {status})")
+        return status, body
+
+
+def _is_of_telegram(body: bytes) -> bool:
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and document.get("ok") is False and "error_code" in document
+
+
 def open_bot(token: str, base_url: str) -> Bot:
     """A bot that is not connected yet: two pools, so that a long poll never keeps an answer waiting."""
-    asking = HTTPXRequest(connection_pool_size=2, read_timeout=READ_SECONDS, http_version="1.1")
-    sending = HTTPXRequest(
+    # The library reads updates all or none; `fetch_updates` asks for them as they came, and it warns of that.
+    warnings.filterwarnings("ignore", r"Please use 'Bot\.getUpdates'", PTBUserWarning)
+    asking = ApiRequest(connection_pool_size=2, read_timeout=READ_SECONDS, http_version="1.1")
+    sending = ApiRequest(
         connection_pool_size=32,
         read_timeout=READ_SECONDS,
         write_timeout=READ_SECONDS,
@@ -55,10 +87,16 @@ def open_bot(token: str, base_url: str) -> Bot:
     return Bot(token, base_url=f"{base_url}/bot", request=sending, get_updates_request=asking)
 
 
-async def close_bot(bot: Bot) -> None:
-    """Close its connections, also of one that never came as far as knowing who it is."""
-    for request in bot._request:
-        await request.shutdown()
+async def fetch_updates(bot: Bot, offset: int | None, wanted: Sequence[str]) -> list[Any]:
+    """Updates as they came: one that the library cannot read must not hide those behind it."""
+    asked: dict[str, object] = {"timeout": POLL_SECONDS, "allowed_updates": wanted}
+    if offset is not None:
+        asked["offset"] = offset
+    try:
+        found = await bot.do_api_request("getUpdates", asked, read_timeout=POLL_SECONDS + READ_SECONDS)
+    except EndPointNotFound:  # a bot that was known once
+        raise InvalidToken(WRONG_TOKEN) from None
+    return found if isinstance(found, list) else []
 
 
 def explain(error: TelegramError) -> str:
@@ -85,10 +123,10 @@ async def check_token(bot: Bot) -> None:
     try:
         await bot.initialize()
     except InvalidToken:
-        await close_bot(bot)
+        await bot.shutdown()
         raise Usage(WRONG_TOKEN) from None
     except TelegramError as error:
-        await close_bot(bot)
+        await bot.shutdown()
         raise Unavailable(f"{_sentence(explain(error))} Check ZUNO_TELEGRAM_API_BASE_URL and the network.") from None
 
 
@@ -188,7 +226,7 @@ class ChatSender:
             try:
                 return await act()
             except RetryAfter as error:
-                if (wait := _seconds(error)) > LONGEST_WAIT:
+                if (wait := retry_seconds(error)) > LONGEST_WAIT:
                     raise
                 await self._sleep(wait)
             except ChatMigrated as error:
@@ -217,13 +255,13 @@ class ChatSender:
 def _judge_failure(error: TelegramError) -> SendResult:
     """Whether to try again. A request that timed out may have been carried out all the same."""
     if isinstance(error, RetryAfter):
-        return RetryLater(explain(error), _seconds(error))
+        return RetryLater(explain(error), retry_seconds(error))
     if isinstance(error, NetworkError) and not isinstance(error, BadRequest):
         return RetryLater(explain(error))
     return Undeliverable(explain(error), all=not isinstance(error, BadRequest))
 
 
-def _seconds(error: RetryAfter) -> float:
+def retry_seconds(error: RetryAfter) -> float:
     wait = error.retry_after
     return float(wait) if isinstance(wait, int | float) else wait.total_seconds()
 

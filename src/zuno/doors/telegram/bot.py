@@ -17,13 +17,11 @@ from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError
 from zuno.doors.reading.secrecy import looks_secret
 from zuno.doors.telegram.access import PRIVATE, Access, Role, Sender, StrangerRecords, find_sender
 from zuno.doors.telegram.api import (
-    POLL_SECONDS,
-    READ_SECONDS,
-    WRONG_TOKEN,
     ChatSender,
     check_token,
-    close_bot,
     explain,
+    fetch_updates,
+    retry_seconds,
     until_stopped,
 )
 from zuno.doors.telegram.commands import LONGEST_LINE, Asked, Command, Level, Replies, Typed, read_command
@@ -34,7 +32,7 @@ from zuno.doors.zuno import Zuno
 from zuno.journal.port import Author, Journal
 from zuno.kernel.backoff import SPREAD, Backoff
 from zuno.kernel.chat import ChatButton, ChatStore
-from zuno.kernel.errors import Refused, Unavailable, Usage, ZunoError
+from zuno.kernel.errors import Refused, Unavailable, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 
@@ -54,6 +52,8 @@ ENDING_SECONDS: Final = 10.0
 SHORT: Final = 300
 """Characters of a request and of its answer that the journal keeps."""
 BACKOFF: Final = Backoff(1.0, 30.0, SPREAD)
+REFUSED_BACKOFF: Final = Backoff(60.0, 3_600.0, SPREAD)
+"""Of a token that Telegram refuses, though it took it at the start."""
 UNCLAIMED: Final = (
     "Nothing was done: the chat's store in the home cannot be written. At the machine `zuno trade kill` works without."
 )
@@ -115,7 +115,7 @@ class TelegramBot:
             await self._end_tasks()
             if beside is not None:
                 await beside
-            await close_bot(self._bot)
+            await self._bot.shutdown()
         return TelegramEndView(bot=name, updates=self._updates, answered=self._answered, refused=self._refused)
 
     async def handle_update(self, update: Update) -> None:
@@ -168,18 +168,17 @@ class TelegramBot:
         failures, told = 0, ""
         while not stop.is_set():
             try:
-                raw = await until_stopped(stop, self._fetch(offset))
-            except InvalidToken:
-                raise Usage(WRONG_TOKEN) from None
+                raw = await until_stopped(stop, fetch_updates(self._bot, offset, WANTED))
             except TelegramError as error:
                 failures += 1
                 event, text = _describe_failure(error)
                 if event != told:
                     self._hear(hear, event, text)
                     told = event
-                wait = BACKOFF.delay(failures, self._on.draw())
+                backoff = REFUSED_BACKOFF if isinstance(error, InvalidToken) else BACKOFF
+                wait = backoff.delay(failures, self._on.draw())
                 if isinstance(error, RetryAfter):
-                    wait = max(wait, float(error._retry_after.total_seconds()))
+                    wait = max(wait, retry_seconds(error))
                 await until_stopped(stop, self._on.sleep(wait))
                 continue
             if told and raw is not None:
@@ -191,14 +190,6 @@ class TelegramBot:
                 update = self._parse(document)
                 if update is not None:
                     await self._handle(update)
-
-    async def _fetch(self, offset: int | None) -> list[Any]:
-        """Updates as they came: one that the library cannot read must not hide those behind it."""
-        asked: dict[str, object] = {"timeout": POLL_SECONDS, "allowed_updates": WANTED}
-        if offset is not None:
-            asked["offset"] = offset
-        found = await self._bot._post("getUpdates", asked, read_timeout=POLL_SECONDS + READ_SECONDS)
-        return found if isinstance(found, list) else []
 
     def _parse(self, document: object) -> Update | None:
         try:
@@ -448,8 +439,9 @@ def _describe_failure(error: TelegramError) -> tuple[str, str]:
             "conflict",
             "Another process polls this bot, or a webhook is set: one bot can be polled by one process; trying again.",
         )
-    text = explain(error)
-    return "unreachable", f"{text[0].upper()}{text[1:]}; trying again."
+    text = explain(error).rstrip(".")
+    event = "refused" if isinstance(error, InvalidToken) else "unreachable"
+    return event, f"{text[0].upper()}{text[1:]}; trying again."
 
 
 def _update_id(document: object) -> int:

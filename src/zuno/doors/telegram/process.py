@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from zuno.doors.telegram.access import Access
-from zuno.doors.telegram.api import close_bot, open_bot
+from zuno.doors.telegram.api import open_bot
 from zuno.doors.telegram.bot import BotBackends, TelegramBot
 from zuno.doors.telegram_door import TelegramEndView, TelegramEventView, TelegramSetupView
 from zuno.doors.zuno import Zuno
@@ -41,5 +41,5 @@ class TelegramProcess:
         try:
             return await set_up(self._bot, self._on, tell, stop)
         finally:
-            await close_bot(self._bot)
+            await self._bot.shutdown()
             self._lock.leave()
