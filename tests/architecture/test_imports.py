@@ -32,7 +32,7 @@ OUTSIDE = frozenset(
 INSIDE = sys.stdlib_module_names - OUTSIDE
 
 ALLOWED: dict[str, frozenset[str]] = {
-    "kernel": PLAIN | {"eth_hash", "orjson", "pydantic"},
+    "kernel": PLAIN | {"eth_hash", "html", "orjson", "pydantic"},
     "journal": PLAIN | {"pydantic"},
     "llm": INSIDE | {"pydantic", "pydantic_core"},
     "provenance": PLAIN,

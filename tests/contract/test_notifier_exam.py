@@ -15,8 +15,11 @@ from tests.wire.bot_api import CHAT, FAULTS, TOKEN, Bot, asks_silence, bot_api, 
 from tests.wire.fakes.notifier import MemoryNotifier
 from tests.wire.model_server import http
 from tests.wire.telegram_api import ALICE, TelegramApi, telegram_api
+from tests.wire.telegram_html import find_tappable
 from zuno.adapters.notifier.console import ConsoleNotifier
 from zuno.adapters.notifier.telegram import LONGEST_CAPTION, LONGEST_TEXT, TelegramNotifier, as_html
+from zuno.doors.telegram.terminal_words import translate_commands
+from zuno.kernel.chat_text import JOINER
 from zuno.kernel.errors import Usage
 from zuno.kernel.notify import (
     Button,
@@ -142,8 +145,16 @@ async def test_a_hostile_notice_stands_in_the_chat_as_it_was_said(api: TelegramA
     notice = replace(NOTICE, title=said, reason=said, facts=(Fact(said, said),), reference=said)
     assert await strict.send(post(notice)) == Sent()
     (message,) = api.sent
-    assert message.text.count("</code><b>&amp;</b>") == 5
+    assert message.text.replace(JOINER, "").count("</code><b>&amp;</b> https://t") == 5
     assert {entity["type"] for entity in message.entities} == {"bold", "code"}
+    assert find_tappable(message.html) == []
+
+
+async def test_a_terminals_command_is_the_chats_own(bot: Bot) -> None:
+    notifier = TelegramNotifier(TOKEN, CHAT, bot.url, translate=translate_commands)
+    await notifier.send(post(replace(NOTICE, reason="locked until `zuno trade unlock`")))
+    await notifier.close()
+    assert "reason: locked until <code>/unlock</code>\n" in bot.arrived[0]
 
 
 async def test_a_picture_stands_above_its_words_and_its_buttons(api: TelegramApi, strict: TelegramNotifier) -> None:
@@ -173,19 +184,21 @@ async def test_the_message_says_everything_in_escaped_html(bot: Bot, telegram: T
     await telegram.send(post(replace(NOTICE, reason="a < b & <script>c</script>", title="<i>x")))
     assert bot.arrived == [
         "\N{LARGE RED CIRCLE} <b>&lt;i&gt;x</b> · LIVE\nchain: base\nposition: 42\n"
-        "reason: a &lt; b &amp; &lt;script&gt;c&lt;/script&gt;\n2023-11-14 22:13 UTC · <code>alert_0123456789ab</code>"
+        f"reason: a &lt; b &amp; &lt;script&gt;c&lt;/{JOINER}script&gt;\n"
+        "2023-11-14 22:13 UTC · <code>alert_0123456789ab</code>"
     ]
     body = bot.heard[0].body
     assert (body["chat_id"], body["parse_mode"]) == (CHAT, "HTML")
 
 
 @pytest.mark.parametrize("limit", [LONGEST_CAPTION, LONGEST_TEXT])
-@pytest.mark.parametrize("junk", ["&", "x", "\N{GRINNING FACE}", "a "])
+@pytest.mark.parametrize("junk", ["&", "x", "\N{GRINNING FACE}", "a ", "/a ", "`/a` ", "a.bc"])
 def test_no_notice_is_longer_than_telegram_takes(limit: int, junk: str) -> None:
     facts = tuple(Fact(f"{junk}{number}", junk * 900) for number in range(9))
     html = as_html(replace(NOTICE, reason=junk * 9_000, title=junk * 5_000, facts=facts), limit)
     text = unescape(re.sub("<[^>]*>", "", html))
-    assert limit // 2 < len(text.encode("utf-16-le")) // 2 <= limit
+    assert limit // 3 < len(text.encode("utf-16-le")) // 2 <= limit
+    assert find_tappable(html) == []
     assert html.endswith(f"<code>{NOTICE.reference}</code>")
 
 

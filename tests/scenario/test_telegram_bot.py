@@ -12,11 +12,12 @@ import pytest
 import pytest_asyncio
 
 from tests.wire.telegram_api import ALICE, BOB, BOT_NAME, EVE, GROUP, TOKEN, Person, TelegramApi, telegram_api
+from tests.wire.telegram_html import find_tappable
 from tests.wire.telegram_side import RunningBot, running_bot
 from zuno.doors.telegram import bot as bot_module
 from zuno.doors.telegram import command_table
 from zuno.doors.telegram.commands import Asked, Command, Level
-from zuno.doors.telegram.reply import Reply
+from zuno.doors.telegram.reply import Button, Reply
 from zuno.doors.zuno import Zuno
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.errors import Refused, Usage
@@ -284,6 +285,64 @@ async def test_a_slow_command_keeps_nobody_waiting(
         gate.set()
         await api.next(40)
         await bot.chats(41)
+
+
+async def test_what_looks_never_keeps_a_button_money_or_risk_waiting_and_is_told_when_it_is_not_read(
+    api: TelegramApi, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = asyncio.Event()
+
+    async def wait(asked: Asked, zuno: Zuno) -> Reply:
+        await gate.wait()
+        return Reply("slow")
+
+    async def offer(asked: Asked, zuno: Zuno) -> Reply:
+        return Reply("menu", buttons=(Button("Version", "/version"),))
+
+    async def spend(asked: Asked, zuno: Zuno) -> Reply:
+        return Reply("spent")
+
+    added = [
+        Command("slow", "", "x", Level.LOOK, wait),
+        Command("menu", "", "x", Level.LOOK, offer),
+        Command("spend", "", "x", Level.MONEY, spend),
+    ]
+    monkeypatch.setattr(command_table, "COMMANDS", (*command_table.COMMANDS, *added))
+    monkeypatch.setattr("zuno.doors.telegram.bot.WAITING_AT_MOST", 12)
+    async with running_bot(home, api) as bot:
+        api.say(ALICE, "/menu")
+        menu = await api.next()
+        await bot.chats(1)
+        for _ in range(12):
+            api.say(ALICE, "/slow")
+        for line in ("/version", "a question", "/slow"):
+            api.say(ALICE, line)
+            assert (await api.next()).text.startswith("Busy")
+        api.tap(ALICE, menu, "Version")
+        assert (await api.next()).text.startswith("zuno ")
+        api.say(ALICE, "/spend")
+        assert (await api.next()).text == "spent"
+        api.say(ALICE, "/dismiss")
+        assert "No card waits" in (await api.next()).text
+        gate.set()
+        await api.next(12)
+        assert [entry.payload["command"] for entry in await bot.chats(19)].count("busy") == 3
+
+
+async def test_an_error_of_strangers_words_has_nothing_to_tap(
+    api: TelegramApi, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(asked: Asked, zuno: Zuno) -> Reply:
+        raise Refused("<b>x https://evil.com /kill @eve #tag $BTC; `zuno plan approve plan_1` shows it.")
+
+    refusing = Command("refuse", "", "x", Level.LOOK, fail)
+    monkeypatch.setattr(command_table, "COMMANDS", (*command_table.COMMANDS, refusing))
+    async with running_bot(home, api):
+        api.say(ALICE, "/refuse")
+        message = await api.next()
+    assert find_tappable(message.html) == []
+    assert message.text.startswith("<b>x ")
+    assert "<code>/approve plan_1</code>" in message.html
 
 
 async def test_a_thousand_updates_are_answered_once_each(api: TelegramApi, bot: RunningBot) -> None:

@@ -6,7 +6,8 @@
         api.tap(ALICE, message, "Why")            # somebody presses a button under it
 
 Faults: `fail(method, …)`, `limit(method, seconds)`, `lose(method)` (acted on, but the answer never arrives),
-`intercept(method, status)` (a proxy answers in Telegram's place), `down`, `blocked`, `migrated`, `repeat()`, `reorder()`. Everything sent stands in `sent`, every request in `requests`.
+`intercept(method, status)` (a proxy answers in Telegram's place), `down`, `blocked`, `migrated`, `repeat()`,
+`reorder()`. Everything sent stands in `sent`, every request in `requests`.
 """
 
 from __future__ import annotations

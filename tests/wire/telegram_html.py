@@ -33,6 +33,11 @@ _ATTRIBUTE = re.compile(r"([A-Za-z-]+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\
 _ENTITY = re.compile(r"&(?:#(?:x([0-9A-Fa-f]{1,6})|([0-9]{1,7}))|([a-z]+));")
 
 
+_TAPPABLE = re.compile(
+    r"(?<![\w/])[/@#]\w+|(?<!\w)\$[A-Za-z]+|\w+://\S*|\w\.[^\W\d_]{2,}|\d+\.\d{1,3}\.\d{1,3}\.\d+", re.ASCII
+)
+
+
 class CantParse(Exception):
     """The server's complaint."""
 
@@ -46,6 +51,12 @@ class Parsed:
 def units(text: str) -> int:
     """UTF-16 code units: what offsets, lengths and limits are counted in."""
     return len(text.encode("utf-16-le")) // 2
+
+
+def find_tappable(html: str) -> list[str]:
+    """What the app would make a link, a mention, a tag or a command of: everywhere but in code."""
+    bare = re.sub(r"<(code|pre)>.*?</\1>", " ", html, flags=re.DOTALL)
+    return _TAPPABLE.findall(parse_html(bare).text)
 
 
 def parse_html(html: str) -> Parsed:

@@ -120,5 +120,8 @@ def _telegram(settings: Settings) -> Notifier | None:
     if token is None or chat is None:
         return None
     from zuno.adapters.notifier.telegram import TelegramNotifier
+    from zuno.doors.telegram.terminal_words import translate_commands
 
-    return TelegramNotifier(token.get_secret_value(), chat, settings.telegram_api_base_url)
+    return TelegramNotifier(
+        token.get_secret_value(), chat, settings.telegram_api_base_url, translate=translate_commands
+    )

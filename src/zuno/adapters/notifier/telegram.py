@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from html import escape
 from typing import Any, Final
 
 import httpx2
 
 from zuno.adapters.http import CLIENT_LOG, LOOPBACK, SecretFilter
+from zuno.kernel.chat_text import break_links, format_text
 from zuno.kernel.errors import Usage
-from zuno.kernel.notify import Button, Notice, Post, RetryLater, SendResult, Sent, Severity, Undeliverable
+from zuno.kernel.notify import Button, Fact, Notice, Post, RetryLater, SendResult, Sent, Severity, Undeliverable
 from zuno.kernel.numbers_text import time_text
 from zuno.kernel.text import plain_text
 
@@ -46,9 +48,17 @@ _CALM: Final = "\N{LARGE GREEN CIRCLE}"
 
 
 class TelegramNotifier:
-    """Sends to one chat. `timeout` bounds an attempt as a whole."""
+    """Sends to one chat. `timeout` bounds an attempt as a whole; `translate` puts a sentence into the chat's words."""
 
-    def __init__(self, token: str, chat_id: str, base_url: str, *, timeout: float = TIMEOUT) -> None:
+    def __init__(
+        self,
+        token: str,
+        chat_id: str,
+        base_url: str,
+        *,
+        timeout: float = TIMEOUT,
+        translate: Callable[[str], str] = lambda sentence: sentence,
+    ) -> None:
         if not _TOKEN.fullmatch(token.strip()):
             raise Usage("ZUNO_TELEGRAM_BOT_TOKEN is not a bot's token; BotFather gives digits, a colon and a secret.")
         if not _CHAT.fullmatch(chat_id.strip()):
@@ -60,6 +70,7 @@ class TelegramNotifier:
         self._hush = SecretFilter(token.strip())
         self._chat = chat_id.strip()
         self._timeout = timeout
+        self._translate = translate
         self._client: httpx2.AsyncClient | None = None
 
     async def send(self, post: Post, *, silent: bool = False) -> SendResult:
@@ -91,7 +102,7 @@ class TelegramNotifier:
             return RetryLater(f"Telegram broke off ({type(error).__name__})"), {}
 
     def _message(self, post: Post, silent: bool, *, caption: bool = False) -> dict[str, Any]:
-        text = as_html(post.notice, LONGEST_CAPTION if caption else LONGEST_TEXT)
+        text = as_html(_translate(post.notice, self._translate), LONGEST_CAPTION if caption else LONGEST_TEXT)
         form: dict[str, Any] = {"chat_id": self._chat, "caption" if caption else "text": text, "parse_mode": "HTML"}
         if not caption:
             form["link_preview_options"] = {"is_disabled": True}
@@ -123,15 +134,21 @@ def _keyboard(number: int, buttons: Sequence[Button]) -> list[list[dict[str, str
     return [keys[start : start + _BUTTONS_A_ROW] for start in range(0, len(keys), _BUTTONS_A_ROW)]
 
 
+def _translate(notice: Notice, translate: Callable[[str], str]) -> Notice:
+    facts = tuple(Fact(name, translate(value)) for name, value in notice.facts)
+    return replace(notice, facts=facts, reason=translate(notice.reason))
+
+
 def as_html(notice: Notice, limit: int = LONGEST_TEXT) -> str:
-    """The message as Telegram's HTML; every value is escaped, because symbols and reasons come from strangers.
+    """The message as Telegram's HTML; every value is escaped and nothing in it can be tapped, because symbols and
+    reasons come from strangers.
 
     What it is, its label and its id always fit; facts and the reason are shortened to the room that is left.
     """
     mark, title = _MARKS.get(notice.severity, _CALM), plain_text(notice.title, 200)
     when, reference = time_text(notice.at), plain_text(notice.reference, 100) if notice.reference else ""
     lines = list[str]()
-    room = limit - _units(f"{mark} {title} · {notice.label}\n{when} · {reference}")
+    room = limit - _units(f"{mark} {break_links(title)} · {notice.label}\n{when} · {reference}")
     said = [f"{plain_text(name, 40)}: {plain_text(value, _LONGEST_LINE)}" for name, value in notice.facts]
     if notice.reason:
         said.append(f"reason: {plain_text(notice.reason, _LONGEST_LINE)}")
@@ -139,17 +156,20 @@ def as_html(notice: Notice, limit: int = LONGEST_TEXT) -> str:
         kept = _shorten(line, room - 1)
         if not kept:
             break
-        lines.append(escape(kept, quote=False))
-        room -= _units(kept) + 1
-    head = f"{mark} <b>{escape(title, quote=False)}</b> · {notice.label}"
+        lines.append(format_text(kept))
+        room -= _units(break_links(kept)) + 1
+    head = f"{mark} {format_text(title, 'b')} · {notice.label}"
     end = f"{when} · <code>{escape(reference, quote=False)}</code>" if reference else when
     return "\n".join([head, *lines, end])
 
 
 def _shorten(line: str, room: int) -> str:
-    if _units(line) <= room:
-        return line
-    return line.encode("utf-16-le")[: 2 * (room - 1)].decode("utf-16-le", "ignore") + "…" if room > 1 else ""
+    """To what fits once its links are broken."""
+    kept = line
+    while kept and (over := _units(break_links(kept)) - room) > 0:
+        kept = kept.removesuffix("…").encode("utf-16-le")[: -2 * (over + 1)].decode("utf-16-le", "ignore")
+        kept = f"{kept}…" if kept else ""
+    return kept
 
 
 def _units(text: str) -> int:

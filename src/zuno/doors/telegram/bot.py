@@ -15,6 +15,7 @@ from telegram import Bot, CallbackQuery, Message, Update
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError
 
 from zuno.doors.reading.secrecy import looks_secret
+from zuno.doors.telegram import layout
 from zuno.doors.telegram.access import PRIVATE, Access, Role, Sender, StrangerRecords, find_sender
 from zuno.doors.telegram.api import (
     ChatSender,
@@ -32,6 +33,7 @@ from zuno.doors.zuno import Zuno
 from zuno.journal.port import Author, Journal
 from zuno.kernel.backoff import SPREAD, Backoff
 from zuno.kernel.chat import ChatButton, ChatStore
+from zuno.kernel.chat_text import format_text
 from zuno.kernel.errors import Refused, Unavailable, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
@@ -44,8 +46,10 @@ WANTED: Final = (
 )
 """Updates that Telegram is asked for: what can be answered, and how strangers reach for a bot."""
 LOOKS_AT_ONCE: Final = 8
+PRESSED_LOOKS_AT_ONCE: Final = 8
+"""Asked for by a button: they wait for no typed ones."""
 WAITING_AT_MOST: Final = 2_000
-"""Requests of one person that only look."""
+"""Requests of one person that only look; of further ones it is said that they were not read."""
 LOOK_SECONDS: Final = 120.0
 ENDING_SECONDS: Final = 10.0
 """What is being answered when the process is asked to end."""
@@ -57,6 +61,7 @@ REFUSED_BACKOFF: Final = Backoff(60.0, 3_600.0, SPREAD)
 UNCLAIMED: Final = (
     "Nothing was done: the chat's store in the home cannot be written. At the machine `zuno trade kill` works without."
 )
+BUSY: Final = Reply("Busy: too many of your requests wait, and this one was not read. Ask again in a minute.")
 OWNERS_ONLY: Final = Reply("Only an owner may do this.")
 _log = logging.getLogger("zuno.telegram")
 
@@ -97,9 +102,12 @@ class TelegramBot:
         self._cards = Confirmations(backends.store, backends.now, backends.chance, backends.cards)
         self._strangers = StrangerRecords()
         self._looks = asyncio.Semaphore(LOOKS_AT_ONCE)
+        self._pressed_looks = asyncio.Semaphore(PRESSED_LOOKS_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: Counter[int] = Counter()
         """Requests by person."""
+        self._told_busy: set[int] = set()
+        """Chats that are being told."""
         self._updates = self._answered = self._refused = 0
 
     async def run(self, hear: Tell, stop: asyncio.Event) -> TelegramEndView:
@@ -136,9 +144,13 @@ class TelegramBot:
             return
         self._updates += 1
         if update.callback_query is not None:
-            self._spawn(sender.user, self._press(update.callback_query, sender, role), urgent=True)
+            self._spawn(sender.user, self._press(update.callback_query, sender, role))
+        elif asked is not None and asked[1].level is not Level.LOOK:
+            self._spawn(sender.user, self._answer(*asked))
+        elif update.message is not None and self._waiting[sender.user] >= WAITING_AT_MOST:
+            self._say_busy(update.message, sender, role)
         elif asked is not None:
-            self._spawn(sender.user, self._answer(*asked), urgent=asked[1].level is not Level.LOOK)
+            self._spawn(sender.user, self._answer(*asked))
         elif update.message is not None:
             self._spawn(sender.user, self._answer_message(update.message, sender, role))
 
@@ -268,7 +280,7 @@ class TelegramBot:
             await self._acknowledge(update.callback_query, UNCLAIMED)
         elif update.message is not None:
             asked = self._asked(sender, role, update.message.message_id, update.message.text or "", ())
-            await self._reply(asked, "unclaimed", Reply(escape(UNCLAIMED, quote=False)))
+            await self._reply(asked, "unclaimed", Reply(format_text(UNCLAIMED)))
 
     async def _answer_message(self, message: Message, sender: Sender, role: Role) -> None:
         """A message that gives no command of ours."""
@@ -330,7 +342,7 @@ class TelegramBot:
         if command.level is not Level.LOOK or command.takes_long:
             await self._carry_out(asked, command.name, command.handle)
             return
-        async with self._looks:
+        async with self._pressed_looks if asked.pressed else self._looks:
             try:
                 async with asyncio.timeout(LOOK_SECONDS):
                     await self._carry_out(asked, command.name, command.handle)
@@ -352,7 +364,7 @@ class TelegramBot:
             else:
                 await self._send(asked, await replies, said)
         except ZunoError as error:
-            await self._send(asked, Reply(escape(plain_text(str(error), 2_000), quote=False)), said)
+            await self._send(asked, Reply(layout.text(str(error))), said)
         except Exception as error:
             _log.exception("/%s failed", name)
             await self._send(asked, Reply(f"Zuno has a bug ({type(error).__name__}); /logs says more."), said)
@@ -369,12 +381,23 @@ class TelegramBot:
         self._answered += 1
         await self._record_answer(asked, name, [reply.html])
 
-    def _spawn(self, user: int, work: Coroutine[Any, Any, None], *, urgent: bool = False) -> None:
-        """`urgent`: never dropped, however much this person has asked."""
-        if not urgent and self._waiting[user] >= WAITING_AT_MOST:
-            work.close()
-            _log.warning("the user %s asks faster than answers come; a request was dropped", user)
+    def _say_busy(self, message: Message, sender: Sender, role: Role) -> None:
+        """Once for what comes while it is being said: a flood is not answered by another."""
+        _log.warning("the user %s asks faster than answers come; a request was not read", sender.user)
+        asked = self._asked(sender, role, message.message_id, message.text or "", ())
+        if asked.chat in self._told_busy:
             return
+        self._told_busy.add(asked.chat)
+
+        async def tell() -> None:
+            try:
+                await self._reply(asked, "busy", BUSY)
+            finally:
+                self._told_busy.discard(asked.chat)
+
+        self._spawn(asked.user, tell())
+
+    def _spawn(self, user: int, work: Coroutine[Any, Any, None]) -> None:
         self._waiting[user] += 1
         task = asyncio.create_task(self._guard(work))
         self._tasks.add(task)

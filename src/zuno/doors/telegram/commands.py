@@ -12,6 +12,7 @@ from zuno.doors.telegram.access import Role
 from zuno.doors.telegram.follow import LiveMessage
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
+from zuno.kernel.chat_text import JOINER
 from zuno.kernel.notify import SendResult
 from zuno.kernel.text import plain_text
 
@@ -99,7 +100,7 @@ class Typed:
 
 
 def read_command(text: str) -> Typed | None:
-    found = _COMMAND.fullmatch(text.strip())
+    found = _COMMAND.fullmatch(text.replace(JOINER, "").strip())  # copied from what we wrote
     if found is None:
         return None
     name, bot, rest = found.groups()

@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from hmac import compare_digest
-from html import escape
 from typing import Final
 
 from zuno.doors.telegram.commands import Asked
+from zuno.doors.telegram.layout import text
 from zuno.doors.telegram.reply import MESSAGE_LIMIT, Button, Reply, count_units, split_message
 from zuno.doors.zuno import Zuno
 from zuno.kernel.chat import ChatStore, Confirmation
@@ -80,7 +80,7 @@ class Confirmations:
         _check_bound(waiting, asked)
         if not waiting.expires - LASTS - CLOCK_TOLERANCE <= self._now() < waiting.expires:
             await self._store.take_confirmation(waiting.key)
-            raise Refused(f"This card has expired; send {waiting.action} again.")
+            raise Refused(f"This card has expired; send `{waiting.action}` again.")
         taken = await self._store.take_confirmation(waiting.key)
         if taken is None:
             raise Refused("This card was confirmed already.")
@@ -111,9 +111,7 @@ class Confirmations:
         for waiting in wanted:
             self._cards.pop(waiting.key, None)
         names = ", ".join(waiting.action for waiting in taken if waiting is not None)
-        return Reply(
-            f"Nothing was done; taken back: {escape(names, quote=False)}." if names else "No card waits for you here."
-        )
+        return Reply(f"Nothing was done; taken back: {text(names)}." if names else "No card waits for you here.")
 
     async def _send_card(self, asked: Asked, card: ActionCard | Reply) -> Reply:
         """Send the card and bind it to the message it is. An empty reply: everything was said."""
@@ -149,7 +147,7 @@ class Confirmations:
 
     async def _find(self, asked: Asked) -> Confirmation:
         if len(asked.words) != 1:
-            raise Usage("/confirm CODE, with the code that is on the card.")
+            raise Usage("Write `/confirm CODE`, with the code that is on the card.")
         typed = asked.words[0]
         if asked.pressed:
             found = await self._store.find_confirmation(typed)

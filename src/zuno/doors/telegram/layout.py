@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from html import escape
 from itertools import compress
 from typing import Final
 
+from zuno.doors.telegram.terminal_words import translate_commands
+from zuno.kernel.chat_text import format_text
 from zuno.kernel.view import sanitise
 
 TABLE_WIDTH: Final = 38
 """Characters of a monospace line that a phone of 360 px shows without wrapping."""
-JOINER: Final = "\u2060"
-_LINKS: Final = re.compile(r"(?<![\w/])[/@#](?=\w)|:(?=//)|(?<=\w)(?=\.[^\W\d_]{2})")
-"""Where Telegram would make a link, a mention, a tag or a command of plain text."""
-_IN_BACKTICKS: Final = re.compile(r"`([^`]+)`")
 
 
 def text(raw: str) -> str:
     """Plain text on one line: escaped, and nothing in it to tap; what stands in backticks is in type of one width."""
-    return _IN_BACKTICKS.sub(r"<code>\1</code>", _escape(raw))
+    return _format(raw)
 
 
 def bold(raw: str) -> str:
-    return f"<b>{_escape(raw)}</b>"
+    return _format(raw, "b")
 
 
 def italic(raw: str) -> str:
-    return f"<i>{_escape(raw)}</i>"
+    return _format(raw, "i")
 
 
-def _escape(raw: str) -> str:
-    return escape(_LINKS.sub(lambda found: found.group() + JOINER, sanitise(raw)), quote=False)
+def _format(raw: str, tag: str = "") -> str:
+    return format_text(translate_commands(sanitise(raw)), tag)
 
 
 def code(raw: str) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from html import escape
 from typing import Final
 
 from zuno.doors.telegram.commands import Asked, Command, Level, take_account
 from zuno.doors.telegram.confirm import ActionCard, BuildCard
+from zuno.doors.telegram.layout import text
 from zuno.doors.telegram.render import render
 from zuno.doors.telegram.reply import Button, Reply
 from zuno.doors.zuno import Zuno
@@ -31,7 +31,7 @@ async def _offer_approval(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
 async def _offer_close(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
     """The plan is made at once, for a plan moves nothing; what is confirmed is its approval."""
     if not 1 <= len(asked.words) <= 2:
-        raise Usage("/close POSITION [CHAIN] makes the plan that closes a liquidity position; trades: /forceexit ID.")
+        raise Usage("`/close POSITION [CHAIN]` plans the close of a liquidity position; trades: `/forceexit ID`.")
     chain = asked.words[1] if len(asked.words) > 1 else None
     made = await zuno.execution().close(asked.words[0], chain)
     return await _approval_card(made.plan_id, asked, zuno)
@@ -84,12 +84,12 @@ async def _offer_apply(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
 async def _offer_exit(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
     words, name = take_account(asked.words)
     if len(words) != 1:
-        raise Usage("/forceexit ID, /forceexit BTCUSDT or /forceexit all; /status lists what is open.")
+        raise Usage("Write `/forceexit ID`, `/forceexit BTCUSDT` or `/forceexit all`; `/status` lists what is open.")
     desk, which = zuno.account(name), _find_symbol(words[0])
     view = await desk.positions()
     wanted = tuple(position for position in view.positions if _is_meant(position, which))
     if not wanted:
-        return Reply(f"Nothing of {escape(which)} is open; /status lists what is.")
+        return Reply(f"Nothing of {text(which)} is open; /status lists what is.")
     bound = [[held.id, held.exchange, held.side, repr(held.quantity)] for held in wanted]
 
     async def close(confirmed: Asked) -> Reply:
@@ -105,7 +105,7 @@ async def _offer_kill(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
     status = await desk.status()
     what = (
         f"{status.open_orders} orders are cancelled, {status.open_trades} trades are closed at the market, "
-        "and the desk is locked until /unlock."
+        "and the desk is locked until `/unlock`."
     )
 
     async def kill(confirmed: Asked) -> Reply:
@@ -129,7 +129,7 @@ async def _offer_resume(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
 async def _offer_unlock(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
     words, name = take_account(asked.words)
     if len(words) > 1:
-        raise Usage("/unlock lifts every lock, /unlock kill_switch that one; /locks lists them.")
+        raise Usage("`/unlock` lifts every lock, `/unlock kill_switch` that one; `/locks` lists them.")
     desk, protection = zuno.account(name), words[0] if words else None
     locks = await desk.locks()
     meant = tuple(lock for lock in locks.protections if protection in (None, lock.protection))
@@ -168,7 +168,7 @@ def _trading_card(
 
 
 def _describe(account: AccountView, title: str, what: str) -> Reply:
-    return Reply(f"<b>{title}</b> · {escape(account.account)} · {account.mode.upper()}\n{escape(what, quote=False)}")
+    return Reply(f"<b>{title}</b> · {text(account.account)} · {account.mode.upper()}\n{text(what)}")
 
 
 def _find_symbol(which: str) -> str:
@@ -186,13 +186,13 @@ def _is_meant(position: TradePositionView, which: str) -> bool:
 def _take_desk(asked: Asked, zuno: Zuno, usage: str) -> AccountDesk:
     words, name = take_account(asked.words)
     if words:
-        raise Usage(usage)
+        raise Usage(f"Write `{usage}`.")
     return zuno.account(name)
 
 
 def _take_word(asked: Asked, usage: str) -> str:
     if len(asked.words) != 1:
-        raise Usage(f"{usage}; /plan lists plans.")
+        raise Usage(f"Write `{usage}`; `/plan` lists plans.")
     return asked.words[0]
 
 
@@ -248,5 +248,5 @@ COMMANDS: Final = (
     Command("resume", "[live|demo]", "Open new trades again.", Level.MONEY, _show_card("resume")),
     Command("unlock", "[PROTECTION] [live|demo]", "Lift locks.", Level.MONEY, _show_card("unlock")),
     Command("confirm", "CODE", "Confirm a card by its code.", Level.MONEY, _confirm),
-    Command("dismiss", "", "Take back the cards that wait for you.", Level.LOOK, _dismiss),
+    Command("dismiss", "", "Take back the cards that wait for you.", Level.LOWERS_RISK, _dismiss),
 )

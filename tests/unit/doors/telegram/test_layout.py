@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.wire.telegram_html import find_tappable
 from zuno.doors.telegram.layout import (
-    JOINER,
     TABLE_WIDTH,
     block,
     bold,
@@ -23,6 +23,7 @@ from zuno.doors.telegram.layout import (
     text,
     warning,
 )
+from zuno.kernel.chat_text import JOINER
 
 HOSTILE = st.text(st.sampled_from("aB1 <>&\"'`/@#.:\u202e\u2066\u200b\x00\x1b\n\t日😀é"), max_size=40)
 TAG = re.compile(r"</?(b|i|code|pre|blockquote)( expandable)?>")
@@ -48,11 +49,14 @@ def test_no_foreign_text_is_markup_or_control(raw: str) -> None:
         "https://evil.com/x",
         "tg://resolve?domain=x",
         "(/kill)",
+        "$BTC",
+        "me@evil.com",
+        "10.0.0.1/x",
     ],
 )
 def test_nothing_foreign_can_be_tapped(raw: str) -> None:
     for written in (text(raw), bold(raw), italic(raw)):
-        assert not re.search(r"(?<![\w/])[/@#]\w|://|\w\.[a-z]{2}", TAG.sub("", written))
+        assert find_tappable(written) == []
         assert html.unescape(TAG.sub("", written)).replace(JOINER, "") == raw
 
 
@@ -62,7 +66,7 @@ def test_figures_stay_as_they_are() -> None:
 
 
 def test_commands_in_backticks_are_in_type_of_one_width() -> None:
-    assert text("`zuno trade unlock` lifts <it>") == "<code>zuno trade unlock</code> lifts &lt;it&gt;"
+    assert text("`zuno trade unlock` lifts <it>") == "<code>/unlock</code> lifts &lt;it&gt;"
 
 
 CELLS = st.text(st.sampled_from("ab 19,.%日\u202e<&"), max_size=14)

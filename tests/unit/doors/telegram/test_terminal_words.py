@@ -1,0 +1,103 @@
+"""What services say of the terminal's commands is said in the chat with the chat's own, wherever it has one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+import typer.main
+
+from tests.architecture.test_docs_parity import commands as list_terminal_commands
+from tests.paths import CHECKOUT
+from zuno.doors.cli.main import app
+from zuno.doors.telegram.command_table import COMMANDS
+from zuno.doors.telegram.commands import read_command
+from zuno.doors.telegram.terminal_words import CHAT_COMMANDS, translate_commands
+
+SOURCE = CHECKOUT / "src" / "zuno"
+TERMINAL = {line.removeprefix("zuno ") for line in list_terminal_commands(typer.main.get_command(app), "zuno")}
+AT_THE_TERMINAL = set(
+    """alerts remove, data check, data collect, data download, data import, data status, data synth, devnet down,
+    devnet status, devnet up, doctor, journal verify, lp pools, mesh down, mesh init, mesh join, mesh status, mesh up,
+    monitor once, monitor run, plan cancel, sim reset, telegram setup, trade adopt, trade book close, trade book lp,
+    trade book show, trade mandate grant, trade mandate show, trade orders, trade resume, trade set, trade start,
+    wallet balance, wallet create, wallet import, wallet show""".replace("\n", " ")
+    .replace("    ", "")
+    .split(", ")
+)
+"""What the chat has no command for."""
+
+
+def find_sentences() -> Iterator[str]:
+    """Every string of the code that names a command of the terminal; what is filled in stands there as a word."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        if path.is_relative_to(SOURCE / "doors" / "cli") or path.is_relative_to(SOURCE / "doors" / "shell"):
+            continue
+        tree = ast.parse(path.read_text())
+        inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+        inside |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+        for node in ast.walk(tree):
+            text = ""
+            if isinstance(node, ast.JoinedStr):
+                text = "".join(str(part.value) if isinstance(part, ast.Constant) else "x1" for part in node.values)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
+                text = node.value
+            if "`zuno " in text and "([^`" not in text:
+                yield text
+
+
+SENTENCES = sorted(set(find_sentences()))
+
+
+def test_every_command_that_a_sentence_names_is_the_chats_or_is_known_to_be_the_terminals() -> None:
+    assert len(SENTENCES) > 100
+    unknown = set()
+    for sentence in SENTENCES:
+        for words in re.findall(r"`zuno ([^`]+)`", translate_commands(sentence)):
+            named = next((name for name in sorted(TERMINAL, reverse=True) if f"{words} ".startswith(f"{name} ")), words)
+            if named not in AT_THE_TERMINAL and "--" not in words and "x1" not in words.split()[:2]:
+                unknown.add(words)
+    assert unknown == set()
+
+
+def test_what_it_says_instead_is_a_command_of_the_chat() -> None:
+    known = {command.name for command in COMMANDS}
+    for sentence in (*SENTENCES, *(f"`zuno {words} x1`" for words in CHAT_COMMANDS)):
+        for words in re.findall(r"`(/[^`]+)`", translate_commands(sentence)):
+            typed = read_command(words)
+            assert typed is not None
+            assert typed.name in known
+
+
+def test_every_row_begins_with_a_command_of_the_terminal() -> None:
+    groups = {name.rsplit(" ", 1)[0] for name in TERMINAL}
+    assert CHAT_COMMANDS.keys() <= TERMINAL | groups
+    assert not CHAT_COMMANDS.keys() & AT_THE_TERMINAL
+    assert AT_THE_TERMINAL <= TERMINAL
+
+
+@pytest.mark.parametrize(
+    ("terminal", "chat"),
+    [
+        ("zuno plan approve plan_1", "/approve plan_1"),
+        ("zuno plan simulate plan_1", "/plan plan_1 simulate"),
+        ("zuno alerts --all", "/alerts all"),
+        ("zuno lp pnl 7 --since 24h", "/pnl 7 24h"),
+        ("zuno lp positions --chain sim", "/positions sim"),
+        ("zuno trade unlock", "/unlock"),
+        ("zuno lp recommend rebalance 7", "/recommend 7"),
+        ("zuno lp recommend", "/recommend"),
+        ("zuno trade run BTCUSDT", "/analyze BTCUSDT"),
+        ("zuno trade run BTCUSDT --execute", None),
+        ("zuno lp close --all", None),
+        ("zuno plan cancel plan_1", None),
+        ("zuno trade resume run_1", None),
+        ("zuno", None),
+        ("zuno trade", None),
+    ],
+)
+def test_examples(terminal: str, chat: str | None) -> None:
+    assert translate_commands(f"a `{terminal}` b") == f"a `{chat or terminal}` b"
+    assert translate_commands(terminal) == terminal
