@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from zuno.amm.model import Block, LpPosition, PoolState
+from zuno.amm.model import Block, Depth, LpPosition, PoolState
 from zuno.kernel.units import Address, HexId, Seconds
 from zuno.lp.model.chains import ChainInfo
 from zuno.lp.model.history import PositionHistory, PricedBlock, SwapFees
@@ -128,6 +128,10 @@ class Chain(Protocol):
 
     async def pool_at(self, pool_id: HexId, moment: Seconds) -> PoolState:
         """That pool after the last block not later than `moment`; `Unavailable` where the past is not kept."""
+        ...
+
+    async def depth(self, pool_id: HexId) -> Depth:
+        """The pool at the head with its initialised ticks around the price."""
         ...
 
     async def owned(self, owner: Address) -> OwnedPositions:

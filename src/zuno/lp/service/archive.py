@@ -20,6 +20,7 @@ from zuno.lp.model.plan_events import Action, PlanApplying, PlanApproved, PlanIn
 from zuno.lp.service import plan_view as plans
 from zuno.lp.service.plan_view import ChoiceRefused, PlanRecord, PlanView, SourceView, ThoughtView, plan_view
 from zuno.lp.service.recommend import LocalDebateRunner, load_context
+from zuno.lp.service.stress_fan import StressFanView, build_stress_fan
 
 _PLAN = re.compile(r"plan_[0-9a-f]{12}")
 _REQUEST = re.compile(r"req_[0-9a-f]{16}")
@@ -185,6 +186,11 @@ class Archive:
 
     async def plan(self, plan_id: str) -> PlanView:
         return _view(*await self._load_plan(plan_id))
+
+    async def stress_fan(self, plan_id: str) -> StressFanView:
+        """The paths its ranges were judged against."""
+        _, context, _ = await self._load_plan(plan_id)
+        return build_stress_fan(plan_id, context)
 
     async def decision(self, plan_id: str, *, current: bool = False) -> tuple[str, Context, PlanReady]:
         """A plan's hash, checked, with the context and the decision it stands on, as its owner took it. `current`:

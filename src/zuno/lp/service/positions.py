@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
 from zuno.amm.identity import pool_id
@@ -19,23 +20,27 @@ from zuno.kernel.text import base_and_quote, market_name
 from zuno.kernel.units import Address, HexId, Seconds
 from zuno.lp.model.chains import FEE_TIERS
 from zuno.lp.model.history import PositionHistory
-from zuno.lp.model.market import Fact, GasQuote, Pair
+from zuno.lp.model.market import HOUR, Fact, GasQuote, Pair
 from zuno.lp.ports.chain import Chain, Missing, OwnedPositions
 from zuno.lp.ports.market import Feeds
 from zuno.lp.rules.attribution import attribute
 from zuno.lp.rules.volatility import realized_vol_bps
 from zuno.lp.rules.whatif import deposited_amounts, position_at_price
 from zuno.lp.service import arguments, to_views
+from zuno.lp.service.liquidity import liquidity_view
 from zuno.lp.service.views import (
     ClosedPositionsView,
     ClosedPositionView,
     FactView,
+    FeePeriodView,
     InspectView,
+    LiquidityView,
     MarketView,
     MissingView,
     PnlView,
     PoolsView,
     PoolView,
+    PositionHistoryView,
     PositionsView,
     PriceCaseView,
     WhatIfView,
@@ -46,6 +51,8 @@ if TYPE_CHECKING:
     from zuno.lp.service.archive import EndedPosition
 
 VOLATILITY_HOURS = 720
+DAY = 24 * HOUR
+FEE_DAYS = 7
 WHATIF_PERCENTS = (-50, -40, -30, -20, -10, -5, 0, 5, 10, 20, 30, 40, 50)
 MOST_CLOSED = 20
 """Positions that are gone of which one answer tells: each is a search of its own."""
@@ -99,6 +106,58 @@ class LpDesk:
         except Unknown as error:
             raise Unknown(f"No pool {description} on {name}; `zuno lp pools --chain {name}` lists them.") from error
         return to_views.pool_view(state, name)
+
+    async def liquidity(self, which: str) -> LiquidityView:
+        """How a pool's liquidity lies around its price."""
+        return liquidity_view(self._chain.info.name, await self._chain.depth(arguments.pool_id(which)))
+
+    async def history(self, text: str) -> PositionHistoryView:
+        """The price of the last 30 days beside a position's range, and what it earned on each of the last 7."""
+        position = await self.position(arguments.position_id(text))
+        pool, now, notes = position.pool, position.block.timestamp, []
+        base, quote = base_and_quote(pool.token0, pool.token1)
+        pair = Pair(market_name(base), market_name(quote))
+        series, why_not = await _ask(self._feeds_of(pool.id).prices.history(pair, VOLATILITY_HOURS, now))
+        if series is None:
+            notes.append(f"no price history: {why_not}")
+        lower, upper = to_views.tick_prices(pool, position.range.lower, position.range.upper)
+        try:
+            fees = await self._fees_by_day(position)
+        except (Unavailable, Malformed) as error:
+            fees = ()
+            notes.append(f"no fees by day: {error}")
+        return PositionHistoryView(
+            chain=position.chain,
+            block=position.block.number,
+            timestamp=now,
+            id=str(position.id),
+            pool=to_views.key_view(pool.key, pool.token0, pool.token1),
+            price_now=to_views.price_text(pool.sqrt_price_x96, pool.token0, pool.token1),
+            price_lower=lower,
+            price_upper=upper,
+            price_unit=to_views.price_unit(pool.token0, pool.token1),
+            unit=quote.shown_name,
+            prices=() if series is None else to_views.price_points(series.value),
+            prices_source=None if series is None else series.source,
+            fees=fees,
+            notes=tuple(notes),
+        )
+
+    async def _fees_by_day(self, position: LpPosition) -> tuple[FeePeriodView, ...]:
+        """A day is the difference of two windows that end now."""
+        now = position.block.timestamp
+        moments = [Seconds(now - day * DAY) for day in range(FEE_DAYS, -1, -1)]
+        earned: list[tuple[int, int] | None] = []
+        for moment in moments[:-1]:
+            window = await self._chain.window([position], moment)
+            earned.append(window.fees.get(position.id) if window.opened.timestamp <= moment + HOUR else None)
+        earned.append((0, 0))
+        days = []
+        for index, (since, until) in enumerate(pairwise(moments)):
+            first, second = earned[index], earned[index + 1]
+            if first is not None and second is not None:
+                days.append(to_views.fee_period_view(position, since, until, first, second))
+        return tuple(days)
 
     async def positions(
         self, ids: Sequence[str] = (), wallet: str | None = None, only: str | None = None

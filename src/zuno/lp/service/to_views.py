@@ -11,7 +11,7 @@ from zuno.amm.ticks import MAX_TICK, MIN_TICK, sqrt_price_at_tick
 from zuno.kernel.numbers_text import decimal_text, money_text
 from zuno.kernel.text import Token, base_and_quote, format_units
 from zuno.lp.model.history import PositionEvent, PositionHistory
-from zuno.lp.model.market import Fact
+from zuno.lp.model.market import Fact, PriceSeries
 from zuno.lp.model.plan import Leftover
 from zuno.lp.ports.world import PriceMove
 from zuno.lp.rules.attribution import Attribution, PnlTerms
@@ -19,6 +19,7 @@ from zuno.lp.rules.whatif import PositionAtPrice
 from zuno.lp.service.views import (
     ExactTermsView,
     FactView,
+    FeePeriodView,
     HodlView,
     LeftoverView,
     MoveView,
@@ -28,6 +29,7 @@ from zuno.lp.service.views import (
     PoolView,
     PositionView,
     PriceCaseView,
+    PricePointView,
     TermsView,
 )
 
@@ -216,6 +218,27 @@ def price_case_view(
         since_mint=None
         if put_in is None
         else HodlView(hodl_worth=money(put_in), divergence_loss=money(put_in - case.worth)),
+    )
+
+
+def price_points(series: PriceSeries) -> tuple[PricePointView, ...]:
+    return tuple(PricePointView(at=point.at, price=decimal_text(point.price, PRICE_DIGITS)) for point in series.points)
+
+
+def fee_period_view(
+    position: LpPosition, since: int, until: int, from_start: tuple[int, int], from_end: tuple[int, int]
+) -> FeePeriodView:
+    """What was earned between two moments, from what was earned since each of them."""
+    pool = position.pool
+    fees0, fees1 = from_start[0] - from_end[0], from_start[1] - from_end[1]
+    _, quote = base_and_quote(pool.token0, pool.token1)
+    worth = quote_worth(fees0, fees1, pool.sqrt_price_x96, pool.token0, pool.token1)
+    return FeePeriodView(
+        from_timestamp=since,
+        to_timestamp=until,
+        fees0_human=format_units(fees0, pool.token0.decimals),
+        fees1_human=format_units(fees1, pool.token1.decimals),
+        worth=money_text(worth, quote.decimals),
     )
 
 

@@ -272,6 +272,58 @@ class WhatIfView(PriceCaseView, ChainView):
     notes: tuple[str, ...]
 
 
+class PricePointView(View):
+    at: int
+    price: str
+
+
+class FeePeriodView(View):
+    """Fees a position earned between two moments."""
+
+    from_timestamp: int
+    to_timestamp: int
+    fees0_human: str
+    fees1_human: str
+    worth: str
+    """Both in the quote token at today's price."""
+
+
+class PositionHistoryView(ChainView):
+    """The price of the last days with the position's range, and what it earned day by day."""
+
+    id: str
+    pool: PoolKeyView
+    price_now: str
+    price_lower: str
+    price_upper: str
+    price_unit: str
+    unit: str
+    prices: tuple[PricePointView, ...]
+    prices_source: str | None
+    fees: tuple[FeePeriodView, ...]
+    """By day, the oldest first; days before the mint, and those in which its liquidity changed, are left out."""
+    notes: tuple[str, ...]
+
+
+class LiquidityBandView(View):
+    tick_lower: int
+    tick_upper: int
+    price_lower: str
+    price_upper: str
+    liquidity: str
+
+
+class LiquidityView(ChainView):
+    """A pool's liquidity from half its price to twice, between initialised ticks."""
+
+    pool: PoolKeyView
+    price: str
+    price_unit: str
+    tick: int
+    bands: tuple[LiquidityBandView, ...]
+    """By tick, the lowest first."""
+
+
 class PoolMoveView(View):
     id: str
     label: str

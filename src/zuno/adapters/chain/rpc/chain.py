@@ -29,12 +29,13 @@ from zuno.adapters.chain.rpc.storage import (
     pool_state,
     read_worth,
 )
+from zuno.adapters.chain.rpc.ticks import TickReader
 from zuno.adapters.chain.rpc.transport import FailoverProvider, RpcPolicy
 from zuno.adapters.chain.rpc.validate import ResultValidator
 from zuno.adapters.chain.rpc.writer import RpcWriter
 from zuno.amm.fees import earned_rounding_down
 from zuno.amm.identity import pool_slots, unpack_slot0
-from zuno.amm.model import Block, LpPosition, PoolKey, PoolState
+from zuno.amm.model import Block, Depth, LpPosition, PoolKey, PoolState
 from zuno.kernel.errors import Malformed, PoolNotInitialized, Refused, Unavailable, Unknown, Usage
 from zuno.kernel.text import Token
 from zuno.kernel.units import Address, Amount, HexId, Liquidity, Seconds, SqrtPriceX96
@@ -79,6 +80,7 @@ class RpcChain:
         self._read = Readers.create(self._node, info, cache)
         self._history_reader = HistoryReader(self._read)
         self._at_head = PinnedRead(self._read)
+        self._ticks = TickReader(self._read.storage)
 
     @property
     def requests(self) -> int:
@@ -95,14 +97,16 @@ class RpcChain:
         return await self._at_head(self._pools_at)
 
     async def pool(self, pool_id: HexId) -> PoolState:
-        wanted = HexId(pool_id.lower())
-        if not _POOL_ID.fullmatch(wanted):
-            raise Usage("a pool id is 0x and 64 hex digits")
+        wanted = _check_pool_id(pool_id)
         return await self._at_head(lambda head: self._pool_at(wanted, head))
 
     async def pool_at(self, pool_id: HexId, moment: Seconds) -> PoolState:
         present = await self.pool(pool_id)
         return await self._at_head(lambda head: self._past_pool(present, moment, head))
+
+    async def depth(self, pool_id: HexId) -> Depth:
+        wanted = _check_pool_id(pool_id)
+        return await self._at_head(lambda head: self._depth_at(wanted, head))
 
     async def owned(self, owner: Address) -> OwnedPositions:
         holder = _address(owner)
@@ -145,12 +149,15 @@ class RpcChain:
 
     def writer(self) -> RpcWriter:
         """The same chain to write to, over the same nodes; closed with this one."""
-        return RpcWriter(self._read, self._at_head, self._pool_at)
+        return RpcWriter(self._read, self._at_head, self._depth_at)
 
     async def close(self) -> None:
         await self._node.close()
 
     # -- at one block
+
+    async def _depth_at(self, pool_id: HexId, head: Block) -> Depth:
+        return await self._ticks.read_depth(await self._pool_at(pool_id, head), head)
 
     async def _pools_at(self, head: Block) -> PoolsFound:
         found = await self._read.keys.find_curated(head)
@@ -340,6 +347,13 @@ class RpcChain:
 def _pool_words(pool_id: HexId) -> tuple[int, ...]:
     slots = pool_slots(pool_id)
     return slots.slot0, slots.fee_growth_global0_x128, slots.fee_growth_global1_x128, slots.liquidity
+
+
+def _check_pool_id(text: HexId) -> HexId:
+    wanted = HexId(text.lower())
+    if not _POOL_ID.fullmatch(wanted):
+        raise Usage("a pool id is 0x and 64 hex digits")
+    return wanted
 
 
 def _address(text: str) -> Address:

@@ -12,17 +12,16 @@ from zuno.adapters.chain.rpc.errors import CallReverted, InsufficientFunds
 from zuno.adapters.chain.rpc.readers import PinnedRead, Readers
 from zuno.adapters.chain.rpc.receipts import NonceTracker
 from zuno.adapters.chain.rpc.simulate import Simulator
-from zuno.adapters.chain.rpc.ticks import TickReader
 from zuno.adapters.chain.rpc.tokens import CALL_GAS
 from zuno.adapters.chain.rpc.transport import Callee, RpcRequest
-from zuno.amm.model import Block, Depth, PoolState
+from zuno.amm.model import Block, Depth
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds
 from zuno.lp.model.plan import Allowances, Grant, WalletState
 from zuno.lp.ports.spending import Call, NonceStatus, SendResult, Simulation
 
-PoolAt = Callable[[HexId, Block], Awaitable[PoolState]]
+DepthAt = Callable[[HexId, Block], Awaitable[Depth]]
 
 MARGIN: Final = (5, 4)
 """Gas limit over estimate. An estimate is a limit the call did succeed under, so what refunds give back later and what
@@ -37,14 +36,13 @@ _GRANT_WORDS: Final = ["uint160", "uint48", "uint48"]
 class RpcWriter:
     """Writer over JSON-RPC, beside the reader of the same chain and on its connection."""
 
-    def __init__(self, readers: Readers, at_head: PinnedRead, pool_at: PoolAt) -> None:
+    def __init__(self, readers: Readers, at_head: PinnedRead, depth_at: DepthAt) -> None:
         self.info = readers.info
         self._node = readers.node
         self._at_head = at_head
-        self._pool_at = pool_at
+        self._depth_at = depth_at
         self._simulator = Simulator(readers.node, readers.info.deployment.pool_manager)
         self._nonces = NonceTracker(readers.node, readers.info)
-        self._ticks = TickReader(readers.storage)
         self._genesis: HexId | None = None
 
     async def genesis(self) -> HexId:
@@ -66,7 +64,7 @@ class RpcWriter:
         return await self._at_head(lambda head: self._estimate_at(head, wallet, call))
 
     async def depth(self, pool_id: HexId) -> Depth:
-        return await self._at_head(lambda head: self._depth_at(head, pool_id))
+        return await self._at_head(lambda head: self._depth_at(pool_id, head))
 
     async def send(self, raw: bytes) -> SendResult:
         said = await self._node.send_raw(raw)
@@ -130,10 +128,6 @@ class RpcWriter:
         except CallReverted as fault:
             raise Refused(f"The call would revert: {reverts.revert_reason(fault)}.") from fault
         return needed * MARGIN[0] // MARGIN[1]
-
-    async def _depth_at(self, head: Block, pool_id: HexId) -> Depth:
-        pool = await self._pool_at(pool_id, head)
-        return await self._ticks.read_depth(pool, head)
 
 
 def _balance_request(currency: Address, wallet: Address, at: Block) -> RpcRequest:

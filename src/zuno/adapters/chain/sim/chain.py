@@ -15,9 +15,10 @@ from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.world import SIM, WALLET, shift_reference
 from zuno.amm import identity
 from zuno.amm.fees import earned_rounding_down
-from zuno.amm.model import Block, LpPosition, PoolState
+from zuno.amm.model import Block, Depth, LpPosition, PoolState, Range
+from zuno.amm.ticks import MAX_TICK, MIN_TICK
 from zuno.kernel.errors import PoolNotInitialized, Refused, Unavailable, Unknown
-from zuno.kernel.units import Address, HexId, Seconds
+from zuno.kernel.units import Address, HexId, Seconds, Tick
 from zuno.lp.model.chains import curated_keys
 from zuno.lp.model.history import PositionHistory, PricedBlock, SwapFees
 from zuno.lp.model.market import HOUR, GasQuote
@@ -67,6 +68,12 @@ class SimChain:
         if moment < self._now.prices[index][0].block.timestamp:
             raise Unavailable(f"pool {pool_id} has no price as early as {moment}")
         return self._now.past(moment).state(index)
+
+    async def depth(self, pool_id: HexId) -> Depth:
+        world, index = self._now, self.index(pool_id)
+        ticks = world.pools[index].ticks
+        net = {tick: ticks[tick].liquidity_net for tick in sorted(ticks)}
+        return Depth(world.state(index), Range(Tick(MIN_TICK), Tick(MAX_TICK)), net)
 
     async def owned(self, owner: Address) -> OwnedPositions:
         ids = tuple(nft.id for nft in self._now.nfts.values() if nft.owner == owner.lower())

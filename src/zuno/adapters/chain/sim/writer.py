@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.world import DEPLOYMENT, SIM
-from zuno.amm.model import Depth, Range
-from zuno.amm.ticks import MAX_TICK, MIN_TICK
+from zuno.amm.model import Depth
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
-from zuno.kernel.units import Address, HexId, Tick
+from zuno.kernel.units import Address, HexId
 from zuno.lp.model.plan import Allowances, WalletState
 from zuno.lp.ports.spending import (
     Call,
@@ -73,11 +72,8 @@ class SimWriter:
         return tried.gas_needed
 
     async def depth(self, pool_id: HexId) -> Depth:
-        world = self._chain.latest()
-        index = self._chain.index(pool_id)
-        ticks = world.pools[index].ticks
-        net = {tick: ticks[tick].liquidity_net for tick in sorted(ticks)}
-        return Depth(world.state(index), Range(Tick(MIN_TICK), Tick(MAX_TICK)), net)
+        self._chain.latest()
+        return await self._chain.depth(pool_id)
 
     async def send(self, raw: bytes) -> SendResult:
         return self._chain.take(raw)

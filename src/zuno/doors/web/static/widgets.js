@@ -1,6 +1,6 @@
 // The pieces every page is made of: panels, figures, tables, notices, the dialog that asks for a typed word.
 import { append, h, isLocalAddress, replace, uniqueId } from "./dom.js";
-import { age, time } from "./format.js";
+import { age, time, toDate } from "./format.js";
 
 /** A titled box. `source` is `{href, at, text}`: where its numbers come from and how old they are. */
 export function panel(title, { source, actions, wide, id } = {}, ...children) {
@@ -13,12 +13,18 @@ export function panel(title, { source, actions, wide, id } = {}, ...children) {
 
 /** "source · 3 m ago", with the document the numbers were read from behind it. */
 export function sourceLine({ href, at, text }) {
-  const parts = [text, at ? age(at) : null].filter(Boolean).join(" · ");
+  const parts = [text, at ? freshness(at) : null].filter(Boolean).join(" · ");
   const shown = parts || "document";
   return h("p", { class: "source" },
     href && isLocalAddress(href)
       ? h("a", { href, target: "_blank", rel: "noopener", title: at ? `as of ${time(at)}; opens the JSON document` : "opens the JSON document" }, shown)
       : h("span", { title: at ? `as of ${time(at)}` : null }, shown));
+}
+
+/** How old, or, of a clock that stands still (a simulated chain, a recorded market), the moment itself. */
+export function freshness(at) {
+  const date = toDate(at);
+  return date && Math.abs(Date.now() - date.getTime()) < 172800000 ? age(at) : `as of ${time(at)}`;
 }
 
 /** One figure with its name: a row of these opens each page. */

@@ -1,5 +1,118 @@
+// Both desks at a glance. Every part is asked for by itself: one that is slow or fails leaves the others standing.
 import { h, replace } from "../dom.js";
+import { age, money, percent, shorten, shortTime, signed, signedPercent, tone } from "../format.js";
+import { badge, facts, fillWith, loading, panel, sourceLine, stat, stats, table } from "../widgets.js";
+import { xyChart } from "../charts.js";
+import { fetchPositions, planLink, planState, positionsTable, waits } from "./lp_parts.js";
+
+const REFRESH = 20_000;
 
 export async function show(root, params, api) {
-  replace(root, h("h1", null, "Home"), h("p", { class: "empty" }, "Not drawn yet."));
+  const lp = h("div", { class: "slot" }, stats(...["Liquidity worth", "Fees, 24 h", "Fee APR", "Net APR"].map((name) => stat(name, "…"))));
+  const trading = h("div", { class: "slot" }, stats(...["Trading equity", "Net PnL", "Today", "Max drawdown", "Open trades"].map((name) => stat(name, "…"))));
+  const slots = Object.fromEntries(["positions", "approval", "alerts", "now", "equity"].map((name) => [name, h("div", { class: "slot" }, loading())]));
+  replace(root,
+    h("div", { class: "page-head" }, h("h1", null, "Home"), h("span", { class: "crumb" }, api.session().home ?? "")),
+    h("div", { class: "grid" }, h("div", { class: "half" }, lp), h("div", { class: "half" }, trading)),
+    h("div", { class: "grid" },
+      panel("Liquidity positions", { wide: "two-thirds", actions: h("a", { href: "#/liquidity" }, "All positions") }, slots.positions),
+      panel("Waits for you", { wide: "third", id: "waiting" }, slots.approval),
+      panel("Trading equity", { wide: "two-thirds", actions: h("a", { href: "#/trading" }, "Trading") }, slots.equity),
+      h("div", { class: "third stack" },
+        panel("Running now", {}, slots.now),
+        panel("Alerts", {}, slots.alerts))));
+
+  const load = () => Promise.all([
+    fillWith(slots.positions, () => fetchPositions(api), (data) => {
+      replace(lp, lpStats(data.portfolio));
+      return [positionsTable(data, { brief: true }), sourceLine({ href: api.address("/lp/portfolio"), at: data.positions.timestamp, text: `${data.positions.chain} block ${data.positions.block}` })];
+    }),
+    fillWith(slots.approval, () => api.get("/lp/plans", { limit: 20 }), (page) => waitingPlans(page.items)),
+    fillWith(slots.alerts, () => api.get("/lp/alerts"), alertList),
+    fillWith(slots.now, () => api.get("/trading/account"), (account) => {
+      replace(trading, tradingStats(account, null));
+      fillWith(slots.equity, () => api.get("/trading/equity"), (performance) => {
+        replace(trading, tradingStats(account, performance));
+        return equityPart(performance, api);
+      });
+      return nowRunning(account, api);
+    }),
+  ]);
+  await load();
+  for (const type of ["plan", "debate", "alert", "run", "trade"]) api.on(type, load);
+  api.every(REFRESH, load);
+}
+
+function lpStats(portfolio) {
+  if (!portfolio) return stats(stat("Liquidity worth", "–"));
+  const { totals } = portfolio;
+  const partly = totals.unknown?.length || totals.unpriced?.length;
+  return stats(
+    stat("Liquidity worth", money(totals.worth), { note: `${money(totals.uncollected)} uncollected`, href: "#/liquidity", title: partly ? "without what could not be priced" : null }),
+    stat("Fees, 24 h", money(totals.fees24h), { note: `LVR ${money(totals.lvr24h)}`, title: "fees of the window; LVR: loss to arbitrage against rebalancing" }),
+    stat("Fee APR", percent(totals.feeApr)),
+    stat("Net APR", signedPercent(totals.netApr), { tone: tone(totals.netApr), note: "after LVR" }));
+}
+
+function tradingStats(account, performance) {
+  const drawdown = performance?.maxDrawdownPct;
+  return stats(
+    stat("Trading equity", money(account.equityUsd), { note: account.origin, href: "#/trading" }),
+    stat("Net PnL", signed(account.netPnlUsd, 2), { tone: tone(account.netPnlUsd), note: `${account.closedTrades} closed` }),
+    stat("Today", signed(account.todayUsd, 2), { tone: tone(account.todayUsd), note: `unrealised ${signed(account.unrealisedUsd, 2)}` }),
+    stat("Max drawdown", drawdown === null || drawdown === undefined ? "–" : percent(drawdown / 100), { note: performance?.maxDrawdownUsd ? money(performance.maxDrawdownUsd) : null }),
+    stat("Open trades", String(account.openTrades), { note: `${account.openOrders} orders` }));
+}
+
+function waitingPlans(plans) {
+  const waiting = plans.filter((plan) => waits(plan));
+  if (!waiting.length) return h("p", { class: "empty" }, "Nothing waits for approval.");
+  return h("ul", { class: "list" }, waiting.slice(0, 6).map((plan) => h("li", null,
+    h("div", { class: "row" }, h("a", { href: planLink(plan.planId) }, `${plan.choice} position ${plan.positionId ?? "(new)"}`), planState(plan.state)),
+    h("span", { class: "sub" }, `${plan.chain} · decided by ${plan.decidedBy} · ${age(plan.at)} · ${shorten(plan.planId, 9, 4)}`))));
+}
+
+function alertList(view) {
+  const shown = view.alerts.slice(0, 6);
+  return [
+    shown.length
+      ? h("ul", { class: "list" }, shown.map((alert) => h("li", null,
+        h("div", { class: "row" }, badge(alert.severity, alert.severity === "critical" ? "bad" : "warn"),
+          alert.position ? h("a", { href: `#/liquidity/${encodeURIComponent(alert.position)}?chain=${encodeURIComponent(alert.chain)}` }, `position ${alert.position}`) : alert.condition,
+          alert.state === "active" ? null : badge(alert.state)),
+        h("span", { class: "sub" }, `${alert.reason} · since ${shortTime(alert.raisedAt)}`))))
+      : h("p", { class: "empty" }, "No alert is on."),
+    h("p", { class: "hint" }, view.lookedAt ? `monitor looked ${age(view.lookedAt)}` : "No monitor has looked yet; `zuno monitor run` keeps looking."),
+  ];
+}
+
+function nowRunning(account, api) {
+  const locks = account.protections ?? [];
+  return [
+    facts([
+      ["Desk", account.running ? describeRun(account.running) : "idle"],
+      ["Account", account.account],
+      ["Mode", account.live ? badge("LIVE", "bad") : badge(account.synthetic ? "SYNTHETIC" : "PAPER", "info")],
+      ["Leverage", `${(account.risk?.leverage ?? 0).toFixed(2)}× of ${account.risk?.maxLeverage ?? "–"}×`],
+    ]),
+    h("h3", null, "Protections"),
+    locks.length
+      ? h("ul", { class: "list" }, locks.map((lock) => h("li", null, typeof lock === "string" ? lock : [badge(lock.name ?? lock.protection ?? "lock", "warn"), " ", lock.why ?? lock.reason ?? ""])))
+      : h("p", { class: "empty" }, "None is on."),
+    sourceLine({ href: api.address("/trading/account"), at: account.asOf, text: account.origin }),
+  ];
+}
+
+function describeRun(running) {
+  if (typeof running === "string") return running;
+  return [running.kind, running.symbol, running.runId ?? running.id].filter(Boolean).join(" ") || "running";
+}
+
+function equityPart(performance, api) {
+  const points = (performance.points ?? []).map((point) => [new Date(point.at).getTime(), Number(point.equityUsd ?? point.equity)]).filter(([at, value]) => Number.isFinite(at) && Number.isFinite(value));
+  if (points.length < 2) return h("p", { class: "empty" }, "No trade has been closed yet. ", h("a", { href: "#/trading" }, "Analyse a symbol"), " to begin.");
+  return [
+    xyChart({ label: "Trading equity in USD", series: [{ name: "equity", points, kind: "area", tone: "c1" }], summary: `from ${money(points[0][1])} to ${money(points.at(-1)[1])}`, height: 200 }),
+    sourceLine({ href: api.address("/trading/equity"), at: performance.asOf, text: performance.origin }),
+  ];
 }

@@ -1,5 +1,107 @@
+// All positions of the wallet, what they earn, and the plans about them.
 import { h, replace } from "../dom.js";
+import { age, money, percent, shorten, signed, signedPercent, time, tone } from "../format.js";
+import { fillWith, loading, notice, panel, sourceLine, stat, stats, table } from "../widgets.js";
+import { rangesChart } from "../charts.js";
+import { fetchPositions, planLink, planState, positionsTable, verdictBadge } from "./lp_parts.js";
+import { recommendForm } from "./debate.js";
+
+const REFRESH = 20_000;
 
 export async function show(root, params, api) {
-  replace(root, h("h1", null, "Liquidity"), h("p", { class: "empty" }, "Not drawn yet."));
+  const slots = Object.fromEntries(["totals", "positions", "ranges", "plans", "closed"].map((name) => [name, h("div", { class: "slot" }, loading())]));
+  const debate = recommendForm(api, { create: true });
+  replace(root,
+    h("div", { class: "page-head" }, h("h1", null, "Liquidity")),
+    slots.totals,
+    panel("Positions", {}, slots.positions),
+    h("div", { class: "grid" },
+      panel("Ranges and liquidity around the price", { wide: "half" }, slots.ranges),
+      panel("Open a position", { wide: "half" }, debate)),
+    h("div", { class: "grid" },
+      panel("Plans", { wide: "half" }, slots.plans),
+      panel("Closed positions", { wide: "half" }, slots.closed)));
+
+  const load = () => Promise.all([
+    fillWith(slots.positions, () => fetchPositions(api, { chain: params.chain }), (data) => {
+      replace(slots.totals, totals(data.portfolio));
+      fillWith(slots.ranges, () => fetchLiquidity(api, data.positions), (pools) => pools.length ? pools.map(poolChart) : h("p", { class: "empty" }, "No position, no range."));
+      return [
+        data.positions.note ? notice(data.positions.note, "warn") : null,
+        positionsTable(data),
+        data.positions.missing.length ? notice(`Could not be read: ${data.positions.missing.map((item) => `${item.id} (${item.reason})`).join(", ")}`, "warn") : null,
+        sourceLine({ href: api.address("/lp/positions"), at: data.positions.timestamp, text: `${data.positions.chain} block ${data.positions.block}` }),
+      ];
+    }),
+    fillWith(slots.plans, () => api.get("/lp/plans", { limit: 25 }), (page) => plansTable(page.items)),
+  ]);
+  await load();
+  fillWith(slots.closed, () => api.get("/lp/closed", { chain: params.chain }), closedTable);
+  for (const type of ["plan", "alert"]) api.on(type, load);
+  api.every(REFRESH, load);
+}
+
+function totals(portfolio) {
+  if (!portfolio) return null;
+  const { totals: sum } = portfolio;
+  return [
+    stats(
+      stat("Worth", money(sum.worth), { note: `${money(sum.uncollected)} uncollected` }),
+      stat("Fees, 24 h", money(sum.fees24h)),
+      stat("LVR, 24 h", money(sum.lvr24h), { note: "loss to arbitrage" }),
+      stat("Fee APR", percent(sum.feeApr)),
+      stat("Net APR", signedPercent(sum.netApr), { tone: tone(sum.netApr), note: "after LVR" }),
+      stat("Positions", String(portfolio.positions.length), { note: `${portfolio.positions.filter((line) => line.inRange).length} in range` })),
+    ...[...(sum.unpriced ?? []), ...(sum.unknown ?? [])].slice(0, 3).map((item) => notice(typeof item === "string" ? item : `${item.id ?? ""} ${item.reason ?? item.why ?? ""}`, "warn")),
+  ];
+}
+
+async function fetchLiquidity(api, view) {
+  const pools = new Map();
+  for (const position of view.positions) {
+    const known = pools.get(position.pool.id) ?? { pool: position.pool, positions: [], chain: position.chain };
+    known.positions.push(position);
+    pools.set(position.pool.id, known);
+  }
+  return Promise.all([...pools.values()].map(async (entry) => ({
+    ...entry,
+    liquidity: await api.get(`/lp/pools/${encodeURIComponent(entry.pool.id)}/liquidity`, { chain: entry.chain }).catch((error) => {
+      if (error.name === "AbortError") throw error;
+      return null;
+    }),
+  })));
+}
+
+function poolChart({ pool, positions, liquidity }) {
+  const { price, priceUnit } = positions[0];
+  return h("div", { class: "stack-tight" }, h("h3", null, pool.label), rangesChart({
+    label: `Ranges in ${pool.label}`,
+    summary: positions.map((position) => `position ${position.id} from ${position.priceLower} to ${position.priceUpper}`).join("; "),
+    ranges: positions.map((position) => ({ name: `#${position.id}`, lower: Number(position.priceLower), upper: Number(position.priceUpper), tone: position.inRange ? "up" : "down", note: position.inRange ? "in range" : "out of range" })),
+    liquidity: (liquidity?.bands ?? []).map((band) => ({ low: Number(band.priceLower), high: Number(band.priceUpper), amount: Number(band.liquidity) })),
+    price: Number(price), priceUnit,
+  }));
+}
+
+function plansTable(plans) {
+  return table("Plans", [
+    { name: "Plan", cell: (plan) => [`${plan.choice} ${plan.positionId ? `#${plan.positionId}` : ""}`, h("span", { class: "sub" }, shorten(plan.planId, 9, 4))] },
+    { name: "Verdict", cell: (plan) => plan.verdict ? verdictBadge(plan.verdict) : "asked for" },
+    { name: "Decided by", hide: true, cell: (plan) => plan.decidedBy },
+    { name: "State", cell: (plan) => planState(plan.state) },
+    { name: "When", number: true, cell: (plan) => h("span", { title: time(plan.at) }, age(plan.at)) },
+  ], plans, { href: (plan) => planLink(plan.planId), empty: "No plan yet. Open a position and ask the desk." });
+}
+
+function closedTable(view) {
+  return [
+    view.note ? notice(view.note) : null,
+    table("Closed positions", [
+      { name: "Position", cell: (line) => [line.pool?.label ?? `#${line.id}`, h("span", { class: "sub" }, `#${line.id} · ${line.became}${line.newPositionId ? ` into #${line.newPositionId}` : ""}`)] },
+      { name: "Result", number: true, cell: (line) => h("span", { class: tone(line.result) }, line.result === null ? "–" : `${signed(line.result)} ${line.unit}`) },
+      { name: "Fees", number: true, cell: (line) => signed(line.fees) },
+      { name: "LVR", number: true, hide: true, cell: (line) => signed(line.lvr === null ? null : -Number(line.lvr)) },
+      { name: "Closed", number: true, hide: true, cell: (line) => line.closedAt ? time(line.closedAt) : "–" },
+    ], view.positions, { empty: "None has been closed." }),
+  ];
 }

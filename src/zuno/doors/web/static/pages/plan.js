@@ -1,5 +1,282 @@
+// A plan: what the desk decided and why, what it was weighed by, and what can be done with it.
 import { h, replace } from "../dom.js";
+import { isKnown, money, number, percent, shorten, signed, span, time, tone } from "../format.js";
+import { askForWord, badge, button, facts, fillWith, loading, notice, panel, problemNotice, sourceLine, stat, stats, table, toast } from "../widgets.js";
+import { rangesChart, waterfall, xyChart } from "../charts.js";
+import { planState, transcript, verdictBadge } from "./lp_parts.js";
 
 export async function show(root, params, api) {
-  replace(root, h("h1", null, "Plan"), h("p", { class: "empty" }, "Not drawn yet."));
+  const at = `/lp/plans/${encodeURIComponent(params.id)}`;
+  const plan = await api.get(at);
+  const slots = Object.fromEntries(["state", "candidates", "fan"].map((name) => [name, h("div", { class: "slot" }, loading())]));
+  const about = plan.positionId ? `position ${plan.positionId}` : "a new position";
+  replace(root,
+    h("div", { class: "page-head" }, h("a", { href: "#/liquidity", class: "crumb" }, "Liquidity"), h("span", { class: "crumb", "aria-hidden": "true" }, "/"),
+      h("h1", null, `${capital(plan.recommended.kind)} ${about}`), verdictBadge(plan.verdict), h("span", { class: "crumb mono", title: plan.planId }, shorten(plan.planId, 9, 4))),
+    h("p", { class: "because" }, plan.because),
+    plan.cautions.map((text) => notice(text, "warn")),
+    figures(plan),
+    panel("Carry it out", { id: "carry-out" }, slots.state),
+    h("div", { class: "grid" },
+      panel("Candidates over price and liquidity", { wide: "half" }, slots.candidates),
+      panel("Stress: a thousand paths, 14 days", { wide: "half" }, slots.fan),
+      panel("Carry of the choice", { wide: "half" }, carryPart(plan)),
+      panel("Against holding", { wide: "half" }, edgePart(plan)),
+      panel("The ballot", {}, candidatesTable(plan), earlierTable(plan)),
+      panel("The argument", { wide: "half" }, transcript(plan.transcript)),
+      h("div", { class: "half stack" },
+        panel("Who spoke", {}, voicesTable(plan)),
+        panel("Sources", {}, sourcesTable(plan), sourceLine({ href: api.address(at), text: `block ${plan.block} · decided bytes ${shorten(plan.hash, 10, 6)}` })))));
+
+  const poolId = plan.recommended.pool.id;
+  fillWith(slots.candidates, () => api.get(`/lp/pools/${encodeURIComponent(poolId)}/liquidity`, { chain: plan.chain }), (liquidity) => candidatesChart(plan, liquidity));
+  fillWith(slots.fan, async () => {
+    const [fan, history] = await Promise.all([api.get(`${at}/fan`), plan.positionId ? api.get(`/lp/positions/${encodeURIComponent(plan.positionId)}/history`, { chain: plan.chain }).catch(() => null) : null]);
+    return { fan, history };
+  }, ({ fan, history }) => fanPart(plan, fan, history, api, at));
+  const loadState = () => fillWith(slots.state, () => api.get(`${at}/status`), (view) => statePart(view, api, at, loadState));
+  await loadState();
+  api.on("plan", (data) => { if (!data.planId || data.planId === params.id) loadState(); });
+}
+
+function capital(word) {
+  return word.charAt(0).toUpperCase() + word.slice(1);
+}
+
+function figures(plan) {
+  const { carry } = plan.recommended;
+  const edge = plan.edgeOverHold;
+  const unit = carry.token;
+  return stats(
+    stat("Confidence", percent(plan.confidence), { note: "of the paths, it beats hold", title: "less for old or missing data" }),
+    stat("Over runner-up", percent(plan.overRunnerUp)),
+    stat("Edge over hold", edge ? `${signed(edge.worth, 2)} ${edge.token}` : "–", { tone: edge ? tone(edge.worth) : "", note: "14 days, after cost" }),
+    stat("Net carry, 24 h", `${signed(carry.net24h, 2)} ${unit}`, { tone: tone(carry.net24h) }),
+    stat("Cost to move", `${number(carry.cost, 2)} ${unit}`, { note: isKnown(carry.breakevenHours) ? `earned back in ${carry.breakevenHours} h` : null }),
+    stat("Regime", plan.regime, { note: `decided by ${plan.decidedBy}, ${plan.rounds} revision${plan.rounds === 1 ? "" : "s"}` }));
+}
+
+function toneOf(candidate, chosen) {
+  if (chosen) return "c1";
+  return { accept: "up", revise: "warn", veto: "down" }[candidate.verdict] ?? "faint";
+}
+
+function candidatesChart(plan, liquidity) {
+  const poolId = plan.recommended.pool.id;
+  const label = plan.recommended.pool.label;
+  const rows = [
+    ...plan.candidates.filter((candidate) => candidate.priceLower !== null && candidate.pool.id === poolId).map((candidate) => ({
+      name: `${candidate.index} ${candidate.kind}${candidate.own ? " (own)" : ""}`, lower: Number(candidate.priceLower), upper: Number(candidate.priceUpper), tone: toneOf(candidate, candidate.index === plan.recommended.index),
+      note: candidate.index === plan.recommended.index ? "chosen" : candidate.verdict,
+    })),
+    ...plan.earlier.filter((candidate) => candidate.pool === label).map((candidate) => ({
+      name: `${candidate.index} ${candidate.kind}`, lower: Number(candidate.priceLower), upper: Number(candidate.priceUpper), tone: toneOf(candidate), note: `${candidate.verdict}, round ${candidate.round}`,
+    })),
+  ];
+  return [
+    rangesChart({
+      label: `Candidates in ${label}`, summary: rows.map((row) => `${row.name}: ${number(row.lower)} to ${number(row.upper)}, ${row.note}`).join("; "),
+      ranges: rows, price: Number(liquidity.price), priceUnit: liquidity.priceUnit,
+      liquidity: liquidity.bands.map((band) => ({ low: Number(band.priceLower), high: Number(band.priceUpper), amount: Number(band.liquidity) })),
+    }),
+    h("p", { class: "hint" }, "Above: the pool's liquidity; the band that holds the price is coloured. The upright line is the price now."),
+  ];
+}
+
+function fanPart(plan, fan, history, api, at) {
+  const pool = fan.pools.find((item) => item.pool.id === plan.recommended.pool.id) ?? fan.pools[0];
+  if (!pool?.points.length) return h("p", { class: "empty" }, "No price history to draw paths from.");
+  const place = h("div", null);
+  const hours = history?.prices?.length ? history.prices.slice(-168) : [];
+  const start = hours.length ? hours.at(-1).at * 1000 : 0;
+  const draw = (multiple) => {
+    const rows = [[0, ...fan.shares.map(() => Number(pool.price))], ...pool.points.map((point) => [point.hour, ...point[multiple]])].map(([hour, ...prices]) => [hours.length ? start + hour * 3600_000 : hour, ...prices]);
+    const { recommended } = plan;
+    replace(place, xyChart({
+      label: `Paths of ${pool.priceUnit}`, x: hours.length ? "time" : "number", xFormat: hours.length ? undefined : (hour) => `${hour} h`,
+      summary: `after 14 days between ${number(rows.at(-1)[1])} and ${number(rows.at(-1)[5])} on nine paths of ten`,
+      series: [{ name: "median path", points: rows.map((row) => [row[0], row[3]]), tone: "c2" }, ...(hours.length ? [{ name: "price", points: hours.map((point) => [point.at * 1000, Number(point.price)]), tone: "c1" }] : [])],
+      bands: [{ points: rows.map((row) => [row[0], row[1], row[5]]), tone: "c2", name: "90 % of paths" }, { points: rows.map((row) => [row[0], row[2], row[4]]), tone: "c2", name: "50 %" }],
+      spans: recommended.priceLower === null ? [] : [{ from: Number(recommended.priceLower), to: Number(recommended.priceUpper), name: recommended.kind, tone: "c3", fit: true }],
+      height: 260,
+    }));
+  };
+  const choices = h("div", { class: "choices", role: "group", "aria-label": "Volatility" }, ["x1", "x2", "x3"].map((multiple) => h("button", { type: "button", "aria-pressed": String(multiple === "x1"), onclick: (event) => {
+    for (const other of event.currentTarget.parentElement.children) other.setAttribute("aria-pressed", String(other === event.currentTarget));
+    draw(multiple);
+  } }, `${multiple.slice(1)}× volatility`)));
+  draw("x1");
+  return [choices, place, stressTable(plan), sourceLine({ href: api.address(`${at}/fan`), text: `the pair's own days, shuffled; ${fan.paths} paths from block ${fan.block}` })];
+}
+
+function stressTable(plan) {
+  const { stress } = plan.recommended;
+  if (!stress) return null;
+  return table("How long the range lasts", [
+    { name: "Volatility", cell: ([name]) => `${name.slice(1)}×` },
+    { name: "Median until it leaves", number: true, cell: ([, point]) => `${point.medianHours} h${point.censored ? " or more" : ""}` },
+    { name: "One in ten by", number: true, cell: ([, point]) => `${point.p10Hours} h` },
+    { name: "Leaves in 24 h", number: true, cell: ([, point]) => percent(point.pExit24h) },
+    { name: "Time in range", number: true, hide: true, cell: ([, point]) => percent(point.inRangeShare) },
+  ], Object.entries(stress));
+}
+
+function carryPart(plan) {
+  const { carry } = plan.recommended;
+  if (!isKnown(carry.net24h)) return h("p", { class: "empty" }, "The carry is not known.");
+  const steps = [{ name: "Fees, 24 h", value: Number(carry.fees24h) }, { name: "LVR, 24 h", value: -Number(carry.lvr24h) }, { name: "Net, 24 h", value: Number(carry.net24h), total: true }];
+  return [waterfall({ label: `Carry in ${carry.token}`, steps, format: (value) => signed(value, 2), unit: carry.token }), h("p", { class: "hint" }, `In ${carry.token}; fees at the yield of the last days, LVR at the pair's own volatility, both while in range.`)];
+}
+
+function edgePart(plan) {
+  const hold = plan.candidates.find((candidate) => candidate.kind === "hold");
+  const { carry, kind } = plan.recommended;
+  if (!isKnown(carry.worth)) return h("p", { class: "empty" }, "The worth is not known.");
+  const steps = [{ name: "Carry, 14 days", value: Number(carry.worth) + Number(carry.cost) }, { name: "Cost to move", value: -Number(carry.cost) }, { name: `${capital(kind)}`, value: Number(carry.worth), total: true }];
+  if (hold && kind !== "hold" && isKnown(hold.carry.worth)) steps.push({ name: "Hold, 14 days", value: Number(hold.carry.worth), total: true });
+  return [waterfall({ label: `Worth over 14 days in ${carry.token}`, steps: steps.filter((step) => step.total || step.value !== 0), format: (value) => signed(value, 2), unit: carry.token }), h("p", { class: "hint" }, plan.because)];
+}
+
+function candidatesTable(plan) {
+  return table("Candidates of the last round", [
+    { name: "Candidate", cell: (row) => [`${row.index} ${row.kind}`, row.index === plan.recommended.index ? badge("chosen", "info") : null, row.own ? badge("own range") : null] },
+    { name: "Range", number: true, cell: (row) => row.priceLower === null ? "–" : `${number(row.priceLower)} – ${number(row.priceUpper)}` },
+    { name: "Net carry, 24 h", number: true, hide: true, cell: (row) => signed(row.carry.net24h, 2) },
+    { name: "Cost", number: true, hide: true, cell: (row) => number(row.carry.cost, 2) },
+    { name: "Worth, 14 d", number: true, cell: (row) => signed(row.carry.worth, 2) },
+    { name: "1× / 2× / 3×", number: true, hide: true, title: "median hours until the price leaves the range", cell: (row) => row.stress ? `${row.stress.x1.medianHours} / ${row.stress.x2.medianHours} / ${row.stress.x3.medianHours} h` : "–" },
+    { name: "Verdict", cell: (row) => verdictBadge(row.verdict) },
+    { name: "Why", hide: true, cell: (row) => row.reason },
+  ], plan.candidates, { showCaption: true });
+}
+
+function earlierTable(plan) {
+  if (!plan.earlier.length) return null;
+  return table("Proposed before, and why it did not do", [
+    { name: "Candidate", cell: (row) => `${row.index} ${row.kind}` },
+    { name: "Round", number: true, cell: (row) => String(row.round) },
+    { name: "Range", number: true, cell: (row) => `${number(row.priceLower)} – ${number(row.priceUpper)}` },
+    { name: "Verdict", cell: (row) => verdictBadge(row.verdict) },
+    { name: "Why", hide: true, cell: (row) => row.reason },
+  ], plan.earlier, { showCaption: true });
+}
+
+function voicesTable(plan) {
+  return table("Who spoke", [
+    { name: "Role", cell: (row) => row.role },
+    { name: "Round", number: true, cell: (row) => String(row.round) },
+    { name: "By", cell: (row) => row.model ?? (row.speaker === "deterministic" ? "rules" : row.speaker) },
+    { name: "Why", hide: true, cell: (row) => row.why },
+    { name: "Cost", number: true, cell: (row) => row.tokens ? `${row.tokens} tokens, $${number(row.usd)}` : "–" },
+  ], plan.voices);
+}
+
+function sourcesTable(plan) {
+  return table("Sources", [
+    { name: "Feed", cell: (row) => row.feed },
+    { name: "Source", cell: (row) => [row.source ?? "–", row.stale ? badge("stale", "warn") : null, row.notes.length ? h("span", { class: "sub" }, row.notes.join("; ")) : null] },
+    { name: "Age", number: true, cell: (row) => isKnown(row.ageSeconds) ? h("span", { title: time(row.asOf) }, span(row.ageSeconds)) : "–" },
+  ], plan.sources);
+}
+
+// -- carrying it out
+
+function statePart(view, api, at, reload) {
+  const result = h("div", { class: "slot", "aria-live": "polite" });
+  const run = (work) => async (event) => {
+    const { currentTarget } = event;
+    currentTarget.disabled = true;
+    replace(result, loading("Asking the chain …"));
+    try {
+      await work();
+    } catch (error) {
+      replace(result, problemNotice(error));
+    } finally {
+      currentTarget.disabled = false;
+    }
+  };
+  const over = ["confirmed", "cancelled", "failed", "expired"].includes(view.state);
+  const actions = over ? null : h("div", { class: "actions" },
+    button("Simulate", run(async () => replace(result, simulationPart(await api.post(`${at}/simulate`))))),
+    button("Approve …", run(() => approve(api, at, result, reload)), { kind: view.state === "approved" ? "" : "primary" }),
+    button("Apply …", run(() => apply(api, at, view, result, reload)), { kind: view.state === "approved" ? "primary" : "", disabled: !["approved", "applying", "partial"].includes(view.state), title: view.state === "approved" ? null : "approve it first" }),
+    button("Cancel", run(async () => {
+      await api.post(`${at}/cancel`);
+      toast("The plan is called off.");
+      await reload();
+    }), { kind: "danger" }));
+  return [
+    h("div", { class: "row wrap" }, planState(view.state), h("span", { class: "soft" }, view.why || `${view.action} on ${view.chain}, wallet ${shorten(view.wallet, 8, 6)}`), view.expiresText ? h("span", { class: "soft" }, `approval ends ${view.expiresText}`) : null, view.newPositionId ? h("a", { href: `#/liquidity/${encodeURIComponent(view.newPositionId)}?chain=${encodeURIComponent(view.chain)}` }, `new position ${view.newPositionId}`) : null),
+    view.problems.map((text) => notice(text, "warn")),
+    actions, result,
+    view.steps.length ? stepsTable(view) : null,
+    view.outcomeNote ? notice(view.outcomeNote) : null,
+  ];
+}
+
+function stepsTable(view) {
+  return table("Steps", [
+    { name: "Step", cell: (step) => [`${step.index + 1} ${step.kind}`, h("span", { class: "sub" }, step.words.join("; "))] },
+    { name: "State", cell: (step) => badge(step.state, { final: "good", mined: "good", sent: "info", failed: "bad" }[step.state] ?? "") },
+    { name: "Transaction", hide: true, cell: (step) => step.txHash ? h("span", { class: "mono", title: step.txHash }, shorten(step.txHash, 10, 6)) : "–" },
+    { name: "Block", number: true, hide: true, cell: (step) => step.block === null ? "–" : String(step.block) },
+    { name: "Gas, ETH", number: true, hide: true, cell: (step) => step.gasCostEth === null ? "–" : number(step.gasCostEth) },
+  ], view.steps);
+}
+
+function simulationPart(view) {
+  const { bounds } = view;
+  return [
+    view.ok ? notice(`Tried on block ${view.block}: every step goes through (${view.how}).`, "good") : notice(view.error ?? "It would not go through.", "bad"),
+    facts([
+      ["Wallet", h("span", { class: "mono", title: view.wallet }, shorten(view.wallet, 8, 6))],
+      ...view.changes.map((change) => [`Change of ${change.symbol}`, h("span", { class: tone(change.amountHuman) }, signed(change.amountHuman))]),
+      view.rangeLow ? ["Opens", `${number(view.rangeLow)} – ${number(view.rangeHigh)} ${view.priceUnit}`] : null,
+      ["Gas", `${number(view.gasCostEth)} ETH (${view.gasUsed.toLocaleString("en-US")})`],
+      view.priceImpactBps ? ["Price impact", `${view.priceImpactBps} bps`] : null,
+      view.leftover ? ["Stays in the wallet", `${number(view.leftover.token0)} ${view.leftover.symbol0} · ${number(view.leftover.token1)} ${view.leftover.symbol1}`] : null,
+    ]),
+    h("h3", null, "Bounds of an approval"),
+    facts([
+      ["Price", `${number(bounds.priceLow)} – ${number(bounds.priceHigh)} ${view.priceUnit}`],
+      ["Slippage", `${bounds.slippageBps} bps`],
+      ["Most gas", `${number(bounds.mostGasEth)} ETH at ${bounds.maxFeeGwei} gwei`],
+      ...bounds.mostOut.map((flow) => [`Most ${flow.symbol} out`, number(flow.amountHuman)]),
+      ["Ends", bounds.expiresText],
+    ]),
+    h("h3", null, "Every call"),
+    h("ol", { class: "calls" }, view.steps.map((step) => h("li", null, h("b", null, step.kind), step.later ? badge("built again later") : null, h("ul", null, step.words.map((text) => h("li", null, text))), step.error ? notice(step.error, "bad") : null))),
+    view.notes.map((text) => notice(text)),
+  ];
+}
+
+async function approve(api, at, result, reload) {
+  const offer = await api.post(`${at}/approve`, {});
+  replace(result, simulationPart(offer));
+  const yes = await askForWord({ title: offer.playMoney ? "Approve with play money" : "Approve: this moves real money", word: "approve", action: "Approve", danger: !offer.playMoney, content: [
+    facts([["Plan", h("span", { class: "mono" }, offer.planId)], ["Chain", `${offer.chain} (${offer.chainId})`], ["Signed hash", h("span", { class: "mono", title: offer.approvalHash }, shorten(offer.approvalHash, 12, 8))]]), simulationPart(offer)] });
+  if (!yes) return;
+  await api.post(`${at}/approve`, { word: "approve", approvalHash: offer.approvalHash });
+  toast("Approved. Apply it before the approval ends.", "good");
+  await reload();
+}
+
+async function apply(api, at, view, result, reload) {
+  const yes = await askForWord({ title: "Apply the plan", word: "apply", action: "Apply", danger: view.chain !== "sim" && view.chain !== "devnet", content: [
+    facts([["Plan", h("span", { class: "mono" }, view.planId)], ["Action", view.action], ["Chain", view.chain], ["Wallet", h("span", { class: "mono" }, shorten(view.wallet, 10, 8))], ["Approval ends", view.expiresText ?? "–"]]),
+    h("p", null, "The chain is read again, and the plan is refused where anything has left its bounds.")] });
+  if (!yes) {
+    replace(result);
+    return;
+  }
+  const list = h("ol", { class: "calls", "aria-live": "polite" });
+  replace(result, list);
+  const stop = api.on("step", (data) => { if (data.planId === view.planId) list.append(h("li", null, data.text)); });
+  try {
+    await api.post(`${at}/apply`, { word: "apply" });
+    toast("The plan is carried out.", "good");
+  } finally {
+    stop();
+    await reload();
+  }
 }

@@ -1,5 +1,215 @@
+// One position: its price and range, the pool's liquidity, what it earned, where the money went, what if the price moves.
 import { h, replace } from "../dom.js";
+import { isKnown, money, number, percent, signed, signedPercent, span, time, tone } from "../format.js";
+import { badge, facts, fillWith, loading, notice, panel, sourceLine, stat, stats, table } from "../widgets.js";
+import { rangesChart, waterfall, xyChart } from "../charts.js";
+import { inRangeBadge, poolName } from "./lp_parts.js";
+import { recommendForm } from "./debate.js";
+
+const REFRESH = 20_000;
 
 export async function show(root, params, api) {
-  replace(root, h("h1", null, "Position"), h("p", { class: "empty" }, "Not drawn yet."));
+  const at = `/lp/positions/${encodeURIComponent(params.id)}`;
+  const query = { chain: params.chain };
+  const slots = Object.fromEntries(["head", "figures", "price", "liquidity", "fees", "attribution", "market"].map((name) => [name, h("div", { class: "slot" }, loading())]));
+  const whatIf = h("div", { class: "slot" }, loading());
+  const token = { side: "inToken1" };
+  replace(root,
+    h("div", { class: "page-head" }, h("a", { href: "#/liquidity", class: "crumb" }, "Liquidity"), h("span", { class: "crumb", "aria-hidden": "true" }, "/"), h("h1", null, `Position ${params.id}`), slots.head),
+    slots.figures,
+    h("div", { class: "grid" },
+      panel("Price and range, 30 days", { wide: "two-thirds" }, slots.price),
+      panel("Ask the desk", { wide: "third" }, recommendForm(api, { position: params.id, chain: params.chain })),
+      panel("Liquidity around the price", { wide: "half" }, slots.liquidity),
+      panel("Fees by day", { wide: "half" }, slots.fees),
+      panel("Where the money went", { wide: "half", actions: tokenChoice(token, () => drawAttribution()) }, slots.attribution),
+      panel("What if the price moves", { wide: "half" }, whatIf),
+      panel("The market around it", {}, slots.market)));
+
+  let attribution = null;
+  const drawAttribution = () => { if (attribution) replace(slots.attribution, attributionPart(attribution, token.side, api, at)); };
+
+  const load = () => Promise.all([
+    fillWith(slots.figures, async () => {
+      const [position, portfolio] = await Promise.all([api.get(at, query), api.get("/lp/portfolio", query).catch(() => null)]);
+      return { position, line: portfolio?.positions.find((item) => item.id === position.id && item.chain === position.chain) ?? {} };
+    }, ({ position, line }) => {
+      replace(slots.head, poolName(position.pool), " ", inRangeBadge(position));
+      replace(slots.market, marketTable(position), sourceLine({ href: api.address(at), at: position.timestamp, text: `${position.chain} block ${position.block}` }));
+      fillWith(slots.liquidity, () => api.get(`/lp/pools/${encodeURIComponent(position.pool.id)}/liquidity`, query), (view) => liquidityPart(position, view, api));
+      return figures(position, line);
+    }),
+    fillWith(slots.price, () => api.get(`${at}/history`, query), (view) => {
+      replace(slots.fees, feesPart(view, api, at));
+      return pricePart(view, api, at);
+    }),
+    fillWith(slots.attribution, () => api.get(`${at}/attribution`, query), (view) => {
+      attribution = view;
+      return attributionPart(view, token.side, api, at);
+    }),
+  ]);
+  fillWith(whatIf, () => api.get(`${at}/whatif`, query), (view) => whatIfPart(view, api, at, query));
+  await load();
+  api.on("plan", load);
+  api.every(REFRESH, load);
+}
+
+function figures(position, line) {
+  const [base, quote] = position.priceUnit.split(" per ").reverse();
+  return stats(
+    stat("Worth", money(position.valueHuman, position.valueUnit), { note: "with uncollected fees" }),
+    stat("Price", number(position.price), { note: position.priceUnit, title: `${quote} for one ${base}` }),
+    stat("Range", `${number(position.priceLower, 0)} – ${number(position.priceUpper, 0)}`, { note: `${Number(position.edgeDistancePercent).toFixed(1)} % of the width to the edge` }),
+    stat("Uncollected", `${number(position.fees0Human)} ${position.pool.currency0.symbol}`, { note: `${number(position.fees1Human)} ${position.pool.currency1.symbol}` }),
+    stat("Fees, 24 h", money(line.fees24h), { note: `LVR ${money(line.lvr24h)}` }),
+    stat("Fee APR", percent(line.feeApr), { note: line.how }),
+    stat("Net APR", signedPercent(line.netApr), { tone: tone(line.netApr), note: "after LVR" }),
+    stat("Time in range", percent(line.timeInRange), { note: line.windowHours ? `of ${line.windowHours} h` : null }));
+}
+
+function pricePart(view, api, at) {
+  if (!view.prices.length) return view.notes.map((text) => notice(text, "warn"));
+  const points = view.prices.map((point) => [point.at * 1000, Number(point.price)]);
+  return [
+    xyChart({
+      label: `Price of ${view.pool.label}`, summary: `now ${number(view.priceNow)} ${view.priceUnit}; range ${number(view.priceLower)} to ${number(view.priceUpper)}`,
+      series: [{ name: view.priceUnit, points, tone: "c1" }],
+      spans: [{ from: Number(view.priceLower), to: Number(view.priceUpper), name: "range", tone: "c3", fit: true }],
+      levels: [{ y: Number(view.priceNow), name: number(view.priceNow), fit: true }],
+      height: (width) => (width < 500 ? 220 : 300),
+    }),
+    sourceLine({ href: api.address(`${at}/history`), at: view.prices.at(-1).at, text: `hourly closes: ${view.pricesSource}` }),
+  ];
+}
+
+function feesPart(view, api, at) {
+  if (!view.fees.length) return [h("p", { class: "empty" }, "No whole day with this liquidity yet."), view.notes.map((text) => notice(text, "warn"))];
+  const points = view.fees.map((day) => [day.toTimestamp * 1000, Number(day.worth)]);
+  const total = points.reduce((sum, [, value]) => sum + value, 0);
+  return [
+    xyChart({ label: `Fees by day in ${view.unit}`, summary: `${number(total)} ${view.unit} in ${points.length} days`, series: [{ name: view.unit, points, kind: "bars", tone: "c3" }], zoom: false, height: 180 }),
+    sourceLine({ href: api.address(`${at}/history`), at: view.timestamp, text: `fee growth, at today's price; ${number(total)} ${view.unit} in ${points.length} d` }),
+  ];
+}
+
+function liquidityPart(position, view, api) {
+  const bands = view.bands.map((band) => ({ low: Number(band.priceLower), high: Number(band.priceUpper), amount: Number(band.liquidity) }));
+  return [
+    rangesChart({
+      label: `Liquidity of ${view.pool.label}`, summary: `${bands.length} bands from half the price to twice`, liquidity: bands, price: Number(view.price), priceUnit: view.priceUnit,
+      ranges: [{ name: `#${position.id}`, lower: Number(position.priceLower), upper: Number(position.priceUpper), tone: position.inRange ? "up" : "down", note: `${percent(Number(position.liquidity) / Number(position.poolState?.liquidity || Infinity), 2)} of what is active` }],
+      domain: [Number(view.price) * 0.72, Number(view.price) * 1.34],
+    }),
+    sourceLine({ href: api.address(`/lp/pools/${encodeURIComponent(view.pool.id)}/liquidity`), at: view.timestamp, text: `initialised ticks, ${view.chain} block ${view.block}` }),
+  ];
+}
+
+function tokenChoice(state, changed) {
+  const make = (side, name) => h("button", { type: "button", "aria-pressed": String(state.side === side), onclick: (event) => {
+    state.side = side;
+    for (const other of event.currentTarget.parentElement.children) other.setAttribute("aria-pressed", String(other === event.currentTarget));
+    changed();
+  } }, name);
+  return h("div", { class: "choices", role: "group", "aria-label": "In which token" }, make("inToken0", "token 0"), make("inToken1", "token 1"));
+}
+
+function attributionPart(view, side, api, at) {
+  const terms = view[side];
+  const steps = [
+    { name: "Put in", value: Number(terms.flows) + Number(terms.navStart), total: true },
+    { name: "Fees", value: Number(terms.fees) },
+    { name: "Price effect", value: Number(terms.priceEffect) },
+    { name: "Divergence loss", value: -Number(terms.divergenceLoss) },
+    { name: "Gas", value: -Number(terms.gas) },
+    { name: "Swap cost", value: -Number(terms.swapCost) },
+    { name: "Worth now", value: Number(terms.navEnd), total: true },
+  ].filter((step) => step.total || step.value !== 0);
+  const range = changesOf(steps);
+  return [
+    h("p", null, "Result ", h("b", { class: tone(terms.result) }, `${signed(terms.result)} ${terms.token}`), ` since ${time(view.fromTimestamp)}. `,
+      h("span", { class: "soft" }, `Against rebalancing, arbitrage took ${number(terms.lvr)} ${terms.token} (LVR).`)),
+    waterfall({ label: `Where the money went, in ${terms.token}`, steps: range, format: (value) => signed(value, Math.abs(value) < 10 ? 4 : 2), unit: terms.token }),
+    table("Attribution in both tokens", [
+      { name: "Term", cell: (row) => row[0] },
+      { name: view.inToken0.token, number: true, cell: (row) => signed(row[1]) },
+      { name: view.inToken1.token, number: true, cell: (row) => signed(row[2]) },
+    ], bothTokens(view)),
+    view.exact ? null : view.computed.map((text) => notice(text, "warn")),
+    view.notes.map((text) => notice(text)),
+    sourceLine({ href: api.address(`${at}/attribution`), at: view.toTimestamp, text: view.exact ? "measured on chain, residual 0" : "partly computed" }),
+  ];
+}
+
+/** The changes alone: beside tens of thousands that were put in, they would not be seen. */
+function changesOf(steps) {
+  return [...steps.filter((step) => !step.total), { name: "Result", value: steps.filter((step) => !step.total).reduce((sum, step) => sum + step.value, 0), total: true }];
+}
+
+function bothTokens(view) {
+  const terms = [["Put in", "flows", 1], ["Fees", "fees", 1], ["Price effect", "priceEffect", 1], ["Divergence loss", "divergenceLoss", -1], ["Gas", "gas", -1], ["Swap cost", "swapCost", -1], ["Result", "result", 1], ["Worth now", "navEnd", 1]];
+  return terms.map(([name, key, sign]) => [name, sign * Number(view.inToken0[key]), sign * Number(view.inToken1[key])]);
+}
+
+function whatIfPart(view, api, at, query) {
+  const result = h("div", { class: "slot", "aria-live": "polite" });
+  const shown = h("output", { class: "move" }, "0 %");
+  const slider = h("input", { type: "range", min: "-50", max: "50", step: "1", value: "0", "aria-label": "Change of the price in percent", list: "whatif-marks" });
+  const chart = h("div", null);
+  const rows = view.table.map((row) => ({ price: Number(row.price), worth: Number(row.worth), hold: Number(row.hodlWorth) }));
+  let timer = null;
+  let asked = 0;
+  const drawCurve = (price) => replace(chart, xyChart({
+    label: "Worth of the position at other prices", x: "number", xFormat: (value) => number(value, 0), zoom: false, height: 190,
+    series: [{ name: "position", points: rows.map((row) => [row.price, row.worth]), tone: "c1" }, { name: "tokens held", points: rows.map((row) => [row.price, row.hold]), tone: "c2" }],
+    marks: [{ x: price, name: number(price, 0) }],
+    summary: `in ${view.unit}, from ${number(rows[0].price)} to ${number(rows.at(-1).price)} ${view.priceUnit}`,
+  }));
+  const drawCase = (data) => replace(result, facts([
+    ["Price", `${number(data.price)} ${view.priceUnit}`],
+    ["Worth, without fees", money(data.worth, view.unit)],
+    ["Against today", h("span", { class: tone(Number(data.worth) - Number(today.worth)) }, `${signed(Number(data.worth) - Number(today.worth), 2)} ${view.unit}`)],
+    ["Divergence loss", `${number(data.divergenceLoss)} ${view.unit}`],
+    ["Since the mint", isKnown(data.sinceMint?.divergenceLoss) ? `${number(data.sinceMint.divergenceLoss)} ${view.unit}` : "unknown"],
+    ["Would hold", `${number(data.amount0Human)} ${view.pool.currency0.symbol} · ${number(data.amount1Human)} ${view.pool.currency1.symbol}`],
+    ["State", data.inRange ? badge("in range", "good") : badge("out of range", "bad")],
+  ]));
+  const today = view.table.find((row) => Number(row.percent) === 0) ?? view;
+  const move = async (percentMoved) => {
+    asked += 1;
+    const mine = asked;
+    try {
+      const data = await api.get(`${at}/whatif`, { ...query, move: `${percentMoved >= 0 ? "+" : ""}${percentMoved}%` });
+      if (mine !== asked) return;
+      drawCase(data);
+      drawCurve(Number(data.price));
+    } catch (error) {
+      if (error.name !== "AbortError" && mine === asked) replace(result, notice(error.message, "bad"));
+    }
+  };
+  slider.addEventListener("input", () => {
+    const value = Number(slider.value);
+    replace(shown, `${value > 0 ? "+" : value < 0 ? "−" : ""}${Math.abs(value)} %`);
+    slider.setAttribute("aria-valuetext", `${value} percent`);
+    clearTimeout(timer);
+    timer = setTimeout(() => move(value), 90);
+  });
+  drawCase(today);
+  drawCurve(Number(view.priceNow));
+  return [
+    h("div", { class: "slider" }, h("span", { "aria-hidden": "true" }, "−50 %"), slider, h("span", { "aria-hidden": "true" }, "+50 %"), shown),
+    h("div", { class: "split" }, chart, result),
+    view.notes.map((text) => notice(text)),
+    sourceLine({ href: api.address(`${at}/whatif`), at: view.timestamp, text: "the pool's own arithmetic" }),
+  ];
+}
+
+function marketTable(position) {
+  const names = { referencePrice: "Reference price", realizedVol: "Realised volatility", gasPrice: "Gas price", l1DataFee: "L1 data fee", nativePrice: "Native coin" };
+  return table("Market", [
+    { name: "Figure", cell: (row) => names[row[0]] ?? row[0] },
+    { name: "Value", number: true, cell: (row) => row[1].value === null ? h("span", { class: "soft" }, "unknown") : `${number(row[1].value)} ${row[1].unit}` },
+    { name: "Source", cell: (row) => [row[1].source ?? "–", row[1].stale ? badge("stale", "warn") : null] },
+    { name: "Age", number: true, cell: (row) => isKnown(row[1].ageSeconds) ? h("span", { title: time(row[1].asOf) }, span(row[1].ageSeconds)) : "–" },
+    { name: "Note", hide: true, cell: (row) => row[1].notes.join("; ") },
+  ], Object.entries(position.market));
 }
