@@ -13,9 +13,11 @@ from zuno.lp.service.portfolio import PortfolioView
 from zuno.lp.service.views import (
     ClosedPositionsView,
     InspectView,
+    LiquidityView,
     PnlView,
     PoolsView,
     PoolView,
+    PositionHistoryView,
     PositionsView,
     WhatIfView,
 )
@@ -47,6 +49,11 @@ def build_lp_routes(services: Services) -> APIRouter:
         """Where the money went: fees, price effect, impermanent loss, gas, swap cost, residual."""
         return await services.answer(lambda zuno: zuno.lp(chain).pnl(position, since))
 
+    @router.get("/positions/{position}/history", **document(PositionHistoryView))
+    async def get_history(position: Id, chain: Chain = None) -> Response:
+        """The price of 30 days beside the range, and fees by day."""
+        return await services.answer(lambda zuno: zuno.lp(chain).history(position))
+
     @router.get("/positions/{position}/whatif", **document(WhatIfView))
     async def get_what_if(position: Id, chain: Chain = None, move: Text = None) -> Response:
         """The position at another price, a change in percent or a price; and from -50 % to +50 %."""
@@ -68,6 +75,11 @@ def build_lp_routes(services: Services) -> APIRouter:
     async def get_pool(pool: Id, chain: Chain = None, fee: Text = None) -> Response:
         """One pool by its id."""
         return await services.answer(lambda zuno: zuno.lp(chain).pool(pool, fee))
+
+    @router.get("/pools/{pool}/liquidity", **document(LiquidityView))
+    async def get_liquidity(pool: Id, chain: Chain = None) -> Response:
+        """How the pool's liquidity lies from half its price to twice."""
+        return await services.answer(lambda zuno: zuno.lp(chain).liquidity(pool))
 
     @router.get("/alerts", **document(AlertsView))
     async def list_alerts(everything: bool = False) -> Response:

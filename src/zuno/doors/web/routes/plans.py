@@ -9,6 +9,7 @@ from zuno.doors.web.services import PageView, Services, cut_page, document, resp
 from zuno.lp.service.archive import PlanDiffView
 from zuno.lp.service.execution_view import ExecutionView
 from zuno.lp.service.plan_view import PlanView
+from zuno.lp.service.stress_fan import StressFanView
 
 
 def build_plan_routes(services: Services) -> APIRouter:
@@ -29,6 +30,11 @@ def build_plan_routes(services: Services) -> APIRouter:
     async def get_plan_status(plan: Id) -> Response:
         """How far it has come, checked against the chain."""
         return await services.answer(lambda zuno: zuno.execution().status(plan))
+
+    @router.get("/{plan}/fan", **document(StressFanView))
+    async def get_stress_fan(plan: Id) -> Response:
+        """The paths its ranges were judged against, as quantiles of the price."""
+        return await services.answer(lambda zuno: zuno.archive().stress_fan(plan))
 
     @router.get("/{plan}/diff/{other}", **document(PlanDiffView))
     async def get_plan_diff(plan: Id, other: Id) -> Response:

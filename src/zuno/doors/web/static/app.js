@@ -125,18 +125,21 @@ function tabIcon(key) {
 }
 
 const MODES = {
-  SYNTHETIC: "SYNTHETIC: invented prices, play money. Nothing here is a market.",
-  PAPER: "PAPER: real prices, no money moves.",
-  LIVE: "LIVE: orders and transactions move real money.",
+  SYNTHETIC: "invented prices and play money. Nothing here is a market.",
+  PAPER: "real prices, no money moves.",
+  LIVE: "real money moves.",
 };
+const PLAY_CHAIN = /^(sim|devnet|.*sepolia)$/;
 
+/** The most serious word that holds for any part: real money on either desk is LIVE. */
 function drawMode(session) {
-  const said = String(session.mode ?? "").toUpperCase();
-  const mode = Object.keys(MODES).find((name) => said.includes(name)) ?? "SYNTHETIC";
+  const liveChain = Boolean(session.chain) && !PLAY_CHAIN.test(session.chain);
+  const mode = session.mode === "live" || liveChain ? "LIVE" : session.mode === "synthetic" ? "SYNTHETIC" : "PAPER";
   document.documentElement.dataset.mode = mode.toLowerCase();
   replace(document.getElementById("mode"), mode);
+  const parts = `Trading: ${session.mode}. Liquidity: ${session.chain}${liveChain ? "" : ", play money"}.`;
   const banner = document.getElementById("banner");
-  replace(banner, h("strong", null, mode), h("span", null, MODES[mode].slice(mode.length + 2)));
+  replace(banner, h("strong", null, mode), h("span", null, MODES[mode]), h("span", { class: "banner-parts" }, parts));
   banner.hidden = false;
 }
 
@@ -186,12 +189,18 @@ document.addEventListener("keydown", (event) => {
 drawTheme();
 live.watchState(drawLive);
 addEventListener("hashchange", () => showPage({ focus: true }));
-loadSession().then(drawMode, (error) => {
-  if (error.status === 401) {
-    leave?.();
-    turn += 1;
-    replace(main, h("div", { class: "page" }, h("h1", null, "Not signed in"),
-      h("p", null, "Open the link that ", h("code", null, "zuno web"), " printed. It holds the token of this home.")));
+loadSession().then((session) => {
+  drawMode(session);
+  live.open();
+}, (error) => {
+  if (error.status !== 401) {
+    live.open();
+    return;
   }
-}).then(() => live.open());
+  leave?.();
+  turn += 1;
+  drawLive("lost");
+  replace(main, h("div", { class: "page" }, h("h1", null, "Not signed in"),
+    h("p", null, "Open the link that ", h("code", null, "zuno web"), " printed. It holds the token of this home.")));
+});
 showPage({ focus: false });

@@ -64,7 +64,7 @@ export function chartFigure({ label, summary, height = 220, draw, table, legend,
   const svg = s("svg", { "aria-hidden": "true", class: "plot" });
   const area = h("div", { class: "chart", role: "img", "aria-label": summary ? `${label}. ${summary}` : label, tabindex: focusable ? "0" : null }, svg);
   const figure = h("figure", { class: "chart-figure" },
-    h("div", { class: "chart-head" }, legend ?? null, readout), area,
+    focusable || legend ? h("div", { class: "chart-head" }, legend ?? null, readout) : null, area,
     table ? dataTable(label, table) : null);
   let last = 0;
   const redraw = () => {
@@ -150,7 +150,7 @@ export function xyChart({ label, summary, series, bands = [], spans = [], marks 
     const toX = linear(view, [inner.left, inner.right]);
     const toY = linear(domain, [inner.bottom, inner.top]);
     scales = { toX, toY, inner };
-    drawYAxis(svg, toY, niceTicks(domain[0], domain[1], Math.max(2, Math.floor(tall / 48))), inner.left, inner.right, yFormat);
+    drawYAxis(svg, toY, niceTicks(domain[0], domain[1], Math.max(2, Math.floor(tall / 40))), inner.left, inner.right, yFormat);
     drawXAxis(svg, toX, inner, tall);
     svg.append(s("defs", null, s("clipPath", { id: clip }, s("rect", { x: inner.left, y: inner.top, width: inner.right - inner.left, height: inner.bottom - inner.top }))));
     const body = s("g", { "clip-path": `url(#${clip})` });
@@ -170,7 +170,11 @@ export function xyChart({ label, summary, series, bands = [], spans = [], marks 
     }
     if (domain[0] < 0 && domain[1] > 0) body.append(s("line", { class: "zero", x1: inner.left, x2: inner.right, y1: toY(0), y2: toY(0) }));
     for (const item of series) drawSeries(body, item, toX, toY, inner);
-    for (const level of levels) body.append(s("line", { class: `level ${level.tone ?? ""}`, x1: inner.left, x2: inner.right, y1: toY(level.y), y2: toY(level.y) }), level.name ? s("text", { class: "note end", x: inner.right - 4, y: toY(level.y) - 4 }, level.name) : "");
+    for (const level of levels) {
+      const y = toY(level.y);
+      body.append(s("line", { class: `level ${level.tone ?? ""}`, x1: inner.left, x2: inner.right, y1: y, y2: y }));
+      if (level.name && y > inner.top && y < inner.bottom) svg.append(s("rect", { class: "tag", x: inner.right + 1, y: y - 8, width: width - inner.right - 1, height: 16, rx: 2 }), s("text", { class: "tag-text", x: inner.right + 5, y: y + 4 }, level.name));
+    }
     for (const mark of marks) body.append(s("line", { class: "mark", x1: toX(mark.x), x2: toX(mark.x), y1: inner.top, y2: inner.bottom }), mark.name ? s("text", { class: "note", x: toX(mark.x) + 4, y: inner.top + 10 }, mark.name) : "");
     svg.append(body, cross);
     drawCursor();
@@ -370,8 +374,9 @@ export function rangesChart({ label, summary, ranges, liquidity = [], price, pri
         const text = s("text", { class: "note", y: y + rowHeight / 2 + 3.5 }, range.note ? `${range.name} · ${range.note}` : range.name);
         const inside = right - left > 150;
         const room = width - right > 150;
-        text.setAttribute("x", inside ? left + 7 : room ? right + 6 : left - 6);
-        if (!inside && !room) text.classList.add("end");
+        const before = !inside && !room && left > 150;
+        text.setAttribute("x", before ? left - 6 : inside || !room ? Math.min(left + 7, Math.max(4, width - 150)) : right + 6);
+        if (before) text.classList.add("end");
         svg.append(text);
       });
       svg.append(s("line", { class: "now", x1: scale(price), x2: scale(price), y1: 10, y2: tall - 22 }), s("text", { class: "note middle strong", x: Math.min(width - 40, Math.max(40, scale(price))), y: 8 }, compact(price)));

@@ -1,7 +1,7 @@
 // Both desks at a glance. Every part is asked for by itself: one that is slow or fails leaves the others standing.
 import { h, replace } from "../dom.js";
 import { age, money, percent, shorten, shortTime, signed, signedPercent, tone } from "../format.js";
-import { badge, facts, fillWith, loading, panel, sourceLine, stat, stats, table } from "../widgets.js";
+import { badge, facts, fillWith, loading, panel, sourceLine, stat, stats } from "../widgets.js";
 import { xyChart } from "../charts.js";
 import { fetchPositions, planLink, planState, positionsTable, waits } from "./lp_parts.js";
 
@@ -10,21 +10,25 @@ const REFRESH = 20_000;
 export async function show(root, params, api) {
   const lp = h("div", { class: "slot" }, stats(...["Liquidity worth", "Fees, 24 h", "Fee APR", "Net APR"].map((name) => stat(name, "…"))));
   const trading = h("div", { class: "slot" }, stats(...["Trading equity", "Net PnL", "Today", "Max drawdown", "Open trades"].map((name) => stat(name, "…"))));
-  const slots = Object.fromEntries(["positions", "approval", "alerts", "now", "equity"].map((name) => [name, h("div", { class: "slot" }, loading())]));
+  const slots = Object.fromEntries(["positions", "fees", "approval", "alerts", "now", "equity"].map((name) => [name, h("div", { class: "slot" }, loading())]));
   replace(root,
     h("div", { class: "page-head" }, h("h1", null, "Home"), h("span", { class: "crumb" }, api.session().home ?? "")),
     h("div", { class: "grid" }, h("div", { class: "half" }, lp), h("div", { class: "half" }, trading)),
     h("div", { class: "grid" },
-      panel("Liquidity positions", { wide: "two-thirds", actions: h("a", { href: "#/liquidity" }, "All positions") }, slots.positions),
-      panel("Waits for you", { wide: "third", id: "waiting" }, slots.approval),
-      panel("Trading equity", { wide: "two-thirds", actions: h("a", { href: "#/trading" }, "Trading") }, slots.equity),
+      h("div", { class: "two-thirds stack" },
+        panel("Liquidity positions", { actions: h("a", { href: "#/liquidity" }, "All positions") }, slots.positions),
+        h("div", { class: "grid" },
+          panel("Liquidity fees by day", { wide: "half" }, slots.fees),
+          panel("Trading equity", { wide: "half", actions: h("a", { href: "#/trading" }, "Trading") }, slots.equity))),
       h("div", { class: "third stack" },
+        panel("Waits for you", { id: "waiting" }, slots.approval),
         panel("Running now", {}, slots.now),
         panel("Alerts", {}, slots.alerts))));
 
   const load = () => Promise.all([
     fillWith(slots.positions, () => fetchPositions(api), (data) => {
       replace(lp, lpStats(data.portfolio));
+      fillWith(slots.fees, () => fetchFees(api, data.positions.positions), (days) => feesPart(days, api));
       return [positionsTable(data, { brief: true }), sourceLine({ href: api.address("/lp/portfolio"), at: data.positions.timestamp, text: `${data.positions.chain} block ${data.positions.block}` })];
     }),
     fillWith(slots.approval, () => api.get("/lp/plans", { limit: 20 }), (page) => waitingPlans(page.items)),
@@ -41,6 +45,31 @@ export async function show(root, params, api) {
   await load();
   for (const type of ["plan", "debate", "alert", "run", "trade"]) api.on(type, load);
   api.every(REFRESH, load);
+}
+
+/** Fees of all positions by the day they end on, one entry for each token they are told in. */
+async function fetchFees(api, positions) {
+  const views = await Promise.all(positions.slice(0, 12).map((position) => api.get(`/lp/positions/${encodeURIComponent(position.id)}/history`, { chain: position.chain })));
+  const units = new Map();
+  for (const view of views) {
+    const days = units.get(view.unit) ?? new Map();
+    for (const day of view.fees) days.set(day.toTimestamp, (days.get(day.toTimestamp) ?? 0) + Number(day.worth));
+    units.set(view.unit, days);
+  }
+  return units;
+}
+
+function feesPart(units, api) {
+  const drawn = [...units].filter(([, days]) => days.size);
+  if (!drawn.length) return h("p", { class: "empty" }, "No whole day yet.");
+  return [
+    drawn.map(([unit, days]) => {
+      const points = [...days].sort((a, b) => a[0] - b[0]).map(([at, value]) => [at * 1000, value]);
+      const sum = points.reduce((total, [, value]) => total + value, 0);
+      return xyChart({ label: `Fees by day in ${unit}`, summary: `${money(sum, unit)} in ${points.length} days`, series: [{ name: unit, points, kind: "bars", tone: "c3" }], zoom: false, height: 170 });
+    }),
+    sourceLine({ href: api.address("/lp/positions"), text: "fee growth, at today's price" }),
+  ];
 }
 
 function lpStats(portfolio) {

@@ -43,9 +43,8 @@ export function positionsTable({ positions, portfolio }, { brief = false } = {})
   const yields = new Map((portfolio?.positions ?? []).map((line) => [`${line.chain}/${line.id}`, line]));
   const of = (position) => yields.get(`${position.chain}/${position.id}`) ?? {};
   const columns = [
-    { name: "Position", cell: (position) => [poolName(position.pool), h("span", { class: "sub" }, `#${position.id} · ${position.chain}`)] },
-    { name: "Range", cell: (position) => [positionRangeBar(position), h("span", { class: "sub" }, `${number(position.priceLower)} – ${number(position.priceUpper)}`)] },
-    { name: "State", cell: inRangeBadge },
+    { name: "Position", cell: (position) => [poolName(position.pool), h("span", { class: "sub" }, `#${position.id} · ${position.chain} `, inRangeBadge(position))] },
+    { name: "Range", cell: (position) => [positionRangeBar(position), h("span", { class: "sub" }, `${number(position.priceLower, 0)} – ${number(position.priceUpper, 0)}`)] },
     { name: "Price", number: true, hide: true, title: "now", cell: (position) => number(position.price) },
     { name: "Worth", number: true, cell: (position) => money(position.valueHuman, position.valueUnit) },
     { name: "Fees, 24 h", number: true, hide: true, cell: (position) => money(of(position).fees24h) },

@@ -14,7 +14,7 @@ export async function show(root, params, api) {
     h("div", { class: "page-head" }, h("a", { href: "#/liquidity", class: "crumb" }, "Liquidity"), h("span", { class: "crumb", "aria-hidden": "true" }, "/"),
       h("h1", null, `${capital(plan.recommended.kind)} ${about}`), verdictBadge(plan.verdict), h("span", { class: "crumb mono", title: plan.planId }, shorten(plan.planId, 9, 4))),
     h("p", { class: "because" }, plan.because),
-    plan.cautions.map((text) => notice(text, "warn")),
+    plan.cautions.length ? notice(plan.cautions.join(" · "), "warn") : null,
     figures(plan),
     panel("Carry it out", { id: "carry-out" }, slots.state),
     h("div", { class: "grid" },

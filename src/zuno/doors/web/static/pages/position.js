@@ -22,12 +22,9 @@ export async function show(root, params, api) {
       panel("Ask the desk", { wide: "third" }, recommendForm(api, { position: params.id, chain: params.chain })),
       panel("Liquidity around the price", { wide: "half" }, slots.liquidity),
       panel("Fees by day", { wide: "half" }, slots.fees),
-      panel("Where the money went", { wide: "half", actions: tokenChoice(token, () => drawAttribution()) }, slots.attribution),
+      panel("Where the money went", { wide: "half" }, slots.attribution),
       panel("What if the price moves", { wide: "half" }, whatIf),
       panel("The market around it", {}, slots.market)));
-
-  let attribution = null;
-  const drawAttribution = () => { if (attribution) replace(slots.attribution, attributionPart(attribution, token.side, api, at)); };
 
   const load = () => Promise.all([
     fillWith(slots.figures, async () => {
@@ -43,10 +40,7 @@ export async function show(root, params, api) {
       replace(slots.fees, feesPart(view, api, at));
       return pricePart(view, api, at);
     }),
-    fillWith(slots.attribution, () => api.get(`${at}/attribution`, query), (view) => {
-      attribution = view;
-      return attributionPart(view, token.side, api, at);
-    }),
+    fillWith(slots.attribution, () => api.get(`${at}/attribution`, query), (view) => attributionPart(view, token, api, at)),
   ]);
   fillWith(whatIf, () => api.get(`${at}/whatif`, query), (view) => whatIfPart(view, api, at, query));
   await load();
@@ -104,31 +98,18 @@ function liquidityPart(position, view, api) {
   ];
 }
 
-function tokenChoice(state, changed) {
-  const make = (side, name) => h("button", { type: "button", "aria-pressed": String(state.side === side), onclick: (event) => {
-    state.side = side;
+function attributionPart(view, token, api, at) {
+  const place = h("div", { class: "stack-tight" });
+  const draw = () => replace(place, attributionChart(view, view[token.side]));
+  draw();
+  const choices = ["inToken0", "inToken1"].map((side) => h("button", { type: "button", "aria-pressed": String(token.side === side), onclick: (event) => {
+    token.side = side;
     for (const other of event.currentTarget.parentElement.children) other.setAttribute("aria-pressed", String(other === event.currentTarget));
-    changed();
-  } }, name);
-  return h("div", { class: "choices", role: "group", "aria-label": "In which token" }, make("inToken0", "token 0"), make("inToken1", "token 1"));
-}
-
-function attributionPart(view, side, api, at) {
-  const terms = view[side];
-  const steps = [
-    { name: "Put in", value: Number(terms.flows) + Number(terms.navStart), total: true },
-    { name: "Fees", value: Number(terms.fees) },
-    { name: "Price effect", value: Number(terms.priceEffect) },
-    { name: "Divergence loss", value: -Number(terms.divergenceLoss) },
-    { name: "Gas", value: -Number(terms.gas) },
-    { name: "Swap cost", value: -Number(terms.swapCost) },
-    { name: "Worth now", value: Number(terms.navEnd), total: true },
-  ].filter((step) => step.total || step.value !== 0);
-  const range = changesOf(steps);
+    draw();
+  } }, view[side].token));
   return [
-    h("p", null, "Result ", h("b", { class: tone(terms.result) }, `${signed(terms.result)} ${terms.token}`), ` since ${time(view.fromTimestamp)}. `,
-      h("span", { class: "soft" }, `Against rebalancing, arbitrage took ${number(terms.lvr)} ${terms.token} (LVR).`)),
-    waterfall({ label: `Where the money went, in ${terms.token}`, steps: range, format: (value) => signed(value, Math.abs(value) < 10 ? 4 : 2), unit: terms.token }),
+    h("div", { class: "choices", role: "group", "aria-label": "In which token" }, choices),
+    place,
     table("Attribution in both tokens", [
       { name: "Term", cell: (row) => row[0] },
       { name: view.inToken0.token, number: true, cell: (row) => signed(row[1]) },
@@ -140,9 +121,19 @@ function attributionPart(view, side, api, at) {
   ];
 }
 
-/** The changes alone: beside tens of thousands that were put in, they would not be seen. */
-function changesOf(steps) {
-  return [...steps.filter((step) => !step.total), { name: "Result", value: steps.filter((step) => !step.total).reduce((sum, step) => sum + step.value, 0), total: true }];
+function attributionChart(view, terms) {
+  const steps = [
+    { name: "Fees", value: Number(terms.fees) },
+    { name: "Price effect", value: Number(terms.priceEffect) },
+    { name: "Divergence loss", value: -Number(terms.divergenceLoss) },
+    { name: "Gas", value: -Number(terms.gas) },
+    { name: "Swap cost", value: -Number(terms.swapCost) },
+  ].filter((step) => step.value !== 0);
+  return [
+    h("p", null, "Result ", h("b", { class: tone(terms.result) }, `${signed(terms.result)} ${terms.token}`), ` since ${time(view.fromTimestamp)}. `,
+      h("span", { class: "soft" }, `Against rebalancing, arbitrage took ${number(terms.lvr)} ${terms.token} (LVR).`)),
+    waterfall({ label: `Where the money went, in ${terms.token}`, steps: [...steps, { name: "Result", value: Number(terms.result), total: true }], format: (value) => signed(value, Math.abs(value) < 10 ? 4 : 2), unit: terms.token }),
+  ];
 }
 
 function bothTokens(view) {
@@ -159,7 +150,7 @@ function whatIfPart(view, api, at, query) {
   let timer = null;
   let asked = 0;
   const drawCurve = (price) => replace(chart, xyChart({
-    label: "Worth of the position at other prices", x: "number", xFormat: (value) => number(value, 0), zoom: false, height: 190,
+    label: "Worth of the position at other prices", x: "number", xFormat: (value) => number(value, 0), zoom: false, height: (width) => (width < 500 ? 200 : 300),
     series: [{ name: "position", points: rows.map((row) => [row.price, row.worth]), tone: "c1" }, { name: "tokens held", points: rows.map((row) => [row.price, row.hold]), tone: "c2" }],
     marks: [{ x: price, name: number(price, 0) }],
     summary: `in ${view.unit}, from ${number(rows[0].price)} to ${number(rows.at(-1).price)} ${view.priceUnit}`,
