@@ -32,6 +32,7 @@ async function holdDebate(api, body, place) {
   const stops = [
     api.on("thought", (data) => { if (id === null) heard.push(data); else if (data.id === id) view.hear(data); }),
     api.on("debate", (data) => { if (data.id === id) finish(data); }),
+    api.on("job", (data) => { if (data.id === id && data.state === "failed") finish({ error: data.error }); }),
   ];
   let done = () => {};
   const ended = new Promise((resolve) => { done = resolve; });
@@ -55,10 +56,13 @@ export function debateView() {
   const seats = Object.fromEntries(ROLES.map((role) => [role, h("li", { class: "seat" }, role)]));
   const list = h("ol", { class: "debate live", "aria-live": "polite", "aria-relevant": "additions", "aria-label": "The argument" });
   const state = h("p", { class: "debate-state", role: "status" }, "The desk is called together …");
+  const told = new Set();
   let round = null;
   return {
     element: h("div", { class: "stack-tight" }, h("ul", { class: "seats", "aria-label": "At the desk" }, Object.values(seats)), state, list),
     hear(thought) {
+      if (told.has(thought.key)) return;
+      told.add(thought.key);
       for (const [role, seat] of Object.entries(seats)) {
         seat.classList.toggle("speaking", role === thought.role);
         if (role === thought.role) seat.classList.add("heard");
@@ -68,7 +72,7 @@ export function debateView() {
         list.append(h("li", { class: "round" }, round === 0 ? "First round" : `Revision ${round}`));
       }
       list.append(thoughtLine(thought));
-      list.lastChild.scrollIntoView({ block: "nearest" });
+      list.scrollTop = list.scrollHeight;
       replace(state, `${thought.role} speaks, ${round === 0 ? "first round" : `revision ${round}`}`);
     },
     finish(data) {

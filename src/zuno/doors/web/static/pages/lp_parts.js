@@ -79,7 +79,7 @@ const ROLES = { scout: "c5", strategist: "c1", critic: "c2", arbiter: "c4" };
 export function thoughtLine(thought) {
   const vetoed = /\bveto\b/.test(thought.text);
   return h("li", { class: `thought ${ROLES[thought.role] ?? "c6"}${vetoed ? " vetoed" : ""}` },
-    h("span", { class: "who" }, thought.role, h("span", { class: "sub" }, thought.speaker === "deterministic" ? "by rule" : thought.speaker)),
+    h("span", { class: "who" }, thought.role, thought.speaker ? h("span", { class: "sub" }, thought.speaker === "deterministic" ? "by rule" : thought.speaker) : null),
     h("span", { class: "said" }, thought.text));
 }
 

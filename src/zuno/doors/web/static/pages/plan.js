@@ -199,7 +199,7 @@ function statePart(view, api, at, reload) {
   const actions = over ? null : h("div", { class: "actions" },
     button("Simulate", run(async () => replace(result, simulationPart(await api.post(`${at}/simulate`))))),
     button("Approve …", run(() => approve(api, at, result, reload)), { kind: view.state === "approved" ? "" : "primary" }),
-    button("Apply …", run(() => apply(api, at, view, result, reload)), { kind: view.state === "approved" ? "primary" : "", disabled: !["approved", "applying", "partial"].includes(view.state), title: view.state === "approved" ? null : "approve it first" }),
+    button("Apply …", run(() => apply(api, at, result, reload)), { kind: view.state === "approved" ? "primary" : "", disabled: !["approved", "applying", "partial"].includes(view.state), title: view.state === "approved" ? null : "approve it first" }),
     button("Cancel", run(async () => {
       await api.post(`${at}/cancel`);
       toast("The plan is called off.");
@@ -252,31 +252,32 @@ function simulationPart(view) {
 
 async function approve(api, at, result, reload) {
   const offer = await api.post(`${at}/approve`, {});
-  replace(result, simulationPart(offer));
   const yes = await askForWord({ title: offer.playMoney ? "Approve with play money" : "Approve: this moves real money", word: "approve", action: "Approve", danger: !offer.playMoney, content: [
     facts([["Plan", h("span", { class: "mono" }, offer.planId)], ["Chain", `${offer.chain} (${offer.chainId})`], ["Signed hash", h("span", { class: "mono", title: offer.approvalHash }, shorten(offer.approvalHash, 12, 8))]]), simulationPart(offer)] });
+  replace(result);
   if (!yes) return;
   await api.post(`${at}/approve`, { word: "approve", approvalHash: offer.approvalHash });
   toast("Approved. Apply it before the approval ends.", "good");
   await reload();
 }
 
-async function apply(api, at, view, result, reload) {
-  const yes = await askForWord({ title: "Apply the plan", word: "apply", action: "Apply", danger: view.chain !== "sim" && view.chain !== "devnet", content: [
-    facts([["Plan", h("span", { class: "mono" }, view.planId)], ["Action", view.action], ["Chain", view.chain], ["Wallet", h("span", { class: "mono" }, shorten(view.wallet, 10, 8))], ["Approval ends", view.expiresText ?? "–"]]),
-    h("p", null, "The chain is read again, and the plan is refused where anything has left its bounds.")] });
+async function apply(api, at, result, reload) {
+  const offer = await api.post(`${at}/apply`, {});
+  const yes = await askForWord({ title: offer.playMoney ? "Apply with play money" : "Apply: this moves real money", word: "apply", action: "Apply", danger: !offer.playMoney, content: [
+    h("p", null, "The chain is read again, and the plan is refused where anything has left its bounds."),
+    facts([["Plan", h("span", { class: "mono" }, offer.planId)], ["Chain", `${offer.chain} (${offer.chainId})`], ["Approval", h("span", { class: "mono", title: offer.approvalHash }, shorten(offer.approvalHash, 12, 8))]]), simulationPart(offer)] });
   if (!yes) {
     replace(result);
     return;
   }
   const list = h("ol", { class: "calls", "aria-live": "polite" });
   replace(result, list);
-  const stop = api.on("step", (data) => { if (data.planId === view.planId) list.append(h("li", null, data.text)); });
+  const stop = api.on("step", (data) => { if (data.planId === offer.planId) list.append(h("li", null, data.text)); });
   try {
-    await api.post(`${at}/apply`, { word: "apply" });
-    toast("The plan is carried out.", "good");
+    const done = await api.post(`${at}/apply`, { word: "apply", approvalHash: offer.approvalHash });
+    toast(done.transactions ? "This wallet is only watched: sign the transactions where its key is." : `The plan is ${done.state}.`, "good");
   } finally {
     stop();
-    await reload();
   }
+  await reload();
 }
