@@ -75,7 +75,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "doors.cli": INSIDE | {"rich", "typer"},
     "doors.shell": INSIDE | {"prompt_toolkit", "rich"},
     "doors.telegram": INSIDE | {"telegram"},
-    "doors.web": INSIDE | {"fastapi", "http", "prometheus_client", "socket", "starlette", "uvicorn"},
+    "doors.web": INSIDE | {"fastapi", "http", "prometheus_client", "pydantic", "socket", "starlette", "uvicorn"},
     "settings": INSIDE | {"pydantic", "pydantic_settings"},
     "wiring": INSIDE,
     "__main__": INSIDE,

@@ -70,6 +70,18 @@ class JournalAudit:
             raise Usage(f"Between 1 and {MAX_TAIL} entries can be shown.")
         return JournalTailView(entries=tuple(_to_entry_view(entry) for entry in await self._journal.latest(count)))
 
+    async def since(self, seq: int, count: int) -> list[Entry]:
+        """At most `count` entries after a number, oldest first."""
+        found: list[Entry] = []
+        async for entry in self._journal.entries(after=seq):
+            found.append(entry)
+            if len(found) == count:
+                break
+        return found
+
+    async def newest(self) -> Entry | None:
+        return next(iter(await self._journal.latest(1)), None)
+
     async def page(self, count: int, before: int | None = None) -> JournalTailView:
         """The newest `count` entries, or those before an entry's number."""
         if before is None:

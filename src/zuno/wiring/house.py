@@ -162,8 +162,8 @@ class Application:
         self._models.offline = offline
         way = "inproc" if offline else transport
 
-        async def venue() -> DebateRunner:
-            return await self._venue(way)
+        async def venue(request_id: str | None) -> DebateRunner:
+            return await self._venue(way, request_id)
 
         async def read_balances(chain: str) -> BalancesView:
             return await self.wallet(chain).balance()
@@ -841,11 +841,11 @@ class Application:
         self._own_outbox = self._own_outbox or SqliteOutbox(self._settings.home)
         return self._own_outbox
 
-    async def _venue(self, transport: str | None) -> DebateRunner:
+    async def _venue(self, transport: str | None, request_id: str | None) -> DebateRunner:
         """Where a debate of today is held: on the mesh if it is there, else at a table in this process."""
         from zuno.lp.service.recommend import new_request_id
 
-        request_id = new_request_id(os.urandom(16))
+        request_id = request_id or new_request_id(os.urandom(16))
         endpoint = await self._meshes.keeper().endpoint_for(transport, code_version, tell)
         if endpoint is not None:
             return await self._mesh_room(endpoint, request_id)

@@ -42,12 +42,11 @@ def build_web(settings: Settings, zuno: Zuno, host: str, port: int) -> WebDoor:
     access = Access(token, unix_millis, monotonic, os.urandom, own)
     return WebServer(
         zuno,
-        WebBackends(access=access, version=version("zuno")),
+        WebBackends(access=access, now=unix_millis, chance=os.urandom, version=version("zuno")),
         token,
         host,
         port,
         web_lock(settings.home),
-        unix_millis,
         notes,
     )
 

@@ -13,9 +13,9 @@ from zuno.doors.telegram.render import render
 from zuno.doors.telegram.reply import Button, Reply
 from zuno.doors.zuno import Zuno
 from zuno.kernel.canonical import canonical, digest
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Usage
 from zuno.lp.service.execution import Consent
-from zuno.lp.service.execution_view import ApprovalView
+from zuno.lp.service.execution_view import UnsignedView
 from zuno.trading.model.market import parse_symbol
 from zuno.trading.service.account import AccountDesk
 from zuno.trading.service.account_view import AccountView, TradePositionView
@@ -56,26 +56,16 @@ async def _approval_card(plan: str, asked: Asked, zuno: Zuno) -> ActionCard:
 
 async def _offer_apply(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
     plan = _take_word(asked, "/apply PLAN")
-    execution, shown = zuno.execution(), list[ApprovalView]()
-
-    def look(view: ApprovalView) -> bool:
-        shown.append(view)
-        return False
-
-    try:
-        done = await execution.apply(plan, Consent(look, look, who=_name(asked)), lambda line: None)
-    except Refused:
-        if not shown:
-            raise
-    else:
-        return render(done)  # of a wallet that is only watched: to be signed elsewhere
-    bound = shown[-1].approval_hash
+    execution = zuno.execution()
+    shown = await execution.offer_apply(plan, _name(asked))
+    if isinstance(shown, UnsignedView):
+        return render(shown)  # to be signed elsewhere
 
     async def apply(confirmed: Asked) -> Reply:
-        consent = Consent(look, lambda view: view.approval_hash == bound, who=_name(confirmed))
+        consent = Consent.bound_to(shown.approval_hash, _name(confirmed))
         return render(await execution.apply(plan, consent, lambda line: None))
 
-    return ActionCard(f"/apply {plan}", render(shown[-1]), bound, "Apply", not shown[-1].play_money, apply)
+    return ActionCard(f"/apply {plan}", render(shown), shown.approval_hash, "Apply", not shown.play_money, apply)
 
 
 # -- trading

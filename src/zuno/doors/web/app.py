@@ -12,6 +12,8 @@ from fastapi.responses import PlainTextResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 
 from zuno.doors.web.access import Access, Guard, set_session
+from zuno.doors.web.events import EventFeed
+from zuno.doors.web.jobs import Jobs
 from zuno.doors.web.problems import PROBLEMS, ProblemView, register_problems
 from zuno.doors.web.routes.house import build_house_routes
 from zuno.doors.web.routes.lab import build_lab_routes
@@ -20,6 +22,7 @@ from zuno.doors.web.routes.plans import build_plan_routes
 from zuno.doors.web.routes.trading import build_trading_routes
 from zuno.doors.web.routes.trust import build_trust_routes
 from zuno.doors.web.services import Services
+from zuno.kernel.units import Millis
 
 STATIC: Final = Path(__file__).parent / "static"
 API: Final = "/api/v1"
@@ -42,10 +45,16 @@ class WebBackends:
     """What the page stands on, beside the services."""
 
     access: Access
+    now: Callable[[], Millis]
+    chance: Callable[[int], bytes]
+    """Unguessable bytes, for ids."""
     version: str
 
 
-def create_app(services: Services, on: WebBackends, count: Callable[[int], None] = lambda status: None) -> FastAPI:
+def create_app(
+    services: Services, on: WebBackends, feed: EventFeed, count: Callable[[int], None] = lambda status: None
+) -> FastAPI:
+    jobs = Jobs(services, feed, on.now, on.chance)
     app = FastAPI(
         title="Zuno",
         version=on.version,
@@ -57,10 +66,10 @@ def create_app(services: Services, on: WebBackends, count: Callable[[int], None]
     )
     register_problems(app)
     for router in (
-        build_house_routes(services, on.access, on.version),
-        build_lp_routes(services),
-        build_plan_routes(services),
-        build_trading_routes(services),
+        build_house_routes(services, on.access, on.version, feed, jobs),
+        build_lp_routes(services, feed, jobs),
+        build_plan_routes(services, feed, jobs),
+        build_trading_routes(services, feed, jobs),
         build_trust_routes(services),
         build_lab_routes(services),
     ):

@@ -12,12 +12,12 @@ from typing import Final
 import uvicorn
 
 from zuno.doors.web.app import Counts, WebBackends, create_app
+from zuno.doors.web.events import EventFeed
 from zuno.doors.web.services import Services
 from zuno.doors.web_door import LOOPBACK, WebEndView, WebEventView
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import Refused, Unavailable, Usage
 from zuno.kernel.lock import ProcessLock
-from zuno.kernel.units import Millis
 
 _CLOSE_SECONDS: Final = 3
 """For requests under way when it ends."""
@@ -35,7 +35,6 @@ class WebServer:
         host: str,
         port: int,
         lock: ProcessLock,
-        now: Callable[[], Millis],
         notes: tuple[str, ...] = (),
     ) -> None:
         """`notes`: what is to be said at the start."""
@@ -45,7 +44,6 @@ class WebServer:
         self._host = host
         self._port = port
         self._lock = lock
-        self._now = now
         self._notes = notes
 
     async def run(self, hear: Callable[[WebEventView], None], stop: asyncio.Event) -> WebEndView:
@@ -62,7 +60,9 @@ class WebServer:
     ) -> WebEndView:
         counts = Counts()
         loop = asyncio.get_running_loop()
-        app = create_app(Services(self._zuno, loop), self._on, counts.count)
+        services = Services(self._zuno, loop)
+        feed = EventFeed(services)
+        app = create_app(services, self._on, feed, counts.count)
         server = uvicorn.Server(
             uvicorn.Config(
                 app,
@@ -98,6 +98,7 @@ class WebServer:
             for task in waiting:
                 task.cancel()
             failed = ended.is_set()
+            feed.close()
             server.should_exit = True
             await ended.wait()  # what is asked meanwhile is still answered by this loop
         if failed:
@@ -105,7 +106,7 @@ class WebServer:
         return WebEndView(url=url, requests=counts.requests, refused=counts.refused)
 
     def _tell(self, hear: Callable[[WebEventView], None], event: str, text: str, url: str | None = None) -> None:
-        hear(WebEventView(at=self._now(), event=event, text=text, url=url))
+        hear(WebEventView(at=self._on.now(), event=event, text=text, url=url))
 
 
 def open_port(host: str, port: int) -> socket.socket:

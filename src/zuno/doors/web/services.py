@@ -26,11 +26,12 @@ class Services:
         self._zuno = zuno
         self._loop = loop
 
-    async def ask(self, question: Callable[[Zuno], Awaitable[T]]) -> T:
-        """Ask on the services' own loop, and see what other processes did since."""
+    async def ask(self, question: Callable[[Zuno], Awaitable[T]], *, refresh: bool = True) -> T:
+        """Ask on the services' own loop; `refresh`: and see what other processes did to the chains since."""
 
         async def look() -> T:
-            self._zuno.refresh()
+            if refresh:
+                self._zuno.refresh()
             return await question(self._zuno)
 
         if asyncio.get_running_loop() is self._loop:

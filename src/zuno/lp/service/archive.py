@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 from zuno.journal.port import Entry, Journal
@@ -12,9 +13,21 @@ from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest
 from zuno.kernel.errors import Broken, Refused, Unknown, Usage, ZunoError
 from zuno.kernel.view import ForeignText, ReplayView, View, sanitise
 from zuno.llm.port import Attempt
+from zuno.lp.agents.prompt_facts import print_thoughts
 from zuno.lp.mesh.envelope import Envelope, read_entry
 from zuno.lp.model.ballot import EDITION
-from zuno.lp.model.debate import Arguing, Context, Debate, FlowCreateStart, FlowFailed, FlowStart, Kind, PlanReady
+from zuno.lp.model.debate import (
+    Arguing,
+    Context,
+    Debate,
+    FlowCreateStart,
+    FlowFailed,
+    FlowStart,
+    Kind,
+    PlanReady,
+    Role,
+    Thought,
+)
 from zuno.lp.model.plan import PlanState
 from zuno.lp.model.plan_events import Action, PlanApplying, PlanApproved, PlanInstructed, PlanOver, PlanSimulated
 from zuno.lp.service import plan_view as plans
@@ -230,6 +243,17 @@ class Archive:
             failed=recorded.failed,
         )
 
+    async def thoughts_in(self, entry: Entry) -> tuple[Thought, ...]:
+        """What the author of a message said in it, as people read it; nothing for entries of other kinds."""
+        message = read_entry(entry)
+        if message is None or not isinstance(message.payload, Arguing):
+            return ()
+        debate = message.payload.debate
+        context = await load_context(await self._open_journal(), debate.context)
+        printed = list(print_thoughts(context, debate))
+        newest = [*takewhile(lambda thought: _same_turn(thought, printed[-1], message.from_), reversed(printed))]
+        return tuple(reversed(newest))
+
     async def diff(self, before: str, after: str) -> PlanDiffView:
         first, second = await self.plan(before), await self.plan(after)
         changes = tuple(_compare_plans(first, second))
@@ -374,6 +398,10 @@ class Archive:
             ),
             plan=None if record is None else PlanRecord.model_validate(dict(record.payload)),
         )
+
+
+def _same_turn(thought: Thought, last: Thought, author: Role) -> bool:
+    return thought.role is author and thought.round == last.round
 
 
 def _other_hash(plan_id: str) -> str:

@@ -71,6 +71,11 @@ class Consent:
     """Somebody's script says yes for them, which is heard only where money is play money."""
     who: str = "cli"
 
+    @staticmethod
+    def bound_to(approval: str, who: str) -> Consent:
+        """To apply exactly the approval of this hash, and to approve nothing."""
+        return Consent(lambda view: False, lambda view: view.approval_hash == approval, who=who)
+
 
 @dataclass(frozen=True, slots=True)
 class ApprovalOffer:
@@ -141,6 +146,25 @@ class Execution:
             return await execution_view(execution, progress, task.instruction)
 
         return ApprovalOffer(shown, sign)
+
+    async def offer_apply(self, plan_id: str, who: str) -> ApprovalView | UnsignedView:
+        """What the owner reads before an approved plan is applied, for `Consent.bound_to`; of a wallet that is only
+        watched, what is to be signed elsewhere."""
+        shown: list[ApprovalView] = []
+
+        def look(view: ApprovalView) -> bool:
+            shown.append(view)
+            return False
+
+        try:
+            done = await self.apply(plan_id, Consent(look, look, who=who), lambda line: None)
+        except Refused:
+            if not shown:
+                raise
+            return shown[-1]
+        if isinstance(done, UnsignedView):
+            return done
+        raise Refused(f"{plan_id} is carried out already; `zuno plan status {plan_id}` shows it.")
 
     async def apply(self, plan_id: str, consent: Consent, tell: Notify) -> ExecutionView | UnsignedView:
         task = await self._load_task(plan_id, current=True)

@@ -39,8 +39,8 @@ from zuno.lp.service.wallets import BalancesView
 from zuno.lp.service.wish_parser import Flags, parse_request
 
 Listen = Callable[[Thought], None]
-OpenRoom = Callable[[], Awaitable["DebateRunner"]]
-"""Somewhere to hold one debate: in this process or on a mesh."""
+OpenRoom = Callable[["str | None"], Awaitable["DebateRunner"]]
+"""Somewhere to hold one debate: in this process or on a mesh. None: the request gets a new id."""
 OpenJournal = Callable[[], Awaitable[Journal]]
 ReadBalances = Callable[[str], Awaitable[BalancesView]]
 _ERRORS: dict[str, type[ZunoError]] = {
@@ -175,13 +175,15 @@ class RecommendService:
         candidate: int | None = None,
         own_range: OwnRange | None = None,
         listen: Listen = _ignore_thought,
+        request_id: str | None = None,
     ) -> PlanView:
         """Argue about a position; `candidate` is the owner's own choice among what was not vetoed, `own_range` a range
-        of the owner's that is judged beside the others."""
+        of the owner's that is judged beside the others. `request_id`: a new one that whoever asks names the debate by
+        while it is held."""
         position_id = arguments.position_id(position)
         _check_choice(candidate)
         risk = _profile(profile or self._profile)
-        room = await self._open_room()
+        room = await self._open_room(request_id)
         start = FlowStart(
             chain=chain or self._chain,
             position_id=position_id,
@@ -202,6 +204,7 @@ class RecommendService:
         candidate: int | None = None,
         own_range: OwnRange | None = None,
         listen: Listen = _ignore_thought,
+        request_id: str | None = None,
     ) -> PlanView:
         """Argue about opening a position; what the flags say wins over the sentence."""
         asked_for = parse_request(text, flags)
@@ -209,7 +212,7 @@ class RecommendService:
         risk = _profile(profile or asked_for.profile or self._profile)
         where = chain or asked_for.chain or self._chain
         await self._check_capital(where, asked_for.wish)
-        room = await self._open_room()
+        room = await self._open_room(request_id)
         start = FlowCreateStart(
             chain=where,
             wish=asked_for.wish,

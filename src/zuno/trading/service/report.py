@@ -94,10 +94,12 @@ class Reports:
         execute: bool = False,
         account: str | None = None,
         notes: tuple[str, ...] = (),
+        run_id: str | None = None,
     ) -> Report:
-        """`execute`: the ruling is acted on, in an account by its name. `notes`: what is to be said about that."""
+        """`execute`: the ruling is acted on, in an account by its name. `notes`: what is to be said about that.
+        `run_id`: of a run that has a name before it begins."""
         whole = await self._cycles.account_name(symbol, as_of, account) if execute else None
-        outcome = await self._cycles.run(symbol, mode, as_of, listen, chart=chart, account=whole)
+        outcome = await self._cycles.run(symbol, mode, as_of, listen, chart=chart, account=whole, run_id=run_id)
         report = await self._report(outcome.run_id)
         return replace(report, view=report.view.model_copy(update={"notes": (*notes, *report.view.notes)}))
 

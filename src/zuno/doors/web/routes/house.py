@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Annotated, TypeVar
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.responses import StreamingResponse
 
 from zuno.doors.config import ConfigView
 from zuno.doors.doctor import DoctorView
 from zuno.doors.logs import LogsView
 from zuno.doors.web.access import Access, Caller
+from zuno.doors.web.events import EventFeed
+from zuno.doors.web.jobs import Jobs, JobsView, JobView
 from zuno.doors.web.problems import describe_error
-from zuno.doors.web.routes.parameters import Chain
+from zuno.doors.web.routes.parameters import TEXT_CHARS, Chain, Id
 from zuno.doors.web.services import Services, document, respond
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import ZunoError
@@ -49,6 +52,8 @@ class HomeView(View):
     alerts: AlertsView | None
     plans: tuple[PlanLine, ...]
     """The newest ones."""
+    jobs: tuple[JobView, ...]
+    """Of this server, the newest first."""
     notes: tuple[str, ...]
 
 
@@ -59,7 +64,7 @@ def _name_mode(config: ConfigView) -> str:
     return "synthetic" if invented and config.chain in LOCAL_CHAINS else "paper"
 
 
-def build_house_routes(services: Services, access: Access, version: str) -> APIRouter:
+def build_house_routes(services: Services, access: Access, version: str, feed: EventFeed, jobs: Jobs) -> APIRouter:
     router = APIRouter(tags=["house"])
 
     @router.get("/session", **document(SessionView))
@@ -107,9 +112,33 @@ def build_house_routes(services: Services, access: Access, version: str) -> APIR
             positions=await read(lambda zuno: zuno.account().positions()),
             alerts=await read(lambda zuno: zuno.alerts().list()),
             plans=() if plans is None else plans.plans[:10],
+            jobs=jobs.list().jobs[:10],
             notes=tuple(notes),
         )
         return respond(view)
+
+    @router.get("/jobs", **document(JobsView))
+    async def list_jobs() -> Response:
+        """What this server was asked to do, and how far it is."""
+        return respond(jobs.list())
+
+    @router.get("/jobs/{job}", **document(JobView))
+    async def get_job(job: Id) -> Response:
+        return respond(jobs.show(job))
+
+    @router.get(
+        "/events",
+        responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "A stream."}},
+    )
+    async def follow_events(
+        last_event_id: Annotated[str | None, Header(max_length=TEXT_CHARS)] = None,
+        after: Annotated[
+            str | None, Query(max_length=TEXT_CHARS, description="The same, where no header can be.")
+        ] = None,
+    ) -> Response:
+        """Server-sent events: what the journal gets, and what jobs are doing. Resumes after the event of an id."""
+        stream = await feed.open(last_event_id or after)
+        return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
     @router.get("/config", **document(ConfigView))
     async def get_config() -> Response:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
+from pydantic import Field
 
+from zuno.doors.web.confirm import Body, ShortText
+from zuno.doors.web.events import EventFeed, describe_thought
+from zuno.doors.web.jobs import Jobs, JobView
+from zuno.doors.web.problems import Problem
 from zuno.doors.web.routes.parameters import TEXT_CHARS, Chain, Id, Wallet
-from zuno.doors.web.services import Services, document
+from zuno.doors.web.services import Services, document, respond
+from zuno.doors.zuno import Zuno
+from zuno.lp.model.debate import Thought
 from zuno.lp.service.archive import WhyView
+from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.portfolio import PortfolioView
 from zuno.lp.service.views import (
     ClosedPositionsView,
@@ -21,12 +29,23 @@ from zuno.lp.service.views import (
     PositionsView,
     WhatIfView,
 )
+from zuno.lp.service.wish_parser import Flags
 from zuno.lp.watch.alerts import AlertsView
 
 Text = Annotated[str | None, Query(max_length=TEXT_CHARS)]
 
 
-def build_lp_routes(services: Services) -> APIRouter:
+class RecommendBody(Body):
+    kind: Literal["rebalance", "create"] = "rebalance"
+    position: ShortText = None
+    """Of a rebalance."""
+    wish: Annotated[str | None, Field(max_length=500)] = None
+    """Of a new position, in words: "0.05 ETH passively"."""
+    chain: ShortText = None
+    profile: ShortText = None
+
+
+def build_lp_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRouter:
     router = APIRouter(prefix="/lp", tags=["lp"])
 
     @router.get("/positions", **document(PositionsView))
@@ -90,5 +109,30 @@ def build_lp_routes(services: Services) -> APIRouter:
     async def get_debate(debate: Id) -> Response:
         """The argument behind a plan or a request, as it stands in the journal."""
         return await services.answer(lambda zuno: zuno.archive().why(debate))
+
+    @router.post("/recommend", **document(JobView, 202))
+    async def recommend(body: RecommendBody) -> Response:
+        """Start a debate; `id` is its request. Thoughts and the plan come by the event stream. Nothing is signed."""
+        if (body.kind == "create") == (body.wish is None) or (body.kind == "rebalance") == (body.position is None):
+            raise Problem(422, "A rebalance names a position, a new position is a wish in words.")
+        request_id = jobs.new_id("req_")
+
+        def hear(thought: Thought) -> None:
+            feed.publish(
+                "thought", describe_thought(request_id, thought.role, thought.round, thought.seq, thought.text)
+            )
+
+        async def debate(zuno: Zuno) -> PlanView:
+            advice = zuno.advice()
+            if body.wish is not None:
+                return await advice.create(
+                    body.wish, Flags(), chain=body.chain, profile=body.profile, listen=hear, request_id=request_id
+                )
+            return await advice.rebalance(
+                body.position or "", chain=body.chain, profile=body.profile, listen=hear, request_id=request_id
+            )
+
+        feed.expect(request_id)
+        return respond(jobs.start(request_id, "recommend", body.wish or f"position {body.position}", debate), 202)
 
     return router

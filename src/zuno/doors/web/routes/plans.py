@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from fastapi import APIRouter, Response
 
+from zuno.doors.web.confirm import WHO, ApprovalBody, Body, Offers, is_word, need_word
+from zuno.doors.web.events import EventFeed
+from zuno.doors.web.jobs import Jobs
 from zuno.doors.web.routes.parameters import Cursor, Id, Limit
 from zuno.doors.web.services import PageView, Services, cut_page, document, respond
+from zuno.doors.zuno import Zuno
+from zuno.kernel.view import View, sanitise
 from zuno.lp.service.archive import PlanDiffView
-from zuno.lp.service.execution_view import ExecutionView
+from zuno.lp.service.execution import Consent
+from zuno.lp.service.execution_view import ApprovalView, ExecutionView, SimulationView, UnsignedView
 from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.stress_fan import StressFanView
 
 
-def build_plan_routes(services: Services) -> APIRouter:
+def build_plan_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRouter:
     router = APIRouter(prefix="/lp/plans", tags=["plans"])
+    offers = Offers()
 
     @router.get("", **document(PageView))
     async def list_plans(cursor: Cursor = None, limit: Limit = 50) -> Response:
@@ -39,5 +48,60 @@ def build_plan_routes(services: Services) -> APIRouter:
     @router.get("/{plan}/diff/{other}", **document(PlanDiffView))
     async def get_plan_diff(plan: Id, other: Id) -> Response:
         return await services.answer(lambda zuno: zuno.archive().diff(plan, other))
+
+    @router.post("/{plan}/simulate", **document(SimulationView))
+    async def simulate_plan(plan: Id, body: Body) -> Response:
+        """Its calldata on the latest block: balance changes, gas, price impact."""
+        return await services.answer(lambda zuno: zuno.execution().simulate(plan))
+
+    @router.post("/{plan}/approve", **document(ApprovalView | ExecutionView))
+    async def approve_plan(plan: Id, body: ApprovalBody) -> Response:
+        """Without a word everything that an approval is bound to; with the word `approve` and its hash, sign that."""
+        if body.approval_hash is None:
+            offer = await services.fetch(lambda zuno: zuno.execution().offer_approval(plan, WHO))
+            offers.keep(offer)
+            return respond(offer.view)
+        if not is_word(body.word, "approve"):
+            raise need_word("approve", f"{sanitise(plan)} is approved as it was shown.")
+        shown = offers.take(plan, body.approval_hash)
+
+        async def sign(zuno: Zuno) -> View:
+            return await shown.sign()
+
+        return respond(await jobs.finish(jobs.new_id("job_"), "approve", plan, sign))
+
+    @router.post("/{plan}/apply", **document(ApprovalView | ExecutionView | UnsignedView))
+    async def apply_plan(plan: Id, body: ApprovalBody) -> Response:
+        """Without a word what is about to be applied; with the word `apply` it is, exactly once. With real money the
+        hash of what was shown is needed too."""
+        if body.word is None:
+            return await services.answer(lambda zuno: zuno.execution().offer_apply(plan, WHO))
+        if not is_word(body.word, "apply"):
+            raise need_word("apply", f"{sanitise(plan)} is applied.")
+
+        def agree(view: ApprovalView) -> bool:
+            if body.approval_hash is None:
+                return view.play_money
+            return view.approval_hash == body.approval_hash
+
+        def tell(line: str) -> None:
+            feed.publish("step", {"planId": plan, "text": sanitise(line)})
+
+        async def apply(zuno: Zuno) -> View:
+            return await zuno.execution().apply(plan, Consent(lambda view: False, agree, who=WHO), tell)
+
+        return respond(await jobs.finish(jobs.new_id("job_"), "apply", plan, apply))
+
+    @router.post("/{plan}/cancel", **document(ExecutionView))
+    async def cancel_plan(plan: Id, body: Body) -> Response:
+        """Replace pending transactions, revoke allowances."""
+
+        def tell(line: str) -> None:
+            feed.publish("step", {"planId": plan, "text": sanitise(line)})
+
+        def act(zuno: Zuno) -> Awaitable[View]:
+            return zuno.execution().cancel(plan, tell)
+
+        return respond(await jobs.finish(jobs.new_id("job_"), "cancel", plan, act))
 
     return router

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
+from pydantic import Field
 
+from zuno.doors.web.confirm import Body, ConfirmBody, ShortText, confirm_by, is_word
+from zuno.doors.web.events import EventFeed
+from zuno.doors.web.jobs import Jobs, JobView
 from zuno.doors.web.routes.parameters import TEXT_CHARS, Account, AsOf, Cursor, Id, Limit, Mode, Symbol
 from zuno.doors.web.services import PageView, Services, cut_page, document, respond
+from zuno.doors.zuno import Zuno
+from zuno.kernel.errors import Refused
+from zuno.trading.model.market import parse_mode, parse_symbol
+from zuno.trading.model.outcome import NodeEvent
+from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT
 from zuno.trading.service.account_view import (
+    ActionView,
     LocksView,
     PerformanceView,
     ProfitView,
@@ -17,15 +28,33 @@ from zuno.trading.service.account_view import (
     TradeStatusView,
 )
 from zuno.trading.service.features_view import CandlesView, FeaturesView, MarketChartView
-from zuno.trading.service.report import Reports
+from zuno.trading.service.report import Report, Reports
 from zuno.trading.service.runs_view import CycleWhyView
 
 Interval = Annotated[str, Query(max_length=TEXT_CHARS, description="1m, 5m, 15m, 1h, 4h, 1d or 1w.")]
+EXCHANGE_ACCOUNTS = (LIVE_ACCOUNT, DEMO_ACCOUNT)
 MOST_LINES = 10_000
 """That a page is cut from."""
 
 
-def build_trading_routes(services: Services) -> APIRouter:
+class AnalyzeBody(Body):
+    symbol: Annotated[str, Field(max_length=TEXT_CHARS)]
+    mode: Annotated[str, Field(max_length=TEXT_CHARS)] = "swing"
+    execute: bool = False
+    """Act on the ruling: place its orders in a paper account. Real money is traded by `zuno trade`, at a terminal."""
+    account: ShortText = None
+
+
+class AccountBody(ConfirmBody):
+    account: ShortText = None
+
+
+class UnlockBody(AccountBody):
+    protection: ShortText = None
+    """Only this one; default: all."""
+
+
+def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRouter:
     router = APIRouter(prefix="/trading", tags=["trading"])
 
     @router.get("/account", **document(TradeStatusView))
@@ -120,5 +149,51 @@ def build_trading_routes(services: Services) -> APIRouter:
     async def get_run(run: Id) -> Response:
         """A run from the journal: agents, model attempts, rules that fired, the ruling."""
         return await services.answer(lambda zuno: Reports(zuno.cycles()).why(run))
+
+    @router.post("/analyze", **document(JobView, 202))
+    async def analyze(body: AnalyzeBody) -> Response:
+        """Start a cycle; `id` is its run. Its nodes come by the event stream."""
+        symbol, mode = parse_symbol(body.symbol), parse_mode(body.mode)
+        if body.account in EXCHANGE_ACCOUNTS:
+            raise Refused("A cycle that acts at an exchange is run by `zuno trade run --execute`, at a terminal.")
+        run_id = jobs.new_id("run_")
+
+        def hear(event: NodeEvent) -> None:
+            if event.state == "waits":  # the rest comes by the journal
+                feed.publish("node", {"runId": run_id, "node": event.node.value, "state": event.state})
+
+        async def run(zuno: Zuno) -> Report:
+            return await Reports(zuno.cycles()).run(
+                symbol, mode, None, hear, execute=body.execute, account=body.account, run_id=run_id
+            )
+
+        return respond(jobs.start(run_id, "analyze", f"{symbol} {mode}", run), 202)
+
+    @router.post("/pause", **document(ActionView))
+    async def pause(body: AccountBody) -> Response:
+        """Open no new trades and cancel waiting entries; open positions keep their stops and targets."""
+        return respond(await services.ask(lambda zuno: zuno.account(body.account).pause()))
+
+    @router.post("/resume", **document(ActionView))
+    async def resume(body: AccountBody) -> Response:
+        """Open new trades again; with real money the word `resume` is needed."""
+        return respond(await services.ask(lambda zuno: zuno.account(body.account).resume(confirm_by(body.word))))
+
+    @router.post("/kill", **document(ActionView))
+    async def kill(body: AccountBody) -> Response:
+        """Cancel all orders, close all positions and lock; the word `kill` is needed."""
+
+        def act(zuno: Zuno) -> Awaitable[ActionView]:
+            return zuno.account(body.account).kill(confirm_by(body.word))
+
+        if not is_word(body.word, "kill"):
+            return respond(await services.ask(act))  # says what would be done
+        return respond(await jobs.finish(jobs.new_id("job_"), "kill", body.account or "the home's account", act))
+
+    @router.post("/unlock", **document(ActionView))
+    async def unlock(body: UnlockBody) -> Response:
+        """Lift locks; with real money the word `unlock` is needed."""
+        confirm = confirm_by(body.word)
+        return respond(await services.ask(lambda zuno: zuno.account(body.account).unlock(body.protection, confirm)))
 
     return router

@@ -1,0 +1,107 @@
+"""What the page starts and does not wait for: a debate, a cycle, a plan being applied. A closed tab ends none of them.
+
+The journal has what comes of a job, by the same id; here stands only what runs in this process and how it ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
+from typing import Final, Literal, TypeVar
+
+from zuno.doors.web.events import EventFeed
+from zuno.doors.web.problems import Problem, describe_error
+from zuno.doors.web.services import Services
+from zuno.doors.zuno import Zuno
+from zuno.kernel.units import Millis
+from zuno.kernel.view import ForeignText, View
+
+T = TypeVar("T")
+MOST_RUNNING: Final = 4
+MOST_KEPT: Final = 100
+State = Literal["running", "ended", "failed"]
+
+
+class JobView(View):
+    id: str
+    """Of the debate (`req_…`) or the run (`run_…`); else a name of its own."""
+    what: str
+    """`recommend`, `analyze`, `apply`, `cancel`."""
+    about: ForeignText
+    state: State
+    started: int
+    """Unix milliseconds."""
+    error: ForeignText | None = None
+
+
+class JobsView(View):
+    jobs: tuple[JobView, ...]
+    """The newest first."""
+
+
+class Jobs:
+    def __init__(
+        self, services: Services, feed: EventFeed, now: Callable[[], Millis], chance: Callable[[int], bytes]
+    ) -> None:
+        self._services = services
+        self._feed = feed
+        self._now = now
+        self._chance = chance
+        self._jobs: dict[str, JobView] = {}
+        self._running: set[asyncio.Task[object]] = set()
+
+    def list(self) -> JobsView:
+        return JobsView(jobs=tuple(reversed(self._jobs.values())))
+
+    def show(self, id_: str) -> JobView:
+        if id_ not in self._jobs:
+            raise Problem(404, "No such job was started since the server was; the journal may have what came of it.")
+        return self._jobs[id_]
+
+    def new_id(self, prefix: str) -> str:
+        return prefix + hashlib.sha256(self._chance(16)).hexdigest()[:16]
+
+    def start(self, id_: str, what: str, about: str, work: Callable[[Zuno], Awaitable[object]]) -> JobView:
+        """Begin, and answer at once. `Problem` where too much runs."""
+        self._begin(id_, what, about, work)
+        return self._jobs[id_]
+
+    async def finish(self, id_: str, what: str, about: str, work: Callable[[Zuno], Awaitable[T]]) -> T:
+        """Begin and wait; it goes on where whoever waits goes away."""
+        return await asyncio.shield(self._begin(id_, what, about, work))
+
+    def _begin(self, id_: str, what: str, about: str, work: Callable[[Zuno], Awaitable[T]]) -> asyncio.Task[T]:
+        if len(self._running) >= MOST_RUNNING:
+            raise Problem(429, f"{len(self._running)} jobs run already; wait for one to end.")
+        self._put(JobView(id=id_, what=what, about=about, state="running", started=self._now()))
+        task = asyncio.create_task(self._run(id_, work))
+        self._running.add(task)
+
+        def forget(done: asyncio.Task[T]) -> None:
+            self._running.discard(done)
+            if not done.cancelled():
+                done.exception()  # told by its job
+
+        task.add_done_callback(forget)
+        return task
+
+    async def _run(self, id_: str, work: Callable[[Zuno], Awaitable[T]]) -> T:
+        job = self._jobs[id_]
+        try:
+            result = await self._services.ask(work)
+        except Exception as error:
+            self._put(job.model_copy(update={"state": "failed", "error": describe_error(error).detail}))
+            raise
+        except BaseException:
+            self._put(job.model_copy(update={"state": "failed", "error": "It was cut off; what is on record stays."}))
+            raise
+        self._put(job.model_copy(update={"state": "ended"}))
+        return result
+
+    def _put(self, job: JobView) -> None:
+        self._jobs.pop(job.id, None)
+        self._jobs[job.id] = job
+        for old in [key for key, kept in self._jobs.items() if kept.state != "running"][:-MOST_KEPT]:
+            del self._jobs[old]
+        self._feed.publish("job", job.model_dump(mode="json", by_alias=True))
