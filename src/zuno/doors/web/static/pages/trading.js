@@ -135,11 +135,11 @@ function switches(view, api, refresh) {
   const pause = () => act("/trading/pause", {}, "Paused");
   const resume = async () => {
     if (live && !(await askForWord({ title: "Open trades again", word: "resume", action: "Resume", content: h("p", null, "LIVE: the desk opens trades again.") }))) return;
-    await act("/trading/resume", live ? { confirm: "resume" } : {}, "Resumed");
+    await act("/trading/resume", live ? { word: "resume" } : {}, "Resumed");
   };
   const kill = async () => {
     const content = h("p", null, `${live ? "LIVE: this" : "This"} cancels ${view.openOrders} orders, closes ${view.openTrades} positions at the market and locks the desk until \`zuno trade unlock\`.`);
-    if (await askForWord({ title: "Kill switch", word: "kill", action: "Close everything", content, danger: true })) await act("/trading/kill", { confirm: "kill" }, "Killed");
+    if (await askForWord({ title: "Kill switch", word: "kill", action: "Close everything", content, danger: true })) await act("/trading/kill", { word: "kill" }, "Killed");
   };
   return [badge(view.mode.toUpperCase(), live ? "bad" : "info"), runForm(api), paused ? button("Resume", resume) : button("Pause", pause, { title: "No new trades; open ones keep their stops" }), button("Kill switch", kill, { kind: "danger" })];
 }
