@@ -1,0 +1,163 @@
+"""Minute rows of a pool from a folder of CSV files, plain or compressed by gzip.
+
+Repairs, all counted: rows are put in order, the first row of a minute stands, lowest and highest tick are widened to
+hold open and close, a missing minute or day is one without a trade. Everything else that is wrong is refused with its
+file and row.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Final, TextIO
+
+from zuno.amm.ticks import MAX_TICK, MIN_TICK
+from zuno.kernel.errors import Malformed, Refused, Unavailable
+from zuno.kernel.text import plain_text
+from zuno.kernel.units import Millis
+from zuno.lp.model.minutes import MINUTE_MS, MinuteRepairs, PoolMinute, PoolMinutes
+
+ENDINGS: Final = (".csv", ".csv.gz")
+COLUMNS: Final = (
+    "timestamp",
+    "openTick",
+    "closeTick",
+    "lowestTick",
+    "highestTick",
+    "inAmount0",
+    "inAmount1",
+    "currentLiquidity",
+)
+_DAY_MS: Final = 86_400_000
+_WHOLE: Final = re.compile(r"([+-]?[0-9]{1,78})(?:\.0*)?")
+_SCIENTIFIC: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?[eE][+-]?[0-9]+")
+
+
+def read_pool_minutes(folder: Path) -> PoolMinutes:
+    """Every CSV file of a folder, taken together. `Refused` where there is none, `Malformed` for a row that is none."""
+    if not folder.exists():
+        raise Refused(f"{plain_text(str(folder), 200)} is not there.")
+    files = [folder] if folder.is_file() else sorted(path for path in folder.iterdir() if path.name.endswith(ENDINGS))
+    if not files:
+        raise Refused(f"{plain_text(str(folder), 200)} holds no file ending in {' or '.join(ENDINGS)}.")
+    found: dict[Millis, PoolMinute] = {}
+    rows = widened = sorted_rows = repeated = contradicted = 0
+    last: Millis | None = None
+    for path in files:
+        for minute in _read_file(path):
+            rows += 1
+            minute, fits = _hold_open_and_close(minute)
+            widened += not fits
+            before = found.setdefault(minute.at, minute)
+            if before is not minute:
+                repeated, contradicted = repeated + (before == minute), contradicted + (before != minute)
+            elif last is not None and minute.at < last:
+                sorted_rows += 1
+            last = minute.at if last is None else max(last, minute.at)
+    if not found:
+        raise Refused(f"{plain_text(str(folder), 200)} holds no row.")
+    minutes = tuple(found[at] for at in sorted(found))
+    return PoolMinutes(
+        minutes,
+        MinuteRepairs(
+            files=len(files),
+            rows=rows,
+            sorted_rows=sorted_rows,
+            widened=widened,
+            repeated=repeated,
+            contradicted=contradicted,
+            missing=sum((later.at - at.at) // MINUTE_MS - 1 for at, later in pairwise(minutes)),
+            missing_days=tuple(_missing_days(minutes)),
+            without_liquidity=sum(minute.liquidity == 0 for minute in minutes),
+        ),
+    )
+
+
+def _hold_open_and_close(minute: PoolMinute) -> tuple[PoolMinute, bool]:
+    low = min(minute.lowest_tick, minute.open_tick, minute.close_tick)
+    high = max(minute.highest_tick, minute.open_tick, minute.close_tick)
+    fits = (low, high) == (minute.lowest_tick, minute.highest_tick)
+    return (minute, True) if fits else (replace(minute, lowest_tick=low, highest_tick=high), False)
+
+
+def _missing_days(minutes: tuple[PoolMinute, ...]) -> Iterator[str]:
+    for at, later in pairwise(minutes):
+        for day in range(at.at // _DAY_MS + 1, later.at // _DAY_MS):
+            yield datetime.fromtimestamp(day * 86_400, UTC).strftime("%Y-%m-%d")
+
+
+def _read_file(path: Path) -> Iterator[PoolMinute]:
+    try:
+        with _open(path) as text:
+            lines = csv.reader(text, strict=True)
+            header = next(lines, None)
+            if header is None:
+                raise Refused(f"{path.name} is empty.")
+            names = [name.strip().lstrip("\ufeff") for name in header]
+            absent = [name for name in COLUMNS if name not in names]
+            if absent:
+                raise Malformed(f"{path.name} is no table of pool minutes: column {', '.join(absent)} is missing.")
+            places = [names.index(name) for name in COLUMNS]
+            for number, fields in enumerate(lines, 2):
+                if not any(field.strip() for field in fields):
+                    continue
+                try:
+                    yield _read_minute([fields[place].strip() for place in places])
+                except (IndexError, ValueError) as error:
+                    why = "it has too few fields" if isinstance(error, IndexError) else str(error)
+                    raise Malformed(f"{path.name}, row {number}: {plain_text(why, 200)}.") from error
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise Malformed(f"{path.name} is no CSV file.") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise Malformed(f"{path.name} ends before its end or is damaged.") from error
+    except OSError as error:
+        raise Unavailable(f"{path.name} cannot be read ({error.strerror}).") from error
+
+
+def _open(path: Path) -> TextIO:
+    with open(path, "rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path, "rt", encoding="utf-8", newline="") if packed else open(path, encoding="utf-8", newline="")
+
+
+def _read_minute(fields: list[str]) -> PoolMinute:
+    """`ValueError` says which field is wrong."""
+    at = _read_time(fields[0])
+    numbers = [_read_whole(name, field) for name, field in zip(COLUMNS[1:], fields[1:], strict=True)]
+    open_tick, close_tick, lowest, highest, in0, in1, liquidity = numbers
+    if lowest > highest:
+        raise ValueError(f"the lowest tick {lowest} is above the highest {highest}")
+    if not MIN_TICK <= min(lowest, open_tick, close_tick) <= max(highest, open_tick, close_tick) <= MAX_TICK:
+        raise ValueError(f"a tick is outside {MIN_TICK}…{MAX_TICK}")
+    if min(in0, in1, liquidity) < 0:
+        raise ValueError("an amount or the liquidity is negative")
+    return PoolMinute(at, open_tick, close_tick, lowest, highest, in0, in1, liquidity)
+
+
+def _read_time(text: str) -> Millis:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"timestamp {text[:40]!r} is no time") from None
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    millis = round(moment.timestamp()) * 1000
+    if millis % MINUTE_MS:
+        raise ValueError(f"timestamp {text[:40]!r} is no whole minute")
+    return Millis(millis)
+
+
+def _read_whole(name: str, text: str) -> int:
+    """A whole number, also where a table program wrote it as `197030.0`."""
+    match = _WHOLE.fullmatch(text)
+    if match is None:
+        if _SCIENTIFIC.fullmatch(text):
+            raise ValueError(f"{name} {text[:40]!r} has lost its digits")
+        raise ValueError(f"{name} {text[:40]!r} is no whole number")
+    return int(match[1])

@@ -1,0 +1,1 @@
+"""Backtests of the LP desk on recorded pool minutes."""

@@ -1,0 +1,129 @@
+"""What a position earned over recorded minutes, all of them at once.
+
+A minute pays fee × gross input × L / (L + ours) for the part of its trading that happened inside the range. What part
+that is depends on the convention:
+
+close-tick: the price went straight from the close of the minute before to this close; a minute that changes side counts
+by its share of the distance in ticks. This is how demeter counts.
+intrabar: the price went from the close of the minute before through lowest and highest, the shorter way first, to this
+close; falling pays in token0 and rising in token1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import fsum
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zuno.amm.model import Range
+from zuno.lp.model.minutes import PoolMinutes
+
+Floats: TypeAlias = NDArray[np.float64]
+PIPS: Final = 1_000_000
+
+
+class Convention(StrEnum):
+    CLOSE_TICK = "close-tick"
+    INTRABAR = "intrabar"
+
+
+@dataclass(frozen=True, slots=True)
+class MinuteColumns:
+    """Minutes in columns. Ticks are whole; amounts are the nearest floats to the recorded whole numbers."""
+
+    at: NDArray[np.int64]
+    before: Floats
+    """Close tick of the minute before; the first minute's open."""
+    close: Floats
+    lowest: Floats
+    """Of the minute and of the price it began at."""
+    highest: Floats
+    in0: Floats
+    in1: Floats
+    liquidity: Floats
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+
+@dataclass(frozen=True, slots=True)
+class EarnedFees:
+    """In the tokens' smallest unit."""
+
+    fees0: float
+    fees1: float
+
+
+def to_columns(recorded: PoolMinutes) -> MinuteColumns:
+    rows = recorded.minutes
+    close = np.array([row.close_tick for row in rows], dtype=np.float64)
+    before = np.concatenate(([float(rows[0].open_tick)], close[:-1]))
+    return MinuteColumns(
+        at=np.array([row.at for row in rows], dtype=np.int64),
+        before=before,
+        close=close,
+        lowest=np.minimum(np.array([row.lowest_tick for row in rows], dtype=np.float64), before),
+        highest=np.maximum(np.array([row.highest_tick for row in rows], dtype=np.float64), before),
+        in0=np.array([float(row.in0) for row in rows]),
+        in1=np.array([float(row.in1) for row in rows]),
+        liquidity=np.array([float(row.liquidity) for row in rows]),
+    )
+
+
+def earn_fees(
+    columns: MinuteColumns, held: Range, liquidity: int, fee_pips: int, convention: Convention = Convention.INTRABAR
+) -> EarnedFees:
+    """Fees of a position that was held over all of these minutes."""
+    per_minute = fees_by_minute(columns, held, liquidity, fee_pips, convention)
+    return EarnedFees(fsum(per_minute[0].tolist()), fsum(per_minute[1].tolist()))
+
+
+def fees_by_minute(
+    columns: MinuteColumns, held: Range, liquidity: int, fee_pips: int, convention: Convention = Convention.INTRABAR
+) -> tuple[Floats, Floats]:
+    inside0, inside1 = share_inside(columns, held, convention)
+    ours = float(liquidity)
+    # A minute without anybody else's liquidity would make all of its trading ours: it pays nothing.
+    diluted = np.where(columns.liquidity > 0, ours / (columns.liquidity + ours), 0.0) * (fee_pips / PIPS)
+    return columns.in0 * diluted * inside0, columns.in1 * diluted * inside1
+
+
+def share_inside(columns: MinuteColumns, held: Range, convention: Convention) -> tuple[Floats, Floats]:
+    """Of the trading that paid in token0 and in token1, the share that happened inside the range, for every minute."""
+    standing = ((columns.close >= held.lower) & (columns.close < held.upper)).astype(np.float64)
+    if convention is Convention.CLOSE_TICK:
+        travelled = np.abs(columns.close - columns.before)
+        share = _ratio(_inside(columns.before, columns.close, held), travelled, standing)
+        return share, share
+    down, up, down_inside, up_inside = _walk(columns, held)
+    return _ratio(down_inside, down, standing), _ratio(up_inside, up, standing)
+
+
+def _walk(columns: MinuteColumns, held: Range) -> tuple[Floats, Floats, Floats, Floats]:
+    """Ticks that the price fell and rose, and how many of them inside the range."""
+    start, end, low, high = columns.before, columns.close, columns.lowest, columns.highest
+    low_first = (start - low) + (high - end) <= (high - start) + (end - low)
+    span, span_inside = high - low, _inside(low, high, held)
+    # Lowest first: down to it, up over the whole span, down to the close. Highest first is its mirror image.
+    down = np.where(low_first, (start - low) + (high - end), span)
+    up = np.where(low_first, span, (high - start) + (end - low))
+    down_inside = np.where(low_first, _inside(low, start, held) + _inside(end, high, held), span_inside)
+    up_inside = np.where(low_first, span_inside, _inside(start, high, held) + _inside(low, end, held))
+    return down, up, down_inside, up_inside
+
+
+def _inside(one_end: Floats, other_end: Floats, held: Range) -> Floats:
+    """How much of a distance lies inside the range."""
+    low, high = np.minimum(one_end, other_end), np.maximum(one_end, other_end)
+    inside: Floats = np.minimum(high, held.upper) - np.maximum(low, held.lower)
+    return np.maximum(inside, 0.0)
+
+
+def _ratio(part: Floats, whole: Floats, otherwise: Floats) -> Floats:
+    moved = whole > 0
+    share: Floats = np.where(moved, part / np.where(moved, whole, 1.0), otherwise)
+    return share

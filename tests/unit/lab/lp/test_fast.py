@@ -1,0 +1,101 @@
+"""Fees of a position over recorded minutes, in both conventions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.paths import REAL_MINUTES
+from zuno.adapters.imports.pool_minutes import read_pool_minutes
+from zuno.amm.model import Range
+from zuno.kernel.units import Millis, Tick
+from zuno.lab.lp.fast import Convention, earn_fees, share_inside, to_columns
+from zuno.lp.model.minutes import MinuteRepairs, PoolMinute, PoolMinutes
+
+NONE = MinuteRepairs(1, 1, 0, 0, 0, 0, 0, (), 0)
+
+
+def recorded(*rows: tuple[int, int, int, int], in0: int = 10**6, in1: int = 10**6, others: int = 10**9) -> PoolMinutes:
+    """Minutes by open, lowest, highest and close."""
+    minutes = (
+        PoolMinute(Millis(60_000 * number), opened, close, low, high, in0, in1, others)
+        for number, (opened, low, high, close) in enumerate(rows)
+    )
+    return PoolMinutes(tuple(minutes), NONE)
+
+
+def ticks(lower: int, upper: int) -> Range:
+    return Range(Tick(lower), Tick(upper))
+
+
+def test_demeters_figures_of_the_real_minutes() -> None:
+    if not REAL_MINUTES.exists():
+        pytest.skip("the minute rows of a real pool are not on this machine")
+    columns = to_columns(read_pool_minutes(REAL_MINUTES))
+    fees = earn_fees(columns, ticks(201000, 204000), 1734699983194382, 500, Convention.CLOSE_TICK)
+    assert fees.fees0 / 1e6 == pytest.approx(363.32790988439175, rel=1e-12)
+    assert fees.fees1 / 1e18 == pytest.approx(0.22526977322076276, rel=1e-12)
+    ours = earn_fees(columns, ticks(201000, 204000), 1734699983194382, 500)
+    assert ours.fees0 / 1e6 == pytest.approx(363.2920868007564, rel=1e-12)
+    assert ours.fees1 / 1e18 == pytest.approx(0.22523462387805712, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("row", "close_tick", "falling", "rising"),
+    [
+        ((0, 0, 0, 0), 1.0, 1.0, 1.0),
+        ((200, 200, 200, 200), 0.0, 0.0, 0.0),
+        ((0, 0, 200, 200), 0.5, 0.0, 0.5),  # nothing fell: where it ended counts
+        ((200, 0, 200, 0), 0.5, 0.5, 1.0),
+        ((0, -300, 100, 0), 1.0, 0.5, 0.5),  # down 300 of which 100 inside, up 400, down 100: 200 of 400
+        ((100, 100, 100, 100), 0.0, 0.0, 0.0),  # the upper tick is outside
+        ((-100, -100, -100, -100), 1.0, 1.0, 1.0),
+    ],
+)
+def test_the_share_of_a_minute_inside(
+    row: tuple[int, int, int, int], close_tick: float, falling: float, rising: float
+) -> None:
+    columns = to_columns(recorded(row))
+    assert share_inside(columns, ticks(-100, 100), Convention.CLOSE_TICK)[0].tolist() == [close_tick]
+    shares = share_inside(columns, ticks(-100, 100), Convention.INTRABAR)
+    assert [share.tolist() for share in shares] == [[falling], [rising]]
+
+
+def test_a_minute_without_liquidity_pays_nothing() -> None:
+    rows = recorded((0, 0, 0, 0), (0, 0, 0, 0))
+    empty = PoolMinutes((replace(rows.minutes[0], liquidity=0), rows.minutes[1]), NONE)
+    assert earn_fees(to_columns(empty), ticks(-10, 10), 10**9, 3000).fees0 == 10**6 * 0.003 / 2
+
+
+WALKS: Any = st.lists(
+    st.tuples(*[st.integers(-300, 300)] * 4).map(lambda four: (four[0], min(four), max(four), four[3])),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(WALKS, st.integers(-250, 249), st.integers(1, 200), st.sampled_from(Convention))
+def test_two_ranges_side_by_side_earn_what_both_cover(
+    walk: list[tuple[int, int, int, int]], lower: int, width: int, convention: Convention
+) -> None:
+    columns = to_columns(recorded(*walk))
+    middle = lower + width // 2
+    whole, low, high = (
+        earn_fees(columns, ticks(*ends), 10**3, 500, convention)
+        for ends in ((lower, lower + width), (lower, middle), (middle, lower + width))
+    )
+    assert whole.fees0 == pytest.approx(low.fees0 + high.fees0, abs=1e-9)
+    assert whole.fees1 == pytest.approx(low.fees1 + high.fees1, abs=1e-9)
+
+
+@given(WALKS, st.sampled_from(Convention))
+def test_a_range_around_everything_earns_its_share_of_every_fee(
+    walk: list[tuple[int, int, int, int]], convention: Convention
+) -> None:
+    fees = earn_fees(to_columns(recorded(*walk)), ticks(-400, 400), 10**9, 500, convention)
+    assert fees.fees0 == pytest.approx(len(walk) * 10**6 * 0.0005 / 2)
+    assert fees.fees1 == fees.fees0
