@@ -96,3 +96,22 @@ def test_a_pool_lives_the_same_life_as_the_contract(v4: V4, world: World, seed: 
                 compare_fees_owed(ours, theirs, dice.choice(sorted(seen)))
         except AssertionError as difference:
             pytest.fail(f"world {world.name}, seed {seed}, step {number} {step}: {difference}")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_donation_grows_the_fees_that_the_contract_grows(v4: V4, seed: int) -> None:
+    world = WORLDS[seed % len(WORLDS)]
+    life = Life(world, seed, v4.owners)
+    dice = random.Random(seed)
+    ours = Pool.initialize(world.fee, world.tick_spacing, life.start_price)
+    theirs = v4.open_pool(world.fee, world.tick_spacing, life.start_price, dynamic=bool(world.lp_fee))
+    refused = 0
+    for number, step in enumerate(life.steps(ours)):
+        assert outcome_of_ours(ours, step) == outcome_on_chain(theirs, step)
+        sizes = [0, 1, 10**6, 10**24, (1 << 127) - 1, 1 << 127]
+        donation = Step("donate", (dice.choice(sizes[:4] if number % 4 else sizes), dice.choice(sizes[:4])))
+        said = outcome_of_ours(ours, donation)
+        assert said == outcome_on_chain(theirs, donation)
+        refused += said is not None
+        compare_states(ours, theirs, set(ours.positions))
+    assert refused, "neither an empty pool nor an amount too large was tried"

@@ -28,6 +28,7 @@ from zuno.kernel.errors import (
     CannotUpdateEmptyPosition,
     InvalidFeeForExactOut,
     Malformed,
+    NoLiquidityToReceiveFees,
     Panic,
     PoolRefusal,
     PriceLimitAlreadyExceeded,
@@ -330,6 +331,16 @@ class Pool:
         self.fee_growth_global1_x128 = growth
         self.protocol_fees_accrued1 += to_protocol
         return SwapResult(received, -paid, fee_total, to_protocol, len(crossed))
+
+    def donate(self, amount0: int, amount1: int) -> None:
+        """Give both amounts to the liquidity in range; what does not divide by it stays in the pool."""
+        amount0, amount1 = to_uint256(index(amount0)), to_uint256(index(amount1))
+        if not self.liquidity:
+            raise NoLiquidityToReceiveFees("no liquidity is in range to receive a donation")
+        growth0 = (to_int128(amount0) << 128) // self.liquidity
+        growth1 = (to_int128(amount1) << 128) // self.liquidity
+        self.fee_growth_global0_x128 = (self.fee_growth_global0_x128 + growth0) & MAX_UINT256
+        self.fee_growth_global1_x128 = (self.fee_growth_global1_x128 + growth1) & MAX_UINT256
 
     # --- whole pools
 

@@ -133,6 +133,10 @@ class CannotUpdateEmptyPosition(PoolRefusal):
     """A zero-delta touch of a position without liquidity."""
 
 
+class NoLiquidityToReceiveFees(PoolRefusal):
+    """A donation where no liquidity is in range."""
+
+
 class SafeCastOverflow(PoolRefusal):
     """A number that does not fit the contract's integer type."""
 

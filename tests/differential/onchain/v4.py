@@ -94,6 +94,7 @@ class V4:
     engine: Engine
     manager: str
     swapper: str
+    donor: str
     owners: tuple[str, str]
 
     @classmethod
@@ -105,7 +106,7 @@ class V4:
 
         # The checking liquidity router refuses burns that pay nothing, which the pool itself allows.
         unchecked = "PoolModifyLiquidityTestNoChecks"
-        v4 = cls(engine, manager, router("PoolSwapTest"), (router(unchecked), router(unchecked)))
+        v4 = cls(engine, manager, router("PoolSwapTest"), router("PoolDonateTest"), (router(unchecked), router(unchecked)))
         returned(engine.send(manager, call_data("setProtocolFeeController", ["address"], [engine.relay])))
         return v4
 
@@ -116,7 +117,7 @@ class V4:
         for token in tokens:
             mint = call_data("mint", ["address", "uint256"], [self.engine.relay, 1 << 255])
             returned(self.engine.send(token, mint))
-            for router in (self.swapper, *self.owners):
+            for router in (self.swapper, self.donor, *self.owners):
                 approve = call_data("approve", ["address", "uint256"], [router, (1 << 256) - 1])
                 returned(self.engine.send(token, approve))
         hooks = self.engine.relay if dynamic else NO_HOOKS
@@ -168,6 +169,10 @@ class PoolOnChain:
             [self.key, params, (False, False), b""],
         )
         return _balance_delta(returned(self.v4.engine.send(self.v4.swapper, payload)))
+
+    def donate(self, amount0: int, amount1: int) -> None:
+        payload = call_data("donate", [KEY, "uint256", "uint256", "bytes"], [self.key, amount0, amount1, b""])
+        returned(self.v4.engine.send(self.v4.donor, payload))
 
     def set_protocol_fee(self, zero_for_one: int, one_for_zero: int) -> None:
         packed = one_for_zero << 12 | zero_for_one
