@@ -15,6 +15,7 @@ from zuno.lab.model import MomentResult, StudyView
 from zuno.trading.model.cycle import EDITION, Call
 
 if TYPE_CHECKING:
+    from zuno.lab.lp.service import LpLab
     from zuno.lab.memory_service import MemoryStudy
 
 MOST_MOMENTS: Final = 20_000
@@ -43,10 +44,11 @@ Progress: TypeAlias = Callable[[int, int], None]
 class StudyDesk:
     """Studies; nothing is read from a home and nothing is written there."""
 
-    def __init__(self, run_markets: RunMarkets, memory: MemoryStudy | None = None) -> None:
-        """`memory`: the study of whether memory helps."""
+    def __init__(self, run_markets: RunMarkets, memory: MemoryStudy | None = None, lp: LpLab | None = None) -> None:
+        """`memory`: the study of whether memory helps. `lp`: backtests of the LP desk."""
         self._run_markets = run_markets
         self.memory = memory
+        self.lp = lp
 
     async def study(self, moments: int, seeds: str, workers: int, tell: Progress, stop: asyncio.Event) -> StudyView:
         """Rule at so many moments of these markets. Once `stop` is set, what is known by then is the answer."""

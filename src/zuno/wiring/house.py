@@ -904,32 +904,9 @@ class Application:
     def _build_table(
         self, journal: Journal, request_id: str, rounds: int, observe: Observe, minds: ModelContext
     ) -> LocalDebateRunner:
-        """The four peers at one table, and the journal that hears all of it."""
-        from zuno.adapters.clock.system import unix_millis
-        from zuno.adapters.transport.inproc import InProcess
-        from zuno.lp.agents.arbiter import Arbiter
-        from zuno.lp.agents.critic import Critic
-        from zuno.lp.agents.scout import Scout
-        from zuno.lp.agents.strategist import Strategist
-        from zuno.lp.mesh.station import MessageHandler
-        from zuno.lp.service.recommend import LocalDebateRunner, load_context
+        from zuno.wiring.table import build_table
 
-        key, transport = self._key(), InProcess()
-        key.ensure()
-
-        async def recall(digest: str) -> Context:
-            return await load_context(journal, digest)
-
-        peers = (
-            Scout(observe, journal.put_bundle, minds),
-            Strategist(recall, minds),
-            Critic(recall, minds),
-            Arbiter(recall, minds),
-        )
-        stations = [MessageHandler(peer, transport, journal, key, unix_millis) for peer in peers]
-        return LocalDebateRunner(
-            stations, transport, journal, key, unix_millis, request_id, rounds, self._debate_timeout(rounds)
-        )
+        return build_table(journal, self._key(), request_id, rounds, observe, minds, self._debate_timeout(rounds))
 
     def _debate_timeout(self, rounds: int) -> float:
         """What a debate may take when every model asked takes all of its time, and the world is slow to observe."""

@@ -28,9 +28,10 @@ CODE = "study"
 
 def build_study_desk() -> StudyDesk:
     from zuno.lab.service import StudyDesk
+    from zuno.wiring.lp_lab import build_lp_lab
     from zuno.wiring.memory_lab import build_memory_study
 
-    return StudyDesk(run_markets, build_memory_study())
+    return StudyDesk(run_markets, build_memory_study(), build_lp_lab())
 
 
 async def run_markets(

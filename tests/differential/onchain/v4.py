@@ -106,7 +106,9 @@ class V4:
 
         # The checking liquidity router refuses burns that pay nothing, which the pool itself allows.
         unchecked = "PoolModifyLiquidityTestNoChecks"
-        v4 = cls(engine, manager, router("PoolSwapTest"), router("PoolDonateTest"), (router(unchecked), router(unchecked)))
+        v4 = cls(
+            engine, manager, router("PoolSwapTest"), router("PoolDonateTest"), (router(unchecked), router(unchecked))
+        )
         returned(engine.send(manager, call_data("setProtocolFeeController", ["address"], [engine.relay])))
         return v4
 

@@ -11,10 +11,11 @@ from zuno.doors.cli.options import Home, Json, group, whole_number
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
+    from zuno.lab.lp.service import LpLabView
     from zuno.lab.memory_service import MemoryStudyView
     from zuno.lab.model import StudyView
 
-lab = group("Studies of the trading desk on synthetic markets.")
+lab = group("Backtests and studies: does the argument pay?")
 
 
 @lab.command("study")
@@ -68,3 +69,49 @@ async def _memory(zuno: Zuno, seeds: str, workers: int) -> MemoryStudyView:
     assert study is not None
     with ProgressBar("moments") as bar:
         return await study.study(seeds, workers, bar.tell, stop_on_signals())
+
+
+@lab.command("lp")
+def lab_lp(
+    ctx: typer.Context,
+    data: Annotated[
+        str,
+        typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows (CSV, also compressed by gzip)."),
+    ],
+    arms: Annotated[
+        str, typer.Option("--arms", metavar="LIST", help="What is compared: hold, passive, reset, debate.")
+    ] = "hold,passive,reset,debate",
+    capital: Annotated[
+        int,
+        typer.Option("--capital", metavar="USD", parser=whole_number, help="Half of it in each token at the start."),
+    ] = 10_000,
+    every: Annotated[
+        int, typer.Option("--every", metavar="HOURS", parser=whole_number, help="Hours between two decisions.")
+    ] = 4,
+    width: Annotated[
+        str, typer.Option("--width", metavar="PERCENT", help="How far the first range and a reset reach to each side.")
+    ] = "5",
+    profile: Annotated[
+        str, typer.Option("--profile", help="Risk profile of the debate: conservative, balanced, aggressive.")
+    ] = "balanced",
+    gas: Annotated[str, typer.Option("--gas-gwei", metavar="GWEI", help="Price of a unit of gas.")] = "0.1",
+    workers: Annotated[
+        int, typer.Option("--workers", metavar="N", parser=whole_number, help="Processes; changes the time alone.")
+    ] = 2,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Backtest the LP desk on a pool's recorded minutes: every arm over the same hours, every cost counted."""
+
+    async def ask(zuno: Zuno) -> LpLabView:
+        from zuno.doors.cli.progress_bar import ProgressBar
+        from zuno.doors.cli.service import stop_on_signals
+        from zuno.lab.lp.service import read_question
+
+        lab_desk = zuno.lab().lp
+        assert lab_desk is not None
+        question = read_question(data, arms, capital, every, width, profile, gas)
+        with ProgressBar("hours") as bar:
+            return await lab_desk.compare(question, workers, bar.tell, stop_on_signals())
+
+    run_command.partial_verdict(ctx.obj.at(home), json, ask)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading
+from zuno.lab.lp.service import LpLabView
 from zuno.lab.memory_service import IntervalView, MemoryStudyView, WorldView
 from zuno.lab.model import CalibrationView, CountView, StudyView, SymmetryView
 from zuno.trading.service.report import format_signed
@@ -150,3 +152,49 @@ def _describe_world(view: WorldView) -> Iterator[RenderableType]:
 
 def _interval(view: IntervalView) -> str:
     return f"{view.low:+.3f} to {view.high:+.3f}"
+
+
+def shown_lp_lab(view: LpLabView) -> RenderableType:
+    first, last = (
+        datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M") for moment in (view.since, view.until)
+    )
+    arms = Rows(
+        *("arm", "decided by", "net USD", "95 %", "fees", "price", "divergence", "LVR", "gas", "swaps", "in range"),
+        *("moves", "against hold", "95 % of it"),
+        spare=("LVR", "gas", "swaps", "decided by", "price"),
+    )
+    for arm in view.arms:
+        against = arm.vs_hold
+        arms.add_row(
+            arm.arm,
+            arm.by,
+            format_signed(arm.net_pnl_usd, 2),
+            _span(arm.ci95),
+            f"{arm.fees:.2f}",
+            format_signed(arm.price_effect, 2),
+            f"{arm.divergence_loss:.2f}",
+            f"{arm.lvr:.2f}",
+            f"{arm.gas:.2f}",
+            f"{arm.swap_cost:.2f}",
+            f"{arm.time_in_range:.0%}",
+            f"{arm.rebalances}",
+            "" if against is None else format_signed(against.net_pnl_usd, 2),
+            "" if against is None else _span(against.ci95),
+        )
+    unexplained = [arm.arm for arm in view.arms if arm.residual]
+    repairs = view.repairs
+    return Group(
+        heading(
+            f"{first} to {last} UTC ({view.hours} h), {view.capital_usd:,} USD, decided every {view.every_hours} h"
+        ),
+        arms,
+        Text(""),
+        Text(f"{repairs.rows:,} rows in {repairs.files} files; {repairs.missing} minutes without a row.", style=QUIET),
+        Text(f"UNEXPLAINED  {', '.join(unexplained)}", style=BAD)
+        if unexplained
+        else Text("Every arm's result is explained by its terms to the last unit.", style=GOOD),
+    )
+
+
+def _span(ends: tuple[float, float] | None) -> str:
+    return "too few days" if ends is None else f"{ends[0]:+,.0f} to {ends[1]:+,.0f}"

@@ -640,6 +640,7 @@ _SCREENS_ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
     "DataCheckView": ("data_screens", "shown_check"),
     "StudyView": ("lab_screens", "shown_study"),
     "MemoryStudyView": ("lab_screens", "shown_memory_study"),
+    "LpLabView": ("lab_screens", "shown_lp_lab"),
     "SynthView": ("data_screens", "shown_synth"),
     "RoundView": ("data_screens", "shown_round"),
     "CollectedView": ("data_screens", "shown_collected"),

@@ -85,8 +85,8 @@ def test_every_intent_has_examples_of_its_own() -> None:
 
 
 TYPED = {"peer", "mesh join", "trade book lp", "trade cancel", "trade set", "trade mandate grant"}
-TYPED |= {"memory search", "memory show", "memory forget"}
-"""Commands whose ids, prices and quoted words nobody says in prose."""
+TYPED |= {"memory search", "memory show", "memory forget", "lab lp"}
+"""Commands whose ids, prices, folders and quoted words nobody says in prose."""
 
 
 def test_every_command_of_the_command_line_can_be_said() -> None:

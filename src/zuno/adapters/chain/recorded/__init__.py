@@ -1,0 +1,1 @@
+"""A pool's recorded minutes, played on our own pool."""

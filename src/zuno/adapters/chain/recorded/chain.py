@@ -1,0 +1,143 @@
+"""A recorded pool behind the chain's port: what was known by the last minute that was played, and nothing later."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Final
+
+from zuno.adapters.chain.recorded.world import WALLET, RecordedMarket, RecordedWorld
+from zuno.amm.model import Block, Depth, LpPosition, PoolState
+from zuno.kernel.errors import Refused, Unavailable, Unknown
+from zuno.kernel.text import Token
+from zuno.kernel.units import Address, HexId, Pips, Seconds, SqrtPriceX96, Wei
+from zuno.lp.model.chains import ChainInfo, Deployment
+from zuno.lp.model.history import PositionHistory, PricedBlock, SwapFees
+from zuno.lp.model.market import HOUR, GasQuote
+from zuno.lp.ports.chain import (
+    Holdings,
+    Missing,
+    OwnedPositions,
+    PastPositions,
+    PoolsFound,
+    PositionsWindow,
+    Snapshot,
+    StateAtBlock,
+)
+
+_NOWHERE: Final = Address("0x" + "00" * 19 + "01")
+USDC: Final = Token(Address("0x2791bca1f2de4661ed88a30c99a7a9449aa84174"), "USDC", 6, verified=True)
+WETH: Final = Token(Address("0x7ceb23fd6bc0add59e62ac25578270cff1b9f619"), "WETH", 18, verified=True)
+RECORDED: Final = ChainInfo(
+    31337,
+    "recorded",
+    "Recorded pool",
+    Deployment(_NOWHERE, _NOWHERE, _NOWHERE, _NOWHERE, _NOWHERE),
+    (USDC, WETH),
+    testnet=True,
+    confirmations=0,
+)
+USDC_WETH: Final = RecordedMarket(USDC, WETH, Pips(500), 10, native_side=1)
+"""The pool of the minute rows that are published with demeter."""
+
+
+class RecordedChain:
+    """One pool and one wallet."""
+
+    info = RECORDED
+
+    def __init__(self, world: RecordedWorld, gas: GasQuote) -> None:
+        self.world = world
+        self._gas = gas
+
+    async def head(self) -> Block:
+        return self.world.head
+
+    async def wallet(self) -> Address | None:
+        return WALLET
+
+    async def pools(self) -> PoolsFound:
+        return PoolsFound(self.world.head, (self.world.state(),))
+
+    async def pool(self, pool_id: HexId) -> PoolState:
+        self._check_pool(pool_id)
+        return self.world.state()
+
+    async def pool_at(self, pool_id: HexId, moment: Seconds) -> PoolState:
+        self._check_pool(pool_id)
+        found = bisect_right(self.world.marks, moment, key=lambda mark: mark.block.timestamp)
+        if not found:
+            raise Unavailable(f"the record begins after {moment}")
+        return self.world.state_of(self.world.marks[found - 1])
+
+    async def owned(self, owner: Address) -> OwnedPositions:
+        ids = (self.world.position_id,) if self._holds(owner) else ()
+        return OwnedPositions(self.world.head, Address(owner.lower()), ids, len(ids), complete=True)
+
+    async def holdings(self, owner: Address) -> Holdings:
+        owned = await self.owned(owner)
+        return Holdings(owned, await self.positions(owned.ids))
+
+    async def past_positions(self, owner: Address) -> PastPositions:
+        last = self.world.position_id - self._holds(owner) if owner.lower() == WALLET else 0
+        return PastPositions(self.world.head, Address(owner.lower()), tuple(range(1, last + 1)), complete=True)
+
+    async def positions(self, ids: Sequence[int]) -> Snapshot:
+        world = self.world
+        asked = dict.fromkeys(ids)
+        held = {world.position_id: world.position(RECORDED.name)} if world.range is not None else {}
+        missing = tuple(Missing(position_id, "no such position") for position_id in asked if position_id not in held)
+        return Snapshot(world.head, tuple(held[position_id] for position_id in asked if position_id in held), missing)
+
+    async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> StateAtBlock:
+        if block != self.world.head:
+            raise Refused(f"the record does not stand at block {block.number}")
+        snapshot = await self.positions(position_ids)
+        state = self.world.state()
+        return StateAtBlock(
+            block,
+            {pool_id: state for pool_id in pool_ids if pool_id == state.id},
+            {position.id: position for position in snapshot.positions},
+        )
+
+    async def history(self, position_id: int, since: Seconds | None) -> PositionHistory:
+        if since is not None:
+            raise Unavailable("a record is explained from the wallet's first position on")
+        return self.world.history()
+
+    async def window(self, positions: Sequence[LpPosition], since: Seconds) -> PositionsWindow:
+        raise Unavailable("a recorded pool does not explain windows")
+
+    async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
+        self._check_pool(pool_id)
+        hourly: dict[int, PricedBlock] = {}
+        for mark in self.world.marks:
+            traded = Seconds(mark.block.timestamp - 1)  # a mark stands at the end of its minute
+            if traded >= since:
+                block = Block(mark.block.number, mark.block.hash, traded)
+                hourly[traded // HOUR] = PricedBlock(block, SqrtPriceX96(mark.sqrt_price_x96))
+        return tuple(hourly.values())
+
+    async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:
+        raise Unavailable("a record of minutes has no swaps")
+
+    async def depth(self, pool_id: HexId) -> Depth:
+        raise Unavailable("a record of minutes has no liquidity by tick")
+
+    async def gas(self) -> GasQuote:
+        return self._gas
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def _holds(self, owner: Address) -> bool:
+        return owner.lower() == WALLET and self.world.range is not None
+
+    def _check_pool(self, pool_id: HexId) -> None:
+        if pool_id.lower() != self.world.pool_id:
+            raise Unknown(f"No pool {pool_id} in the record.")
+
+
+def fixed_gas(gwei: Decimal) -> GasQuote:
+    return GasQuote(Wei(int(gwei * 10**9)), Wei(0))

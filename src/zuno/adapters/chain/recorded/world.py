@@ -1,0 +1,368 @@
+"""Recorded minutes played on our own integer pool, with one wallet that may hold a position in it.
+
+Everybody else is one position over all prices, as large as the minute's recorded liquidity. A minute is swapped along
+the path from the close before through its lowest and highest tick to its close, without a fee; the fees it was recorded
+to pay are given to whoever was in range along the way, falling in token0 and rising in token1. So prices and fees are
+those of the record, whatever our own liquidity adds, and every amount is the contracts' own arithmetic. The wallet's
+swaps pay the pool's fee and move its price until the next minute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass
+from hashlib import sha256
+from itertools import pairwise
+from typing import Final
+
+from zuno.amm import identity
+from zuno.amm.fees import DYNAMIC_FEE_FLAG, PIPS
+from zuno.amm.liquidity import (
+    amounts_for_liquidity,
+    liquidity_for_amount0,
+    liquidity_for_amount1,
+    liquidity_for_amounts,
+)
+from zuno.amm.model import Block, LpPosition, PoolKey, PoolState, Range
+from zuno.amm.pool import LiquidityChange, Pool, PositionInfo
+from zuno.amm.ticks import MAX_SQRT_PRICE, MAX_TICK, MIN_SQRT_PRICE, cached_sqrt_price_at_tick
+from zuno.kernel.errors import Refused
+from zuno.kernel.text import Token
+from zuno.kernel.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
+from zuno.lp.model.history import PositionEvent, PositionHistory, PositionSnapshot, PricedBlock, WalletSwap
+from zuno.lp.model.market import HOUR
+from zuno.lp.model.minutes import PoolMinute, PoolMinutes
+
+WALLET: Final = Address("0x" + "aa" * 20)
+OTHERS: Final = Address("0x" + "bb" * 20)
+_ENOUGH: Final = 1 << 126
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedMarket:
+    """Which pool was recorded."""
+
+    token0: Token
+    token1: Token
+    fee: Pips
+    tick_spacing: int
+    native_side: int
+    """0 or 1: the token that pays for gas, being the chain's own currency or its wrapper."""
+
+    @property
+    def key(self) -> PoolKey:
+        return PoolKey(self.token0.address, self.token1.address, self.fee, self.tick_spacing)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolMark:
+    """The pool at the end of a minute."""
+
+    block: Block
+    sqrt_price_x96: int
+    tick: int
+    liquidity: int
+    growth0: int
+    growth1: int
+
+
+class RecordedWorld:
+    """The pool after the last minute that was played. Balances are what the wallet holds beside its position."""
+
+    def __init__(self, market: RecordedMarket, recorded: PoolMinutes, balance0: int, balance1: int) -> None:
+        first = recorded.minutes[0]
+        self.market, self.minutes = market, recorded.minutes
+        self.balances = (balance0, balance1)
+        self.range: Range | None = None
+        self.position_id = 0
+        self.events: list[PositionEvent | WalletSwap] = []
+        self.marks: list[PoolMark] = []
+        self.pool_id = HexId(identity.pool_id(*astuple(market.key)))
+        self._edge = MAX_TICK // market.tick_spacing * market.tick_spacing
+        self._others = 0
+        start = cached_sqrt_price_at_tick(first.open_tick)
+        self._pool = Pool.initialize(DYNAMIC_FEE_FLAG, market.tick_spacing, start)
+        self._set_others(first.liquidity)
+        self._number = -1
+        self.head = self._next_block(Seconds(first.at // 1000))
+
+    # -- time
+
+    @property
+    def ended(self) -> bool:
+        return len(self.marks) == len(self.minutes)
+
+    def play_until(self, moment: Seconds) -> None:
+        """Play every minute that was over by then."""
+        while not self.ended and self.minutes[len(self.marks)].at // 1000 + 60 <= moment:
+            self._play(self.minutes[len(self.marks)])
+
+    def _play(self, minute: PoolMinute) -> None:
+        before = self.minutes[len(self.marks) - 1].close_tick if self.marks else minute.open_tick
+        self._set_others(minute.liquidity)
+        self._move_to(cached_sqrt_price_at_tick(before))  # what the wallet moved is traded back
+        self._trade(minute, before)
+        pool, slot0 = self._pool, self._pool.slot0
+        self.head = self._next_block(Seconds(minute.at // 1000 + 60))
+        growth = (pool.fee_growth_global0_x128, pool.fee_growth_global1_x128)
+        self.marks.append(PoolMark(self.head, slot0.sqrt_price_x96, slot0.tick, pool.liquidity, *growth))
+
+    def _trade(self, minute: PoolMinute, before: int) -> None:
+        """Swap along the minute's path and pay its fees on the way, a tick's worth for every tick."""
+        low, high = min(before, minute.lowest_tick), max(before, minute.highest_tick)
+        low_first = (before - low) + (high - minute.close_tick) <= (high - before) + (minute.close_tick - low)
+        turns = (before, low, high, minute.close_tick) if low_first else (before, high, low, minute.close_tick)
+        fees = tuple(paid * self.market.fee // PIPS if minute.liquidity else 0 for paid in (minute.in0, minute.in1))
+        totals = [sum(max(0, a - b) for a, b in pairwise(turns)), sum(max(0, b - a) for a, b in pairwise(turns))]
+        gone = [0, 0]
+        for a, b in self._pieces(turns):
+            side = 0 if b < a else 1
+            reached = gone[side] + abs(b - a)
+            paid = fees[side] * reached // totals[side] - fees[side] * gone[side] // totals[side]
+            gone[side] = reached
+            start, end = cached_sqrt_price_at_tick(a), cached_sqrt_price_at_tick(b)
+            self._move_to((start + end) // 2)
+            if paid:
+                self._pool.donate(*((paid, 0) if side == 0 else (0, paid)))
+            self._move_to(end)
+        left = tuple(0 if total else fee for total, fee in zip(totals, fees, strict=True))
+        if any(left):
+            self._pool.donate(*left)
+
+    def _pieces(self, turns: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """The path cut at the edges of the wallet's range, so that a piece is inside of it or outside."""
+        edges = () if self.range is None else (self.range.lower, self.range.upper)
+        for a, b in pairwise(turns):
+            if a == b:
+                continue
+            cuts = sorted((edge for edge in edges if min(a, b) < edge < max(a, b)), reverse=b < a)
+            yield from pairwise((a, *cuts, b))
+
+    def _set_others(self, liquidity: int) -> None:
+        if liquidity != self._others:
+            self._pool.modify_liquidity(OTHERS, -self._edge, self._edge, liquidity - self._others, 0)
+            self._others = liquidity
+
+    def _move_to(self, sqrt_price_x96: int) -> None:
+        now = self._pool.slot0.sqrt_price_x96
+        if sqrt_price_x96 != now:
+            self._pool.swap(sqrt_price_x96 < now, -_ENOUGH, sqrt_price_x96)
+
+    def _next_block(self, at: Seconds) -> Block:
+        self._number += 1
+        slot0 = self._pool.slot0
+        told = (self._number, at, tuple(slot0), self._pool.liquidity, self.balances)
+        return Block(self._number, HexId("0x" + sha256(repr(told).encode()).hexdigest()), at)
+
+    # -- the wallet
+
+    def open_position(self, held: Range, gas: Wei) -> None:
+        """Swap what the range does not need of one token, mint with the rest and pay for the gas."""
+        if self.range is not None:
+            raise Refused("The wallet holds a position already.")
+        self._pay_gas(gas)
+        gas = Wei(0) if self._swap_for(held, gas) else gas
+        pool, price = self._pool, self._pool.slot0.sqrt_price_x96
+        edges = cached_sqrt_price_at_tick(held.lower), cached_sqrt_price_at_tick(held.upper)
+        liquidity = liquidity_for_amounts(price, *edges, *self.balances)
+        while liquidity > 0:
+            needed = amounts_for_liquidity(price, *edges, liquidity, round_up=True)
+            if needed[0] <= self.balances[0] and needed[1] <= self.balances[1]:
+                break
+            liquidity -= 1
+        if liquidity <= 0:
+            raise Refused("The wallet holds too little for a position.")
+        self.range, self.position_id = held, self.position_id + 1
+        change = pool.modify_liquidity(WALLET, held.lower, held.upper, liquidity, self.position_id)
+        self._note_change(liquidity, change, gas)
+
+    def close_position(self, gas: Wei) -> None:
+        """Take everything home, fees included."""
+        held = self._held()
+        liquidity = self._info().liquidity
+        change = self._pool.modify_liquidity(WALLET, held.lower, held.upper, -liquidity, self.position_id)
+        self._note_change(-liquidity, change, gas)
+        self.range = None
+        self._pay_gas(gas)
+
+    def _note_change(self, delta: int, change: LiquidityChange, gas: Wei) -> None:
+        # A burn clears its ticks; what had grown inside by then is what the position remembers.
+        held, info = self._held(), self._info()
+        self.balances = (self.balances[0] + change.amount0, self.balances[1] + change.amount1)
+        self.head = self._next_block(self.head.timestamp)
+        self.events.append(
+            PositionEvent(
+                position_id=self.position_id,
+                range=held,
+                block=self.head,
+                tx=self.head.hash,
+                sqrt_price_x96=SqrtPriceX96(self._pool.slot0.sqrt_price_x96),
+                liquidity_delta=delta,
+                liquidity_after=Liquidity(info.liquidity),
+                paid0=-change.amount0,
+                paid1=-change.amount1,
+                fee_growth_inside0_x128=info.fee_growth_inside0_last_x128,
+                fee_growth_inside1_x128=info.fee_growth_inside1_last_x128,
+                gas=gas,
+                gas_paid=gas,
+            )
+        )
+
+    def _pay_gas(self, gas: Wei) -> None:
+        left = [*self.balances]
+        left[self.market.native_side] -= gas
+        if left[self.market.native_side] < 0:
+            raise Refused("The wallet cannot pay for the gas.")
+        self.balances = (left[0], left[1])
+
+    def _swap_for(self, held: Range, gas: Wei) -> bool:
+        """Sell as much of one token as lets both be used up; a swap is charged with the gas of its transaction."""
+        zero_for_one = self._surplus_of_token0(self._pool, *self.balances, held)
+        low, high = 0, self.balances[0 if zero_for_one else 1]
+        while low < high:
+            amount = (low + high + 1) // 2
+            pool, balances = self._try_swap(zero_for_one, amount)
+            if self._surplus_of_token0(pool, *balances, held) == zero_for_one:
+                low = amount
+            else:
+                high = amount - 1
+        if not low:
+            return False
+        before, balances = self._pool.slot0.sqrt_price_x96, self.balances
+        self._pool, self.balances = self._try_swap(zero_for_one, low)
+        paid0, paid1 = balances[0] - self.balances[0], balances[1] - self.balances[1]
+        self.head = self._next_block(self.head.timestamp)
+        self.events.append(
+            WalletSwap(self.head, self.head.hash, SqrtPriceX96(before), paid0, paid1, paid0, paid1, gas, gas)
+        )
+        return True
+
+    def _try_swap(self, zero_for_one: bool, amount: int) -> tuple[Pool, tuple[int, int]]:
+        """The pool and the balances after selling so much, which changes neither of them here."""
+        pool = self._pool.copy()
+        pool.set_lp_fee(self.market.fee)
+        limit = MIN_SQRT_PRICE + 1 if zero_for_one else MAX_SQRT_PRICE - 1
+        got = pool.swap(zero_for_one, -amount, limit)
+        pool.set_lp_fee(0)
+        return pool, (self.balances[0] + got.amount0, self.balances[1] + got.amount1)
+
+    def _surplus_of_token0(self, pool: Pool, balance0: int, balance1: int, held: Range) -> bool:
+        """Whether token1 is what runs out first when the range is minted."""
+        price = pool.slot0.sqrt_price_x96
+        lower, upper = cached_sqrt_price_at_tick(held.lower), cached_sqrt_price_at_tick(held.upper)
+        if price <= lower:
+            return False
+        if price >= upper:
+            return True
+        return liquidity_for_amount0(price, upper, balance0) > liquidity_for_amount1(lower, price, balance1)
+
+    # -- reading
+
+    def state(self) -> PoolState:
+        slot0, pool = self._pool.slot0, self._pool
+        mark = PoolMark(
+            self.head,
+            slot0.sqrt_price_x96,
+            slot0.tick,
+            pool.liquidity,
+            pool.fee_growth_global0_x128,
+            pool.fee_growth_global1_x128,
+        )
+        return self.state_of(mark)
+
+    def state_of(self, mark: PoolMark) -> PoolState:
+        market = self.market
+        return PoolState(
+            id=self.pool_id,
+            key=market.key,
+            token0=market.token0,
+            token1=market.token1,
+            sqrt_price_x96=SqrtPriceX96(mark.sqrt_price_x96),
+            tick=Tick(mark.tick),
+            protocol_fee=0,
+            lp_fee=market.fee,
+            liquidity=Liquidity(mark.liquidity),
+            fee_growth_global0_x128=mark.growth0,
+            fee_growth_global1_x128=mark.growth1,
+            block=mark.block,
+        )
+
+    def position(self, chain: str) -> LpPosition:
+        held, info = self._held(), self._info()
+        principal = self._principal(info.liquidity)
+        fees = self._pool.fees_owed(WALLET, held.lower, held.upper, self.position_id)
+        return LpPosition(
+            id=self.position_id,
+            chain=chain,
+            owner=WALLET,
+            pool=self.state(),
+            range=held,
+            liquidity=Liquidity(info.liquidity),
+            amount0=Amount(principal[0]),
+            amount1=Amount(principal[1]),
+            fees0=Amount(fees[0]),
+            fees1=Amount(fees[1]),
+        )
+
+    def worth(self) -> tuple[int, int]:
+        """Both tokens: what the wallet holds and what its position would pay, learned by burning it on a copy."""
+        if self.range is None:
+            return self.balances
+        pool = self._pool.copy()
+        liquidity = self._info().liquidity
+        burnt = pool.modify_liquidity(WALLET, self.range.lower, self.range.upper, -liquidity, self.position_id)
+        return self.balances[0] + burnt.amount0, self.balances[1] + burnt.amount1
+
+    def history(self) -> PositionHistory:
+        """What the wallet did from its first position to now."""
+        if not self.events:
+            raise Refused("The wallet has not held a position yet.")
+        market, opened = self.market, self.events[0].block
+        return PositionHistory(
+            key=market.key,
+            token0=market.token0,
+            token1=market.token1,
+            opened=opened,
+            closed=self.head,
+            start=None,
+            end=None if self.range is None else self._standing(),
+            events=tuple(self.events),
+            path=tuple(
+                PricedBlock(mark.block, SqrtPriceX96(mark.sqrt_price_x96))
+                for mark in self.marks
+                if mark.block.number > opened.number and mark.block.timestamp % HOUR == 0
+            ),
+            native_side=market.native_side,
+        )
+
+    def _standing(self) -> PositionSnapshot:
+        held, info = self._held(), self._info()
+        worth = self.worth()
+        inside0, inside1 = self._pool.fee_growth_inside(held.lower, held.upper)
+        return PositionSnapshot(
+            position_id=self.position_id,
+            range=held,
+            block=self.head,
+            sqrt_price_x96=SqrtPriceX96(self._pool.slot0.sqrt_price_x96),
+            liquidity=Liquidity(info.liquidity),
+            worth0=worth[0] - self.balances[0],
+            worth1=worth[1] - self.balances[1],
+            fee_growth_inside0_x128=inside0,
+            fee_growth_inside1_x128=inside1,
+            fee_growth_inside0_last_x128=info.fee_growth_inside0_last_x128,
+            fee_growth_inside1_last_x128=info.fee_growth_inside1_last_x128,
+        )
+
+    def _principal(self, liquidity: int) -> tuple[int, int]:
+        held = self._held()
+        edges = cached_sqrt_price_at_tick(held.lower), cached_sqrt_price_at_tick(held.upper)
+        return amounts_for_liquidity(self._pool.slot0.sqrt_price_x96, *edges, liquidity, round_up=False)
+
+    def _info(self) -> PositionInfo:
+        held = self._held()
+        return self._pool.position(WALLET, held.lower, held.upper, self.position_id)
+
+    def _held(self) -> Range:
+        if self.range is None:
+            raise Refused("The wallet holds no position.")
+        return self.range

@@ -1,0 +1,75 @@
+"""How the arms of an LP backtest decide."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from math import log
+from typing import Final, TypeAlias
+
+from zuno.amm.model import PoolState, Range
+from zuno.amm.ticks import MAX_TICK, ceil_to_spacing, floor_to_spacing
+from zuno.kernel.units import Tick
+from zuno.lab.lp.market import BacktestPool
+
+WIDE: Final = Fraction(1, 2)
+"""Half-width of the passive range in the log of the price: from 0.61 to 1.65 times the price."""
+
+
+class Arm(StrEnum):
+    HOLD = "hold"
+    PASSIVE = "passive"
+    RESET = "reset"
+    DEBATE = "debate"
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What an arm does now: nothing, take everything home, or stand in a range."""
+
+    range: Range | None = None
+    close: bool = False
+
+
+STAY: Final = Act()
+Decide: TypeAlias = Callable[[BacktestPool], Awaitable[Act]]
+"""Asked at every decision; sees the pool as it is played so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArmPlan:
+    """An arm: where it begins, and who decides from then on. Without a range it begins with the tokens."""
+
+    arm: Arm
+    first: Range | None
+    decide: Decide
+
+
+def centre_range(pool: PoolState, half_width: Fraction) -> Range:
+    """The range that reaches this far, in the log of the price, to both sides of it."""
+    reach = round(float(half_width) / _LOG_TICK)
+    spacing = pool.key.tick_spacing
+    edge = MAX_TICK // spacing * spacing
+    lower = max(-edge, floor_to_spacing(pool.tick - reach, spacing))
+    return Range(Tick(lower), Tick(min(edge, max(lower + spacing, ceil_to_spacing(pool.tick + reach, spacing)))))
+
+
+_LOG_TICK: Final = log(1.0001)
+
+
+async def stay(pool: BacktestPool) -> Act:
+    return STAY
+
+
+def reset_at_edge(half_width: Fraction) -> Decide:
+    """Centre the range anew once the price has left it."""
+
+    async def decide(pool: BacktestPool) -> Act:
+        state = pool.state()
+        if pool.range is None or pool.range.contains(state.tick):
+            return STAY
+        return Act(centre_range(state, half_width))
+
+    return decide

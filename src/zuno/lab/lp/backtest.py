@@ -1,0 +1,143 @@
+"""One arm over a recorded pool, decision by decision, and where its money went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Final
+
+from zuno.amm.model import price_of
+from zuno.kernel.errors import Refused
+from zuno.kernel.units import Seconds, Wei
+from zuno.lab.lp.arms import Act, Arm, ArmPlan
+from zuno.lab.lp.market import BacktestPool
+from zuno.lp.model.ballot import CandidateKind
+from zuno.lp.model.history import WalletSwap
+from zuno.lp.model.market import HOUR, GasQuote
+from zuno.lp.rules.attribution import PnlTerms, attribute
+from zuno.lp.rules.carry import MEASURED_GAS, steps_for
+
+ZERO: Final = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class ArmResult:
+    """What an arm made, in base units of token0; `hourly` is its worth at the end of every hour, the start first."""
+
+    arm: Arm
+    net: Fraction
+    terms: PnlTerms
+    """Of its positions."""
+    idle_effect: Fraction
+    """What the price did to tokens that lay in the wallet."""
+    lvr: float
+    hourly: tuple[Fraction, ...]
+    minutes: int
+    minutes_in_range: int
+    decisions: int
+    rebalances: int
+    refused: int
+    """Decisions that the wallet could not carry out."""
+
+    @property
+    def residual(self) -> Fraction:
+        """What balances show and the terms do not explain."""
+        return self.net - self.terms.explained_result - self.idle_effect
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When a backtest begins and how often it decides."""
+
+    start: Seconds
+    end: Seconds
+    every: Seconds
+
+
+async def run_arm(
+    plan: ArmPlan, pool: BacktestPool, schedule: Schedule, gas: GasQuote, tell: Callable[[], None]
+) -> ArmResult:
+    """Play the record from the start of the schedule, at which the pool stands already; `tell` is called every hour."""
+    first_balances, first_price = pool.balances, pool.state().sqrt_price_x96
+    if plan.first is not None:
+        pool.open_position(plan.first, _gas_of(CandidateKind.OPEN, gas))
+    hourly = [_value(first_balances, first_price)]
+    minutes = inside = decisions = rebalances = refused = 0
+    moment = schedule.start
+    while moment < schedule.end:
+        hour = Seconds(min(moment + HOUR, schedule.end))
+        for minute in range(moment + 60, hour + 1, 60):
+            pool.play_until(Seconds(minute))
+            minutes += 1
+            inside += pool.range is not None and pool.range.contains(pool.state().tick)
+        moment = hour
+        hourly.append(_value(pool.worth(), pool.state().sqrt_price_x96))
+        tell()
+        if moment < schedule.end and (moment - schedule.start) % schedule.every == 0:
+            decisions += 1
+            try:
+                rebalances += _carry_out(await plan.decide(pool), pool, gas)
+            except Refused:
+                refused += 1
+    terms, lvr = PnlTerms(), 0.0
+    if pool.events:
+        explained = attribute(pool.history())
+        terms, lvr = explained.in_token0, explained.lvr_token0
+    return ArmResult(
+        arm=plan.arm,
+        net=hourly[-1] - hourly[0],
+        terms=terms,
+        idle_effect=_idle_effect(pool, first_balances, first_price),
+        lvr=lvr,
+        hourly=tuple(hourly),
+        minutes=minutes,
+        minutes_in_range=inside,
+        decisions=decisions,
+        rebalances=rebalances,
+        refused=refused,
+    )
+
+
+def _carry_out(act: Act, pool: BacktestPool, gas: GasQuote) -> bool:
+    """Whether anything was done."""
+    if act.close:
+        if pool.range is None:
+            return False
+        pool.close_position(_gas_of(CandidateKind.CLOSE, gas))
+        return True
+    if act.range is None or act.range == pool.range:
+        return False
+    if pool.range is None:
+        pool.open_position(act.range, _gas_of(CandidateKind.OPEN, gas))
+    else:
+        # Burnt and minted by two transactions, with a swap in the second, as the planner does it.
+        pool.close_position(_gas_of(CandidateKind.CLOSE, gas))
+        pool.open_position(act.range, _gas_of(CandidateKind.OPEN, gas))
+    return True
+
+
+def _gas_of(kind: CandidateKind, gas: GasQuote) -> Wei:
+    steps = steps_for(kind, None, 2 if kind is CandidateKind.OPEN else 0)
+    return Wei(sum(MEASURED_GAS[step] for step in steps) * gas.price)
+
+
+def _value(amounts: tuple[int, int], sqrt_price_x96: int) -> Fraction:
+    """In base units of token0."""
+    return amounts[0] + amounts[1] / price_of(sqrt_price_x96)
+
+
+def _idle_effect(pool: BacktestPool, balances: tuple[int, int], sqrt_price_x96: int) -> Fraction:
+    """What the price did to the wallet's own tokens between any two of its transactions."""
+    held, native = [*balances], None if not pool.events else pool.history().native_side
+    marks = [(sqrt_price_x96, (held[0], held[1]))]
+    for event in pool.events:
+        price = event.sqrt_price_before_x96 if isinstance(event, WalletSwap) else event.sqrt_price_x96
+        held[0] -= event.paid0
+        held[1] -= event.paid1
+        if native is not None:
+            held[native] -= event.gas if event.gas_paid is None else event.gas_paid
+        marks.append((price, (held[0], held[1])))
+    marks.append((pool.state().sqrt_price_x96, (held[0], held[1])))
+    return sum((_value(kept, price) - _value(kept, before) for (before, kept), (price, _) in pairwise(marks)), ZERO)

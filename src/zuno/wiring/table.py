@@ -1,0 +1,48 @@
+"""Wire a debate in this process: the four peers at one table, and the journal that hears all of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from zuno.adapters.keys.ed25519 import KeyFile
+    from zuno.journal.port import Journal
+    from zuno.llm.ask import ModelContext
+    from zuno.lp.agents.scout import Observe
+    from zuno.lp.service.recommend import LocalDebateRunner
+
+
+def build_table(
+    journal: Journal,
+    key: KeyFile,
+    request_id: str,
+    rounds: int,
+    observe: Observe,
+    minds: ModelContext,
+    patience: float,
+) -> LocalDebateRunner:
+    """`patience`: seconds after which a debate without an end has failed."""
+    from zuno.adapters.clock.system import unix_millis
+    from zuno.adapters.transport.inproc import InProcess
+    from zuno.lp.agents.arbiter import Arbiter
+    from zuno.lp.agents.critic import Critic
+    from zuno.lp.agents.scout import Scout
+    from zuno.lp.agents.strategist import Strategist
+    from zuno.lp.mesh.station import MessageHandler
+    from zuno.lp.model.debate import Context
+    from zuno.lp.service.recommend import LocalDebateRunner, load_context
+
+    transport = InProcess()
+    key.ensure()
+
+    async def recall(digest: str) -> Context:
+        return await load_context(journal, digest)
+
+    peers = (
+        Scout(observe, journal.put_bundle, minds),
+        Strategist(recall, minds),
+        Critic(recall, minds),
+        Arbiter(recall, minds),
+    )
+    stations = [MessageHandler(peer, transport, journal, key, unix_millis) for peer in peers]
+    return LocalDebateRunner(stations, transport, journal, key, unix_millis, request_id, rounds, patience)
