@@ -73,6 +73,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "doors.web_door": INSIDE,
     "doors.chat": INSIDE | {"pydantic"},
     "doors.cli": INSIDE | {"rich", "typer"},
+    "doors.mcp": INSIDE | {"mcp", "pydantic"},
     "doors.shell": INSIDE | {"prompt_toolkit", "rich"},
     "doors.telegram": INSIDE | {"telegram"},
     "doors.web": INSIDE | {"fastapi", "http", "prometheus_client", "pydantic", "socket", "starlette", "uvicorn"},

@@ -44,6 +44,14 @@ from zuno.trading.service.runs import Cycles
 from zuno.trading.service.trade_desk import TradeDesk
 
 
+class AssistantDoor(Protocol):
+    """The Model Context Protocol server of `zuno mcp`."""
+
+    async def serve(self) -> None:
+        """Answer on stdin and stdout until stdin ends."""
+        ...
+
+
 class Zuno(Protocol):
     """Promises a desk for any chain it knows. Chains are opened when first asked for and closed together."""
 
@@ -199,6 +207,10 @@ class Zuno(Protocol):
 
     def web(self, host: str, port: int) -> WebDoor:
         """The page at an address of this machine. `Unavailable` without its libraries."""
+        ...
+
+    def assistant(self) -> AssistantDoor:
+        """The server for one's own assistant. `Unavailable` without its library."""
         ...
 
     def sim(self) -> SimPlayground: ...

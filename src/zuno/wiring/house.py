@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from zuno.doors.reading.place import Place
     from zuno.doors.telegram_door import TelegramDoor
     from zuno.doors.web_door import WebDoor
+    from zuno.doors.zuno import AssistantDoor
     from zuno.journal.journal import ChainedJournal
     from zuno.journal.port import Journal
     from zuno.kernel.view import ReplayView
@@ -757,6 +758,11 @@ class Application:
 
         self._chains.require_writable()
         return build_web(self._settings, self, host, port)
+
+    def assistant(self) -> AssistantDoor:
+        from zuno.wiring.mcp import build_assistant
+
+        return build_assistant(self)
 
     def sim(self) -> SimPlayground:
         self._chains.require_writable()

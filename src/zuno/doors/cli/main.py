@@ -20,6 +20,7 @@ from zuno.doors.cli.book import book
 from zuno.doors.cli.data import data
 from zuno.doors.cli.house import doctor, export, logs
 from zuno.doors.cli.lab import lab
+from zuno.doors.cli.mcp import mcp
 from zuno.doors.cli.memory import memory
 from zuno.doors.cli.mesh import Transport, mesh, peer
 from zuno.doors.cli.monitor import alerts, monitor
@@ -67,6 +68,7 @@ app.add_typer(memory, name="memory")
 app.add_typer(lab, name="lab")
 app.add_typer(telegram, name="telegram")
 app.command("web")(web)
+app.command("mcp")(mcp)
 app.add_typer(mesh, name="mesh")
 app.command("peer")(peer)
 app.command("doctor")(doctor)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from zuno.trading.service.imports import Listen as ImportListen
     from zuno.trading.service.runs import Listen as Watch
 
-Shown = TypeVar("Shown", bound="View")
+Shown = TypeVar("Shown")
 Partial = TypeVar("Partial", bound="PartialView")
 
 Opener = Callable[["str | None"], "Zuno"]
@@ -59,6 +59,11 @@ class Session:
 def answer(session: Session, json: bool, question: Callable[[Zuno], Awaitable[View]]) -> None:
     """Ask and print; a deliberate error becomes its sentence and its exit code."""
     _print(session, _run_question(session, json, question), json)
+
+
+def serve_silently(session: Session, serve: Callable[[Zuno], Awaitable[None]]) -> None:
+    """Run what writes to stdout itself; only an error is told, on stderr."""
+    _run_question(session, False, serve)
 
 
 def verdict(

@@ -1,0 +1,26 @@
+"""`zuno mcp`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from zuno.doors.cli import run_command
+from zuno.doors.cli.options import Home
+
+if TYPE_CHECKING:
+    from zuno.doors.zuno import Zuno
+
+
+def mcp(ctx: typer.Context, home: Home = None) -> None:
+    """Serve both desks to your own assistant by the Model Context Protocol on stdin and stdout: to look and to ask."""
+
+    async def serve(zuno: Zuno) -> None:
+        import signal
+
+        # Reading stdin cannot be cut short, and nothing here is lost by an end at any moment.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        await zuno.assistant().serve()
+
+    run_command.serve_silently(ctx.obj.at(home), serve)

@@ -1,0 +1,43 @@
+"""Documents of `--json` with every text in them fenced, as prompts fence it: a token name, a headline, a memory or a
+model may have written any of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+from zuno.kernel.view import MAX_TEXT_CHARS, View, write_document
+from zuno.llm.prompts import Untrusted
+
+_BARE: Final = re.compile(
+    r"[A-Za-z0-9_+-]{0,24}"  # a word of ours, or nothing
+    r"|[+-]?[0-9]+(\.[0-9]+)?"  # a number, an amount to the last wei
+    r"|(0x|[a-z]{1,12}_)?[0-9a-f]{1,128}|0x[0-9a-fA-F]{40}"  # a hash, an id, an address
+    r"|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,15}Z"  # a moment
+)
+"""What is too short or too regular to say anything: left as it is."""
+_NAME: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+"""A field's name; others are keys of a map, and texts."""
+
+
+def fence_text(text: str) -> str:
+    return text if _BARE.fullmatch(text) else Untrusted(text, MAX_TEXT_CHARS).fenced_text
+
+
+def fence_document(view: View) -> dict[str, Any]:
+    """Fenced by what a text looks like and not by who should have written it: nothing has to be marked for it."""
+    document: dict[str, Any] = _fence(json.loads(write_document(view)))
+    return document
+
+
+def _fence(value: Any) -> Any:
+    match value:
+        case str():
+            return fence_text(value)
+        case list():
+            return [_fence(item) for item in value]
+        case dict():
+            return {name if _NAME.fullmatch(name) else fence_text(name): _fence(item) for name, item in value.items()}
+        case _:
+            return value

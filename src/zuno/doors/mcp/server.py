@@ -1,0 +1,184 @@
+"""The server on the official SDK: tools and resources over stdio. An error is one sentence, and never a traceback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from mcp import MCPError, types
+from mcp.server import Server, ServerRequestContext
+from mcp.server.stdio import stdio_server
+from pydantic import ValidationError
+
+from zuno.doors.mcp.analyses import Analyses
+from zuno.doors.mcp.fence import fence_document
+from zuno.doors.mcp.services import AssistantServices
+from zuno.doors.mcp.tools import TOOLS, AssistantTool, Desk, get_run
+from zuno.kernel.errors import Broken, Refused, Unavailable, Usage, ZunoError
+from zuno.kernel.text import plain_text
+from zuno.kernel.view import MAX_TEXT_CHARS, View
+from zuno.llm.prompts import FENCE_RULE, Untrusted
+
+LOOK_SECONDS: Final = 50.0
+"""For a look; clients cut a call off after a minute."""
+MOST_LISTED: Final = 20
+"""Resources of a kind that are listed; the others are read by their id all the same."""
+INSTRUCTIONS: Final = (
+    "Zuno is a desk of arguing agents for Uniswap v4 liquidity and BTC/ETH trading. These tools look and ask; none"
+    " approves, signs, sends or changes a setting: name the command for that and let the person run it. Figures come"
+    " from the tools, with their source and age; SYNTHETIC and paper are not real money. Nothing here is advice. "
+) + FENCE_RULE
+_PLANS: Final = "zuno://plans/"
+_RUNS: Final = "zuno://runs/"
+_JSON: Final = "application/json"
+_KINDS: Final[tuple[tuple[type[ZunoError], str], ...]] = (
+    (Usage, "usage"),
+    (Refused, "refused"),
+    (Unavailable, "unavailable"),
+    (Broken, "broken"),
+)
+_log: Final = logging.getLogger(__name__)
+
+Context = ServerRequestContext[Any]
+
+
+class AssistantServer:
+    """The `AssistantDoor`."""
+
+    def __init__(self, services: AssistantServices, random: Callable[[int], bytes], version: str) -> None:
+        self._services = services
+        self._analyses = Analyses(services, random)
+        self._desk = Desk(services, self._analyses)
+        self.protocol: Server[Any] = Server(
+            "zuno",
+            version=version,
+            title="Zuno",
+            instructions=INSTRUCTIONS,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
+        )
+
+    async def serve(self) -> None:
+        """Until stdin ends. The SDK keeps stdout for itself meanwhile: whatever else is printed goes to stderr."""
+        try:
+            async with stdio_server() as (reading, writing):
+                await self.protocol.run(reading, writing, self.protocol.create_initialization_options())
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        await self._analyses.close()
+
+    async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[describe_tool(tool) for tool in TOOLS.values()])
+
+    async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        tool = TOOLS.get(params.name)
+        if tool is None:
+            name = plain_text(params.name, 40)
+            raise MCPError(types.INVALID_PARAMS, f"There is no tool {name!r}; tools/list names those there are.")
+        try:
+            asked = tool.takes.model_validate(params.arguments or {})
+            document = fence_document(await self._look(lambda: tool.look(self._desk, asked)))
+        except Exception as error:
+            return types.CallToolResult(content=[_text(FENCE_RULE), _text(describe_error(error))], is_error=True)
+        return types.CallToolResult(
+            content=[_text(FENCE_RULE), _text(json.dumps(document))], structured_content=document
+        )
+
+    async def _list_resources(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        try:
+            plans = (await self._services.archive().plans()).plans[:MOST_LISTED]
+            runs = (await self._services.cycles().runs())[:MOST_LISTED]
+        except Exception as error:
+            raise MCPError(types.INTERNAL_ERROR, describe_error(error)) from None
+        listed = [(f"{_PLANS}{plan.plan_id}", plan.plan_id, f"{plan.kind} on {plan.chain}") for plan in plans]
+        listed += [(f"{_RUNS}{run.run_id}", run.run_id, f"{run.symbol} {run.mode}, {run.state}") for run in runs]
+        return types.ListResourcesResult(
+            resources=[
+                types.Resource(uri=uri, name=name, description=description, mime_type=_JSON)
+                for uri, name, description in listed
+            ]
+        )
+
+    async def _list_templates(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        plan = types.ResourceTemplate(
+            uri_template=f"{_PLANS}{{id}}", name="plan", description="A plan of the LP desk.", mime_type=_JSON
+        )
+        run = types.ResourceTemplate(
+            uri_template=f"{_RUNS}{{id}}", name="run", description="A run of the trading desk.", mime_type=_JSON
+        )
+        return types.ListResourceTemplatesResult(resource_templates=[plan, run])
+
+    async def _read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        uri = str(params.uri)
+        look: Callable[[], Awaitable[View]]
+        if uri.startswith(_PLANS):
+            look = lambda: self._services.archive().plan(uri.removeprefix(_PLANS))  # noqa: E731
+        elif uri.startswith(_RUNS):
+            look = lambda: get_run(self._desk, uri.removeprefix(_RUNS))  # noqa: E731
+        else:
+            raise MCPError(types.INVALID_PARAMS, f"A resource is {_PLANS}ID or {_RUNS}ID.")
+        try:
+            document = fence_document(await self._look(look))
+        except Exception as error:
+            raise MCPError(types.INVALID_PARAMS, describe_error(error)) from None
+        rule = types.TextResourceContents(uri=uri, mime_type="text/plain", text=FENCE_RULE)
+        content = types.TextResourceContents(uri=uri, mime_type=_JSON, text=json.dumps(document))
+        return types.ReadResourceResult(contents=[rule, content])
+
+    async def _look(self, look: Callable[[], Awaitable[View]]) -> View:
+        """See what other processes did since, and ask."""
+        self._services.refresh()
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                return await look()
+        except TimeoutError:
+            raise Unavailable(f"No answer came within {LOOK_SECONDS:g} s; try again.") from None
+
+
+def describe_tool(tool: AssistantTool) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=tool.input_schema(),
+        output_schema=tool.output_schema(),
+        annotations=types.ToolAnnotations(
+            title=tool.title,
+            read_only_hint=not tool.starts,
+            destructive_hint=False,
+            idempotent_hint=not tool.starts,
+            open_world_hint=True,
+        ),
+    )
+
+
+def describe_error(error: Exception) -> str:
+    """Its kind and its sentence, which may quote whatever was given or answered; our own bug is named by its type."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        return _sentence("usage", f"{'.'.join(map(str, first['loc']))}: {first['msg']}.")
+    if isinstance(error, ZunoError):
+        kind = next((name for branch, name in _KINDS if isinstance(error, branch)), "unavailable")
+        return _sentence(kind, str(error))
+    _log.error("a tool failed", exc_info=error)
+    return f"bug: Zuno has a bug ({type(error).__name__}); `zuno logs` says more."
+
+
+def _sentence(kind: str, text: str) -> str:
+    return f"{kind}: {Untrusted(text, MAX_TEXT_CHARS).fenced_text}"
+
+
+def _text(text: str) -> types.TextContent:
+    return types.TextContent(text=text)

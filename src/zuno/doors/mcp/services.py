@@ -1,0 +1,123 @@
+"""What this door may ask of Zuno: a part of every service. Whatever spends or changes anything is out of reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from zuno.journal.audit import JournalVerdictView
+from zuno.kernel.view import ReplayView
+from zuno.lp.model.debate import Thought
+from zuno.lp.service.archive import PlanListView, WhyView
+from zuno.lp.service.plan_view import PlanView
+from zuno.lp.service.portfolio import PortfolioView
+from zuno.lp.service.views import InspectView, PnlView, PositionsView, WhatIfView
+from zuno.lp.watch.alerts import AlertsView
+from zuno.trading.model.outcome import NodeEvent, Outcome
+from zuno.trading.service.account_view import ProfitView, TradeStatusView, TradesView
+from zuno.trading.service.memory_view import LessonsView, SearchView
+from zuno.trading.service.runs import RunLine, RunRecord
+
+
+class LpReader(Protocol):
+    async def positions(
+        self, ids: Sequence[str] = (), wallet: str | None = None, only: str | None = None
+    ) -> PositionsView: ...
+
+    async def inspect(self, text: str) -> InspectView: ...
+
+    async def pnl(self, text: str, since: str | None) -> PnlView: ...
+
+    async def whatif(self, text: str, price: str | None = None) -> WhatIfView: ...
+
+
+class PortfolioReader(Protocol):
+    async def portfolio(
+        self, wallets: Sequence[str] = (), window: str = "24h", chain: str | None = None
+    ) -> PortfolioView: ...
+
+
+class AlertReader(Protocol):
+    async def list(self, *, everything: bool = False) -> AlertsView: ...
+
+
+class PlanReader(Protocol):
+    async def plans(self) -> PlanListView: ...
+
+    async def plan(self, plan_id: str) -> PlanView: ...
+
+    async def why(self, reference: str) -> WhyView: ...
+
+    async def replay(self, reference: str) -> ReplayView: ...
+
+
+class Adviser(Protocol):
+    async def rebalance(
+        self,
+        position: str,
+        *,
+        chain: str | None = None,
+        profile: str | None = None,
+        listen: Callable[[Thought], None] = ...,
+        request_id: str | None = None,
+    ) -> PlanView: ...
+
+
+class AccountReader(Protocol):
+    async def status(self) -> TradeStatusView: ...
+
+    async def trades(self, lines: int = 50) -> TradesView: ...
+
+    async def profit(self, by: str | None = None) -> ProfitView: ...
+
+
+class Analyst(Protocol):
+    """Cycles that nobody acts on: there is no account to name here."""
+
+    async def run(
+        self,
+        symbol: str,
+        mode: str = "swing",
+        as_of: str | None = None,
+        listen: Callable[[NodeEvent], None] = ...,
+        *,
+        run_id: str | None = None,
+    ) -> Outcome: ...
+
+    async def record(self, run_id: str) -> RunRecord: ...
+
+    async def runs(self) -> tuple[RunLine, ...]: ...
+
+    async def replay(self, run_id: str) -> ReplayView: ...
+
+
+class MemoryReader(Protocol):
+    async def search(self, query: str, lines: int = 5) -> SearchView: ...
+
+    async def lessons(self) -> LessonsView: ...
+
+
+class JournalReader(Protocol):
+    async def verify(self) -> JournalVerdictView: ...
+
+
+class AssistantServices(Protocol):
+    def lp(self, chain: str | None) -> LpReader: ...
+
+    def portfolio(self) -> PortfolioReader: ...
+
+    def alerts(self) -> AlertReader: ...
+
+    def archive(self) -> PlanReader: ...
+
+    def advice(self) -> Adviser: ...
+
+    def account(self) -> AccountReader: ...
+
+    def cycles(self) -> Analyst: ...
+
+    def memory(self) -> MemoryReader: ...
+
+    def audit(self) -> JournalReader: ...
+
+    def refresh(self) -> None: ...

@@ -1,0 +1,316 @@
+"""The tools: each asks one service and answers with its view. None approves, signs, sends or changes a setting."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from zuno.doors.mcp.analyses import Analyses, AnalysisView
+from zuno.doors.mcp.services import AssistantServices
+from zuno.journal.audit import JournalVerdictView
+from zuno.kernel.view import ReplayView, View
+from zuno.lp.service.archive import PlanListView
+from zuno.lp.service.plan_view import PlanView
+from zuno.lp.service.portfolio import PortfolioView
+from zuno.lp.service.views import InspectView, PnlView, PositionsView, WhatIfView
+from zuno.lp.watch.alerts import AlertsView
+from zuno.trading.service.account_view import ProfitView, TradeStatusView, TradesView
+from zuno.trading.service.memory_view import LessonsView, SearchView
+from zuno.trading.service.runs_view import CycleWhyView, RunsView, runs_view, why_view
+
+Word = Annotated[str, Field(min_length=1, max_length=100)]
+PositionId = Annotated[str, Field(min_length=1, max_length=80, description="Position id (NFT token id), as in 1.")]
+Chain = Annotated[
+    str | None,
+    Field(max_length=40, description="sim, devnet, base, arbitrum …; default: the one this home is set to."),
+]
+Count = Annotated[int, Field(ge=1, le=200)]
+
+
+class Arguments(BaseModel):
+    """An id may come as a number: that is how an assistant often writes it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+
+
+class ChainArguments(Arguments):
+    chain: Chain = None
+
+
+class PositionsArguments(ChainArguments):
+    wallet: Annotated[str | None, Field(max_length=80, description="0x…; default: the watched wallet.")] = None
+    state: Literal["in-range", "out-of-range", "risky"] | None = None
+
+
+class PositionArguments(ChainArguments):
+    position: PositionId
+
+
+class PortfolioArguments(ChainArguments):
+    window: Annotated[str, Field(max_length=20, description="Of fees, APR and time in range: 24h, 7d.")] = "24h"
+
+
+class PnlArguments(PositionArguments):
+    since: Annotated[str | None, Field(max_length=40, description="7d, 2026-01-25; default: the mint.")] = None
+
+
+class WhatIfArguments(PositionArguments):
+    price: Annotated[str | None, Field(max_length=40, description="A change in % or a price: -20%, 2400.")] = None
+
+
+class RebalanceArguments(PositionArguments):
+    profile: Literal["conservative", "balanced", "aggressive"] | None = None
+
+
+class AlertsArguments(Arguments):
+    everything: Annotated[bool, Field(description="Also those that are over.")] = False
+
+
+class PlanArguments(Arguments):
+    plan: Annotated[Word, Field(description="plan_ and 12 hex digits.")]
+
+
+class RunArguments(Arguments):
+    run: Annotated[Word, Field(description="run_ and 16 hex digits.")]
+
+
+class TradesArguments(Arguments):
+    limit: Count = 20
+
+
+class ProfitArguments(Arguments):
+    by: Literal["day", "week", "month", "symbol", "exit", "side"] | None = None
+
+
+class AnalyzeArguments(Arguments):
+    symbol: Annotated[Word, Field(description="BTCUSDT or ETHUSDT.")]
+    mode: Literal["swing", "position"] = "swing"
+
+
+class AnalysisArguments(Arguments):
+    id: Annotated[Word, Field(description="As it was answered: req_… or run_….")]
+
+
+class SearchArguments(Arguments):
+    query: Annotated[str, Field(min_length=1, max_length=500, description="The setup in words.")]
+    limit: Annotated[int, Field(ge=1, le=20)] = 5
+
+
+class ReplayArguments(Arguments):
+    reference: Annotated[Word, Field(description="plan_…, req_… or run_….")]
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What a tool may ask."""
+
+    services: AssistantServices
+    analyses: Analyses
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantTool:
+    name: str
+    title: str
+    description: str
+    takes: type[Arguments]
+    gives: type[View]
+    look: Callable[[Desk, Any], Awaitable[View]]
+    starts: bool = False
+    """A debate or a cycle, which asks models within their budget and leaves a record; the others only read."""
+
+    def input_schema(self) -> dict[str, Any]:
+        return self.takes.model_json_schema()
+
+    def output_schema(self) -> dict[str, Any]:
+        written = self.gives.model_json_schema(mode="serialization")
+        # A view that leaves fields out when it is written says nothing of them there.
+        return written if "properties" in written else self.gives.model_json_schema(mode="validation")
+
+
+async def _list_runs(desk: Desk, asked: Arguments) -> RunsView:
+    return runs_view(await desk.services.cycles().runs())
+
+
+async def get_run(desk: Desk, run_id: str) -> CycleWhyView:
+    return why_view(await desk.services.cycles().record(run_id))
+
+
+async def _replay(desk: Desk, asked: ReplayArguments) -> ReplayView:
+    of_trading = asked.reference.startswith("run_")
+    return await (desk.services.cycles() if of_trading else desk.services.archive()).replay(asked.reference)
+
+
+TOOLS: Final = {
+    tool.name: tool
+    for tool in (
+        AssistantTool(
+            "lp_list_positions",
+            "LP positions",
+            "Uniswap v4 positions of a wallet: exact amounts, uncollected fees, price and range.",
+            PositionsArguments,
+            PositionsView,
+            lambda desk, asked: desk.services.lp(asked.chain).positions((), asked.wallet, asked.state),
+        ),
+        AssistantTool(
+            "lp_get_position",
+            "LP position",
+            "One Uniswap v4 position with its pool and its market.",
+            PositionArguments,
+            InspectView,
+            lambda desk, asked: desk.services.lp(asked.chain).inspect(asked.position),
+        ),
+        AssistantTool(
+            "lp_get_portfolio",
+            "LP portfolio",
+            "All watched positions in USD: worth, fees per day, fee APR, net APR after LVR, time in range.",
+            PortfolioArguments,
+            PortfolioView,
+            lambda desk, asked: desk.services.portfolio().portfolio((), asked.window, asked.chain),
+        ),
+        AssistantTool(
+            "lp_get_pnl",
+            "LP profit and loss",
+            "Where a position's money went: fees, price effect, impermanent loss, gas, swap cost, residual.",
+            PnlArguments,
+            PnlView,
+            lambda desk, asked: desk.services.lp(asked.chain).pnl(asked.position, asked.since),
+        ),
+        AssistantTool(
+            "lp_what_if",
+            "LP position at another price",
+            "A position at another price: tokens, worth, impermanent loss; and from -50 % to +50 %.",
+            WhatIfArguments,
+            WhatIfView,
+            lambda desk, asked: desk.services.lp(asked.chain).whatif(asked.position, asked.price),
+        ),
+        AssistantTool(
+            "lp_list_alerts",
+            "LP alerts",
+            "What the monitor raised: positions out of range or near an edge, levels that were set.",
+            AlertsArguments,
+            AlertsView,
+            lambda desk, asked: desk.services.alerts().list(everything=asked.everything),
+        ),
+        AssistantTool(
+            "lp_recommend_rebalance",
+            "Debate an LP position",
+            "Four agents argue: hold, close, widen, tighten or shift. Answers with an id within seconds and argues on;"
+            " analysis_get tells its state and, in the end, the plan. Nothing is approved, signed or sent.",
+            RebalanceArguments,
+            AnalysisView,
+            lambda desk, asked: desk.analyses.recommend_rebalance(asked.position, asked.chain, asked.profile),
+            starts=True,
+        ),
+        AssistantTool(
+            "plan_list",
+            "LP plans",
+            "Plans of the LP desk, newest first, with how far they have come.",
+            Arguments,
+            PlanListView,
+            lambda desk, asked: desk.services.archive().plans(),
+        ),
+        AssistantTool(
+            "plan_get",
+            "LP plan",
+            "One plan: verdict, candidates with stress and carry, cautions, who said what. A person approves it with"
+            " `zuno plan approve`.",
+            PlanArguments,
+            PlanView,
+            lambda desk, asked: desk.services.archive().plan(asked.plan),
+        ),
+        AssistantTool(
+            "trade_get_status",
+            "Trading account",
+            "The trading account: paper or live, equity, PnL, open trades, protections, mandate.",
+            Arguments,
+            TradeStatusView,
+            lambda desk, asked: desk.services.account().status(),
+        ),
+        AssistantTool(
+            "trade_list_trades",
+            "Closed trades",
+            "Closed trades, newest first: entry, exit, net PnL, R, fees, exit reason.",
+            TradesArguments,
+            TradesView,
+            lambda desk, asked: desk.services.account().trades(asked.limit),
+        ),
+        AssistantTool(
+            "trade_get_profit",
+            "Trading profit",
+            "Win rate, profit factor, expectancy and drawdown of closed trades, in all and by group.",
+            ProfitArguments,
+            ProfitView,
+            lambda desk, asked: desk.services.account().profit(asked.by),
+        ),
+        AssistantTool(
+            "trade_list_runs",
+            "Trading runs",
+            "Runs of the trading desk, newest first: regime, decision, ruling, veto.",
+            Arguments,
+            RunsView,
+            _list_runs,
+        ),
+        AssistantTool(
+            "trade_get_run",
+            "Trading run",
+            "One run in full: experts, decision, every rule that changed it, expected value, sources and their ages.",
+            RunArguments,
+            CycleWhyView,
+            lambda desk, asked: get_run(desk, asked.run),
+        ),
+        AssistantTool(
+            "trade_analyze",
+            "Analyse a market",
+            "Experts, a judge and a risk officer rule on BTC or ETH. Answers with an id within seconds and runs on;"
+            " analysis_get tells its state, trade_get_run the ruling. No order is placed.",
+            AnalyzeArguments,
+            AnalysisView,
+            lambda desk, asked: desk.analyses.analyze(asked.symbol, asked.mode),
+            starts=True,
+        ),
+        AssistantTool(
+            "analysis_get",
+            "State of an analysis",
+            "State of what lp_recommend_rebalance or trade_analyze began, and what was said so far.",
+            AnalysisArguments,
+            AnalysisView,
+            lambda desk, asked: desk.analyses.look(asked.id),
+        ),
+        AssistantTool(
+            "memory_search",
+            "Search post-mortems",
+            "Post-mortems of closed trades by their setup, most similar first.",
+            SearchArguments,
+            SearchView,
+            lambda desk, asked: desk.services.memory().search(asked.query, asked.limit),
+        ),
+        AssistantTool(
+            "memory_list_lessons",
+            "Lessons",
+            "Lessons drawn from post-mortems, with their cases and whether they hold.",
+            Arguments,
+            LessonsView,
+            lambda desk, asked: desk.services.memory().lessons(),
+        ),
+        AssistantTool(
+            "journal_verify",
+            "Verify the journal",
+            "Verify the hash chain and every signature of the journal.",
+            Arguments,
+            JournalVerdictView,
+            lambda desk, asked: desk.services.audit().verify(),
+        ),
+        AssistantTool(
+            "journal_replay",
+            "Replay a decision",
+            "Argue a recorded decision of either desk again, offline, and compare the bytes. Nothing is written.",
+            ReplayArguments,
+            ReplayView,
+            _replay,
+        ),
+    )
+}
