@@ -11,7 +11,7 @@ from zuno.kernel.view import MAX_TEXT_CHARS, View, write_document
 from zuno.llm.prompts import Untrusted
 
 _BARE: Final = re.compile(
-    r"[A-Za-z0-9_+-]{0,24}"  # a word of ours, or nothing
+    r"[A-Za-z0-9_&+-]{0,24}"  # a word of ours, or nothing
     r"|[+-]?[0-9]+(\.[0-9]+)?"  # a number, an amount to the last wei
     r"|(0x|[a-z]{1,12}_)?[0-9a-f]{1,128}|0x[0-9a-fA-F]{40}"  # a hash, an id, an address
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,15}Z"  # a moment
@@ -29,6 +29,24 @@ def fence_document(view: View) -> dict[str, Any]:
     """Fenced by what a text looks like and not by who should have written it: nothing has to be marked for it."""
     document: dict[str, Any] = _fence(json.loads(write_document(view)))
     return document
+
+
+def describe_fenced(view: type[View]) -> dict[str, Any]:
+    """The schema of such a document: a fenced text has no longer the length and the form it had."""
+    written = view.model_json_schema(mode="serialization")
+    # A view that leaves fields out when it is written says nothing of them there.
+    described = written if "properties" in written else view.model_json_schema(mode="validation")
+    schema: dict[str, Any] = _remove_bounds(described)
+    return schema
+
+
+def _remove_bounds(part: Any) -> Any:
+    if isinstance(part, list):
+        return [_remove_bounds(item) for item in part]
+    if not isinstance(part, dict):
+        return part
+    bounds = ("maxLength", "pattern") if part.get("type") == "string" else ()
+    return {name: _remove_bounds(item) for name, item in part.items() if name not in bounds}
 
 
 def _fence(value: Any) -> Any:

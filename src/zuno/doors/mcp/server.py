@@ -14,7 +14,7 @@ from mcp.server.stdio import stdio_server
 from pydantic import ValidationError
 
 from zuno.doors.mcp.analyses import Analyses
-from zuno.doors.mcp.fence import fence_document
+from zuno.doors.mcp.fence import describe_fenced, fence_document
 from zuno.doors.mcp.services import AssistantServices
 from zuno.doors.mcp.tools import TOOLS, AssistantTool, Desk, get_run
 from zuno.kernel.errors import Broken, Refused, Unavailable, Usage, ZunoError
@@ -152,8 +152,8 @@ def describe_tool(tool: AssistantTool) -> types.Tool:
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=tool.input_schema(),
-        output_schema=tool.output_schema(),
+        input_schema=tool.takes.model_json_schema(),
+        output_schema=describe_fenced(tool.gives),
         annotations=types.ToolAnnotations(
             title=tool.title,
             read_only_hint=not tool.starts,

@@ -122,14 +122,6 @@ class AssistantTool:
     starts: bool = False
     """A debate or a cycle, which asks models within their budget and leaves a record; the others only read."""
 
-    def input_schema(self) -> dict[str, Any]:
-        return self.takes.model_json_schema()
-
-    def output_schema(self) -> dict[str, Any]:
-        written = self.gives.model_json_schema(mode="serialization")
-        # A view that leaves fields out when it is written says nothing of them there.
-        return written if "properties" in written else self.gives.model_json_schema(mode="validation")
-
 
 async def _list_runs(desk: Desk, asked: Arguments) -> RunsView:
     return runs_view(await desk.services.cycles().runs())
