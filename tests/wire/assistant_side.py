@@ -44,7 +44,7 @@ def read_text(result: CallToolResult) -> str:
 
 @asynccontextmanager
 async def assistant_at(home: Path, **settings: Any) -> AsyncIterator[Assistant]:
-    zuno = Application(Settings(home=home, **settings))
+    zuno = _open(home, settings)
     server = zuno.assistant()
     assert isinstance(server, AssistantServer)
     try:
@@ -53,3 +53,8 @@ async def assistant_at(home: Path, **settings: Any) -> AsyncIterator[Assistant]:
     finally:
         await server.close()
         await zuno.close()
+
+
+def _open(home: Path, settings: dict[str, Any]) -> Application:
+    home.mkdir(exist_ok=True)
+    return Application(Settings(home=home, **settings))

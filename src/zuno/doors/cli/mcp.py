@@ -19,8 +19,9 @@ def mcp(ctx: typer.Context, home: Home = None) -> None:
     async def serve(zuno: Zuno) -> None:
         import signal
 
+        server = zuno.assistant()
         # Reading stdin cannot be cut short, and nothing here is lost by an end at any moment.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        await zuno.assistant().serve()
+        await server.serve()
 
     run_command.serve_silently(ctx.obj.at(home), serve)
