@@ -100,7 +100,7 @@ async def open_position(home: Path) -> None:
     desk = application.trading()
     moment = await desk.moment(Symbol.BTCUSDT, None)
     gate = await application._open_gate(paper_account(moment.origin), lambda: moment.as_of)
-    quote: Any = await gate._known_quote(Exchange.BINANCE, Symbol.BTCUSDT)
+    quote: Any = await gate._protections.known_quote(Exchange.BINANCE, Symbol.BTCUSDT)
     done = await open_long(gate, moment.as_of, float(quote.mark))
     assert gate.book.trades, f"nothing was opened: {done}"
     await application.close()

@@ -41,8 +41,9 @@ from zuno.adapters.venues.paper.venue import PaperVenue, venue_account
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Journal
 from zuno.kernel.units import Millis
+from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.intents import RulingToExecute
-from zuno.trading.execute.order_gate import GateContext, OrderGate
+from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.execute.order_sender import RESEND_MS
 from zuno.trading.model.cycle import Call, Exchange, Leg, Style, Target
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Side

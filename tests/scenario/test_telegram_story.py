@@ -43,7 +43,7 @@ async def trade_until_stopped(zuno: Application) -> None:
     moment = await zuno.trading().moment(Symbol.BTCUSDT, None)
     clock = [Millis(moment.as_of - 6 * DAY_MS)]
     gate = await zuno._open_gate(paper_account(moment.origin), lambda: clock[0])
-    quote: Any = await gate._known_quote(Exchange.BINANCE, Symbol.BTCUSDT)
+    quote: Any = await gate._protections.known_quote(Exchange.BINANCE, Symbol.BTCUSDT)
     await open_long(gate, clock[0], float(quote.mark), stop=0.996)
     while gate.book.trades and clock[0] < moment.as_of:
         clock[0] = Millis(clock[0] + HOUR_MS)

@@ -40,7 +40,8 @@ from zuno.llm.port import Attempt, Model, ModelRegistry, ModelRequest, RoleModel
 from zuno.llm.prompts import Prompts
 from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.data.bundle_builder import reach_of
-from zuno.trading.execute.order_gate import GateContext, OrderGate
+from zuno.trading.execute.gate_state import GateContext
+from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluator, LearningBackends
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import Slot

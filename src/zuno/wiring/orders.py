@@ -36,7 +36,8 @@ def build_paper_gate(
     settings: Settings, store: SeriesStore, log: TradeLog, account: str, now: Callable[[], Millis]
 ) -> OrderGate:
     """The gate of a paper account. It reaches paper venues of its own and nothing else."""
-    from zuno.trading.execute.order_gate import GateContext, OrderGate
+    from zuno.trading.execute.gate_state import GateContext
+    from zuno.trading.execute.order_gate import OrderGate
 
     live = settings.market == "live"
     fees = read_fees(settings)
@@ -61,7 +62,8 @@ def build_exchange_gate(
     watch_only: str | None = None,
 ) -> OrderGate:
     """The gate of an account at exchanges: new risk needs a mandate, `entries`, and nothing that speaks against it."""
-    from zuno.trading.execute.order_gate import GateContext, OrderGate
+    from zuno.trading.execute.gate_state import GateContext
+    from zuno.trading.execute.order_gate import OrderGate
 
     context = GateContext(
         log=log,

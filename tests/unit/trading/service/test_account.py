@@ -18,7 +18,8 @@ from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.errors import Refused, Unavailable, Unknown, Usage
 from zuno.kernel.units import Millis
-from zuno.trading.execute.order_gate import GateContext, OrderGate
+from zuno.trading.execute.gate_state import GateContext
+from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation
 from zuno.trading.learn.memory_book import post_mortem_id
 from zuno.trading.model.market import (

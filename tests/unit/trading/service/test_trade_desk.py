@@ -28,7 +28,8 @@ from zuno.adapters.venues.synthetic.path import END
 from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.units import Millis
 from zuno.trading.data.bundle_builder import build_bundle
-from zuno.trading.execute.order_gate import GateContext, OrderGate
+from zuno.trading.execute.gate_state import GateContext
+from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.lessons import LessonBook
 from zuno.trading.learn.memory_book import MemoryBook
 from zuno.trading.learn.recall import CaseRecall
