@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
 import shutil
@@ -132,3 +133,21 @@ def world_cache(node_modules: Path) -> Path:
 def home(tmp_path: Path) -> Path:
     """An empty ZUNO_HOME."""
     return tmp_path / "home"
+
+
+@pytest.fixture(scope="session")
+def invented_market(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder `market` of a home after `data synth --seed 7`, invented once by whichever worker comes first."""
+    from tests.wire.commands import run_zuno
+
+    inside_worker = "PYTEST_XDIST_WORKER" in os.environ
+    base = tmp_path_factory.getbasetemp()
+    home = (base.parent if inside_worker else base) / "invented"
+    home.mkdir(exist_ok=True)
+    with open(home / "inventing.lock", "a", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (home / "market").exists():
+            made = run_zuno(home / "first", "data", "synth", "--seed", "7")
+            assert made.code == 0, made.err
+            (home / "first" / "market").rename(home / "market")
+    return home / "market"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import shutil
 import urllib.request
 from collections.abc import Iterator
@@ -30,22 +28,6 @@ def process(home: Path) -> Zuno:
         return run_process(home, *arguments, **environment)
 
     return run
-
-
-@pytest.fixture(scope="session")
-def invented_market(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder `market` of a home after `data synth --seed 7`, invented once by whichever worker comes first."""
-    inside_worker = "PYTEST_XDIST_WORKER" in os.environ
-    base = tmp_path_factory.getbasetemp()
-    home = (base.parent if inside_worker else base) / "invented"
-    home.mkdir(exist_ok=True)
-    with open(home / "inventing.lock", "a", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (home / "market").exists():
-            made = run_zuno(home / "first", "data", "synth", "--seed", "7")
-            assert made.code == 0, made.err
-            (home / "first" / "market").rename(home / "market")
-    return home / "market"
 
 
 @pytest.fixture(scope="module")

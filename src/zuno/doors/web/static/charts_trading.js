@@ -178,7 +178,7 @@ export function candleChart(view, { trades = [], show = {}, label } = {}) {
     if (show.averages !== false) for (const curve of price.curves ?? []) nodes.push(s("path", { class: `curve ${String(curve.kind).replaceAll("_", "-")}`, d: linePath(curve.values, (index) => mid(view.places[index]), y, inside) }));
     if (show.levels !== false) for (const slant of price.slants ?? []) nodes.push(s("line", { class: "slant", x1: round(mid(slant.start[0])), y1: round(y(slant.start[1])), x2: round(mid(slant.end[0])), y2: round(y(slant.end[1])) }));
     nodes.push(candlePaths(bars, view.places, mid, y, half));
-    const labels = [{ price: last, text: `now ${number(last)}`, kind: "now", rank: 0 }];
+    const labels = [{ price: last, text: `now ${number(last, last >= 1000 ? 0 : 2)}`, kind: "now", rank: 0 }];
     for (const trade of trades) nodes.push(tradeLayer(trade, { mid, y, edge: { ...edge, bottom: floor }, placeAt, labels, inside, last: view.places[count - 1] }));
     if (show.levels !== false) for (const mark of price.marks ?? []) {
       if (["now", "entry", "stop", "target", "liquidation"].includes(mark.kind) || !inside(mark.price)) continue;
@@ -356,7 +356,7 @@ export function lineChart({ label, points, format, kind = "", height = 180, zero
   const times = known.map((point) => toDate(point.at).getTime());
   const values = known.map((point) => point.value);
   const draw = (width, tall) => {
-    const edge = { left: 2, right: width - 62, top: 8, bottom: tall - 20 };
+    const edge = { left: 2, right: width - 70, top: 8, bottom: tall - 20 };
     let low = Math.min(...values, ...(zero ? [0] : []));
     let high = Math.max(...values, ...(zero ? [0] : []));
     const room = (high - low || Math.abs(high) || 1) * 0.06;
@@ -388,7 +388,7 @@ export function equityChart(view, closed = []) {
   const marks = times.length < 2 ? [] : closed.map((trade) => ({ at: trade.closed, value: points[nearestPlace(times, toDate(trade.closed).getTime())].value, kind: trade.netPnl > 0 ? "won" : "lost" }));
   return lineChart({
     label: `Equity from ${money(view.startUsd)} to ${money(view.equityUsd)}, ${signed(view.returnPct, 2)} %; largest drawdown ${number(view.maxDrawdownPct, 2)} %; ${closed.length} closed trades are marked`,
-    points, marks, format: (value) => money(value, "USD", value >= 1000 ? 0 : 2), kind: "equity", height: 200,
+    points, marks, format: (value) => money(value), kind: "equity", height: 200,
   });
 }
 
@@ -466,6 +466,6 @@ export function reliabilityChart(agent) {
       read: (index) => [`${bins[index].n} claims`, ["claimed", percent(bins[index].claimed)], ["came", percent(bins[index].came)]],
     };
   };
-  return frame({ label, kind: "reliability", height: 230, draw, rows: () => ({ columns: ["claimed", "came", "claims"], rows: bins.map((bin) => [percent(bin.claimed), percent(bin.came), String(bin.n)]) }) });
+  return frame({ label, kind: "reliability", height: (width) => Math.min(230, width - 4), draw, rows: () => ({ columns: ["claimed", "came", "claims"], rows: bins.map((bin) => [percent(bin.claimed), percent(bin.came), String(bin.n)]) }) });
 }
 

@@ -43,12 +43,26 @@ export async function show(root, params, api) {
       graph.readRecord(why);
       ended = why.run !== null || why.state === "expired";
       replace(head, drawHead(why, api, replayed));
+      document.title = `${why.symbol} run · Zuno`;
       replace(body, why.run ? drawRun(why, why.run, api) : h("p", { class: "empty", role: "status" }, failed ? "The run was cut off." : `Under way: ${why.reached.length} of ${why.reached.length + why.waiting.length} steps are on record.`));
     } catch (error) {
       if (error.name === "AbortError" || failed) return;
-      if (error.status === 409 || error.status === 404 || error.status === 422) replace(body, h("p", { class: "empty", role: "status" }, graph.known ? "Reading the market …" : error.message));
+      if (error.status === 409 || error.status === 404) await waitForJob(error);
       else replace(body, problemNotice(error, load));
     }
+  };
+  /** A run that is not on record yet may be about to begin in this server. */
+  const waitForJob = async (problem) => {
+    let job = null;
+    try {
+      job = await api.get(`/jobs/${encodeURIComponent(id)}`);
+    } catch { /* the journal's answer stands */ }
+    if (job?.state === "failed") fail(job.error);
+    else replace(body, job || graph.known ? h("p", { class: "empty", role: "status" }, "Reading the market …") : problemNotice(problem));
+  };
+  const fail = (why) => {
+    failed = true;
+    replace(body, h("div", { class: "notice bad", role: "alert" }, h("strong", null, "The run failed."), h("span", null, why ?? "")));
   };
   api.on("node", (event) => {
     if (event.runId === id) graph.hear(event);
@@ -58,10 +72,8 @@ export async function show(root, params, api) {
   });
   api.on("job", (event) => {
     if (event.id !== id) return;
-    if (event.state === "failed") {
-      failed = true;
-      replace(body, notice(event.error ?? "The run failed.", "bad"));
-    } else load();
+    if (event.state === "failed") fail(event.error);
+    else load();
   });
   await load();
   if (!ended) api.every(POLL, load);
@@ -175,12 +187,10 @@ function drawVerdict(run, source) {
 
 function drawChanges(run) {
   if (!run.ruling.changes.length) return h("p", { class: "empty" }, "No rule changed anything: the ruling is what the Judge decided.");
-  return table("Rules that changed the decision, in their order", [
-    { name: "Rule", cell: (row) => row.by },
-    { name: "Figure", cell: (row) => row.field },
-    { name: "From → to", cell: (row) => h("span", { class: "change" }, figure(row.from), " → ", h("strong", null, figure(row.to))) },
-    { name: "Why", cell: (row) => row.why },
-  ], run.ruling.changes);
+  return h("ol", { class: "changes", "aria-label": "Rules that changed the decision, in their order" }, run.ruling.changes.map((change) => h("li", null,
+    h("div", { class: "controls" }, h("strong", null, change.by.replaceAll("_", " ")), h("span", { class: "soft" }, change.field.replaceAll("_", " ")),
+      h("span", { class: "change" }, figure(change.from), " → ", h("strong", null, figure(change.to)))),
+    h("p", { class: "prose" }, change.why))));
 }
 
 function figure(value) {

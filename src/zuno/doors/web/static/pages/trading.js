@@ -7,6 +7,7 @@ import { askForWord, badge, button, facts, fillWith, loading, notice, panel, pro
 const SYMBOLS = ["BTCUSDT", "ETHUSDT"];
 const INTERVALS = ["1h", "4h", "1d"];
 const LAYERS = [["heat", "Heat map"], ["levels", "Levels"], ["averages", "Averages"], ["profile", "Profile"]];
+const LIFTED = new Set(["kill_switch"]);
 const REFRESH = 20000;
 
 export async function show(root, params, api) {
@@ -36,7 +37,7 @@ export async function show(root, params, api) {
   const loadAccount = () => fillWith(glance, () => api.get("/trading/account"), (view) => {
     if (!controls.contains(document.activeElement)) replace(controls, switches(view, api, refresh));
     replace(risk, drawRisk(view, api));
-    return drawAccount(view);
+    return drawAccount(view, api, refresh);
   });
   const loadPositions = () => fillWith(positions, async () => {
     const view = await api.get("/trading/positions");
@@ -75,7 +76,8 @@ export async function show(root, params, api) {
   await Promise.all([loadAccount(), loadPositions(), loadChart(), loadResults()]);
   redrawChart();
   api.every(REFRESH, refresh);
-  for (const type of ["trade", "run_ended"]) api.on(type, refresh);
+  api.on("run_ended", refresh);
+  api.on("entry", (entry) => { if (entry.kind.startsWith("trade")) refresh(); });
 }
 
 function choices(label, values, current, choose) {
@@ -92,7 +94,7 @@ function key(layers, view) {
 
 // -- the account
 
-function drawAccount(view) {
+function drawAccount(view, api, refresh) {
   const leverage = view.risk.leverage;
   return [
     stats(
@@ -102,8 +104,9 @@ function drawAccount(view) {
       stat("Today", money(view.todayUsd), { tone: tone(view.todayUsd), note: "since midnight UTC" }),
       stat("Delta", money(view.risk.deltaUsd), { note: "trading and LP together" }),
       stat("Leverage", leverage === null ? "–" : `${number(leverage, 2)}×`, { note: `of at most ${number(view.risk.maxLeverage, 1)}×` }),
-      stat("Desk", view.running ? "running" : "stopped", { note: view.running ?? "`zuno trade start` starts it" })),
-    view.protections.map((lock) => h("p", { class: "notice warn" }, h("strong", null, lock.protection), h("span", null, lock.reason), h("span", { class: "hint" }, lock.ends ?? (lock.until ? `until ${time(lock.until)}` : "")))),
+      stat("Desk", view.running ? "running" : "stopped", { note: view.running ?? "started by zuno trade start" })),
+    view.protections.map((lock) => h("div", { class: "notice warn" }, h("strong", null, lock.protection.replaceAll("_", " "), lock.symbol ? ` ${lock.symbol}` : ""), h("span", null, lock.reason), h("span", { class: "hint" }, lock.ends ?? (lock.until ? `until ${time(lock.until)}` : "")),
+      LIFTED.has(lock.protection) ? button("Unlock", async () => { if (await postWithWord(api, "/trading/unlock", { title: "Unlock the desk", action: "Unlock", body: { protection: lock.protection } })) await refresh(); }) : null)),
     view.mandate ? notice(`Mandate ${shorten(view.mandate.hash)}: ${view.mandate.symbols.join(", ")} at ${view.mandate.venues.join(", ")}, ${view.mandate.active ? "until" : "expired"} ${time(view.mandate.expires)}`, view.mandate.active ? "" : "warn") : null,
   ];
 }
@@ -123,25 +126,38 @@ function drawRisk(view, api) {
 function switches(view, api, refresh) {
   const paused = view.protections.some((lock) => lock.protection === "paused");
   const live = view.mode === "live";
-  const act = async (path, body, said) => {
-    try {
-      const answer = await api.post(path, body);
-      api.toast(answer?.said?.join("; ") || said, "good");
-    } catch (error) {
-      api.toast(error.message, "bad");
-    }
-    await refresh();
+  const act = async (path, title, action, danger) => {
+    if (await postWithWord(api, path, { title, action, danger })) await refresh();
   };
-  const pause = () => act("/trading/pause", {}, "Paused");
-  const resume = async () => {
-    if (live && !(await askForWord({ title: "Open trades again", word: "resume", action: "Resume", content: h("p", null, "LIVE: the desk opens trades again.") }))) return;
-    await act("/trading/resume", live ? { word: "resume" } : {}, "Resumed");
-  };
-  const kill = async () => {
-    const content = h("p", null, `${live ? "LIVE: this" : "This"} cancels ${view.openOrders} orders, closes ${view.openTrades} positions at the market and locks the desk until \`zuno trade unlock\`.`);
-    if (await askForWord({ title: "Kill switch", word: "kill", action: "Close everything", content, danger: true })) await act("/trading/kill", { word: "kill" }, "Killed");
-  };
+  const pause = () => act("/trading/pause");
+  const resume = () => act("/trading/resume", "Open trades again", "Resume");
+  const kill = () => act("/trading/kill", "Kill switch", "Close everything", true);
   return [badge(view.mode.toUpperCase(), live ? "bad" : "info"), runForm(api), paused ? button("Resume", resume) : button("Pause", pause, { title: "No new trades; open ones keep their stops" }), button("Kill switch", kill, { kind: "danger" })];
+}
+
+/** Post, and where the server asks for a word, ask for it in its own sentence. The answer is whether it was done. */
+async function postWithWord(api, path, { title, action, danger, body = {} } = {}) {
+  const send = async (word) => {
+    const answer = await api.post(path, word ? { ...body, word } : body);
+    api.toast(answer?.said?.join("; ") || "Done", "good");
+    return true;
+  };
+  try {
+    return await send();
+  } catch (error) {
+    const word = error.document?.word;
+    if (!word) {
+      api.toast(error.message, "bad");
+      return false;
+    }
+    if (!(await askForWord({ title, word, action, danger, content: h("p", null, error.message) }))) return false;
+    try {
+      return await send(word);
+    } catch (refused) {
+      api.toast(refused.message, "bad");
+      return true;
+    }
+  }
 }
 
 function runForm(api) {
@@ -178,15 +194,15 @@ async function addLiquidation(position, api) {
 function drawPositions(view, api) {
   return panel("Open positions", { source: { href: api.address("/trading/positions"), at: null, text: `${view.origin} · ${view.account} · as of ${time(view.asOf)}` } },
     table("Open positions", [
-      { name: "Trade", cell: (row) => [row.side.toUpperCase(), " ", row.symbol, h("span", { class: "sub" }, row.exchange, row.exploration ? " · exploration" : "", row.manual ? " · by hand" : "")] },
-      { name: "Size", number: true, cell: (row) => [number(row.quantity, 6), h("span", { class: "sub" }, `${number(row.leverage, 1)}×`)] },
+      { name: "Trade", cell: (row) => [h("span", { class: "change" }, `${row.side.toUpperCase()} ${row.symbol}`), h("span", { class: "sub" }, row.exchange, row.exploration ? " · exploration" : "", row.manual ? " · by hand" : "")] },
+      { name: "Size", number: true, hide: true, cell: (row) => [number(row.quantity, 6), h("span", { class: "sub" }, `${number(row.leverage, 1)}×`)] },
       { name: "Entry", number: true, cell: (row) => [number(row.entry), h("span", { class: "sub", title: time(row.opened) }, shortTime(row.opened))] },
       { name: "Mark", number: true, hide: true, cell: (row) => number(row.mark) },
       { name: "Stop", number: true, hide: true, cell: (row) => number(row.stop) },
       { name: "Target", number: true, hide: true, cell: (row) => number(row.target) },
       { name: "PnL", number: true, cell: (row) => h("span", { class: tone(row.unrealised) }, money(row.unrealised, row.currency), h("span", { class: "sub" }, `${signed(row.gainPct, 2)} % · ${signed(row.r, 2)} R`)) },
-      { name: "Hold until", hide: true, cell: (row) => shortTime(row.holdUntil) },
-      { name: "Decided by", hide: true, cell: (row) => row.decision ? h("a", { href: `#/runs/${encodeURIComponent(row.decision)}` }, shorten(row.decision, 8, 4)) : "by hand" },
+      { name: "Hold until", hide: true, cell: (row) => h("span", { class: "change" }, shortTime(row.holdUntil)) },
+      { name: "Decided by", hide: true, cell: (row) => row.decision ? h("a", { class: "change", href: `#/runs/${encodeURIComponent(row.decision)}` }, shorten(row.decision, 8, 4)) : "by hand" },
     ], view.positions, { empty: "No position is open." }));
 }
 
@@ -305,9 +321,9 @@ export function callBadge(call) {
 function closedTrades(api) {
   const drawn = h("div", { class: "stack" });
   const place = paged(api, "/trading/trades", { limit: 25 }, "Closed trades", [
-    { name: "Trade", cell: (row) => h("button", { type: "button", class: "link-button", title: "Show entry and exit on the candles", onclick: () => showTrade(row, drawn, api) }, `${row.side.toUpperCase()} ${row.symbol}`, h("span", { class: "sub" }, row.exchange, row.exploration ? " · exploration" : "")) },
+    { name: "Trade", cell: (row) => h("button", { type: "button", class: "link-button", title: "Show entry and exit on the candles", onclick: () => showTrade(row, drawn, api) }, h("span", { class: "change" }, `${row.side.toUpperCase()} ${row.symbol}`), h("span", { class: "sub" }, row.exchange, row.exploration ? " · exploration" : "")) },
     { name: "Opened", hide: true, cell: (row) => shortTime(row.opened) },
-    { name: "Closed", cell: (row) => [shortTime(row.closed), h("span", { class: "sub" }, span(row.durationHours * 3600))] },
+    { name: "Closed", cell: (row) => [h("span", { class: "change" }, shortTime(row.closed)), h("span", { class: "sub" }, span(row.durationHours * 3600))] },
     { name: "Entry", number: true, hide: true, cell: (row) => number(row.entry) },
     { name: "Exit", number: true, hide: true, cell: (row) => number(row.exit) },
     { name: "By", cell: (row) => row.exitReason },

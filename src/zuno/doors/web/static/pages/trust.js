@@ -31,7 +31,7 @@ function drawCalibration(view, api) {
   return panel("Calibration", { source: { href: api.address("/trust/calibration"), at: null, text: `${view.account} · ${view.outcomes} closed trades scored · as of ${time(view.asOf)}` } },
     view.said ? notice(view.said, "warn") : null,
     view.notes.map((text) => notice(text)),
-    whole.length ? h("div", { class: "grid" }, whole.map((agent) => h("div", { class: "quarter" },
+    whole.length ? h("div", { class: "diagrams" }, whole.map((agent) => h("div", null,
       h("h3", null, `${agent.role.replaceAll("_", " ")} (${agent.source})`),
       reliabilityChart(agent),
       facts([["Claims", String(agent.n)], ["Brier score", number(agent.brier, 3)], ["Skill", isKnown(agent.skill) ? signed(agent.skill, 2) : "–", tone(agent.skill)], ["Calibration error", percent(agent.ece)]]),
@@ -143,7 +143,7 @@ function journalPanel(api) {
       rows.push(...page.items);
       replace(list, table("Entries of the journal, newest first", [
         { name: "No.", cell: (row) => String(row.seq) },
-        { name: "Time", cell: (row) => [shortTime(row.at), h("span", { class: "sub" }, row.role)] },
+        { name: "Time", cell: (row) => [h("span", { class: "change" }, shortTime(row.at)), h("span", { class: "sub" }, row.role)] },
         { name: "Kind", cell: (row) => row.kind.replaceAll("_", " ") },
         { name: "Request", hide: true, cell: (row) => (row.requestId?.startsWith("run_") ? h("a", { href: `#/runs/${encodeURIComponent(row.requestId)}` }, shorten(row.requestId, 8, 4)) : row.requestId ? shorten(row.requestId, 8, 4) : "–") },
         { name: "Hash", hide: true, cell: (row) => h("span", { class: "mono", title: row.hash }, shorten(row.hash, 6, 4)) },
@@ -175,16 +175,13 @@ function drawCosts(costs, agents, api) {
     const role = roles.get(row.role) ?? { desk: "", role: row.role, models: row.models, why: "", attempts: 0, tokens: 0, usd: 0 };
     roles.set(row.role, { ...role, attempts: role.attempts + row.attempts, tokens: role.tokens + row.tokensIn + row.tokensOut, usd: role.usd + row.usd });
   }
+  const asked = [...roles.values()].filter((role) => role.models.length || role.attempts);
+  const silent = [...roles.values()].filter((role) => !asked.includes(role));
   return panel("Model cost", { source: { href: api.address("/trust/costs"), at: null, text: `${costs.attempts} attempts in the journal${costs.cut ? ", older ones left out" : ""}${costs.unpriced ? `, ${costs.unpriced} without a known price` : ""}` } },
     facts([["Spent", money(costs.usd, "USD", 4)]]),
     bars.length ? barChart({ label: `Model cost by day, ${money(costs.usd, "USD", 4)} in all`, rows: bars, format: (value) => money(value, "USD", 4) }) : h("p", { class: "empty" }, "No model was asked: rules spoke for every role, at no cost."),
-    table("Roles", [
-      { name: "Role", cell: (row) => [row.role.replaceAll("_", " "), h("span", { class: "sub" }, row.desk)] },
-      { name: "Model", cell: (row) => (row.models.length ? row.models.join(", ") : h("span", { class: "soft" }, row.why || "rules")) },
-      { name: "Attempts", number: true, cell: (row) => String(row.attempts) },
-      { name: "Tokens", number: true, hide: true, cell: (row) => row.tokens.toLocaleString("en-US") },
-      { name: "USD", number: true, cell: (row) => money(row.usd, "USD", 4) },
-    ], [...roles.values()]),
+    asked.length ? rolesTable(asked) : null,
+    silent.length ? h("details", null, h("summary", null, `${silent.length} roles on rules alone`), rolesTable(silent)) : null,
     costs.rows.length ? h("details", null, h("summary", null, "By role and day"), table("Model cost by role and day", [
       { name: "Day", cell: (row) => row.day },
       { name: "Role", cell: (row) => row.role },
@@ -192,6 +189,16 @@ function drawCosts(costs, agents, api) {
       { name: "Tokens", number: true, hide: true, cell: (row) => `${row.tokensIn} in, ${row.tokensOut} out` },
       { name: "USD", number: true, cell: (row) => money(row.usd, "USD", 4) },
     ], costs.rows)) : null);
+}
+
+function rolesTable(rows) {
+  return table("Roles", [
+    { name: "Role", cell: (row) => [row.role.replaceAll("_", " "), h("span", { class: "sub" }, row.desk)] },
+    { name: "Model", cell: (row) => (row.models.length ? row.models.join(", ") : h("span", { class: "soft" }, row.why || "rules")) },
+    { name: "Attempts", number: true, cell: (row) => String(row.attempts) },
+    { name: "Tokens", number: true, hide: true, cell: (row) => row.tokens.toLocaleString("en-US") },
+    { name: "USD", number: true, cell: (row) => money(row.usd, "USD", 4) },
+  ], rows);
 }
 
 // -- the mesh
