@@ -128,7 +128,7 @@ function axes({ left, right, bottom, xs, ys, x, y, yText, gutterLeft, within }) 
  * Candles of a market chart document with its levels and heat map, and trades on them. `trades`:
  * `{label, side, entry, stop, target, liquidation, opened, closed, exit}`; times and prices may be absent.
  */
-export function candleChart(view, { trades = [], show = {}, label } = {}) {
+export function candleChart(view, { trades = [], show = {}, label, newest = "now" } = {}) {
   const price = view.price;
   if (!price.candles) return h("p", { class: "empty" }, price.why ?? "No bar is known.");
   const bars = price.candles;
@@ -178,7 +178,7 @@ export function candleChart(view, { trades = [], show = {}, label } = {}) {
     if (show.averages !== false) for (const curve of price.curves ?? []) nodes.push(s("path", { class: `curve ${String(curve.kind).replaceAll("_", "-")}`, d: linePath(curve.values, (index) => mid(view.places[index]), y, inside) }));
     if (show.levels !== false) for (const slant of price.slants ?? []) nodes.push(s("line", { class: "slant", x1: round(mid(slant.start[0])), y1: round(y(slant.start[1])), x2: round(mid(slant.end[0])), y2: round(y(slant.end[1])) }));
     nodes.push(candlePaths(bars, view.places, mid, y, half));
-    const labels = [{ price: last, text: `now ${number(last, last >= 1000 ? 0 : 2)}`, kind: "now", rank: 0 }];
+    const labels = [{ price: last, text: `${newest} ${number(last, last >= 1000 ? 0 : 2)}`, kind: "now", rank: 0 }];
     for (const trade of trades) nodes.push(tradeLayer(trade, { mid, y, edge: { ...edge, bottom: floor }, placeAt, labels, inside, last: view.places[count - 1] }));
     if (show.levels !== false) for (const mark of price.marks ?? []) {
       if (["now", "entry", "stop", "target", "liquidation"].includes(mark.kind) || !inside(mark.price)) continue;
@@ -340,7 +340,7 @@ function placeLabels(labels, y, edge, floor, narrow) {
     if (taken.some((other) => Math.abs(other - at) < tall - 0.5)) continue;
     taken.push(at);
     const short = narrow ? number(label.price, label.price >= 1000 ? 0 : 2) : label.text;
-    const wide = Math.min(narrow ? 54 : 130, short.length * 6.2 + 8);
+    const wide = Math.min(narrow ? 54 : 130, short.length * 6.7 + 8);
     nodes.push(s("rect", { class: `tag k-${label.kind}`, x: edge.right + 2, y: round(at - 6.5), width: round(wide), height: 13, rx: 2 }),
       s("text", { class: `tag-text k-${label.kind}`, x: edge.right + 6, y: round(at + 3.5) }, short.length > 22 ? `${short.slice(0, 21)}…` : short));
   }

@@ -292,7 +292,7 @@ function chartAt(run, trades, api) {
   const place = h("div", null, loading());
   const asOf = run.live ? null : run.asOf;
   fillWith(place, () => api.get("/trading/chart", { symbol: run.symbol, interval: run.mode === "swing" ? "4h" : "1d", mode: run.mode, bars: 60, as_of: asOf }), (view) => [
-    candleChart(view, { trades, show: { heat: true, levels: false, averages: false } }),
+    candleChart(view, { trades, newest: "then", show: { heat: true, levels: false, averages: false } }),
     sourceLine({ href: null, text: `${view.origin} · ${view.source} · as of ${time(view.asOf)}` })]);
   return place;
 }

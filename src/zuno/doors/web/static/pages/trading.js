@@ -1,7 +1,7 @@
 // The trading desk: the account, the market with its trades, the books, and the switches that stop it.
 import { candleChart, dailyChart, drawdownChart, equityChart, styled } from "../charts_trading.js";
 import { h, replace } from "../dom.js";
-import { age, money, number, percent, shortTime, shorten, signed, span, time, tone } from "../format.js";
+import { money, number, percent, shortTime, shorten, signed, span, time, tone } from "../format.js";
 import { askForWord, badge, button, facts, fillWith, loading, notice, panel, problemNotice, sourceLine, stat, stats, table } from "../widgets.js";
 
 const SYMBOLS = ["BTCUSDT", "ETHUSDT"];
@@ -289,7 +289,7 @@ const ORDER_COLUMNS = [
   { name: "Type", hide: true, cell: (row) => `${row.type} ${row.timeInForce}` },
   { name: "Size", number: true, cell: (row) => [number(row.quantity, 6), h("span", { class: "sub" }, `filled ${number(row.filled, 6)}`)] },
   { name: "Price", number: true, cell: (row) => number(row.price) },
-  { name: "Status", cell: (row) => badge(row.status, { filled: "good", rejected: "bad" }[row.status] ?? "") },
+  { name: "Status", cell: (row) => badge(row.status, { FILLED: "good", OPEN: "info", REJECTED: "bad" }[String(row.status).toUpperCase()] ?? "") },
   { name: "Planned", hide: true, cell: (row) => shortTime(row.planned) },
   { name: "Reason", hide: true, cell: (row) => row.reason || "–" },
 ];
@@ -354,7 +354,7 @@ async function showTrade(trade, place, api) {
     }
   }, (view) => {
     const dollars = trade.currency === "USD";
-    const chart = candleChart(toChart(view, bar), { trades: dollars ? [trade] : [] });
+    const chart = candleChart(toChart(view, bar), { trades: dollars ? [trade] : [], newest: "last" });
     return panel(`${trade.side.toUpperCase()} ${trade.symbol}: ${money(trade.netPnl, trade.currency)}, ${signed(trade.r, 2)} R, closed by ${trade.exitReason}`,
       { actions: [trade.decision ? h("a", { class: "button", href: `#/runs/${encodeURIComponent(trade.decision)}` }, "Its run") : null, button("Close", () => replace(place))],
         source: { href: api.address(`/trading/candles?symbol=${trade.symbol}&interval=${interval}&from=${Date.parse(trade.opened)}`), at: null, text: `${view.origin} · ${view.source} · as of ${time(view.asOf)}` } },
