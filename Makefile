@@ -12,7 +12,7 @@ PYTEST := $(BIN)/pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal -q
 
 .PHONY: demo help check test soak lint types layers unit world collect suite format bench study rebalances crash crash-cycle models telegram web mcp devnet constraints clean
 
-demo: $(VENV)/.base  ## install, then run the tour on the simulated chain
+demo: $(VENV)/.web  ## install with the page, then run the tour on the simulated chain
 	$(BIN)/zuno demo
 
 help:  ## list these commands

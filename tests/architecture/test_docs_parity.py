@@ -11,6 +11,7 @@ import typer.main
 
 from tests.paths import CHECKOUT
 from zuno.doors.cli.main import app
+from zuno.doors.mcp.tools import TOOLS
 from zuno.doors.telegram.command_table import COMMANDS
 from zuno.settings import variables
 
@@ -35,6 +36,17 @@ def test_every_command_of_the_chat_is_in_its_page() -> None:
     assert {name for command in COMMANDS for name in (command.name, *command.aliases)} <= told
 
 
+def test_every_tool_of_an_assistant_is_in_its_page() -> None:
+    assert set(
+        re.findall(r"`((?:lp|plan|trade|analysis|memory|journal)_[a-z_]+)`", (DOCS / "mcp.md").read_text())
+    ) == set(TOOLS)
+
+
+def test_every_page_is_in_the_index() -> None:
+    listed = set(re.findall(r"\]\(([^)]+\.md)\)", (DOCS / "README.md").read_text()))
+    assert listed == {path.name for path in DOCS.glob("*.md")} - {"README.md"}
+
+
 def test_every_setting_has_a_row_and_every_row_a_setting() -> None:
     rows = re.findall(r"^\| `([A-Z_]+)` \|", (DOCS / "settings.md").read_text(), re.MULTILINE)
     assert rows == list(variables())
@@ -55,9 +67,11 @@ def test_the_readme_code_runs_and_gives_the_number_it_says() -> None:
     assert repr(eval(expression.strip(), scope)) == comment.split(": ")[1].strip()
 
 
-@pytest.mark.parametrize("page", sorted(path.name for path in [*DOCS.glob("*.md"), *CHECKOUT.glob("*.md")]))
+@pytest.mark.parametrize(
+    "page", sorted(str(path.relative_to(CHECKOUT)) for path in [*DOCS.glob("*.md"), *CHECKOUT.glob("*.md")])
+)
 def test_links_point_to_something(page: str) -> None:
-    path = next(folder / page for folder in (DOCS, CHECKOUT) if (folder / page).exists())
+    path = CHECKOUT / page
     for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
         assert target.startswith("http") or (path.parent / target).exists(), target
 

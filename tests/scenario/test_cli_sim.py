@@ -148,6 +148,10 @@ def test_demo_runs_and_leaves_nobody_elses_world_changed(zuno: Any) -> None:
     assert "\x1b" not in ran.out  # no colours when not a terminal
     assert "approved and applied" in ran.out
     assert ": confirmed" in ran.out
+    ending = ran.out.partition("Try next")[2]
+    assert all(
+        f"  {door}  " in ending for door in ("zuno", "zuno web", "zuno telegram setup", "zuno mcp", "zuno lab study")
+    )
     lines = ran.out.splitlines()
     assert len(lines) <= 135
     assert max(map(len, lines)) <= 80

@@ -19,9 +19,12 @@ TOUR_PROFILE = "conservative"
 
 
 NEXT = (
+    ("zuno web", "the page: both desks in a browser"),
     ("zuno", "the shell: show positions, why"),
-    ("zuno lp portfolio", "worth, fees, APR and time in range"),
     ('zuno lp recommend create "2 ETH safely"', "argue a new position"),
+    ("zuno telegram setup", "both desks in a Telegram chat"),
+    ("zuno mcp", "the door for your own assistant"),
+    ("zuno lab study", "the lab: what the rules decide"),
 )
 """What a visitor may try after the tour, each in fewer than 80 columns."""
 
