@@ -20,7 +20,8 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ import zuno.doors.telegram.process  # noqa: F401  # loaded once, for all process
 from tests.crash.cycle import forked
 from tests.crash.learning import in_thread
 from tests.wire.telegram_api import ALICE, TOKEN, SentMessage, TelegramApi, telegram_api
+from zuno.adapters.chain.sim.writer import SimWriter
 from zuno.adapters.store.chat_store import SqliteChatStore
 from zuno.doors.cli.main import run
 from zuno.journal.journal import ChainedJournal
@@ -64,6 +66,7 @@ def make_mortal(home: Path, last: int | None) -> None:
     for owner, names in (
         (ChainedJournal, ("append", "append_once", "append_all")),
         (SqliteChatStore, ("claim_update", "put_buttons", "put_confirmation", "take_confirmation")),
+        (SimWriter, ("send",)),
     ):
         for name in names:
             if hasattr(owner, name):
@@ -150,8 +153,9 @@ class BotProcess:
         return True
 
     def end(self) -> None:
-        os.kill(self._pid, signal.SIGKILL)
-        os.waitpid(self._pid, 0)
+        with suppress(ProcessLookupError, ChildProcessError):  # it ended by itself
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
 
 
 class Owner:
@@ -162,6 +166,8 @@ class Owner:
         self._bots = bots
         self._plan = plan
         self._read = 0
+        self.silences = 0
+        """Requests that died with a bot, and had to be made again."""
 
     async def finish_plan(self) -> None:
         for _ in range(MOST_TURNS):
@@ -201,9 +207,28 @@ class Owner:
             if died and self._api.polling.is_set() and not self._api._updates:
                 ready = ready or loop.time()
                 if loop.time() - ready > SILENCE:
+                    self.silences += 1
                     return None
             await asyncio.sleep(0.02)
         raise AssertionError("the bot says nothing")
+
+
+@dataclass
+class Tally:
+    kills: int = 0
+    recovered: int = 0
+    doubled: int = 0
+    """Plans with more transactions than an undisturbed one has."""
+    lost: int = 0
+    """Plans that did not end as an undisturbed one does."""
+    repeated: int = 0
+    """Requests that the owner had to make again."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kills} kills, {self.recovered} recovered, {self.doubled} doubled, {self.lost} lost; "
+            f"{self.repeated} requests made again"
+        )
 
 
 class Matrix:
@@ -213,16 +238,19 @@ class Matrix:
         self._base.mkdir()
         assert forked(lambda: make_plan(self._base)) == 0
         self._whole: dict[str, Any] = {}
+        self.tally = Tally()
 
     async def play(self, name: str, last: int | None) -> tuple[dict[str, Any], int]:
         home = self._folder / name
         shutil.copytree(self._base, home)
         async with telegram_api() as api:
             bots = BotProcess(home, api.url, last)
+            owner = Owner(api, bots, (home / "plan.txt").read_text())
             try:
-                await Owner(api, bots, (home / "plan.txt").read_text()).finish_plan()
+                await owner.finish_plan()
             finally:
                 bots.end()
+            self.tally.repeated += owner.silences
         return await asyncio.to_thread(self._look, home), bots.deaths
 
     def _look(self, home: Path) -> dict[str, Any]:
@@ -239,13 +267,19 @@ class Matrix:
     async def kill(self, count: int) -> list[str]:
         told, deaths = await self.play(str(count), count)
         problems = [] if deaths else ["it did not die"]
+        more = len(told["sent"]) - len(self._whole["sent"])
+        same = told["state"] == self._whole["state"] and told["positions"] == self._whole["positions"]
+        self.tally.kills += deaths
+        self.tally.doubled += more > 0
+        self.tally.lost += more < 0 or not same
         problems += [
             f"{name}: {told[name]}, undisturbed {self._whole[name]}"
             for name in ("state", "positions", "journal")
             if told[name] != self._whole[name]
         ]
-        if len(told["sent"]) != len(self._whole["sent"]):
+        if more:
             problems.append(f"{len(told['sent'])} transactions, undisturbed {len(self._whole['sent'])}")
+        self.tally.recovered += not problems
         return problems
 
 
@@ -260,7 +294,7 @@ async def kill_everywhere(folder: Path, *, sample: bool) -> int:
         problems = await matrix.kill(count)
         bad += bool(problems)
         print(f"after write {count}, {writes[count - 1]}: {'; '.join(problems) or 'applied once'}", flush=True)
-    print(f"{len(points)} deaths of {len(writes)} writes: {bad} wrong")
+    print(f"{len(writes)} writes; {matrix.tally}")
     return 1 if bad else 0
 
 

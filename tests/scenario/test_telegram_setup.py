@@ -13,10 +13,14 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from pydantic import SecretStr
 
 from tests.wire.commands import Zuno
 from tests.wire.telegram_api import ALICE, EVE, GROUP, TOKEN, TelegramApi, telegram_api
-from tests.wire.telegram_side import chat_settings
+from tests.wire.telegram_side import chat_settings, running_bot
+from zuno.adapters.keys import passphrases
+from zuno.adapters.keys.passphrases import Passphrases
+from zuno.adapters.keys.wallets import WalletFolder
 from zuno.doors.telegram.command_table import COMMANDS
 from zuno.doors.telegram_door import TelegramSetupView
 from zuno.kernel.errors import Refused, Usage
@@ -140,3 +144,23 @@ async def test_the_process_ends_cleanly_when_it_is_asked_to(api: TelegramApi, ho
     assert TOKEN.encode() not in out + err
     last = json.loads(out.splitlines()[-1])
     assert (last["updates"], last["answered"]) == (1, 1)
+
+
+async def test_a_wallet_that_nobody_unlocks_stays_locked_and_says_how(
+    api: TelegramApi, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = ["46" * 32, "correct horse", "correct horse"]
+    folder = WalletFolder(home / "wallets", Passphrases(None, lambda prompt: SecretStr(answers.pop(0))), rounds=2)
+    address = folder.add_key().address
+    monkeypatch.setattr(passphrases, "ask_hidden", lambda prompt: None)
+    async with running_bot(home, api) as bot:
+        told = [event.text for event in bot.events if event.event == "locked"]
+    assert len(told) == 1
+    assert address in told[0]
+    assert "ZUNO_PASSPHRASE_FILE" in told[0]
+    file = home / "passphrase"
+    file.write_text("correct horse")
+    file.chmod(0o600)
+    api.polling.clear()
+    async with running_bot(home, api, passphrase_file=file) as bot:
+        assert [event.event for event in bot.events] == ["polling"]

@@ -15,7 +15,7 @@ class TelegramEventView(View):
     at: int
     """Unix milliseconds."""
     event: str
-    """`polling`, `unreachable`, `refused`, `conflict`, `setting`, …"""
+    """`polling`, `unreachable`, `refused`, `conflict`, `locked`, …"""
     text: ForeignText
 
 

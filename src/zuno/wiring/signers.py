@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from zuno.kernel.errors import Refused
@@ -25,14 +26,15 @@ class Signers:
 
     def unlock(self) -> Address | None:
         """Unlock the owner's wallet now, for as long as this process lives; afterwards nobody is asked. By the
-        passphrase file, or at the terminal, where an empty line leaves it locked. None: it stays locked, or there is
-        none to unlock. `Refused` for a wrong passphrase."""
-        from zuno.adapters.keys.passphrases import Passphrases, ask_hidden
+        passphrase file, or at the terminal, where an empty line or the end of the input leaves it locked, as does a
+        process in the background. None: it stays locked, or there is none to unlock. `Refused` for a wrong one."""
+        from zuno.adapters.keys.passphrases import NothingTyped, Passphrases, ask_hidden
 
         address, typed = self.own_wallet(), None
         if address is not None and not self.folder().signer(address).watch_only:
             if self._settings.passphrase_file is None:
-                typed = ask_hidden(f"Passphrase of {address} (empty: stay locked): ")
+                with suppress(NothingTyped):
+                    typed = ask_hidden(f"Passphrase of {address} (empty: stay locked): ")
             if self._settings.passphrase_file is not None or (typed is not None and typed.get_secret_value()):
                 signer = self._open_folder(Passphrases(self._settings.passphrase_file, lambda prompt: typed)).signer(
                     address

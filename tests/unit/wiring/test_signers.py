@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from zuno.adapters.keys import passphrases
-from zuno.adapters.keys.passphrases import Passphrases
+from zuno.adapters.keys.passphrases import NothingTyped, Passphrases
 from zuno.adapters.keys.wallets import WalletFolder
 from zuno.kernel.errors import Refused
 from zuno.settings import Settings
@@ -31,6 +31,8 @@ def answer_with(monkeypatch: pytest.MonkeyPatch, *answers: str | None) -> list[s
 
     def ask(prompt: str) -> SecretStr | None:
         prompts.append(prompt)
+        if not left:
+            raise NothingTyped("end of input")
         typed = left.pop(0)
         return None if typed is None else SecretStr(typed)
 
@@ -46,11 +48,11 @@ def test_a_wallet_unlocked_at_the_terminal_is_not_asked_for_again(home: Path, mo
     assert len(prompts) == 1
 
 
-@pytest.mark.parametrize("typed", ["", None])
+@pytest.mark.parametrize("typed", [("",), (None,), ()], ids=["empty", "nobody", "end of input"])
 def test_a_wallet_left_locked_is_refused_later_and_nobody_is_asked(
-    home: Path, monkeypatch: pytest.MonkeyPatch, typed: str | None
+    home: Path, monkeypatch: pytest.MonkeyPatch, typed: tuple[str | None, ...]
 ) -> None:
-    prompts = answer_with(monkeypatch, typed)
+    prompts = answer_with(monkeypatch, *typed)
     signers = Signers(Settings(home=home))
     assert signers.unlock() is None
     with pytest.raises(Refused, match="ZUNO_PASSPHRASE_FILE"):

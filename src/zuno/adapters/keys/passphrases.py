@@ -21,25 +21,41 @@ _MOST_BYTES = 4_096
 _TERMINAL = "/dev/tty"
 
 Ask = Callable[[str], "SecretStr | None"]
-"""Puts a question to the person and hides the answer; None where there is no terminal."""
+"""Puts a question to the person and hides the answer; None where nobody can be asked."""
+
+
+class NothingTyped(Refused):
+    """The person ended the input at the prompt."""
 
 
 def ask_hidden(prompt: str) -> SecretStr | None:
     from getpass import getpass
 
-    try:
-        os.close(os.open(_TERMINAL, os.O_RDWR | os.O_NOCTTY))  # getpass would read stdin instead, and show it
-    except OSError:
+    if not _may_ask():
         return None
     typed: SecretStr | None = None
     try:
         with _interruptible(), suppress(UnicodeDecodeError):  # which carries what was typed
             typed = SecretStr(getpass(prompt))
     except EOFError:
-        raise Refused("Nothing was typed; nothing was done.") from None
+        raise NothingTyped("Nothing was typed; nothing was done.") from None
     if typed is None:
         raise Refused("What was typed is not text in the terminal's own encoding; nothing was done.")
     return typed
+
+
+def _may_ask() -> bool:
+    """Whether there is a terminal and this process is in its foreground: in the background a prompt would stop it."""
+    try:
+        terminal = os.open(_TERMINAL, os.O_RDWR | os.O_NOCTTY)  # getpass would read stdin instead, and show it
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
 
 
 @contextmanager

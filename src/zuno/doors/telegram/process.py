@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
 from zuno.doors.telegram.access import Access
 from zuno.doors.telegram.api import open_bot
@@ -11,6 +12,11 @@ from zuno.doors.telegram.bot import BotBackends, TelegramBot
 from zuno.doors.telegram_door import TelegramEndView, TelegramEventView, TelegramSetupView
 from zuno.doors.zuno import Zuno
 from zuno.kernel.lock import ProcessLock
+
+HOW_TO_UNLOCK: Final = (
+    "plans can be shown and approved, not applied. Set ZUNO_PASSPHRASE_FILE to a file (0600) with its passphrase, or"
+    " start this in the foreground of a terminal and type it."
+)
 
 
 class TelegramProcess:
@@ -28,11 +34,19 @@ class TelegramProcess:
     async def run(self, hear: Callable[[TelegramEventView], None], stop: asyncio.Event) -> TelegramEndView:
         self._lock.take()
         try:
-            self._zuno.unlock_wallet()  # while somebody may be at the terminal: later nobody is asked
+            if self._zuno.unlock_wallet() is None:  # now, while somebody may be at the terminal: later nobody is asked
+                await self._tell_locked(hear)
             return await TelegramBot(self._bot, self._zuno, self._access, self._on).run(hear, stop)
         finally:
             await self._on.store.close()
             self._lock.leave()
+
+    async def _tell_locked(self, hear: Callable[[TelegramEventView], None]) -> None:
+        """A wallet with a key here that could not be unlocked; of one that is only watched there is nothing to say."""
+        for wallet in (await self._zuno.wallets().show()).wallets:
+            if wallet.acts and not wallet.watch_only:
+                text = f"{wallet.address} stays locked: {HOW_TO_UNLOCK}"
+                hear(TelegramEventView(at=self._on.now(), event="locked", text=text))
 
     async def setup(self, tell: Callable[[str], None], stop: asyncio.Event) -> TelegramSetupView:
         from zuno.doors.telegram.setup import set_up

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
 
 from zuno.adapters.keys import passphrases
-from zuno.adapters.keys.passphrases import FEWEST, Passphrases, ask_hidden
+from zuno.adapters.keys.passphrases import FEWEST, NothingTyped, Passphrases, ask_hidden
 from zuno.kernel.errors import Refused, Unavailable
 
 
@@ -136,7 +138,42 @@ def test_keys_that_are_no_text_are_refused_and_appear_nowhere(monkeypatch: pytes
         return b"se\xffcret".decode()
 
     monkeypatch.setattr("getpass.getpass", typed)
-    monkeypatch.setattr(passphrases, "_TERMINAL", "/dev/null")
+    monkeypatch.setattr(passphrases, "_may_ask", lambda: True)
     with pytest.raises(Refused, match="not text") as caught:
         ask_hidden("Passphrase: ")
     assert caught.value.__context__ is None, "what could not be read is not in the trace either"
+
+
+BACKGROUND = """
+import fcntl, os, pty, signal, termios
+from zuno.adapters.keys.passphrases import ask_hidden
+
+os.setsid()
+person, terminal = pty.openpty()
+fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+child = os.fork()
+if not child:
+    os.setpgid(0, 0)  # as a shell does for a job with &
+    os._exit(0 if ask_hidden("Passphrase: ") is None else 1)
+os.setpgid(child, child)
+_, status = os.waitpid(child, os.WUNTRACED)
+if os.WIFSTOPPED(status):
+    os.kill(child, signal.SIGKILL)
+    raise SystemExit("stopped")
+raise SystemExit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def test_a_process_in_the_background_of_a_terminal_asks_nobody_and_is_not_stopped() -> None:
+    done = subprocess.run([sys.executable, "-c", BACKGROUND], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_end_of_input_is_told_from_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    def typed(prompt: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("getpass.getpass", typed)
+    monkeypatch.setattr(passphrases, "_may_ask", lambda: True)
+    with pytest.raises(NothingTyped):
+        ask_hidden("Passphrase: ")
