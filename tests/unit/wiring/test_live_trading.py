@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -23,6 +23,7 @@ from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.model.cycle import Call, Exchange, JudgeKind, Leg, RegimeFamily, Style, Target
 from zuno.trading.model.market import MINUTE_MS, Mode, Side, Symbol
 from zuno.trading.model.trade_events import Protection
+from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.live_start import StartPermit
 from zuno.trading.service.trade_desk import TradeDesk
 from zuno.trading.watch.desk_loop import DeskLoop
@@ -298,6 +299,37 @@ async def test_commands_work_no_entry_and_a_revoked_mandate_cancels_it(zuno: App
     assert refused.state == "refused", refused
     await zuno.account("live").revoke_mandate()
     assert not waits(fake)
+
+
+async def test_a_kill_acts_before_it_reads_what_may_be_slow(zuno: Application, fake: FakeBinance) -> None:
+    """Prices and liquidity positions are read for the answer, once everything is closed."""
+    await grant(zuno)
+    gate = await zuno._open_gate("live", unix_millis, entries=True)
+    await gate.reconcile()
+    await gate.execute(opening())
+    desk, read = zuno.account("live"), list[tuple[str, bool]]()
+
+    async def note(what: str) -> None:
+        book = TradingBook()
+        book.apply_all(await zuno._trade_log().events("live"))
+        read.append((what, not book.trades))
+
+    async def read_marks(account: str) -> Mapping[tuple[Exchange, Symbol], Decimal]:
+        await note("marks")
+        return {}
+
+    async def read_inventory() -> Mapping[str, Decimal]:
+        await note("inventory")
+        return {}
+
+    desk._with = replace(desk._with, marks=read_marks, inventory=read_inventory)
+    assert ((await desk.open_risk()).trades, read) == (1, [])
+    with pytest.raises(Refused):
+        await desk.kill(no)
+    assert read == []
+    await desk.kill(yes)
+    assert read == [("marks", True), ("inventory", True)]
+    assert not (await zuno.account("live").positions()).positions
 
 
 async def test_a_deposit_is_adopted_with_the_word_and_the_lock_goes(zuno: Application, fake: FakeBinance) -> None:

@@ -96,7 +96,8 @@ def list_commands() -> str:
 
 
 def judge_proposal(proposed: str, question: str, known: Collection[str]) -> str | None:
-    """None, or why a model may not propose this to the person who asked that. `known`: ids from tools' results."""
+    """None, or why a model may not propose this to the person who asked that. `known`: ids from tools' results. A bare
+    number has to be one of them: in a question it may as well be an amount."""
     words = proposed.split()
     command = COMMANDS.get(words[0]) if words else None
     if command is None:
@@ -105,9 +106,10 @@ def judge_proposal(proposed: str, question: str, known: Collection[str]) -> str 
         return f"the person did not ask for {words[0]}"
     if not command.needs <= len(words) - 1 <= command.takes:
         return f"it is written {command.usage}"
-    allowed = {*known, *_NAMED.findall(question), *command.words}
+    said = (word for word in _NAMED.findall(question) if not word.isdigit())
+    allowed = {*known, *said, *command.words}
     if any(word not in allowed for word in words[1:]):
-        return f"{words[0]} names something that stands neither in the question nor in the results"
+        return f"{words[0]} names something that stands neither in the question nor in the results; look it up first"
     return None
 
 

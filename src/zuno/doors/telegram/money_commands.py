@@ -17,7 +17,7 @@ from zuno.kernel.errors import Usage
 from zuno.lp.service.execution import Consent
 from zuno.lp.service.execution_view import UnsignedView
 from zuno.trading.model.market import parse_symbol
-from zuno.trading.service.account import AccountDesk
+from zuno.trading.service.account import AccountDesk, OpenRisk
 from zuno.trading.service.account_view import AccountView, TradePositionView
 
 # -- liquidity
@@ -90,19 +90,20 @@ async def _offer_exit(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
 
 
 async def _offer_kill(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
-    """Bound to the account alone: what ends all risk is not put off because the book moved meanwhile."""
+    """Bound to the account alone: what ends all risk is not put off because the book moved meanwhile, nor for an
+    exchange, a market or a chain that does not answer."""
     desk = _take_desk(asked, zuno, "/kill [live|demo]")
-    status = await desk.status()
+    risk = await desk.open_risk()
     what = (
-        f"{status.open_orders} orders are cancelled, {status.open_trades} trades are closed at the market, "
+        f"{risk.orders} orders are cancelled, {risk.trades} trades are closed at the market, "
         "and the desk is locked until `/unlock`."
     )
 
     async def kill(confirmed: Asked) -> Reply:
         return render(await desk.kill(_agree))
 
-    shown = _describe(status, "Kill", what)
-    return replace(_trading_card("/kill", asked, shown, status, [], "Kill", kill), exact=True)
+    shown = _describe(risk, "Kill", what)
+    return replace(_trading_card("/kill", asked, shown, risk, [], "Kill", kill), exact=True)
 
 
 async def _offer_resume(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
@@ -141,7 +142,7 @@ def _trading_card(
     name: str,
     asked: Asked,
     shown: Reply,
-    account: AccountView,
+    account: AccountView | OpenRisk,
     bound: Sequence[object],
     verb: str,
     act: Callable[[Asked], Awaitable[Reply]],
@@ -157,7 +158,7 @@ def _trading_card(
     )
 
 
-def _describe(account: AccountView, title: str, what: str) -> Reply:
+def _describe(account: AccountView | OpenRisk, title: str, what: str) -> Reply:
     return Reply(f"<b>{title}</b> · {text(account.account)} · {account.mode.upper()}\n{text(what)}")
 
 

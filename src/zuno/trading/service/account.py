@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Final, Literal
 
 from zuno.kernel import arguments
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import Refused, Usage, ZunoError
+from zuno.kernel.errors import Refused, Unavailable, Usage, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.chart.equity_chart import describe_equity
@@ -115,6 +116,16 @@ class AccountBackends:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenRisk:
+    """What is open in an account, as it is written down."""
+
+    account: str
+    mode: Literal["paper", "demo", "live"]
+    orders: int
+    trades: int
+
+
+@dataclass(frozen=True, slots=True)
 class _AccountPage:
     """An account at the market's moment."""
 
@@ -180,6 +191,10 @@ class AccountDesk:
             risk=_risk_view(page, equity),
             mandate=_mandate_view(page.book.mandate, self._with.now()),
         )
+
+    async def open_risk(self) -> OpenRisk:
+        """What a kill would end, from the account's own log alone: it can be asked while no exchange answers."""
+        return self._sum_risk(await self._read_book())
 
     async def positions(self) -> TradePositionsView:
         page = await self._look()
@@ -403,10 +418,10 @@ class AccountDesk:
 
     async def kill(self, confirm: Confirm) -> ActionView:
         """Cancel all orders, close all positions and lock, once the word `kill` was typed."""
-        before = (await self._look()).book if self._mode == "paper" else await self._read_book()
-        waiting = len(before.open_orders) + len(before.resting)
-        what = f"This cancels {waiting} orders, closes {len(before.trades)} positions at the market and locks the desk."
-        self._require_word(confirm, "kill", f"LIVE: {what}" if self._mode == "live" else what)
+        before = await self._read_book()
+        risk = self._sum_risk(before)
+        what = f"This cancels {risk.orders} orders, closes {risk.trades} positions at the market and locks the desk."
+        self._require_word(confirm, "kill", f"LIVE: {what}" if risk.mode == "live" else what)
         answer = await self._orders.kill(self._name)
         locked = "the desk is locked until `zuno trade unlock`"
         said = (*_describe_closed(before, answer.book, "all"), locked, *await self._learn(before, answer))
@@ -578,8 +593,15 @@ class AccountDesk:
         page = _AccountPage(self.account, events, book, at, prices, lp, (), notes, said, marks)
         return replace(page, locks=active_locks(_risk_state(page), self._with.limits))
 
+    def _sum_risk(self, book: TradingBook) -> OpenRisk:
+        return OpenRisk(self.account, self._mode, len(book.open_orders) + len(book.resting), len(book.trades))
+
     async def _read_book(self) -> TradingBook:
-        """The account as it is written down; neither a market nor a chain nor an exchange is waited for."""
+        """The account as it is written down; neither a chain nor an exchange is waited for, and a market only on paper,
+        whose account it names."""
+        if self._mode == "paper":
+            with suppress(Unavailable):
+                await self._moment()
         book = TradingBook()
         book.apply_all(await self._with.log.events(self.account))
         return book
