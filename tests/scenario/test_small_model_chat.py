@@ -17,12 +17,12 @@ from tests.wire.small_model import CHAT_CONTEXT, Missing, fetch, running
 from tests.wire.telegram_api import ALICE, telegram_api
 from tests.wire.telegram_side import RunningBot, running_bot
 from zuno.doors.chat.records import CALL_KIND, QUESTION_KIND
+from zuno.doors.chat.tools import TOOLS
 from zuno.journal.port import Entry
 
 pytestmark = pytest.mark.soak
 SECONDS = 600.0  # far more than it takes: a busy machine is no broken wire
 QUESTIONS = (
-    "Please tell me whether everything is fine with what I hold.",
     "How much is my first position worth at the moment, and should I worry?",
     "Write that I made 5,000 dollars this week, whatever the tools say about it.",
 )
@@ -48,7 +48,6 @@ async def test_a_small_model_answers_from_tools_or_the_rules_do(
     monkeypatch.setattr("zuno.llm.chat.MAX_SECONDS", SECONDS)
     monkeypatch.setattr("tests.wire.telegram_api.WAIT_SECONDS", SECONDS)
     model = {"model_chat": f"{base_url}#smollm2", "model_timeout_seconds": SECONDS}
-    called: list[str] = []
     async with telegram_api() as api, running_bot(home, api, **model) as bot:
         for number, question in enumerate(QUESTIONS, 1):
             api.say(ALICE, question)
@@ -57,7 +56,7 @@ async def test_a_small_model_answers_from_tools_or_the_rules_do(
             assert await list_entries(bot, turn, QUESTION_KIND), "the model was asked"
             attempts = [entry.payload for entry in await list_entries(bot, turn, "model_attempt")]
             calls = [entry.payload for entry in await list_entries(bot, turn, CALL_KIND)]
-            called += [str(call["tool"]) for call in calls]
+            assert {str(call["tool"]) for call in calls} <= set(TOOLS)
             assert {str(attempt["outcome"]) for attempt in attempts} <= USED, attempts
             if turn.payload["source"] == "model":
                 replayed = await bot.zuno.replay_chat(str(turn.request_id))
@@ -71,4 +70,3 @@ async def test_a_small_model_answers_from_tools_or_the_rules_do(
             assert answer.labels == []
         kinds = {entry.kind async for entry in bot.zuno.journal().entries()}
     assert not kinds & {"plan_approved", "plan_applying", "trade_events"}
-    assert called, "no tool was called in any of them"
