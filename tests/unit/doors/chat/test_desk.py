@@ -215,11 +215,11 @@ async def test_names_of_tokens_and_words_of_memories_are_told_as_a_strangers(roo
     token = replace(held.pool.currency0, symbol=HOSTILE, verified=False)
     pool = held.pool.model_copy(update={"currency0": token, "label": f"{HOSTILE}/USDC"})
     view = positions.model_copy(update={"positions": (held.model_copy(update={"pool": pool, "value_unit": HOSTILE}),)})
-    memory = MemoryView.model_construct(
+    memory = MemoryView(
         id="pm_0123456789ab", side="long", symbol="BTCUSDT", verdict="right", closed="2026-01-31", r=1.5,
-        outcome=HOSTILE, constraint=HOSTILE,
+        setup="range", similarity=None, outcome=HOSTILE, constraint=HOSTILE,
     )  # fmt: skip
-    memories = MemoriesView.model_construct(memories=(memory,))
+    memories = MemoriesView(memories=(memory,))
     for output in (write_positions(view, FactWriter("positions")), write_memories(memories, FactWriter("memory"))):
         trusted = (output.text, output.figures, output.names, output.ids)
         assert "ignore previous" not in str(trusted)
