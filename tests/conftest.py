@@ -6,7 +6,6 @@ import fcntl
 import gc
 import os
 import shutil
-import ssl
 import tempfile
 from contextlib import suppress
 from importlib import import_module
@@ -21,6 +20,7 @@ if find_spec("sha3") is not None:  # a faster Keccak than the package's, chosen 
 import tests.examples  # noqa: F401  # chooses the profile of all properties
 from tests.paths import NODE_MODULES
 from tests.skips import check_skips
+from tests.wire.certificates import trust_nobody
 from tests.wire.copied_world import CopiedWorld
 from zuno.adapters.chain.sim import world_file
 from zuno.adapters.recursion import limit_recursion
@@ -82,13 +82,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = [*found, *quick]
 
 
-def _trust_nobody(context: ssl.SSLContext, *where: object, **named: object) -> None:
-    """No test speaks TLS, and to read all certificate authorities takes every client of every test fifty
-    milliseconds. A test that did reach a server would not trust it."""
-
-
-for name in ("load_verify_locations", "load_default_certs"):
-    setattr(ssl.SSLContext, name, _trust_nobody)
+trust_nobody()
 
 
 def pytest_collection_finish() -> None:

@@ -4,7 +4,8 @@ For each point an owner asks the bot to approve a plan and to apply it, confirms
 SIGKILL on the way. Another process polls the same Bot API; the owner goes on until the plan has ended. Then it must
 have been applied exactly once, with the positions that an undisturbed run ends with.
 
-The processes are forks of one that has loaded everything and run nothing; the Bot API is a local one.
+The processes are forks of one that has loaded everything and played the simulated chain's story; the Bot API is a
+local one.
 """
 
 from __future__ import annotations
@@ -27,10 +28,9 @@ from typing import Any
 
 from pydantic import SecretStr
 
-import zuno.doors.cli.render
-import zuno.doors.telegram.process  # noqa: F401  # loaded once, for all processes
 from tests.crash.cycle import forked
 from tests.crash.learning import in_thread
+from tests.crash.preload import KEYS, REQUESTS, play_story, preload
 from tests.wire.telegram_api import ALICE, TOKEN, SentMessage, TelegramApi, telegram_api
 from zuno.adapters.chain.sim.writer import SimWriter
 from zuno.adapters.store.chat_store import SqliteChatStore
@@ -39,6 +39,23 @@ from zuno.journal.journal import ChainedJournal
 from zuno.settings import Settings
 from zuno.wiring.house import Application
 
+LOADED = (
+    *KEYS,
+    *REQUESTS,
+    "zuno.doors.cli.render",
+    "zuno.doors.telegram",
+    "zuno.doors.chat",
+    "zuno.lp.agents",
+    "zuno.adapters.chain.sim",
+    "zuno.adapters.chain.devnet.keys",
+    "zuno.adapters.keys",
+    "zuno.adapters.prices",
+    "zuno.adapters.transport.inproc",
+    "zuno.adapters.mesh.folder",
+    "zuno.adapters.store.outbox",
+    "zuno.wiring.chat",
+    "zuno.wiring.telegram",
+)
 POSITION = "1"
 SILENCE = 3.0
 """Seconds without a message after which a restarted bot has nothing to say of what was asked before."""
@@ -302,6 +319,8 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sample", action="store_true", help="after a tap and after a signature only")
     chosen = parser.parse_args(arguments)
+    preload(LOADED)
+    play_story()
     with tempfile.TemporaryDirectory() as name:
         return asyncio.run(kill_everywhere(Path(name), sample=chosen.sample))
 

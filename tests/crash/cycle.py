@@ -27,7 +27,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import zuno.trading.run.graph  # noqa: F401  # loaded once, for all processes
+from tests.crash.preload import JOURNAL, preload
 from tests.wire.cycling import ROLES, Desk, Talkative, market
 from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
@@ -41,6 +41,13 @@ from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 from zuno.trading.run.record import ATTEMPT, kind_of
 from zuno.trading.service.features import TradingDesk
 
+LOADED = (
+    *JOURNAL,
+    "langchain_core.tracers.run_collector",
+    "langchain_core.tracers.stdout",
+    "langgraph.checkpoint.sqlite",
+    "zuno.trading.run",
+)
 DIED = -signal.SIGKILL
 
 
@@ -284,6 +291,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sample", action="store_true", help="one point of each kind only")
     chosen = parser.parse_args(arguments)
+    preload(LOADED)
     with tempfile.TemporaryDirectory() as folder:
         matrix = Matrix(Path(folder))
         writes = matrix.uninterrupted()

@@ -25,8 +25,8 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-import zuno.doors.cli.render  # noqa: F401  # loaded once, for all processes
 from tests.crash.cycle import DIED, forked
+from tests.crash.preload import JOURNAL, preload
 from tests.wire.order_gate import open_long
 from zuno.adapters.memory.jsonl import JsonlMemory
 from zuno.adapters.memory.sqlite import SqliteMemoryIndex
@@ -40,6 +40,18 @@ from zuno.trading.model.trade_events import paper_account
 from zuno.wiring.house import Application
 from zuno.wiring.memory import memory_file
 
+LOADED = (
+    *JOURNAL,
+    "zuno.doors.cli.render",
+    "zuno.adapters.chart",
+    "zuno.adapters.memory.fallback",
+    "zuno.adapters.memory.hashed",
+    "zuno.adapters.series",
+    "zuno.trading.chart",
+    "zuno.trading.rules",
+    "zuno.trading.service",
+    "zuno.trading.watch",
+)
 Act = Callable[..., Awaitable[Any]]
 
 
@@ -192,6 +204,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--sample", action="store_true", help="one point of each kind only")
     parser.add_argument("--market", type=Path, help="a home's folder `market`; otherwise one is invented")
     chosen = parser.parse_args(arguments)
+    preload(LOADED)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         market = chosen.market

@@ -147,16 +147,26 @@ def test_without_a_chat_nothing_is_pushed(tmp_path: Path, missing: str) -> None:
     assert build_pushes(settings, sources(tmp_path)) is None
 
 
-async def test_an_alert_is_pushed_by_the_bot_and_acknowledged_by_its_button(home: Path) -> None:
+@pytest.fixture
+def market_home(home: Path, invented_market: Path) -> Path:
+    """With a market: the greeting would invent one."""
+    home.mkdir()
+    (home / "market").symlink_to(invented_market)
+    return home
+
+
+async def test_an_alert_is_pushed_by_the_bot_and_acknowledged_by_its_button(market_home: Path) -> None:
     """The monitor raises it in one process, the bot sends it in another, and the owner's tap answers it."""
+    home = market_home
     async with telegram_api() as api:
         api.say(ALICE, "/start")
         async with running_bot(home, api, telegram_chat_id=str(ALICE.id)) as bot:
             zuno = Application(chat_settings(home, api, telegram_chat_id=str(ALICE.id)))
             await zuno.sim().move("-12")
             await zuno.monitor().tick()
-            await api.until(lambda: any("SYNTHETIC" in message.text for message in api.sent))
-            pushed = next(message for message in api.sent if "SYNTHETIC" in message.text)
+            await api.until(lambda: any("Ack" in message.labels for message in api.sent))
+            pushed = next(message for message in api.sent if "Ack" in message.labels)
+            assert "SYNTHETIC" in pushed.text
             assert pushed.labels == ["Ack", "Snooze 6 h", "Recommend"]
             for person in (EVE, ALICE):
                 api.tap(person, pushed, "Ack")

@@ -34,7 +34,7 @@ from zuno.trading.rules.first_touch import TouchOdds, first_touch
 
 BUSY = World(drift=-0.01, lean=-0.8, whales=-0.5, stocks=-0.03)
 PRICE = 80_000.0
-NEWEST = 2_000
+NEWEST = 100
 """Rows of a series that are looked at: a walk's last price rests on all its steps."""
 
 
