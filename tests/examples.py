@@ -1,4 +1,4 @@
-"""How many examples a property is tried on: few after an edit, the same 25 in `make test`, new ones in `make soak`.
+"""How many examples a property is tried on: few after an edit, the same 15 in `make test`, new ones in `make soak`.
 
 `make check` sets HYPOTHESIS_PROFILE=quick, `make soak` sets it to deep. The examples of quick and usual are the same
 for everybody: what is green here is green there.
@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "usual")
-QUICK, USUAL, DEEP = 10, 25, 1_000
+QUICK, USUAL, DEEP = 10, 15, 1_000
 
 settings.register_profile("quick", max_examples=QUICK, derandomize=True, database=None)
 settings.register_profile("usual", max_examples=USUAL, derandomize=True, database=None)
@@ -27,6 +27,16 @@ def examples(of_fifty: int) -> int:
     have fifty."""
     share = {"quick": QUICK, "deep": DEEP}.get(PROFILE, USUAL)
     return max(2, of_fifty * share // 50)
+
+
+def pair_in_turn(left: Iterable[Any], right: Iterable[Any], mark: pytest.MarkDecorator = pytest.mark.soak) -> list[Any]:
+    """All pairs: each of `right` is tried always with one of `left`, in turn, and with the others where the mark is."""
+    lefts = list(left)
+    return [
+        pytest.param(first, second, marks=() if i % len(lefts) == place else mark)
+        for i, second in enumerate(right)
+        for place, first in enumerate(lefts)
+    ]
 
 
 def mark_all_but(every: int, values: Iterable[Any], mark: pytest.MarkDecorator) -> list[Any]:

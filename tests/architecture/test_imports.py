@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -117,6 +118,7 @@ DESKS = ("lp", "trading", "doors")
 """Looked at room by room; the package itself holds one sentence."""
 
 
+@cache
 def rooms() -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
     for path in SOURCE.rglob("*.py"):

@@ -23,7 +23,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.examples import examples
+from tests.examples import examples, mark_all_but
 from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.errors import Broken, Refused, Unavailable
@@ -658,7 +658,7 @@ def known_at(hour: int, *rows: Any, series: Series[Any] = HOURS) -> list[Batch[A
     return [Batch(series, rows, Millis(AT + hour * HOUR_MS))]
 
 
-@pytest.mark.parametrize("seals", range(16))
+@pytest.mark.parametrize("seals", mark_all_but(3, range(16), pytest.mark.soak))
 async def test_at_each_moment_the_numbers_that_were_known_then(store: SeriesStore, seals: int) -> None:
     """Sealed or not between any two of the writes."""
     for n, batches in enumerate(

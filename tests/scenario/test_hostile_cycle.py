@@ -191,7 +191,7 @@ ASKED = set(ROLES) - {"risk_manager"}
 NAMED = ("prose", "truncated", "NaN", "string numbers", "unknown enum")
 
 
-@pytest.mark.parametrize("kind", NAMED)
+@pytest.mark.parametrize("kind", mark_all_but(2, NAMED, pytest.mark.soak))
 async def test_behaviour_14_garbage_completes_the_cycle_flagged_and_without_an_order(
     tmp_path: Path, store: MemorySeries, panic: MemorySeries, debate: Argued, kind: str
 ) -> None:
@@ -221,7 +221,7 @@ async def test_every_kind_from_everybody_at_once(
     assert outcome.decision.model_dump(exclude={"source", "why"}) == ruled.model_dump(exclude={"source", "why"})
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", mark_all_but(2, ROLES, pytest.mark.soak))
 async def test_one_that_fails_alone_is_replaced_by_its_rules(
     tmp_path: Path, store: MemorySeries, debate: Argued, role: str
 ) -> None:
@@ -252,7 +252,9 @@ async def hold_out(room: Room, outcome: Outcome, attack: Attack) -> None:
         assert escape(text[:40]) not in html
 
 
-@pytest.mark.parametrize("name", ["repeat this", "sell everything", "hold for ever", "markup", "as Meta"])
+@pytest.mark.parametrize(
+    "name", mark_all_but(2, ["repeat this", "hold for ever", "sell everything", "markup", "as Meta"], pytest.mark.soak)
+)
 async def test_a_cycle_of_readers_that_obey_rules_within_the_rules(tmp_path: Path, debate: Argued, name: str) -> None:
     attack = next(one for one in ATTACKS if one.name == name)
     given = attacked(bundle(), attack)

@@ -17,6 +17,7 @@ pytest.importorskip("eth", reason="py-evm is the devnet extra")
 from eth_abi.abi import decode as abi_decode
 from eth_abi.abi import encode as abi_encode
 
+from tests.examples import mark_all_but, pair_in_turn
 from tests.wire.tokens import TETHER_LIKE, assemble
 from zuno.adapters.chain.devnet.artifacts import find_artifacts
 from zuno.adapters.chain.devnet.evm import ETHER
@@ -470,8 +471,7 @@ def two_steps(stage: Stage, position: LpPosition, band: Range) -> tuple[StepPlan
     return plan, new
 
 
-@pytest.mark.parametrize("above", [False, True])
-@pytest.mark.parametrize("held", [EDGE, INSIDE])
+@pytest.mark.parametrize(("held", "above"), pair_in_turn([EDGE, INSIDE], [False, True]))
 def test_a_rebalance_with_a_swap_is_two_steps(stage: Stage, held: int, above: bool) -> None:
     old = stage.position(held)
     outside(stage, old.pool.key, old.range, above=above)
@@ -487,7 +487,7 @@ def test_a_rebalance_with_a_swap_is_two_steps(stage: Stage, held: int, above: bo
         assert stage.grant(token, DEPLOYMENT.universal_router).amount == 0
 
 
-@pytest.mark.parametrize("held", [EDGE, INSIDE], ids=["weth", "native"])
+@pytest.mark.parametrize("held", mark_all_but(2, [INSIDE, EDGE], pytest.mark.soak))
 def test_six_moves_in_a_row_leave_next_to_nothing_at_home(stage: Stage, held: int) -> None:
     key = stage.position(held).pool.key
     for number, percent in enumerate((6, -6) * 3):
@@ -511,8 +511,7 @@ def test_a_swap_tops_up_what_the_position_has_of_both(stage: Stage, held: int, b
     assert paid == {key.currency0, key.currency1}
 
 
-@pytest.mark.parametrize("above", [False, True])
-@pytest.mark.parametrize("held", [EDGE, INSIDE], ids=["weth", "native"])
+@pytest.mark.parametrize(("held", "above"), pair_in_turn([EDGE, INSIDE], [False, True]))
 def test_a_second_half_cannot_be_sandwiched(stage: Stage, held: int, above: bool) -> None:
     """Its own swap stops at a price that moved against it, its guard at one that moved in its favour."""
     key = stage.position(held).pool.key
@@ -600,8 +599,7 @@ def test_two_tokens_open_a_wide_range_without_a_swap(stage: Stage) -> None:
     ], "an allowance that does not suffice goes to zero first"
 
 
-@pytest.mark.parametrize("way", ["create", "add"])
-@pytest.mark.parametrize("key", [WETH_POOL, NATIVE_POOL], ids=["weth", "native"])
+@pytest.mark.parametrize(("key", "way"), pair_in_turn([WETH_POOL, NATIVE_POOL], ["create", "add"]))
 def test_two_tokens_are_put_to_work_at_the_price_they_meet_and_at_no_other(
     stage: Stage, key: PoolKey, way: str
 ) -> None:
@@ -638,8 +636,7 @@ def test_two_tokens_are_put_to_work_at_the_price_they_meet_and_at_no_other(
     assert abs(off) < (amounts[0] * pool.price + amounts[1]) / 1_000
 
 
-@pytest.mark.parametrize("side", [0, 1])
-@pytest.mark.parametrize("key", [WETH_POOL, NATIVE_POOL], ids=["weth", "native"])
+@pytest.mark.parametrize(("key", "side"), pair_in_turn([WETH_POOL, NATIVE_POOL], [0, 1]))
 def test_one_token_is_swapped_and_minted_in_one_step(stage: Stage, key: PoolKey, side: int) -> None:
     pool = stage.pool(key)
     one = (key.currency0, key.currency1)[side]

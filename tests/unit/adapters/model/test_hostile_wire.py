@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.examples import pair_in_turn
 from tests.wire.asking import GOOD, INJECTION, Critique, Desk, critique, question, twin, verdict
 from tests.wire.model_server import Answer, Heard, chat, cut, endless, hang_up, http, never, serving
 from zuno.adapters.model.vendors import VendorModel
@@ -86,8 +87,7 @@ async def asked(tmp_path: Path, answers: list[Answer], vendor: Vendor = Vendor.U
     return spoken, desk, server.heard
 
 
-@pytest.mark.parametrize("vendor", [Vendor.URL, Vendor.OPENAI])
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize(("vendor", "name"), pair_in_turn([Vendor.URL, Vendor.OPENAI], WRONG))
 async def test_a_wrong_answer_is_repaired_over_the_wire(tmp_path: Path, name: str, vendor: Vendor) -> None:
     answer, outcome = WRONG[name]
     spoken, desk, heard = await asked(tmp_path, [answer, chat(GOOD)], vendor)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.examples import mark_all_but
+from tests.examples import mark_all_but, pair_in_turn
 from tests.wire.debating import (
     ROLES,
     Table,
@@ -170,8 +170,7 @@ def computed(ready: PlanReady, context: Context) -> None:
         assert judge_all(round_.candidates, context.profile) == round_.mechanical
 
 
-@pytest.mark.parametrize("name", mark_all_but(4, HOSTILE, pytest.mark.slow))
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize(("role", "name"), pair_in_turn(ROLES, HOSTILE))
 async def test_a_hostile_model_changes_nothing_and_is_named(
     seat: Seat, baited: Context, alone: dict[int, PlanReady], role: str, name: str
 ) -> None:
@@ -195,7 +194,7 @@ async def test_a_hostile_model_changes_nothing_and_is_named(
     assert (await table.journal.verify()).ok
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", mark_all_but(2, HOSTILE, pytest.mark.soak))
 async def test_four_hostile_models_at_once(seat: Seat, baited: Context, alone: dict[int, PlanReady], name: str) -> None:
     scripts = {role: HOSTILE[name][0](role) for role in ROLES}
     table = seat(baited, settings={"timeout": 0.05}, **scripts)

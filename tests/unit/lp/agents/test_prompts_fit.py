@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.examples import mark_all_but
 from tests.wire.debating import ROLES, Table, critic_says, judgment, shape, strategist_says
 from zuno.llm.port import Failed, ModelRequest
 from zuno.llm.prompts import SMALL_MODEL_TOKENS
@@ -34,7 +35,7 @@ def wordy(request: ModelRequest) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("world", ["calm", "rough", "wild", "drifted"])
+@pytest.mark.parametrize("world", mark_all_but(2, ["calm", "rough", "wild", "drifted"], pytest.mark.soak))
 async def test_every_prompt_of_a_long_argument_fits(seat: Seat, worlds: dict[str, Context], world: str) -> None:
     refuses = Failed("refused", "it would not")
     table = seat(

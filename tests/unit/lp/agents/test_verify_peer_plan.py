@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import pair_in_turn
 from tests.wire.debating import Table, observed, surveyed
 from zuno.amm.model import Block
 from zuno.kernel.errors import Malformed, Refused, Unavailable
@@ -42,8 +43,7 @@ def asked(context: Context, **changes: Any) -> FlowStart:
     return start.model_copy(update=changes)
 
 
-@pytest.mark.parametrize("world", ["calm", "rough", "wild", "drifted"])
-@pytest.mark.parametrize("rounds", [0, 2])
+@pytest.mark.parametrize(("rounds", "world"), pair_in_turn([2, 0], ["calm", "rough", "wild", "drifted"]))
 async def test_an_honest_plan_passes(seat: Seat, worlds: dict[str, Context], world: str, rounds: int) -> None:
     for profile in RiskProfile:
         context = worlds[world].model_copy(update={"profile": profile, "max_rounds": rounds})

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.examples import mark_all_but
+from tests.examples import mark_all_but, pair_in_turn
 from tests.wire.attacks import ATTACKS, GOALS, Attack, attacked, obedient
 from tests.wire.desk_bundles import Scripted, World, bundle_of, holding, minds_of, saying, without
 from tests.wire.desk_roles import ROLES, Argued, argued
@@ -218,8 +218,9 @@ async def test_meta_that_obeys_strangers_allows_no_more_than_the_rules(attack: A
     assert ruling.leverage <= by_rule.leverage
 
 
-@pytest.mark.parametrize("name", ["up", "down"])
-@pytest.mark.parametrize("attack", mark_all_but(5, ATTACKS, pytest.mark.slow), ids=lambda attack: attack.name)
+@pytest.mark.parametrize(
+    ("name", "attack"), pair_in_turn(("up", "down"), ATTACKS), ids=lambda value: getattr(value, "name", value)
+)
 async def test_a_judge_that_obeys_strangers_decides_within_the_rules(attack: Attack, name: str) -> None:
     debate = under(attack, market(name))
     model = obedient(attack, debate)
@@ -256,7 +257,7 @@ ONE_OF_EACH = tuple({attack.goal: attack for attack in ATTACKS if not attack.hid
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["quiet", "panic", "blind", "held"])
+@pytest.mark.parametrize("name", mark_all_but(2, ["quiet", "blind", "panic", "held"], pytest.mark.soak))
 async def test_both_obey_in_any_market(name: str) -> None:
     """Meta, then everybody else with what it said, as in a cycle."""
     for attack in ONE_OF_EACH:
@@ -452,8 +453,12 @@ async def test_an_officer_who_asks_for_more_gets_no_more(name: str, asked: Mappi
         assert tight == loose, "exits and what is held pass"
 
 
-@pytest.mark.parametrize("allocation", [None, nan, inf, -inf, -1.0, 0.0, 1e-12, 7.0, 100.0, 1e9])
-@pytest.mark.parametrize("leverage", [None, nan, inf, -inf, -3.0, 0.0, 1.5, 125.0])
+@pytest.mark.parametrize(
+    ("leverage", "allocation"),
+    pair_in_turn(
+        [None, nan, inf, -inf, -3.0, 0.0, 1.5, 125.0], [None, nan, inf, -inf, -1.0, 0.0, 1e-12, 7.0, 100.0, 1e9]
+    ),
+)
 def test_even_figures_that_are_none_say_less(allocation: float | None, leverage: float | None) -> None:
     debate, loose = market("down"), left_alone("down")
     for style in (None, *Style):

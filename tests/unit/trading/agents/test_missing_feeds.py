@@ -47,7 +47,7 @@ async def _asked(debate: Argued, role: str) -> tuple[str, str]:
     return heard.voice.source, heard.voice.why
 
 
-@pytest.mark.parametrize("feed", mark_all_but(4, FEEDS, pytest.mark.slow))
+@pytest.mark.parametrize("feed", mark_all_but(2, FEEDS, pytest.mark.soak))
 def test_whatever_is_missing_the_rules_stay_in_bounds_and_risk_no_more(feed: str, budget: int) -> None:
     gone = [name for name in SERIES if name == feed or name.startswith(f"{feed}/")]
     debate = ruled(without(WHOLE[Mode.SWING], *gone))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.examples import mark_all_but
 from zuno.adapters.chart.painter import MatplotlibPainter
 from zuno.trading.chart.reliability_chart import describe_reliability
 from zuno.trading.model.chart import ReliabilityChart, ReliabilityPoint
@@ -32,7 +33,7 @@ def test_an_agent_has_a_panel_with_its_regimes() -> None:
     assert "no verdict" in chart(row("judge")).figures
 
 
-@pytest.mark.parametrize("panels", [0, 1, 5, 10])
+@pytest.mark.parametrize("panels", mark_all_but(2, [0, 1, 5, 10], pytest.mark.soak))
 async def test_equal_charts_are_equal_bytes_and_others_are_not(panels: int) -> None:
     rows = [row(f"agent_{number}") for number in range(panels)]
     painter = MatplotlibPainter()

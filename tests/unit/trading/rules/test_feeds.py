@@ -103,8 +103,15 @@ def rulings(given: RulingInputs, said: list[Decision]) -> list[RulingDraft]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("at", "feeds"), [(QUIET, ""), (LOUD, "macro dvol options liquidations rates")])
-def test_losing_any_feed_never_raises_a_ruling(at: Millis, feeds: str) -> None:
+@pytest.mark.parametrize(
+    ("at", "feeds", "every"),
+    [
+        (QUIET, "", 3),
+        (LOUD, "macro dvol options liquidations rates", 1),
+        pytest.param(QUIET, "", 1, marks=pytest.mark.soak),
+    ],
+)
+def test_losing_any_feed_never_raises_a_ruling(at: Millis, feeds: str, every: int) -> None:
     whole = bundle(at)
     given = told(whole)
     assert missing_essentials(given) == ()
@@ -112,13 +119,13 @@ def test_losing_any_feed_never_raises_a_ruling(at: Millis, feeds: str) -> None:
     before = rulings(given, said)
     assert all(one.opens for one in before)
     ends: Counter[bool] = Counter()
-    for name in (name for name in names(whole) if name.startswith(tuple(feeds.split()) or "")):
+    for name in [name for name in names(whole) if name.startswith(tuple(feeds.split()) or "")][::every]:
         after = rulings(told(without(whole, name)), said)
         for one, two in zip(after, before, strict=True):
             assert no_more(one, two), name
             ends[one.opens] += 1
-    assert ends[True] > 20
-    assert ends[False] > 2  # some are lost altogether, and some are not
+    assert ends[True] > 20 / every
+    assert ends[False]  # some are lost altogether, and some are not
 
 
 def test_losing_any_feed_of_a_position_never_raises_a_ruling() -> None:

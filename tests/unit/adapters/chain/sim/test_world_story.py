@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import cache
 from hashlib import sha256
 from math import log
 
@@ -25,6 +26,8 @@ from zuno.kernel.units import Seconds
 from zuno.lp.rules.carry import lvr_token1
 
 SEEDS = (0, 1, 7, 42, 2**32 - 1)
+played = cache(SimWorld.play)
+"""For tests that only look."""
 
 
 def test_a_seed_gives_the_same_bytes_on_every_machine() -> None:
@@ -63,7 +66,7 @@ def fees_over_lvr(seed: int) -> list[float]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_wallet_stands_near_its_edge_and_owns_one_and_two(seed: int) -> None:
-    world = SimWorld.play(seed)
+    world = played(seed)
     positions = {token_id: world.position(nft) for token_id, nft in world.nfts.items()}
     assert [one.id for one in positions.values() if one.owner == WALLET] == [1, 2]
     first = positions[1]
@@ -78,7 +81,7 @@ def test_the_wallet_stands_near_its_edge_and_owns_one_and_two(seed: int) -> None
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_all_pools_end_near_the_reference(seed: int) -> None:
-    world = SimWorld.play(seed)
+    world = played(seed)
     for spec, pool in zip(world.specs, world.pools, strict=True):
         assert spec.micro_usdc(pool.slot0.sqrt_price_x96) == pytest.approx(world.reference, rel=0.01)
 

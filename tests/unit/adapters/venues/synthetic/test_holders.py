@@ -60,9 +60,9 @@ def is_open_interest(series: object) -> bool:
     return getattr(series, "feed", None) is Feed.OPEN_INTEREST
 
 
-@pytest.fixture(scope="module")
-def every() -> list[Hours]:
-    return [hours_of(seed, market(seed, path)) for seed in SEEDS for path in paths(seed).values()]
+@pytest.fixture(scope="module", params=[SEEDS[:2], pytest.param(SEEDS, marks=pytest.mark.soak)], ids=str)
+def every(request: pytest.FixtureRequest) -> list[Hours]:
+    return [hours_of(seed, market(seed, path)) for seed in request.param for path in paths(seed).values()]
 
 
 @pytest.mark.soak

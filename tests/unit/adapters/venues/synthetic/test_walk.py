@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from tests.examples import mark_all_but
 from zuno.adapters.venues.synthetic.candles import SyntheticMarket, TickBars, market
 from zuno.adapters.venues.synthetic.path import (
     DAYS_FROM,
@@ -36,7 +37,7 @@ STOP, TARGET = 1.5, 3.0
 PATIENCE = 400
 
 
-@pytest.fixture(scope="module", params=SEEDS)
+@pytest.fixture(scope="module", params=mark_all_but(2, SEEDS, pytest.mark.soak))
 def made(request: pytest.FixtureRequest) -> dict[Symbol, SyntheticMarket]:
     return {symbol: market(request.param, path) for symbol, path in paths(request.param).items()}
 
