@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from zuno.doors.mcp.fence import describe_fenced, fence_text
+from zuno.doors.mcp.fence import fence_text
 from zuno.doors.mcp.server import describe_tool
 from zuno.doors.mcp.tools import TOOLS
 
@@ -27,9 +27,12 @@ def walk(schema: Any) -> Iterator[dict[str, Any]]:
             yield from walk(item)
 
 
+DESCRIBED = [describe_tool(tool) for tool in TOOLS.values()]
+
+
 def test_there_are_at_most_twenty_and_each_says_what_it_is() -> None:
     assert len(TOOLS) <= 20
-    for tool in map(describe_tool, TOOLS.values()):
+    for tool in DESCRIBED:
         assert re.fullmatch(r"(lp|plan|trade|analysis|memory|journal)(_[a-z]+)+", tool.name)
         assert tool.description
         assert tool.input_schema["type"] == "object"
@@ -41,7 +44,7 @@ def test_there_are_at_most_twenty_and_each_says_what_it_is() -> None:
 
 def test_no_tool_spends_or_changes_anything() -> None:
     starting = set()
-    for tool in map(describe_tool, TOOLS.values()):
+    for tool in DESCRIBED:
         assert not SPENDING & set(tool.name.split("_")), tool.name
         assert tool.annotations is not None
         assert tool.annotations.destructive_hint is False
@@ -54,8 +57,8 @@ def test_no_tool_spends_or_changes_anything() -> None:
 
 def test_fences_break_no_schema() -> None:
     """Where a schema names the only words, they are left as they are; none bounds the length or the form of a text."""
-    for tool in TOOLS.values():
-        for part in walk(describe_fenced(tool.gives)):
+    for tool in DESCRIBED:
+        for part in walk(tool.output_schema):
             words = [*part.get("enum", []), *([part["const"]] if "const" in part else [])]
             assert all(fence_text(word) == word for word in words if isinstance(word, str)), words
             if part.get("type") == "string":
