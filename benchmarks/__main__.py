@@ -26,6 +26,7 @@ BENCHES = (
     "memory",
     "telegram",
     "telegram_follow",
+    "page",
 )
 
 

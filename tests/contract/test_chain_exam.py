@@ -151,6 +151,17 @@ async def test_an_id_that_names_no_pool(chain_case: ChainCase) -> None:
         await chain_case.chain.pool(chain_case.unknown_pool)
     with pytest.raises(Unknown):
         await chain_case.chain.price_path(chain_case.unknown_pool, chain_case.minted)
+    with pytest.raises(Unknown):
+        await chain_case.chain.depth(chain_case.unknown_pool)
+
+
+async def test_depth_is_the_pool_with_the_ticks_around_its_price(chain_case: ChainCase) -> None:
+    for pool_id in chain_case.pools:
+        depth = await chain_case.chain.depth(pool_id)
+        assert depth.pool == await chain_case.chain.pool(pool_id)
+        assert depth.known.contains(depth.pool.tick)
+        below = sum(net for tick, net in depth.net.items() if tick <= depth.pool.tick)
+        assert below == depth.pool.liquidity, "every position of this world lies between ticks that were read"
 
 
 async def test_a_pool_that_could_be_and_has_no_price(chain_case: ChainCase) -> None:

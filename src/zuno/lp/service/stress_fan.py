@@ -62,7 +62,9 @@ def _fan_of(facts: SceneFacts) -> PoolFanView:
     ranks = [share * PATHS // 100 for share in SHARES]
     rows = [] if paths is None else path_quantiles(paths, ranks, STEP_HOURS)
     points = [
-        FanPointView(hour=(place + 1) * STEP_HOURS, **{f"x{times}": _prices(pool, row, times) for times in (1, 2, 3)})
+        FanPointView(
+            hour=(place + 1) * STEP_HOURS, **{f"x{times}": fan_prices(pool, row, times) for times in (1, 2, 3)}
+        )
         for place, row in enumerate(rows)
     ]
     return PoolFanView(
@@ -73,7 +75,7 @@ def _fan_of(facts: SceneFacts) -> PoolFanView:
     )
 
 
-def _prices(pool: PoolState, sums: tuple[int, ...], times: int) -> tuple[float, ...]:
+def fan_prices(pool: PoolState, sums: tuple[int, ...], times: int) -> tuple[float, ...]:
     """For a picture: as people quote the pair, the lowest first."""
     here = float(whole_price(pool.sqrt_price_x96, pool.token0, pool.token1))
     sign = 1 if base_and_quote(pool.token0, pool.token1)[0] is pool.token0 else -1

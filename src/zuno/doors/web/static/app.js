@@ -66,12 +66,17 @@ async function showPage({ focus }) {
     replace(main, h("div", { class: "page" }, h("h1", null, "No such page"), h("p", null, h("a", { href: "#/" }, "Home"))));
     return;
   }
+  delete main.dataset.shown;
   const page = h("div", { class: `page page-${route.module}` }, loading());
   replace(main, page);
   try {
     const module = await import(`./pages/${route.module}.js`);
     if (mine !== turn) return;
     const stop = await module.show(page, route.params, pageApi(controller.signal, stops));
+    if (mine === turn) {
+      performance.mark("page-shown");
+      main.dataset.shown = route.module;
+    }
     if (typeof stop === "function") (mine === turn ? stops.push(stop) : stop());
   } catch (error) {
     if (error.name === "AbortError") return;

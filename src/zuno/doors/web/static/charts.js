@@ -77,6 +77,7 @@ export function chartFigure({ label, summary, height = 220, draw, table, legend,
     svg.setAttribute("height", tall);
     svg.replaceChildren();
     draw(svg, width, tall);
+    if (!figure.dataset.drawn) performance.mark("chart-drawn");
     figure.dataset.drawn = "true";
   };
   new ResizeObserver(() => { if (Math.floor(area.clientWidth) !== last) redraw(); }).observe(area);
