@@ -31,8 +31,9 @@ export async function show(root, params, api) {
   const poolId = plan.recommended.pool.id;
   fillWith(slots.candidates, () => api.get(`/lp/pools/${encodeURIComponent(poolId)}/liquidity`, { chain: plan.chain }), (liquidity) => candidatesChart(plan, liquidity));
   fillWith(slots.fan, async () => {
-    const [fan, history] = await Promise.all([api.get(`${at}/fan`), plan.positionId ? api.get(`/lp/positions/${encodeURIComponent(plan.positionId)}/history`, { chain: plan.chain }).catch(() => null) : null]);
-    return { fan, history };
+    const [fan, open] = await Promise.all([api.get(`${at}/fan`), api.get("/lp/positions", { chain: plan.chain }).catch(() => ({ positions: [] }))]);
+    const near = open.positions.find((position) => position.pool.id === poolId);
+    return { fan, history: near ? await api.get(`/lp/positions/${encodeURIComponent(near.id)}/history`, { chain: plan.chain }) : null };
   }, ({ fan, history }) => fanPart(plan, fan, history, api, at));
   const loadState = () => fillWith(slots.state, () => api.get(`${at}/status`), (view) => statePart(view, api, at, loadState));
   await loadState();
@@ -216,7 +217,7 @@ function statePart(view, api, at, reload) {
 
 function stepsTable(view) {
   return table("Steps", [
-    { name: "Step", cell: (step) => [`${step.index + 1} ${step.kind}`, h("span", { class: "sub" }, step.words.join("; "))] },
+    { name: "Step", cell: (step) => [`${step.index + 1} ${step.kind.replaceAll("_", " ")}`, h("span", { class: "sub" }, step.words.join("; "))] },
     { name: "State", cell: (step) => badge(step.state, { final: "good", mined: "good", sent: "info", failed: "bad" }[step.state] ?? "") },
     { name: "Transaction", hide: true, cell: (step) => step.txHash ? h("span", { class: "mono", title: step.txHash }, shorten(step.txHash, 10, 6)) : "–" },
     { name: "Block", number: true, hide: true, cell: (step) => step.block === null ? "–" : String(step.block) },
@@ -245,7 +246,7 @@ function simulationPart(view) {
       ["Ends", bounds.expiresText],
     ]),
     h("h3", null, "Every call"),
-    h("ol", { class: "calls" }, view.steps.map((step) => h("li", null, h("b", null, step.kind), step.later ? badge("built again later") : null, h("ul", null, step.words.map((text) => h("li", null, text))), step.error ? notice(step.error, "bad") : null))),
+    h("ol", { class: "calls" }, view.steps.map((step) => h("li", null, h("b", null, step.kind.replaceAll("_", " ")), " ", step.later ? badge("built again later") : null, h("ul", null, step.words.map((text) => h("li", null, text))), step.error ? notice(step.error, "bad") : null))),
     view.notes.map((text) => notice(text)),
   ];
 }

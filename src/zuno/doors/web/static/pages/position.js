@@ -11,6 +11,13 @@ const REFRESH = 20_000;
 export async function show(root, params, api) {
   const at = `/lp/positions/${encodeURIComponent(params.id)}`;
   const query = { chain: params.chain };
+  try {
+    await api.get(at, query);
+  } catch (error) {
+    if (error.status !== 404) throw error;
+    await showGone(root, params, api, at, query, error);
+    return;
+  }
   const slots = Object.fromEntries(["head", "figures", "price", "liquidity", "fees", "attribution", "market"].map((name) => [name, h("div", { class: "slot" }, loading())]));
   const whatIf = h("div", { class: "slot" }, loading());
   const token = { side: "inToken1" };
@@ -46,6 +53,16 @@ export async function show(root, params, api) {
   await load();
   api.on("plan", load);
   api.every(REFRESH, load);
+}
+
+/** A position that was closed or rebalanced: its account is still there. */
+async function showGone(root, params, api, at, query, error) {
+  const slot = h("div", { class: "slot" }, loading());
+  replace(root,
+    h("div", { class: "page-head" }, h("a", { href: "#/liquidity", class: "crumb" }, "Liquidity"), h("span", { class: "crumb", "aria-hidden": "true" }, "/"), h("h1", null, `Position ${params.id}`), badge("not open")),
+    notice(error.message),
+    panel("Where the money went", {}, slot));
+  await fillWith(slot, () => api.get(`${at}/attribution`, query), (view) => attributionPart(view, { side: "inToken1" }, api, at));
 }
 
 function figures(position, line) {
