@@ -86,7 +86,7 @@ export function chartFigure({ label, summary, height = 220, draw, table, legend,
 
 /** The numbers behind a chart, for those who would rather read them. Built when it is opened. */
 function dataTable(label, { columns, rows }) {
-  const place = h("div", { class: "table-wrap", tabindex: "0", role: "region", "aria-label": `${label}, data` });
+  const place = h("div", { class: "table-wrap", tabindex: "0", role: "group", "aria-label": `${label}, data` });
   const details = h("details", { class: "chart-data" }, h("summary", null, "Data"), place);
   details.addEventListener("toggle", () => {
     if (!details.open || place.firstChild) return;

@@ -42,7 +42,7 @@ export function stats(...items) {
 /** A real table. Columns: `{name, cell(row), number, title, hide}`; `hide` drops it on a phone; `href(row)` links the first cell. */
 export function table(caption, columns, rows, { empty = "Nothing here.", href, rowClass, showCaption } = {}) {
   if (!rows.length) return h("p", { class: "empty" }, empty);
-  const region = h("div", { class: "table-wrap", tabindex: "0", role: "region", "aria-label": caption },
+  const region = h("div", { class: "table-wrap", tabindex: "0", role: "group", "aria-label": caption },
     h("table", null,
       h("caption", { class: showCaption ? null : "visually-hidden" }, caption),
       h("thead", null, h("tr", null, columns.map((column) =>
@@ -84,14 +84,24 @@ export function loading(text = "Loading …") {
   return h("p", { class: "loading", role: "status" }, text);
 }
 
-/** Fill a place with what a promise brings, or with its problem. One part that fails leaves the others standing. */
-export async function fillWith(place, load, draw) {
+const drawn = new WeakMap();
+
+/**
+ * Fill a place with what a promise brings, or with its problem. One part that fails leaves the others standing.
+ * `keep`, for what is asked again and again: the same data are not drawn again (focus and open tables stay), and an outage
+ * leaves what was there.
+ */
+export async function fillWith(place, load, draw, { keep = false } = {}) {
   const attempt = async () => {
     try {
       const data = await load();
+      const text = keep ? JSON.stringify(data) : null;
+      if (keep && drawn.get(place) === text) return;
       replace(place, draw(data));
+      if (keep) drawn.set(place, text);
     } catch (error) {
-      if (error.name === "AbortError") return;
+      if (error.name === "AbortError" || (error.status === 0 && drawn.has(place))) return;
+      drawn.delete(place);
       replace(place, problemNotice(error, () => { replace(place, loading()); attempt(); }));
       if (error.status === undefined) console.error(error);
     }

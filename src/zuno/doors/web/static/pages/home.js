@@ -6,13 +6,14 @@ import { xyChart } from "../charts.js";
 import { fetchPositions, planLink, planState, positionsTable, waits } from "./lp_parts.js";
 
 const REFRESH = 20_000;
+const KEEP = { keep: true };
 
 export async function show(root, params, api) {
   const lp = h("div", { class: "slot" }, stats(...["Liquidity worth", "Fees, 24 h", "Fee APR", "Net APR"].map((name) => stat(name, "…"))));
   const trading = h("div", { class: "slot" }, stats(...["Trading equity", "Net PnL", "Today", "Max drawdown", "Open trades"].map((name) => stat(name, "…"))));
   const slots = Object.fromEntries(["positions", "fees", "approval", "alerts", "now", "equity"].map((name) => [name, h("div", { class: "slot" }, loading())]));
   replace(root,
-    h("div", { class: "page-head" }, h("h1", null, "Home"), h("span", { class: "crumb" }, api.session().home ?? "")),
+    h("div", { class: "page-head" }, h("h1", null, "Home")),
     h("div", { class: "grid" }, h("div", { class: "half" }, lp), h("div", { class: "half" }, trading)),
     h("div", { class: "grid" },
       h("div", { class: "two-thirds stack" },
@@ -30,7 +31,7 @@ export async function show(root, params, api) {
       replace(lp, lpStats(data.portfolio));
       fillWith(slots.fees, () => fetchFees(api, data.positions.positions), (days) => feesPart(days, api));
       return [positionsTable(data, { brief: true }), sourceLine({ href: api.address("/lp/portfolio"), at: data.positions.timestamp, text: `${data.positions.chain} block ${data.positions.block}` })];
-    }),
+    }, KEEP),
     fillWith(slots.approval, () => api.get("/lp/plans", { limit: 20 }), (page) => waitingPlans(page.items)),
     fillWith(slots.alerts, () => api.get("/lp/alerts"), alertList),
     fillWith(slots.now, () => api.get("/trading/account"), (account) => {
@@ -40,7 +41,7 @@ export async function show(root, params, api) {
         return equityPart(performance, api);
       });
       return nowRunning(account, api);
-    }),
+    }, KEEP),
   ]);
   await load();
   for (const type of ["plan", "debate", "alert", "run", "trade"]) api.on(type, load);

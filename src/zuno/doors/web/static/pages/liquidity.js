@@ -32,7 +32,7 @@ export async function show(root, params, api) {
         data.positions.missing.length ? notice(`Could not be read: ${data.positions.missing.map((item) => `${item.id} (${item.reason})`).join(", ")}`, "warn") : null,
         sourceLine({ href: api.address("/lp/positions"), at: data.positions.timestamp, text: `${data.positions.chain} block ${data.positions.block}` }),
       ];
-    }),
+    }, { keep: true }),
     fillWith(slots.plans, () => api.get("/lp/plans", { limit: 25 }), (page) => plansTable(page.items)),
   ]);
   await load();

@@ -35,7 +35,8 @@ export async function show(root, params, api) {
     const near = open.positions.find((position) => position.pool.id === poolId);
     return { fan, history: near ? await api.get(`/lp/positions/${encodeURIComponent(near.id)}/history`, { chain: plan.chain }) : null };
   }, ({ fan, history }) => fanPart(plan, fan, history, api, at));
-  const loadState = () => fillWith(slots.state, () => api.get(`${at}/status`), (view) => statePart(view, api, at, loadState));
+  const result = h("div", { class: "slot", "aria-live": "polite" });
+  const loadState = () => fillWith(slots.state, () => api.get(`${at}/status`), (view) => statePart(view, api, at, result, loadState), { keep: true });
   await loadState();
   api.on("plan", (data) => { if (!data.planId || data.planId === params.id) loadState(); });
 }
@@ -182,8 +183,8 @@ function sourcesTable(plan) {
 
 // -- carrying it out
 
-function statePart(view, api, at, reload) {
-  const result = h("div", { class: "slot", "aria-live": "polite" });
+/** `result` is what the last button brought; it stays while the state around it changes. */
+function statePart(view, api, at, result, reload) {
   const run = (work) => async (event) => {
     const { currentTarget } = event;
     currentTarget.disabled = true;

@@ -7,6 +7,7 @@ import { inRangeBadge, poolName } from "./lp_parts.js";
 import { recommendForm } from "./debate.js";
 
 const REFRESH = 20_000;
+const KEEP = { keep: true };
 
 export async function show(root, params, api) {
   const at = `/lp/positions/${encodeURIComponent(params.id)}`;
@@ -42,12 +43,12 @@ export async function show(root, params, api) {
       replace(slots.market, marketTable(position), sourceLine({ href: api.address(at), at: position.timestamp, text: `${position.chain} block ${position.block}` }));
       fillWith(slots.liquidity, () => api.get(`/lp/pools/${encodeURIComponent(position.pool.id)}/liquidity`, query), (view) => liquidityPart(position, view, api));
       return figures(position, line);
-    }),
+    }, KEEP),
     fillWith(slots.price, () => api.get(`${at}/history`, query), (view) => {
       replace(slots.fees, feesPart(view, api, at));
       return pricePart(view, api, at);
-    }),
-    fillWith(slots.attribution, () => api.get(`${at}/attribution`, query), (view) => attributionPart(view, token, api, at)),
+    }, KEEP),
+    fillWith(slots.attribution, () => api.get(`${at}/attribution`, query), (view) => attributionPart(view, token, api, at), KEEP),
   ]);
   fillWith(whatIf, () => api.get(`${at}/whatif`, query), (view) => whatIfPart(view, api, at, query));
   await load();
