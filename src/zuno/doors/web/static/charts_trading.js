@@ -450,7 +450,7 @@ export function reliabilityChart(agent) {
     const edge = { left: 34, right: 34 + side, top: 6, bottom: 6 + side };
     const x = fit(0, 1, edge.left, edge.right);
     const y = fit(0, 1, edge.bottom, edge.top);
-    const marks = [0, 0.25, 0.5, 0.75, 1];
+    const marks = side < 170 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1];
     return {
       nodes: [
         axes({ ...edge, xs: marks.map((value) => [value, percent(value, 0)]), ys: marks, x, y, yText: (value) => percent(value, 0).replace(" %", ""), gutterLeft: true }),

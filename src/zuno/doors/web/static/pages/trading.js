@@ -30,7 +30,7 @@ export async function show(root, params, api) {
     h("div", { class: "page-head" }, h("h1", null, "Trading"), controls),
     glance,
     panel("Market", { actions: chartActions }, chart, chartSource),
-    h("div", { class: "grid" }, h("div", { class: "two-thirds" }, positions), h("div", { class: "third" }, risk)),
+    h("div", { class: "grid" }, h("div", { class: "three-quarters" }, positions), h("div", { class: "quarter" }, risk)),
     results,
     books(api));
 
@@ -194,7 +194,7 @@ async function addLiquidation(position, api) {
 function drawPositions(view, api) {
   return panel("Open positions", { source: { href: api.address("/trading/positions"), at: null, text: `${view.origin} · ${view.account} · as of ${time(view.asOf)}` } },
     table("Open positions", [
-      { name: "Trade", cell: (row) => [h("span", { class: "change" }, `${row.side.toUpperCase()} ${row.symbol}`), h("span", { class: "sub" }, row.exchange, row.exploration ? " · exploration" : "", row.manual ? " · by hand" : "")] },
+      { name: "Trade", cell: (row) => [h("span", { class: "change" }, `${row.side.toUpperCase()} ${row.symbol}`), h("span", { class: "sub change" }, row.exchange, row.exploration ? " · exploration" : "", row.manual ? " · by hand" : "")] },
       { name: "Size", number: true, hide: true, cell: (row) => [number(row.quantity, 6), h("span", { class: "sub" }, `${number(row.leverage, 1)}×`)] },
       { name: "Entry", number: true, cell: (row) => [number(row.entry), h("span", { class: "sub", title: time(row.opened) }, shortTime(row.opened))] },
       { name: "Mark", number: true, hide: true, cell: (row) => number(row.mark) },

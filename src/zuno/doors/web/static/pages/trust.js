@@ -34,7 +34,7 @@ function drawCalibration(view, api) {
     whole.length ? h("div", { class: "diagrams" }, whole.map((agent) => h("div", null,
       h("h3", null, `${agent.role.replaceAll("_", " ")} (${agent.source})`),
       reliabilityChart(agent),
-      facts([["Claims", String(agent.n)], ["Brier score", number(agent.brier, 3)], ["Skill", isKnown(agent.skill) ? signed(agent.skill, 2) : "–", tone(agent.skill)], ["Calibration error", percent(agent.ece)]]),
+      facts([["Claims", String(agent.n)], ["Brier score", number(agent.brier, 3)], ["Skill", isKnown(agent.skill) ? signed(agent.skill, 2) : "–", tone(agent.skill)], ["Error (ECE)", percent(agent.ece)]]),
       agent.enough ? null : h("p", { class: "hint" }, "Too few outcomes for a verdict.")))) : h("p", { class: "empty" }, "Close a few trades, and what each agent claimed is drawn here against what came."),
     regimes.length ? h("details", null, h("summary", null, "By regime"), table("Calibration by regime", [
       { name: "Agent", cell: (row) => row.role.replaceAll("_", " ") },
