@@ -99,7 +99,7 @@ async def test_an_outage_is_told_once_and_survived(api: TelegramApi, bot: Runnin
     api.say(ALICE, "/version")
     await api.next()
     await asyncio.sleep(0)
-    assert [event.event for event in bot.events] == ["polling", "unreachable", "polling"]
+    assert [event.event for event in bot.events] == ["setting", "polling", "unreachable", "polling"]
 
 
 NEVER = Backoff(10_000.0, 10_000.0)
@@ -118,7 +118,7 @@ async def test_a_proxy_that_answers_in_telegrams_place_is_an_outage(
         api.intercept("sendMessage", status)
         api.say(ALICE, "/version")
         await api.next()
-    assert [event.event for event in bot.events] == ["unreachable", "polling", "unreachable", "polling"]
+    assert [event.event for event in bot.events] == ["setting", "unreachable", "polling", "unreachable", "polling"]
 
 
 async def test_a_token_that_is_refused_later_is_told_once_and_tried_slowly(
@@ -134,7 +134,7 @@ async def test_a_token_that_is_refused_later_is_told_once_and_tried_slowly(
         await api.next()
         api.say(ALICE, "/version")
         await api.next()
-    assert [event.event for event in bot.events] == ["polling", "refused", "polling"]
+    assert [event.event for event in bot.events] == ["setting", "polling", "refused", "polling"]
     assert (slow.delay(1), slow.delay(20)) >= (30.0, 1_800.0)
 
 
@@ -262,6 +262,29 @@ async def test_the_token_is_in_no_log(
     assert "polls; owners" in said
     assert TOKEN not in said
     assert TOKEN not in await asyncio.to_thread((home / "logs" / "zuno.log").read_text)
+
+
+async def test_the_dates_of_messages_decide_nothing(api: TelegramApi, bot: RunningBot) -> None:
+    """A phone or a server whose clock is wrong, and commands that waited out an outage; 0 is the date of a message
+    that is too old to be shown to the bot."""
+    for date in (0, 1, 2**31 - 1, 2**32, 2**36):
+        api.say(ALICE, "/version", date=date)
+        assert (await api.next()).text.startswith("zuno "), date
+    api.say(ALICE, "/positions")
+    positions = await api.next()
+    shown = {"chat": api.document_of(positions)["chat"], "message_id": positions.id, "date": 0}
+    query = {"id": "77", "from": BOB.document(), "message": shown, "chat_instance": "1", "data": positions.data_of(0)}
+    api._queries.add("77")
+    api.push("callback_query", query)
+    await api.until(lambda: "77" in api.answered_queries)
+    assert api.answered_queries["77"] == ""
+
+
+async def test_what_the_settings_leave_out_is_told_at_the_start(api: TelegramApi, home: Path) -> None:
+    async with running_bot(home, api) as bot:
+        pass
+    assert [event.event for event in bot.events] == ["setting", "polling"]
+    assert "ZUNO_TELEGRAM_CHAT_ID" in bot.events[0].text
 
 
 async def test_a_slow_command_keeps_nobody_waiting(

@@ -1,4 +1,4 @@
-"""What `zuno doctor` looks at: home, store, keys, clock, market, models, chains, exchanges, memory."""
+"""What `zuno doctor` looks at: home, store, keys, clock, market, models, chains, exchanges, memory, pushes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from zuno.adapters.keys.ed25519 import KeyFile
     from zuno.doors.agents import AgentsView
     from zuno.journal.port import Journal
+    from zuno.kernel.notify import Outbox
     from zuno.settings import Settings
     from zuno.trading.learn.memory_book import MemoryBook
     from zuno.trading.ports.recall import MemoryIndex
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 LITTLE_ROOM: Final = 1_000_000_000
 NO_ROOM: Final = 100_000_000
 OLD_BLOCK_SECONDS: Final = 900
+LATE_PUSH_SECONDS: Final = 3_600
 MOST_SKEW_MS: Final = 1_000
 """Beyond which an exchange may refuse what is signed with this clock."""
 
@@ -137,6 +139,40 @@ def build_memory_check(index: Callable[[], MemoryIndex], book: Callable[[], Memo
         return [_line("memory", "ok", f"{store.name}: {len(written):,} post-mortems, {news:,} news, as in the journal")]
 
     return Check("memory", look, advice)
+
+
+def build_push_check(settings: Settings, outbox: Callable[[], Outbox], now: Callable[[], Millis]) -> Check:
+    """Whether pushes can reach the owner, and what waits for whom."""
+    from zuno.adapters.file_lock import outbox_lock
+    from zuno.wiring.outbox import find_push_gaps
+
+    def look_at_settings() -> list[CheckView]:
+        gaps = [_line("pushes", "warn", gap, "docs/telegram.md has the steps") for gap in find_push_gaps(settings)]
+        if settings.telegram_bot_token is None:
+            advice = "set ZUNO_TELEGRAM_BOT_TOKEN to be told in a chat: docs/telegram.md"
+            return gaps or [_line("pushes", "off", "no Telegram bot is set", advice)]
+        if not settings.telegram_owners and not settings.telegram_viewers:
+            text = "the bot answers nobody: no owner and no viewer is listed"
+            gaps.append(_line("pushes", "warn", text, "`zuno telegram setup`, then set ZUNO_TELEGRAM_OWNERS"))
+        return gaps or [_line("pushes", "ok", f"to one chat; owners of the bot: {len(settings.telegram_owners)}")]
+
+    async def look() -> list[CheckView]:
+        box, lease = outbox(), outbox_lock(settings.home)
+        status, oldest, holder = await box.status(), await box.next(), lease.holder()
+        sender = f"process {holder} sends" if holder else "a process sends" if lease.is_held() else "no process sends"
+        text = f"{status.waiting:,} wait, {status.undeliverable:,} could not be delivered; {sender}"
+        late = False
+        if oldest is not None:
+            age = max(0, now() // 1_000 - oldest.notice.at)
+            late = not lease.is_held() or age > LATE_PUSH_SECONDS
+            text += f"; the oldest is {age // 60:,} min old"
+        if status.trouble:
+            text += f"; the last one failed: {status.trouble}"
+        advice = "`zuno monitor run`, `zuno trade start` or `zuno telegram run` sends them" if late else ""
+        state: State = "warn" if late or status.trouble else "ok"
+        return [*look_at_settings(), _line("outbox", state, text, advice)]
+
+    return Check("pushes", look, "docs/runbook.md says what can be lost")
 
 
 def _line(topic: str, state: State, text: str, advice: str = "") -> CheckView:

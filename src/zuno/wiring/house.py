@@ -326,7 +326,7 @@ class Application:
     def doctor(self) -> Doctor:
         from zuno.adapters.clock.system import unix_millis
         from zuno.trading.learn.memory_book import MemoryBook
-        from zuno.wiring.doctor import build_doctor, build_mandate_check, build_memory_check
+        from zuno.wiring.doctor import build_doctor, build_mandate_check, build_memory_check, build_push_check
         from zuno.wiring.memory import memory_index
         from zuno.wiring.venues import build_venue_check
 
@@ -342,6 +342,7 @@ class Application:
                 build_memory_check(
                     lambda: memory_index(self._settings, self._settings.home), lambda: MemoryBook(self._read_journal)
                 ),
+                build_push_check(self._settings, self._outbox, unix_millis),
                 build_venue_check(self._settings, unix_millis),
                 build_mandate_check(self._trade_log, unix_millis, self._exchange_account()),
             ],
@@ -625,7 +626,7 @@ class Application:
                 evaluator=self.evaluator(),
                 collect=collect if live else None,
                 permit=self.live_start().permit,
-                push=build_pushes(self._settings, self._push_sources()),
+                push=build_pushes(self._settings, self._push_sources(), tell_gaps=True),
             )
         )
 

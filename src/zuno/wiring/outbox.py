@@ -66,14 +66,32 @@ def build_feed(settings: Settings, drain: OutboxDrain, sources: PushSources) -> 
     return JournalFeed(sources.outbox, sources.journal, desks, unix_millis, print_line, wake=drain.wake)
 
 
+def find_push_gaps(settings: Settings) -> tuple[str, ...]:
+    """What of the settings keeps pushes or their buttons from the owner, though a bot or a chat is set."""
+    token, chat = settings.telegram_bot_token, settings.telegram_chat_id
+    if token is not None and chat is None:
+        return ("Nothing is pushed: ZUNO_TELEGRAM_CHAT_ID is not set; `zuno telegram setup` shows yours.",)
+    if token is None and chat is not None:
+        return ("Nothing is pushed: ZUNO_TELEGRAM_CHAT_ID is set, and ZUNO_TELEGRAM_BOT_TOKEN is not.",)
+    if chat is not None and not _CHAT.fullmatch(chat.strip()):
+        return ("Pushes have no buttons: ZUNO_TELEGRAM_CHAT_ID is a name; buttons need the chat's number.",)
+    return ()
+
+
 def build_pushes(
-    settings: Settings, sources: PushSources
+    settings: Settings, sources: PushSources, *, tell_gaps: bool = False
 ) -> Callable[[asyncio.Event], Coroutine[None, None, None]] | None:
-    """Feed and drain in one, until an event is set; None where no chat is pushed to."""
-    if not _pushes_to_chat(settings):
+    """Feed and drain in one, until an event is set; None where no chat is pushed to. `tell_gaps`: what the settings
+    leave out is told on stderr."""
+    gaps = find_push_gaps(settings) if tell_gaps else ()
+    if not gaps and not _pushes_to_chat(settings):
         return None
 
     async def run(stop: asyncio.Event) -> None:
+        for gap in gaps:
+            print_line(gap)
+        if not _pushes_to_chat(settings):
+            return
         drain = build_drain(settings, sources.outbox)
         assert drain is not None
         feed = build_feed(settings, drain, sources)
@@ -89,14 +107,19 @@ def build_pushes(
 
 def build_button_search(settings: Settings, outbox: Outbox) -> Callable[[str], Awaitable[ChatButton | None]]:
     """What a button below a push asks, by its callback data `n<number>.<index>`. A push stands in one chat."""
-    chat = settings.telegram_chat_id or ""
+    chat = (settings.telegram_chat_id or "").strip()
 
     async def find(data: str) -> ChatButton | None:
         from zuno.kernel.chat import ChatButton
 
         found = _CALLBACK.fullmatch(data)
         post = None if found is None else await outbox.find(int(found[1]))
-        if found is None or post is None or int(found[2]) >= len(post.notice.buttons) or not _CHAT.fullmatch(chat):
+        if (
+            found is None
+            or post is None
+            or int(found[2]) >= len(post.notice.buttons)
+            or not _CHAT.fullmatch(chat.strip())
+        ):
             return None
         return ChatButton(post.notice.buttons[int(found[2])].words, int(chat))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from zuno.kernel.errors import Unavailable, Usage
 from zuno.settings import Settings
-from zuno.wiring.outbox import PushSources, build_button_search, build_pushes
+from zuno.wiring.outbox import PushSources, build_button_search, build_pushes, find_push_gaps
 
 if TYPE_CHECKING:
     from zuno.doors.chat.desk import ChatDesk
@@ -63,6 +63,7 @@ def build_telegram(
             free_text=answer_free_text(chat()),
             draw=random.random,
             beside=build_pushes(settings, pushes),
+            gaps=find_push_gaps(settings),
             find_push_button=build_button_search(settings, pushes.outbox),
         ),
         lock=telegram_lock(settings.home),

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from zuno.adapters.file_lock import outbox_lock
 from zuno.adapters.memory.hashed import HashedEmbedder
 from zuno.adapters.memory.sqlite import SqliteMemoryIndex
+from zuno.adapters.store.outbox import SqliteOutbox
 from zuno.doors.doctor import Check, CheckView, Doctor
 from zuno.doors.export import ExportView, to_csv
 from zuno.kernel.errors import Unavailable
+from zuno.kernel.notify import Notice, NoticeKind, NoticeLabel, Severity
+from zuno.kernel.units import Millis, Seconds
 from zuno.settings import Settings
-from zuno.wiring.doctor import build_memory_check
+from zuno.wiring.doctor import build_memory_check, build_push_check
 from zuno.wiring.house import Application
 
 
@@ -55,6 +61,38 @@ async def test_a_new_home_is_ready_offline(tmp_path: Path) -> None:
     open_home = await zuno.doctor().examine()
     assert [line.state for line in open_home.checks if line.topic == "home"] == ["warn"]
     await zuno.close()
+
+
+async def test_pushes_say_what_is_not_set_what_waits_and_who_sends(tmp_path: Path) -> None:
+    box = SqliteOutbox(tmp_path)
+
+    async def states(**given: object) -> list[tuple[str, str]]:
+        settings = Settings(home=tmp_path, **given)  # type: ignore[arg-type]
+        found = await build_push_check(settings, lambda: box, lambda: Millis(9_000_000)).look()
+        return [(line.topic, line.state) for line in found]
+
+    assert await states() == [("pushes", "off"), ("outbox", "ok")]
+    whole = {"telegram_bot_token": "1:a", "telegram_chat_id": "11", "telegram_owners": (11,)}
+    assert await states(**whole) == [("pushes", "ok"), ("outbox", "ok")]
+    assert await states(telegram_chat_id="11") == [("pushes", "warn"), ("outbox", "ok")]
+    assert await states(telegram_bot_token="1:a") == [("pushes", "warn"), ("pushes", "warn"), ("outbox", "ok")]
+    assert await states(**whole | {"telegram_chat_id": "@desk"}) == [("pushes", "warn"), ("outbox", "ok")]
+    notice = Notice(NoticeKind.ALERT, "Out of range", Severity.WARNING, NoticeLabel.PAPER, Seconds(8_990))
+    await box.append(notice, "1")
+    assert (await states(**whole))[-1] == ("outbox", "warn")
+    with outbox_lock(tmp_path):
+        assert (await states(**whole))[-1] == ("outbox", "ok")
+        (line,) = [line for line in await look_at(box, tmp_path) if line.topic == "outbox"]
+        assert f"process {os.getpid()} sends" in line.text
+        assert "0 min old" in line.text
+        await box.append(replace(notice, at=Seconds(1)), "2")
+        await box.mark_delivered(1, Seconds(9_000))
+        assert (await states(**whole))[-1] == ("outbox", "warn")
+    await box.close()
+
+
+async def look_at(box: SqliteOutbox, home: Path) -> Sequence[CheckView]:
+    return await build_push_check(Settings(home=home), lambda: box, lambda: Millis(9_000_000)).look()
 
 
 async def test_memory_that_is_damaged_or_behind_the_journal_is_told(tmp_path: Path) -> None:

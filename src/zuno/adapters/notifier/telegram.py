@@ -108,7 +108,7 @@ class TelegramNotifier:
             form["link_preview_options"] = {"is_disabled": True}
         if silent:
             form["disable_notification"] = True
-        if post.notice.buttons:
+        if post.notice.buttons and not self._chat.startswith("@"):  # a press names its chat by number
             form["reply_markup"] = {"inline_keyboard": _keyboard(post.number, post.notice.buttons)}
         return form
 

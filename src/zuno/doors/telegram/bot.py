@@ -86,6 +86,8 @@ class BotBackends:
     """What runs in this process beside the polling, until it is asked to end."""
     find_push_button: Callable[[str], Awaitable[ChatButton | None]] | None = None
     """A button below a push, by its callback data."""
+    gaps: Sequence[str] = ()
+    """What the settings leave out, told at the start."""
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     draw: Callable[[], float] = lambda: 1.0
 
@@ -113,6 +115,8 @@ class TelegramBot:
     async def run(self, hear: Tell, stop: asyncio.Event) -> TelegramEndView:
         beside = None if self._on.beside is None else asyncio.create_task(self._run_beside(stop))
         name = "the bot"
+        for gap in self._on.gaps:
+            self._hear(hear, "setting", gap)
         try:
             if await self._connect(hear, stop):
                 name = f"@{self._bot.username}"

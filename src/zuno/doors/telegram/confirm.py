@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from hmac import compare_digest
-from typing import Final
+from typing import Final, TypeVar
 
 from zuno.doors.telegram.commands import Asked
 from zuno.doors.telegram.layout import text
@@ -20,6 +20,7 @@ from zuno.kernel.chat import ChatStore, Confirmation
 from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.units import Millis
 
+T = TypeVar("T")
 LASTS: Final = 300_000
 """Milliseconds until a card can no longer be confirmed."""
 CLOCK_TOLERANCE: Final = 60_000
@@ -60,13 +61,17 @@ class Confirmations:
         now: Callable[[], Millis],
         chance: Callable[[int], bytes],
         builders: Mapping[str, BuildCard],
+        elapsed: Callable[[], float] | None = None,
     ) -> None:
-        """`chance`: unguessable bytes, for keys and codes."""
+        """`chance`: unguessable bytes, for keys and codes. `elapsed`: seconds by a clock that nobody sets."""
         self._store = store
         self._now = now
         self._chance = chance
         self._builders = builders
+        self._elapsed = elapsed or (lambda: asyncio.get_running_loop().time())
         self._cards: dict[str, ActionCard] = {}
+        self._shown: dict[str, float] = {}
+        """When this process showed a card: setting the clock back makes it no younger."""
         self._wrong: dict[tuple[int, int], int] = {}
 
     async def show(self, name: str, asked: Asked, zuno: Zuno) -> Reply:
@@ -78,7 +83,9 @@ class Confirmations:
         something that has changed."""
         waiting = await self._find(asked)
         _check_bound(waiting, asked)
-        if not waiting.expires - LASTS - CLOCK_TOLERANCE <= self._now() < waiting.expires:
+        shown = self._shown.get(waiting.key)
+        over = shown is not None and self._elapsed() - shown >= LASTS / 1_000
+        if over or not waiting.expires - LASTS - CLOCK_TOLERANCE <= self._now() < waiting.expires:
             await self._store.take_confirmation(waiting.key)
             raise Refused(f"This card has expired; send `{waiting.action}` again.")
         taken = await self._store.take_confirmation(waiting.key)
@@ -130,6 +137,8 @@ class Confirmations:
             how = f"Press {card.verb} within {minutes} min to go on, or send <code>/confirm {code}</code>."
             buttons = [Button(card.verb, f"/confirm {key}"), cancel]
         await self._store.put_confirmation(waiting)
+        self._shown[key] = self._elapsed()
+        _forget_oldest(self._shown)
         message = await asked.live.send(replace(card.shown, html=f"{card.shown.html}\n\n{how}", buttons=tuple(buttons)))
         if message is None:
             await self._store.take_confirmation(key)
@@ -137,8 +146,7 @@ class Confirmations:
         await self._store.put_confirmation(replace(waiting, message=message))
         if card.exact:
             self._cards[key] = card
-            while len(self._cards) > _MOST_CARDS:
-                del self._cards[next(iter(self._cards))]
+            _forget_oldest(self._cards)
         return Reply("")
 
     async def _build(self, asked: Asked, zuno: Zuno) -> ActionCard | Reply:
@@ -169,6 +177,11 @@ class Confirmations:
             del self._wrong[who]
             for waiting in mine:
                 await self._store.take_confirmation(waiting.key)
+
+
+def _forget_oldest(kept: dict[str, T]) -> None:
+    while len(kept) > _MOST_CARDS:
+        del kept[next(iter(kept))]
 
 
 def _check_bound(waiting: Confirmation, asked: Asked) -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.wire.fakes.chat_store import ChatStoreInMemory
 from zuno.doors.telegram.access import Role
 from zuno.doors.telegram.commands import Asked
-from zuno.doors.telegram.confirm import LASTS, MOST_WRONG_CODES, ActionCard, Confirmations
+from zuno.doors.telegram.confirm import CLOCK_TOLERANCE, LASTS, MOST_WRONG_CODES, ActionCard, Confirmations
 from zuno.doors.telegram.follow import LiveMessage
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
@@ -54,6 +54,7 @@ class Desk:
         self.state = "one lot"
         self.done: list[str] = []
         self.now = Millis(100_000_000)
+        self.elapsed = 5.0
         self.store = ChatStoreInMemory()
         self.writer = Writer()
         self.real_money, self.exact = real_money, exact
@@ -63,7 +64,11 @@ class Desk:
         """As a process does when it starts."""
         numbers = count(1)
         return Confirmations(
-            self.store, lambda: self.now, lambda size: next(numbers).to_bytes(size, "big"), {"fx": self.build}
+            self.store,
+            lambda: self.now,
+            lambda size: next(numbers).to_bytes(size, "big"),
+            {"fx": self.build},
+            lambda: self.elapsed,
         )
 
     async def build(self, asked: Asked, zuno: Zuno) -> ActionCard | Reply:
@@ -182,6 +187,31 @@ def test_a_card_from_a_clock_that_was_ahead_is_over() -> None:
     with pytest.raises(Refused):
         desk.press(message, button)
     assert not desk.done
+
+
+@pytest.mark.parametrize(("jump", "acts"), [(-CLOCK_TOLERANCE, True), (-CLOCK_TOLERANCE - 1, False), (LASTS, False)])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_jump_of_the_clock_ends_a_card_or_changes_nothing(jump: int, acts: bool, restarted: bool) -> None:
+    desk = Desk()
+    message, _, button = desk.ask()
+    desk.now = Millis(desk.now + jump)
+    desk.cards = desk.open() if restarted else desk.cards
+    if acts:
+        desk.press(message, button)
+    else:
+        with pytest.raises(Refused):
+            desk.press(message, button)
+    assert desk.done == ["one lot"] * acts
+
+
+def test_a_clock_that_is_set_back_makes_no_card_younger() -> None:
+    """The wall clock says it was shown a minute ago; ten have passed."""
+    desk = Desk()
+    message, _, button = desk.ask()
+    desk.now, desk.elapsed = Millis(desk.now + 60_000), desk.elapsed + 600.0
+    with pytest.raises(Refused):
+        desk.press(message, button)
+    assert desk.done == []
 
 
 def test_what_changed_since_is_shown_anew_and_not_done() -> None:
