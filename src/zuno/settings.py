@@ -393,7 +393,9 @@ class Settings(BaseSettings):
     receipt_seconds: float = Field(300.0, gt=0, le=86_400, description="receipt timeout of `plan apply`, s")
     monitor_interval_ms: int = Field(60_000, ge=5_000, description="monitor interval, ms")
     telegram_bot_token: SecretStr | None = Field(None, description="Telegram bot token (@BotFather gives one)")
-    telegram_chat_id: str | None = Field(None, description="Telegram chat that alerts and notices go to; by its number, a @name gets no buttons")
+    telegram_chat_id: str | None = Field(
+        None, description="Telegram chat that alerts and notices go to; by its number, a @name gets no buttons"
+    )
     telegram_api_base_url: Url = Field("https://api.telegram.org", description="Telegram Bot API URL")
     telegram_owners: ChatIds = Field(
         (), description="Telegram user ids that may look and confirm, comma-separated; with no viewers either: nobody"
