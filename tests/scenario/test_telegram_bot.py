@@ -270,7 +270,7 @@ async def test_the_dates_of_messages_decide_nothing(api: TelegramApi, bot: Runni
     for date in (0, 1, 2**31 - 1, 2**32, 2**36):
         api.say(ALICE, "/version", date=date)
         assert (await api.next()).text.startswith("zuno "), date
-    api.say(ALICE, "/positions")
+    api.say(ALICE, "/positions", GROUP)
     positions = await api.next()
     shown = {"chat": api.document_of(positions)["chat"], "message_id": positions.id, "date": 0}
     query = {"id": "77", "from": BOB.document(), "message": shown, "chat_instance": "1", "data": positions.data_of(0)}
