@@ -144,7 +144,9 @@ class AssistantServer:
             async with asyncio.timeout(LOOK_SECONDS):
                 return await look()
         except TimeoutError:
-            raise Unavailable(f"No answer came within {LOOK_SECONDS:g} s; try again.") from None
+            raise Unavailable(
+                f"No answer came within {LOOK_SECONDS:g} s; ask again: the first look at a home invents its market."
+            ) from None
 
 
 def describe_tool(tool: AssistantTool) -> types.Tool:
