@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from zuno.doors.web_door import LOOPBACK
 from zuno.kernel.errors import Unavailable
 from zuno.settings import Settings
+from zuno.wiring.version import PACKAGE
 
 if TYPE_CHECKING:
     from zuno.doors.web_door import WebDoor
@@ -34,6 +35,7 @@ def build_web(settings: Settings, zuno: Zuno, host: str, port: int) -> WebDoor:
         raise Unavailable(f"The page needs FastAPI and uvicorn: {INSTALL}.")
     from zuno.doors.web.access import LOOPBACK_NAMES, Access
     from zuno.doors.web.app import WebBackends
+    from zuno.doors.web.metrics import Metrics
     from zuno.doors.web.server import WebServer
 
     token = read_token(settings.home)
@@ -42,7 +44,14 @@ def build_web(settings: Settings, zuno: Zuno, host: str, port: int) -> WebDoor:
     access = Access(token, unix_millis, monotonic, os.urandom, own)
     return WebServer(
         zuno,
-        WebBackends(access=access, now=unix_millis, chance=os.urandom, version=version("zuno")),
+        WebBackends(
+            access=access,
+            now=unix_millis,
+            chance=os.urandom,
+            metrics=Metrics(monotonic),
+            version=version("zuno"),
+            docs=find_docs(),
+        ),
         token,
         host,
         port,
@@ -52,6 +61,12 @@ def build_web(settings: Settings, zuno: Zuno, host: str, port: int) -> WebDoor:
 
 
 _ADVICE: Final = "whoever reads the traffic has your login. An SSH tunnel to 127.0.0.1 is safer."
+
+
+def find_docs() -> Path | None:
+    """This project's pages: in the package where it is installed, beside it in a checkout."""
+    places = (PACKAGE / "docs", PACKAGE.parents[1] / "docs")
+    return next((place for place in places if (place / "commands.md").is_file()), None)
 
 
 def read_token(home: Path) -> str:

@@ -19,6 +19,7 @@ from fastapi import Response
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from zuno.doors.web.metrics import Metrics
 from zuno.doors.web.problems import Problem, answer_problem
 from zuno.kernel.units import Millis
 
@@ -186,16 +187,17 @@ def _read_cookie(header: str, name: str) -> str | None:
 class Guard:
     """The first thing a request meets: access, the size of its body, and the headers of every answer."""
 
-    def __init__(self, app: ASGIApp, access: Access, count: Callable[[int], None]) -> None:
-        """`count`: told the status of every answer."""
+    def __init__(self, app: ASGIApp, access: Access, metrics: Metrics) -> None:
         self._app = app
         self._access = access
-        self._count = count
+        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+
+        read_timer = self._metrics.start_timer()
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -203,7 +205,9 @@ class Guard:
                 for name, value in HEADERS.items():
                     headers[name] = value
                 headers.setdefault("Cache-Control", "no-store" if scope["path"].startswith(_GUARDED) else "no-cache")
-                self._count(message["status"])
+                self._metrics.count_answer(scope["method"], _name_route(scope), message["status"], read_timer())
+            elif message["type"] == "http.response.body":
+                self._metrics.count_bytes(len(message.get("body", b"")))
             await send(message)
 
         try:
@@ -217,6 +221,11 @@ class Guard:
             await answer_problem(problem.view, _retry(problem))(scope, receive, send_guarded)
             return
         await self._app(scope, receive if body is None else _replay(body, receive), send_guarded)
+
+
+def _name_route(scope: Scope) -> str:
+    """As it is written in the code, whatever was asked for."""
+    return str(getattr(scope.get("route"), "path", "other"))
 
 
 def _retry(problem: Problem) -> dict[str, str]:

@@ -14,6 +14,7 @@ from fastapi.staticfiles import StaticFiles
 from zuno.doors.web.access import Access, Guard, set_session
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs
+from zuno.doors.web.metrics import Metrics
 from zuno.doors.web.problems import PROBLEMS, ProblemView, register_problems
 from zuno.doors.web.routes.house import build_house_routes
 from zuno.doors.web.routes.lab import build_lab_routes
@@ -26,18 +27,10 @@ from zuno.kernel.units import Millis
 
 STATIC: Final = Path(__file__).parent / "static"
 API: Final = "/api/v1"
-
-
-@dataclass(slots=True)
-class Counts:
-    """Of this process."""
-
-    requests: int = 0
-    refused: int = 0
-
-    def count(self, status: int) -> None:
-        self.requests += 1
-        self.refused += status in (401, 403, 421, 429)
+SUMMARY: Final = (
+    "A desk of arguing agents for Uniswap v4 liquidity and BTC/ETH trading: a model reasons, code owns every number. "
+    "Paper by default, not advice."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +41,14 @@ class WebBackends:
     now: Callable[[], Millis]
     chance: Callable[[int], bytes]
     """Unguessable bytes, for ids."""
+    metrics: Metrics
     version: str
+    docs: Path | None = None
+    """The folder of this project's pages, where they are installed."""
 
 
-def create_app(
-    services: Services, on: WebBackends, feed: EventFeed, count: Callable[[int], None] = lambda status: None
-) -> FastAPI:
-    jobs = Jobs(services, feed, on.now, on.chance)
+def create_app(services: Services, on: WebBackends, feed: EventFeed) -> FastAPI:
+    jobs = Jobs(services, feed, on.now, on.chance, on.metrics.count_job)
     app = FastAPI(
         title="Zuno",
         version=on.version,
@@ -74,14 +68,19 @@ def create_app(
         build_lab_routes(services),
     ):
         app.include_router(router, prefix=API)
-    _add_open_routes(app, on.access)
+    _add_open_routes(app, on.access, on.docs)
+
+    @app.get("/metrics", include_in_schema=False)
+    async def write_metrics() -> Response:
+        return Response(on.metrics.write(feed), media_type="text/plain; version=0.0.4; charset=utf-8")
+
     _describe_problems(app)
     app.mount("/", StaticFiles(directory=STATIC, html=True), name="page")
-    app.add_middleware(Guard, access=on.access, count=count)
+    app.add_middleware(Guard, access=on.access, metrics=on.metrics)
     return app
 
 
-def _add_open_routes(app: FastAPI, access: Access) -> None:
+def _add_open_routes(app: FastAPI, access: Access, docs: Path | None) -> None:
     """What needs no login."""
 
     @app.get("/healthz", include_in_schema=False)
@@ -93,6 +92,43 @@ def _add_open_routes(app: FastAPI, access: Access) -> None:
         response = RedirectResponse("/", 303)
         set_session(response, access, access.login(token))
         return response
+
+    if docs is None:
+        return
+    index = list_pages(docs)
+
+    @app.get("/llms.txt", include_in_schema=False)
+    async def list_documents() -> Response:
+        return PlainTextResponse(index)
+
+    @app.get("/docs/", include_in_schema=False)
+    async def list_docs() -> Response:
+        return PlainTextResponse(index)
+
+    app.mount("/docs", StaticFiles(directory=docs), name="docs")
+
+
+def list_pages(docs: Path) -> str:
+    """What is written about Zuno, as llmstxt.org asks for it: a title, a sentence, and a link with a sentence each."""
+    lines = ["# Zuno", "", f"> {SUMMARY}", "", "## Docs", ""]
+    lines += [_list_page(path, docs) for path in sorted(docs.glob("*.md"))]
+    lines += ["", "## Optional", ""]
+    lines += [_list_page(path, docs) for path in sorted((docs / "decisions").glob("*.md"))]
+    lines += [
+        "",
+        "## Interface",
+        "",
+        f"- [OpenAPI]({API}/openapi.json): the JSON interface of this page (wants the login)",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _list_page(path: Path, docs: Path) -> str:
+    title, *rest = path.read_text(encoding="utf-8").splitlines() or [path.stem]
+    first = next((line for line in rest if line.strip() and not line.startswith(("|", "#", "-", "`"))), "")
+    about = f": {first.strip()}" if first else ""
+    return f"- [{title.lstrip('# ')}](/docs/{path.relative_to(docs).as_posix()}){about}"
 
 
 def _describe_problems(app: FastAPI) -> None:

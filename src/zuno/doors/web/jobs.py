@@ -42,12 +42,19 @@ class JobsView(View):
 
 class Jobs:
     def __init__(
-        self, services: Services, feed: EventFeed, now: Callable[[], Millis], chance: Callable[[int], bytes]
+        self,
+        services: Services,
+        feed: EventFeed,
+        now: Callable[[], Millis],
+        chance: Callable[[int], bytes],
+        count: Callable[[str, str], None],
     ) -> None:
+        """`count`: told what was asked and how it ended."""
         self._services = services
         self._feed = feed
         self._now = now
         self._chance = chance
+        self._count = count
         self._jobs: dict[str, JobView] = {}
         self._running: set[asyncio.Task[object]] = set()
 
@@ -102,6 +109,8 @@ class Jobs:
     def _put(self, job: JobView) -> None:
         self._jobs.pop(job.id, None)
         self._jobs[job.id] = job
+        if job.state != "running":
+            self._count(job.what, job.state)
         for old in [key for key, kept in self._jobs.items() if kept.state != "running"][:-MOST_KEPT]:
             del self._jobs[old]
         self._feed.publish("job", job.model_dump(mode="json", by_alias=True))

@@ -11,7 +11,7 @@ from typing import Final
 
 import uvicorn
 
-from zuno.doors.web.app import Counts, WebBackends, create_app
+from zuno.doors.web.app import WebBackends, create_app
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.services import Services
 from zuno.doors.web_door import LOOPBACK, WebEndView, WebEventView
@@ -58,11 +58,10 @@ class WebServer:
     async def _serve(
         self, listening: socket.socket, hear: Callable[[WebEventView], None], stop: asyncio.Event
     ) -> WebEndView:
-        counts = Counts()
         loop = asyncio.get_running_loop()
         services = Services(self._zuno, loop)
         feed = EventFeed(services)
-        app = create_app(services, self._on, feed, counts.count)
+        app = create_app(services, self._on, feed)
         server = uvicorn.Server(
             uvicorn.Config(
                 app,
@@ -103,7 +102,7 @@ class WebServer:
             await ended.wait()  # what is asked meanwhile is still answered by this loop
         if failed:
             raise Unavailable("The page's server ended by itself; `zuno logs` says more.")
-        return WebEndView(url=url, requests=counts.requests, refused=counts.refused)
+        return WebEndView(url=url, requests=self._on.metrics.requests, refused=self._on.metrics.refused)
 
     def _tell(self, hear: Callable[[WebEventView], None], event: str, text: str, url: str | None = None) -> None:
         hear(WebEventView(at=self._on.now(), event=event, text=text, url=url))
