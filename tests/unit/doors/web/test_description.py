@@ -1,0 +1,77 @@
+"""The interface asked by its own description: schemathesis sends what it allows and what it forbids."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from tests.wire.page_app import BEARER, HOST, PageApp, open_page_app
+
+STREAM = "/api/v1/events"
+SLOW = re.compile(
+    "/(doctor|home|analyze|recommend|portfolio|agents|trading/(?!runs)|trust/(?!journal|replay|mesh|costs))"
+)
+"""What reads a chain for long or would first have to invent a market: asked in the long run."""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageApp]:
+    with open_page_app(tmp_path_factory.mktemp("described")) as opened:
+        yield opened
+
+
+def ask_all(page: PageApp, examples: int, leave_out: re.Pattern[str] | None = None) -> list[str]:
+    """Ask every route so often; the ones that were."""
+    import schemathesis  # takes a second to import, which other tests need not wait for
+    from schemathesis import checks
+
+    wanted = [
+        checks.not_a_server_error,
+        checks.content_type_conformance,
+        checks.response_schema_conformance,
+        checks.status_code_conformance,
+    ]
+    asked: list[str] = []
+    whole = schemathesis.openapi.from_asgi("/api/v1/openapi.json", page.app, headers={**BEARER, "Host": HOST})
+    for found in whole.get_all_operations():
+        operation = found.ok()
+        if operation.path == STREAM or (leave_out is not None and leave_out.search(operation.path)):
+            continue
+        asked.append(operation.label)
+
+        @settings(
+            max_examples=examples,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(case=operation.as_strategy())
+        def ask(case: Any) -> None:
+            page.clocks.seconds += 60.0  # nobody is slowed here
+            case.call_and_validate(headers={**BEARER, "Host": HOST}, checks=wanted)
+
+        ask()
+    return asked
+
+
+def test_answers_are_as_they_are_described(page: PageApp) -> None:
+    assert len(ask_all(page, 2, SLOW)) > 20
+
+
+@pytest.mark.soak
+def test_every_answer_is_as_it_is_described(page: PageApp) -> None:
+    assert len(ask_all(page, 40)) > 50
+
+
+def test_the_description_is_of_openapi_3_1_and_names_every_problem(page: PageApp) -> None:
+    whole = page.app.openapi()
+    assert whole["openapi"].startswith("3.1")
+    assert "ProblemView" in whole["components"]["schemas"]
+    for path, methods in whole["paths"].items():
+        for method, told in methods.items():
+            assert {"400", "401", "403", "404", "409", "429"} <= set(told["responses"]), (method, path)

@@ -1,0 +1,195 @@
+"""The interface on a demo home: documents of `--json`, problems, pages, limits; nothing needs a key or the network."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.paths import CHECKOUT
+from tests.wire.commands import run_zuno
+from tests.wire.page_app import BEARER, HOST, TOKEN, PageApp, open_page_app
+from zuno.doors.web.access import MOST_BODY_BYTES
+from zuno.journal.port import Author
+
+API = "/api/v1"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageApp]:
+    with open_page_app(tmp_path_factory.mktemp("page")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def client(page: PageApp) -> Iterator[TestClient]:
+    """A script with the token."""
+    page.clocks.seconds += 3600.0
+    with TestClient(page.app, base_url=f"http://{HOST}", headers=BEARER, raise_server_exceptions=False) as opened:
+        yield opened
+
+
+def problem(answer: Any) -> tuple[int, str]:
+    """The status and the kind of a problem document, checked."""
+    assert answer.headers["content-type"] == "application/problem+json"
+    told = answer.json()
+    assert told["status"] == answer.status_code
+    assert told["title"]
+    assert told["detail"]
+    assert "Traceback" not in answer.text
+    return answer.status_code, told["type"].removeprefix("urn:zuno:problem:")
+
+
+def test_positions_are_the_document_of_the_command(client: TestClient, page: PageApp) -> None:
+    printed = run_zuno(Path(page.zuno.config().home), "lp", "positions", "--json")
+    assert client.get(f"{API}/lp/positions").text == printed.out.rstrip("\n")
+
+
+def test_a_browser_logs_in_by_the_link_and_out(page: PageApp) -> None:
+    with TestClient(page.app, base_url=f"http://{HOST}") as browser:
+        assert problem(browser.get(f"{API}/session")) == (401, "unauthorized")
+        assert problem(browser.get("/login?token=wrong")) == (401, "unauthorized")
+        landed = browser.get(f"/login?token={TOKEN}", follow_redirects=False)
+        assert landed.status_code == 303
+        given = landed.headers["set-cookie"].lower()
+        assert "httponly" in given
+        assert "samesite=strict" in given
+        session = browser.get(f"{API}/session").json()
+        assert problem(browser.delete(f"{API}/session")) == (403, "forbidden")
+        ended = browser.delete(f"{API}/session", headers={"X-CSRF-Token": session["csrfToken"]})
+        assert ended.status_code == 204
+        assert problem(browser.get(f"{API}/session")) == (401, "unauthorized")
+
+
+def test_every_answer_carries_the_policy(client: TestClient) -> None:
+    for path in ("/", "/healthz", f"{API}/session", f"{API}/nothing", "/none"):
+        headers = client.get(path).headers
+        assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "access-control-allow-origin" not in headers
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/lp/positions/999", (404, "unknown")),
+        ("/lp/positions/none", (400, "usage")),
+        (f"/lp/positions/{'9' * 81}", (422, "usage")),
+        (f"/lp/positions?chain={'x' * 10_000}", (422, "usage")),
+        ("/lp/positions?chain=nowhere", (400, "usage")),
+        ("/lp/plans/plan_000000000000", (404, "unknown")),
+        ("/trading/runs/run_0000000000000000", (404, "unknown")),
+        (f"/trading/chart?symbol={'B' * 10_000}", (422, "usage")),
+        ("/trading/chart?symbol=%3Cscript%3E", (400, "usage")),
+        ("/trading/chart", (422, "usage")),
+        ("/trust/mesh", (409, "refused")),
+        ("/trust/journal?cursor=-1", (400, "usage")),
+        ("/trust/journal?limit=0", (422, "usage")),
+        ("/lp/plans?cursor=plan_none", (400, "usage")),
+        ("/jobs/req_none", (404, "unknown")),
+        ("/nothing", (404, "unknown")),
+    ],
+)
+def test_what_cannot_be_answered_is_a_problem(client: TestClient, path: str, expected: tuple[int, str]) -> None:
+    assert problem(client.get(API + path)) == expected
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../web.token",
+        "/..%2f..%2fweb.token",
+        "/%2e%2e/%2e%2e/pyproject.toml",
+        "/docs/../../pyproject.toml",
+        "/docs//etc/passwd",
+    ],
+)
+def test_no_path_leads_out_of_the_pages_folder(client: TestClient, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code in (404, 405)
+    assert TOKEN not in answer.text
+
+
+def test_a_large_body_is_refused_before_it_is_read(client: TestClient) -> None:
+    for body in (b"x" * 1_000_000, json.dumps({"symbol": "B" * MOST_BODY_BYTES}).encode()):
+        assert problem(client.post(f"{API}/trading/analyze", content=body)) == (413, "too-large")
+
+    def parts() -> Iterator[bytes]:
+        yield from (b"x" * 1_000 for _ in range(200))
+
+    assert problem(client.post(f"{API}/trading/analyze", content=parts())) == (413, "too-large")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"symbol": "B" * 10_000},
+        {"symbol": 5},
+        {"symbol": "BTC", "more": 1},
+        {"symbol": "BTC", "execute": "yes"},
+        [],
+    ],
+)
+def test_a_body_that_cannot_be_read_is_a_problem(client: TestClient, body: Any) -> None:
+    assert problem(client.post(f"{API}/trading/analyze", json=body)) == (422, "usage")
+
+
+def test_real_money_is_not_traded_from_the_page(client: TestClient) -> None:
+    body = {"symbol": "BTC", "execute": True, "account": "live"}
+    assert problem(client.post(f"{API}/trading/analyze", json=body)) == (409, "refused")
+
+
+def test_an_approval_that_was_not_shown_is_not_signed(client: TestClient) -> None:
+    at = f"{API}/lp/plans/plan_000000000000/approve"
+    assert problem(client.post(at, json={"approvalHash": "0" * 64})) == (409, "confirmation")
+    assert problem(client.post(at, json={"approvalHash": "0" * 64, "word": "approve"})) == (409, "refused")
+
+
+def test_the_journal_is_paged_without_gap_or_repeat(client: TestClient, page: PageApp) -> None:
+    async def write(zuno: Any) -> None:
+        for number in range(7):
+            await zuno.journal().append(kind="note", author=Author("test"), payload={"number": number})
+
+    page.ask(write)
+    seen: list[int] = []
+    cursor: str | None = None
+    for _ in range(99):
+        found = client.get(
+            f"{API}/trust/journal", params={"limit": 3} | ({} if cursor is None else {"cursor": cursor})
+        ).json()
+        seen += [entry["seq"] for entry in found["items"]]
+        cursor = found["nextCursor"]
+        if cursor is None:
+            break
+    assert seen == list(range(len(seen), 0, -1))
+    assert len(seen) >= 7
+
+
+def test_health_pages_and_llms_txt_are_open_and_metrics_are_not(client: TestClient, page: PageApp) -> None:
+    with TestClient(page.app, base_url=f"http://{HOST}") as stranger:
+        assert stranger.get("/healthz").text == "ok\n"
+        assert problem(stranger.get("/metrics")) == (401, "unauthorized")
+        index = stranger.get("/llms.txt").text
+        for path in (CHECKOUT / "docs").glob("*.md"):
+            assert f"](/docs/{path.name})" in index
+        assert stranger.get("/docs/web.md").text == (CHECKOUT / "docs" / "web.md").read_text(encoding="utf-8")
+        assert stranger.get("/docs/").text == index
+
+
+def test_metrics_have_units_in_their_names_and_no_id_in_their_labels(client: TestClient) -> None:
+    client.get(f"{API}/lp/plans/plan_00000000beef")
+    client.get("/wallet/0x39dde55bf9d7add0a554ed9e2fc6a23c72f2519c")
+    text = client.get("/metrics").text
+    names = re.findall(r"^# TYPE (\S+)", text, re.MULTILINE)
+    assert names
+    assert [name for name in names if not re.fullmatch(r"zuno_\w+_(seconds|bytes|total)", name)] == []
+    assert "beef" not in text
+    assert "0x39" not in text
+    assert '/lp/plans/{plan}"' in text
