@@ -27,6 +27,7 @@ BENCHES = (
     "telegram",
     "telegram_follow",
     "page",
+    "web",
 )
 
 

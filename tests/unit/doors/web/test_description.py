@@ -37,6 +37,7 @@ def ask_all(page: PageApp, examples: int, leave_out: re.Pattern[str] | None = No
     ]
     asked: list[str] = []
     whole = schemathesis.openapi.from_asgi("/api/v1/openapi.json", page.app, headers={**BEARER, "Host": HOST})
+    found: Any
     for found in whole.get_all_operations():
         operation = found.ok()
         if operation.path == STREAM or (leave_out is not None and leave_out.search(operation.path)):
