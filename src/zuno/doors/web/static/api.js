@@ -69,7 +69,9 @@ async function readJson(answer) {
   if (answer.status === 204) return null;
   try {
     return await answer.json();
-  } catch {
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    if (answer.ok) throw new Problem(0, { title: "Unreadable", detail: "The answer of Zuno's server broke off; it is asked again." });
     return null;
   }
 }
