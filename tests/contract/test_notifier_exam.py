@@ -211,6 +211,13 @@ async def test_buttons_carry_the_number_of_the_notice(bot: Bot, telegram: Telegr
     assert all(len(key["callback_data"]) <= 64 for row in rows for key in row)
 
 
+async def test_a_chat_given_by_its_name_gets_no_buttons_that_nobody_could_press(bot: Bot) -> None:
+    notifier = TelegramNotifier(TOKEN, "@desk", bot.url)
+    assert await notifier.send(post()) == Sent()
+    await notifier.close()
+    assert "reply_markup" not in bot.heard[0].body
+
+
 @pytest.mark.parametrize("notice", [NOTICE, SUMMARY])
 async def test_silence_is_asked_for_only_when_wanted(bot: Bot, telegram: TelegramNotifier, notice: Notice) -> None:
     await telegram.send(post(notice))

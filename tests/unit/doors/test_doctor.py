@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
+
+import pytest
+from pydantic import SecretStr
 
 from zuno.adapters.file_lock import outbox_lock
 from zuno.adapters.memory.hashed import HashedEmbedder
@@ -19,6 +24,7 @@ from zuno.kernel.units import Millis, Seconds
 from zuno.settings import Settings
 from zuno.wiring.doctor import build_memory_check, build_push_check
 from zuno.wiring.house import Application
+from zuno.wiring.outbox import PushSources, build_pushes
 
 
 def check(state: str, *, needed_live: bool = False) -> Check:
@@ -89,6 +95,15 @@ async def test_pushes_say_what_is_not_set_what_waits_and_who_sends(tmp_path: Pat
         await box.mark_delivered(1, Seconds(9_000))
         assert (await states(**whole))[-1] == ("outbox", "warn")
     await box.close()
+
+
+async def test_a_desk_says_what_keeps_its_pushes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings, sources = Settings(home=tmp_path, telegram_bot_token=SecretStr("1:a")), cast(PushSources, None)
+    push = build_pushes(settings, sources, tell_gaps=True)
+    assert push is not None
+    await push(asyncio.Event())
+    assert "ZUNO_TELEGRAM_CHAT_ID" in capsys.readouterr().err
+    assert build_pushes(settings, sources) is None
 
 
 async def look_at(box: SqliteOutbox, home: Path) -> Sequence[CheckView]:
