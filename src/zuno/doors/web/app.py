@@ -60,8 +60,8 @@ def create_app(services: Services, on: WebBackends, feed: EventFeed) -> FastAPI:
     )
     register_problems(app)
     for router in (
+        build_lp_routes(services, feed, jobs),  # tried in this order: the one that is asked most comes first
         build_house_routes(services, on.access, on.version, feed, jobs),
-        build_lp_routes(services, feed, jobs),
         build_plan_routes(services, feed, jobs),
         build_trading_routes(services, feed, jobs),
         build_trust_routes(services),

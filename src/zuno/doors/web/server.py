@@ -80,7 +80,8 @@ class WebServer:
 
         def serve() -> None:
             try:
-                asyncio.run(server.serve(sockets=[listening]))
+                with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+                    runner.run(server.serve(sockets=[listening]))
             finally:
                 loop.call_soon_threadsafe(ended.set)
 
