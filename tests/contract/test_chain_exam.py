@@ -34,6 +34,7 @@ from zuno.adapters.chain.world import (
 from zuno.adapters.prices.gas import ChainGas, NativePrice
 from zuno.adapters.prices.seeded import SeededFeed
 from zuno.amm import identity
+from zuno.amm.ticks import MAX_TICK, MIN_TICK
 from zuno.kernel.errors import PoolNotInitialized, Refused, Unavailable, Unknown, Usage
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds
@@ -160,8 +161,13 @@ async def test_depth_is_the_pool_with_the_ticks_around_its_price(chain_case: Cha
         depth = await chain_case.chain.depth(pool_id)
         assert depth.pool == await chain_case.chain.pool(pool_id)
         assert depth.known.contains(depth.pool.tick)
-        below = sum(net for tick, net in depth.net.items() if tick <= depth.pool.tick)
-        assert below == depth.pool.liquidity, "every position of this world lies between ticks that were read"
+        assert all(depth.known.lower <= tick < depth.known.upper for tick in depth.net)
+        entered = sum(net for tick, net in depth.net.items() if tick <= depth.pool.tick)
+        left = -sum(net for tick, net in depth.net.items() if tick > depth.pool.tick)
+        unread = depth.pool.liquidity - entered, depth.pool.liquidity - left
+        assert min(unread) >= 0, "more entered or leaves around the price than is in range"
+        if depth.known.lower <= MIN_TICK and depth.known.upper >= MAX_TICK:
+            assert unread == (0, 0)
 
 
 async def test_a_pool_that_could_be_and_has_no_price(chain_case: ChainCase) -> None:

@@ -484,10 +484,16 @@ def at_terminal(home: Path, *words: str, typed: bytes) -> tuple[int, str]:
     environment = shell(home, {"TERM": "dumb", "COLUMNS": "80"})
     process = ZunoProcess(list(words), env=environment, start_new_session=True, **streams)
     os.close(theirs)
-    said, asked = b"", False
+    said, asked, again = b"", False, 3
     try:
         while True:
-            ready, _, _ = select.select([terminal], [], [], 60)
+            ready, _, _ = select.select([terminal], [], [], 20)
+            if not ready and asked and again and typed == b"\x03":
+                again -= (
+                    1  # a signal in the very moment before the read is seen at the next one: a person types it again
+                )
+                os.write(terminal, typed)
+                continue
             assert ready, f"nothing more was said: {said.decode(errors='replace')}"
             try:
                 part = os.read(terminal, 65_536)
