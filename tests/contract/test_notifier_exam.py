@@ -311,8 +311,19 @@ async def test_a_chat_that_is_gone_is_told_by_its_setting_and_loses_nothing(
     assert names in outcome.reason
 
 
-async def test_a_bot_that_is_blocked_is_for_later(bot: Bot, telegram: TelegramNotifier) -> None:
-    bot.mood = refused(403, "Forbidden: bot was blocked by the user")
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (403, "Forbidden: bot was blocked by the user"),
+        (400, "Bad Request: not enough rights to send text messages to the chat"),
+        (400, "Bad Request: CHAT_WRITE_FORBIDDEN"),
+        (400, "Bad Request: TOPIC_CLOSED"),
+    ],
+)
+async def test_a_bot_that_may_not_write_is_for_later(
+    bot: Bot, telegram: TelegramNotifier, code: int, said: str
+) -> None:
+    bot.mood = refused(code, said)
     outcome = await telegram.send(post())
     assert isinstance(outcome, RetryLater)
     assert outcome.wait is not None

@@ -364,6 +364,51 @@ async def test_a_full_disk_keeps_nobody_from_closing(style: Style, way: str) -> 
         assert here.server.count("POST /fapi/v1/order") == 2
 
 
+class GoneLog(MemoryTradeLog):
+    """A database that answers so many calls more; None: it answers."""
+
+    left: int | None = None
+
+    def _answer(self) -> None:
+        if self.left is not None:
+            if not self.left:
+                raise Unavailable("The database does not answer.")
+            self.left -= 1
+
+    async def events(self, account: str, after: int = 0) -> Sequence[TradeEvent]:
+        self._answer()
+        return await super().events(account, after)
+
+    async def append(self, account: str, events: Sequence[TradeEvent], after: int) -> None:
+        self._answer()
+        await super().append(account, events, after)
+
+
+@pytest.mark.parametrize("answers", [1, 2, 3])
+@pytest.mark.parametrize("way", ["kill", "close"])
+async def test_a_log_that_goes_away_during_a_close_keeps_nobody_from_it(way: str, answers: int) -> None:
+    """Neither read nor written from then on: what is held is what was known."""
+    async with over_binance() as here:
+        log = GoneLog()
+        desk = WireDesk(here, log)
+        before = (await here.venue.balance()).total
+        await desk.open()
+        held = desk.held()
+        assert held > 0
+        log.left = answers
+        with pytest.raises(Unavailable):
+            await (desk.gate.close(None) if way == "close" else desk.gate.kill())
+        assert desk.held() == 0
+        log.left = None
+        desk.wait(MINUTE_MS)
+        await (desk.gate.close(None) if way == "close" else desk.gate.kill())
+        book = desk.gate.book
+        assert book.positions == book.open_orders == book.open_intents == {}
+        assert [summary.quantity for summary in book.closed] == [held]
+        assert [(await here.venue.balance()).total - before] == [summary.net_pnl for summary in book.closed]
+        assert here.server.count("POST /fapi/v1/order") == 2
+
+
 @pytest.mark.parametrize("way", ["kill", "close", "kill after its lock and close were written"])
 @pytest.mark.parametrize("booked", [True, False])
 async def test_an_exit_that_could_not_be_written_is_ours_at_the_next_start(way: str, booked: bool) -> None:

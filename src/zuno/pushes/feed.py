@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Protocol
 
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.backoff import Backoff
-from zuno.kernel.errors import ZunoError
+from zuno.kernel.errors import Unavailable, ZunoError
 from zuno.kernel.notify import Notice, Outbox
 from zuno.kernel.units import Millis
 
@@ -124,6 +124,8 @@ class JournalFeed:
     async def _describe(self, source: NoticeSource, entry: Entry, journal: Journal) -> Sequence[KeyedNotice]:
         try:
             return await source.describe(entry, journal)
+        except Unavailable:  # the store, for a moment: the entry is told at the next look
+            raise
         except ZunoError as error:  # one entry that cannot be told silences no other
             self._complain(f"entry {entry.seq} ({entry.kind}) is not pushed: {str(error).rstrip('.')}.")
             return ()

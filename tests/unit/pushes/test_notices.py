@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from tests.wire.fakes.outbox import OutboxInMemory
+from tests.wire.order_gate import GateHarness
+from tests.wire.paper_venue import PaperHarness
 from tests.wire.trading_account import AccountStory
 from zuno.adapters.account.trade_log import JournalTradeLog
 from zuno.adapters.keys.ed25519 import KeyFile
@@ -24,7 +26,7 @@ from zuno.lp.watch.plan_notices import PlanNotices
 from zuno.pushes.feed import OLDEST_MS, JournalFeed
 from zuno.trading.model.cycle import STARTED, Call, Exchange, JudgeKind, Regime
 from zuno.trading.model.day_summary import DAY_SUMMARY, DaySummary
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode, Side, Symbol
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Mode, Side, Symbol
 from zuno.trading.model.trade_events import (
     ExitReason,
     IntentEnded,
@@ -376,3 +378,57 @@ def test_every_way_to_end_has_words_and_a_kind(reason: ExitReason) -> None:
 )
 def test_no_label_is_mistaken_for_another(account: str | None, origin: str, label: NoticeLabel) -> None:
     assert choose_label(account, origin) is label
+
+
+@pytest.mark.parametrize("gap", [5 * MINUTE_MS, HOUR_MS, 20 * HOUR_MS])
+async def test_a_stop_that_was_hit_while_nobody_looked_is_told_once_and_late(tmp_path: Path, gap: int) -> None:
+    desk = Desk(tmp_path)
+    paper = PaperHarness(Exchange.BINANCE, Decimal(20_000), Decimal("0.1"), Decimal("0.050"), log=desk.log)
+    gate = GateHarness(paper=paper)
+    desk.now = paper.at
+    await desk.journal.append(kind="test", author=Author("cli"), payload={})
+    await desk.feed().step()
+    await gate.gate.execute(gate.opening())
+    await desk.feed().step()
+    opened = [notice.kind for notice in await desk.notices()]
+    assert opened.count(NoticeKind.FILL) == 1, "the paper exchange's own books are told too"
+    await gate.move(19_500)
+    gate.wait(gap)
+    desk.now = paper.at
+    await gate.restart().reconcile()
+    await desk.feed().step()
+    told = [notice.kind for notice in await desk.notices()]
+    assert told.count(NoticeKind.STOP) == 1
+    assert len(told) == len(set(told))
+    await desk.feed().step()
+    assert await desk.notices() == []
+
+
+class MomentarilyGone(JournalTradeLog):
+    """A log whose first reads find no database."""
+
+    left = 1
+
+    async def events(self, account: str, after: int = 0) -> Sequence[TradeEvent]:
+        if self.left:
+            self.left -= 1
+            raise Unavailable("the database does not answer")
+        return await super().events(account, after)
+
+
+async def test_what_a_store_did_not_answer_for_is_told_at_the_next_look(desk: Desk) -> None:
+    story = AccountStory(desk.log, "live")
+    intent = await story.open_trade(NOW, Symbol.BTCUSDT, Side.LONG, "0.02", "60000", "59000", "63000")
+    await desk.feed().step()
+    await desk.notices()
+    await story.exit_trade(NOW, intent, "stop")
+    gone = MomentarilyGone(desk.open)
+
+    async def paint(account: str) -> bytes | None:
+        return None
+
+    feed = JournalFeed(desk.outbox, desk.open, (TradingNotices(gone, paint),), lambda: desk.now, desk.told.append)
+    with pytest.raises(Unavailable):
+        await feed.step()
+    await feed.step()
+    assert NoticeKind.STOP in kinds(await desk.notices())

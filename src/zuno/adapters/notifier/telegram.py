@@ -206,6 +206,8 @@ def _outcome(status: int | RetryLater, document: dict[str, Any]) -> SendResult:
         return RetryLater(_BLOCKED, _BLOCKED_WAIT)
     if status in _SETTINGS_WRONG:
         return Undeliverable(_SETTINGS_WRONG[status], all=True)
+    if status == _BAD_REQUEST and _may_not_write(document):
+        return RetryLater("the bot may not write in this chat (HTTP 400); give it the right to", _BLOCKED_WAIT)
     if status in {_BAD_REQUEST, _TOO_LARGE}:
         wrong = _bad_request(document)
         return wrong if isinstance(wrong, Undeliverable) else Undeliverable(wrong, all=False)
@@ -224,6 +226,11 @@ def _bad_request(document: dict[str, Any]) -> str | Undeliverable:
     if "chat not found" in str(document.get("description", "")).lower():
         return Undeliverable("Telegram knows no such chat (HTTP 400); correct ZUNO_TELEGRAM_CHAT_ID", all=True)
     return "Telegram refused the message (HTTP 400)"
+
+
+def _may_not_write(document: dict[str, Any]) -> bool:
+    said = str(document.get("description", "")).lower()
+    return any(word in said for word in ("rights", "chat_write_forbidden", "chat_restricted", "topic_closed"))
 
 
 def _asked_wait(document: dict[str, Any]) -> float | None:

@@ -59,7 +59,8 @@ BACKOFF: Final = Backoff(1.0, 30.0, SPREAD)
 REFUSED_BACKOFF: Final = Backoff(60.0, 3_600.0, SPREAD)
 """Of a token that Telegram refuses, though it took it at the start."""
 UNCLAIMED: Final = (
-    "Nothing was done: the chat's store in the home cannot be written. At the machine `zuno trade kill` works without."
+    "Nothing was done: the chat's store in the home cannot be written. At the machine `zuno trade kill` works with a "
+    "full disk; where the home is read-only, close at the exchange."
 )
 BUSY: Final = Reply("Busy: too many of your requests wait, and this one was not read. Ask again in a minute.")
 OWNERS_ONLY: Final = Reply("Only an owner may do this.")

@@ -77,7 +77,7 @@ async def _offer_exit(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
         raise Usage("Write `/forceexit ID`, `/forceexit BTCUSDT` or `/forceexit all`; `/status` lists what is open.")
     desk, which = zuno.account(name), _find_symbol(words[0])
     view = await desk.positions()
-    wanted = tuple(position for position in view.positions if _is_meant(position, which))
+    wanted = find_meant(view.positions, which)
     if not wanted:
         return Reply(f"Nothing of {text(which)} is open; /status lists what is.")
     bound = [[held.id, held.exchange, held.side, repr(held.quantity)] for held in wanted]
@@ -170,8 +170,17 @@ def _find_symbol(which: str) -> str:
         return which
 
 
-def _is_meant(position: TradePositionView, which: str) -> bool:
-    return which.lower() in ("all", position.id.lower(), position.symbol.lower())
+def find_meant(positions: Sequence[TradePositionView], which: str) -> tuple[TradePositionView, ...]:
+    """What a close ends: with a trade of the desk, whatever the desk holds of its symbol at other exchanges."""
+    name = which.lower()
+    named = next((held for held in positions if held.id.lower() == name), None)
+    if named is None:
+        return tuple(held for held in positions if name in ("all", held.symbol.lower()))
+    return tuple(held for held in positions if held is named or _goes_with(held, named))
+
+
+def _goes_with(held: TradePositionView, named: TradePositionView) -> bool:
+    return held.symbol == named.symbol and not held.manual and not named.manual
 
 
 def _take_desk(asked: Asked, zuno: Zuno, usage: str) -> AccountDesk:

@@ -173,5 +173,5 @@ COMMANDS: Final = (
         pause,
         aliases=("stopentry",),
     ),
-    Command("stop", "[live|demo]", "End the running desk; stops stay.", Level.LOWERS_RISK, stop),
+    Command("stop", "[live|demo]", "End the running desk; stops at Binance stay.", Level.LOWERS_RISK, stop),
 )

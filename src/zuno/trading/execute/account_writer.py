@@ -34,9 +34,13 @@ class AccountWriter:
         self.has_failed = False
         """Whether it ever could not be: exits may have been sent then that are in no log."""
         self._log = log
+        self._unread = False
 
     async def refresh(self) -> TradingBook:
         """Take what others wrote."""
+        if self._unread:
+            await self._reload()
+            return self.book
         self.book.apply_all(await self._log.events(self.account, self.book.count))
         return self.book
 
@@ -76,9 +80,13 @@ class AccountWriter:
         return closed
 
     async def _reload(self) -> None:
-        """What was not written did not happen."""
-        self.book = TradingBook()
-        await self.refresh()
+        """What was not written did not happen. Where the log cannot be read either, the book stays as far as it is
+        known, for a close must know what is held, and is read anew at the next look."""
+        self._unread = True
+        events = await self._log.events(self.account, 0)
+        book = TradingBook()
+        book.apply_all(events)
+        self.book, self._unread = book, False
 
 
 def exit_reason(book: TradingBook, client_id: ClientId) -> ExitReason:

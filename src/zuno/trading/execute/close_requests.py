@@ -33,8 +33,8 @@ class CloseRequests:
             stored = await self._state.worker.store_close(symbol, reason, request)
             done += [] if stored is None else [stored]
         await self._state.worker.advance()
-        # Last, for they need a price: nothing at an exchange waits for it.
-        for symbol in symbols:
+        # Last, for they need a price: nothing at an exchange waits for it. A trade of the desk by its id ends no other.
+        for symbol in symbols if which is None or isinstance(which, Symbol) else ():
             done += await self.close_manual(symbol)
         return tuple(done)
 

@@ -379,7 +379,8 @@ class AccountDesk:
         trade or a symbol of which nothing is open. With money the word `close` has to be typed."""
         before = (await self._look()).book
         if self._mode == "live":
-            self._require_word(confirm, "close", f"LIVE: {plain_text(which, 64)} is closed at the market.")
+            held = ", ".join(_list_closing(before, which)) or plain_text(which, 64)
+            self._require_word(confirm, "close", f"LIVE: closed at the market: {held}.")
         answer = await self._orders.close(plain_text(which, 64), self._name)
         said = _describe_closed(before, answer.book, which)
         notes = await self._learn(before, answer)
@@ -691,6 +692,20 @@ def _find_loosened(trade: OpenTrade, stop: Decimal | None, target: Decimal | Non
     if trade.target is not None and target is not None and sign * (target - trade.target) > 0:
         found.append(f"the target goes from {_price(trade.target)} to {_price(target)}")
     return found
+
+
+def _list_closing(book: TradingBook, which: str) -> list[str]:
+    """What a close ends: with a trade of the desk, whatever the desk holds of its symbol at other exchanges."""
+    name = which.strip()
+    named = book.trades.get(name)
+    return [
+        f"{trade.id} ({trade.side} {trade.quantity.normalize():f} {trade.symbol.base} at {trade.exchange})"
+        for trade in book.trades.values()
+        if name.lower() == "all"
+        or name.upper() == trade.symbol.value
+        or trade.id == name
+        or (named is not None and trade.symbol is named.symbol and not trade.manual and not named.manual)
+    ]
 
 
 def _describe_closed(before: TradingBook, after: TradingBook, which: str) -> tuple[str, ...]:

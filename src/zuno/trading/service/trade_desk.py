@@ -274,7 +274,9 @@ class TradeDesk:
         journal = await self._with.journal()
         await journal.append(kind=STOP_REQUEST, author=_OWNER, payload=StopRequest(account=name, at=self._with.now()))
         return DeskStopView(
-            account=name, said=f"The desk of {name} ends within seconds, if it runs; its stops stay at the exchange."
+            account=name,
+            said=f"The desk of {name} ends within seconds, if it runs. Stops that an exchange holds stay there; Upbit "
+            "holds none, and nobody watches those levels until a desk runs again.",
         )
 
     # -- recorded and live

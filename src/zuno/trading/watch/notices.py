@@ -1,7 +1,9 @@
 """What the trading desk pushes: rulings, entries, fills, ends of trades with their PnL, locks, the day's summary.
 
-Pushed is what happens by the wall's clock. Recorded time runs through years in minutes and is pushed by nobody: an
-event that is written more than `CLOCK_TOLERANCE_MS` away from its own moment is left out.
+Pushed is what happens by the wall's clock: at an exchange everything, on paper what is written within
+`CLOCK_TOLERANCE_MS` of its own moment, and in an account that was written so, also what is booked late after an outage.
+Recorded time runs through years in minutes and is pushed by nobody. A paper exchange's own books are not pushed: the
+account that trades there tells the same.
 """
 
 from __future__ import annotations
@@ -78,6 +80,8 @@ class TradingNotices:
         self._paint = paint
         self._books: dict[str, TradingBook] = {}
         self._looked_at: Millis | None = None
+        self._by_wall: dict[str, bool] = {}
+        """Whether an account goes by the wall's clock, of those that were asked about."""
 
     @property
     def kinds(self) -> Sequence[str]:
@@ -86,7 +90,7 @@ class TradingNotices:
     async def describe(self, entry: Entry, journal: Journal) -> Sequence[KeyedNotice]:
         try:
             if entry.kind == TRADE_EVENTS:
-                return await self._describe_events(entry)
+                return await self._describe_events(entry, journal)
             if entry.kind == ENDED:
                 return await _describe_run(entry, journal)
             return await self._describe_day(entry, DaySummary.model_validate(dict(entry.payload)))
@@ -110,11 +114,14 @@ class TradingNotices:
         """Accounts that traded by the wall's clock of late: their locks may end before anything else happens."""
         for entry in await journal.latest(_RECENT_ENTRIES, kind=TRADE_EVENTS):
             account, recent = entry.payload.get("account"), now - entry.at < _RECENT_MS
-            if isinstance(account, str) and recent and account not in self._books and _is_live(entry):
+            if not isinstance(account, str) or not recent or account in self._books or _is_venue(account):
+                continue
+            if _is_live(entry):
                 await self._open_book(account, None)
 
-    async def _describe_events(self, entry: Entry) -> list[KeyedNotice]:
-        if not _is_live(entry):
+    async def _describe_events(self, entry: Entry, journal: Journal) -> list[KeyedNotice]:
+        account = str(entry.payload.get("account"))
+        if _is_venue(account) or not await self._goes_by_wall(account, entry, journal):
             return []
         written = TradeEntry.model_validate(dict(entry.payload))
         book = await self._open_book(written.account, written.first - 1)
@@ -123,9 +130,21 @@ class TradingNotices:
             if book.count == number - 1:
                 book.apply(event)
             notice = describe_event(event, book, written.account)
-            if notice is not None and abs(entry.at - event.at) <= CLOCK_TOLERANCE_MS:
+            if notice is not None:
                 found.append(KeyedNotice(f"trade:{written.account}:{number}", notice))
         return found
+
+    async def _goes_by_wall(self, account: str, entry: Entry, journal: Journal) -> bool:
+        """Whether an account is written as things happen, as told by this entry or an earlier one."""
+        if account_mode(account) != "paper" or _is_live(entry):
+            self._by_wall[account] = True
+        elif account not in self._by_wall:
+            earlier = await journal.latest(_RECENT_ENTRIES, kind=TRADE_EVENTS)
+            self._by_wall[account] = any(
+                found.seq < entry.seq and found.payload.get("account") == account and _is_live(found)
+                for found in earlier
+            )
+        return self._by_wall[account]
 
     async def _open_book(self, account: str, upto: int | None) -> TradingBook:
         """The account after so many events; None: after all there are. One that has gone on further stays there."""
@@ -147,6 +166,11 @@ class TradingNotices:
         except ZunoError:
             picture = None
         return [KeyedNotice(f"summary:{summary.account}:{summary.day}", describe_day(summary, entry.at, picture))]
+
+
+def _is_venue(account: str) -> bool:
+    """Whether these are a paper exchange's own books."""
+    return account.startswith("venue:")
 
 
 def _is_live(entry: Entry) -> bool:

@@ -27,6 +27,7 @@ ROOMS = (
     "zuno.lp.service.mesh_peer",
     "zuno.lp.service.mesh_supervisor",
     "zuno.lp.service.plan_view",
+    "zuno.lab.lp.service",
     "zuno.lab.memory_service",
     "zuno.lp.service.portfolio",
     "zuno.lp.service.views",

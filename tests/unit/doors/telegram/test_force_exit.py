@@ -1,0 +1,39 @@
+"""What `/forceexit` shows and is bound to is what it closes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from zuno.doors.telegram.money_commands import find_meant
+from zuno.trading.service.account_view import TradePositionView
+
+
+def held(id: str, symbol: str, exchange: str, *, manual: bool = False) -> TradePositionView:
+    known: dict[str, Any] = {"id": id, "symbol": symbol, "exchange": exchange, "manual": manual}
+    return TradePositionView.model_construct(**known)
+
+
+HELD = (
+    held("trd_1", "BTCUSDT", "BINANCE"),
+    held("trd_2", "BTCUSDT", "UPBIT"),
+    held("pos_1", "BTCUSDT", "BINANCE", manual=True),
+    held("trd_3", "ETHUSDT", "BINANCE"),
+)
+
+
+@pytest.mark.parametrize(
+    ("which", "closed"),
+    [
+        ("trd_1", ["trd_1", "trd_2"]),
+        ("trd_2", ["trd_1", "trd_2"]),
+        ("pos_1", ["pos_1"]),
+        ("trd_3", ["trd_3"]),
+        ("BTCUSDT", ["trd_1", "trd_2", "pos_1"]),
+        ("all", ["trd_1", "trd_2", "pos_1", "trd_3"]),
+        ("trd_9", []),
+    ],
+)
+def test_a_trade_stands_for_its_symbol_at_every_exchange(which: str, closed: list[str]) -> None:
+    assert [position.id for position in find_meant(HELD, which)] == closed
