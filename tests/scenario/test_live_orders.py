@@ -375,7 +375,7 @@ class GoneLog(MemoryTradeLog):
                 raise Unavailable("The database does not answer.")
             self.left -= 1
 
-    async def events(self, account: str, after: int = 0) -> Sequence[TradeEvent]:
+    async def events(self, account: str, after: int = 0) -> tuple[TradeEvent, ...]:
         self._answer()
         return await super().events(account, after)
 

@@ -385,7 +385,7 @@ async def test_a_stop_that_was_hit_while_nobody_looked_is_told_once_and_late(tmp
     desk = Desk(tmp_path)
     paper = PaperHarness(Exchange.BINANCE, Decimal(20_000), Decimal("0.1"), Decimal("0.050"), log=desk.log)
     gate = GateHarness(paper=paper)
-    desk.now = paper.at
+    desk.now = Millis(paper.at)
     await desk.journal.append(kind="test", author=Author("cli"), payload={})
     await desk.feed().step()
     await gate.gate.execute(gate.opening())
@@ -394,7 +394,7 @@ async def test_a_stop_that_was_hit_while_nobody_looked_is_told_once_and_late(tmp
     assert opened.count(NoticeKind.FILL) == 1, "the paper exchange's own books are told too"
     await gate.move(19_500)
     gate.wait(gap)
-    desk.now = paper.at
+    desk.now = Millis(paper.at)
     await gate.restart().reconcile()
     await desk.feed().step()
     told = [notice.kind for notice in await desk.notices()]
@@ -409,7 +409,7 @@ class MomentarilyGone(JournalTradeLog):
 
     left = 1
 
-    async def events(self, account: str, after: int = 0) -> Sequence[TradeEvent]:
+    async def events(self, account: str, after: int = 0) -> tuple[TradeEvent, ...]:
         if self.left:
             self.left -= 1
             raise Unavailable("the database does not answer")
