@@ -1,0 +1,191 @@
+"""What a series of returns is worth: Sharpe, Sortino, Calmar, drawdown, and how much of a Sharpe ratio is luck.
+
+Returns are fractions of one bar each, oldest first. Only sums, products, quotients and square roots are taken, in a
+fixed order: the same digits on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import fsum, sqrt
+from typing import Final
+
+from zuno.trading.measure.portable import exp, log, round_digits
+
+DIGITS: Final = 9
+"""Significant digits of a figure that is shown, hashed or compared."""
+EULER_GAMMA: Final = 0.5772156649015329
+_E: Final = 2.718281828459045
+_ROOT_TWO_PI: Final = 2.5066282746310002
+_FAR: Final = 8.2
+"""Standard deviations beyond which a normal variable is as good as never found."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnFigures:
+    """Of a series of returns; None where there is nothing to divide by."""
+
+    bars: int
+    mean: float
+    deviation: float | None
+    """Of a sample: n − 1."""
+    skewness: float | None
+    kurtosis: float | None
+    """3 for normal returns."""
+    total_return: float
+    """Compounded, a fraction."""
+    max_drawdown: float
+    """The deepest fall of the compounded returns below an earlier peak, a fraction of the peak."""
+    sharpe: float | None
+    """A year, against no return."""
+    sortino: float | None
+    """A year: the mean over the root of the mean squared loss."""
+    calmar: float | None
+    """Compounded growth a year over the deepest drawdown."""
+
+
+def measure_returns(returns: Sequence[float], bars_per_year: float) -> ReturnFigures:
+    count = len(returns)
+    mean = fsum(returns) / count if count else 0.0
+    deviation, skewness, kurtosis = _moments(returns, mean)
+    downside = sqrt(fsum(value * value for value in returns if value < 0) / count) if count else 0.0
+    growth, drawdown = compound(returns)
+    year = sqrt(bars_per_year)
+    return ReturnFigures(
+        bars=count,
+        mean=_round(mean),
+        deviation=None if deviation is None else _round(deviation),
+        skewness=None if skewness is None else round(skewness, DIGITS) + 0.0,
+        kurtosis=None if kurtosis is None else _round(kurtosis),
+        total_return=_round(growth - 1),
+        max_drawdown=_round(drawdown),
+        sharpe=_round(mean / deviation * year) if deviation else None,
+        sortino=_round(mean / downside * year) if downside else None,
+        calmar=_round(yearly_growth(growth, count, bars_per_year) / drawdown) if drawdown else None,
+    )
+
+
+def compound(returns: Iterable[float]) -> tuple[float, float]:
+    """What one unit becomes, and its deepest fall below an earlier peak. What is lost whole stays lost."""
+    worth = peak = 1.0
+    deepest = 0.0
+    for value in returns:
+        worth = max(0.0, worth * (1 + value))
+        peak = max(peak, worth)
+        deepest = max(deepest, (peak - worth) / peak)
+    return worth, deepest
+
+
+def yearly_growth(growth: float, bars: int, bars_per_year: float) -> float:
+    """Compounded growth a year, a fraction."""
+    if growth <= 0 or not bars:
+        return -1.0 if bars else 0.0
+    return float(exp(float(log(growth)) * (bars_per_year / bars))) - 1
+
+
+def profit_factor(amounts: Iterable[float]) -> float | None:
+    """What winners brought over what losers cost; None without a loser."""
+    values = list(amounts)
+    lost = -fsum(value for value in values if value < 0)
+    return _round(fsum(value for value in values if value > 0) / lost) if lost else None
+
+
+# -- how much of it is luck
+
+
+def probabilistic_sharpe(returns: Sequence[float], benchmark: float = 0.0) -> float | None:
+    """The probability that the true Sharpe ratio of a bar is above `benchmark` (of a bar too), given length, skewness
+    and kurtosis of the sample (Bailey and López de Prado). None where the returns do not vary."""
+    mean = fsum(returns) / len(returns) if returns else 0.0
+    deviation, skewness, kurtosis = _moments(returns, mean)
+    if not deviation or skewness is None or kurtosis is None:
+        return None
+    return sharpe_probability(mean / deviation, benchmark, len(returns), skewness, kurtosis)
+
+
+def sharpe_probability(sharpe: float, benchmark: float, bars: int, skewness: float, kurtosis: float) -> float:
+    """Of Sharpe ratios of a bar."""
+    spread = 1 - skewness * sharpe + (kurtosis - 1) / 4 * sharpe * sharpe
+    if spread <= 0:  # no sample has such moments, but rounded ones may
+        return float(sharpe > benchmark)
+    return _round(normal_cdf((sharpe - benchmark) * sqrt(bars - 1) / sqrt(spread)))
+
+
+def expected_best_sharpe(trials: int, variance: float) -> float:
+    """The best Sharpe ratio of a bar that so many trials without any edge are expected to show, where the ratios of
+    trials vary so much."""
+    if trials <= 1:
+        return 0.0
+    high = (1 - EULER_GAMMA) * normal_quantile(1 - 1 / trials)
+    return sqrt(variance) * (high + EULER_GAMMA * normal_quantile(1 - 1 / (trials * _E)))
+
+
+def deflated_sharpe(returns: Sequence[float], trials: int, variance: float | None = None) -> float | None:
+    """The probability that a Sharpe ratio is more than the luckiest of so many trials.
+
+    `variance`: of the trials' Sharpe ratios of a bar; None takes what ratios of trials without any edge have over as
+    many bars, 1 / (bars − 1)."""
+    if len(returns) < 2:
+        return None
+    spread = 1 / (len(returns) - 1) if variance is None else variance
+    return probabilistic_sharpe(returns, expected_best_sharpe(trials, spread))
+
+
+def sample_variance(values: Sequence[float]) -> float | None:
+    """None of fewer than two."""
+    if len(values) < 2:
+        return None
+    mean = fsum(values) / len(values)
+    return fsum((value - mean) * (value - mean) for value in values) / (len(values) - 1)
+
+
+# -- the normal distribution
+
+
+def normal_cdf(value: float) -> float:
+    """Φ, within 1e-15, by its series around zero: every term has the sign of the value."""
+    if abs(value) >= _FAR:
+        return float(value > 0)
+    term = total = value
+    square, odd = value * value, 1
+    while total + term != total or odd == 1:
+        odd += 2
+        term = term * square / odd
+        total += term
+    return min(1.0, max(0.0, 0.5 + total * float(exp(-square / 2)) / _ROOT_TWO_PI))
+
+
+def normal_quantile(probability: float) -> float:
+    """The value below which a normal variable lies with this probability, within 1e-12 but for the far tails."""
+    if not 0 < probability < 1:
+        raise ValueError(f"{probability} is no probability between 0 and 1")
+    low, high = -_FAR, _FAR
+    for _ in range(60):
+        middle = (low + high) / 2
+        if normal_cdf(middle) < probability:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+# -- parts
+
+
+def _moments(returns: Sequence[float], mean: float) -> tuple[float | None, float | None, float | None]:
+    """Deviation of a sample, skewness, kurtosis; None of them where nothing varies."""
+    count = len(returns)
+    apart = [value - mean for value in returns]
+    squares = fsum(value * value for value in apart)
+    # Equal returns leave what rounding their mean left.
+    if count < 2 or squares <= count * (1e-15 * max(map(abs, returns))) ** 2:
+        return None, None, None
+    variance = squares / count
+    third = fsum(value * value * value for value in apart) / count
+    fourth = fsum(value * value * value * value for value in apart) / count
+    return sqrt(squares / (count - 1)), third / (variance * sqrt(variance)), fourth / (variance * variance)
+
+
+def _round(value: float) -> float:
+    return round_digits(value, DIGITS)
