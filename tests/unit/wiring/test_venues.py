@@ -114,6 +114,7 @@ async def test_demo_trading_goes_to_its_own_address(tmp_path: Path) -> None:
         Settings(home=tmp_path, binance_api_key=keys, binance_api_secret=keys, binance_demo=True), Exchange.BINANCE
     )
     assert venue.paper
+    assert not venue.simulated
     opened = venue._client._open()  # type: ignore[attr-defined]
     assert {url.split("/")[2] for name, url in opened.urls["api"].items() if name.startswith("fapi")} == {
         "demo-fapi.binance.com"

@@ -25,7 +25,7 @@ from zuno.trading.model.orders import (
     client_order_id,
     opening_side,
 )
-from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentStored
+from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentStored, Protection
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.execution_styles import fits
 from zuno.trading.rules.trading_book import OpenTrade, TrackedIntent, TrackedOrder
@@ -44,6 +44,8 @@ class CloseWorker:
         self._news = news
         self._unsellable: dict[Place, str] = {}
         """What a close found too small to be sold."""
+        self._unwanted: dict[Place, str] = {}
+        """Where an entry was filled after its intent was over, and that intent."""
 
     async def store(
         self, symbol: Symbol, reason: ExitReason, decision: str, id: str | None = None, ruling: Ruling | None = None
@@ -162,6 +164,21 @@ class CloseWorker:
             decision = self._state.book.intents[self._state.entry_orders(place)[0].intent].intent.decision
             await self.store(symbol, ExitReason.UNDONE, decision)
             await self.work(venue, symbol)
+
+    async def undo_given_up(self, venue: OrderVenue, symbol: Symbol) -> None:
+        """Book what an order was filled with after it was given up. An entry that nobody wants any more is closed."""
+        for tracked, order in await self._sender.find_given_up(venue, symbol):
+            if tracked.purpose == "entry" and tracked.intent not in self._state.book.open_intents:
+                self._unwanted[venue.exchange, symbol] = tracked.intent
+            await self._news.book_orders(venue, symbol, [order])
+            self._state.unsure.pop(tracked.request.client_id, None)
+        place, book = (venue.exchange, symbol), self._state.book
+        if (intent := self._unwanted.get(place)) is not None:
+            if place in book.positions:
+                killed = (Protection.KILL_SWITCH, None) in book.locks
+                reason = ExitReason.KILL_SWITCH if killed else ExitReason.UNDONE
+                await self.store(symbol, reason, book.intents[intent].intent.decision)
+            self._unwanted.pop(place, None)
 
     async def _cancel_entries(self, venue: OrderVenue, symbol: Symbol) -> None:
         """Nothing new is to be opened: what waits is cancelled, and its intent ends with what it has."""

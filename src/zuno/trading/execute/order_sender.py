@@ -10,8 +10,8 @@ from zuno.kernel.units import Millis
 from zuno.trading.execute.venue_news import VenueNews
 from zuno.trading.execute.work_state import WorkState
 from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import MINUTE_MS
-from zuno.trading.model.orders import ClientId, Filters, Order, OrderRequest, OrderStatus, VenueQuote, opening_side
+from zuno.trading.model.market import MINUTE_MS, Symbol
+from zuno.trading.model.orders import Filters, Order, OrderRequest, OrderStatus, VenueQuote, opening_side
 from zuno.trading.model.trade_events import IntentLeg, OrderLost, OrderPlanned, TradeIntent
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.execution_styles import EntryTask, has_drifted
@@ -32,8 +32,6 @@ class OrderSender:
     def __init__(self, state: WorkState, news: VenueNews) -> None:
         self._state = state
         self._news = news
-        self._unsure: dict[ClientId, Millis] = {}
-        """Orders whose reply did not come or is not booked, and when they were sent."""
 
     async def plan_and_send(self, venue: OrderVenue, intent: str, purpose: Purpose, request: OrderRequest) -> None:
         await self._state.write(
@@ -46,16 +44,16 @@ class OrderSender:
         request = tracked.request
         why = why or self._why_unwanted(tracked)
         if why is not None:
-            await self._state.write([OrderLost(at=self._state.event_time(), client_id=request.client_id, reason=why)])
+            await self._give_up(tracked, why)
             return
         try:
             order = await venue.place(request, tracked.expires)
         except Unavailable:
-            self._unsure[request.client_id] = self._state.now()
+            self._state.unsure[request.client_id] = self._state.now()
             raise
-        self._unsure[request.client_id] = self._state.now()
+        self._state.unsure[request.client_id] = self._state.now()
         await self._news.book_orders(venue, request.symbol, [order])
-        self._unsure.pop(request.client_id, None)
+        self._state.unsure.pop(request.client_id, None)
 
     async def send_again(self, venue: OrderVenue, tracked: TrackedOrder) -> None:
         request, waits = tracked.request, tracked.purpose == "entry" and not self._state.placing
@@ -82,14 +80,40 @@ class OrderSender:
         order = await venue.find(request.symbol, request.client_id, request.type)
         if order is None and self._may_arrive(venue, tracked):
             raise Unavailable(f"whether {venue.exchange} has the order {request.client_id} is not sure yet")
-        self._unsure.pop(request.client_id, None)
+        self._state.unsure.pop(request.client_id, None)
         return order
 
     def _may_arrive(self, venue: OrderVenue, tracked: TrackedOrder) -> bool:
-        sent = self._unsure.get(tracked.request.client_id)
-        if sent is None and tracked.purpose == "entry" and self._state.entries and not venue.paper:
+        sent = self._state.unsure.get(tracked.request.client_id)
+        if sent is None and tracked.purpose == "entry" and self._state.entries and not venue.simulated:
             sent = self._state.started
         return sent is not None and 0 <= self._state.now() - sent < RESEND_MS
+
+    async def find_given_up(self, venue: OrderVenue, symbol: Symbol) -> list[tuple[TrackedOrder, Order]]:
+        """Orders that the book has as over and that came to the venue all the same: another process gave them up while
+        this one sent them, or the other way round. What stands of them is cancelled."""
+        found: list[tuple[TrackedOrder, Order]] = []
+        for tracked in self._state.list_unsure(venue.exchange, symbol):
+            request = tracked.request
+            if not tracked.status.final:
+                continue
+            order = await venue.find(symbol, request.client_id, request.type)
+            if order is None and self._may_arrive(venue, tracked):
+                continue
+            if order is not None and not order.status.final:
+                order = await venue.cancel(symbol, request.client_id, request.type)
+            if order is None or order.filled <= tracked.booked:
+                self._state.unsure.pop(request.client_id, None)
+            else:
+                found.append((tracked, order))
+        return found
+
+    async def _give_up(self, tracked: TrackedOrder, reason: str) -> None:
+        """The process that planned an entry may be sending it: for a few seconds it is looked for."""
+        id = tracked.request.client_id
+        await self._state.write([OrderLost(at=self._state.event_time(), client_id=id, reason=reason)])
+        if tracked.purpose == "entry":
+            self._state.unsure[id] = self._state.now()
 
     def _why_unwanted(self, tracked: TrackedOrder) -> str | None:
         """Why an order that the venue does not have is not to be placed any more."""
@@ -154,9 +178,7 @@ class OrderSender:
         request = tracked.request
         if tracked.status is OrderStatus.PLANNED and await self._find_planned(venue, tracked) is None:
             if self._state.entries or self._state.now() - tracked.planned >= SENDING_MS:
-                await self._state.write(
-                    [OrderLost(at=self._state.event_time(), client_id=request.client_id, reason="cancelled")]
-                )
+                await self._give_up(tracked, "cancelled")
             return
         ended = await venue.cancel(request.symbol, request.client_id, request.type)
         await self._news.book_orders(venue, request.symbol, [ended])

@@ -133,6 +133,7 @@ class OrderWorker:
         else:
             watched = None
         told = not self._state.is_silent() and await self._state.attempt(self._news.take(venue, symbol))
+        await self._state.attempt(self._closer.undo_given_up(venue, symbol))
         await self._resolve_planned(venue, symbol, "exit")
         await self._closer.work(venue, symbol)
         if not self._state.is_closing(symbol):

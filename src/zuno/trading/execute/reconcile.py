@@ -71,7 +71,7 @@ def _check_settled(venue: OrderVenue, book: TradingBook, now: Millis) -> None:
     """Called where a difference is about to be used, however long it took to find. `Unavailable` while funding of the
     hour may be paid and not listed."""
     hour, exchange = now // HOUR_MS * HOUR_MS, venue.exchange
-    if venue.paper or exchange in SPOT or now - hour >= SETTLING_MS:
+    if venue.simulated or exchange in SPOT or now - hour >= SETTLING_MS:
         return
     opened = [trade.opened for trade in book.trades_at(exchange)]
     opened += [trade.opened for trade in book.closed if trade.exchange is exchange and trade.closed >= hour]

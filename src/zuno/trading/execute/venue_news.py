@@ -230,7 +230,7 @@ class VenueNews:
             since = self._first_funding(place)
         self._funding_asked[place] = now
         try:
-            async with asyncio.timeout(None if venue.paper else FUNDING_PATIENCE):
+            async with asyncio.timeout(None if venue.simulated else FUNDING_PATIENCE):
                 paid = await venue.funding(symbol, since)
         except Broken:
             raise

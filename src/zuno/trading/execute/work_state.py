@@ -11,7 +11,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
-from zuno.trading.model.orders import SPOT, Filters, VenueQuote
+from zuno.trading.model.orders import SPOT, ClientId, Filters, VenueQuote
 from zuno.trading.model.trade_events import IntentKind, LockSet, Protection, TradeEvent
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.trading_book import TrackedIntent, TrackedOrder, TradingBook
@@ -53,6 +53,9 @@ class WorkState:
         """When the venue last refused to close a symbol."""
         self.unbooked: dict[Place, Millis] = {}
         """Where the exchange holds more of our entries than their fills say, and since when that is known."""
+        self.unsure: dict[ClientId, Millis] = {}
+        """Orders whose reply did not come or is not booked, or that were given up while another process may have sent
+        them, and since when."""
         self._filters: dict[Place, Filters] = {}
 
     @property
@@ -133,7 +136,17 @@ class WorkState:
         book = self.book
         held = (symbol for place, symbol in book.positions if place is exchange)
         ordered = (order.request.symbol for order in self.orders_at(exchange))
-        return list(dict.fromkeys([*held, *ordered, *(open.intent.symbol for open in book.open_intents.values())]))
+        wanted = (open.intent.symbol for open in book.open_intents.values())
+        unsure = (order.request.symbol for order in self.list_unsure(exchange))
+        return list(dict.fromkeys([*held, *ordered, *wanted, *unsure]))
+
+    def list_unsure(self, exchange: Exchange, symbol: Symbol | None = None) -> list[TrackedOrder]:
+        known = (self.book.orders.get(id) for id in self.unsure)
+        return [
+            order
+            for order in known
+            if order is not None and order.request.exchange is exchange and symbol in (None, order.request.symbol)
+        ]
 
     def orders_at(self, exchange: Exchange, symbol: Symbol | None = None) -> list[TrackedOrder]:
         return [

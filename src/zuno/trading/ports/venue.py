@@ -47,7 +47,12 @@ class OrderVenue(Protocol):
 
     @property
     def paper(self) -> bool:
-        """No money can be lost."""
+        """No money can be lost: a demo account at an exchange, too."""
+        ...
+
+    @property
+    def simulated(self) -> bool:
+        """Orders are filled by our own code: it answers at once, and lists what happened as it happens."""
         ...
 
     async def now(self) -> Millis:

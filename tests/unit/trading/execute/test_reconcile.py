@@ -344,7 +344,7 @@ async def test_a_difference_that_is_another_at_every_look_is_not_acted_on(moving
 class LateFunding(DeafVenue):
     """An exchange: funding is in its balance at the full hour, and listed a little later."""
 
-    paper = False
+    simulated = False
 
     def __init__(self, desk: GateHarness, paid: Decimal) -> None:
         super().__init__(desk.paper.open_venue())

@@ -143,6 +143,8 @@ class BinanceOrders(ExchangeAccount):
         """How much of an order the venue's own list of trades has shown, by the order's id."""
         self._client_ids: dict[tuple[Symbol, str], ClientId] = {}
 
+    simulated = False
+
     @property
     def paper(self) -> bool:
         """Demo trading is no money, at the exchange's own matching engine."""

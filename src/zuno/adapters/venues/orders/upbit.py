@@ -99,7 +99,7 @@ class UpbitOrders(ExchangeAccount):
     """One account. An order that rests has no end here but the desk's: the exchange knows no such order."""
 
     exchange = Exchange.UPBIT
-    paper = False
+    paper = simulated = False
 
     def __init__(self, client: TradingClient, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__(client, monotonic)

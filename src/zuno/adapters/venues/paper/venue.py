@@ -62,7 +62,7 @@ class PaperVenue:
     ) -> None:
         """`sleep`: waits for an order's arrival where the clock is a real one."""
         self.exchange = exchange
-        self.paper = True
+        self.paper = self.simulated = True
         self._account = venue_account(account, exchange)
         self._log = log
         self._tape = tape
