@@ -194,7 +194,7 @@ class Zuno(Protocol):
         ...
 
     def lab(self) -> StudyDesk:
-        """Studies of the trading desk over synthetic markets."""
+        """Studies over synthetic markets, backtests over recorded ones, and their reports."""
         ...
 
     def config(self) -> ConfigView:

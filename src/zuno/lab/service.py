@@ -17,6 +17,7 @@ from zuno.trading.model.cycle import EDITION, Call
 if TYPE_CHECKING:
     from zuno.lab.lp.service import LpLab
     from zuno.lab.memory_service import MemoryStudy
+    from zuno.lab.reports import LabReports
 
 MOST_MOMENTS: Final = 20_000
 MOST_SEEDS: Final = 1_000
@@ -42,13 +43,20 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 
 class StudyDesk:
-    """Studies; nothing is read from a home and nothing is written there."""
+    """Studies; of the home it holds the reports alone."""
 
-    def __init__(self, run_markets: RunMarkets, memory: MemoryStudy | None = None, lp: LpLab | None = None) -> None:
-        """`memory`: the study of whether memory helps. `lp`: backtests of the LP desk."""
+    def __init__(
+        self,
+        run_markets: RunMarkets,
+        memory: MemoryStudy | None = None,
+        lp: LpLab | None = None,
+        reports: LabReports | None = None,
+    ) -> None:
+        """`memory`: the study of whether memory helps. `lp`: backtests of the LP desk. `reports`: what was found."""
         self._run_markets = run_markets
         self.memory = memory
         self.lp = lp
+        self.reports = reports
 
     async def study(self, moments: int, seeds: str, workers: int, tell: Progress, stop: asyncio.Event) -> StudyView:
         """Rule at so many moments of these markets. Once `stop` is set, what is known by then is the answer."""

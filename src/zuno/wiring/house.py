@@ -733,7 +733,7 @@ class Application:
     def lab(self) -> StudyDesk:
         from zuno.wiring.lab import build_study_desk
 
-        return build_study_desk()
+        return build_study_desk(self._settings.home)
 
     def config(self) -> ConfigView:
         from zuno.doors.config import ConfigView, SettingView

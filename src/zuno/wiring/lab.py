@@ -26,12 +26,15 @@ CODE = "study"
 """What the journal of a study, which is forgotten, names as its code."""
 
 
-def build_study_desk() -> StudyDesk:
+def build_study_desk(home: Path) -> StudyDesk:
+    from zuno.adapters.store.report_files import FolderOfReports
+    from zuno.lab.reports import LabReports
     from zuno.lab.service import StudyDesk
     from zuno.wiring.lp_lab import build_lp_lab
     from zuno.wiring.memory_lab import build_memory_study
 
-    return StudyDesk(run_markets, build_memory_study(), build_lp_lab())
+    reports = LabReports(FolderOfReports(home / "lab"))
+    return StudyDesk(run_markets, build_memory_study(), build_lp_lab(), reports)
 
 
 async def run_markets(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from math import isclose, log
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -133,7 +134,7 @@ def cause(row: MirrorDifferenceView) -> str:
 
 
 @pytest.mark.soak
-async def test_whole_synthetic_markets_are_ruled_the_other_way_round_in_the_mirror() -> None:
+async def test_whole_synthetic_markets_are_ruled_the_other_way_round_in_the_mirror(tmp_path: Path) -> None:
     """Of 200 moments 150 have a mirror image, and 148 are mirrored. What differs is small and named: a score of 0.450
     against one of 0.448 at the bound of 0.45, and a SHORT at $286,000, where a lot of Binance risks more than an
     exploration may and Upbit takes the LONG in smaller parts."""
@@ -141,7 +142,7 @@ async def test_whole_synthetic_markets_are_ruled_the_other_way_round_in_the_mirr
 
     from zuno.wiring.lab import build_study_desk
 
-    view = await build_study_desk().study(200, "1-5", 2, lambda done, total: None, asyncio.Event())
+    view = await build_study_desk(tmp_path).study(200, "1-5", 2, lambda done, total: None, asyncio.Event())
     differences = view.symmetry.differences
     assert view.symmetry.compared >= 150
     assert view.symmetry.mirrored + len(differences) == view.symmetry.compared

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from zuno.lab.lp.service import LpLabView
     from zuno.lab.memory_service import MemoryStudyView
     from zuno.lab.model import StudyView
+    from zuno.lab.reports import LabReportsView
 
 lab = group("Backtests and studies: does the argument pay?")
 
@@ -115,3 +116,15 @@ def lab_lp(
             return await lab_desk.compare(question, workers, bar.tell, stop_on_signals())
 
     run_command.partial_verdict(ctx.obj.at(home), json, ask)
+
+
+@lab.command("reports")
+def lab_reports(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+    """List the reports that the lab wrote in this home, with the command behind each."""
+
+    async def ask(zuno: Zuno) -> LabReportsView:
+        reports = zuno.lab().reports
+        assert reports is not None
+        return await reports.list()
+
+    run_command.answer(ctx.obj.at(home), json, ask)

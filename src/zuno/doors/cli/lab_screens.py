@@ -12,6 +12,7 @@ from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading
 from zuno.lab.lp.service import LpLabView
 from zuno.lab.memory_service import IntervalView, MemoryStudyView, WorldView
 from zuno.lab.model import CalibrationView, CountView, StudyView, SymmetryView
+from zuno.lab.reports import LabReportsView
 from zuno.trading.service.report import format_signed
 
 
@@ -198,3 +199,12 @@ def shown_lp_lab(view: LpLabView) -> RenderableType:
 
 def _span(ends: tuple[float, float] | None) -> str:
     return "too few days" if ends is None else f"{ends[0]:+,.0f} to {ends[1]:+,.0f}"
+
+
+def shown_reports(view: LabReportsView) -> RenderableType:
+    if not view.reports:
+        return Text("No report yet; `zuno lab lp` writes one.")
+    table = Rows("report", "what", "command", spare=("command",))
+    for row in view.reports:
+        table.add_row(row.id, f"{row.title} (unfinished)" if row.partial else row.title, row.command)
+    return Group(table, Text(""), Text(f"Pages: {view.folder}/ID.html", style=QUIET))

@@ -20,7 +20,8 @@ NONE: Final = "none"
 
 
 def offered_intents() -> tuple[str, ...]:
-    return tuple(name for name in load_catalogue().intents if may_be_guessed(name))
+    """The lab's are left out: they run for minutes, and the question has to fit a small model."""
+    return tuple(name for name in load_catalogue().intents if may_be_guessed(name) and not name.startswith("lab_"))
 
 
 SlotName = Literal["position", "plan", "alert", "chain", "span", "amount"]

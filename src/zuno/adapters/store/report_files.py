@@ -1,0 +1,74 @@
+"""Files of the lab's reports in one folder of the home."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from zuno.adapters.atomic_file import replace_file
+from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
+from zuno.adapters.full_disk import noticing_full_disk, unwritable
+from zuno.kernel.errors import Unavailable
+
+LOCK: Final = ".lock"
+
+
+class FolderOfReports:
+    """A lab's `ReportFiles`; the folder is made by the first write."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @property
+    def folder(self) -> str:
+        return str(self._folder)
+
+    def names(self) -> Sequence[str]:
+        try:
+            return sorted(path.name for path in self._folder.iterdir() if path.is_file())
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise Unavailable(f"{self._folder} cannot be read ({error.strerror}).") from error
+
+    def read(self, name: str) -> bytes | None:
+        path = self._folder / name
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Unavailable(f"{path} cannot be read ({error.strerror}).") from error
+
+    def write(self, name: str, content: bytes) -> None:
+        path = self._folder / name
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            replace_file(path, content)
+        except OSError as error:
+            raise unwritable(path, error) from error
+
+    def add_lines(self, name: str, lines: Sequence[str]) -> None:
+        path = self._folder / name
+        with FileLock(self._folder / LOCK, timeout=WAIT_SECONDS, signed=False, parents=True):
+            before = self.read(name) or b""
+            held = set(before.split(b"\n"))
+            fresh = [line for line in dict.fromkeys(line.encode() for line in lines) if line not in held]
+            if not fresh:
+                return
+            # Half a line that a kill left is ended, so that the next one stands alone.
+            broken = before and not before.endswith(b"\n")
+            try:
+                with noticing_full_disk(path):
+                    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+                    with os.fdopen(handle, "wb") as file:
+                        file.write((b"\n" if broken else b"") + b"\n".join(fresh) + b"\n")
+            except OSError as error:
+                raise unwritable(path, error) from error
+
+    def remove(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            (self._folder / name).unlink()

@@ -1,0 +1,174 @@
+"""Reports of the lab in the home: what a command found, its page, parts of unfinished ones, and every trial."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from pydantic import ValidationError
+
+from zuno.kernel.canonical import Digest, canonical, digest
+from zuno.kernel.errors import Broken, Unknown
+from zuno.kernel.text import plain_text
+from zuno.kernel.view import View, write_document
+
+TRIALS: Final = "trials.jsonl"
+_ID: Final = re.compile(r"[a-z]+(?:-[a-z]+)*-[0-9a-f]{12}")
+_DOCUMENT: Final = re.compile(rf"({_ID.pattern})\.json")
+
+
+class LabReport(View):
+    """What a command of the lab found. No clock in it: the same command makes the same bytes."""
+
+    id: str
+    kind: str
+    title: str
+    command: str
+    partial: bool
+    """Ctrl-C came before the end; `--resume` goes on from here."""
+    body: dict[str, Any]
+    """The document that the command prints."""
+
+
+class ReportRow(View):
+    """A report without its body."""
+
+    id: str
+    kind: str
+    title: str
+    command: str
+    partial: bool
+
+
+class LabReportsView(View):
+    folder: str
+    reports: tuple[ReportRow, ...]
+
+
+class ReportFiles(Protocol):
+    """Small files of one folder by name; a name is never a path."""
+
+    @property
+    def folder(self) -> str: ...
+
+    def names(self) -> Sequence[str]: ...
+
+    def read(self, name: str) -> bytes | None: ...
+
+    def write(self, name: str, content: bytes) -> None:
+        """The old file or the new one, never half."""
+        ...
+
+    def add_lines(self, name: str, lines: Sequence[str]) -> None:
+        """Append those that the file does not hold yet, whoever else appends at the same time."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """No file of that name is no error."""
+        ...
+
+
+def report_id(kind: str, question: object, data: Digest, edition: int) -> str:
+    """The same question about the same data has the same id. Whatever changes an answer belongs to the question."""
+    return f"{kind}-{digest(canonical({'kind': kind, 'question': question, 'data': data, 'edition': edition}))[:12]}"
+
+
+def trial_id(kind: str, arm: str, question: object, data: Digest, edition: int) -> str:
+    """Of one arm; the question without the list of arms, so that a trial in company is the trial alone."""
+    return digest(canonical({"kind": kind, "arm": arm, "question": question, "data": data, "edition": edition}))
+
+
+class LabReports:
+    """`ID.json`, `ID.html`, `ID.part.jsonl` while the report is unfinished, and `trials.jsonl`."""
+
+    def __init__(self, files: ReportFiles) -> None:
+        self._files = files
+
+    # -- what is finished
+
+    def save(self, report: LabReport, page: str) -> None:
+        """A whole report forgets the parts it was made of."""
+        self._files.write(f"{report.id}.html", page.encode())
+        self._files.write(f"{report.id}.json", (write_document(report) + "\n").encode())
+        if not report.partial:
+            self.forget_parts(report.id)
+
+    async def list(self) -> LabReportsView:
+        return await asyncio.to_thread(self._list)
+
+    def _list(self) -> LabReportsView:
+        found = [match[1] for name in sorted(self._files.names()) if (match := _DOCUMENT.fullmatch(name))]
+        rows = (self._load(report) for report in found)
+        return LabReportsView(
+            folder=plain_text(self._files.folder, 500),
+            reports=tuple(
+                ReportRow(id=row.id, kind=row.kind, title=row.title, command=row.command, partial=row.partial)
+                for row in rows
+            ),
+        )
+
+    async def read(self, report: str) -> LabReport:
+        """`Unknown` where there is none."""
+        return await asyncio.to_thread(self._load, report)
+
+    async def read_page(self, report: str) -> str:
+        return (await asyncio.to_thread(self._bytes, report, "html")).decode()
+
+    def describe_place(self, report: str) -> str:
+        """Where a person finds the page."""
+        return f"{self._files.folder}/{report}.html"
+
+    def _load(self, report: str) -> LabReport:
+        try:
+            return LabReport.model_validate_json(self._bytes(report, "json"))
+        except ValidationError as error:
+            raise Broken(f"The report {report} is damaged; run its command again.") from error
+
+    def _bytes(self, report: str, ending: str) -> bytes:
+        content = self._files.read(f"{report}.{ending}") if _ID.fullmatch(report) else None
+        if content is None:
+            raise Unknown(f"No report {plain_text(report, 40)!r}; `zuno lab reports` lists them.")
+        return content
+
+    # -- what is done of an unfinished one
+
+    def keep_part(self, report: str, part: View) -> None:
+        """An arm or an episode that is done."""
+        self._files.add_lines(_parts_file(report), [write_document(part)])
+
+    def read_parts(self, report: str) -> tuple[str, ...]:
+        """The documents of what is done, in the order in which it was kept; a line that a kill cut off is none."""
+        return tuple(_whole_lines(self._files.read(_parts_file(report))))
+
+    def forget_parts(self, report: str) -> None:
+        self._files.remove(_parts_file(report))
+
+    # -- what was ever tried
+
+    def note_trials(self, kind: str, trials: Mapping[str, str]) -> None:
+        """Arms by the id of their trial; each is noted once, however often it is run."""
+        self._files.add_lines(
+            TRIALS,
+            [canonical({"arm": arm, "kind": kind, "trial": trial}).decode() for trial, arm in sorted(trials.items())],
+        )
+
+    def count_trials(self, kind: str) -> int:
+        """Distinct trials of this kind that were ever noted in this home."""
+        lines = map(json.loads, _whole_lines(self._files.read(TRIALS)))
+        return len({line.get("trial") for line in lines if isinstance(line, dict) and line.get("kind") == kind})
+
+
+def _parts_file(report: str) -> str:
+    return f"{report}.part.jsonl"
+
+
+def _whole_lines(content: bytes | None) -> Iterable[str]:
+    for line in (content or b"").decode("utf-8", "replace").splitlines():
+        try:
+            json.loads(line)
+        except ValueError:
+            continue
+        yield line
