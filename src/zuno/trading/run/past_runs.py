@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import Protocol
 
 from zuno.journal.port import Journal
-from zuno.trading.run.record import ENDED, EXPLORED, ExplorationClaim, RunSummary
+from zuno.kernel.canonical import to_json
+from zuno.kernel.units import Millis
+from zuno.trading.model.bundle import Slot
+from zuno.trading.model.market import Mode, Symbol
+from zuno.trading.model.record import Exploration
+from zuno.trading.rules.exploration import MONTH_MS
+from zuno.trading.run.record import ENDED, EXPLORED, ExplorationClaim, MarketMoment, RunRequest, RunSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +23,22 @@ class LoggedClaim:
     seq: int
     run_id: str
     claim: ExplorationClaim
+
+
+class RunHistory(Protocol):
+    """Earlier runs, for whoever looks back at them."""
+
+    async def list_ended(self) -> list[RunSummary]:
+        """The newest first."""
+        ...
+
+    async def list_claims(self) -> list[LoggedClaim]:
+        """The oldest first."""
+        ...
+
+    async def find_summary(self, run_id: str) -> RunSummary | None:
+        """How a run ended; None where it has not."""
+        ...
 
 
 class PastRuns:
@@ -60,3 +83,42 @@ class PastRuns:
             return self._ended[run_id]
         found = await self.journal.latest(1, request_id=run_id, kind=ENDED)
         return RunSummary.model_validate(dict(found[0].payload)) if found else None
+
+
+async def read_previous_decision(past: RunHistory, asked: RunRequest, moment: MarketMoment) -> list[Slot]:
+    """What was decided last about a symbol of this market in this mode, strictly earlier; of two at one moment the
+    newer word."""
+    best: RunSummary | None = None
+    for run in await past.list_ended():
+        same = (run.symbol, run.mode, run.origin) == (asked.symbol, asked.mode, moment.origin)
+        same = same and asked.account in (None, run.account)
+        if same and run.as_of < moment.as_of and (best is None or run.as_of > best.as_of):
+            best = run
+    if best is None:
+        return []
+    content = best.model_dump(exclude={"symbol", "origin", "hash"})
+    return [Slot("previous_decision", to_json(content), best.as_of, "journal")]
+
+
+async def list_explorations(
+    past: RunHistory, asked: RunRequest, moment: MarketMoment, before: int | None = None
+) -> tuple[Exploration, ...]:
+    """Explorations of this market in the thirty days before, of every symbol; `before`: of entries earlier than this
+    one. Of the same moment those of another symbol or mode count; a run that is made again does not count against
+    itself, what was ruled twice counts once. One that has not ended counts; one that came to nothing does not."""
+    found: dict[tuple[Millis, Symbol, Mode], Exploration] = {}
+    for logged in await past.list_claims():
+        if before is not None and logged.seq >= before:
+            break
+        claim = logged.claim
+        at, key = claim.explored.at, (claim.explored.at, claim.symbol, claim.mode)
+        if claim.origin != moment.origin or not moment.as_of - MONTH_MS < at <= moment.as_of:
+            continue
+        if asked.account not in (None, claim.account):
+            continue
+        if key == (moment.as_of, asked.symbol, asked.mode):
+            continue
+        ended = await past.find_summary(logged.run_id)
+        if ended is None or ended.exploration:
+            found[key] = claim.explored
+    return tuple(found[key] for key in sorted(found))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from zuno.journal.port import Entry, Journal
-from zuno.kernel.canonical import Digest, decode_canonical, digest, to_json
+from zuno.kernel.canonical import Digest, decode_canonical, digest
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Broken, Refused, Unknown, Usage, ZunoError
 from zuno.kernel.lock import ProcessLock
@@ -37,11 +37,10 @@ from zuno.trading.model.trade_events import account_mode, account_name
 from zuno.trading.ports.record import TradeRecord
 from zuno.trading.rules.calibration import calibrate
 from zuno.trading.rules.closed_trades import list_closed_trades
-from zuno.trading.rules.exploration import MONTH_MS
 from zuno.trading.rules.ruling import expire_ruling, valid_until
 from zuno.trading.run.nodes import Cycle, CycleSources
 from zuno.trading.run.nodes import Listen as Listen
-from zuno.trading.run.past_runs import PastRuns
+from zuno.trading.run.past_runs import PastRuns, list_explorations, read_previous_decision
 from zuno.trading.run.record import (
     DESK,
     ENDED,
@@ -408,7 +407,7 @@ class Cycles:
             account = None if gate is None else (await gate.advance()).to_account()
             slots = [
                 *await self._with.held(moment.origin, moment.as_of, asked.live, account),
-                *await _previous_decision(past, asked, moment),
+                *await read_previous_decision(past, asked, moment),
                 await self._record_slot(past, asked, moment, gate),
             ]
             bundle = await self._desk.read_at(asked.symbol, asked.mode, moment, slots)
@@ -422,11 +421,7 @@ class Cycles:
             return await self._paint(bundle, journal) if asked.chart else ChartRecord(chart=None)
 
         async def ahead(decision: Decision) -> float:
-            models = minds.registry.models_for("risk_manager", 0).models
-            if decision.decision.side is None or not models:
-                return 0.0  # nobody is asked
-            asked, said = REVIEW_TOKENS
-            return float(await models[0].price(asked, said + thinking_tokens(models[0].name)) or 0)
+            return await price_review(decision, minds)
 
         async def claim_exploration(own: Exploration) -> tuple[Exploration, ...]:
             moment = notebook.read(Node.COLLECT_DATA, MarketMoment)
@@ -434,7 +429,7 @@ class Cycles:
                 origin=moment.origin, symbol=asked.symbol, mode=asked.mode, explored=own, account=asked.account
             )
             entry = await journal.append_once(kind=EXPLORED, author=DESK, payload=claim, request_id=notebook.run_id)
-            return await _explorations(past, asked, moment, before=entry.seq)
+            return await list_explorations(past, asked, moment, before=entry.seq)
 
         async def new_cases() -> tuple[str, ...]:
             if asked.account is None:
@@ -472,7 +467,7 @@ class Cycles:
             closed += list_closed_trades(gate.book.closed, moment.as_of)
         record = DeskRecord(
             calibrations=calibrate(closed),
-            explorations=await _explorations(past, asked, moment),
+            explorations=await list_explorations(past, asked, moment),
             money=gate is not None and account_mode(gate.account) == "live",
         )
         return record_slot(record, moment.as_of)
@@ -585,21 +580,6 @@ def _run_line(started: Entry, moment: Bundle | MarketMoment | Outcome | None, ou
     )
 
 
-async def _previous_decision(past: PastRuns, asked: RunRequest, moment: MarketMoment) -> list[Slot]:
-    """What was decided last about a symbol of this market in this mode, strictly earlier; of two at one moment the
-    newer word."""
-    best: RunSummary | None = None
-    for run in await past.list_ended():
-        same = (run.symbol, run.mode, run.origin) == (asked.symbol, asked.mode, moment.origin)
-        same = same and asked.account in (None, run.account)
-        if same and run.as_of < moment.as_of and (best is None or run.as_of > best.as_of):
-            best = run
-    if best is None:
-        return []
-    content = best.model_dump(exclude={"symbol", "origin", "hash"})
-    return [Slot("previous_decision", to_json(content), best.as_of, "journal")]
-
-
 async def _new_cases(past: PastRuns, asked: RunRequest, moment: MarketMoment) -> tuple[str, ...]:
     """Trades of the account in this symbol that were closed and labelled between the run before and this one."""
     runs = [
@@ -616,28 +596,13 @@ async def _new_cases(past: PastRuns, asked: RunRequest, moment: MarketMoment) ->
     return tuple(case.id for case in ours if since <= case.closed < moment.as_of)
 
 
-async def _explorations(
-    past: PastRuns, asked: RunRequest, moment: MarketMoment, before: int | None = None
-) -> tuple[Exploration, ...]:
-    """Explorations of this market in the thirty days before, of every symbol; `before`: of entries earlier than this
-    one. Of the same moment those of another symbol or mode count; a run that is made again does not count against
-    itself, what was ruled twice counts once. One that has not ended counts; one that came to nothing does not."""
-    found: dict[tuple[Millis, Symbol, Mode], Exploration] = {}
-    for logged in await past.list_claims():
-        if before is not None and logged.seq >= before:
-            break
-        claim = logged.claim
-        at, key = claim.explored.at, (claim.explored.at, claim.symbol, claim.mode)
-        if claim.origin != moment.origin or not moment.as_of - MONTH_MS < at <= moment.as_of:
-            continue
-        if asked.account not in (None, claim.account):
-            continue
-        if key == (moment.as_of, asked.symbol, asked.mode):
-            continue
-        ended = await past.find_summary(logged.run_id)
-        if ended is None or ended.exploration:
-            found[key] = claim.explored
-    return tuple(found[key] for key in sorted(found))
+async def price_review(decision: Decision, minds: ModelContext) -> float:
+    """What the risk officer's review of a decision is expected to cost, in dollars."""
+    models = minds.registry.models_for("risk_manager", 0).models
+    if decision.decision.side is None or not models:
+        return 0.0  # nobody is asked
+    asked, said = REVIEW_TOKENS
+    return float(await models[0].price(asked, said + thinking_tokens(models[0].name)) or 0)
 
 
 async def _read_bundle(journal: Journal, name: str) -> Bundle:

@@ -1,0 +1,1 @@
+"""Backtests of the trading desk over recorded markets."""

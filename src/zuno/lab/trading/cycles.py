@@ -1,0 +1,226 @@
+"""Cycles of the trading desk over a recorded market: its nodes one after the other, with nothing written down.
+
+What is decided is what `Cycles.run` decides at that moment with the same account and record. LangGraph, checkpoints and
+the signed journal, which keep a run that is cut off, are left out: a backtest that is cut off runs again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+
+from zuno.kernel.canonical import Digest, Json, digest
+from zuno.kernel.units import Millis
+from zuno.lab.trading.figures import MarketFigures
+from zuno.llm.ask import ModelContext
+from zuno.llm.port import Attempt
+from zuno.trading.agents.case import Case, replace_bundle
+from zuno.trading.execute.intents import RulingToExecute
+from zuno.trading.execute.order_gate import ExecutionResult
+from zuno.trading.model.bundle import Bundle, BundleEncoder, Slot, add_slots
+from zuno.trading.model.cycle import EDITION, Decision, Node, Part
+from zuno.trading.model.outcome import NodeEvent, Outcome
+from zuno.trading.model.record import ClosedTrade, DeskRecord, Exploration, record_slot
+from zuno.trading.rules.calibration import calibrate
+from zuno.trading.rules.exploration import MONTH_MS
+from zuno.trading.run.nodes import Cycle, CycleSources
+from zuno.trading.run.past_runs import LoggedClaim, list_explorations, read_previous_decision
+from zuno.trading.run.record import (
+    ChartRecord,
+    ExplorationClaim,
+    MarketMoment,
+    RunJournal,
+    RunRequest,
+    RunSummary,
+    summarise_run,
+)
+from zuno.trading.service.runs import Recall, price_review
+
+if TYPE_CHECKING:
+    from zuno.journal.port import Journal
+    from zuno.trading.run.graph import Step
+
+P = TypeVar("P", bound=Part)
+Execute: TypeAlias = Callable[[RulingToExecute], Awaitable[ExecutionResult]]
+Steps: TypeAlias = Callable[[Cycle], Mapping[Node, "Step"]]
+"""What each node of a cycle does; an arm may replace some."""
+
+
+class RunNotes(RunJournal):
+    """A run's record in memory: what a node says is read back as it was said."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(cast("Journal", None), run_id)
+        self._said: dict[str | Node, Part] = {}
+
+    async def record(self, attempt: Attempt) -> None:
+        self._remember(attempt)
+
+    def has(self, kind: str | Node) -> bool:
+        return kind in self._said
+
+    async def keep(self, kind: str | Node, said: Part) -> None:
+        self._said.setdefault(kind, said)
+
+    def read(self, kind: str | Node, shape: type[P]) -> P:
+        return cast("P", self._said[kind])
+
+    def raw(self, kind: str | Node) -> Mapping[str, Json]:
+        return self._said[kind].model_dump()
+
+    def digest(self, node: Node) -> Digest:
+        return Digest(node.value)
+
+
+class BacktestHistory:
+    """Earlier runs of one backtest, of all its symbols, in the order of time."""
+
+    def __init__(self) -> None:
+        self._ended: dict[str, RunSummary] = {}
+        self._newest: dict[tuple[object, ...], RunSummary] = {}
+        """Of each symbol, mode and account."""
+        self._claims: list[LoggedClaim] = []
+        """Of the last thirty days: nothing looks further back."""
+        self._count = 0
+
+    def end_run(self, run_id: str, summary: RunSummary) -> None:
+        key = (summary.symbol, summary.mode, summary.origin, summary.account)
+        before = self._newest.get(key)
+        if before is not None and before.as_of >= summary.as_of:
+            raise ValueError("a backtest goes forward in time")
+        self._newest[key] = self._ended[run_id] = summary
+
+    def claim_exploration(self, run_id: str, claim: ExplorationClaim) -> int:
+        """The number of its entry."""
+        self._count += 1
+        since = claim.explored.at - MONTH_MS
+        self._claims = [logged for logged in self._claims if logged.claim.explored.at > since]
+        self._claims.append(LoggedClaim(self._count, run_id, claim))
+        return self._count
+
+    async def list_ended(self) -> list[RunSummary]:
+        return list(self._newest.values())
+
+    async def list_claims(self) -> list[LoggedClaim]:
+        return self._claims
+
+    async def find_summary(self, run_id: str) -> RunSummary | None:
+        return self._ended.get(run_id)
+
+
+class BacktestCycles:
+    """Cycles of one symbol, one moment after the other."""
+
+    def __init__(
+        self,
+        figures: MarketFigures,
+        minds: Callable[[RunJournal], ModelContext],
+        history: BacktestHistory,
+        *,
+        code: str,
+        account: str | None = None,
+        steps: Steps = Cycle.steps,
+    ) -> None:
+        """`history`: shared by the symbols of one backtest. `account`: the name of who acts on the rulings. `steps`: an
+        arm's own nodes."""
+        self._figures = figures
+        self._minds = minds
+        self._history = history
+        self._code = code
+        self._account = account
+        self._steps = steps
+        self._encoder = BundleEncoder()
+
+    async def run(
+        self,
+        at: Millis,
+        held: Sequence[Slot],
+        closed: Sequence[ClosedTrade] = (),
+        *,
+        execute: Execute | None = None,
+        recall: Recall | None = None,
+        run_id: str | None = None,
+    ) -> Outcome:
+        """Argue and rule at a moment, later than the one before.
+
+        `held`: the account (`account_slots`) and fees, where they are not the usual ones. `closed`: trades that had
+        ended by then, for the calibration. `execute`: acts on the ruling. `recall`: memories of the case.
+        """
+        figures, history = self._figures, self._history
+        asked = RunRequest(
+            symbol=figures.symbol,
+            mode=figures.mode,
+            as_of=str(at),
+            live=False,
+            chart=False,
+            edition=EDITION,
+            account=self._account,
+        )
+        moment = MarketMoment(as_of=at, origin=figures.store.origin.label)
+        notes = RunNotes(run_id or self._name_run(at))
+        minds = self._minds(notes)
+
+        async def collect() -> MarketMoment:
+            return moment
+
+        async def gather(moment: MarketMoment) -> tuple[Digest, Case]:
+            record = DeskRecord(
+                calibrations=calibrate(closed), explorations=await list_explorations(history, asked, moment)
+            )
+            previous = await read_previous_decision(history, asked, moment)
+            bundle, case = await figures.measure(at, [*held, *previous, record_slot(record, at)])
+            if recall is not None:
+                bundle = add_slots(bundle, await recall(case))
+                case = replace_bundle(case, bundle)
+            return digest(self._encoder.encode(bundle)), case
+
+        async def claim_exploration(own: Exploration) -> tuple[Exploration, ...]:
+            claim = ExplorationClaim(
+                origin=moment.origin, symbol=asked.symbol, mode=asked.mode, explored=own, account=asked.account
+            )
+            number = history.claim_exploration(notes.run_id, claim)
+            return await list_explorations(history, asked, moment, before=number)
+
+        async def paint(bundle: Bundle) -> ChartRecord:
+            return ChartRecord(chart=None)
+
+        async def find_image(painted: ChartRecord) -> None:
+            return None
+
+        async def ahead(decision: Decision) -> float:
+            return await price_review(decision, minds)
+
+        async def new_cases() -> tuple[str, ...]:
+            return ()
+
+        async def refuse(name: str) -> Bundle:
+            raise NotImplementedError("a backtest keeps no bundle")
+
+        sources = CycleSources(
+            collect=collect,
+            gather=gather,
+            recorded=refuse,
+            paint=paint,
+            image=find_image,
+            ahead=ahead,
+            claim_exploration=claim_exploration,
+            now=lambda node, as_of: as_of,
+            new_cases=new_cases,
+            execute=execute,
+        )
+        cycle = Cycle(notes, sources, minds, _ignore_event, self._code)
+        steps = self._steps(cycle)
+        for node in Node:
+            await steps[node]()
+        outcome = cycle.outcome
+        history.end_run(notes.run_id, summarise_run(outcome, account=self._account))
+        return outcome
+
+    def _name_run(self, at: Millis) -> str:
+        of = f"{self._account} {self._figures.symbol} {self._figures.mode} {at}"
+        return "run_" + sha256(of.encode()).hexdigest()[:16]
+
+
+def _ignore_event(event: NodeEvent) -> None:
+    """Nobody listens."""
