@@ -54,6 +54,9 @@ def test_the_portfolio_adds_up_and_agrees_with_attribution(zuno: Any) -> None:
     totals = seen["totals"]
     assert (totals["currency"], totals["windowHours"], totals["unpriced"]) == ("USD", 24, [])
     held = zuno("lp", "positions", "--json").document["positions"]
+    assert [chain["block"] for chain in seen["chains"]] == [held[0]["block"]]
+    assert {line["quote"] for line in seen["positions"]} == {price["token"] for price in seen["prices"]}
+    assert all(price["source"] and price["ageSeconds"] >= 0 for price in seen["prices"])
     assert Decimal(totals["worth"]) == sum(Decimal(position["valueHuman"]) for position in held)
     for line in seen["positions"]:
         pnl = zuno("lp", "pnl", line["id"], "--since", "24h", "--json").document["inToken1"]

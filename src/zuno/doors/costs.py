@@ -35,6 +35,8 @@ class RoleCostView(View):
 class CostsView(View):
     """Newest day first, then by role. Peers of a mesh keep their attempts in journals of their own."""
 
+    as_of: str | None
+    """Of the newest attempt; null where none was made. The journal is the source."""
     attempts: int
     usd: float
     unpriced: int
@@ -54,13 +56,16 @@ class ModelCosts:
 
 def sum_costs(entries: Iterable[Entry], *, cut: bool) -> CostsView:
     groups: dict[tuple[str, str], list[Attempt]] = {}
+    newest: int | None = None
     for entry in entries:
+        newest = entry.at if newest is None else max(newest, entry.at)
         attempt = Attempt.model_validate(dict(entry.payload), strict=False)
         groups.setdefault((iso(Millis(entry.at))[:10], attempt.role), []).append(attempt)
     days = sorted(groups, key=lambda key: key[1])
     days.sort(key=lambda key: key[0], reverse=True)
     rows = tuple(_sum_role(day, role, groups[day, role]) for day, role in days)
     return CostsView(
+        as_of=None if newest is None else iso(Millis(newest)),
         attempts=sum(row.attempts for row in rows),
         usd=float(sum((_sum_usd(attempts) for attempts in groups.values()), Decimal(0))),
         unpriced=sum(row.unpriced for row in rows),

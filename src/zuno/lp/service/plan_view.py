@@ -207,6 +207,7 @@ class PlanView(View):
     voices: tuple[SpeakerView, ...]
     sources: tuple[SourceView, ...]
     block: int
+    timestamp: int
     hash: str
     regimes: tuple[PoolRegimeView, ...] = ()
     """Of every pool that was argued about."""
@@ -316,6 +317,7 @@ def plan_view(request_id: str, context: Context, ready: PlanReady, recorded_hash
         voices=tuple(map(SpeakerView.model_validate, ready.debate.spoke)),
         sources=tuple(map(SourceView.model_validate, context.sources)),
         block=context.block.number,
+        timestamp=context.block.timestamp,
         hash=digest,
         regimes=_regime_views(context, ready),
         own_range=_own_range_text(context),

@@ -18,7 +18,7 @@ from zuno.kernel.text import Token, base_and_quote, is_stable, market_name, plai
 from zuno.kernel.units import Address, HexId, Seconds
 from zuno.kernel.view import View
 from zuno.lp.model.history import PricedBlock
-from zuno.lp.model.market import Pair
+from zuno.lp.model.market import Fact, Pair
 from zuno.lp.ports.chain import Chain, PositionsWindow
 from zuno.lp.ports.market import Feeds
 from zuno.lp.ports.samples import PoolSample, Samples
@@ -30,7 +30,7 @@ from zuno.lp.rules.portfolio import (
     figures_of_window,
 )
 from zuno.lp.service import arguments, to_views
-from zuno.lp.service.views import PoolKeyView
+from zuno.lp.service.views import ChainView, PoolKeyView
 from zuno.lp.watch.monitor import Watch
 
 CURRENCY: Final = "USD"
@@ -62,6 +62,17 @@ class PortfolioWalletView(View):
     note: str
 
 
+class PortfolioPriceView(View):
+    """What a quote token was counted at."""
+
+    chain: str
+    token: str
+    usd: str
+    source: str
+    as_of: int
+    age_seconds: int
+
+
 class PortfolioPositionView(View):
     """One position; money in USD, rates as shares of one (0.25 is 25 %). What is not known is null."""
 
@@ -90,6 +101,10 @@ class PortfolioPositionView(View):
     """This position and those it was rebalanced from in the window, oldest first."""
     how: str
     """What the window was read from, or why it is unknown."""
+    quote: str
+    """The token it is priced in; `prices` has its dollars."""
+    block: int
+    timestamp: int
 
 
 class PortfolioTotalsView(View):
@@ -110,6 +125,9 @@ class PortfolioView(View):
     wallets: tuple[PortfolioWalletView, ...]
     totals: PortfolioTotalsView
     positions: tuple[PortfolioPositionView, ...]
+    chains: tuple[ChainView, ...]
+    """Where positions were found, and the oldest block they were read at."""
+    prices: tuple[PortfolioPriceView, ...]
     notes: tuple[str, ...]
 
 
@@ -153,6 +171,7 @@ class _Line:
 class _ChainLines:
     name: str
     lines: list[_Line] = field(default_factory=list)
+    prices: list[PortfolioPriceView] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -247,7 +266,7 @@ class PortfolioDesk:
         prices: dict[str, tuple[Fraction | None, str]] = {}
         for wallet in wallets:
             for position in wallet.positions:
-                usd, why = await self._usd(chain, position, prices)
+                usd, why = await self._usd(chain, position, prices, seen)
                 unknown = "" if position.id in figures else reasons.get(position.id, "it holds no liquidity")
                 seen.lines.append(_Line(wallet, position, usd, why, figures.get(position.id), unknown))
         return seen
@@ -312,7 +331,7 @@ class PortfolioDesk:
         return found, reasons
 
     async def _usd(
-        self, chain: Chain, position: LpPosition, prices: dict[str, tuple[Fraction | None, str]]
+        self, chain: Chain, position: LpPosition, prices: dict[str, tuple[Fraction | None, str]], seen: _ChainLines
     ) -> tuple[Fraction | None, str]:
         """USD for one base unit of the quote token. A pool of tokens nobody vouches for can have any price."""
         tokens = (position.pool.token0, position.pool.token1)
@@ -321,19 +340,26 @@ class PortfolioDesk:
                 return None, f"nobody vouches for {token.shown_name} ({token.address})"
         quote = base_and_quote(*tokens)[1]
         if quote.symbol not in prices:
-            prices[quote.symbol] = await self._usd_price(chain, quote, position)
+            prices[quote.symbol] = await self._usd_price(chain, quote, position, seen)
         price, why = prices[quote.symbol]
         return None if price is None else price / 10**quote.decimals, why
 
-    async def _usd_price(self, chain: Chain, token: Token, position: LpPosition) -> tuple[Fraction | None, str]:
+    async def _usd_price(
+        self, chain: Chain, token: Token, position: LpPosition, seen: _ChainLines
+    ) -> tuple[Fraction | None, str]:
+        now = position.block.timestamp
         if is_stable(token):
-            return Fraction(1), ""
-        prices = self._feeds_of(chain, position.pool.id).prices
-        try:
-            fact = await prices.spot(Pair(market_name(token), "USDC"), position.block.timestamp)
-        except (Unavailable, Malformed) as error:
-            return None, _clause(error)
-        return (None, f"the newest price of {token.symbol} is {fact.age} s old") if fact.stale else (fact.value, "")
+            fact = Fact(Fraction(1), "counted as one dollar", as_of=now, read_at=now, limit=Seconds(0))
+        else:
+            prices = self._feeds_of(chain, position.pool.id).prices
+            try:
+                fact = await prices.spot(Pair(market_name(token), "USDC"), now)
+            except (Unavailable, Malformed) as error:
+                return None, _clause(error)
+        if fact.stale:
+            return None, f"the newest price of {token.symbol} is {fact.age} s old"
+        seen.prices.append(_price_view(seen.name, token, fact))
+        return fact.value, ""
 
 
 def _find_start(window: PositionsWindow, since: Seconds) -> Seconds:
@@ -358,8 +384,26 @@ def _portfolio_view(wallets: Sequence[_WalletRead], chains: Sequence[_ChainLines
         wallets=tuple(_wallet_view(wallet, lines) for wallet in wallets),
         totals=_totals_view(lines, seconds, complete=all(wallet.complete for wallet in wallets)),
         positions=tuple(map(_position_view, lines)),
+        chains=tuple(_chain_view(chain) for chain in chains if chain.lines),
+        prices=tuple(price for chain in chains for price in chain.prices),
         notes=tuple(notes),
     )
+
+
+def _price_view(chain: str, token: Token, fact: Fact[Fraction]) -> PortfolioPriceView:
+    return PortfolioPriceView(
+        chain=chain,
+        token=token.shown_name,
+        usd=decimal_text(fact.value, to_views.PRICE_DIGITS),
+        source=fact.source,
+        as_of=fact.as_of,
+        age_seconds=fact.age,
+    )
+
+
+def _chain_view(seen: _ChainLines) -> ChainView:
+    oldest = min((line.position.block for line in seen.lines), key=lambda block: block.number)
+    return ChainView(chain=seen.name, block=oldest.number, timestamp=oldest.timestamp)
 
 
 def _wallet_view(wallet: _WalletRead, lines: Sequence[_Line]) -> PortfolioWalletView:
@@ -406,6 +450,9 @@ def _position_view(line: _Line) -> PortfolioPositionView:
         window_hours=None if figures is None else round(figures.seconds / 3_600, 2),
         position_ids=tuple(map(str, (position.id,) if figures is None else figures.lineage)),
         how=line.why_unknown if figures is None else figures.how,
+        quote=base_and_quote(pool.token0, pool.token1)[1].shown_name,
+        block=position.block.number,
+        timestamp=position.block.timestamp,
     )
 
 

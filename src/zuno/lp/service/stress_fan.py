@@ -39,7 +39,9 @@ class PoolFanView(View):
 
 class StressFanView(View):
     plan_id: str
+    chain: str
     block: int
+    timestamp: int
     paths: int
     horizon_hours: int
     shares: tuple[int, ...]
@@ -49,7 +51,9 @@ class StressFanView(View):
 def build_stress_fan(plan_id: str, context: Context) -> StressFanView:
     return StressFanView(
         plan_id=plan_id,
+        chain=context.chain,
         block=context.block.number,
+        timestamp=context.block.timestamp,
         paths=PATHS,
         horizon_hours=HORIZON_HOURS,
         shares=SHARES,

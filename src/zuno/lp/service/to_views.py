@@ -95,6 +95,7 @@ def pool_view(pool: PoolState, chain: str) -> PoolView:
         price=price_text(pool.sqrt_price_x96, pool.token0, pool.token1),
         price_unit=price_unit(pool.token0, pool.token1),
         block=pool.block.number,
+        timestamp=pool.block.timestamp,
     )
 
 

@@ -54,6 +54,7 @@ class PoolView(PoolKeyView):
     price: str
     price_unit: str
     block: int
+    timestamp: int
 
 
 class PoolsView(ChainView):

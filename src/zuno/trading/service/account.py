@@ -39,6 +39,7 @@ from zuno.trading.rules.account_history import current_step, trace_account
 from zuno.trading.rules.ledger import LedgerAccount
 from zuno.trading.rules.leverage_guard import MAX_ACCOUNT_LEVERAGE
 from zuno.trading.rules.mandate import LONGEST_MANDATE, check_grant
+from zuno.trading.rules.margin import liquidation_price
 from zuno.trading.rules.performance import (
     Close,
     EquityPoint,
@@ -68,6 +69,7 @@ from zuno.trading.service.account_view import (
     MandateStateView,
     MandateView,
     ManualOrderView,
+    MarkView,
     PerformanceView,
     PostingView,
     ProfitRowView,
@@ -655,6 +657,7 @@ class AccountDesk:
             "account": page.name,
             "mode": self._mode,
             "as_of": iso(page.at),
+            "marks": _mark_views(page),
             "protections": tuple(map(protection_view, page.locks)),
             "notes": page.notes,
         }
@@ -872,6 +875,36 @@ def _format_mandate(mandate: Mandate) -> str:
     )
 
 
+def _mark_views(page: _AccountPage) -> tuple[MarkView, ...]:
+    """Of what is held, and what the risk book counts in dollars."""
+    held = {(trade.exchange, trade.symbol) for trade in page.book.trades.values()}
+    shown = [(exchange, symbol) for exchange in Exchange for symbol in Symbol]
+    wanted = [place for place in shown if place in held or place[0] is Exchange.BINANCE]
+    return tuple(view for place in wanted if (view := _mark_view(page, *place)) is not None)
+
+
+def _mark_view(page: _AccountPage, exchange: Exchange, symbol: Symbol) -> MarkView | None:
+    price = page.mark(symbol, exchange)
+    if price is None:
+        return None
+    stored = None if (exchange, symbol) in page.marks else page.prices.find_source(symbol, exchange)
+    source, age = (f"{exchange}, asked for this answer", 0) if stored is None else stored
+    return MarkView(
+        symbol=symbol,
+        exchange=exchange,
+        price=float(price),
+        source=source,
+        as_of=iso(Millis(page.at - age * SECOND_MS)),
+        age_seconds=age,
+    )
+
+
+def _liquidation_price(trade: OpenTrade) -> Decimal | None:
+    if trade.exchange is not Exchange.BINANCE:
+        return None
+    return liquidation_price(trade.side, trade.quantity, trade.cost, trade.margin)
+
+
 def _position_views(page: _AccountPage) -> tuple[TradePositionView, ...]:
     return tuple(_position_view(page, trade) for trade in page.book.trades.values())
 
@@ -898,6 +931,7 @@ def _position_view(page: _AccountPage, trade: OpenTrade) -> TradePositionView:
         r=_float(None if gain is None or not risk else gain / risk),
         stop=_float(trade.stop),
         target=_float(trade.target),
+        liquidation=_float(_liquidation_price(trade)),
         hold_until=None if trade.hold_until is None else iso(trade.hold_until),
         opened=iso(trade.opened),
         fees=float(trade.fees),

@@ -12,12 +12,26 @@ from zuno.trading.service.origin_view import OriginView
 from zuno.trading.service.trade_desk import ProtectionView
 
 
+class MarkView(View):
+    """A price that positions are valued at, in the exchange's own currency."""
+
+    symbol: str
+    exchange: str
+    price: float
+    source: str
+    """Series of the store, or the exchange itself."""
+    as_of: str
+    age_seconds: int
+
+
 class AccountView(OriginView):
-    """What every answer about an account says."""
+    """What every answer about an account says. Cash, fees and what is closed are the account's own log at `asOf`;
+    what is open is valued at `marks`."""
 
     account: str
     mode: Literal["paper", "demo", "live"]
     as_of: str
+    marks: tuple[MarkView, ...] = ()
     protections: tuple[ProtectionView, ...]
     notes: tuple[ForeignText, ...] = ()
 
@@ -134,6 +148,8 @@ class TradePositionView(View):
     """Unrealised PnL over the risk at the first stop."""
     stop: float | None
     target: float | None
+    liquidation: float | None
+    """The mark at which the exchange takes the position; null where nothing is borrowed."""
     hold_until: str | None
     opened: str
     fees: float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from zuno.kernel.units import Millis
@@ -37,6 +37,8 @@ class Prices:
     won: Known[float]
     ages: Mapping[str, int]
     """Seconds since each was true."""
+    closes: Mapping[Symbol, tuple[Series[Any], int]] = field(default_factory=dict)
+    """Which bars a mark was the last close of, and the seconds since, where nothing else is stored."""
 
     def of(self, symbol: Symbol, exchange: Exchange) -> Known[float]:
         """In the exchange's own currency."""
@@ -44,6 +46,18 @@ class Prices:
         if isinstance(mark, Missing) or exchange is Exchange.BINANCE:
             return mark
         return self.won if isinstance(self.won, Missing) else mark * self.won
+
+    def find_source(self, symbol: Symbol, exchange: Exchange) -> tuple[str, int] | None:
+        """The series that a price comes from, and the age of the oldest of them."""
+        mark, won = str(basis(BINANCE, symbol)), str(rates(UPBIT, USDT_KRW))
+        if symbol in self.closes:
+            series, age = self.closes[symbol]
+            found = {str(series): age}
+        else:
+            found = {mark: self.ages[mark]} if mark in self.ages else {}
+        if exchange is not Exchange.BINANCE and won in self.ages:
+            found[won] = self.ages[won]
+        return (", ".join(found), max(found.values())) if found else None
 
     def source_text(self, symbol: Symbol, exchange: Exchange) -> str:
         """Where a price comes from."""
@@ -71,18 +85,25 @@ async def read_prices(store: SeriesStore, moment: Millis) -> Prices:
             ages[str(series)] = (moment - found.at) // SECOND_MS
     marks = {symbol: newest[str(basis(BINANCE, symbol))] for symbol in Symbol}
     closes = await _last_closes(store, moment) if state.origin.candles_only else {}
+    unmarked = {symbol: close for symbol, close in closes.items() if isinstance(marks[symbol], Missing)}
     won = newest[str(rates(UPBIT, USDT_KRW))]
+    said = {symbol: mark if isinstance(mark, Missing) else mark_price(mark) for symbol, mark in marks.items()}
     return Prices(
-        {
-            symbol: closes.get(symbol, mark) if isinstance(mark, Missing) else mark_price(mark)
-            for symbol, mark in marks.items()
-        },
+        {**said, **{symbol: close.price for symbol, close in unmarked.items()}},
         won if isinstance(won, Missing) else won.value if won.value > 0 else Missing(f"{won.value} is no rate"),
         ages,
+        {symbol: (close.series, close.age) for symbol, close in unmarked.items()},
     )
 
 
-async def _last_closes(store: SeriesStore, moment: Millis) -> dict[Symbol, float]:
+@dataclass(frozen=True, slots=True)
+class _LastClose:
+    series: Series[Any]
+    price: float
+    age: int
+
+
+async def _last_closes(store: SeriesStore, moment: Millis) -> dict[Symbol, _LastClose]:
     """Of the finest bars that are not stale: the marks of a home of candles alone, as a cycle takes them."""
     several = [(symbol, timeframe) for timeframe in reversed(Timeframe) for symbol in Symbol]
     slices = [
@@ -90,10 +111,11 @@ async def _last_closes(store: SeriesStore, moment: Millis) -> dict[Symbol, float
         for symbol, timeframe in several
     ]
     state = await store.read_many(slices, moment)
-    found: dict[Symbol, float] = {}
+    found: dict[Symbol, _LastClose] = {}
     for (symbol, timeframe), rows in zip(several, state.rows, strict=True):
-        if rows and moment - (rows[-1].at + timeframe.millis) <= STALE_BARS * timeframe.millis:
-            found[symbol] = rows[-1].close
+        age = moment - (rows[-1].at + timeframe.millis) if rows else None
+        if age is not None and age <= STALE_BARS * timeframe.millis:
+            found[symbol] = _LastClose(candles(BINANCE, symbol, timeframe), rows[-1].close, max(0, age) // SECOND_MS)
     return found
 
 

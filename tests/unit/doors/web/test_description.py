@@ -69,6 +69,28 @@ def test_every_answer_is_as_it_is_described(page: PageApp) -> None:
     assert len(ask_all(page, 40)) > 50
 
 
+SOURCES = {"chain", "chains", "origin", "source", "sources"}
+MOMENTS = {"asOf", "block", "chains", "lookedAt", "timestamp", "toTimestamp"}
+WITHOUT = {
+    *("SessionView", "ConfigView", "DoctorView", "LogsView", "JobView", "JobsView", "AgentsView"),  # this process
+    *("ExecutionView", "PlanDiffView", "WhyView", "ReplayView", "JournalVerdictView", "LessonsView", "PostMortemView"),
+    *("SearchView", "LabReport", "LabReportsView"),  # of the journal or a file, by their own id
+    *("HomeView", "PageView"),  # made of others
+    *("CostsView", "AlertsView", "MeshView"),  # of the journal, the monitor and the peers, and of nobody else
+}
+
+
+def test_every_document_of_figures_names_its_source_and_its_moment(page: PageApp) -> None:
+    whole = page.app.openapi()
+    for path, methods in whole["paths"].items():
+        answer = methods.get("get", {}).get("responses", {}).get("200", {}).get("content", {})
+        name = answer.get("application/json", {}).get("schema", {}).get("$ref", "").rpartition("/")[2]
+        if name and name not in WITHOUT:
+            fields = set(whole["components"]["schemas"][name]["properties"])
+            assert fields & SOURCES, path
+            assert fields & MOMENTS, path
+
+
 def test_the_description_is_of_openapi_3_1_and_names_every_problem(page: PageApp) -> None:
     whole = page.app.openapi()
     assert whole["openapi"].startswith("3.1")

@@ -146,9 +146,21 @@ async def test_positions_have_levels_orders_and_pnl(market: Market) -> None:
     assert (position.stop, position.target, position.unrealised) == (58_900.0, 61_500.0, 10.0)
     assert position.r == pytest.approx(10 / 12)
     assert {position.stop_order, position.target_order} == set(position.orders)
+    assert position.liquidation is not None
+    assert position.liquidation < 58_900.0
     orders = (await market.account().orders()).orders
     assert {order.id for order in orders} == set(position.orders)
     assert len((await market.account().orders(everything=True)).orders) == 9
+
+
+async def test_what_is_open_is_valued_at_prices_with_a_source_and_an_age(market: Market) -> None:
+    view = await market.account().positions()
+    (position,) = view.positions
+    (mark,) = [mark for mark in view.marks if (mark.symbol, mark.exchange) == (position.symbol, position.exchange)]
+    assert mark.price == position.mark
+    assert mark.source
+    assert mark.as_of <= view.as_of
+    assert mark.age_seconds >= 0
 
 
 async def test_every_figure_of_money_is_the_ledgers(market: Market) -> None:
