@@ -15,7 +15,8 @@ from tests.wire.commands import Ran, run_zuno
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.units import Millis, Seconds
 from zuno.trading.data.bundle_builder import build_bundle
-from zuno.trading.measure.features import Features, Frame, features
+from zuno.trading.measure.features import Features, features
+from zuno.trading.measure.frames import Frame
 from zuno.trading.model import market
 from zuno.trading.model.bundle import SLOTS, Absent, Block, Bundle, Slot, bundle_hash, content, read_bundle
 from zuno.trading.model.known import Missing

@@ -24,7 +24,7 @@ from zuno.trading.model.outcome import NodeEvent, Outcome
 from zuno.trading.model.record import ClosedTrade, DeskRecord, Exploration, record_slot
 from zuno.trading.rules.calibration import calibrate
 from zuno.trading.rules.exploration import MONTH_MS
-from zuno.trading.run.nodes import Cycle, CycleSources
+from zuno.trading.run.nodes import Cycle, CycleSources, Listen
 from zuno.trading.run.past_runs import LoggedClaim, list_explorations, read_previous_decision
 from zuno.trading.run.record import (
     ChartRecord,
@@ -39,12 +39,11 @@ from zuno.trading.service.runs import Recall, price_review
 
 if TYPE_CHECKING:
     from zuno.journal.port import Journal
-    from zuno.trading.run.graph import Step
 
 P = TypeVar("P", bound=Part)
 Execute: TypeAlias = Callable[[RulingToExecute], Awaitable[ExecutionResult]]
-Steps: TypeAlias = Callable[[Cycle], Mapping[Node, "Step"]]
-"""What each node of a cycle does; an arm may replace some."""
+OpenCycle: TypeAlias = Callable[[RunJournal, CycleSources, ModelContext, Listen, str], Cycle]
+"""An arm may have nodes of its own: a subclass of `Cycle`."""
 
 
 class RunNotes(RunJournal):
@@ -120,17 +119,18 @@ class BacktestCycles:
         *,
         code: str,
         account: str | None = None,
-        steps: Steps = Cycle.steps,
+        cycle: OpenCycle = Cycle,
+        name_bundles: bool = False,
     ) -> None:
-        """`history`: shared by the symbols of one backtest. `account`: the name of who acts on the rulings. `steps`: an
-        arm's own nodes."""
+        """`history`: shared by the symbols of one backtest. `account`: the name of who acts on the rulings.
+        `name_bundles`: whether an outcome names its bundle, as the journaled one's does; else that name is empty."""
         self._figures = figures
         self._minds = minds
         self._history = history
         self._code = code
         self._account = account
-        self._steps = steps
-        self._encoder = BundleEncoder()
+        self._cycle = cycle
+        self._encoder = BundleEncoder() if name_bundles else None
 
     async def run(
         self,
@@ -173,7 +173,7 @@ class BacktestCycles:
             if recall is not None:
                 bundle = add_slots(bundle, await recall(case))
                 case = replace_bundle(case, bundle)
-            return digest(self._encoder.encode(bundle)), case
+            return Digest("") if self._encoder is None else digest(self._encoder.encode(bundle)), case
 
         async def claim_exploration(own: Exploration) -> tuple[Exploration, ...]:
             claim = ExplorationClaim(
@@ -209,8 +209,8 @@ class BacktestCycles:
             new_cases=new_cases,
             execute=execute,
         )
-        cycle = Cycle(notes, sources, minds, _ignore_event, self._code)
-        steps = self._steps(cycle)
+        cycle = self._cycle(notes, sources, minds, _ignore_event, self._code)
+        steps = cycle.steps()
         for node in Node:
             await steps[node]()
         outcome = cycle.outcome

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from zuno.kernel.units import Millis
 from zuno.trading.agents.case import Case, build_case
 from zuno.trading.data.bundle_builder import build_bundle
-from zuno.trading.measure.features import FrameCache
+from zuno.trading.measure.frames import FrameCache
 from zuno.trading.model.bundle import Bundle, Slot
 from zuno.trading.model.market import Mode, Symbol
 from zuno.trading.ports.series import SeriesStore

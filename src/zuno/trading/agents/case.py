@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from zuno.trading.measure.features import Features, FrameCache, features
+from zuno.trading.measure.features import Features, features
+from zuno.trading.measure.frames import FrameCache
 from zuno.trading.measure.price_context import PriceContext, read_price_context
 from zuno.trading.model.account import FEES, FeesSlot, read_slot
 from zuno.trading.model.bundle import Bundle, has_own_reason
@@ -50,12 +51,28 @@ def replace_bundle(case: Case, bundle: Bundle) -> Case:
     return replace(case, bundle=without_source_text(bundle))
 
 
-def build_case(bundle: Bundle, cache: FrameCache | None = None) -> Case:
+@dataclass(frozen=True, slots=True)
+class MarketCase:
+    """What of a case is of the market, whatever the desk holds and remembers."""
+
+    features: Features
+    menu: PriceMenu
+    context: PriceContext
+
+
+def measure_market(bundle: Bundle, cache: FrameCache | None = None) -> MarketCase:
     """`cache`: what was measured of an earlier bundle, and need not be again."""
-    bundle = without_source_text(bundle)
+    bundle, cache = without_source_text(bundle), cache or FrameCache()
     measured = features(bundle, cache)
-    menu = build_price_menu(bundle, measured)
+    return MarketCase(measured, build_price_menu(bundle, measured), read_price_context(bundle, cache))
+
+
+def build_case(bundle: Bundle, cache: FrameCache | None = None, market: MarketCase | None = None) -> Case:
+    """`market`: where it was measured before."""
+    cache = cache or FrameCache()
+    market = market or measure_market(bundle, cache)
+    bundle = without_source_text(bundle)
     record = read_record(bundle)
     paper = isinstance(record, Missing) or not record.money
-    inputs = build_ruling_inputs(bundle, measured, menu, fees=read_fees(bundle), paper=paper)
-    return Case(bundle, measured, menu, inputs, read_price_context(bundle))
+    inputs = build_ruling_inputs(bundle, market.features, market.menu, fees=read_fees(bundle), paper=paper, cache=cache)
+    return Case(bundle, market.features, market.menu, inputs, market.context)

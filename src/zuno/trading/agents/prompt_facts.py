@@ -19,7 +19,8 @@ from zuno.provenance.slots import annotate, cited_ids
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.measure.events import EventKind, MarketEvent
-from zuno.trading.measure.features import Frame, Perpetual, fresh
+from zuno.trading.measure.features import Perpetual, fresh
+from zuno.trading.measure.frames import Frame
 from zuno.trading.measure.macro import Reading
 from zuno.trading.measure.order_book import FakeWall
 from zuno.trading.measure.price_context import (

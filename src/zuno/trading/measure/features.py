@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from zuno.kernel.units import Millis
 from zuno.trading.measure import derivatives, macro, options, order_book, shock, tape, triage
-from zuno.trading.measure.bars import LOOKBACK, Bars, bars
+from zuno.trading.measure.bars import LOOKBACK, Bars
 from zuno.trading.measure.day_volatility import DayVolatility, day_volatility
 from zuno.trading.measure.events import RecentEvents, find_recent_events
-from zuno.trading.measure.indicators.all import IndicatorValues, columns, readings_of, sound
-from zuno.trading.measure.structure.all import Structure, structure_of
+from zuno.trading.measure.frames import Frame, FrameCache
 from zuno.trading.model import market
-from zuno.trading.model.bundle import Bundle, same_rows
+from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing, NotRecorded
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Book, Candle, Feed, Level, Row, Series, Side, Timeframe, candles
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Book, Feed, Level, Row, Series, Side, Timeframe, candles
 from zuno.trading.model.venues import (
     ALTERNATIVE,
     BINANCE,
@@ -35,16 +34,6 @@ from zuno.trading.model.venues import (
 )
 
 R = TypeVar("R", bound=Row)
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """One timeframe of the symbol's own bars."""
-
-    timeframe: Timeframe
-    readings: IndicatorValues
-    structure: Structure
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,24 +94,6 @@ class Features:
     watch: Known[shock.ShockScan]
     """Shocks of the last day."""
     events: RecentEvents
-
-
-class FrameCache:
-    """The newest bars and frame of each timeframe: a desk measures every quarter of an hour, and most bars close
-    seldom. What is kept is used again where it would be measured of the very same candles."""
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[object, ...], tuple[Sequence[Candle], Any]] = {}
-
-    def read(self, name: tuple[object, ...], rows: Sequence[Candle], measure: Callable[[], T]) -> T:
-        """What was measured under that name, or is now."""
-        kept = self._kept.get(name)
-        if kept is not None and same_rows(kept[0], rows):
-            found: T = kept[1]
-            return found
-        measured = measure()
-        self._kept[name] = (rows, measured)
-        return measured
 
 
 def features(bundle: Bundle, cache: FrameCache | None = None) -> Features:
@@ -204,7 +175,7 @@ def _above_zero(level: Known[Level]) -> Known[Level]:
 
 def _bars(bundle: Bundle, timeframe: Timeframe, cache: FrameCache) -> Bars:
     rows = bundle.rows(candles(BINANCE, bundle.symbol, timeframe))
-    return cache.read((bundle.symbol, timeframe), rows, lambda: bars(timeframe, rows))
+    return cache.read_bars(bundle.symbol, timeframe, rows)
 
 
 def _recent(bundle: Bundle, timeframe: Timeframe) -> Missing | None:
@@ -216,19 +187,8 @@ def _recent(bundle: Bundle, timeframe: Timeframe) -> Missing | None:
 
 
 def _frame(bundle: Bundle, timeframe: Timeframe, cache: FrameCache) -> Known[Frame]:
-    series, shoulder = candles(BINANCE, bundle.symbol, timeframe), bundle.mode.shoulder
-
-    def measure() -> Frame | None:
-        given = _bars(bundle, timeframe, cache)
-        clean = sound(given)
-        window = clean.last(LOOKBACK)
-        if not len(window):
-            return None
-        gauges = columns(window)
-        seen = readings_of(window, gauges, unsound=len(given) - len(clean))
-        return Frame(timeframe, seen, structure_of(window, gauges, shoulder))
-
-    found = cache.read((bundle.symbol, timeframe, shoulder), bundle.rows(series), measure)
+    series = candles(BINANCE, bundle.symbol, timeframe)
+    found = cache.read_frame(bundle.symbol, timeframe, bundle.rows(series), bundle.mode.shoulder)
     return found or Missing(bundle.why_absent(series) or "no bar of it can be believed")
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Bars, Floats
 from zuno.trading.measure.features import fresh
+from zuno.trading.measure.frames import FrameCache
 from zuno.trading.measure.indicators import volatility_bands
-from zuno.trading.measure.indicators.all import newest_sound
 from zuno.trading.measure.indicators.rolling import rolling_sum
 from zuno.trading.measure.indicators.volume import taker_delta
 from zuno.trading.measure.portable import PRICE_PLACES, RATIO_PLACES
@@ -122,25 +122,28 @@ class PriceContext:
     action: Known[PriceAction]
 
 
-def read_price_context(bundle: Bundle) -> PriceContext:
-    hours, days = _window(bundle, Timeframe.H1), _window(bundle, Timeframe.D1)
+def read_price_context(bundle: Bundle, cache: FrameCache | None = None) -> PriceContext:
+    def window(timeframe: Timeframe) -> Known[Bars]:
+        return _window(bundle, timeframe, cache or FrameCache())
+
+    hours, days = window(Timeframe.H1), window(Timeframe.D1)
     return PriceContext(
         day=_price_change(hours, 24),
         week=_price_change(hours, 7 * 24),
-        flow=_flow(_window(bundle, bundle.mode.timeframes[1])),
+        flow=_flow(window(bundle.mode.timeframes[1])),
         days=_flow(days),
         width_rank=_width_rank(days),
         dollar=_first_known(bundle, DOLLAR),
         stocks=_first_known(bundle, STOCKS),
-        action=measure_price_action(_window(bundle, bundle.mode.timeframes[0])),
+        action=measure_price_action(window(bundle.mode.timeframes[0])),
     )
 
 
-def _window(bundle: Bundle, timeframe: Timeframe) -> Known[Bars]:
+def _window(bundle: Bundle, timeframe: Timeframe, cache: FrameCache) -> Known[Bars]:
     rows = fresh(bundle, candles(BINANCE, bundle.symbol, timeframe))
     if isinstance(rows, Missing):
         return rows
-    window = newest_sound(timeframe, rows, bundle.as_of)
+    window = cache.read_newest(bundle.symbol, timeframe, rows, bundle.as_of)
     return window if len(window) else Missing(f"no {timeframe} bar can be believed")
 
 

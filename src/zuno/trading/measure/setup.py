@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from zuno.trading.measure.features import Features, Frame, LiquidationTotals
+from zuno.trading.measure.features import Features, LiquidationTotals
+from zuno.trading.measure.frames import Frame
 from zuno.trading.measure.options import Surface
 from zuno.trading.measure.order_book import Walls
 from zuno.trading.measure.portable import RATIO_PLACES

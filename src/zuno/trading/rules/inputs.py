@@ -16,7 +16,7 @@ from zuno.trading.measure.bars import Bars
 from zuno.trading.measure.derivatives import funding_figures
 from zuno.trading.measure.events import MarketEvent
 from zuno.trading.measure.features import Features, fresh
-from zuno.trading.measure.indicators.all import newest_sound
+from zuno.trading.measure.frames import FrameCache
 from zuno.trading.measure.portable import price_units, round_digits
 from zuno.trading.measure.tape import Stream, Tally, tally
 from zuno.trading.measure.triage import Label, Rule, Triage
@@ -206,6 +206,7 @@ def build_ruling_inputs(
     *,
     fees: Fees | None = None,
     paper: bool = True,
+    cache: FrameCache | None = None,
 ) -> RulingInputs:
     symbol = bundle.symbol
     slope, forced = features.economy.slope, _liquidated_by_side(bundle)
@@ -216,7 +217,7 @@ def build_ruling_inputs(
         symbol=symbol,
         mode=bundle.mode,
         as_of=bundle.as_of,
-        bars=_bars(bundle),
+        bars=_bars(bundle, cache or FrameCache()),
         atr=menu.atr,
         mark=mark,
         slippage=ASSUMED_SLIPPAGE if bundle.never_recorded(books(BINANCE, symbol)) else _slippage(features),
@@ -254,13 +255,14 @@ def read_record(bundle: Bundle) -> Known[DeskRecord]:
         return Missing(str(error).rstrip("."))
 
 
-def _bars(bundle: Bundle) -> Known[Bars]:
+def _bars(bundle: Bundle, cache: FrameCache) -> Known[Bars]:
     for timeframe in bundle.mode.timeframes:
         rows = fresh(bundle, candles(BINANCE, bundle.symbol, timeframe))
         if isinstance(rows, Missing):
             return Missing(f"{timeframe} bars: {rows.reason}")
     shortest = bundle.mode.timeframes[0]
-    window = newest_sound(shortest, bundle.rows(candles(BINANCE, bundle.symbol, shortest)), bundle.as_of)
+    rows = bundle.rows(candles(BINANCE, bundle.symbol, shortest))
+    window = cache.read_newest(bundle.symbol, shortest, rows, bundle.as_of)
     return window if len(window) else Missing(f"no {shortest} bar can be believed")
 
 

@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 
 from zuno.trading.measure.bars import bars
-from zuno.trading.measure.features import Features, Frame, fresh
+from zuno.trading.measure.features import Features, fresh
+from zuno.trading.measure.frames import Frame
 from zuno.trading.measure.heat import standing_now
 from zuno.trading.measure.indicators.all import sound
 from zuno.trading.measure.portable import round_digits

@@ -16,7 +16,8 @@ from pydantic.alias_generators import to_camel
 from zuno.kernel.clock import iso as iso
 from zuno.kernel.view import ForeignText, View, sanitise
 from zuno.trading.measure.events import EventKind
-from zuno.trading.measure.features import Features, Frame, Perpetual, fresh
+from zuno.trading.measure.features import Features, Perpetual, fresh
+from zuno.trading.measure.frames import Frame
 from zuno.trading.measure.shock import Shock, ShockScan
 from zuno.trading.measure.structure.all import Structure
 from zuno.trading.measure.triage import Rule

@@ -25,7 +25,7 @@ from zuno.trading.agents.case import Case, build_case, replace_bundle, without_s
 from zuno.trading.chart.charting import describe, describe_trade, trade_plan
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import ExecutionResult, OrderGate
-from zuno.trading.measure.features import FrameCache
+from zuno.trading.measure.frames import FrameCache
 from zuno.trading.model.account import Account
 from zuno.trading.model.bundle import Bundle, Slot, add_slots, read_bundle
 from zuno.trading.model.cycle import EDITION, STARTED, Decision, Node

@@ -72,7 +72,9 @@ async def run_both(
     figures = MarketFigures(store, BTC)
     await figures.load(moments)
     history = BacktestHistory()
-    cycles = BacktestCycles(figures, lambda notes: desk._minds(notes, desk._registry()), history, code="test")
+    cycles = BacktestCycles(
+        figures, lambda notes: desk._minds(notes, desk._registry()), history, code="test", name_bundles=True
+    )
     journaled, unwritten = [], []
     for at in moments:
         journaled.append(await single.run(BTC, as_of=str(at), chart=False))

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from tests.wire.desk_bundles import World, bundle_of
-from zuno.trading.measure.features import Frame, FrameCache, features
+from zuno.trading.measure.features import features
+from zuno.trading.measure.frames import Frame, FrameCache
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.market import Candle, Mode, Timeframe, candles
 from zuno.trading.model.venues import BINANCE
