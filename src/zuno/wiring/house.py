@@ -517,7 +517,6 @@ class Application:
         from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, paper_account
         from zuno.trading.service.orders import OpenedAccount, TradingOrders
 
-        self._chains.require_writable()
         live = self._settings.market == "live"
         store = self._recordings.selected_store()
         desk = self._desk(self._markets.refresh_marks(store) if live else None)
@@ -684,7 +683,7 @@ class Application:
     def _trade_log(self) -> JournalTradeLog:
         from zuno.adapters.account.trade_log import JournalTradeLog
 
-        self._account_log = self._account_log or JournalTradeLog(self._open_journal)
+        self._account_log = self._account_log or JournalTradeLog(self._open_journal, self._read_journal)
         return self._account_log
 
     def _exchange_account(self) -> str:
@@ -830,9 +829,13 @@ class Application:
         return self.journal()
 
     async def _read_journal(self) -> Journal:
-        """The journal for whoever only reads: nothing is mended in a home that cannot be written."""
+        """The journal for whoever only reads: nothing is mended in a home that cannot be written, or has no room."""
         if self._chains.writable:
-            return await self._open_journal()
+            try:
+                return await self._open_journal()
+            except Unavailable:
+                if self._settings.database_url is not None:
+                    raise
         await check_editions(self._journal_to_read())
         return self._journal_to_read()
 

@@ -91,8 +91,12 @@ class _AccountIndex:
 class JournalTradeLog:
     """The `TradeLog` over the journal. It keeps how far it has read, so that looking again costs what is new."""
 
-    def __init__(self, journal: Callable[[], Awaitable[Journal]]) -> None:
+    def __init__(
+        self, journal: Callable[[], Awaitable[Journal]], read: Callable[[], Awaitable[Journal]] | None = None
+    ) -> None:
+        """`read`: the journal for looking alone, where it may be readable though nothing can be written."""
         self._journal = journal
+        self._read = read or journal
         self._read_to = 0
         self._indexes: dict[str, _AccountIndex] = {}
         self._took_over = False
@@ -142,7 +146,7 @@ class JournalTradeLog:
 
     async def _read_new(self, account: str) -> list[TradeEvent]:
         """Index everything that was written since the last look; the new events of this account."""
-        journal = await self._journal()
+        journal = await self._read()
         fresh: list[TradeEvent] = []
         if not self._took_over:
             await self._take_over_books(journal)
@@ -169,7 +173,7 @@ class JournalTradeLog:
         found = list(index.taken_over[after:])
         entry_of = max(0, bisect_right(index.firsts, after + 1) - 1)
         if entry_of < len(index.places):
-            journal = await self._journal()
+            journal = await self._read()
             async for entry in journal.entries(kind=TRADE_EVENTS, after=index.places[entry_of] - 1):
                 if entry.seq > self._read_to:
                     break

@@ -24,6 +24,7 @@ _SCHEMA = (
     "CREATE INDEX IF NOT EXISTS entries_by_kind ON entries (kind, seq)",
     "CREATE TABLE IF NOT EXISTS bundles (hash TEXT PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID",
 )
+_NO_ROOM = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 _COLUMNS = "seq, at, request_id, kind, body, hash, signature"
 
 
@@ -104,34 +105,52 @@ class SqliteTables:
         if not self.exists():
             return []
         with self._translate_errors():
+            reader = self._reader()
             try:
-                return self._reader().execute(query, values).fetchall()
+                return reader.execute(query, values).fetchall()
             except sqlite3.OperationalError as error:
                 if "no such table" in str(error):
                     return []
                 raise
+            finally:
+                if reader not in (self._reading, self._writing):
+                    reader.close()
 
     def _reader(self) -> sqlite3.Connection:
         if self._writing is not None:
             return self._writing
-        if self._reading is None:
-            self._reading = self._open_reader()
-        return self._reading
-
-    def _open_reader(self) -> sqlite3.Connection:
+        if self._reading is not None:
+            return self._reading
         connection = self._connect("ro")
         try:
             connection.execute("PRAGMA schema_version").fetchone()
-            return connection
         except sqlite3.OperationalError as error:
             connection.close()
-            # Beside a file it reads SQLite keeps one of its own; where no file can be made, nobody writes either.
-            sealed = not os.access(self._path.parent, os.W_OK, effective_ids=True)
-            log = self._path.with_name(f"{self._path.name}-wal")
-            unwritten = not log.exists() or log.stat().st_size == 0
-            if error.sqlite_errorcode & 0xFF not in MAY_PASS or not sealed or not unwritten:
+            # Beside a file it reads SQLite keeps one of its own, and here none can be made.
+            code = error.sqlite_errorcode & 0xFF
+            if not os.access(self._path.parent, os.W_OK, effective_ids=True):
+                log = self._path.with_name(f"{self._path.name}-wal")
+                unwritten = not log.exists() or log.stat().st_size == 0
+                if code not in MAY_PASS or not unwritten:
+                    raise
+                connection = self._connect("ro&immutable=1")  # nobody writes either
+            elif code in _NO_ROOM:
+                return self._connect_alone()
+            else:
                 raise
-        return self._connect("ro&immutable=1")
+        self._reading = connection
+        return connection
+
+    def _connect_alone(self) -> sqlite3.Connection:
+        """On a full disk: who holds the file alone needs no other beside it. For one look, so that nobody waits."""
+        connection = self._connect("rw")
+        try:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            connection.execute("PRAGMA schema_version").fetchone()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _writer(self) -> sqlite3.Connection:
         if self._writing is None:

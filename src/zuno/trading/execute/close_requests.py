@@ -57,8 +57,9 @@ class CloseRequests:
             for symbol in self._list_symbols(which)
             for what in await close_unwritten(self._state.book, self._state.account, venue, symbol, reason)
         ]
-        sent = "; ".join(said) or "nothing was left to send"
-        raise Unavailable(f"{failure} Sent all the same: {sent}. It is not booked yet; repeat this.") from failure
+        sent = f"Sent all the same: {'; '.join(said)}." if said else "Nothing was left to send."
+        unsaid = "neither recorded nor locked" if reason is ExitReason.KILL_SWITCH else "not recorded"
+        raise Unavailable(f"{failure} {sent} It is {unsaid}; repeat this once it can be written.") from failure
 
     def _list_symbols(self, which: Symbol | str | None) -> list[Symbol]:
         """What the desk traded of a close: of a trade that a person wrote down nothing is at an exchange."""
