@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from zuno.lab.lp.service import LpLab
     from zuno.lab.memory_service import MemoryStudy
     from zuno.lab.reports import LabReports
+    from zuno.lab.trading.service import TradeLab
 
 MOST_MOMENTS: Final = 20_000
 MOST_SEEDS: Final = 1_000
@@ -51,12 +52,15 @@ class StudyDesk:
         memory: MemoryStudy | None = None,
         lp: LpLab | None = None,
         reports: LabReports | None = None,
+        trade: TradeLab | None = None,
     ) -> None:
-        """`memory`: the study of whether memory helps. `lp`: backtests of the LP desk. `reports`: what was found."""
+        """`memory`: the study of whether memory helps. `lp`, `trade`: backtests of the desks. `reports`: what was
+        found."""
         self._run_markets = run_markets
         self.memory = memory
         self.lp = lp
         self.reports = reports
+        self.trade = trade
 
     async def study(self, moments: int, seeds: str, workers: int, tell: Progress, stop: asyncio.Event) -> StudyView:
         """Rule at so many moments of these markets. Once `stop` is set, what is known by then is the answer."""

@@ -732,7 +732,7 @@ class Application:
     def lab(self) -> StudyDesk:
         from zuno.wiring.lab import build_study_desk
 
-        return build_study_desk(self._settings.home)
+        return build_study_desk(self._settings, self._recordings)
 
     def config(self) -> ConfigView:
         from zuno.doors.config import ConfigView, SettingView

@@ -21,20 +21,23 @@ if TYPE_CHECKING:
     from zuno.trading.model.bundle import Slot
     from zuno.trading.ports.series import Batch, SeriesStore
     from zuno.trading.service.runs import Cycles
+    from zuno.wiring.recordings import Recordings
 
 CODE = "study"
 """What the journal of a study, which is forgotten, names as its code."""
 
 
-def build_study_desk(home: Path) -> StudyDesk:
+def build_study_desk(settings: Settings, recordings: Recordings) -> StudyDesk:
     from zuno.adapters.store.report_files import FolderOfReports
     from zuno.lab.reports import LabReports
     from zuno.lab.service import StudyDesk
     from zuno.wiring.lp_lab import build_lp_lab
     from zuno.wiring.memory_lab import build_memory_study
+    from zuno.wiring.trade_lab import build_trade_lab
 
-    reports = LabReports(FolderOfReports(home / "lab"))
-    return StudyDesk(run_markets, build_memory_study(), build_lp_lab(), reports)
+    reports = LabReports(FolderOfReports(settings.home / "lab"))
+    trade = build_trade_lab(settings, recordings, reports)
+    return StudyDesk(run_markets, build_memory_study(), build_lp_lab(), reports, trade)
 
 
 async def run_markets(

@@ -140,9 +140,13 @@ async def test_whole_synthetic_markets_are_ruled_the_other_way_round_in_the_mirr
     exploration may and Upbit takes the LONG in smaller parts."""
     import asyncio
 
+    from zuno.settings import Settings
     from zuno.wiring.lab import build_study_desk
+    from zuno.wiring.recordings import Recordings
 
-    view = await build_study_desk(tmp_path).study(200, "1-5", 2, lambda done, total: None, asyncio.Event())
+    settings = Settings(home=tmp_path)
+    desk = build_study_desk(settings, Recordings(settings))
+    view = await desk.study(200, "1-5", 2, lambda done, total: None, asyncio.Event())
     differences = view.symmetry.differences
     assert view.symmetry.compared >= 150
     assert view.symmetry.mirrored + len(differences) == view.symmetry.compared

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from zuno.lab.memory_service import MemoryStudyView
     from zuno.lab.model import StudyView
     from zuno.lab.reports import LabReportsView
+    from zuno.lab.trading.views import TradeLabView
 
 lab = group("Backtests and studies: does the argument pay?")
 
@@ -114,6 +115,56 @@ def lab_lp(
         question = read_question(data, arms, capital, every, width, profile, gas)
         with ProgressBar("hours") as bar:
             return await lab_desk.compare(question, workers, bar.tell, stop_on_signals())
+
+    run_command.partial_verdict(ctx.obj.at(home), json, ask)
+
+
+@lab.command("trade")
+def lab_trade(
+    ctx: typer.Context,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data",
+            metavar="DIR",
+            help="Folder of market history (as `data import` reads it); default: this home's own recording.",
+        ),
+    ] = None,
+    symbols: Annotated[
+        str, typer.Option("--symbols", metavar="LIST", help="What is traded: BTCUSDT, ETHUSDT.")
+    ] = "BTCUSDT,ETHUSDT",
+    since: Annotated[
+        str | None, typer.Option("--from", metavar="WHEN", help="Default: 200 days after the first candle.")
+    ] = None,
+    until: Annotated[str | None, typer.Option("--to", metavar="WHEN", help="Default: the last candle.")] = None,
+    arms: Annotated[
+        str,
+        typer.Option(
+            "--arms",
+            metavar="LIST",
+            help="What is compared: debate, hold, sma, liquidity, microstructure, macro, geometry, no-cro, no-memory, "
+            "random, aa, single, vote, placebo.",
+        ),
+    ] = "debate,hold,sma,random",
+    workers: Annotated[
+        int, typer.Option("--workers", metavar="N", parser=whole_number, help="Processes; changes the time alone.")
+    ] = 2,
+    resume: Annotated[bool, typer.Option("--resume", help="Keep the arms that an unfinished run had done.")] = False,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Backtest the trading desk on recorded candles: same agents, rules, ledger and paper venue, every cost counted."""
+
+    async def ask(zuno: Zuno) -> TradeLabView:
+        from zuno.doors.cli.progress_bar import ProgressBar
+        from zuno.doors.cli.service import stop_on_signals
+        from zuno.lab.trading.service import read_question
+
+        lab_desk = zuno.lab().trade
+        assert lab_desk is not None
+        question = read_question(data, symbols, since, until, arms)
+        with ProgressBar("decisions") as bar:
+            return await lab_desk.compare(question, workers, bar.tell, stop_on_signals(), resume=resume)
 
     run_command.partial_verdict(ctx.obj.at(home), json, ask)
 

@@ -13,6 +13,7 @@ from zuno.lab.lp.service import LpLabView
 from zuno.lab.memory_service import IntervalView, MemoryStudyView, WorldView
 from zuno.lab.model import CalibrationView, CountView, StudyView, SymmetryView
 from zuno.lab.reports import LabReportsView
+from zuno.lab.trading.views import TradeLabView
 from zuno.trading.service.report import format_signed
 
 
@@ -208,3 +209,48 @@ def shown_reports(view: LabReportsView) -> RenderableType:
     for row in view.reports:
         table.add_row(row.id, f"{row.title} (unfinished)" if row.partial else row.title, row.command)
     return Group(table, Text(""), Text(f"Pages: {view.folder}/ID.html", style=QUIET))
+
+
+def shown_trade_lab(view: TradeLabView) -> RenderableType:
+    arms = Rows(
+        *("arm", "net USD", "95 %", "Sharpe", "deflated", "drawdown", "trades", "hits", "R", "fees", "funding"),
+        *("exposure", "less debate", "95 % of it", "p"),
+        spare=("fees", "funding", "exposure", "deflated", "R", "p"),
+    )
+    for arm in view.arms:
+        gain = arm.vs_debate
+        arms.add_row(
+            arm.arm,
+            format_signed(arm.net_pnl_usd, 2),
+            _span(arm.ci95),
+            "" if arm.sharpe is None else f"{arm.sharpe:.2f}",
+            "" if arm.deflated_sharpe is None else f"{arm.deflated_sharpe:.2f}",
+            f"{arm.max_drawdown:.1%}",
+            f"{arm.trades}",
+            "" if arm.hit_rate is None else f"{arm.hit_rate:.0%}",
+            "" if arm.expectancy_r is None else f"{arm.expectancy_r:+.2f}",
+            f"{arm.fees:.2f}",
+            format_signed(arm.funding, 2),
+            f"{arm.exposure:.2f}",
+            "" if gain is None else format_signed(gain.net_pnl_usd, 2),
+            "" if gain is None else _span(gain.ci95),
+            "" if gain is None or gain.p_holm is None else f"{gain.p_holm:.3f}",
+        )
+    regimes = Rows("net USD by market", "bull", "bear", "sideways", "flips for better", "for worse")
+    for arm in view.arms:
+        kinds = (arm.regimes.bull, arm.regimes.bear, arm.regimes.sideways)
+        flips = ("", "") if arm.vs_debate is None else (f"{arm.vs_debate.better}", f"{arm.vs_debate.worse}")
+        regimes.add_row(arm.arm, *(format_signed(kind, 2) for kind in kinds), *flips)
+    return Group(
+        heading(
+            f"{', '.join(view.symbols)}, {view.since[:10]} to {view.until[:10]} ({view.days} days), "
+            f"{view.capital_usd:,.0f} USD; the market {view.market_change:+.1%}"
+        ),
+        arms,
+        Text(""),
+        regimes,
+        Text(""),
+        *(Text(f"not run: {skipped.arm} ({skipped.reason})", style=QUIET) for skipped in view.not_run),
+        *(Text(note, style=QUIET) for note in view.notes),
+        Text(f"Report {view.report}; {view.trials} trials so far. `zuno lab reports` says where its page is."),
+    )

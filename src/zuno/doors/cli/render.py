@@ -641,6 +641,7 @@ _SCREENS_ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
     "StudyView": ("lab_screens", "shown_study"),
     "MemoryStudyView": ("lab_screens", "shown_memory_study"),
     "LpLabView": ("lab_screens", "shown_lp_lab"),
+    "TradeLabView": ("lab_screens", "shown_trade_lab"),
     "LabReportsView": ("lab_screens", "shown_reports"),
     "SynthView": ("data_screens", "shown_synth"),
     "RoundView": ("data_screens", "shown_round"),

@@ -1,0 +1,205 @@
+"""What one arm of a backtest came to, from the events of its account: daily worth, trades, costs, exposure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Decimal
+from fractions import Fraction
+from typing import Final
+
+from zuno.kernel.errors import Broken
+from zuno.kernel.units import Millis
+from zuno.kernel.view import View
+from zuno.lab.trading.arms import Arm
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import DAY_MS, Side, Symbol
+from zuno.trading.model.orders import ZERO
+from zuno.trading.model.trade_events import ExitReason, TradeEvent, TradeSummary
+from zuno.trading.rules.account_history import trace_account
+from zuno.trading.rules.ledger import LedgerAccount
+from zuno.trading.rules.performance import AccountStep, equity_usd, measure_trades
+from zuno.trading.rules.trading_book import STARTING_CASH
+
+MICRO: Final = 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class PriceSeries:
+    """Closes of a symbol: each is known from its moment on."""
+
+    times: tuple[int, ...]
+    closes: tuple[float, ...]
+
+    def at(self, moment: int) -> float | None:
+        place = bisect_right(self.times, moment)
+        return self.closes[place - 1] if place else None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What is backtested: from a moment to another, marked at every midnight between them and at both ends."""
+
+    begin: Millis
+    end: Millis
+
+    def marks(self) -> tuple[Millis, ...]:
+        first = (self.begin // DAY_MS + 1) * DAY_MS
+        return (self.begin, *map(Millis, range(first, self.end, DAY_MS)), self.end)
+
+
+class ClosedLine(View):
+    """One closed trade. Money in millionths of a dollar."""
+
+    symbol: Symbol
+    side: Side
+    opened: int
+    closed: int
+    notional: int
+    net: int
+    reason: ExitReason
+    exploration: bool
+
+
+class DecisionLine(View):
+    """What was ruled at one moment for one symbol, where it was not HOLD."""
+
+    at: int
+    symbol: Symbol
+    call: str
+
+
+class ArmResult(View):
+    """Money in millionths of a dollar."""
+
+    arm: Arm
+    until: int
+    """The moment it has come to."""
+    worth: tuple[int, ...]
+    """At the marks of the span that were reached."""
+    trades: tuple[ClosedLine, ...]
+    decisions: tuple[DecisionLine, ...]
+    cycles: int
+    open_trades: int
+    hit_rate: float | None
+    profit_factor: float | None
+    expectancy_r: float | None
+    fees: int
+    funding: int
+    """Below zero: paid."""
+    model_cost: int
+    exposure: float
+    """Mean notional over the starting capital."""
+    debits: str
+    credits: str
+    lessons: int = 0
+    recalled: int = 0
+    """Cycles whose memory took something off what was claimed."""
+
+    @property
+    def net(self) -> int:
+        return self.worth[-1] - self.worth[0]
+
+    @property
+    def changes(self) -> list[int]:
+        return [after - before for before, after in zip(self.worth, self.worth[1:], strict=False)]
+
+
+def measure_arm(
+    arm: Arm,
+    events: Sequence[TradeEvent],
+    prices: Mapping[Symbol, PriceSeries],
+    span: Span,
+    until: Millis,
+    decisions: Sequence[DecisionLine] = (),
+    *,
+    cycles: int = 0,
+    lessons: int = 0,
+    recalled: int = 0,
+) -> ArmResult:
+    """`events`: of the account, or of the venue's own log where no desk traded."""
+    history = trace_account(events)
+    book = history.book
+    if book.ledger.debits(Exchange.BINANCE) != book.ledger.credits(Exchange.BINANCE):
+        raise Broken(f"Debits and credits of the arm {arm} differ.")
+    closed = [*book.closed]
+    closed += [book.summarise(trade, ExitReason.DECISION) for trade in book.finished.values()]
+    figures = measure_trades(closed, None)
+    reached = [mark for mark in span.marks() if mark <= until]
+    ledger = book.ledger
+    return ArmResult(
+        arm=arm,
+        until=until,
+        worth=(
+            _micro(STARTING_CASH[Exchange.BINANCE]),
+            *(_worth_at(mark, history.steps, prices) for mark in reached[1:]),
+        ),
+        trades=tuple(map(_closed_line, closed)),
+        decisions=tuple(decisions),
+        cycles=cycles,
+        open_trades=len(book.trades),
+        hit_rate=_figure(figures.win_rate),
+        profit_factor=_figure(figures.profit_factor),
+        expectancy_r=_figure(figures.expectancy_r),
+        fees=_micro(ledger.balance(Exchange.BINANCE, LedgerAccount.FEES)),
+        funding=_micro(-ledger.balance(Exchange.BINANCE, LedgerAccount.FUNDING)),
+        model_cost=_micro(figures.model_cost),
+        exposure=_measure_exposure(history.steps, span.begin, until),
+        debits=format(ledger.debits(Exchange.BINANCE), "f"),
+        credits=format(ledger.credits(Exchange.BINANCE), "f"),
+        lessons=lessons,
+        recalled=recalled,
+    )
+
+
+def _worth_at(moment: Millis, steps: Sequence[AccountStep], prices: Mapping[Symbol, PriceSeries]) -> int:
+    """Cash and unrealised PnL by the last closes."""
+    place = bisect_right(steps, moment, key=lambda step: step.at)
+    if not place:
+        return _micro(STARTING_CASH[Exchange.BINANCE])
+    step = steps[place - 1]
+    marks = {
+        part.symbol: _decimal(price) for part in step.held if (price := prices[part.symbol].at(moment)) is not None
+    }
+    worth = equity_usd(step, marks, None)
+    if worth is None:
+        raise Broken(f"Something is held at {moment} ms of which no price is known.")
+    return _micro(worth)
+
+
+def _measure_exposure(steps: Sequence[AccountStep], begin: Millis, until: Millis) -> float:
+    """Notional at cost over the starting capital, weighed by time."""
+    total = Fraction(0)
+    ends = [step.at for step in steps[1:]] + [until]
+    for step, end in zip(steps, ends, strict=False):
+        held = sum((abs(part.quantity) * part.entry for part in step.held), ZERO)
+        total += Fraction(held) * max(0, end - max(step.at, begin))
+    whole = Fraction(STARTING_CASH[Exchange.BINANCE]) * max(1, until - begin)
+    return round(float(total / whole), 6)
+
+
+def _closed_line(trade: TradeSummary) -> ClosedLine:
+    return ClosedLine(
+        symbol=trade.symbol,
+        side=trade.side,
+        opened=trade.opened,
+        closed=trade.closed,
+        notional=_micro(trade.quantity * trade.entry),
+        net=_micro(trade.net_pnl),
+        reason=trade.reason,
+        exploration=trade.exploration,
+    )
+
+
+def _micro(amount: Decimal) -> int:
+    return int((amount * MICRO).to_integral_value(ROUND_HALF_EVEN))
+
+
+def _figure(value: Decimal | None) -> float | None:
+    return None if value is None else round(float(value), 6)
+
+
+def _decimal(number: float) -> Decimal:
+    """By the digits it is written with."""
+    return Decimal(repr(float(number)))

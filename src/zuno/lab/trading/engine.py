@@ -1,0 +1,178 @@
+"""One desk over recorded time, arm by arm: the desk's own loop, gate, ledger and paper venue, decision by decision.
+
+A decision is made when a bar has closed, of what was known by then; its orders meet the market that follows. Arms that
+run side by side come to each moment together, so that what is measured of the market is measured once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from zuno.kernel.units import Millis
+from zuno.lab.trading.arm_result import ArmResult, DecisionLine, PriceSeries, Span, measure_arm
+from zuno.lab.trading.arms import Arm
+from zuno.lab.trading.cycles import BacktestCycles
+from zuno.trading.agents.case import Case
+from zuno.trading.agents.learned import find_cut
+from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.model.account import account_slots
+from zuno.trading.model.bundle import Bundle, Slot, add_slots
+from zuno.trading.model.cycle import Call
+from zuno.trading.model.market import Mode, Side, Symbol
+from zuno.trading.model.outcome import Outcome
+from zuno.trading.model.trade_events import TradeEvent
+from zuno.trading.rules.closed_trades import list_closed_trades
+from zuno.trading.rules.schedule import Job
+from zuno.trading.watch.desk_loop import DeskLoop, DeskPlan, MarketClock
+
+Recall = Callable[[Case], Awaitable[Sequence[Slot]]]
+MODE = Mode.SWING
+
+
+class Lockstep:
+    """Lets arms wait for each other. An arm that has ended is waited for no more."""
+
+    def __init__(self, arms: int) -> None:
+        self._running = arms
+        self._waiting: list[asyncio.Future[None]] = []
+
+    async def wait(self) -> None:
+        """Until every arm that runs waits too."""
+        mine = asyncio.get_running_loop().create_future()
+        self._waiting.append(mine)
+        self._release()
+        await mine
+
+    def leave(self) -> None:
+        self._running -= 1
+        self._release()
+
+    def _release(self) -> None:
+        if len(self._waiting) >= self._running:
+            for each in self._waiting:
+                each.set_result(None)
+            self._waiting.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """An arm's memory."""
+
+    recall: Recall
+    keep_run: Callable[[str, Outcome, Bundle], Awaitable[None]]
+    """Puts a run that opens something on record, for its post-mortem."""
+    learn: Callable[[Millis], Awaitable[int]]
+    """From what was closed by then; how many lessons were drawn."""
+
+
+@dataclass(slots=True)
+class DeskArm:
+    """One arm's desk; wiring builds it. It shares nothing with the others but what is measured of the market."""
+
+    arm: Arm
+    account: str
+    gate: OrderGate
+    clock: MarketClock
+    cycles: Mapping[Symbol, BacktestCycles]
+    events: Callable[[], Sequence[TradeEvent]]
+    learning: Learning | None
+    decisions: list[DecisionLine] = field(default_factory=list)
+    ran: int = 0
+    lessons: int = 0
+    recalled: int = 0
+
+    def measure(self, prices: Mapping[Symbol, PriceSeries], span: Span, until: Millis) -> ArmResult:
+        return measure_arm(
+            self.arm,
+            self.events(),
+            prices,
+            span,
+            until,
+            self.decisions,
+            cycles=self.ran,
+            lessons=self.lessons,
+            recalled=self.recalled,
+        )
+
+
+async def run_desk_arm(
+    desk: DeskArm, span: Span, lockstep: Lockstep, tell: Callable[[Millis], Awaitable[None]], stop: asyncio.Event
+) -> None:
+    """From the beginning of a span to its end. `tell` is called when the cycles of a moment are done."""
+    symbols = tuple(desk.cycles)
+    work = _ArmWork(desk, symbols, lockstep, tell)
+    try:
+        await DeskLoop(desk.gate, DeskPlan(symbols, MODE), work).run_recorded(desk.clock, span.end, stop)
+    finally:
+        lockstep.leave()
+
+
+class _ArmWork:
+    """The `DeskWork` of a backtest: cycles and learning; days are summed up by whoever reads the account."""
+
+    def __init__(
+        self,
+        desk: DeskArm,
+        symbols: Sequence[Symbol],
+        lockstep: Lockstep,
+        tell: Callable[[Millis], Awaitable[None]],
+    ) -> None:
+        self._desk = desk
+        self._first, self._last = symbols[0], symbols[-1]
+        self._lockstep = lockstep
+        self._tell = tell
+        self._learned_closed = 0
+
+    async def is_done(self, job: Job) -> bool:
+        return False
+
+    async def run_cycle(self, job: Job, at: Millis) -> None:
+        desk, symbol = self._desk, job.symbol
+        assert symbol is not None
+        if symbol is self._first:
+            await self._lockstep.wait()
+        book = await desk.gate.advance()
+        run_id = f"run_{job.name(desk.account)}"
+        read: list[Bundle] = []
+
+        async def recall(case: Case) -> Sequence[Slot]:
+            slots = () if desk.learning is None else await desk.learning.recall(case)
+            read.append(add_slots(case.bundle, slots))
+            return slots
+
+        outcome = await desk.cycles[symbol].run(
+            at,
+            account_slots(book.to_account(), at),
+            list_closed_trades(book.closed, at),
+            execute=desk.gate.execute,
+            recall=None if desk.learning is None else recall,
+            run_id=run_id,
+        )
+        desk.ran += 1
+        call = outcome.ruling.decision
+        if call is not Call.HOLD:
+            desk.decisions.append(DecisionLine(at=at, symbol=symbol, call=call.value))
+        if desk.learning is not None:
+            if call.side is not None:
+                await desk.learning.keep_run(run_id, outcome, read[0])
+            wanted = outcome.decision.decision.side
+            desk.recalled += isinstance(wanted, Side) and find_cut(read[0], wanted) is not None
+        if symbol is self._last:
+            await self._tell(at)
+
+    async def summarise_day(self, job: Job, at: Millis) -> None:
+        pass
+
+    async def evaluate(self, job: Job, at: Millis) -> None:
+        pass
+
+    async def learn(self) -> None:
+        closed = len(self._desk.gate.book.closed)
+        if self._desk.learning is not None and closed != self._learned_closed:
+            self._desk.lessons += await self._desk.learning.learn(self._desk.gate.now())
+            self._learned_closed = closed
+
+    def tell_changes(self) -> None:
+        pass

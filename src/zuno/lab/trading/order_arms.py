@@ -1,0 +1,170 @@
+"""Arms without a desk: orders at the paper venue by a plan that a few lines tell. Fees and slippage are the venue's.
+
+Each is decided when a four-hour bar has closed, and filled at the price that stands then, slippage added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Final, Protocol, TypeAlias
+
+import numpy as np
+from numpy.random import PCG64, Generator
+
+from zuno.kernel.units import Millis
+from zuno.lab.sma_cross import cross_signals
+from zuno.lab.trading.arm_result import MICRO, ClosedLine, PriceSeries, Span
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import HOUR_MS, Side, Symbol
+from zuno.trading.model.orders import (
+    Filters,
+    Order,
+    OrderRequest,
+    OrderSide,
+    OrderType,
+    VenuePosition,
+    VenueQuote,
+    client_order_id,
+)
+from zuno.trading.rules.trading_book import STARTING_CASH
+from zuno.trading.watch.desk_loop import MarketClock
+
+STEP_MS: Final = 4 * HOUR_MS
+FAST: Final = 50
+SLOW: Final = 200
+"""Bars of four hours."""
+SHARE: Final = Decimal("0.97")
+"""Of the cash: the rest pays fees and slippage."""
+SEED: Final = 20_250_428
+
+Wish: TypeAlias = Decimal
+"""Dollars that are to be held of a symbol; below zero is short."""
+
+
+class PaperOrders(Protocol):
+    """What these arms ask of the paper venue. An exchange is never handed to them: orders have one door, the gate."""
+
+    exchange: Exchange
+
+    async def filters(self, symbol: Symbol) -> Filters: ...
+
+    async def quote(self, symbol: Symbol) -> VenueQuote: ...
+
+    async def place(self, order: OrderRequest) -> Order: ...
+
+    async def positions(self) -> tuple[VenuePosition, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """From a moment on so many dollars of a symbol are held, at that moment's price."""
+
+    at: Millis
+    symbol: Symbol
+    wish: Wish
+
+
+def slots_of(span: Span) -> range:
+    """The closes of four-hour bars in a span."""
+    return range(-(-span.begin // STEP_MS) * STEP_MS, span.end + 1, STEP_MS)
+
+
+def plan_hold(symbols: Sequence[Symbol], span: Span) -> list[Change]:
+    """Everything at the first slot, as much of each symbol."""
+    each = STARTING_CASH[Exchange.BINANCE] * SHARE / len(symbols)
+    return [Change(Millis(slots_of(span)[0]), symbol, each) for symbol in symbols]
+
+
+def plan_sma_cross(prices: Mapping[Symbol, PriceSeries], span: Span) -> list[Change]:
+    """Long while the fast average of closes is above the slow one, else flat. Averages reach back before the span."""
+    each = STARTING_CASH[Exchange.BINANCE] * SHARE / len(prices)
+    found: list[Change] = []
+    slots = [Millis(slot) for slot in slots_of(span)]
+    for symbol, series in prices.items():
+        before = [Millis(slots[0] - STEP_MS * back) for back in range(SLOW, 0, -1)]
+        closes = [series.at(slot) for slot in (*before, *slots)]
+        known = np.array([np.nan if close is None else close for close in closes])
+        wanted = cross_signals(known, FAST, SLOW)[len(before) :]
+        was = False
+        for slot, long in zip(slots, wanted.tolist(), strict=True):
+            if long != was:
+                found.append(Change(slot, symbol, each if long else Decimal(0)))
+                was = long
+    return sorted(found, key=lambda change: (change.at, change.symbol))
+
+
+def plan_random(trades: Sequence[ClosedLine], span: Span, seed: int = SEED) -> list[Change]:
+    """Trades as many as these, on the same side, as large and held as long, at moments drawn by chance. Of one symbol
+    no two are open at once."""
+    chance = Generator(PCG64(seed))
+    found: list[Change] = []
+    for symbol in sorted({trade.symbol for trade in trades}):
+        ours = [trade for trade in trades if trade.symbol is symbol]
+        steps = [max(1, -(-(trade.closed - trade.opened) // STEP_MS)) for trade in ours]
+        slots = slots_of(span)
+        free = len(slots) - 1 - sum(steps)
+        # Where a trade begins: chance orders them and deals out the slots that none of them takes.
+        gaps = sorted(chance.integers(0, max(1, free), len(ours)).tolist())
+        order = chance.permutation(len(ours)).tolist()
+        taken = 0
+        for gap, place in zip(gaps, order, strict=True):
+            trade, begin = ours[place], gap + taken
+            taken += steps[place]
+            if begin + steps[place] >= len(slots):
+                break
+            wish = Decimal(trade.notional) / MICRO * (1 if trade.side is Side.LONG else -1)
+            found.append(Change(Millis(slots[begin]), symbol, wish))
+            found.append(Change(Millis(slots[begin + steps[place]]), symbol, Decimal(0)))
+    return sorted(found, key=lambda change: (change.at, change.symbol, change.wish != 0))
+
+
+async def carry_out(
+    name: str,
+    changes: Sequence[Change],
+    venue: PaperOrders,
+    clock: MarketClock,
+    span: Span,
+    tell: Callable[[], None],
+) -> None:
+    """Send a market order at each change; the venue is looked at at every slot, for funding and liquidations."""
+    waiting = list(changes)
+    number = 0
+    for slot in slots_of(span):
+        clock.move(Millis(slot))
+        held = {position.symbol: position for position in await venue.positions()}
+        while waiting and waiting[0].at <= slot:
+            change = waiting.pop(0)
+            position = held.get(change.symbol)
+            number += 1
+            if position is not None:
+                side = OrderSide.SELL if position.side is Side.LONG else OrderSide.BUY
+                await _send(venue, f"{name} {number} out", change.symbol, side, position.quantity, reduce_only=True)
+            if change.wish:
+                quote, filters = await venue.quote(change.symbol), await venue.filters(change.symbol)
+                lot = filters.lot
+                least = (filters.min_notional / quote.mark / lot).to_integral_value(ROUND_CEILING) * lot
+                wanted = (abs(change.wish) / quote.mark / lot).to_integral_value(ROUND_FLOOR) * lot
+                side = OrderSide.BUY if change.wish > 0 else OrderSide.SELL
+                await _send(venue, f"{name} {number} in", change.symbol, side, max(wanted, least))
+            held = {position.symbol: position for position in await venue.positions()}
+        tell()
+    clock.move(span.end)
+    await venue.positions()
+
+
+async def _send(
+    venue: PaperOrders, id: str, symbol: Symbol, side: OrderSide, quantity: Decimal, *, reduce_only: bool = False
+) -> None:
+    await venue.place(
+        OrderRequest(
+            client_id=client_order_id(id, venue.exchange, "entry" if not reduce_only else "exit"),
+            exchange=venue.exchange,
+            symbol=symbol,
+            side=side,
+            type=OrderType.MARKET,
+            quantity=quantity,
+            reduce_only=reduce_only,
+        )
+    )

@@ -1,0 +1,229 @@
+"""Backtests of the trading desk as a person asks for them: arms side by side over one recorded market."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from zuno.kernel import arguments
+from zuno.kernel.canonical import Digest, Json
+from zuno.kernel.clock import iso
+from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.text import plain_text
+from zuno.kernel.units import Millis
+from zuno.lab.reports import LabReport, LabReports, report_id, trial_id
+from zuno.lab.service import MOST_WORKERS, Progress
+from zuno.lab.trading.arm_result import ArmResult, ClosedLine, PriceSeries, Span
+from zuno.lab.trading.arms import DESK_ARMS, NEED_MODEL, ORDER_ARMS, Arm
+from zuno.lab.trading.order_arms import Change, plan_hold, plan_random, plan_sma_cross, slots_of
+from zuno.lab.trading.page import build_trade_page
+from zuno.lab.trading.views import TradeLabView, build_view
+from zuno.trading.model.cycle import EDITION
+from zuno.trading.model.market import DAY_MS, Symbol, parse_symbol
+
+KIND: Final = "trade"
+WARM_UP_MS: Final = 200 * DAY_MS
+"""Of the record that is history before the first decision, where a beginning is not given."""
+
+
+@dataclass(frozen=True, slots=True)
+class TradeMarket:
+    """A recorded market; wiring opens it."""
+
+    place: str
+    """Folder of the store."""
+    folder: str
+    """It was imported from; empty: the home's own recording."""
+    origin: str
+    synthetic: bool
+    candles_only: bool
+    prices: Mapping[Symbol, PriceSeries]
+    fingerprint: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class TradeQuestion:
+    """What is backtested."""
+
+    folder: str | None
+    symbols: tuple[Symbol, ...]
+    since: str | None
+    until: str | None
+    arms: tuple[Arm, ...]
+
+    @property
+    def command(self) -> str:
+        """What a person types to ask it again."""
+        options = {
+            "--data": self.folder,
+            "--symbols": ",".join(self.symbols),
+            "--from": self.since,
+            "--to": self.until,
+            "--arms": ",".join(self.arms),
+        }
+        return " ".join(["zuno lab trade", *(f"{name} {given}" for name, given in options.items() if given)])
+
+
+@dataclass(frozen=True, slots=True)
+class ArmsTask:
+    """Arms that one process runs side by side."""
+
+    market: TradeMarket
+    symbols: tuple[Symbol, ...]
+    span: Span
+    arms: tuple[Arm, ...]
+    matched: tuple[ClosedLine, ...] = ()
+    """Trades that chance is matched with."""
+
+    def plan_orders(self, arm: Arm, prices: Mapping[Symbol, PriceSeries]) -> list[Change]:
+        if arm is Arm.HOLD:
+            return plan_hold(self.symbols, self.span)
+        if arm is Arm.SMA:
+            return plan_sma_cross(prices, self.span)
+        return plan_random(self.matched, self.span)
+
+
+@dataclass(frozen=True, slots=True)
+class SlotPlayed:
+    """A sign of life."""
+
+    arm: Arm
+
+
+OpenMarket: TypeAlias = Callable[[str | None], AbstractAsyncContextManager[TradeMarket]]
+RunTasks: TypeAlias = Callable[
+    [Sequence[ArmsTask], int, Callable[[ArmResult | SlotPlayed], None], asyncio.Event], Awaitable[None]
+]
+
+
+class TradeLab:
+    """Of a home it reads the recorded market, and writes reports; its accounts are left alone."""
+
+    def __init__(self, open_market: OpenMarket, run_tasks: RunTasks, reports: LabReports) -> None:
+        self._open_market = open_market
+        self._run_tasks = run_tasks
+        self._reports = reports
+
+    async def compare(
+        self, question: TradeQuestion, workers: int, tell: Progress, stop: asyncio.Event, *, resume: bool = False
+    ) -> TradeLabView:
+        """Every arm over the same time. Once `stop` is set, what is known by then is the answer. `resume`: arms that an
+        unfinished run of the same question had done are not run again."""
+        if not 1 <= workers <= MOST_WORKERS:
+            raise Usage(f"--workers is {workers}; give a whole number from 1 to {MOST_WORKERS}.")
+        async with self._open_market(question.folder) as market:
+            span = choose_span(market, question)
+            asked: dict[str, Json] = {
+                "symbols": [symbol.value for symbol in question.symbols],
+                "begin": span.begin,
+                "end": span.end,
+            }
+            report = report_id(KIND, {**asked, "arms": list(question.arms)}, market.fingerprint, EDITION)
+            if not resume:
+                self._reports.forget_parts(report)
+            done = {result.arm: result for result in map(_read_part, self._reports.read_parts(report))}
+            results = await self._run(question, market, span, report, done, workers, tell, stop)
+            self._reports.note_trials(
+                KIND,
+                {trial_id(KIND, result.arm, asked, market.fingerprint, EDITION): result.arm for result in results},
+            )
+            trials = self._reports.count_trials(KIND)
+            stopped = stop.is_set()
+            view = build_view(report, question, market, span, results, stopped=stopped, trials=trials)
+            title = f"Trading desk, {' and '.join(question.symbols)}, {view.since[:10]} to {view.until[:10]}"
+            kept = LabReport(
+                id=report,
+                kind=KIND,
+                title=title,
+                command=question.command,
+                partial=stopped,
+                body=view.model_dump(mode="json", by_alias=True),
+            )
+            self._reports.save(kept, build_trade_page(title, question.command, view))
+            return view
+
+    async def _run(
+        self,
+        question: TradeQuestion,
+        market: TradeMarket,
+        span: Span,
+        report: str,
+        done: Mapping[Arm, ArmResult],
+        workers: int,
+        tell: Progress,
+        stop: asyncio.Event,
+    ) -> list[ArmResult]:
+        results: dict[Arm, ArmResult] = dict(done)
+        wanted = [arm for arm in question.arms if arm not in NEED_MODEL and arm not in done]
+        played, total = 0, len(slots_of(span)) * len(wanted)
+
+        def hear(said: ArmResult | SlotPlayed) -> None:
+            nonlocal played
+            if isinstance(said, SlotPlayed):
+                played += 1
+                tell(min(played, total), total)
+                return
+            results[said.arm] = said
+            if said.until == span.end:
+                self._reports.keep_part(report, said)
+
+        tell(0, total)
+        await self._run_tasks(plan_tasks(wanted, question.symbols, market, span, workers), workers, hear, stop)
+        if Arm.RANDOM in wanted and not stop.is_set():
+            task = ArmsTask(market, question.symbols, span, (Arm.RANDOM,), results[Arm.DEBATE].trades)
+            await self._run_tasks([task], 1, hear, stop)
+        return [results[arm] for arm in question.arms if arm in results]
+
+
+def _read_part(document: str) -> ArmResult:
+    return ArmResult.model_validate_json(document)
+
+
+def plan_tasks(
+    arms: Sequence[Arm], symbols: tuple[Symbol, ...], market: TradeMarket, span: Span, workers: int
+) -> list[ArmsTask]:
+    """Arms without a desk in one task; desks in as many as there are processes, each measuring the market once."""
+    plain = tuple(arm for arm in arms if arm in ORDER_ARMS and arm is not Arm.RANDOM)
+    desks = [arm for arm in arms if arm in DESK_ARMS]
+    shares = [plain, *(tuple(desks[place::workers]) for place in range(workers))]
+    return [ArmsTask(market, symbols, span, share) for share in shares if share]
+
+
+def choose_span(market: TradeMarket, question: TradeQuestion) -> Span:
+    missing = [symbol for symbol in question.symbols if symbol not in market.prices]
+    if missing:
+        raise Refused(f"No hours of {', '.join(missing)} are recorded; `zuno data import` or --data reads some.")
+    series = [market.prices[symbol] for symbol in question.symbols]
+    first = Millis(max(each.times[0] for each in series))
+    last = Millis(min(each.times[-1] for each in series))
+    if question.since is None:
+        begin = Millis(min(first + WARM_UP_MS, last))
+    else:
+        begin = arguments.parse_market_moment(question.since, last, last, first)
+    end = last if question.until is None else arguments.parse_market_moment(question.until, last, last, first)
+    if end - begin < DAY_MS:
+        raise Usage(f"From {iso(begin)} to {iso(end)} is less than a day; give --from and --to further apart.")
+    return Span(begin, end)
+
+
+def read_question(folder: str | None, symbols: str, since: str | None, until: str | None, arms: str) -> TradeQuestion:
+    """What a person typed. `Usage` says what of it cannot be."""
+    chosen = tuple(dict.fromkeys(parse_symbol(symbol) for symbol in symbols.split(",")))
+    return TradeQuestion(folder, chosen, since, until, parse_arms(arms))
+
+
+def parse_arms(text: str) -> tuple[Arm, ...]:
+    """Names with commas between them, each once. Chance is matched with the debate, and needs it."""
+    found = []
+    for name in text.split(","):
+        try:
+            found.append(Arm(name.strip()))
+        except ValueError:
+            raise Usage(f"{plain_text(name, 40)!r} is no arm; choose from {', '.join(Arm)}.") from None
+    chosen = tuple(dict.fromkeys(found))
+    if Arm.RANDOM in chosen and Arm.DEBATE not in chosen:
+        raise Usage("The arm random is matched with the debate's trades: add debate.")
+    return chosen

@@ -1,0 +1,319 @@
+"""What a backtest of the trading desk answers: figures of every arm, and what the debate gains over each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import fsum
+from typing import TYPE_CHECKING, Final
+
+from zuno.kernel.clock import iso
+from zuno.kernel.text import plain_text
+from zuno.kernel.units import Millis
+from zuno.kernel.view import PartialView, View
+from zuno.lab.bootstrap import compare_pairs, interval_of_sum
+from zuno.lab.comparisons import correct_p_values
+from zuno.lab.returns import deflated_sharpe, measure_returns
+from zuno.lab.trading.arm_result import MICRO, ArmResult, DecisionLine, PriceSeries, Span
+from zuno.lab.trading.arms import DECIDED_BY, NEED_MODEL, NO_MODEL, Arm
+from zuno.trading.model.cycle import EDITION, Call, Exchange
+from zuno.trading.model.market import DAY_MS, Symbol
+from zuno.trading.rules.trading_book import STARTING_CASH
+
+if TYPE_CHECKING:
+    from zuno.lab.trading.service import TradeMarket, TradeQuestion
+
+BLOCK_DAYS: Final = 10
+"""Drawn together by the bootstrap: as long as two holds."""
+DAYS_PER_YEAR: Final = 365
+TREND_DAYS: Final = 30
+TREND: Final = 0.10
+"""A day is bull or bear where the market had moved so far in the thirty days before it, else sideways."""
+FLIP_MS: Final = DAY_MS
+"""A decision that two arms see differently is judged by the day that followed."""
+CUTOFF: Final = "2025-04"
+"""The record's last month. A model trained later may have read it."""
+
+
+class GainView(View):
+    """An arm less another, day by day over the same prices."""
+
+    net_pnl_usd: float
+    ci95: tuple[float, float] | None
+    p: float | None
+    """Two-sided, of the days resampled."""
+    p_holm: float | None
+    """Corrected for as many comparisons as the report makes."""
+    better: int
+    worse: int
+    """Decisions that the two saw differently, by the day that followed."""
+
+
+class RegimeView(View):
+    """Net PnL in USD of the days of each kind of market."""
+
+    bull: float
+    bear: float
+    sideways: float
+
+
+class TradeArmView(View):
+    arm: str
+    by: str
+    until: str
+    """How far it has come: a run that was cut short ends earlier."""
+    net_pnl_usd: float
+    sharpe: float | None
+    deflated_sharpe: float | None
+    """The chance that the true Sharpe ratio is above what the best of so many tries would show by luck."""
+    sortino: float | None
+    calmar: float | None
+    max_drawdown: float
+    trades: int
+    open_trades: int
+    hit_rate: float | None
+    profit_factor: float | None
+    expectancy_r: float | None
+    exposure: float
+    market_change: float
+    fees: float
+    funding: float
+    model_cost_usd: float
+    exits: dict[str, int]
+    exploration: int
+    """Trades that were explorations: a quarter of the size, because nothing is proven."""
+    cycles: int
+    lessons: int
+    recalled: int
+    ci95: tuple[float, float] | None
+    regimes: RegimeView
+    vs_debate: GainView | None
+    equity: tuple[float, ...]
+    """At the beginning, every midnight and the end."""
+
+
+class SkippedArmView(View):
+    arm: str
+    reason: str
+
+
+class TradeLabView(PartialView):
+    report: str
+    """Its id: `zuno lab reports` says where its page is."""
+    data: str
+    origin: str
+    symbols: tuple[str, ...]
+    since: str
+    until: str
+    days: int
+    capital_usd: float
+    edition: int
+    trials: int
+    market_change: float
+    regime_days: dict[str, int]
+    arms: tuple[TradeArmView, ...]
+    not_run: tuple[SkippedArmView, ...]
+    notes: tuple[str, ...]
+
+
+def build_view(
+    report: str,
+    question: TradeQuestion,
+    market: TradeMarket,
+    span: Span,
+    results: Sequence[ArmResult],
+    *,
+    stopped: bool,
+    trials: int | None = None,
+) -> TradeLabView:
+    """`trials`: arms that were ever tried, of the lab's run log; None: those of this report."""
+    prices = {symbol: market.prices[symbol] for symbol in question.symbols}
+    marks = span.marks()
+    kinds = classify_days(prices, marks)
+    debate = next((result for result in results if result.arm is Arm.DEBATE), None)
+    gains = {} if debate is None else compare_with_debate(debate, results, prices)
+    tries = max(trials or 0, len(results))
+    sharpes = [value for result in results if (value := measure_returns(_returns(result), 1).sharpe) is not None]
+    variance = _sample_variance(sharpes)
+    change = _market_change(prices, span)
+    return TradeLabView(
+        ok=True,
+        stopped=stopped,
+        report=report,
+        data=plain_text(market.folder, 200) if market.folder else "",
+        origin=market.origin,
+        symbols=tuple(symbol.value for symbol in question.symbols),
+        since=iso(span.begin),
+        until=iso(span.end),
+        days=len(marks) - 1,
+        capital_usd=float(STARTING_CASH[Exchange.BINANCE]),
+        edition=EDITION,
+        trials=tries,
+        market_change=change,
+        regime_days=dict(sorted(Counter(kinds).items())),
+        arms=tuple(_arm_view(result, kinds, gains.get(result.arm), change, tries, variance) for result in results),
+        not_run=tuple(
+            SkippedArmView(arm=arm.value, reason=f"{NEED_MODEL[arm]}: {NO_MODEL}")
+            for arm in question.arms
+            if arm in NEED_MODEL
+        ),
+        notes=_list_notes(question, market),
+    )
+
+
+def _arm_view(
+    result: ArmResult,
+    kinds: Sequence[str],
+    gain: GainView | None,
+    change: float,
+    trials: int,
+    variance: float | None,
+) -> TradeArmView:
+    returns = _returns(result)
+    figures = measure_returns(returns, DAYS_PER_YEAR)
+    by_kind = {
+        kind: sum(change for change, each in zip(result.changes, kinds, strict=False) if each == kind)
+        for kind in ("bull", "bear", "sideways")
+    }
+    return TradeArmView(
+        arm=result.arm,
+        by=DECIDED_BY[result.arm],
+        until=iso(Millis(result.until)),
+        net_pnl_usd=_usd(result.net),
+        sharpe=figures.sharpe,
+        deflated_sharpe=deflated_sharpe(returns, trials, variance),
+        sortino=figures.sortino,
+        calmar=figures.calmar,
+        max_drawdown=figures.max_drawdown,
+        trades=len(result.trades),
+        open_trades=result.open_trades,
+        hit_rate=result.hit_rate,
+        profit_factor=result.profit_factor,
+        expectancy_r=result.expectancy_r,
+        exposure=result.exposure,
+        market_change=change,
+        fees=_usd(result.fees),
+        funding=_usd(result.funding),
+        model_cost_usd=_usd(result.model_cost),
+        exits=dict(sorted(Counter(trade.reason.value for trade in result.trades).items())),
+        exploration=sum(trade.exploration for trade in result.trades),
+        cycles=result.cycles,
+        lessons=result.lessons,
+        recalled=result.recalled,
+        ci95=_interval(result.changes),
+        regimes=RegimeView(**{kind: _usd(amount) for kind, amount in by_kind.items()}),
+        vs_debate=gain,
+        equity=tuple(round(worth / MICRO, 2) for worth in result.worth),
+    )
+
+
+def compare_with_debate(
+    debate: ArmResult, results: Sequence[ArmResult], prices: Mapping[Symbol, PriceSeries]
+) -> dict[Arm, GainView]:
+    """Each other arm less the debate, over the days that both have come to."""
+    others = [result for result in results if result is not debate]
+    found = []
+    for other in others:
+        days = min(len(other.changes), len(debate.changes))
+        found.append(compare_pairs(other.changes[:days], debate.changes[:days], BLOCK_DAYS))
+    ps = [pair.p for pair in found if pair is not None]
+    corrected = iter(correct_p_values(ps))
+    gains: dict[Arm, GainView] = {}
+    for other, pair in zip(others, found, strict=True):
+        days = min(len(other.changes), len(debate.changes))
+        better, worse = count_flips(debate.decisions, other.decisions, prices) if other.cycles else (0, 0)
+        gains[other.arm] = GainView(
+            net_pnl_usd=_usd(sum(other.changes[:days]) - sum(debate.changes[:days])),
+            ci95=None if pair is None else (_usd(pair.low), _usd(pair.high)),
+            p=None if pair is None else pair.p,
+            p_holm=None if pair is None else next(corrected),
+            better=better,
+            worse=worse,
+        )
+    return gains
+
+
+def count_flips(
+    debate: Sequence[DecisionLine], other: Sequence[DecisionLine], prices: Mapping[Symbol, PriceSeries]
+) -> tuple[int, int]:
+    """Decisions of the other arm that are not the debate's, for better and for worse by the move of the day after."""
+    ours, theirs = (
+        {(line.at, line.symbol): Call(line.call) for line in lines if Call(line.call).side is not None}
+        for lines in (debate, other)
+    )
+    better = worse = 0
+    for at, symbol in sorted({*ours, *theirs}):
+        before, after = prices[symbol].at(at), prices[symbol].at(at + FLIP_MS)
+        if before is None or after is None or after == before:
+            continue
+        way = 1 if after > before else -1
+        gain = _sign(theirs.get((at, symbol))) * way - _sign(ours.get((at, symbol))) * way
+        better += gain > 0
+        worse += gain < 0
+    return better, worse
+
+
+def _sign(call: Call | None) -> int:
+    return {Call.LONG: 1, Call.SHORT: -1}.get(call, 0) if call is not None else 0
+
+
+def classify_days(prices: Mapping[Symbol, PriceSeries], marks: Sequence[int]) -> tuple[str, ...]:
+    """Of every stretch between two marks, by what was known when it began."""
+    kinds = []
+    for mark in marks[:-1]:
+        moves = []
+        for series in prices.values():
+            now, before = series.at(mark), series.at(mark - TREND_DAYS * DAY_MS)
+            if now is not None and before is not None:
+                moves.append(now / before - 1)
+        move = round(fsum(moves) / len(moves), 9) if moves else 0.0
+        kinds.append("bull" if move >= TREND else "bear" if move <= -TREND else "sideways")
+    return tuple(kinds)
+
+
+def _market_change(prices: Mapping[Symbol, PriceSeries], span: Span) -> float:
+    """Of the symbols, as much of each: the mean of their changes, a fraction."""
+    changes = []
+    for series in prices.values():
+        first, last = series.at(span.begin), series.at(span.end)
+        if first is not None and last is not None:
+            changes.append(last / first - 1)
+    return round(fsum(changes) / len(changes), 6) if changes else 0.0
+
+
+def _list_notes(question: TradeQuestion, market: TradeMarket) -> tuple[str, ...]:
+    notes = ["decided when a bar has closed, filled at the price that stands then with slippage of 5 basis points"]
+    if market.candles_only:
+        notes.append("candles alone: what books, options and liquidations would have said is missing, not zero")
+    if Symbol.ETHUSDT in question.symbols and market.folder:
+        notes.append("no funding of ETH was recorded: 0.01 % of 8 h is charged to either side")
+    if not market.synthetic:
+        notes.append(
+            f"the record ends in {CUTOFF}: a model trained later may know it, so an edge of its debate is not provable "
+            "here; arms by rules have read nothing"
+        )
+    return tuple(notes)
+
+
+def _returns(result: ArmResult) -> list[float]:
+    """Of each day, rounded: nothing hangs on the last bit of a quotient."""
+    return [
+        round((after - before) / before, 12) if before > 0 else 0.0
+        for before, after in zip(result.worth, result.worth[1:], strict=False)
+    ]
+
+
+def _interval(changes: Sequence[int]) -> tuple[float, float] | None:
+    found = interval_of_sum(changes, BLOCK_DAYS)
+    return None if found is None else (_usd(found[0]), _usd(found[1]))
+
+
+def _sample_variance(values: Sequence[float]) -> float | None:
+    if len(values) < 2:
+        return None
+    mean = fsum(values) / len(values)
+    return fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+
+
+def _usd(amount: int) -> float:
+    return round(amount / MICRO, 2)

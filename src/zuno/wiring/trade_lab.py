@@ -1,0 +1,330 @@
+"""Wire the trading desk's backtests: a recorded store, and for every arm an account, a gate and a paper venue."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from zuno.settings import Settings
+
+if TYPE_CHECKING:
+    from zuno.adapters.account.trade_log import MemoryTradeLog
+    from zuno.adapters.series.sqlite import SqliteSeries
+    from zuno.adapters.venues.paper.tape import MarketTape
+    from zuno.adapters.venues.paper.ticks import Tick
+    from zuno.adapters.venues.paper.venue import PaperVenue
+    from zuno.kernel.units import Millis
+    from zuno.lab.reports import LabReports
+    from zuno.lab.trading.arm_result import ArmResult
+    from zuno.lab.trading.arms import Arm
+    from zuno.lab.trading.engine import DeskArm, Learning
+    from zuno.lab.trading.figures import MarketFigures
+    from zuno.lab.trading.service import ArmsTask, SlotPlayed, TradeLab, TradeMarket
+    from zuno.llm.ask import ModelContext
+    from zuno.trading.model.bundle import Bundle
+    from zuno.trading.model.market import Symbol
+    from zuno.trading.model.outcome import Outcome
+    from zuno.trading.ports.series import SeriesStore
+    from zuno.trading.run.nodes import Cycle
+    from zuno.trading.run.record import RunJournal
+    from zuno.trading.watch.desk_loop import MarketClock
+    from zuno.wiring.recordings import Recordings
+
+CODE: Final = "backtest"
+FUNDING_FILE: Final = "funding-daily"
+FUNDING_SERIES: Final = "funding/binance/BTCUSDT"
+"""Daily means of funding do not say whose they are; those of the known folder are BTC's."""
+REPORT_MS: Final = 30 * 86_400_000
+"""Between two looks at how far the arms have come, which a run that is cut short answers with."""
+
+
+def build_trade_lab(settings: Settings, recordings: Recordings, reports: LabReports) -> TradeLab:
+    from zuno.lab.trading.service import TradeLab
+
+    @asynccontextmanager
+    async def open_market(folder: str | None) -> AsyncIterator[TradeMarket]:
+        if folder is None:
+            own = recordings.selected_store()
+            name = "synthetic" if own.origin.synthetic else "own"
+            yield await read_market(own, settings.home / "market" / name, "")
+            return
+        with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as place:
+            store = await import_history(folder, Path(place))
+            try:
+                yield await read_market(store, Path(place), folder)
+            finally:
+                await store.close()
+
+    return TradeLab(open_market, run_tasks, reports)
+
+
+async def import_history(folder: str, place: Path) -> SqliteSeries:
+    """The files of a folder in a store of its own, which goes with the backtest."""
+    from zuno.adapters.clock.system import unix_millis
+    from zuno.adapters.imports.files import HistoryFiles
+    from zuno.adapters.series.sqlite import SqliteSeries
+    from zuno.kernel.errors import Refused
+    from zuno.trading.service.imports import Imports
+    from zuno.wiring.recordings import RECORDED
+
+    store = SqliteSeries(place, RECORDED)
+    imports = Imports(HistoryFiles(), store, unix_millis, read_here=True)
+    files = [file.path for file in HistoryFiles().find([folder])]
+    means = [path for path in files if FUNDING_FILE in Path(path).name]
+    view = await imports.run([path for path in files if path not in means], None, "auto", lambda _: None)
+    if not view.rows:
+        raise Refused(f"Nothing of {folder} could be imported: {view.files[0].failure}")
+    if means:
+        await imports.run(means, FUNDING_SERIES, "auto", lambda _: None)
+    return store
+
+
+async def read_market(store: SeriesStore, place: Path, folder: str) -> TradeMarket:
+    import hashlib
+
+    from zuno.kernel.canonical import Digest
+    from zuno.kernel.units import Millis
+    from zuno.lab.trading.arm_result import PriceSeries
+    from zuno.lab.trading.service import TradeMarket
+    from zuno.trading.model.market import HOUR_MS, Symbol, Timeframe, candles
+    from zuno.trading.model.venues import BINANCE, wanted_series
+
+    ever = Millis(2**53 - 1)
+    prices: dict[Symbol, PriceSeries] = {}
+    content = hashlib.sha256(store.origin.label.encode())
+    for symbol in Symbol:
+        rows = await store.read(candles(BINANCE, symbol, Timeframe.H1), Millis(0), ever, ever)
+        if rows:
+            prices[symbol] = PriceSeries(
+                tuple(row.at + HOUR_MS for row in rows), tuple(float(row.close) for row in rows)
+            )
+            content.update(repr([tuple(row) for row in rows]).encode())
+        for series in wanted_series(symbol):
+            span = await store.read(series, Millis(0), ever, ever, 1)
+            content.update(f"{series} {[tuple(row) for row in span]}".encode())
+    return TradeMarket(
+        place=str(place),
+        folder=folder,
+        origin=store.origin.label,
+        synthetic=store.origin.synthetic,
+        candles_only=store.origin.candles_only,
+        prices=prices,
+        fingerprint=Digest(content.hexdigest()),
+    )
+
+
+async def run_tasks(
+    tasks: Sequence[ArmsTask], workers: int, hear: Callable[[ArmResult | SlotPlayed], None], stop: asyncio.Event
+) -> None:
+    from zuno.adapters.worker_processes import run_in_processes
+
+    await run_in_processes(run_task, tasks, workers, hear, stop)
+
+
+async def run_task(task: ArmsTask) -> AsyncIterator[ArmResult | SlotPlayed]:
+    """Arms side by side; now and then how far each has come, and at the end what it came to."""
+    from zuno.adapters.series.sqlite import SqliteSeries
+    from zuno.wiring.cycles import disable_tracing
+    from zuno.wiring.recordings import INVENTED, RECORDED
+
+    disable_tracing()
+    store = SqliteSeries(Path(task.market.place), INVENTED if task.market.synthetic else RECORDED)
+    heard: asyncio.Queue[ArmResult | SlotPlayed] = asyncio.Queue()
+    with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
+        running = asyncio.ensure_future(_run_arms(task, store, Path(name), heard.put_nowait))
+        try:
+            while True:
+                getting = asyncio.ensure_future(heard.get())
+                await asyncio.wait({running, getting}, return_when=asyncio.FIRST_COMPLETED)
+                if not getting.done():
+                    getting.cancel()
+                    break
+                yield getting.result()
+            await running
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            await store.close()
+
+
+async def _run_arms(
+    task: ArmsTask, store: SqliteSeries, folder: Path, hear: Callable[[ArmResult | SlotPlayed], None]
+) -> None:
+    from zuno.adapters.account.trade_log import MemoryTradeLog
+    from zuno.adapters.venues.paper.venue import venue_account
+    from zuno.kernel.units import Millis
+    from zuno.lab.trading.arm_result import measure_arm
+    from zuno.lab.trading.arms import ORDER_ARMS
+    from zuno.lab.trading.engine import Lockstep, run_desk_arm
+    from zuno.lab.trading.figures import MarketFigures
+    from zuno.lab.trading.order_arms import carry_out, slots_of
+    from zuno.lab.trading.service import SlotPlayed
+    from zuno.trading.model.cycle import Exchange
+    from zuno.trading.watch.desk_loop import MarketClock
+
+    span, prices = task.span, {symbol: task.market.prices[symbol] for symbol in task.symbols}
+    for arm in (arm for arm in task.arms if arm in ORDER_ARMS):
+        log, clock = MemoryTradeLog(), MarketClock(span.begin)
+        venue = open_order_venue(store, log, arm, clock)
+        played = partial(hear, SlotPlayed(arm))
+        await carry_out(arm.value, task.plan_orders(arm, prices), venue, clock, span, played)
+        events = log.list_events(venue_account(arm.value, Exchange.BINANCE))
+        hear(measure_arm(arm, events, prices, span, span.end))
+    desk_arms = [arm for arm in task.arms if arm not in ORDER_ARMS]
+    if not desk_arms:
+        return
+    figures = {symbol: MarketFigures(store, symbol) for symbol in task.symbols}
+    for each in figures.values():
+        await each.load([Millis(slot) for slot in slots_of(span)])
+    desks = [build_desk_arm(arm, store, figures, span.begin, folder) for arm in desk_arms]
+    lockstep, stop = Lockstep(len(desks)), asyncio.Event()
+    told: dict[Arm, Millis] = {}
+
+    def tell(desk: DeskArm) -> Callable[[Millis], Any]:
+        async def tell_moment(at: Millis) -> None:
+            hear(SlotPlayed(desk.arm))
+            if at - told.setdefault(desk.arm, span.begin) >= REPORT_MS:
+                told[desk.arm] = at
+                hear(desk.measure(prices, span, at))
+
+        return tell_moment
+
+    await asyncio.gather(*(run_desk_arm(desk, span, lockstep, tell(desk), stop) for desk in desks))
+    for desk in desks:
+        hear(desk.measure(prices, span, span.end))
+
+
+def open_order_venue(store: SeriesStore, log: MemoryTradeLog, arm: Arm, clock: MarketClock) -> PaperVenue:
+    """The paper venue of an arm without a desk. Who buys and holds owns coins, and pays no funding."""
+    from zuno.adapters.venues.paper.tape import SeriesTape
+    from zuno.adapters.venues.paper.venue import PaperVenue
+    from zuno.lab.trading.arms import Arm
+    from zuno.trading.model.cycle import Exchange
+    from zuno.trading.rules.inputs import Fees
+
+    async def read_clock() -> Millis:
+        return clock.now()
+
+    tape: MarketTape = SeriesTape(store, Exchange.BINANCE, live=False)
+    if arm is Arm.HOLD:
+        tape = SpotTape(tape)
+    return PaperVenue(Exchange.BINANCE, arm.value, log, tape, read_clock, Fees().at(Exchange.BINANCE), latency_ms=0)
+
+
+class SpotTape:
+    """A market without funding."""
+
+    def __init__(self, tape: MarketTape) -> None:
+        self._tape = tape
+
+    async def ticks(self, symbol: Symbol, after: Millis, until: Millis) -> Sequence[Tick]:
+        return _without_funding(await self._tape.ticks(symbol, after, until))
+
+    async def before(self, symbol: Symbol, moment: Millis) -> Sequence[Tick]:
+        return _without_funding(await self._tape.before(symbol, moment))
+
+
+def _without_funding(ticks: Sequence[Tick]) -> list[Tick]:
+    from zuno.adapters.venues.paper.ticks import FundingRate
+
+    return [tick for tick in ticks if not isinstance(tick, FundingRate)]
+
+
+def build_desk_arm(
+    arm: Arm, store: SqliteSeries, figures: Mapping[Symbol, MarketFigures], begin: Millis, folder: Path
+) -> DeskArm:
+    """An account, a gate, a paper venue and a memory of its own."""
+    from zuno.adapters.account.trade_log import MemoryTradeLog
+    from zuno.lab.trading.arms import Arm
+    from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
+    from zuno.lab.trading.engine import DeskArm
+    from zuno.trading.model.trade_events import paper_account
+    from zuno.trading.watch.desk_loop import MarketClock
+    from zuno.wiring.cycles import build_run_context
+    from zuno.wiring.minds import Models
+    from zuno.wiring.orders import build_paper_gate
+
+    settings = Settings(home=folder, deterministic=True)
+    models = Models(settings)
+    log, clock, history = MemoryTradeLog(), MarketClock(begin), BacktestHistory()
+    account = paper_account(store.origin.label, arm.value)
+    shared: list[ModelContext] = []
+
+    def minds(notebook: RunJournal) -> ModelContext:
+        """Nobody is asked: one context serves every cycle."""
+        if not shared:
+            shared.append(build_run_context(models, notebook, models.registry()))
+        return shared[0]
+
+    cycles = {
+        symbol: BacktestCycles(each, minds, history, code=CODE, account=account, cycle=choose_cycle(arm))
+        for symbol, each in figures.items()
+    }
+    learning = None if arm is Arm.NO_MEMORY else build_learning(account, log, store, minds, folder / arm.value)
+    return DeskArm(
+        arm=arm,
+        account=account,
+        gate=build_paper_gate(settings, store, log, account, clock.now),
+        clock=clock,
+        cycles=cycles,
+        events=lambda: log.list_events(account),
+        learning=learning,
+    )
+
+
+def choose_cycle(arm: Arm) -> type[Cycle]:
+    from zuno.lab.trading.ablations import WithoutRiskOfficer, seat_alone
+    from zuno.lab.trading.arms import ALONE, Arm
+    from zuno.trading.run.nodes import Cycle
+
+    if arm in ALONE:
+        return seat_alone(ALONE[arm])
+    return WithoutRiskOfficer if arm is Arm.NO_CRO else Cycle
+
+
+def build_learning(
+    account: str,
+    log: MemoryTradeLog,
+    store: SqliteSeries,
+    minds: Callable[[RunJournal], ModelContext],
+    folder: Path,
+) -> Learning:
+    """Post-mortems, recall and lessons as the desk has them, in a journal and an index that go with the arm."""
+    from zuno.adapters.keys.ed25519 import KeyFile
+    from zuno.adapters.memory.hashed import HashedEmbedder
+    from zuno.adapters.memory.in_memory import InMemoryIndex
+    from zuno.adapters.store.memory import MemoryStore
+    from zuno.journal.journal import ChainedJournal
+    from zuno.journal.port import Journal
+    from zuno.kernel.units import Millis
+    from zuno.lab.trading.engine import Learning
+    from zuno.trading.learn.evaluator import Evaluator, LearningBackends
+    from zuno.trading.learn.recall import CaseRecall
+    from zuno.trading.model.bundle import BundleEncoder
+    from zuno.trading.model.cycle import Node
+    from zuno.trading.run.record import ReportRecord, RunJournal
+
+    key = KeyFile(folder / "keys")
+    key.ensure()
+    journal = ChainedJournal(MemoryStore(), key, code=lambda: CODE, now=lambda: Millis(0))
+    index, encoder = InMemoryIndex(HashedEmbedder()), BundleEncoder()
+
+    async def open_journal() -> Journal:
+        return journal
+
+    evaluator = Evaluator(LearningBackends(open_journal, log, store, minds, (index,)))
+
+    async def keep_run(run_id: str, outcome: Outcome, bundle: Bundle) -> None:
+        name = await journal.put_bundle(encoder.encode(bundle))
+        report = ReportRecord(outcome=outcome.model_copy(update={"bundle": name}), at=outcome.as_of)
+        await RunJournal(journal, run_id).keep(Node.GENERATE_REPORT, report)
+
+    async def learn(at: Millis) -> int:
+        return len((await evaluator.learn(account, store.origin.label, at)).lessons)
+
+    return Learning(CaseRecall(index, evaluator.book, evaluator.lessons), keep_run, learn)

@@ -1,0 +1,76 @@
+"""Arms without a desk: what they plan, and what of the market they read for it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zuno.kernel.units import Millis
+from zuno.lab.trading.arm_result import ClosedLine, DecisionLine, PriceSeries, Span
+from zuno.lab.trading.order_arms import STEP_MS, plan_random, plan_sma_cross, slots_of
+from zuno.lab.trading.views import classify_days, count_flips
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Side, Symbol
+from zuno.trading.model.trade_events import ExitReason
+
+SPAN = Span(Millis(400 * DAY_MS), Millis(460 * DAY_MS))
+TRADES = st.lists(
+    st.builds(
+        ClosedLine,
+        symbol=st.sampled_from(Symbol),
+        side=st.sampled_from(Side),
+        opened=st.just(0),
+        closed=st.integers(1, 2 * DAY_MS),
+        notional=st.integers(10**6, 10**9),
+        net=st.just(0),
+        reason=st.just(ExitReason.STOP),
+        exploration=st.just(True),
+    ),
+    max_size=20,
+)
+
+
+def prices(hours: int = 460 * 24) -> PriceSeries:
+    closes = [100 + ((hour * 7919) % 1_009) / 100 + hour % 977 / 10 for hour in range(hours)]
+    return PriceSeries(tuple((hour + 1) * HOUR_MS for hour in range(hours)), tuple(closes))
+
+
+@given(TRADES, st.integers(0, 99))
+def test_chance_enters_as_often_on_the_same_side_for_as_long(trades: list[ClosedLine], seed: int) -> None:
+    changes = plan_random(trades, SPAN, seed)
+    for symbol in Symbol:
+        ours = [change for change in changes if change.symbol is symbol]
+        opened = ours[::2]
+        assert all(change.wish for change in opened), "one after the other"
+        assert not any(change.wish for change in ours[1::2])
+        steps = [(end.at - start.at) // STEP_MS for start, end in zip(opened, ours[1::2], strict=True)]
+        wanted = [trade for trade in trades if trade.symbol is symbol]
+        assert sorted(steps) == sorted(max(1, -(-trade.closed // STEP_MS)) for trade in wanted)
+        signed = [Decimal(trade.notional) / 10**6 * (1 if trade.side is Side.LONG else -1) for trade in wanted]
+        assert sorted(change.wish for change in opened) == sorted(signed)
+        assert all(change.at in slots_of(SPAN) for change in ours)
+
+
+def test_a_crossing_reads_nothing_later() -> None:
+    whole = plan_sma_cross({Symbol.BTCUSDT: prices()}, SPAN)
+    assert whole
+    cut = Span(SPAN.begin, Millis(SPAN.begin + 30 * DAY_MS))
+    early = plan_sma_cross({Symbol.BTCUSDT: prices(430 * 24)}, cut)
+    assert early == [change for change in whole if change.at <= cut.end]
+
+
+def test_a_day_is_told_by_the_month_before_it() -> None:
+    rising = PriceSeries(tuple(day * DAY_MS for day in range(100)), tuple(100.0 * 1.005**day for day in range(100)))
+    flat = PriceSeries(rising.times, (100.0,) * 100)
+    marks = [day * DAY_MS for day in (40, 41, 42)]
+    assert classify_days({Symbol.BTCUSDT: rising}, marks) == ("bull", "bull")
+    assert classify_days({Symbol.BTCUSDT: rising, Symbol.ETHUSDT: flat}, marks) == ("sideways", "sideways")
+
+
+def test_a_flip_is_judged_by_the_day_after() -> None:
+    series = PriceSeries((0, DAY_MS, 2 * DAY_MS), (100.0, 110.0, 90.0))
+    debate = [DecisionLine(at=0, symbol=Symbol.BTCUSDT, call="LONG")]
+    other = [DecisionLine(at=DAY_MS, symbol=Symbol.BTCUSDT, call="SHORT")]
+    assert count_flips(debate, other, {Symbol.BTCUSDT: series}) == (1, 1)
+    assert count_flips(debate, debate, {Symbol.BTCUSDT: series}) == (0, 0)
