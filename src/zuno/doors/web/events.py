@@ -105,7 +105,8 @@ class EventFeed:
         try:
             after = await self._find_start(last_id)
             if self._reader is None or self._reader.done():
-                self._reader = asyncio.create_task(self._read(await self._find_end()))
+                newest = await self._find_newest()
+                self._reader = asyncio.create_task(self._read(0 if newest is None else newest.seq))
         except BaseException:
             self._viewers.discard(viewer)
             raise
@@ -114,6 +115,8 @@ class EventFeed:
     async def _stream(self, viewer: _Viewer, after: int | None) -> AsyncIterator[bytes]:
         try:
             yield b"retry: 1000\n\n"
+            if after is None and (newest := await self._find_newest()) is not None:
+                yield f"id: {event_id(newest)}\n\n".encode()  # whoever is cut off before the first event resumes here
             sent = after or 0
             while after is not None:
                 entries = await self._since(sent)
@@ -153,9 +156,8 @@ class EventFeed:
     async def _since(self, seq: int) -> list[Entry]:
         return await self._services.ask(lambda zuno: zuno.audit().since(seq, _PAGE), refresh=False)
 
-    async def _find_end(self) -> int:
-        newest = await self._services.ask(lambda zuno: zuno.audit().newest(), refresh=False)
-        return 0 if newest is None else newest.seq
+    async def _find_newest(self) -> Entry | None:
+        return await self._services.ask(lambda zuno: zuno.audit().newest(), refresh=False)
 
     async def _find_start(self, last_id: str | None) -> int | None:
         if last_id is None or not last_id.strip():

@@ -88,7 +88,6 @@ def test_every_answer_carries_the_policy(client: TestClient) -> None:
         (f"/trading/chart?symbol={'B' * 10_000}", (422, "usage")),
         ("/trading/chart?symbol=%3Cscript%3E", (400, "usage")),
         ("/trading/chart", (422, "usage")),
-        ("/trust/mesh", (409, "refused")),
         ("/trust/journal?cursor=-1", (400, "usage")),
         ("/trust/journal?limit=0", (422, "usage")),
         ("/lp/plans?cursor=plan_none", (400, "usage")),

@@ -13,8 +13,9 @@ from zuno.doors.web.routes.parameters import Account, AsOf, Cursor, Id, Limit
 from zuno.doors.web.services import PageView, Services, cut_page, document, respond
 from zuno.doors.zuno import Zuno
 from zuno.journal.audit import JournalVerdictView
+from zuno.kernel.errors import Refused
 from zuno.kernel.view import ReplayView, View
-from zuno.lp.service.mesh import MeshView
+from zuno.lp.service.mesh import IN_PROCESS, MeshView
 from zuno.trading.service.learning_view import TradeCalibrationView, VetoesView
 from zuno.trading.service.memory_view import LessonsView, PostMortemView, SearchView
 
@@ -88,8 +89,15 @@ def build_trust_routes(services: Services) -> APIRouter:
 
     @router.get("/mesh", **document(MeshView))
     async def get_mesh() -> Response:
-        """Each peer and whether it answers."""
-        return await services.answer(lambda zuno: zuno.mesh().status(None))
+        """Each peer and whether it answers; none where no mesh is set up and every agent runs in this process."""
+
+        async def look(zuno: Zuno) -> View:
+            try:
+                return await zuno.mesh().status(None)
+            except Refused:
+                return MeshView(transport=IN_PROCESS, kept_by=None, peers=())
+
+        return await services.answer(look)
 
     return router
 

@@ -94,23 +94,45 @@ export class EventStream {
     this.state = "connecting";
     this.source = null;
     this.delay = 1000;
+    this.lastId = "";
+    this.returns = new Set();
     addEventListener("pagehide", () => this.source?.close());
+    this.on("entry", () => {}); // every kept event carries its id there
   }
 
   open() {
-    this.source = new EventSource(`${ROOT}/events`);
+    this.source = new EventSource(`${ROOT}/events${encodeQuery({ after: this.lastId })}`);
     this.source.onopen = () => {
       this.delay = 1000;
+      const back = this.state === "lost";
       this.setState("live");
+      if (back) for (const action of this.returns) action();
     };
     this.source.onerror = () => {
       this.setState("lost");
-      if (this.source.readyState !== EventSource.CLOSED) return;
-      // The browser gives up after an answer that is no stream (a refused session, an id of another home).
-      setTimeout(() => this.open(), this.delay);
-      this.delay = Math.min(this.delay * 2, 30000);
+      if (this.source.readyState === EventSource.CLOSED) this.reopen();
     };
     for (const type of this.listeners.keys()) this.attach(type);
+  }
+
+  /** The browser gives up after an answer that is no stream: too many viewers, a refused session, an id of another home. */
+  async reopen() {
+    await new Promise((resolve) => setTimeout(resolve, this.delay));
+    this.delay = Math.min(this.delay * 2, 30000);
+    try {
+      await loadSession();
+      const stream = new AbortController();
+      const answer = await fetch(`${ROOT}/events${encodeQuery({ after: this.lastId })}`, { signal: stream.signal });
+      stream.abort();
+      if (answer.status === 409) this.lastId = "";
+    } catch { /* not there yet, or not for this browser: asked again */ }
+    this.open();
+  }
+
+  /** Call `action()` when a lost connection is there again; the answer stops it. */
+  onReturn(action) {
+    this.returns.add(action);
+    return () => this.returns.delete(action);
   }
 
   /** Call `listener(data, event)` for events of a type; the answer stops it. */
@@ -124,6 +146,7 @@ export class EventStream {
 
   attach(type) {
     this.source.addEventListener(type, (event) => {
+      if (event.lastEventId) this.lastId = event.lastEventId;
       let data;
       try {
         data = JSON.parse(event.data);

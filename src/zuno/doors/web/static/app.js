@@ -1,7 +1,7 @@
 // The shell: which page is shown, the mode that must never be mistaken, theme, live connection.
 import { EventStream, currentSession, documentAddress, get, loadSession, post } from "./api.js";
 import { h, replace, s } from "./dom.js";
-import { loading, problemNotice, toast } from "./widgets.js";
+import { loading, problemNotice, titleNumbers, toast } from "./widgets.js";
 
 const TABS = [
   ["#/", "Home", "home"],
@@ -21,6 +21,7 @@ const ROUTES = [
   [/^\/runs\/(?<id>[^/]+)$/, "run", "Run", "trading"],
   [/^\/trust$/, "trust", "Trust", "trust"],
   [/^\/lab$/, "lab", "Lab", "lab"],
+  [/^\/lab\/(?<id>[^/]+)$/, "lab", "Report", "lab"],
 ];
 
 const main = document.getElementById("main");
@@ -102,7 +103,12 @@ function pageApi(signal, stops) {
       stops.push(stop);
       return stop;
     },
-    watchLive: (watcher) => stops.push(live.watchState(watcher)),
+    /** What was told while the connection was gone is told again, except what is not kept: ask anew. */
+    onReturn: (action) => {
+      const stop = live.onReturn(action);
+      stops.push(stop);
+      return stop;
+    },
     /** Run again and again while the page is open and looked at. */
     every: (milliseconds, action) => {
       const timer = setInterval(() => { if (!document.hidden) action(); }, milliseconds);
@@ -193,6 +199,7 @@ document.addEventListener("keydown", (event) => {
 
 drawTheme();
 live.watchState(drawLive);
+titleNumbers(main);
 addEventListener("hashchange", () => showPage({ focus: true }));
 loadSession().then((session) => {
   drawMode(session);

@@ -4,7 +4,7 @@ import { h, replace, s, uniqueId } from "./dom.js";
 import { compact, number, time } from "./format.js";
 
 const HOUR = 3600_000;
-const TIME_STEPS = [HOUR / 12, HOUR / 4, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, 24 * HOUR, 48 * HOUR, 168 * HOUR, 336 * HOUR, 720 * HOUR, 2160 * HOUR, 8760 * HOUR];
+const TIME_STEPS = [HOUR / 12, HOUR / 4, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, 24 * HOUR, 48 * HOUR, 72 * HOUR, 120 * HOUR, 168 * HOUR, 336 * HOUR, 720 * HOUR, 2160 * HOUR, 8760 * HOUR];
 const ROWS_OF_TABLE = 120;
 
 /** A scale from values to pixels. */
@@ -106,11 +106,11 @@ export function legendOf(items) {
   return h("ul", { class: "legend" }, items.map(([name, kind]) => h("li", null, h("i", { class: `key ${kind}`, "aria-hidden": "true" }), name)));
 }
 
-function drawYAxis(svg, scale, ticks, left, right, format) {
+function drawYAxis(svg, scale, ticks, left, right, format, taken) {
   for (const value of ticks) {
     const y = scale(value);
-    svg.append(s("line", { class: "grid", x1: left, x2: right, y1: y, y2: y }),
-      s("text", { class: "axis", x: right + 5, y: y + 3.5 }, format(value)));
+    svg.append(s("line", { class: "grid", x1: left, x2: right, y1: y, y2: y }));
+    if (taken.every((other) => Math.abs(other - y) > 13)) svg.append(s("text", { class: "axis", x: right + 5, y: y + 3.5 }, format(value)));
   }
 }
 
@@ -118,9 +118,9 @@ function drawYAxis(svg, scale, ticks, left, right, format) {
  * Lines, bands and bars over time or another number.
  * series: `{name, points: [[x, y]], kind: "line" | "area" | "bars" | "step", tone: "c1"}`; bands: `{points: [[x, low, high]], tone}`;
  * spans: `{from, to, name, tone}` between two y values; marks: `{x, name}` upright lines; levels: `{y, name, tone}`.
- * x: "time" (milliseconds) or "number". Zoom by dragging, by + and −; 0 shows all. Arrow keys read point by point.
+ * x: "time" (milliseconds) or "number". rest: the x that is read out while nothing is pointed at; without it the newest. Zoom by dragging, by + and −; 0 shows all. Arrow keys read point by point.
  */
-export function xyChart({ label, summary, series, bands = [], spans = [], marks = [], levels = [], x = "time", xFormat, yFormat = compact, readFormat = number, height = 230, zoom = true, zeroLine = false, legend, yDomain }) {
+export function xyChart({ label, summary, series, bands = [], spans = [], marks = [], levels = [], x = "time", xFormat, yFormat = compact, readFormat = number, height = 230, zoom = true, zeroLine = false, legend, yDomain, rest }) {
   const formatX = xFormat ?? (x === "time" ? time : compact);
   const main = series.find((item) => item.points.length) ?? { points: [] };
   const all = [...series.flatMap((item) => item.points.map(([at]) => at)), ...bands.flatMap((band) => band.points.map(([at]) => at))];
@@ -137,7 +137,7 @@ export function xyChart({ label, summary, series, bands = [], spans = [], marks 
   const cross = s("g", { class: "cross" });
   const chart = chartFigure({
     label, summary, height, draw, focusable: true,
-    legend: legend === undefined && series.length + bands.length > 1 ? legendOf([...series.map((item) => [item.name, item.tone ?? "c1"]), ...bands.filter((band) => band.name).map((band) => [band.name, `${band.tone ?? "c1"} wash`])]) : legend,
+    legend: legend === undefined && series.length + bands.length > 1 ? legendOf([...series.map((item) => [item.name, item.tone ?? "c1"]), ...bands.filter((band) => band.name).map((band, index) => [band.name, `${band.tone ?? "c1"} ${index ? "deep" : "wash"}`])]) : legend,
     table: { columns: [x === "time" ? "time" : "x", ...series.map((item) => item.name)], rows: () => main.points.map(([at], index) => [formatX(at), ...series.map((item) => readFormat(item.points[index]?.[1]))]) },
   });
 
@@ -151,7 +151,7 @@ export function xyChart({ label, summary, series, bands = [], spans = [], marks 
     const toX = linear(view, [inner.left, inner.right]);
     const toY = linear(domain, [inner.bottom, inner.top]);
     scales = { toX, toY, inner };
-    drawYAxis(svg, toY, niceTicks(domain[0], domain[1], Math.max(2, Math.floor(tall / 40))), inner.left, inner.right, yFormat);
+    drawYAxis(svg, toY, niceTicks(domain[0], domain[1], Math.max(2, Math.floor(tall / 32))), inner.left, inner.right, yFormat, levels.filter((level) => level.name).map((level) => toY(level.y)));
     drawXAxis(svg, toX, inner, tall);
     svg.append(s("defs", null, s("clipPath", { id: clip }, s("rect", { x: inner.left, y: inner.top, width: inner.right - inner.left, height: inner.bottom - inner.top }))));
     const body = s("g", { "clip-path": `url(#${clip})` });
@@ -215,10 +215,16 @@ export function xyChart({ label, summary, series, bands = [], spans = [], marks 
   function setCursor(index) {
     cursor = index;
     drawCursor();
-    if (index === null) {
-      replace(chart.readout);
-      return;
-    }
+    readPoint(index ?? restIndex());
+  }
+
+  function restIndex() {
+    const after = rest === undefined ? -1 : main.points.findIndex(([at]) => at >= rest);
+    return after < 0 ? main.points.length - 1 : after;
+  }
+
+  function readPoint(index) {
+    if (!main.points[index]) return;
     const at = main.points[index][0];
     replace(chart.readout, h("span", { class: "when" }, formatX(at)), series.map((item) => {
       const point = item.points[index]?.[0] === at ? item.points[index] : item.points.find(([moment]) => moment === at);
@@ -285,6 +291,7 @@ export function xyChart({ label, summary, series, bands = [], spans = [], marks 
     event.preventDefault();
   });
   area.addEventListener("blur", () => setCursor(null));
+  readPoint(restIndex());
   if (zoom) chart.figure.querySelector(".chart-head").append(h("span", { class: "zoom" },
     zoomButton("Zoom in", "+", () => zoomBy(0.6)), zoomButton("Zoom out", "−", () => zoomBy(1 / 0.6)), zoomButton("Show all", "⤢", () => showSpan(...whole))));
   return chart.figure;
@@ -315,7 +322,7 @@ export function waterfall({ label, summary, steps, format = number, unit = "", h
       bars.forEach((bar, index) => {
         const y = 4 + index * rowHeight;
         const [left, right] = [scale(bar.from), scale(bar.to)].sort((a, b) => a - b);
-        const tone = bar.total ? "total" : bar.value < 0 ? "down" : "up";
+        const tone = bar.total ? "total" : bar.value < 0 ? "down" : bar.value > 0 ? "up" : "faint";
         svg.append(s("text", { class: "name", x: 0, y: y + 14 }, bar.name),
           s("rect", { class: `bar ${tone}`, x: left, y: y + 3, width: Math.max(1.5, right - left), height: rowHeight - 9, rx: 1.5 }),
           s("text", { class: `value end ${bar.total ? "strong" : tone}`, x: width, y: y + 14 }, format(bar.value)));
@@ -352,11 +359,12 @@ export function rangesChart({ label, summary, ranges, liquidity = [], price, pri
   const tall = skyline + drawn.length * rowHeight + 28;
   const chart = chartFigure({
     label, summary, height: tall, focusable: true,
+    legend: shown.length ? legendOf([["liquidity", "depth"], ["at the price", "depth here"]]) : null,
     draw: (svg, width) => {
       const inner = { left: 2, right: width - 2 };
       const scale = linear(span, [inner.left, inner.right]);
       const most = Math.max(...shown.map((band) => band.amount), 1);
-      for (const value of niceTicks(span[0], span[1], Math.max(2, Math.floor(width / 90)))) {
+      for (const value of niceTicks(span[0], span[1], Math.max(2, Math.floor(width / 72)))) {
         const at = scale(value);
         if (at < 22 || at > width - 22) continue;
         svg.append(s("line", { class: "grid", x1: at, x2: at, y1: 4, y2: tall - 22 }), s("text", { class: "axis middle", x: at, y: tall - 7 }, compact(value)));
@@ -367,6 +375,7 @@ export function rangesChart({ label, summary, ranges, liquidity = [], price, pri
         const size = (band.amount / most) * (skyline - 22);
         svg.append(s("rect", { class: `depth ${band.low <= price && price < band.high ? "here" : ""}`, x: left, y: skyline - 6 - size, width: Math.max(1, right - left), height: size }));
       }
+      svg.append(s("line", { class: "now", x1: scale(price), x2: scale(price), y1: 10, y2: tall - 22 }));
       drawn.forEach((range, index) => {
         const y = skyline + index * rowHeight;
         const left = Math.max(inner.left, scale(range.lower));
@@ -380,17 +389,19 @@ export function rangesChart({ label, summary, ranges, liquidity = [], price, pri
         if (before) text.classList.add("end");
         svg.append(text);
       });
-      svg.append(s("line", { class: "now", x1: scale(price), x2: scale(price), y1: 10, y2: tall - 22 }), s("text", { class: "note middle strong", x: Math.min(width - 40, Math.max(40, scale(price))), y: 8 }, compact(price)));
+      svg.append(s("text", { class: "note middle strong", x: Math.min(width - 40, Math.max(40, scale(price))), y: 8 }, number(price)));
     },
     table: { columns: ["range", `from, ${priceUnit}`, "to", ""], rows: ranges.map((range) => [range.name, number(range.lower), number(range.upper), range.note ?? ""]) },
   });
   const { area, readout, svg } = chart;
+  const readPrice = () => replace(readout, h("span", { class: "when" }, "price now"), h("span", null, h("b", null, number(price)), ` ${priceUnit}`));
+  readPrice();
   area.addEventListener("pointermove", (event) => {
     const at = linear([2, svg.viewBox.baseVal.width - 2], span)(event.clientX - area.getBoundingClientRect().left);
     const band = liquidity.find((item) => item.low <= at && at < item.high);
     replace(readout, h("span", { class: "when" }, `${number(at)} ${priceUnit}`), band ? h("span", null, "liquidity ", h("b", null, compact(band.amount))) : null);
   });
-  area.addEventListener("pointerleave", () => replace(readout));
+  area.addEventListener("pointerleave", readPrice);
   let chosen = -1;
   area.addEventListener("keydown", (event) => {
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp" && event.key !== "ArrowRight" && event.key !== "ArrowLeft") return;

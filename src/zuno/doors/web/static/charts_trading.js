@@ -78,7 +78,7 @@ function frame({ label, height, draw, rows, kind }) {
 /** The same figures as a table, built when it is opened. */
 function figuresTable(label, rows) {
   const place = h("div", { class: "table-wrap", tabindex: "0", role: "region", "aria-label": `${label}: figures` });
-  const details = h("details", { class: "figures" }, h("summary", null, "Figures as a table"), place);
+  const details = h("details", { class: "figures" }, h("summary", null, "Data"), place);
   details.addEventListener("toggle", () => {
     if (!details.open || place.firstChild) return;
     const made = rows();
@@ -105,7 +105,7 @@ function ticks(low, high, about) {
 
 const DAY = 86400000;
 function timeTicks(first, last, width) {
-  const steps = [3600000, 4 * 3600000, 12 * 3600000, DAY, 2 * DAY, 5 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 90 * DAY, 365 * DAY];
+  const steps = [3600000, 4 * 3600000, 12 * 3600000, DAY, 2 * DAY, 3 * DAY, 5 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 90 * DAY, 365 * DAY];
   const most = Math.max(2, Math.floor(width / 84));
   const step = steps.find((candidate) => (last - first) / candidate <= most) ?? steps.at(-1);
   const found = [];
@@ -126,9 +126,10 @@ function axes({ left, right, bottom, xs, ys, x, y, yText, gutterLeft, within }) 
 
 /**
  * Candles of a market chart document with its levels and heat map, and trades on them. `trades`:
- * `{label, side, entry, stop, target, liquidation, opened, closed, exit}`; times and prices may be absent.
+ * `{label, side, entry, stop, target, liquidation, opened, closed, exit}`; times and prices may be absent. `closed`: trades of
+ * which only the way from entry to exit is drawn.
  */
-export function candleChart(view, { trades = [], show = {}, label, newest = "now" } = {}) {
+export function candleChart(view, { trades = [], closed = [], show = {}, label, newest = "now" } = {}) {
   const price = view.price;
   if (!price.candles) return h("p", { class: "empty" }, price.why ?? "No bar is known.");
   const bars = price.candles;
@@ -139,7 +140,7 @@ export function candleChart(view, { trades = [], show = {}, label, newest = "now
   const change = (last / bars.open[0] - 1);
   const name = label ?? `${view.symbol}, ${count} bars of ${view.interval}: ${number(last)}, ${signed(change * 100, 1)} % since ${time(view.first)}; ` +
     `low ${number(Math.min(...bars.low))}, high ${number(Math.max(...bars.high))}` +
-    trades.map((trade) => `; ${trade.label ?? trade.side} in at ${number(trade.entry)}${trade.stop ? `, stop ${number(trade.stop)}` : ""}${trade.target ? `, target ${number(trade.target)}` : ""}${trade.exit ? `, out at ${number(trade.exit)}` : ""}`).join("");
+    [...trades, ...closed].map((trade) => `; ${trade.label ?? trade.side} in at ${number(trade.entry)}${trade.stop ? `, stop ${number(trade.stop)}` : ""}${trade.target ? `, target ${number(trade.target)}` : ""}${trade.exit ? `, out at ${number(trade.exit)}` : ""}`).join("");
 
   const draw = (width, height) => {
     const narrow = width < 560;
@@ -147,7 +148,7 @@ export function candleChart(view, { trades = [], show = {}, label, newest = "now
     const edge = { left: 2, right: width - gutter, top: 6, bottom: height - 22 };
     const volume = show.volume === false ? null : (view.panels ?? []).find((panel) => panel.name === "volume" && panel.values);
     const floor = volume ? edge.bottom - Math.round((edge.bottom - edge.top) * 0.14) : edge.bottom;
-    const asked = trades.flatMap((trade) => [trade.entry, trade.stop, trade.target, trade.exit].filter((value) => Number.isFinite(value)));
+    const asked = [...trades, ...closed.map(({ entry, exit }) => ({ entry, exit }))].flatMap((trade) => [trade.entry, trade.stop, trade.target, trade.exit].filter((value) => Number.isFinite(value)));
     let low = Math.min(...bars.low, ...asked);
     let high = Math.max(...bars.high, ...asked);
     const room = (high - low || high || 1) * 0.04;
@@ -180,6 +181,7 @@ export function candleChart(view, { trades = [], show = {}, label, newest = "now
     nodes.push(candlePaths(bars, view.places, mid, y, half));
     const labels = [{ price: last, text: `${newest} ${number(last, last >= 1000 ? 0 : 2)}`, kind: "now", rank: 0 }];
     for (const trade of trades) nodes.push(tradeLayer(trade, { mid, y, edge: { ...edge, bottom: floor }, placeAt, labels, inside, last: view.places[count - 1] }));
+    for (const trade of closed) nodes.push(closedLayer(trade, { mid, y, edge, placeAt }));
     if (show.levels !== false) for (const mark of price.marks ?? []) {
       if (["now", "entry", "stop", "target", "liquidation"].includes(mark.kind) || !inside(mark.price)) continue;
       const at = round(y(mark.price));
@@ -321,6 +323,18 @@ function tradeLayer(trade, { mid, y, edge, placeAt, labels, inside, last }) {
   return nodes;
 }
 
+function closedLayer(trade, { mid, y, edge, placeAt }) {
+  const place = (at) => mid(placeAt(toDate(at).getTime()) - 0.5);
+  const [begin, end] = [Math.max(edge.left, place(trade.opened)), Math.min(edge.right, place(trade.closed))];
+  const long = trade.side === "long";
+  const won = (trade.exit - trade.entry) * (long ? 1 : -1) > 0;
+  return [
+    s("line", { class: `trade-path ${won ? "up" : "down"}`, x1: round(begin), y1: round(y(trade.entry)), x2: round(end), y2: round(y(trade.exit)) }),
+    arrow(begin, y(trade.entry), long, "entry"),
+    arrow(end, y(trade.exit), !long, won ? "won" : "lost"),
+  ];
+}
+
 function arrow(x, y, up, kind) {
   const way = up ? 1 : -1;
   return s("path", { class: `arrow ${kind}`, d: `M${round(x)} ${round(y + 3 * way)}l-6 ${10 * way}h12z` });
@@ -433,7 +447,7 @@ export function dailyChart(view) {
   const total = view.groups.reduce((sum, day) => sum + day.netPnl, 0);
   return barChart({
     label: `Net PnL of closed trades by day, ${money(total)} over ${view.groups.length} days`,
-    rows: view.groups.map((day) => ({ name: day.name.slice(5), title: day.name, value: day.netPnl, note: `${day.trades} trades, ${day.wins} won` })),
+    rows: view.groups.map((day) => ({ name: day.name.slice(5), title: day.name, value: day.netPnl, note: `${day.trades} trade${day.trades === 1 ? "" : "s"}, ${day.wins} won` })),
     format: (value) => money(value),
   });
 }
@@ -463,7 +477,7 @@ export function reliabilityChart(agent) {
       count: bins.length, top: edge.top, bottom: edge.bottom,
       locate: (index) => x(bins[index].claimed),
       nearest: (px) => nearestPlace(bins.map((bin) => x(bin.claimed)), px),
-      read: (index) => [`${bins[index].n} claims`, ["claimed", percent(bins[index].claimed)], ["came", percent(bins[index].came)]],
+      read: (index) => [`${bins[index].n} claim${bins[index].n === 1 ? "" : "s"}`, ["claimed", percent(bins[index].claimed)], ["came", percent(bins[index].came)]],
     };
   };
   return frame({ label, kind: "reliability", height: (width) => Math.min(230, width - 4), draw, rows: () => ({ columns: ["claimed", "came", "claims"], rows: bins.map((bin) => [percent(bin.claimed), percent(bin.came), String(bin.n)]) }) });

@@ -30,6 +30,11 @@ export function signed(value, digits) {
   return `${n > 0 ? "+" : n < 0 ? "−" : ""}${number(Math.abs(n), digits)}`;
 }
 
+/** `max_open_trades` as a person writes it. */
+export function words(name) {
+  return String(name ?? "").replaceAll("_", " ");
+}
+
 /** A share of one as percent: 0.225 → 22.5 %. */
 export function percent(share, digits = 1) {
   if (!isKnown(share)) return DASH;
@@ -54,7 +59,7 @@ export function compact(value) {
 }
 
 function trim(n) {
-  return String(Number(n.toPrecision(Math.abs(n) >= 1000 ? 5 : 4)));
+  return n.toLocaleString("en-US", { maximumSignificantDigits: Math.abs(n) >= 1000 ? 5 : 4 });
 }
 
 /** Class of a signed number: colour never speaks alone, the sign is there too. */

@@ -35,8 +35,27 @@ export function stat(name, value, { note, tone, href, title } = {}) {
     h("dd", null, href ? h("a", { href, class: "stat-link" }, figure) : figure, note ? h("span", { class: "stat-note" }, note) : null));
 }
 
-export function stats(...items) {
-  return h("dl", { class: "stats" }, items);
+/** A row of figures, and where they come from (`{href, at, text}`). */
+export function stats(source, ...items) {
+  return h("div", { class: "figures-strip" }, h("dl", { class: "stats" }, items), source ? sourceLine(source) : null);
+}
+
+/** A number without a title of its own gets, under the pointer, the source and age of the box it stands in. */
+export function titleNumbers(root) {
+  root.addEventListener("pointerover", (event) => {
+    const figure = event.target.closest?.("td.number, dd, .stat-value, .verdict, .bullets li");
+    if (!figure || figure.title || figure.querySelector("[title]")) return;
+    const source = figure.closest(".panel, .figures-strip")?.querySelector(".source");
+    if (source) figure.title = `source: ${source.textContent}`;
+  });
+}
+
+/** Whose money and which prices: one word, in the colour of the top. */
+export function modeBadge(view) {
+  const live = view.live === true || view.mode === "live";
+  const word = live ? "LIVE" : view.synthetic ? "SYNTHETIC" : String(view.mode ?? "paper").toUpperCase();
+  const said = { LIVE: "real money", SYNTHETIC: "invented prices, play money", PAPER: "real prices, play money", DEMO: "the exchange's demo account" }[word];
+  return h("span", { class: `badge mode-badge ${word.toLowerCase()}`, title: said }, word);
 }
 
 /** A real table. Columns: `{name, cell(row), number, title, hide}`; `hide` drops it on a phone; `href(row)` links the first cell. */
@@ -100,7 +119,7 @@ export async function fillWith(place, load, draw, { keep = false } = {}) {
       replace(place, draw(data));
       if (keep) drawn.set(place, text);
     } catch (error) {
-      if (error.name === "AbortError" || (error.status === 0 && drawn.has(place))) return;
+      if (error.name === "AbortError" || (error.status === 0 && place.isConnected && !place.querySelector(".loading, .notice.bad"))) return;
       drawn.delete(place);
       replace(place, problemNotice(error, () => { replace(place, loading()); attempt(); }));
       if (error.status === undefined) console.error(error);

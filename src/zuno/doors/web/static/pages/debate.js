@@ -3,6 +3,9 @@ import { h, replace } from "../dom.js";
 import { badge, notice } from "../widgets.js";
 import { planLink, thoughtLine } from "./lp_parts.js";
 
+/** Milliseconds for the events of an outage to be told before the record is asked. */
+const SETTLE = 1500;
+const CUT_OFF = "The server was stopped before the desk decided. Ask again.";
 const PROFILES = ["conservative", "balanced", "aggressive"];
 const ROLES = ["scout", "strategist", "critic", "arbiter"];
 
@@ -29,7 +32,27 @@ async function holdDebate(api, body, place) {
   replace(place, view.element);
   const heard = [];
   let id = null;
+  /** A server that was started again knows no job of the last one; what came of the debate stands in the journal. */
+  const ask = async () => {
+    if (id === null) return;
+    try {
+      const job = await api.get(`/jobs/${encodeURIComponent(id)}`);
+      if (job.state === "failed") finish({ error: job.error });
+    } catch (error) {
+      if (error.status === 404) await readRecord();
+    }
+  };
+  const readRecord = async () => {
+    try {
+      const record = await api.get(`/lp/debates/${encodeURIComponent(id)}`);
+      if (record.plan) finish({ planId: record.plan.planId });
+      else finish({ error: record.failed || CUT_OFF });
+    } catch (error) {
+      if (error.status) finish({ error: CUT_OFF });
+    }
+  };
   const stops = [
+    api.onReturn(() => setTimeout(ask, SETTLE)),
     api.on("thought", (data) => { if (id === null) heard.push(data); else if (data.id === id) view.hear(data); }),
     api.on("debate", (data) => { if (data.id === id) finish(data); }),
     api.on("job", (data) => { if (data.id === id && data.state === "failed") finish({ error: data.error }); }),

@@ -1,17 +1,17 @@
 // Both desks at a glance. Every part is asked for by itself: one that is slow or fails leaves the others standing.
 import { h, replace } from "../dom.js";
-import { age, money, percent, shorten, shortTime, signed, signedPercent, tone } from "../format.js";
-import { badge, facts, fillWith, loading, panel, sourceLine, stat, stats } from "../widgets.js";
+import { age, money, number, percent, shorten, shortTime, signedPercent, tone, words } from "../format.js";
+import { badge, facts, fillWith, loading, modeBadge, panel, sourceLine, stat, stats } from "../widgets.js";
 import { xyChart } from "../charts.js";
-import { fetchPositions, planLink, planState, positionsTable, waits } from "./lp_parts.js";
+import { fetchPositions, planLink, planState, portfolioSource, positionsTable, waits } from "./lp_parts.js";
 
 const REFRESH = 20_000;
 const KEEP = { keep: true };
 
 export async function show(root, params, api) {
-  const lp = h("div", { class: "slot" }, stats(...["Liquidity worth", "Fees, 24 h", "Fee APR", "Net APR"].map((name) => stat(name, "…"))));
-  const trading = h("div", { class: "slot" }, stats(...["Trading equity", "Net PnL", "Today", "Max drawdown", "Open trades"].map((name) => stat(name, "…"))));
-  const slots = Object.fromEntries(["positions", "fees", "approval", "alerts", "now", "equity"].map((name) => [name, h("div", { class: "slot" }, loading())]));
+  const lp = h("div", { class: "slot" }, stats(null, ...["Liquidity worth", "Fees, 24 h", "Fee APR", "Net APR"].map((name) => stat(name, "…"))));
+  const trading = h("div", { class: "slot" }, stats(null, ...["Trading equity", "Net PnL", "Today", "Max drawdown", "Open trades"].map((name) => stat(name, "…"))));
+  const slots = Object.fromEntries(["positions", "fees", "approval", "alerts", "now", "desk", "equity"].map((name) => [name, h("div", { class: "slot" }, loading())]));
   replace(root,
     h("div", { class: "page-head" }, h("h1", null, "Home")),
     h("div", { class: "grid" }, h("div", { class: "half" }, lp), h("div", { class: "half" }, trading)),
@@ -23,28 +23,33 @@ export async function show(root, params, api) {
           panel("Trading equity", { wide: "half", actions: h("a", { href: "#/trading" }, "Trading") }, slots.equity))),
       h("div", { class: "third stack" },
         panel("Waits for you", { id: "waiting" }, slots.approval),
-        panel("Running now", {}, slots.now),
-        panel("Alerts", {}, slots.alerts))));
+        panel("Alerts", {}, slots.alerts),
+        panel("Running now", { id: "running" }, slots.now, slots.desk))));
 
   const load = () => Promise.all([
     fillWith(slots.positions, () => fetchPositions(api), (data) => {
-      replace(lp, lpStats(data.portfolio));
+      replace(lp, lpStats(data.portfolio, api));
       fillWith(slots.fees, () => fetchFees(api, data.positions.positions), (days) => feesPart(days, api));
-      return [positionsTable(data, { brief: true }), sourceLine({ href: api.address("/lp/portfolio"), at: data.positions.timestamp, text: `${data.positions.chain} block ${data.positions.block}` })];
+      return [positionsTable(data, { brief: true }), sourceLine({ href: api.address("/lp/positions"), at: data.positions.timestamp, text: `${data.positions.chain} block ${data.positions.block}` })];
     }, KEEP),
-    fillWith(slots.approval, () => api.get("/lp/plans", { limit: 20 }), (page) => waitingPlans(page.items)),
-    fillWith(slots.alerts, () => api.get("/lp/alerts"), alertList),
-    fillWith(slots.now, () => api.get("/trading/account"), (account) => {
-      replace(trading, tradingStats(account, null));
+    fillWith(slots.approval, () => api.get("/lp/plans", { limit: 20 }), (page) => waitingPlans(page.items, api), KEEP),
+    fillWith(slots.alerts, () => api.get("/lp/alerts"), (view) => alertList(view, api), KEEP),
+    loadJobs(),
+    fillWith(slots.desk, () => api.get("/trading/account"), (account) => {
+      replace(trading, tradingStats(account, null, api));
       fillWith(slots.equity, () => api.get("/trading/equity"), (performance) => {
-        replace(trading, tradingStats(account, performance));
+        replace(trading, tradingStats(account, performance, api));
         return equityPart(performance, api);
-      });
-      return nowRunning(account, api);
+      }, KEEP);
+      return deskPart(account, api);
     }, KEEP),
   ]);
+  const loadJobs = () => fillWith(slots.now, () => api.get("/jobs"), (view) => runningPart(view.jobs, api), KEEP);
   await load();
-  for (const type of ["plan", "debate", "alert", "run", "trade"]) api.on(type, load);
+  for (const type of ["plan", "debate", "run_ended"]) api.on(type, load);
+  api.on("entry", (entry) => { if (/^(alert|trade)/.test(entry.kind)) load(); });
+  api.on("job", loadJobs);
+  api.onReturn(load);
   api.every(REFRESH, load);
 }
 
@@ -69,40 +74,41 @@ function feesPart(units, api) {
       const sum = points.reduce((total, [, value]) => total + value, 0);
       return xyChart({ label: `Fees by day in ${unit}`, summary: `${money(sum, unit)} in ${points.length} days`, series: [{ name: unit, points, kind: "bars", tone: "c3" }], zoom: false, height: 170 });
     }),
-    sourceLine({ href: api.address("/lp/positions"), text: "fee growth, at today's price" }),
+    sourceLine({ href: api.address("/lp/positions"), at: drawn[0][1].size ? [...drawn[0][1].keys()].sort().at(-1) : null, text: `fee growth on chain, in ${drawn.map(([unit]) => unit).join(" and ")} at today's price` }),
   ];
 }
 
-function lpStats(portfolio) {
-  if (!portfolio) return stats(stat("Liquidity worth", "–"));
+function lpStats(portfolio, api) {
+  if (!portfolio) return stats(null, stat("Liquidity worth", "–", { note: "could not be priced" }));
   const { totals } = portfolio;
   const partly = totals.unknown?.length || totals.unpriced?.length;
-  return stats(
+  return stats(portfolioSource(portfolio, api),
     stat("Liquidity worth", money(totals.worth), { note: `${money(totals.uncollected)} uncollected`, href: "#/liquidity", title: partly ? "without what could not be priced" : null }),
     stat("Fees, 24 h", money(totals.fees24h), { note: `LVR ${money(totals.lvr24h)}`, title: "fees of the window; LVR: loss to arbitrage against rebalancing" }),
-    stat("Fee APR", percent(totals.feeApr)),
+    stat("Fee APR", percent(totals.feeApr), { note: "of what it is worth" }),
     stat("Net APR", signedPercent(totals.netApr), { tone: tone(totals.netApr), note: "after LVR" }));
 }
 
-function tradingStats(account, performance) {
+function tradingStats(account, performance, api) {
   const drawdown = performance?.maxDrawdownPct;
-  return stats(
-    stat("Trading equity", money(account.equityUsd), { note: account.origin, href: "#/trading" }),
-    stat("Net PnL", signed(account.netPnlUsd, 2), { tone: tone(account.netPnlUsd), note: `${account.closedTrades} closed` }),
-    stat("Today", signed(account.todayUsd, 2), { tone: tone(account.todayUsd), note: `unrealised ${signed(account.unrealisedUsd, 2)}` }),
-    stat("Max drawdown", drawdown === null || drawdown === undefined ? "–" : percent(drawdown / 100), { note: performance?.maxDrawdownUsd ? money(performance.maxDrawdownUsd) : null }),
+  return stats({ href: api.address("/trading/account"), at: account.asOf, text: account.account },
+    stat("Trading equity", money(account.equityUsd), { note: account.synthetic ? "invented prices" : account.origin, href: "#/trading" }),
+    stat("Net PnL", money(account.netPnlUsd), { tone: tone(account.netPnlUsd), note: `${account.closedTrades} closed` }),
+    stat("Today", money(account.todayUsd), { tone: tone(account.todayUsd), note: `unrealised ${money(account.unrealisedUsd)}` }),
+    stat("Max drawdown", drawdown === null || drawdown === undefined ? "–" : percent(drawdown / 100, 2), { note: performance?.maxDrawdownUsd ? money(performance.maxDrawdownUsd) : "nothing closed yet" }),
     stat("Open trades", String(account.openTrades), { note: `${account.openOrders} orders` }));
 }
 
-function waitingPlans(plans) {
+function waitingPlans(plans, api) {
   const waiting = plans.filter((plan) => waits(plan));
-  if (!waiting.length) return h("p", { class: "empty" }, "Nothing waits for approval.");
-  return h("ul", { class: "list" }, waiting.slice(0, 6).map((plan) => h("li", null,
+  const source = sourceLine({ href: api.address("/lp/plans"), at: plans[0]?.at, text: "plans in the journal" });
+  if (!waiting.length) return [h("p", { class: "empty" }, "Nothing waits for approval."), source];
+  return [h("ul", { class: "list" }, waiting.slice(0, 6).map((plan) => h("li", null,
     h("div", { class: "row" }, h("a", { href: planLink(plan.planId) }, `${plan.choice} position ${plan.positionId ?? "(new)"}`), planState(plan.state)),
-    h("span", { class: "sub" }, `${plan.chain} · decided by ${plan.decidedBy} · ${age(plan.at)} · ${shorten(plan.planId, 9, 4)}`))));
+    h("span", { class: "sub" }, `${plan.chain} · decided by ${plan.decidedBy} · ${age(plan.at)} · ${shorten(plan.planId, 9, 4)}`)))), source];
 }
 
-function alertList(view) {
+function alertList(view, api) {
   const shown = view.alerts.slice(0, 6);
   return [
     shown.length
@@ -112,22 +118,39 @@ function alertList(view) {
           alert.state === "active" ? null : badge(alert.state)),
         h("span", { class: "sub" }, `${alert.reason} · since ${shortTime(alert.raisedAt)}`))))
       : h("p", { class: "empty" }, "No alert is on."),
-    h("p", { class: "hint" }, view.lookedAt ? `monitor looked ${age(view.lookedAt)}` : "No monitor has looked yet; `zuno monitor run` keeps looking."),
+    view.lookedAt ? null : h("p", { class: "hint" }, "No monitor has looked yet; ", h("code", null, "zuno monitor run"), " keeps looking."),
+    sourceLine({ href: api.address("/lp/alerts"), at: view.lookedAt, text: view.lookedAt ? "the monitor" : "no monitor yet" }),
   ];
 }
 
-function nowRunning(account, api) {
+const WORK = { recommend: "debate", analyze: "cycle", apply: "applying a plan", cancel: "calling a plan off" };
+
+/** What this server is doing, and how the last things ended. */
+function runningPart(jobs, api) {
+  const running = jobs.filter((job) => job.state === "running");
+  const shown = running.length ? running : jobs.slice(0, 3);
+  return [
+    shown.length
+      ? h("ul", { class: "list" }, shown.slice(0, 5).map((job) => h("li", null,
+        h("div", { class: "row" }, h("span", null, WORK[job.what] ?? job.what, " ", job.id.startsWith("run_") ? h("a", { href: `#/runs/${encodeURIComponent(job.id)}` }, shorten(job.id, 8, 4)) : null),
+          badge(job.state === "running" ? "runs" : job.state, { running: "info", failed: "bad", ended: "good" }[job.state] ?? "")),
+        h("span", { class: "sub" }, `${job.about} · begun ${age(job.started)}${job.error ? ` · ${job.error}` : ""}`))))
+      : h("p", { class: "empty" }, "No debate and no cycle was begun in the page since ", h("a", { href: api.address("/jobs"), target: "_blank", rel: "noopener" }, "this server"), " started."),
+  ];
+}
+
+function deskPart(account, api) {
   const locks = account.protections ?? [];
   return [
     facts([
-      ["Desk", account.running ? describeRun(account.running) : "idle"],
+      ["Desk by itself", account.running ? describeRun(account.running) : "stopped"],
       ["Account", account.account],
-      ["Mode", account.live ? badge("LIVE", "bad") : badge(account.synthetic ? "SYNTHETIC" : "PAPER", "info")],
-      ["Leverage", `${(account.risk?.leverage ?? 0).toFixed(2)}× of ${account.risk?.maxLeverage ?? "–"}×`],
+      ["Mode", modeBadge(account)],
+      ["Leverage", account.risk?.leverage === null || account.risk?.leverage === undefined ? "–" : `${number(account.risk.leverage, 2)}× of ${number(account.risk.maxLeverage, 1)}×`],
     ]),
     h("h3", null, "Protections"),
     locks.length
-      ? h("ul", { class: "list" }, locks.map((lock) => h("li", null, typeof lock === "string" ? lock : [badge(lock.name ?? lock.protection ?? "lock", "warn"), " ", lock.why ?? lock.reason ?? ""])))
+      ? h("ul", { class: "list" }, locks.map((lock) => h("li", null, badge(words(lock.protection), "warn"), " ", lock.reason ?? "", lock.symbol ? ` (${lock.symbol})` : "")))
       : h("p", { class: "empty" }, "None is on."),
     sourceLine({ href: api.address("/trading/account"), at: account.asOf, text: account.origin }),
   ];

@@ -1,9 +1,9 @@
 // All positions of the wallet, what they earn, and the plans about them.
 import { h, replace } from "../dom.js";
-import { age, money, percent, shorten, signed, signedPercent, time, tone } from "../format.js";
+import { age, money, percent, shortTime, shorten, signed, signedPercent, time, tone } from "../format.js";
 import { fillWith, loading, notice, panel, sourceLine, stat, stats, table } from "../widgets.js";
 import { rangesChart } from "../charts.js";
-import { fetchPositions, planLink, planState, positionsTable, verdictBadge } from "./lp_parts.js";
+import { fetchPositions, planLink, planState, portfolioSource, positionsTable, verdictBadge } from "./lp_parts.js";
 import { recommendForm } from "./debate.js";
 
 const REFRESH = 20_000;
@@ -17,15 +17,17 @@ export async function show(root, params, api) {
     panel("Positions", {}, slots.positions),
     h("div", { class: "grid" },
       panel("Ranges and liquidity around the price", { wide: "half" }, slots.ranges),
-      panel("Open a position", { wide: "half" }, debate)),
-    h("div", { class: "grid" },
-      panel("Plans", { wide: "half" }, slots.plans),
-      panel("Closed positions", { wide: "half" }, slots.closed)));
+      h("div", { class: "half stack" },
+        panel("Open a position", {}, debate),
+        panel("Plans", {}, slots.plans),
+        panel("Closed positions", {}, slots.closed))));
 
   const load = () => Promise.all([
     fillWith(slots.positions, () => fetchPositions(api, { chain: params.chain }), (data) => {
-      replace(slots.totals, totals(data.portfolio));
-      fillWith(slots.ranges, () => fetchLiquidity(api, data.positions), (pools) => pools.length ? pools.map(poolChart) : h("p", { class: "empty" }, "No position, no range."));
+      replace(slots.totals, totals(data.portfolio, api));
+      fillWith(slots.ranges, () => fetchLiquidity(api, data.positions), (pools) => [
+        pools.length ? pools.map(poolChart) : h("p", { class: "empty" }, "No position, no range."),
+        sourceLine({ href: api.address(pools.length ? `/lp/pools/${encodeURIComponent(pools[0].pool.id)}/liquidity` : "/lp/pools"), at: data.positions.timestamp, text: `initialised ticks, ${data.positions.chain} block ${data.positions.block}` })], { keep: true });
       return [
         data.positions.note ? notice(data.positions.note, "warn") : null,
         positionsTable(data),
@@ -33,23 +35,24 @@ export async function show(root, params, api) {
         sourceLine({ href: api.address("/lp/positions"), at: data.positions.timestamp, text: `${data.positions.chain} block ${data.positions.block}` }),
       ];
     }, { keep: true }),
-    fillWith(slots.plans, () => api.get("/lp/plans", { limit: 25 }), (page) => plansTable(page.items)),
+    fillWith(slots.plans, () => api.get("/lp/plans", { limit: 25 }), (page) => [plansTable(page.items), sourceLine({ href: api.address("/lp/plans"), at: page.items[0]?.at, text: "the journal" })], { keep: true }),
+    fillWith(slots.closed, () => api.get("/lp/closed", { chain: params.chain }), (view) => [closedTable(view), sourceLine({ href: api.address("/lp/closed"), at: view.timestamp, text: "measured on chain" })], { keep: true }),
   ]);
   await load();
-  fillWith(slots.closed, () => api.get("/lp/closed", { chain: params.chain }), closedTable);
-  for (const type of ["plan", "alert"]) api.on(type, load);
+  api.on("plan", load);
+  api.onReturn(load);
   api.every(REFRESH, load);
 }
 
-function totals(portfolio) {
+function totals(portfolio, api) {
   if (!portfolio) return null;
   const { totals: sum } = portfolio;
   return [
-    stats(
+    stats(portfolioSource(portfolio, api),
       stat("Worth", money(sum.worth), { note: `${money(sum.uncollected)} uncollected` }),
-      stat("Fees, 24 h", money(sum.fees24h)),
+      stat("Fees, 24 h", money(sum.fees24h), { note: "of all positions" }),
       stat("LVR, 24 h", money(sum.lvr24h), { note: "loss to arbitrage" }),
-      stat("Fee APR", percent(sum.feeApr)),
+      stat("Fee APR", percent(sum.feeApr), { note: "of what it is worth" }),
       stat("Net APR", signedPercent(sum.netApr), { tone: tone(sum.netApr), note: "after LVR" }),
       stat("Positions", String(portfolio.positions.length), { note: `${portfolio.positions.filter((line) => line.inRange).length} in range` })),
     ...[...(sum.unpriced ?? []), ...(sum.unknown ?? [])].slice(0, 3).map((item) => notice(typeof item === "string" ? item : `${item.id ?? ""} ${item.reason ?? item.why ?? ""}`, "warn")),
@@ -85,11 +88,11 @@ function poolChart({ pool, positions, liquidity }) {
 
 function plansTable(plans) {
   return table("Plans", [
-    { name: "Plan", cell: (plan) => [`${plan.choice} ${plan.positionId ? `#${plan.positionId}` : ""}`, h("span", { class: "sub" }, shorten(plan.planId, 9, 4))] },
+    { name: "Plan", cell: (plan) => [`${plan.choice} ${plan.positionId ? `#${plan.positionId}` : ""}`, h("span", { class: "sub change", title: plan.planId }, shorten(plan.planId, 9, 4))] },
     { name: "Verdict", cell: (plan) => plan.verdict ? verdictBadge(plan.verdict) : "asked for" },
     { name: "Decided by", hide: true, cell: (plan) => plan.decidedBy },
-    { name: "State", cell: (plan) => planState(plan.state) },
-    { name: "When", number: true, cell: (plan) => h("span", { title: time(plan.at) }, age(plan.at)) },
+    { name: "State", cell: (plan) => [planState(plan.state), h("span", { class: "sub phone" }, age(plan.at))] },
+    { name: "When", number: true, hide: true, cell: (plan) => h("span", { title: time(plan.at) }, age(plan.at)) },
   ], plans, { href: (plan) => planLink(plan.planId), empty: "No plan yet. Open a position and ask the desk." });
 }
 
@@ -99,9 +102,9 @@ function closedTable(view) {
     table("Closed positions", [
       { name: "Position", cell: (line) => [line.pool?.label ?? `#${line.id}`, h("span", { class: "sub" }, `#${line.id} · ${line.became}${line.newPositionId ? ` into #${line.newPositionId}` : ""}`)] },
       { name: "Result", number: true, cell: (line) => h("span", { class: tone(line.result) }, line.result === null ? "–" : `${signed(line.result)} ${line.unit}`) },
-      { name: "Fees", number: true, cell: (line) => signed(line.fees) },
+      { name: "Fees", number: true, hide: true, cell: (line) => signed(line.fees) },
       { name: "LVR", number: true, hide: true, cell: (line) => signed(line.lvr === null ? null : -Number(line.lvr)) },
-      { name: "Closed", number: true, hide: true, cell: (line) => line.closedAt ? time(line.closedAt) : "–" },
+      { name: "Closed", number: true, hide: true, cell: (line) => line.closedAt ? h("span", { title: time(line.closedAt) }, shortTime(line.closedAt)) : "–" },
     ], view.positions, { empty: "None has been closed." }),
   ];
 }

@@ -13,6 +13,13 @@ export async function fetchPositions(api, query) {
   return { positions, portfolio };
 }
 
+/** Which blocks, and which dollars, a portfolio was counted by. */
+export function portfolioSource(portfolio, api) {
+  const blocks = portfolio.chains?.length ? portfolio.chains.map((chain) => `${chain.chain} block ${chain.block}`).join(", ") : "positions on chain";
+  const prices = (portfolio.prices ?? []).map((price) => `${price.token}: ${price.source}`).join(", ");
+  return { href: api.address("/lp/portfolio"), at: portfolio.chains?.[0]?.timestamp, text: prices ? `${blocks} · ${prices}` : blocks };
+}
+
 export function positionLink(position) {
   return `#/liquidity/${encodeURIComponent(position.id)}?chain=${encodeURIComponent(position.chain)}`;
 }
@@ -24,7 +31,7 @@ export function planLink(planId) {
 /** The pool's name; a token nobody vouches for is marked. */
 export function poolName(pool) {
   const doubtful = [pool.currency0, pool.currency1].filter((token) => !token.verified);
-  return [pool.label, doubtful.length ? h("span", { class: "badge warn", title: doubtful.map((token) => token.address).join(", ") }, "unverified token") : null];
+  return [pool.label.replace(" %", "\u00a0%"), doubtful.length ? h("span", { class: "badge warn", title: doubtful.map((token) => token.address).join(", ") }, "unverified token") : null];
 }
 
 export function inRangeBadge(position) {
@@ -46,10 +53,10 @@ export function positionsTable({ positions, portfolio }, { brief = false } = {})
     { name: "Position", cell: (position) => [poolName(position.pool), h("span", { class: "sub" }, `#${position.id} · ${position.chain} `, inRangeBadge(position))] },
     { name: "Range", cell: (position) => [positionRangeBar(position), h("span", { class: "sub" }, `${number(position.priceLower, 0)} – ${number(position.priceUpper, 0)}`)] },
     { name: "Price", number: true, hide: true, title: "now", cell: (position) => number(position.price) },
-    { name: "Worth", number: true, cell: (position) => money(position.valueHuman, position.valueUnit) },
+    { name: "Worth", number: true, cell: (position) => [money(position.valueHuman, position.valueUnit), h("span", { class: "sub phone" }, "net APR ", h("span", { class: tone(of(position).netApr) }, signedPercent(of(position).netApr)))] },
     { name: "Fees, 24 h", number: true, hide: true, cell: (position) => money(of(position).fees24h) },
     { name: "Fee APR", number: true, hide: true, cell: (position) => percent(of(position).feeApr) },
-    { name: "Net APR", number: true, title: "after LVR", cell: (position) => h("span", { class: tone(of(position).netApr) }, signedPercent(of(position).netApr)) },
+    { name: "Net APR", number: true, hide: true, title: "after LVR", cell: (position) => h("span", { class: tone(of(position).netApr) }, signedPercent(of(position).netApr)) },
     { name: "In range", number: true, hide: true, title: "share of the window", cell: (position) => percent(of(position).timeInRange) },
     { name: "Uncollected", number: true, hide: true, cell: (position) => [`${number(position.fees0Human)} ${position.pool.currency0.symbol}`, h("span", { class: "sub" }, `${number(position.fees1Human)} ${position.pool.currency1.symbol}`)] },
   ];

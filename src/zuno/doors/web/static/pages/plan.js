@@ -9,51 +9,53 @@ export async function show(root, params, api) {
   const at = `/lp/plans/${encodeURIComponent(params.id)}`;
   const plan = await api.get(at);
   const slots = Object.fromEntries(["state", "candidates", "fan"].map((name) => [name, h("div", { class: "slot" }, loading())]));
+  const source = { href: api.address(at), at: plan.timestamp, text: `the journal · ${plan.chain} block ${plan.block}` };
   const about = plan.positionId ? `position ${plan.positionId}` : "a new position";
   replace(root,
     h("div", { class: "page-head" }, h("a", { href: "#/liquidity", class: "crumb" }, "Liquidity"), h("span", { class: "crumb", "aria-hidden": "true" }, "/"),
       h("h1", null, `${capital(plan.recommended.kind)} ${about}`), verdictBadge(plan.verdict), h("span", { class: "crumb mono", title: plan.planId }, shorten(plan.planId, 9, 4))),
     h("p", { class: "because" }, plan.because),
     plan.cautions.length ? notice(plan.cautions.join(" · "), "warn") : null,
-    figures(plan),
+    figures(plan, source),
     panel("Carry it out", { id: "carry-out" }, slots.state),
     h("div", { class: "grid" },
       panel("Candidates over price and liquidity", { wide: "half" }, slots.candidates),
       panel("Stress: a thousand paths, 14 days", { wide: "half" }, slots.fan),
-      panel("Carry of the choice", { wide: "half" }, carryPart(plan)),
-      panel("Against holding", { wide: "half" }, edgePart(plan)),
-      panel("The ballot", {}, candidatesTable(plan), earlierTable(plan)),
-      panel("The argument", { wide: "half" }, transcript(plan.transcript)),
+      panel("Carry of the choice", { wide: "half", source }, carryPart(plan)),
+      panel(plan.positionId ? "Against holding" : "Against opening nothing", { wide: "half", source }, edgePart(plan)),
+      panel("The ballot", { source }, candidatesTable(plan), earlierTable(plan)),
+      panel("The argument", { wide: "half", source }, transcript(plan.transcript)),
       h("div", { class: "half stack" },
-        panel("Who spoke", {}, voicesTable(plan)),
-        panel("Sources", {}, sourcesTable(plan), sourceLine({ href: api.address(at), text: `block ${plan.block} · decided bytes ${shorten(plan.hash, 10, 6)}` })))));
+        panel("Who spoke", { source }, voicesTable(plan)),
+        panel("Sources", {}, sourcesTable(plan), sourceLine({ href: api.address(at), at: plan.timestamp, text: `${plan.chain} block ${plan.block} · decided bytes ${shorten(plan.hash, 10, 6)}` })))));
 
   const poolId = plan.recommended.pool.id;
-  fillWith(slots.candidates, () => api.get(`/lp/pools/${encodeURIComponent(poolId)}/liquidity`, { chain: plan.chain }), (liquidity) => candidatesChart(plan, liquidity));
+  fillWith(slots.candidates, () => api.get(`/lp/pools/${encodeURIComponent(poolId)}/liquidity`, { chain: plan.chain }), (liquidity) => [candidatesChart(plan, liquidity), sourceLine({ href: api.address(`/lp/pools/${encodeURIComponent(poolId)}/liquidity`), at: liquidity.timestamp, text: `initialised ticks, ${liquidity.chain} block ${liquidity.block}; ranges of block ${plan.block}` })]);
   fillWith(slots.fan, async () => {
     const [fan, open] = await Promise.all([api.get(`${at}/fan`), api.get("/lp/positions", { chain: plan.chain }).catch(() => ({ positions: [] }))]);
     const near = open.positions.find((position) => position.pool.id === poolId);
     return { fan, history: near ? await api.get(`/lp/positions/${encodeURIComponent(near.id)}/history`, { chain: plan.chain }) : null };
   }, ({ fan, history }) => fanPart(plan, fan, history, api, at));
   const result = h("div", { class: "slot", "aria-live": "polite" });
-  const loadState = () => fillWith(slots.state, () => api.get(`${at}/status`), (view) => statePart(view, api, at, result, loadState), { keep: true });
+  const loadState = () => fillWith(slots.state, () => api.get(`${at}/status`), (view) => [statePart(view, api, at, result, loadState), sourceLine({ href: api.address(`${at}/status`), text: `${view.chain}, the journal and the chain, read now` })], { keep: true });
   await loadState();
   api.on("plan", (data) => { if (!data.planId || data.planId === params.id) loadState(); });
+  api.onReturn(loadState);
 }
 
 function capital(word) {
   return word.charAt(0).toUpperCase() + word.slice(1);
 }
 
-function figures(plan) {
+function figures(plan, source) {
   const { carry } = plan.recommended;
   const edge = plan.edgeOverHold;
   const unit = carry.token;
-  return stats(
+  return stats(source,
     stat("Confidence", percent(plan.confidence), { note: "of the paths, it beats hold", title: "less for old or missing data" }),
-    stat("Over runner-up", percent(plan.overRunnerUp)),
+    stat("Over runner-up", percent(plan.overRunnerUp), { note: "of the paths" }),
     stat("Edge over hold", edge ? `${signed(edge.worth, 2)} ${edge.token}` : "–", { tone: edge ? tone(edge.worth) : "", note: "14 days, after cost" }),
-    stat("Net carry, 24 h", `${signed(carry.net24h, 2)} ${unit}`, { tone: tone(carry.net24h) }),
+    stat("Net carry, 24 h", `${signed(carry.net24h, 2)} ${unit}`, { tone: tone(carry.net24h), note: "fees less LVR" }),
     stat("Cost to move", `${number(carry.cost, 2)} ${unit}`, { note: isKnown(carry.breakevenHours) ? `earned back in ${carry.breakevenHours} h` : null }),
     stat("Regime", plan.regime, { note: `decided by ${plan.decidedBy}, ${plan.rounds} revision${plan.rounds === 1 ? "" : "s"}` }));
 }
@@ -81,7 +83,6 @@ function candidatesChart(plan, liquidity) {
       ranges: rows, price: Number(liquidity.price), priceUnit: liquidity.priceUnit,
       liquidity: liquidity.bands.map((band) => ({ low: Number(band.priceLower), high: Number(band.priceUpper), amount: Number(band.liquidity) })),
     }),
-    h("p", { class: "hint" }, "Above: the pool's liquidity; the band that holds the price is coloured. The upright line is the price now."),
   ];
 }
 
@@ -117,7 +118,7 @@ function stressTable(plan) {
   return table("How long the range lasts", [
     { name: "Volatility", cell: ([name]) => `${name.slice(1)}×` },
     { name: "Median until it leaves", number: true, cell: ([, point]) => `${point.medianHours} h${point.censored ? " or more" : ""}` },
-    { name: "One in ten by", number: true, cell: ([, point]) => `${point.p10Hours} h` },
+    { name: "One in ten by", number: true, hide: true, cell: ([, point]) => `${point.p10Hours} h` },
     { name: "Leaves in 24 h", number: true, cell: ([, point]) => percent(point.pExit24h) },
     { name: "Time in range", number: true, hide: true, cell: ([, point]) => percent(point.inRangeShare) },
   ], Object.entries(stress));
@@ -141,7 +142,7 @@ function edgePart(plan) {
 
 function candidatesTable(plan) {
   return table("Candidates of the last round", [
-    { name: "Candidate", cell: (row) => [`${row.index} ${row.kind}`, row.index === plan.recommended.index ? badge("chosen", "info") : null, row.own ? badge("own range") : null] },
+    { name: "Candidate", cell: (row) => [h("span", null, `${row.index} ${row.kind}`), row.index === plan.recommended.index ? badge("chosen", "info") : null, row.own ? badge("own range") : null, plan.positionId ? null : h("span", { class: "sub" }, row.pool.label)] },
     { name: "Range", number: true, cell: (row) => row.priceLower === null ? "–" : `${number(row.priceLower)} – ${number(row.priceUpper)}` },
     { name: "Net carry, 24 h", number: true, hide: true, cell: (row) => signed(row.carry.net24h, 2) },
     { name: "Cost", number: true, hide: true, cell: (row) => number(row.carry.cost, 2) },
@@ -193,6 +194,7 @@ function statePart(view, api, at, result, reload) {
       await work();
     } catch (error) {
       replace(result, problemNotice(error));
+      await reload(); // it may stand otherwise by now: another tab, an approval that ended
     } finally {
       currentTarget.disabled = false;
     }
@@ -218,7 +220,7 @@ function statePart(view, api, at, result, reload) {
 
 function stepsTable(view) {
   return table("Steps", [
-    { name: "Step", cell: (step) => [`${step.index + 1} ${step.kind.replaceAll("_", " ")}`, h("span", { class: "sub" }, step.words.join("; "))] },
+    { name: "Step", cell: (step) => [`${step.index + 1} ${step.kind.replaceAll("_", " ")}`, h("span", { class: "sub long" }, step.words.join("; "))] },
     { name: "State", cell: (step) => badge(step.state, { final: "good", mined: "good", sent: "info", failed: "bad" }[step.state] ?? "") },
     { name: "Transaction", hide: true, cell: (step) => step.txHash ? h("span", { class: "mono", title: step.txHash }, shorten(step.txHash, 10, 6)) : "–" },
     { name: "Block", number: true, hide: true, cell: (step) => step.block === null ? "–" : String(step.block) },

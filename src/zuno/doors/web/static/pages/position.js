@@ -1,6 +1,6 @@
 // One position: its price and range, the pool's liquidity, what it earned, where the money went, what if the price moves.
 import { h, replace } from "../dom.js";
-import { isKnown, money, number, percent, signed, signedPercent, span, time, tone } from "../format.js";
+import { isKnown, money, number, percent, shorten, signed, signedPercent, span, time, tone } from "../format.js";
 import { badge, facts, fillWith, loading, notice, panel, sourceLine, stat, stats, table } from "../widgets.js";
 import { rangesChart, waterfall, xyChart } from "../charts.js";
 import { inRangeBadge, poolName } from "./lp_parts.js";
@@ -19,7 +19,7 @@ export async function show(root, params, api) {
     await showGone(root, params, api, at, query, error);
     return;
   }
-  const slots = Object.fromEntries(["head", "figures", "price", "liquidity", "fees", "attribution", "market"].map((name) => [name, h("div", { class: "slot" }, loading())]));
+  const slots = Object.fromEntries(["head", "figures", "price", "holds", "liquidity", "fees", "attribution", "market"].map((name) => [name, h("div", { class: "slot" }, loading())]));
   const whatIf = h("div", { class: "slot" }, loading());
   const token = { side: "inToken1" };
   replace(root,
@@ -27,7 +27,9 @@ export async function show(root, params, api) {
     slots.figures,
     h("div", { class: "grid" },
       panel("Price and range, 30 days", { wide: "two-thirds" }, slots.price),
-      panel("Ask the desk", { wide: "third" }, recommendForm(api, { position: params.id, chain: params.chain })),
+      h("div", { class: "third stack" },
+        panel("Ask the desk", {}, recommendForm(api, { position: params.id, chain: params.chain })),
+        panel("What it holds", {}, slots.holds)),
       panel("Liquidity around the price", { wide: "half" }, slots.liquidity),
       panel("Fees by day", { wide: "half" }, slots.fees),
       panel("Where the money went", { wide: "half" }, slots.attribution),
@@ -42,7 +44,8 @@ export async function show(root, params, api) {
       replace(slots.head, poolName(position.pool), " ", inRangeBadge(position));
       replace(slots.market, marketTable(position), sourceLine({ href: api.address(at), at: position.timestamp, text: `${position.chain} block ${position.block}` }));
       fillWith(slots.liquidity, () => api.get(`/lp/pools/${encodeURIComponent(position.pool.id)}/liquidity`, query), (view) => liquidityPart(position, view, api));
-      return figures(position, line);
+      replace(slots.holds, holdingsPart(position), sourceLine({ href: api.address(at), at: position.timestamp, text: `${position.chain} block ${position.block}` }));
+      return figures(position, line, { href: api.address(at), at: position.timestamp, text: `${position.chain} block ${position.block}` });
     }, KEEP),
     fillWith(slots.price, () => api.get(`${at}/history`, query), (view) => {
       replace(slots.fees, feesPart(view, api, at));
@@ -53,6 +56,7 @@ export async function show(root, params, api) {
   fillWith(whatIf, () => api.get(`${at}/whatif`, query), (view) => whatIfPart(view, api, at, query));
   await load();
   api.on("plan", load);
+  api.onReturn(load);
   api.every(REFRESH, load);
 }
 
@@ -66,17 +70,29 @@ async function showGone(root, params, api, at, query, error) {
   await fillWith(slot, () => api.get(`${at}/attribution`, query), (view) => attributionPart(view, { side: "inToken1" }, api, at));
 }
 
-function figures(position, line) {
+function holdingsPart(position) {
+  const { currency0, currency1 } = position.pool;
+  return facts([
+    [currency0.symbol, number(position.amount0Human)],
+    [currency1.symbol, number(position.amount1Human)],
+    [`Uncollected ${currency0.symbol}`, number(position.fees0Human)],
+    [`Uncollected ${currency1.symbol}`, number(position.fees1Human)],
+    ["Ticks", `${position.tickLower} to ${position.tickUpper}, now ${position.tick}`],
+    ["Owner", h("span", { class: "mono", title: position.owner }, shorten(position.owner, 8, 6))],
+  ]);
+}
+
+function figures(position, line, source) {
   const [base, quote] = position.priceUnit.split(" per ").reverse();
-  return stats(
+  return stats(source,
     stat("Worth", money(position.valueHuman, position.valueUnit), { note: "with uncollected fees" }),
     stat("Price", number(position.price), { note: position.priceUnit, title: `${quote} for one ${base}` }),
     stat("Range", `${number(position.priceLower, 0)} – ${number(position.priceUpper, 0)}`, { note: `${Number(position.edgeDistancePercent).toFixed(1)} % of the width to the edge` }),
     stat("Uncollected", `${number(position.fees0Human)} ${position.pool.currency0.symbol}`, { note: `${number(position.fees1Human)} ${position.pool.currency1.symbol}` }),
     stat("Fees, 24 h", money(line.fees24h), { note: `LVR ${money(line.lvr24h)}` }),
-    stat("Fee APR", percent(line.feeApr), { note: line.how }),
+    stat("Fee APR", percent(line.feeApr), { note: "by fee growth", title: line.how }),
     stat("Net APR", signedPercent(line.netApr), { tone: tone(line.netApr), note: "after LVR" }),
-    stat("Time in range", percent(line.timeInRange), { note: line.windowHours ? `of ${line.windowHours} h` : null }));
+    stat("Time in range", percent(line.timeInRange), { note: line.windowHours ? `of ${number(line.windowHours, 0)} h` : null }));
 }
 
 function pricePart(view, api, at) {
@@ -109,8 +125,8 @@ function liquidityPart(position, view, api) {
   return [
     rangesChart({
       label: `Liquidity of ${view.pool.label}`, summary: `${bands.length} bands from half the price to twice`, liquidity: bands, price: Number(view.price), priceUnit: view.priceUnit,
-      ranges: [{ name: `#${position.id}`, lower: Number(position.priceLower), upper: Number(position.priceUpper), tone: position.inRange ? "up" : "down", note: `${percent(Number(position.liquidity) / Number(position.poolState?.liquidity || Infinity), 2)} of what is active` }],
-      domain: [Number(view.price) * 0.72, Number(view.price) * 1.34],
+      ranges: [{ name: `#${position.id}`, lower: Number(position.priceLower), upper: Number(position.priceUpper), tone: position.inRange ? "up" : "down", note: position.inRange ? `${percent(Number(position.liquidity) / Number(position.poolState?.liquidity || Infinity), 2)} of what is active` : "out of range, earns nothing" }],
+      domain: [Math.min(Number(view.price) * 0.72, Number(position.priceLower) * 0.94), Math.max(Number(view.price) * 1.34, Number(position.priceUpper) * 1.06)],
     }),
     sourceLine({ href: api.address(`/lp/pools/${encodeURIComponent(view.pool.id)}/liquidity`), at: view.timestamp, text: `initialised ticks, ${view.chain} block ${view.block}` }),
   ];
@@ -170,15 +186,15 @@ function whatIfPart(view, api, at, query) {
   const drawCurve = (price) => replace(chart, xyChart({
     label: "Worth of the position at other prices", x: "number", xFormat: (value) => number(value, 0), zoom: false, height: (width) => (width < 500 ? 200 : 300),
     series: [{ name: "position", points: rows.map((row) => [row.price, row.worth]), tone: "c1" }, { name: "tokens held", points: rows.map((row) => [row.price, row.hold]), tone: "c2" }],
-    marks: [{ x: price, name: number(price, 0) }],
+    marks: [{ x: price, name: number(price, 0) }], rest: price,
     summary: `in ${view.unit}, from ${number(rows[0].price)} to ${number(rows.at(-1).price)} ${view.priceUnit}`,
   }));
   const drawCase = (data) => replace(result, facts([
     ["Price", `${number(data.price)} ${view.priceUnit}`],
     ["Worth, without fees", money(data.worth, view.unit)],
     ["Against today", h("span", { class: tone(Number(data.worth) - Number(today.worth)) }, `${signed(Number(data.worth) - Number(today.worth), 2)} ${view.unit}`)],
-    ["Divergence loss", `${number(data.divergenceLoss)} ${view.unit}`],
-    ["Since the mint", isKnown(data.sinceMint?.divergenceLoss) ? `${number(data.sinceMint.divergenceLoss)} ${view.unit}` : "unknown"],
+    ["Divergence loss", money(data.divergenceLoss, view.unit)],
+    ["Loss since the mint", isKnown(data.sinceMint?.divergenceLoss) ? money(data.sinceMint.divergenceLoss, view.unit) : "unknown"],
     ["Would hold", `${number(data.amount0Human)} ${view.pool.currency0.symbol} · ${number(data.amount1Human)} ${view.pool.currency1.symbol}`],
     ["State", data.inRange ? badge("in range", "good") : badge("out of range", "bad")],
   ]));
@@ -212,11 +228,16 @@ function whatIfPart(view, api, at, query) {
   ];
 }
 
+function marketFigure({ value, unit }) {
+  if (/^bps\b/.test(unit)) return `${number(Number(value) / 100, 2)} %${unit.slice(3)}`;
+  return `${number(value)} ${unit}`;
+}
+
 function marketTable(position) {
   const names = { referencePrice: "Reference price", realizedVol: "Realised volatility", gasPrice: "Gas price", l1DataFee: "L1 data fee", nativePrice: "Native coin" };
   return table("Market", [
     { name: "Figure", cell: (row) => names[row[0]] ?? row[0] },
-    { name: "Value", number: true, cell: (row) => row[1].value === null ? h("span", { class: "soft" }, "unknown") : `${number(row[1].value)} ${row[1].unit}` },
+    { name: "Value", number: true, cell: (row) => row[1].value === null ? h("span", { class: "soft" }, "unknown") : marketFigure(row[1]) },
     { name: "Source", cell: (row) => [row[1].source ?? "–", row[1].stale ? badge("stale", "warn") : null] },
     { name: "Age", number: true, cell: (row) => isKnown(row[1].ageSeconds) ? h("span", { title: time(row[1].asOf) }, span(row[1].ageSeconds)) : "–" },
     { name: "Note", hide: true, cell: (row) => row[1].notes.join("; ") },

@@ -1,8 +1,8 @@
 // One cycle of the trading desk: its graph live, the blackboard, the decision, and every rule on the way to the ruling.
 import { candleChart, styled } from "../charts_trading.js";
 import { h, replace, s } from "../dom.js";
-import { isKnown, money, number, percent, shorten, signed, time, tone } from "../format.js";
-import { badge, button, facts, fillWith, loading, notice, panel, problemNotice, sourceLine, table } from "../widgets.js";
+import { isKnown, money, number, percent, shorten, signed, span, time, tone, words } from "../format.js";
+import { badge, button, facts, fillWith, loading, modeBadge, notice, panel, problemNotice, sourceLine, table } from "../widgets.js";
 
 /** The graph: who waits for whom, from left to right. */
 const STEPS = [
@@ -75,6 +75,7 @@ export async function show(root, params, api) {
     if (event.state === "failed") fail(event.error);
     else load();
   });
+  api.onReturn(load);
   await load();
   if (!ended) api.every(POLL, load);
 }
@@ -124,8 +125,8 @@ class CycleGraph {
 function drawHead(why, api, replayed) {
   return [
     h("h1", null, why.symbol, " ", why.mode, " ", h("span", { class: "mono soft" }, shorten(why.runId, 8, 4))),
-    why.synthetic ? badge("SYNTHETIC", "info") : null, badge(why.live ? "live market" : why.origin), badge(why.state, why.state === "ended" ? "good" : "warn"),
-    h("span", { class: "soft" }, `as of ${time(why.asOf)} · run ${time(why.started)}`),
+    modeBadge({ synthetic: why.synthetic, mode: "paper" }), why.synthetic ? null : badge(why.live ? "live market" : why.origin), badge(why.state, why.state === "ended" ? "good" : "warn"),
+    h("span", { class: "soft" }, `${why.synthetic ? `${why.origin} · ` : ""}as of ${time(why.asOf)} · run ${time(why.started)}`),
     why.run ? h("span", { class: "end" }, replayButton(why.runId, api, replayed)) : null,
   ];
 }
@@ -178,10 +179,10 @@ function drawVerdict(run, source) {
       h("div", null, h("h3", null, "Judge"), h("span", { class: "verdict" }, run.decision.decision), h("span", { class: "sub" }, `${run.decision.allocation_pct} % at ${run.decision.leverage}×, win ${run.decision.win_probability_pct} %`)),
       h("span", { class: "verdict soft", "aria-hidden": "true" }, "→"),
       h("div", null, h("h3", null, "Ruling"), h("span", { class: `verdict ${{ LONG: "up", SHORT: "down" }[ruling.decision] ?? ""}` }, ruling.decision),
-        h("span", { class: "sub" }, ruling.veto ? `held by ${ruling.veto}` : `${number(ruling.allocation_pct, 2)} % at ${number(ruling.leverage, 1)}×${ruling.execution_style ? `, ${ruling.execution_style.toLowerCase().replaceAll("_", " ")}` : ""}`)),
+        h("span", { class: "sub" }, ruling.veto ? `held by ${words(ruling.veto)}` : `${number(ruling.allocation_pct, 2)} % at ${number(ruling.leverage, 1)}×${ruling.execution_style ? `, ${ruling.execution_style.toLowerCase().replaceAll("_", " ")}` : ""}`)),
       h("div", null, h("h3", null, "Execution"), execution ? badge(execution.state, execution.state === "refused" ? "bad" : "good") : badge("not asked"), h("span", { class: "sub" }, execution ? execution.reason || execution.account || "" : "the ruling was not to be acted on")),
       h("div", null, h("h3", null, "Valid until"), h("span", null, time(ruling.valid_until)))),
-    run.meta.rationale ? h("p", { class: "prose" }, run.meta.rationale, " ", h("em", null, run.meta.trust_directive.note)) : null,
+    run.meta.rationale ? h("p", { class: "prose" }, run.meta.rationale, run.meta.trust_directive.note ? [" · ", h("em", null, run.meta.trust_directive.note)] : null) : null,
     run.anomalies.length ? h("ul", { class: "bullets" }, run.anomalies.map((found) => h("li", null, h("strong", null, found.name), " ", found.said, h("span", { class: "hint" }, ` · ${found.source ?? "no source"}`)))) : null);
 }
 
@@ -226,6 +227,10 @@ function drawExpectation(ev) {
   ];
 }
 
+function nameExpert(name) {
+  return (EXPERTS.find(([key]) => key === name)?.[1] ?? words(name)).toLowerCase();
+}
+
 function drawBoard(board) {
   const synthesis = board.synthesis;
   return [
@@ -242,10 +247,10 @@ function drawBoard(board) {
     synthesis ? h("div", { class: "stack" },
       h("div", { class: "from-to" },
         h("div", null, h("h3", null, "Dominant signal"), h("span", { class: `verdict ${{ BULLISH: "up", BEARISH: "down" }[synthesis.dominant_signal] ?? ""}` }, synthesis.dominant_signal), h("span", { class: "sub" }, `score ${signed(synthesis.score, 3)}`)),
-        h("div", null, h("h3", null, "Most confident"), h("span", null, synthesis.highest_confidence_expert.replaceAll("_", " "))),
+        h("div", null, h("h3", null, "Most confident"), h("span", null, nameExpert(synthesis.highest_confidence_expert))),
         h("div", { class: "prose" }, h("h3", null, "Open question"), synthesis.key_uncertainty)),
       synthesis.consensus_signals.length ? h("div", { class: "agree" }, h("h3", null, "Agreement"), h("ul", { class: "bullets" }, synthesis.consensus_signals.map((text) => h("li", null, text)))) : h("p", { class: "hint" }, "No two experts agree on a direction."),
-      synthesis.conflicts.map((conflict) => h("div", { class: "conflict" }, h("h3", null, "Conflict: ", conflict.between.map((name) => name.replaceAll("_", " ")).join(" against ")),
+      synthesis.conflicts.map((conflict) => h("div", { class: "conflict" }, h("h3", null, "Conflict: ", conflict.between.map(nameExpert).join(" against ")),
         h("p", null, conflict.expert_a_claim, " — ", conflict.expert_b_claim), h("p", { class: "hint" }, "Decided by: ", conflict.tiebreaker)))) : null,
   ];
 }
@@ -269,7 +274,7 @@ function drawTrade(run, api) {
   const plan = card ?? (wanted.entry_price && wanted.stop_loss && wanted.take_profit ? { side: wanted.decision.toLowerCase(), entry: wanted.entry_price, stop: wanted.stop_loss, target: wanted.take_profit, liquidation: null } : null);
   if (!plan) return [h("p", { class: "empty" }, "Nothing was to be opened."), chartAt(run, [], api)];
   return [
-    card ? null : notice(`The Judge wanted this trade; it was not opened${run.ruling.veto ? ` (${run.ruling.veto})` : ""}.`, "warn"),
+    card ? null : notice(`The Judge wanted this trade; it was not opened${run.ruling.veto ? ` (${words(run.ruling.veto)})` : ""}.`, "warn"),
     chartAt(run, [{ ...plan, label: plan.side }], api),
     facts([
       ["Side", plan.side.toUpperCase(), plan.side === "long" ? "up" : "down"],
@@ -293,7 +298,7 @@ function chartAt(run, trades, api) {
   const asOf = run.live ? null : run.asOf;
   fillWith(place, () => api.get("/trading/chart", { symbol: run.symbol, interval: run.mode === "swing" ? "4h" : "1d", mode: run.mode, bars: 60, as_of: asOf }), (view) => [
     candleChart(view, { trades, newest: "then", show: { heat: true, levels: false, averages: false } }),
-    sourceLine({ href: null, text: `${view.origin} · ${view.source} · as of ${time(view.asOf)}` })]);
+    sourceLine({ href: api.address(`/trading/chart?symbol=${encodeURIComponent(run.symbol)}`), text: `${view.origin} · ${view.source} · as of ${time(view.asOf)}` })]);
   return place;
 }
 
@@ -334,7 +339,7 @@ function drawInputs(run) {
       table("Series that were read", [
         { name: "Series", cell: (row) => h("span", { class: "mono" }, row.series) },
         { name: "As of", cell: (row) => time(row.asOf) },
-        { name: "Age", number: true, cell: (row) => `${number(row.ageSeconds, 0)} s` },
+        { name: "Age", number: true, cell: (row) => h("span", { title: `${number(row.ageSeconds, 0)} s` }, span(row.ageSeconds)) },
         { name: "Rows", number: true, hide: true, cell: (row) => String(row.rows) },
         { name: "", cell: (row) => (row.stale ? badge("stale", "warn") : "") },
       ], run.sources)),

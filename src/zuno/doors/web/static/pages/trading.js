@@ -1,12 +1,12 @@
 // The trading desk: the account, the market with its trades, the books, and the switches that stop it.
 import { candleChart, dailyChart, drawdownChart, equityChart, styled } from "../charts_trading.js";
 import { h, replace } from "../dom.js";
-import { money, number, percent, shortTime, shorten, signed, span, time, tone } from "../format.js";
-import { askForWord, badge, button, facts, fillWith, loading, notice, panel, problemNotice, sourceLine, stat, stats, table } from "../widgets.js";
+import { isKnown, money, number, percent, shortTime, shorten, signed, span, time, tone, words } from "../format.js";
+import { askForWord, badge, button, facts, fillWith, loading, modeBadge, notice, panel, problemNotice, sourceLine, stat, stats, table } from "../widgets.js";
 
 const SYMBOLS = ["BTCUSDT", "ETHUSDT"];
 const INTERVALS = ["1h", "4h", "1d"];
-const LAYERS = [["heat", "Heat map"], ["levels", "Levels"], ["averages", "Averages"], ["profile", "Profile"]];
+const LAYERS = [["heat", "Heat map"], ["levels", "Levels"], ["averages", "Averages"], ["profile", "Profile"], ["closed", "Closed trades"]];
 const LIFTED = new Set(["kill_switch"]);
 const REFRESH = 20000;
 
@@ -15,35 +15,40 @@ export async function show(root, params, api) {
   const state = {
     symbol: SYMBOLS.includes(params.symbol) ? params.symbol : "BTCUSDT",
     interval: INTERVALS.includes(params.interval) ? params.interval : "4h",
-    layers: { heat: true, levels: true, averages: true, profile: false },
+    layers: { heat: true, levels: true, averages: true, profile: false, closed: true },
     positions: [],
+    closed: [],
   };
   const glance = h("div", { class: "stack" }, loading());
   const chart = h("div", null, loading());
   const chartActions = h("span", { class: "controls" });
   const chartSource = h("p", { class: "source" });
-  const positions = h("div", null, loading());
-  const risk = h("div", null);
+  const positions = h("div", { class: "stack fill" }, loading());
+  const risk = h("div", { class: "stack fill" });
   const results = h("div", { class: "grid" }, loading());
-  const controls = h("div", { class: "end" });
+  const controls = h("span", { class: "controls" });
+  const mode = h("span", null);
   replace(root,
-    h("div", { class: "page-head" }, h("h1", null, "Trading"), controls),
+    h("div", { class: "page-head" }, h("h1", null, "Trading"), mode, h("div", { class: "end" }, runForm(api), controls)),
     glance,
     panel("Market", { actions: chartActions }, chart, chartSource),
-    h("div", { class: "grid" }, h("div", { class: "three-quarters" }, positions), h("div", { class: "quarter" }, risk)),
+    h("div", { class: "grid" }, h("div", { class: "three-quarters stack" }, positions), h("div", { class: "quarter stack" }, risk)),
     results,
     books(api));
 
   const loadAccount = () => fillWith(glance, () => api.get("/trading/account"), (view) => {
-    if (!controls.contains(document.activeElement)) replace(controls, switches(view, api, refresh));
+    const focused = controls.contains(document.activeElement);
+    replace(mode, modeBadge(view));
+    replace(controls, switches(view, api, refresh));
+    if (focused) controls.firstChild.focus();
     replace(risk, drawRisk(view, api));
     return drawAccount(view, api, refresh);
-  });
+  }, { keep: true });
   const loadPositions = () => fillWith(positions, async () => {
     const view = await api.get("/trading/positions");
     state.positions = await Promise.all(view.positions.map((position) => addLiquidation(position, api)));
     return view;
-  }, (view) => drawPositions(view, api));
+  }, (view) => drawPositions(view, api), { keep: true });
   const loadChart = async () => {
     drawChartActions();
     await fillWith(chart, () => api.get("/trading/chart", { symbol: state.symbol, interval: state.interval }), (view) => {
@@ -53,9 +58,11 @@ export async function show(root, params, api) {
       return [key(state.layers, view), drawCandles()];
     });
   };
-  const drawCandles = () => candleChart(state.chart, { show: state.layers, trades: state.positions
-    .filter((position) => position.symbol === state.symbol && position.currency === "USD")
-    .map((position) => ({ ...position, label: `${position.side} ${position.id}` })) });
+  const drawCandles = () => candleChart(state.chart, { show: state.layers,
+    trades: pickTrades(state.positions).map((position) => ({ ...position, label: `open ${position.side}` })),
+    closed: state.layers.closed ? pickTrades(state.closed).filter((trade) => Date.parse(trade.closed) > state.chart.first).map((trade) => ({ ...trade, label: `closed ${trade.side}` })) : [] });
+  /** Of the symbol that is shown, in the currency of its candles. */
+  const pickTrades = (trades) => trades.filter((trade) => trade.symbol === state.symbol && trade.currency === "USD");
   const redrawChart = () => { if (state.chart) replace(chart, key(state.layers, state.chart), drawCandles()); };
   const drawChartActions = () => replace(chartActions,
     choices("Symbol", SYMBOLS, state.symbol, (symbol) => { state.symbol = symbol; loadChart(); }),
@@ -68,15 +75,17 @@ export async function show(root, params, api) {
       } }, text))));
   const loadResults = () => fillWith(results, async () => {
     const [equity, daily, closed] = await Promise.all([api.get("/trading/equity"), api.get("/trading/daily"), api.get("/trading/trades", { limit: 200 })]);
+    state.closed = closed.items;
     return { equity, daily, closed: closed.items };
-  }, (found) => drawResults(found, api));
-  const refresh = () => Promise.all([loadAccount(), loadPositions().then(redrawChart)]);
+  }, (found) => drawResults(found, api), { keep: true });
+  const refresh = () => Promise.all([loadAccount(), loadPositions(), loadResults()]).then(redrawChart);
 
   drawChartActions();
   await Promise.all([loadAccount(), loadPositions(), loadChart(), loadResults()]);
   redrawChart();
   api.every(REFRESH, refresh);
   api.on("run_ended", refresh);
+  api.onReturn(() => Promise.all([refresh(), loadChart()]));
   api.on("entry", (entry) => { if (entry.kind.startsWith("trade")) refresh(); });
 }
 
@@ -89,7 +98,8 @@ function key(layers, view) {
   return h("ul", { class: "chart-key", "aria-label": "Key" },
     layers.heat && view.price.heat?.columns ? [h("li", { class: "heat-key", title: view.price.heat.note }, "liquidation pools (modelled)"), h("li", { class: "forced-key" }, "forced out (observed)")] : null,
     layers.averages ? [h("li", { class: "ema" }, "EMA200"), h("li", { class: "vwap" }, "day VWAP")] : null,
-    layers.levels ? h("li", { class: "pivot" }, "levels") : null);
+    layers.levels ? h("li", { class: "pivot" }, "levels") : null,
+    layers.closed ? h("li", { class: "closed-key" }, "closed trades, in to out") : null);
 }
 
 // -- the account
@@ -97,15 +107,15 @@ function key(layers, view) {
 function drawAccount(view, api, refresh) {
   const leverage = view.risk.leverage;
   return [
-    stats(
-      stat("Equity", money(view.equityUsd), { note: view.unknown ?? `${view.account} · as of ${time(view.asOf)}`, title: view.unknown ?? `as of ${time(view.asOf)}` }),
+    stats({ href: api.address("/trading/account"), at: view.asOf, text: [view.account, ...(view.marks ?? []).map((mark) => `${mark.symbol} ${mark.source}, ${span(mark.ageSeconds)} old`)].join(" · ") },
+      stat("Equity", money(view.equityUsd), { note: view.unknown ?? "cash and what is open" }),
       stat("Unrealised PnL", money(view.unrealisedUsd), { tone: tone(view.unrealisedUsd), note: `${view.openTrades} open, ${view.openOrders} orders` }),
       stat("Closed PnL, net", money(view.netPnlUsd), { tone: tone(view.netPnlUsd), note: `${view.closedTrades} trades` }),
       stat("Today", money(view.todayUsd), { tone: tone(view.todayUsd), note: "since midnight UTC" }),
       stat("Delta", money(view.risk.deltaUsd), { note: "trading and LP together" }),
       stat("Leverage", leverage === null ? "–" : `${number(leverage, 2)}×`, { note: `of at most ${number(view.risk.maxLeverage, 1)}×` }),
-      stat("Desk", view.running ? "running" : "stopped", { note: view.running ?? "started by zuno trade start" })),
-    view.protections.map((lock) => h("div", { class: "notice warn" }, h("strong", null, lock.protection.replaceAll("_", " "), lock.symbol ? ` ${lock.symbol}` : ""), h("span", null, lock.reason), h("span", { class: "hint" }, lock.ends ?? (lock.until ? `until ${time(lock.until)}` : "")),
+      stat("Desk by itself", view.running ? "running" : "stopped", { note: view.running ?? "zuno trade start runs it" })),
+    view.protections.map((lock) => h("div", { class: "notice warn" }, h("strong", null, words(lock.protection), lock.symbol ? ` ${lock.symbol}` : ""), h("span", null, lock.reason), h("span", { class: "hint" }, lock.ends ?? (lock.until ? `until ${time(lock.until)}` : "")),
       LIFTED.has(lock.protection) ? button("Unlock", async () => { if (await postWithWord(api, "/trading/unlock", { title: "Unlock the desk", action: "Unlock", body: { protection: lock.protection } })) await refresh(); }) : null)),
     view.mandate ? notice(`Mandate ${shorten(view.mandate.hash)}: ${view.mandate.symbols.join(", ")} at ${view.mandate.venues.join(", ")}, ${view.mandate.active ? "until" : "expired"} ${time(view.mandate.expires)}`, view.mandate.active ? "" : "warn") : null,
   ];
@@ -122,17 +132,16 @@ function drawRisk(view, api) {
     ], view.risk.rows, { empty: "Nothing is held." }));
 }
 
-/** Run a cycle, pause, kill: what changes state asks as the terminal does. */
+/** Pause and kill: what changes state asks as the terminal does. */
 function switches(view, api, refresh) {
   const paused = view.protections.some((lock) => lock.protection === "paused");
-  const live = view.mode === "live";
   const act = async (path, title, action, danger) => {
     if (await postWithWord(api, path, { title, action, danger })) await refresh();
   };
   const pause = () => act("/trading/pause");
   const resume = () => act("/trading/resume", "Open trades again", "Resume");
   const kill = () => act("/trading/kill", "Kill switch", "Close everything", true);
-  return [badge(view.mode.toUpperCase(), live ? "bad" : "info"), runForm(api), paused ? button("Resume", resume) : button("Pause", pause, { title: "No new trades; open ones keep their stops" }), button("Kill switch", kill, { kind: "danger" })];
+  return [paused ? button("Resume", resume) : button("Pause", pause, { title: "No new trades; open ones keep their stops" }), button("Kill switch", kill, { kind: "danger" })];
 }
 
 /** Post, and where the server asks for a word, ask for it in its own sentence. The answer is whether it was done. */
@@ -181,7 +190,7 @@ function runForm(api) {
 
 /** The liquidation price is on the trade card of the run that opened it. */
 async function addLiquidation(position, api) {
-  if (!position.decision || position.leverage <= 1) return position;
+  if (position.liquidation !== undefined || !position.decision || position.leverage <= 1) return position;
   try {
     const run = await api.get(`/trading/runs/${encodeURIComponent(position.decision)}`);
     return { ...position, liquidation: run.run?.ruling?.card?.liquidation ?? null };
@@ -200,7 +209,7 @@ function drawPositions(view, api) {
       { name: "Mark", number: true, hide: true, cell: (row) => number(row.mark) },
       { name: "Stop", number: true, hide: true, cell: (row) => number(row.stop) },
       { name: "Target", number: true, hide: true, cell: (row) => number(row.target) },
-      { name: "PnL", number: true, cell: (row) => h("span", { class: tone(row.unrealised) }, money(row.unrealised, row.currency), h("span", { class: "sub" }, `${signed(row.gainPct, 2)} % · ${signed(row.r, 2)} R`)) },
+      { name: "PnL", number: true, cell: (row) => h("span", { class: tone(row.unrealised) }, money(row.unrealised, row.currency), h("span", { class: "sub" }, `${signed(row.gainPct, 2)}\u00a0% · ${signed(row.r, 2)}\u00a0R`)) },
       { name: "Hold until", hide: true, cell: (row) => h("span", { class: "change" }, shortTime(row.holdUntil)) },
       { name: "Decided by", hide: true, cell: (row) => row.decision ? h("a", { class: "change", href: `#/runs/${encodeURIComponent(row.decision)}` }, shorten(row.decision, 8, 4)) : "by hand" },
     ], view.positions, { empty: "No position is open." }));
@@ -214,16 +223,17 @@ function drawResults({ equity, daily, closed }, api) {
   const days = { ...daily, groups: daily.groups.slice(-60) };
   return [
     panel("Equity", { wide: "two-thirds", source: source("/trading/equity", equity.asOf) },
-      equityChart(equity, closed), h("h3", null, "Drawdown"), drawdownChart(equity)),
+      equity.points.length > 1 ? [equityChart(equity, closed), h("h3", null, "Drawdown"), drawdownChart(equity)]
+        : h("p", { class: "empty" }, "No trade yet. Equity and drawdown are drawn from the first one on; “Run a cycle” with “execute” opens one on paper.")),
     panel("Results", { wide: "third", source: source("/trading/daily?by=day", daily.asOf) },
-      h("h3", null, "Daily PnL, net"), dailyChart(days),
+      days.groups.length ? [h("h3", null, "Daily PnL, net"), dailyChart(days)] : null,
       facts([
         ["Trades", String(whole.trades)],
-        ["Won", `${whole.wins} (${percent(whole.winRate, 0)})`],
+        ["Won", whole.trades ? `${whole.wins} (${percent(whole.winRate, 0)})` : "–"],
         ["Profit factor", number(whole.profitFactor, 2)],
-        ["Expectancy", `${signed(whole.expectancyR, 3)} R`],
-        ["Return", `${signed(equity.returnPct, 2)} %`, tone(equity.returnPct)],
-        ["Max drawdown", `${money(equity.maxDrawdownUsd)} (${number(equity.maxDrawdownPct, 2)} %)`],
+        ["Expectancy", isKnown(whole.expectancyR) ? `${signed(whole.expectancyR, 3)} R` : "–"],
+        ["Return", isKnown(equity.returnPct) ? `${signed(equity.returnPct, 2)} %` : "–", tone(equity.returnPct)],
+        ["Max drawdown", isKnown(equity.maxDrawdownUsd) ? `${money(equity.maxDrawdownUsd)} (${number(equity.maxDrawdownPct, 2)} %)` : "–"],
         ["Fees", money(whole.fees)],
         ["Funding", money(whole.funding)],
         ["Model cost", money(whole.modelCost)],
@@ -328,8 +338,8 @@ function closedTrades(api) {
     { name: "Exit", number: true, hide: true, cell: (row) => number(row.exit) },
     { name: "By", cell: (row) => row.exitReason },
     { name: "Fees", number: true, hide: true, cell: (row) => money(row.fees, row.currency) },
-    { name: "Net PnL", number: true, cell: (row) => h("span", { class: tone(row.netPnl) }, money(row.netPnl, row.currency)) },
-    { name: "R", number: true, cell: (row) => h("span", { class: tone(row.r) }, signed(row.r, 2)) },
+    { name: "Net PnL", number: true, cell: (row) => h("span", { class: tone(row.netPnl) }, money(row.netPnl, row.currency), h("span", { class: "sub phone" }, `${signed(row.r, 2)} R`)) },
+    { name: "R", number: true, hide: true, cell: (row) => h("span", { class: tone(row.r) }, signed(row.r, 2)) },
     { name: "Run", hide: true, cell: (row) => row.decision ? h("a", { href: `#/runs/${encodeURIComponent(row.decision)}` }, shorten(row.decision, 8, 4)) : "by hand" },
   ]);
   return [drawn, place];

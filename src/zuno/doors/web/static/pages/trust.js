@@ -11,8 +11,7 @@ export async function show(root, params, api) {
   replace(root,
     h("div", { class: "page-head" }, h("h1", null, "Trust"), h("span", { class: "soft" }, "what was claimed, what came, and the record of both")),
     places.calibration, places.vetoes,
-    h("div", { class: "grid" }, h("div", { class: "half" }, places.memory), h("div", { class: "half" }, places.journal)),
-    h("div", { class: "grid" }, h("div", { class: "half" }, places.costs), h("div", { class: "half" }, places.mesh)));
+    h("div", { class: "grid" }, h("div", { class: "half stack" }, places.memory, places.costs, places.mesh), h("div", { class: "half stack" }, places.journal)));
   replace(places.memory, memoryPanel(api));
   replace(places.journal, journalPanel(api));
   await Promise.all([
@@ -29,7 +28,7 @@ function drawCalibration(view, api) {
   const whole = view.agents.filter((agent) => agent.regime === "all");
   const regimes = view.agents.filter((agent) => agent.regime !== "all");
   return panel("Calibration", { source: { href: api.address("/trust/calibration"), at: null, text: `${view.account} · ${view.outcomes} closed trades scored · as of ${time(view.asOf)}` } },
-    view.said ? notice(view.said, "warn") : null,
+    view.said && whole.length ? notice(view.said, "warn") : null,
     view.notes.map((text) => notice(text)),
     whole.length ? h("div", { class: "diagrams" }, whole.map((agent) => h("div", null,
       h("h3", null, `${agent.role.replaceAll("_", " ")} (${agent.source})`),
@@ -51,14 +50,14 @@ function drawCalibration(view, api) {
 
 function drawVetoes(view, api) {
   return panel("Veto ledger", { source: { href: api.address("/trust/vetoes"), at: null, text: `${view.account} · ${view.outcomes} decisions scored · as of ${time(view.asOf)}` } },
-    view.said ? notice(view.said, "warn") : null,
+    view.said && view.rules.length ? notice(view.said, "warn") : null,
     table("What each rule saved or cost", [
       { name: "Rule", cell: (row) => [row.rule.replaceAll("_", " "), h("span", { class: "sub" }, row.owner)] },
       { name: "Decisions", number: true, cell: (row) => [String(row.n), h("span", { class: "sub" }, `${row.vetoes} vetoed, ${row.cuts} cut`)] },
       { name: "Saved", number: true, hide: true, title: "trades it kept from a loss", cell: (row) => String(row.savedTrades) },
       { name: "Cost", number: true, hide: true, title: "trades it kept from a gain", cell: (row) => String(row.costTrades) },
       { name: "Saved or cost, R", number: true, title: "above zero is saved, below zero is cost", cell: (row) => h("span", { class: tone(row.totalR) }, signed(row.totalR, 2)) },
-      { name: "Mean, R", number: true, cell: (row) => `${signed(row.meanR, 2)}${isKnown(row.errorR) ? ` ± ${number(row.errorR, 2)}` : ""}` },
+      { name: "Mean, R", number: true, hide: true, cell: (row) => `${signed(row.meanR, 2)}${isKnown(row.errorR) ? ` ± ${number(row.errorR, 2)}` : ""}` },
       { name: "", cell: (row) => (row.enough ? "" : badge("too few")) },
     ], view.rules, { empty: "No rule has vetoed or cut a decision that is over yet." }),
     view.scores.length ? h("details", null, h("summary", null, `The newest ${view.scores.length} decisions`), table("Decisions that were vetoed or cut", [
@@ -76,7 +75,7 @@ function drawVetoes(view, api) {
 function memoryPanel(api) {
   const found = h("div", { class: "stack" });
   const lessons = h("div", { class: "stack" });
-  const field = h("input", { type: "search", id: "memory-search", placeholder: "failed breakout with high funding", maxlength: "400" });
+  const field = h("input", { type: "search", id: "memory-search", class: "grow", placeholder: "failed breakout with high funding", maxlength: "400" });
   const list = () => fillWith(found, () => api.get("/trust/memories", { limit: 12 }), (page) => drawMemories(page.items, api, "No closed trade has been learned from yet."));
   const search = (event) => {
     event.preventDefault();
@@ -139,7 +138,7 @@ function journalPanel(api) {
   };
   const more = async (cursor) => {
     try {
-      const page = await api.get("/trust/journal", { cursor, limit: 20 });
+      const page = await api.get("/trust/journal", { cursor, limit: 14 });
       rows.push(...page.items);
       replace(list, table("Entries of the journal, newest first", [
         { name: "No.", cell: (row) => String(row.seq) },
@@ -177,7 +176,7 @@ function drawCosts(costs, agents, api) {
   }
   const asked = [...roles.values()].filter((role) => role.models.length || role.attempts);
   const silent = [...roles.values()].filter((role) => !asked.includes(role));
-  return panel("Model cost", { source: { href: api.address("/trust/costs"), at: null, text: `${costs.attempts} attempts in the journal${costs.cut ? ", older ones left out" : ""}${costs.unpriced ? `, ${costs.unpriced} without a known price` : ""}` } },
+  return panel("Model cost", { source: { href: api.address("/trust/costs"), at: null, text: `the journal${costs.asOf ? `, newest ${time(costs.asOf)}` : ""} · ${costs.attempts} attempts${costs.cut ? ", older ones left out" : ""}${costs.unpriced ? `, ${costs.unpriced} without a known price` : ""}` } },
     facts([["Spent", money(costs.usd, "USD", 4)]]),
     bars.length ? barChart({ label: `Model cost by day, ${money(costs.usd, "USD", 4)} in all`, rows: bars, format: (value) => money(value, "USD", 4) }) : h("p", { class: "empty" }, "No model was asked: rules spoke for every role, at no cost."),
     asked.length ? rolesTable(asked) : null,
@@ -212,15 +211,13 @@ async function drawMesh(place, api) {
           { name: "Role", cell: (row) => h("span", { class: row.answers ? "peer answers" : "peer" }, h("i", { "aria-hidden": "true" }), row.role) },
           { name: "Reachable", cell: (row) => (row.answers ? badge("answers", "good") : badge(row.answers === null ? "not asked" : "silent", "bad")) },
           { name: "Round trip", number: true, cell: (row) => (isKnown(row.roundTripMs) ? `${number(row.roundTripMs, 0)} ms` : "–") },
-          { name: "Where", hide: true, cell: (row) => (row.here ? `this home${row.pid ? `, process ${row.pid}` : ""}` : "elsewhere") },
-          { name: "Messages", number: true, hide: true, cell: (row) => (row.heard === null ? "–" : `${row.heard} heard, ${row.said} said, ${row.rejected} rejected`) },
-          { name: "Version", hide: true, cell: (row) => (row.version ? `${row.version}, edition ${row.edition}` : "–") },
-        ], view.peers)));
+          { name: "Where", hide: true, cell: (row) => h("span", { class: "mesh-where" }, row.here ? "this home" : "elsewhere", row.pid ? h("span", { class: "sub" }, `process ${row.pid}`) : null) },
+          { name: "Heard / said / rejected", number: true, hide: true, cell: (row) => (row.heard === null ? "–" : `${row.heard} / ${row.said} / ${row.rejected}`) },
+          { name: "Version", hide: true, cell: (row) => (row.version ? h("span", { class: "mesh-where", title: row.version }, row.version.split("+")[0], h("span", { class: "sub" }, `edition ${row.edition}`)) : "–") },
+        ], view.peers, { empty: ["No mesh is set up in this home: every agent runs in this process. ", h("code", null, "zuno mesh init"), " sets one up."] })));
     } catch (error) {
       if (error.name === "AbortError") return;
-      const absent = [404, 409, 422].includes(error.status);
-      replace(place, panel("Mesh", { source: { href: api.address("/trust/mesh"), at: null, text: "this home" } },
-        absent ? [h("p", { class: "empty" }, error.message), h("p", { class: "hint" }, "Without one every agent runs in this process.")] : problemNotice(error, load)));
+      replace(place, panel("Mesh", {}, problemNotice(error, load)));
     }
   };
   await load();
