@@ -203,7 +203,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
-                    headers[name] = value
+                    headers.setdefault(name, value)  # a page of the lab has a policy of its own
                 headers.setdefault("Cache-Control", "no-store" if scope["path"].startswith(_GUARDED) else "no-cache")
                 self._metrics.count_answer(scope["method"], _name_route(scope), message["status"], read_timer())
             elif message["type"] == "http.response.body":

@@ -21,7 +21,7 @@ class MemoryView(View):
     id: str
     symbol: str
     closed: str
-    setup: str
+    setup: ForeignText
     outcome: ForeignText
     constraint: ForeignText
     r: float | None
@@ -34,7 +34,7 @@ class MemoryView(View):
 class LessonView(View):
     id: str
     side: str
-    condition: str
+    condition: ForeignText
     text: ForeignText
     verdict: str
     cases: tuple[str, ...]
@@ -83,7 +83,7 @@ class PostMortemView(View):
     opened: str
     closed: str
     exit_reason: str
-    setup: str
+    setup: ForeignText
     outcome: ForeignText
     constraint: ForeignText
     verdict: str
@@ -124,7 +124,7 @@ class ForgottenView(View):
 class ReadMemoryView(View):
     """What the Judge of a run read of the desk's memory, and what came of it."""
 
-    setup: str
+    setup: ForeignText
     source: str
     note: ForeignText
     memories: tuple[MemoryView, ...]

@@ -1,17 +1,21 @@
-"""Routes of the lab."""
+"""Routes of the lab: reports of this home, as documents and as the pages that were written with them."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from fastapi import APIRouter, Response
 
-from zuno.doors.web.services import Services, document, respond
-from zuno.kernel.view import View
+from zuno.doors.web.routes.parameters import Id
+from zuno.doors.web.services import Services, document
+from zuno.doors.zuno import Zuno
+from zuno.lab.reports import LabReport, LabReports, LabReportsView
 
-
-class LabReportsView(View):
-    """Reports that the lab has written in this home; none does yet: `zuno lab` prints its studies."""
-
-    reports: tuple[str, ...] = ()
+PAGE_POLICY: Final = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; sandbox"
+)
+"""Of a report's page: it has its own styles and pictures inside, and nothing in it is ever run."""
 
 
 def build_lab_routes(services: Services) -> APIRouter:
@@ -19,6 +23,24 @@ def build_lab_routes(services: Services) -> APIRouter:
 
     @router.get("/reports", **document(LabReportsView))
     async def list_reports() -> Response:
-        return respond(LabReportsView())
+        """Reports of this home without their bodies."""
+        return await services.answer(lambda zuno: _reports(zuno).list())
+
+    @router.get("/reports/{report}", **document(LabReport))
+    async def get_report(report: Id) -> Response:
+        """One report; `body` is the document that its command printed."""
+        return await services.answer(lambda zuno: _reports(zuno).read(report))
+
+    @router.get("/reports/{report}/page", responses={200: {"content": {"text/html": {}}}}, response_class=Response)
+    async def get_report_page(report: Id) -> Response:
+        """The page that was written with it: tables and charts, no script."""
+        page = await services.fetch(lambda zuno: _reports(zuno).read_page(report))
+        return Response(page, media_type="text/html", headers={"Content-Security-Policy": PAGE_POLICY})
 
     return router
+
+
+def _reports(zuno: Zuno) -> LabReports:
+    reports = zuno.lab().reports
+    assert reports is not None
+    return reports
