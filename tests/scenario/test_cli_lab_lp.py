@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.wire.commands import run_zuno
 from tests.wire.pool_minutes import draw_minutes, write_minutes
+from zuno.adapters.store.report_files import FolderOfReports
+from zuno.kernel.view import write_document
+from zuno.lab.lp.service import read_question
+from zuno.lab.lp.views import LpLabView
+from zuno.lab.reports import LabReports
+from zuno.wiring.lp_lab import build_lp_lab
 
-HOURS = 168 + 26
+HOURS = 168 + 24
 
 
 @pytest.fixture(scope="module")
@@ -17,37 +25,85 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_minutes(tmp_path_factory.mktemp("minutes"), draw_minutes(60 * HOURS, step=18))
 
 
-def test_arms_over_the_same_hours_are_explained_whatever_the_workers(data: Path, tmp_path: Path) -> None:
-    words = ["lab", "lp", "--data", str(data), "--width", "2", "--every", "6", "--json"]
-    done = run_zuno(tmp_path, *words, "--workers", "1")
+def read_home(home: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (home / "lab").iterdir() if path.name != ".lock"}
+
+
+async def compare_here(home: Path, data: Path, arms: str) -> LpLabView:
+    question = read_question(str(data), arms, 10_000, 12, "2", "balanced", "0.1")
+    desk = build_lp_lab(home, LabReports(FolderOfReports(home / "lab")))
+    return await desk.compare(question, 1, lambda done, total: None, asyncio.Event())
+
+
+async def test_every_arm_is_explained_over_the_same_hours(data: Path, tmp_path: Path) -> None:
+    arms = "hold,passive,reset,score,no-critic,placebo-critic,debate,random"
+    view = await compare_here(tmp_path, data, arms)
+    assert (view.hours, view.stopped, view.repairs.rows) == (24, False, 60 * HOURS)
+    found = {arm.arm: arm for arm in view.arms}
+    assert list(found) == arms.split(",")
+    for arm in view.arms:
+        assert arm.residual == 0
+        told = arm.fees + arm.price_effect - arm.divergence_loss - arm.gas - arm.swap_cost
+        assert told == pytest.approx(arm.net_pnl_usd, abs=1e-5)
+        assert len(arm.equity_usd) == 25
+        if arm.fast_fees is not None:
+            assert abs(arm.fast_fees.difference_pct or 0.0) < 0.1
+    assert (found["hold"].fees, found["hold"].vs_hold, found["hold"].gas) == (0, None, 0)
+    assert found["passive"].time_in_range == 1
+    assert found["passive"].fees > 0 < found["passive"].gas
+    assert found["debate"].decisions == 1
+    assert found["random"].rebalances == found["debate"].rebalances
+
+
+async def test_the_same_bytes_whatever_the_workers(data: Path, tmp_path: Path) -> None:
+    words = ["lab", "lp", "--data", str(data), "--width", "2", "--every", "12", "--arms", "hold,reset", "--json"]
+    done = await asyncio.to_thread(run_zuno, tmp_path / "a", *words, "--workers", "2")
     assert done.code == 0, done.err
-    view = done.document
-    assert (view["hours"], view["stopped"], view["repairs"]["rows"]) == (26, False, 60 * HOURS)
-    arms = {arm["arm"]: arm for arm in view["arms"]}
-    assert list(arms) == ["hold", "passive", "reset", "debate"]
-    for arm in arms.values():
-        assert arm["residual"] == 0
-        told = arm["fees"] + arm["priceEffect"] - arm["divergenceLoss"] - arm["gas"] - arm["swapCost"]
-        assert told == pytest.approx(arm["netPnlUsd"], abs=1e-5)
-    assert (arms["hold"]["fees"], arms["hold"]["vsHold"], arms["hold"]["gas"]) == (0, None, 0)
-    assert arms["passive"]["timeInRange"] == 1
-    assert arms["passive"]["fees"] > 0 < arms["passive"]["gas"]
-    assert arms["debate"]["decisions"] == 4
-    again = run_zuno(tmp_path, *words, "--workers", "2")
-    assert again.out == done.out
-    shown = run_zuno(tmp_path, *words[:-1], "--arms", "hold,passive").out
-    assert "passive" in shown
+    view = await compare_here(tmp_path / "b", data, "hold,reset")
+    assert json.loads(write_document(view)) == done.document
+    assert read_home(tmp_path / "a") == read_home(tmp_path / "b")
+    assert set(read_home(tmp_path / "a")) == {f"{view.report}.json", f"{view.report}.html", "trials.jsonl"}
+    saved = json.loads((tmp_path / "a" / "lab" / f"{view.report}.json").read_bytes())
+    assert (saved["body"], saved["partial"]) == (done.document, False)
+    listed = await asyncio.to_thread(run_zuno, tmp_path / "a", "lab", "reports", "--json")
+    assert [row["command"] for row in listed.document["reports"]] == [saved["command"]]
+
+
+async def test_a_stopped_run_keeps_what_is_done_and_goes_on_to_the_same_report(data: Path, tmp_path: Path) -> None:
+    reports = LabReports(FolderOfReports(tmp_path / "lab"))
+    desk = build_lp_lab(tmp_path, reports)
+    question = read_question(str(data), "hold,passive,reset", 10_000, 12, "2", "balanced", "0.1")
+    stop = asyncio.Event()
+
+    def stop_in_the_second_arm(done: int, total: int) -> None:
+        if done > 26:
+            stop.set()
+
+    partial = await desk.compare(question, 1, stop_in_the_second_arm, stop)
+    assert (partial.stopped, [arm.arm for arm in partial.arms]) == (True, ["hold"])
+    assert (await reports.read(partial.report)).partial
+    told: list[int] = []
+    whole = await desk.compare(question, 1, lambda done, total: told.append(total), asyncio.Event(), resume=True)
+    assert (whole.stopped, whole.report, set(told)) == (False, partial.report, {48})
+    kept = read_home(tmp_path)
+    assert set(kept) == {f"{whole.report}.json", f"{whole.report}.html", "trials.jsonl"}
+    assert await compare_here(tmp_path / "b", data, "hold,passive,reset") == whole
+    assert read_home(tmp_path / "b") == kept
+    assert reports.count_trials("lp") == 3
 
 
 @pytest.mark.parametrize(
     ("words", "code"),
     [
         (["--arms", "hodl"], 2),
+        (["--arms", "aa"], 2),
+        (["--arms", "random"], 2),
         (["--capital", "5"], 2),
         (["--every", "0"], 2),
         (["--width", "NaN"], 2),
         (["--gas-gwei", "-1"], 2),
         (["--profile", "yolo"], 2),
+        (["--convention", "open"], 2),
         (["--workers", "0"], 2),
         (["--data", "nowhere"], 3),
     ],

@@ -23,7 +23,21 @@ def draw_minutes(count: int, seed: int = 1, step: int = 4) -> PoolMinutes:
         at = Millis(START + number * MINUTE_MS)
         rows.append(PoolMinute(at, tick, close, low, high, in0, in1, dice.randint(3, 6) * 10**17))
         tick = close
-    return PoolMinutes(tuple(rows), MinuteRepairs(1, count, 0, 0, 0, 0, 0, (), 0))
+    return PoolMinutes(tuple(rows), no_repairs(count))
+
+
+def no_repairs(rows: int) -> MinuteRepairs:
+    return MinuteRepairs(
+        files=1,
+        rows=rows,
+        sorted_rows=0,
+        widened=0,
+        repeated=0,
+        contradicted=0,
+        missing=0,
+        missing_days=(),
+        without_liquidity=0,
+    )
 
 
 def write_minutes(folder: Path, recorded: PoolMinutes) -> Path:

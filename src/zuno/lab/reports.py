@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from zuno.kernel.canonical import Digest, canonical, digest
 from zuno.kernel.errors import Broken, Unknown
 from zuno.kernel.text import plain_text
-from zuno.kernel.view import View, write_document
+from zuno.kernel.view import PartialView, View, write_document
 
 TRIALS: Final = "trials.jsonl"
 _ID: Final = re.compile(r"[a-z]+(?:-[a-z]+)*-[0-9a-f]{12}")
@@ -31,6 +31,12 @@ class LabReport(View):
     """Ctrl-C came before the end; `--resume` goes on from here."""
     body: dict[str, Any]
     """The document that the command prints."""
+
+
+def build_report(report: str, kind: str, title: str, command: str, view: PartialView) -> LabReport:
+    """The report of what a command prints."""
+    body = json.loads(write_document(view))
+    return LabReport(id=report, kind=kind, title=title, command=command, partial=view.stopped, body=body)
 
 
 class ReportRow(View):

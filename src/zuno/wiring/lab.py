@@ -37,7 +37,7 @@ def build_study_desk(settings: Settings, recordings: Recordings) -> StudyDesk:
 
     reports = LabReports(FolderOfReports(settings.home / "lab"))
     trade = build_trade_lab(settings, recordings, reports)
-    return StudyDesk(run_markets, build_memory_study(), build_lp_lab(), reports, trade)
+    return StudyDesk(run_markets, build_memory_study(), build_lp_lab(settings.home, reports), reports, trade)
 
 
 async def run_markets(

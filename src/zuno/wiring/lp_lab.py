@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,9 +21,13 @@ if TYPE_CHECKING:
     from zuno.lab.lp.arms import Act, ArmPlan, Decide
     from zuno.lab.lp.backtest import ArmResult
     from zuno.lab.lp.market import BacktestPool
-    from zuno.lab.lp.service import ArmTask, HourPlayed, LpLab
-    from zuno.lp.model.ballot import RiskProfile
-    from zuno.lp.model.debate import Wish
+    from zuno.lab.lp.service import ArmTask, HourPlayed, LpLab, LpQuestion
+    from zuno.lab.reports import LabReports
+    from zuno.llm.ask import ModelContext
+    from zuno.lp.agents.strategist import Recall
+    from zuno.lp.mesh.peer import Peer
+    from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, Wish
+    from zuno.lp.model.market import GasQuote
     from zuno.lp.model.minutes import PoolMinutes
 
 CODE: Final = "backtest"
@@ -28,10 +35,11 @@ PATIENCE: Final = 120.0
 """Seconds for a debate without models."""
 
 
-def build_lp_lab() -> LpLab:
+def build_lp_lab(home: Path, reports: LabReports) -> LpLab:
+    from zuno.adapters.chain.recorded.chain import USDC_WETH
     from zuno.lab.lp.service import LpLab
 
-    return LpLab(read_minutes, run_arms)
+    return LpLab(read_minutes, partial(run_arms, str(home)), reports, USDC_WETH.fee)
 
 
 @lru_cache(maxsize=1)
@@ -42,28 +50,45 @@ def read_minutes(folder: str) -> PoolMinutes:
 
 
 async def run_arms(
-    tasks: Sequence[ArmTask], workers: int, hear: Callable[[ArmResult | HourPlayed], None], stop: asyncio.Event
+    home: str,
+    tasks: Sequence[ArmTask],
+    workers: int,
+    hear: Callable[[ArmResult | HourPlayed], None],
+    stop: asyncio.Event,
 ) -> None:
     from zuno.adapters.worker_processes import run_in_processes
 
-    await run_in_processes(run_task, tasks, workers, hear, stop)
+    await run_in_processes(partial(run_task, home), tasks, workers, hear, stop)
 
 
-async def run_task(task: ArmTask) -> AsyncIterator[ArmResult | HourPlayed]:
+async def run_task(home: str, task: ArmTask) -> AsyncIterator[ArmResult | HourPlayed]:
     """One arm, with a sign of life for every hour that was played."""
-    from zuno.adapters.chain.recorded.chain import USDC_WETH, RecordedChain, fixed_gas
-    from zuno.adapters.chain.recorded.world import RecordedWorld
-    from zuno.lab.lp.backtest import run_arm
-    from zuno.lab.lp.service import USD, HourPlayed
+    from zuno.lab.lp.arms import RANDOM_DRAWS, Arm
+    from zuno.lab.lp.backtest import average_results
+    from zuno.lab.lp.service import HourPlayed
 
-    question, recorded = task.question, read_minutes(task.question.folder)
-    world = RecordedWorld(USDC_WETH, recorded, 0, 0)
-    world.play_until(task.schedule.start)
-    half = Fraction(question.capital * USD, 2)
-    world.balances = (int(half), int(half * world.state().price))
-    gas = fixed_gas(question.gas_gwei)
+    draws = RANDOM_DRAWS if task.arm is Arm.RANDOM else 1
+    results: list[ArmResult] = []
+    for draw in range(draws):
+        async for said in _play(home, task, draw):
+            if isinstance(said, HourPlayed):
+                if draw == 0:
+                    yield said
+            else:
+                results.append(said)
+    yield results[0] if draws == 1 else average_results(results)
+
+
+async def _play(home: str, task: ArmTask, draw: int) -> AsyncIterator[ArmResult | HourPlayed]:
+    from zuno.adapters.chain.recorded.chain import RecordedChain
+    from zuno.lab.lp.backtest import run_arm
+    from zuno.lab.lp.service import HourPlayed
+
+    world = open_world(task.question, task.schedule.start)
+    gas = gas_of(task.question)
     with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
-        plan = build_arm(task, world, RecordedChain(world, gas), Path(name))
+        desk = LabDesk(RecordedChain(world, gas), task.question, home, Path(name))
+        plan = build_arm(task, world, desk, draw)
         played: asyncio.Queue[None] = asyncio.Queue()
         running = asyncio.ensure_future(run_arm(plan, world, task.schedule, gas, lambda: played.put_nowait(None)))
         while not running.done() or not played.empty():
@@ -75,8 +100,36 @@ async def run_task(task: ArmTask) -> AsyncIterator[ArmResult | HourPlayed]:
         yield running.result()
 
 
-def build_arm(task: ArmTask, world: RecordedWorld, chain: RecordedChain, folder: Path) -> ArmPlan:
-    from zuno.lab.lp.arms import WIDE, Arm, ArmPlan, centre_range, reset_at_edge, stay
+def open_world(question: LpQuestion, start: int) -> RecordedWorld:
+    """The recorded pool at the first decision, and a wallet with half of the capital in each token."""
+    from zuno.lab.lp.views import USD
+
+    world = warm_up(question.folder, start).copy()
+    half = Fraction(question.capital * USD, 2)
+    world.balances = (int(half), int(half * world.state().price))
+    return world
+
+
+@lru_cache(maxsize=1)
+def warm_up(folder: str, start: int) -> RecordedWorld:
+    """Played once for all arms of a process."""
+    from zuno.adapters.chain.recorded.chain import USDC_WETH
+    from zuno.adapters.chain.recorded.world import RecordedWorld
+    from zuno.kernel.units import Seconds
+
+    world = RecordedWorld(USDC_WETH, read_minutes(folder), 0, 0)
+    world.play_until(Seconds(start))
+    return world
+
+
+def gas_of(question: LpQuestion) -> GasQuote:
+    from zuno.adapters.chain.recorded.chain import fixed_gas
+
+    return fixed_gas(question.gas_gwei)
+
+
+def build_arm(task: ArmTask, world: RecordedWorld, desk: LabDesk, draw: int) -> ArmPlan:
+    from zuno.lab.lp.arms import WIDE, Arm, ArmPlan, centre_range, move_at_random, reset_at_edge, stay
 
     question, state = task.question, world.state()
     first = centre_range(state, question.half_width)
@@ -87,60 +140,97 @@ def build_arm(task: ArmTask, world: RecordedWorld, chain: RecordedChain, folder:
             return ArmPlan(task.arm, centre_range(state, WIDE), stay)
         case Arm.RESET:
             return ArmPlan(task.arm, first, reset_at_edge(question.half_width))
-        case Arm.DEBATE:
-            return ArmPlan(task.arm, first, hold_debates(chain, question.profile, folder))
+        case Arm.RANDOM:
+            decide = move_at_random(question.half_width, task.schedule.decisions, task.moves, draw)
+            return ArmPlan(task.arm, first, decide)
+        case _:
+            return ArmPlan(task.arm, first, desk.decider(task.arm))
 
 
-def hold_debates(chain: RecordedChain, profile: RiskProfile, folder: Path) -> Decide:
-    """The desk's four agents by rules; their plan is carried out as if its owner had approved it at once."""
-    from zuno.adapters.clock.system import unix_millis
-    from zuno.adapters.keys.ed25519 import KeyFile
-    from zuno.adapters.prices.gas import ChainGas, NativePrice
-    from zuno.adapters.prices.pool_history import PoolHistory
-    from zuno.adapters.store.memory import MemoryStore
-    from zuno.journal.journal import ChainedJournal
-    from zuno.lab.lp.arms import STAY, Act
-    from zuno.lp.agents.observe import observe
-    from zuno.lp.model.ballot import CandidateKind, PlanVerdict
-    from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart
-    from zuno.lp.ports.market import Feeds
-    from zuno.lp.service.recommend import new_request_id
-    from zuno.wiring.minds import Models
-    from zuno.wiring.table import build_table
+class LabDesk:
+    """The desk's agents over a recorded pool, by rules or with the configured models; what they decide is carried out
+    as if its owner had approved it at once."""
 
-    settings = Settings(home=folder, deterministic=True)
-    models, key = Models(settings), KeyFile(folder / "keys")
-    rounds = settings.max_debate_rounds
-    prices = PoolHistory(chain, chain.world.pool_id)
-    feeds = Feeds(prices, ChainGas(chain), NativePrice(prices))
+    def __init__(self, chain: RecordedChain, question: LpQuestion, home: str, folder: Path) -> None:
+        """`home`: whose models are asked where the question allows it. `folder`: for keys that are forgotten."""
+        from zuno.adapters.keys.ed25519 import KeyFile
+        from zuno.adapters.prices.gas import ChainGas, NativePrice
+        from zuno.adapters.prices.pool_history import PoolHistory
+        from zuno.lp.ports.market import Feeds
+        from zuno.settings import read_settings
+        from zuno.wiring.minds import Models
 
-    async def look(start: FlowStart | FlowCreateStart) -> Context:
-        return await observe(start, chain, lambda *_: feeds)
+        settings = (
+            read_settings(os.environ, Path(home)) if question.models else Settings(home=folder, deterministic=True)
+        )
+        self._chain, self._profile = chain, question.profile
+        self._models, self._key = Models(settings), KeyFile(folder / "keys")
+        self._rounds = settings.max_debate_rounds
+        prices = PoolHistory(chain, chain.world.pool_id)
+        self._feeds = Feeds(prices, ChainGas(chain), NativePrice(prices))
 
-    async def decide(pool: BacktestPool) -> Act:
-        journal = ChainedJournal(MemoryStore(), key, code=lambda: CODE, now=unix_millis)
-        request_id = new_request_id(chain.world.head.number.to_bytes(16, "big"))
-        minds = models.minds(journal, request_id, models.registry())
-        table = build_table(journal, key, request_id, rounds, look, minds, PATIENCE)
-        shared: dict[str, Any] = {"chain": chain.info.name, "profile": profile, "max_rounds": rounds}
-        start: FlowStart | FlowCreateStart
-        if pool.range is None:
-            start = FlowCreateStart(wish=_wish_for(chain.world), **shared)
-        else:
-            start = FlowStart(position_id=chain.world.position_id, **shared)
-        ready = (await table.debate(start, lambda thought: None)).ready
+    def decider(self, arm: str) -> Decide:
+        from zuno.lab.lp.arms import Arm
+        from zuno.lab.lp.critics import AbsentCritic, PlaceboCritic
+        from zuno.lab.lp.lone_arms import choose_best_score
+
+        async def score(pool: BacktestPool) -> Act:
+            return choose_best_score(await self._look(self._start(pool)))
+
+        if arm == Arm.SCORE:
+            return score
+        seats: dict[str, Callable[[Recall, ModelContext], Peer]] = {
+            Arm.NO_CRITIC: AbsentCritic,
+            Arm.PLACEBO: PlaceboCritic,
+        }
+        return partial(self._debate, seats.get(arm))
+
+    async def _debate(self, seat_critic: Callable[[Recall, ModelContext], Peer] | None, pool: BacktestPool) -> Act:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.store.memory import MemoryStore
+        from zuno.journal.journal import ChainedJournal
+        from zuno.lab.lp.arms import STAY, ModelUse
+        from zuno.lab.lp.lone_arms import act_on
+        from zuno.lp.model.ballot import PlanVerdict
+        from zuno.lp.service.recommend import new_request_id
+        from zuno.wiring.table import build_table
+
+        journal = ChainedJournal(MemoryStore(), self._key, code=lambda: CODE, now=unix_millis)
+        request_id = new_request_id(self._chain.world.head.number.to_bytes(16, "big"))
+        minds = self._models.minds(journal, request_id, self._models.registry())
+        table = build_table(
+            journal, self._key, request_id, self._rounds, self._look, minds, PATIENCE, seat_critic=seat_critic
+        )
+        ready = (await table.debate(self._start(pool), lambda thought: None)).ready
         chosen = ready.debate.rounds[-1].candidates[ready.decision.index]
-        if ready.decision.verdict is PlanVerdict.REJECT or chosen.kind is CandidateKind.HOLD:
-            return STAY
-        return Act(close=True) if chosen.kind is CandidateKind.CLOSE else Act(chosen.range)
+        used = ModelUse(
+            sum(voice.tokens for voice in ready.debate.spoke),
+            sum((voice.usd or Decimal(0) for voice in ready.debate.spoke), Decimal(0)),
+            frozenset(voice.model for voice in ready.debate.spoke if voice.model),
+        )
+        rejected = ready.decision.verdict is PlanVerdict.REJECT
+        return replace(STAY if rejected else act_on(chosen), used=used)
 
-    return decide
+    async def _look(self, start: FlowStart | FlowCreateStart) -> Context:
+        from zuno.lp.agents.observe import observe
+
+        return await observe(start, self._chain, lambda *_: self._feeds)
+
+    def _start(self, pool: BacktestPool) -> FlowStart | FlowCreateStart:
+        from zuno.lp.model.debate import FlowCreateStart, FlowStart
+
+        shared: dict[str, Any] = {
+            "chain": self._chain.info.name,
+            "profile": self._profile,
+            "max_rounds": self._rounds,
+        }
+        if pool.range is None:
+            return FlowCreateStart(wish=_wish_for(self._chain.world), **shared)
+        return FlowStart(position_id=self._chain.world.position_id, **shared)
 
 
 def _wish_for(world: RecordedWorld) -> Wish:
     """Everything in the wallet, in the recorded pool."""
-    from decimal import Decimal
-
     from zuno.lp.model.debate import Capital, Wish
 
     tokens = (world.market.token0, world.market.token1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,6 +10,8 @@ if TYPE_CHECKING:
     from zuno.journal.port import Journal
     from zuno.llm.ask import ModelContext
     from zuno.lp.agents.scout import Observe
+    from zuno.lp.agents.strategist import Recall
+    from zuno.lp.mesh.peer import Peer
     from zuno.lp.service.recommend import LocalDebateRunner
 
 
@@ -20,8 +23,10 @@ def build_table(
     observe: Observe,
     minds: ModelContext,
     patience: float,
+    seat_critic: Callable[[Recall, ModelContext], Peer] | None = None,
 ) -> LocalDebateRunner:
-    """`patience`: seconds after which a debate without an end has failed."""
+    """`patience`: seconds after which a debate without an end has failed. `seat_critic`: who sits in the Critic's
+    place, where it is not the Critic."""
     from zuno.adapters.clock.system import unix_millis
     from zuno.adapters.transport.inproc import InProcess
     from zuno.lp.agents.arbiter import Arbiter
@@ -41,7 +46,7 @@ def build_table(
     peers = (
         Scout(observe, journal.put_bundle, minds),
         Strategist(recall, minds),
-        Critic(recall, minds),
+        (seat_critic or Critic)(recall, minds),
         Arbiter(recall, minds),
     )
     stations = [MessageHandler(peer, transport, journal, key, unix_millis) for peer in peers]

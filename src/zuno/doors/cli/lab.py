@@ -11,7 +11,7 @@ from zuno.doors.cli.options import Home, Json, group, whole_number
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
-    from zuno.lab.lp.service import LpLabView
+    from zuno.lab.lp.views import LpLabView
     from zuno.lab.memory_service import MemoryStudyView
     from zuno.lab.model import StudyView
     from zuno.lab.reports import LabReportsView
@@ -81,7 +81,12 @@ def lab_lp(
         typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows (CSV, also compressed by gzip)."),
     ],
     arms: Annotated[
-        str, typer.Option("--arms", metavar="LIST", help="What is compared: hold, passive, reset, debate.")
+        str,
+        typer.Option(
+            "--arms",
+            metavar="LIST",
+            help="What is compared: hold, passive, reset, random, score, no-critic, placebo-critic, debate.",
+        ),
     ] = "hold,passive,reset,debate",
     capital: Annotated[
         int,
@@ -97,6 +102,13 @@ def lab_lp(
         str, typer.Option("--profile", help="Risk profile of the debate: conservative, balanced, aggressive.")
     ] = "balanced",
     gas: Annotated[str, typer.Option("--gas-gwei", metavar="GWEI", help="Price of a unit of gas.")] = "0.1",
+    convention: Annotated[
+        str, typer.Option("--convention", help="Of the fast engine's fees: intrabar, close-tick.")
+    ] = "intrabar",
+    models: Annotated[
+        bool, typer.Option("--models", help="Let the configured models argue, within their budgets; else by rules.")
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the arms that a stopped run left.")] = False,
     workers: Annotated[
         int, typer.Option("--workers", metavar="N", parser=whole_number, help="Processes; changes the time alone.")
     ] = 2,
@@ -112,9 +124,11 @@ def lab_lp(
 
         lab_desk = zuno.lab().lp
         assert lab_desk is not None
-        question = read_question(data, arms, capital, every, width, profile, gas)
+        question = read_question(data, arms, capital, every, width, profile, gas, convention, models=models)
         with ProgressBar("hours") as bar:
-            return await lab_desk.compare(question, workers, bar.tell, stop_on_signals())
+            view = await lab_desk.compare(question, workers, bar.tell, stop_on_signals(), resume=resume)
+        run_command.complain(f"Report: {lab_desk.describe_place(view)}")
+        return view
 
     run_command.partial_verdict(ctx.obj.at(home), json, ask)
 

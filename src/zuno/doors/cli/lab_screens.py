@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading
-from zuno.lab.lp.service import LpLabView
+from zuno.lab.lp.views import LpLabView
 from zuno.lab.memory_service import IntervalView, MemoryStudyView, WorldView
 from zuno.lab.model import CalibrationView, CountView, StudyView, SymmetryView
 from zuno.lab.reports import LabReportsView
@@ -183,6 +183,11 @@ def shown_lp_lab(view: LpLabView) -> RenderableType:
             "" if against is None else format_signed(against.net_pnl_usd, 2),
             "" if against is None else _span(against.ci95),
         )
+    engines = Rows("fees by both engines", "convention", "exact", "fast", "difference")
+    for arm in view.arms:
+        if (fees := arm.fast_fees) is not None:
+            gap = "" if fees.difference_pct is None else f"{fees.difference_pct:+.4f} %"
+            engines.add_row(arm.arm, fees.convention, f"{fees.exact_usd:.4f}", f"{fees.fast_usd:.4f}", gap)
     unexplained = [arm.arm for arm in view.arms if arm.residual]
     repairs = view.repairs
     return Group(
@@ -190,6 +195,8 @@ def shown_lp_lab(view: LpLabView) -> RenderableType:
             f"{first} to {last} UTC ({view.hours} h), {view.capital_usd:,} USD, decided every {view.every_hours} h"
         ),
         arms,
+        Text(""),
+        engines,
         Text(""),
         Text(f"{repairs.rows:,} rows in {repairs.files} files; {repairs.missing} minutes without a row.", style=QUIET),
         Text(f"UNEXPLAINED  {', '.join(unexplained)}", style=BAD)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from math import log
+from random import Random
 from typing import Final, TypeAlias
 
 from zuno.amm.model import PoolState, Range
@@ -16,13 +18,39 @@ from zuno.lab.lp.market import BacktestPool
 
 WIDE: Final = Fraction(1, 2)
 """Half-width of the passive range in the log of the price: from 0.61 to 1.65 times the price."""
+RANDOM_DRAWS: Final = 4
+"""Paths that the random arm is the mean of."""
 
 
 class Arm(StrEnum):
     HOLD = "hold"
     PASSIVE = "passive"
     RESET = "reset"
+    RANDOM = "random"
+    SCORE = "score"
+    NO_CRITIC = "no-critic"
+    PLACEBO = "placebo-critic"
     DEBATE = "debate"
+    SINGLE = "single"
+    VOTE = "vote"
+    AA = "aa"
+
+
+NEED_MODEL: Final = (Arm.SINGLE, Arm.VOTE, Arm.AA)
+"""Arms that are nothing without a model; they decide at the moments of an ablation alone."""
+WHOLE_RUN: Final = tuple(arm for arm in Arm if arm not in NEED_MODEL)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelUse:
+    """What the models of a decision took; nothing where rules decided."""
+
+    tokens: int = 0
+    usd: Decimal = Decimal(0)
+    models: frozenset[str] = frozenset()
+
+    def plus(self, other: ModelUse) -> ModelUse:
+        return ModelUse(self.tokens + other.tokens, self.usd + other.usd, self.models | other.models)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +59,7 @@ class Act:
 
     range: Range | None = None
     close: bool = False
+    used: ModelUse = field(default=ModelUse(), compare=False)
 
 
 STAY: Final = Act()
@@ -71,5 +100,18 @@ def reset_at_edge(half_width: Fraction) -> Decide:
         if pool.range is None or pool.range.contains(state.tick):
             return STAY
         return Act(centre_range(state, half_width))
+
+    return decide
+
+
+def move_at_random(half_width: Fraction, decisions: int, moves: int, seed: int) -> Decide:
+    """Centre the range anew at so many of the decisions, drawn without looking at anything."""
+    chosen = frozenset(Random(seed).sample(range(decisions), min(moves, decisions)))
+    number = -1
+
+    async def decide(pool: BacktestPool) -> Act:
+        nonlocal number
+        number += 1
+        return Act(centre_range(pool.state(), half_width)) if number in chosen else STAY
 
     return decide

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from asyncio import sleep
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from itertools import pairwise
+from math import fsum
 from typing import Final
 
-from zuno.amm.model import price_of
+from zuno.amm.model import Range, price_of
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Seconds, Wei
-from zuno.lab.lp.arms import Act, Arm, ArmPlan
+from zuno.lab.lp.arms import Act, Arm, ArmPlan, ModelUse
 from zuno.lab.lp.market import BacktestPool
 from zuno.lp.model.ballot import CandidateKind
-from zuno.lp.model.history import WalletSwap
+from zuno.lp.model.history import PositionEvent, WalletSwap
 from zuno.lp.model.market import HOUR, GasQuote
 from zuno.lp.rules.attribution import PnlTerms, attribute
 from zuno.lp.rules.carry import MEASURED_GAS, steps_for
@@ -23,8 +25,18 @@ ZERO: Final = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
+class HeldSpan:
+    """A position from its mint to its burn, or to the end."""
+
+    start: Seconds
+    end: Seconds
+    range: Range
+    liquidity: int
+
+
+@dataclass(frozen=True, slots=True)
 class ArmResult:
-    """What an arm made, in base units of token0; `hourly` is its worth at the end of every hour, the start first."""
+    """What an arm made, in base units of token0."""
 
     arm: Arm
     net: Fraction
@@ -33,13 +45,21 @@ class ArmResult:
     idle_effect: Fraction
     """What the price did to tokens that lay in the wallet."""
     lvr: float
-    hourly: tuple[Fraction, ...]
+    hourly: tuple[int, ...]
+    """Worth at the end of every hour, the start first."""
+    fees0: int
+    fees1: int
+    """What its positions earned, in their tokens."""
+    spans: tuple[HeldSpan, ...]
+    sqrt_price_x96: int
+    """At the end."""
     minutes: int
     minutes_in_range: int
     decisions: int
     rebalances: int
     refused: int
     """Decisions that the wallet could not carry out."""
+    used: ModelUse
 
     @property
     def residual(self) -> Fraction:
@@ -55,6 +75,11 @@ class Schedule:
     end: Seconds
     every: Seconds
 
+    @property
+    def decisions(self) -> int:
+        """The start is none: everybody has begun there."""
+        return -(-(self.end - self.start) // self.every) - 1
+
 
 async def run_arm(
     plan: ArmPlan, pool: BacktestPool, schedule: Schedule, gas: GasQuote, tell: Callable[[], None]
@@ -63,7 +88,8 @@ async def run_arm(
     first_balances, first_price = pool.balances, pool.state().sqrt_price_x96
     if plan.first is not None:
         pool.open_position(plan.first, _gas_of(CandidateKind.OPEN, gas))
-    hourly = [_value(first_balances, first_price)]
+    worths = [_value(first_balances, first_price)]
+    used = ModelUse()
     minutes = inside = decisions = rebalances = refused = 0
     moment = schedule.start
     while moment < schedule.end:
@@ -73,34 +99,43 @@ async def run_arm(
             minutes += 1
             inside += pool.range is not None and pool.range.contains(pool.state().tick)
         moment = hour
-        hourly.append(_value(pool.worth(), pool.state().sqrt_price_x96))
+        worths.append(_value(pool.worth(), pool.state().sqrt_price_x96))
         tell()
+        await sleep(0)  # whoever waits for Ctrl-C hears it
         if moment < schedule.end and (moment - schedule.start) % schedule.every == 0:
             decisions += 1
+            act = await plan.decide(pool)
+            used = used.plus(act.used)
             try:
-                rebalances += _carry_out(await plan.decide(pool), pool, gas)
+                rebalances += carry_out(act, pool, gas)
             except Refused:
                 refused += 1
-    terms, lvr = PnlTerms(), 0.0
+    terms, lvr, fees0, fees1 = PnlTerms(), 0.0, 0, 0
     if pool.events:
         explained = attribute(pool.history())
         terms, lvr = explained.in_token0, explained.lvr_token0
+        fees0, fees1 = explained.fees0, explained.fees1
     return ArmResult(
         arm=plan.arm,
-        net=hourly[-1] - hourly[0],
+        net=worths[-1] - worths[0],
         terms=terms,
         idle_effect=_idle_effect(pool, first_balances, first_price),
         lvr=lvr,
-        hourly=tuple(hourly),
+        hourly=tuple(map(round, worths)),
+        fees0=fees0,
+        fees1=fees1,
+        spans=tuple(_held_spans(pool.events, schedule.end)),
+        sqrt_price_x96=pool.state().sqrt_price_x96,
         minutes=minutes,
         minutes_in_range=inside,
         decisions=decisions,
         rebalances=rebalances,
         refused=refused,
+        used=used,
     )
 
 
-def _carry_out(act: Act, pool: BacktestPool, gas: GasQuote) -> bool:
+def carry_out(act: Act, pool: BacktestPool, gas: GasQuote) -> bool:
     """Whether anything was done."""
     if act.close:
         if pool.range is None:
@@ -116,6 +151,40 @@ def _carry_out(act: Act, pool: BacktestPool, gas: GasQuote) -> bool:
         pool.close_position(_gas_of(CandidateKind.CLOSE, gas))
         pool.open_position(act.range, _gas_of(CandidateKind.OPEN, gas))
     return True
+
+
+def average_results(results: Sequence[ArmResult]) -> ArmResult:
+    """The mean of several runs of one arm, as far as a mean has a meaning; its spans are those of the first."""
+    count, first = len(results), results[0]
+    terms = PnlTerms(
+        **{
+            term.name: sum((getattr(result.terms, term.name) for result in results), ZERO) / count
+            for term in fields(PnlTerms)
+        }
+    )
+    return replace(
+        first,
+        net=sum((result.net for result in results), ZERO) / count,
+        terms=terms,
+        idle_effect=sum((result.idle_effect for result in results), ZERO) / count,
+        lvr=fsum(result.lvr for result in results) / count,
+        hourly=tuple(round(Fraction(sum(worths), count)) for worths in zip(*(r.hourly for r in results), strict=True)),
+        minutes=sum(result.minutes for result in results),
+        minutes_in_range=sum(result.minutes_in_range for result in results),
+        spans=(),
+    )
+
+
+def _held_spans(events: Sequence[PositionEvent | WalletSwap], end: Seconds) -> Iterator[HeldSpan]:
+    opened: PositionEvent | None = None
+    for event in events:
+        if isinstance(event, WalletSwap):
+            continue
+        if opened is not None:
+            yield HeldSpan(opened.block.timestamp, event.block.timestamp, opened.range, opened.liquidity_after)
+        opened = event if event.liquidity_after else None
+    if opened is not None:
+        yield HeldSpan(opened.block.timestamp, end, opened.range, opened.liquidity_after)
 
 
 def _gas_of(kind: CandidateKind, gas: GasQuote) -> Wei:

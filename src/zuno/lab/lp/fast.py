@@ -11,7 +11,7 @@ close; falling pays in token0 and rising in token1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from math import fsum
 from typing import Final, TypeAlias
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zuno.amm.model import Range
-from zuno.lp.model.minutes import PoolMinutes
+from zuno.lp.model.minutes import MINUTE_MS, PoolMinutes
 
 Floats: TypeAlias = NDArray[np.float64]
 PIPS: Final = 1_000_000
@@ -48,6 +48,11 @@ class MinuteColumns:
 
     def __len__(self) -> int:
         return len(self.at)
+
+    def between(self, start: int, end: int) -> MinuteColumns:
+        """The minutes that began at `start` or later and were over by `end`, both in Unix seconds."""
+        first, last = np.searchsorted(self.at, (1000 * start, 1000 * end - MINUTE_MS + 1))
+        return MinuteColumns(*(getattr(self, field.name)[first:last] for field in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ class BacktestPool(Protocol):
     def head(self) -> Block: ...
 
     @property
-    def ended(self) -> bool:
+    def at_end(self) -> bool:
         """Whether the record has no minute left."""
         ...
 

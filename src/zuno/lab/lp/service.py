@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from itertools import pairwise
-from typing import Final, TypeAlias
+from hashlib import sha256
+from typing import Any, Final, TypeAlias
 
+from zuno.kernel.canonical import Digest, canonical
 from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Seconds
-from zuno.kernel.view import PartialView, View
-from zuno.lab.bootstrap import interval_of_sum
-from zuno.lab.lp.arms import Arm
+from zuno.lab.lp.arms import WHOLE_RUN, Arm
 from zuno.lab.lp.backtest import ArmResult, Schedule
+from zuno.lab.lp.fast import Convention, to_columns
+from zuno.lab.lp.page import build_lp_page
+from zuno.lab.lp.views import ArmView, LpLabView, build_arm_view, complete_arm
+from zuno.lab.reports import LabReports, build_report, report_id, trial_id
 from zuno.lab.service import MOST_WORKERS, Progress
-from zuno.lp.model.ballot import RiskProfile
+from zuno.lp.model.ballot import EDITION, RiskProfile
 from zuno.lp.model.market import HOUR
 from zuno.lp.model.minutes import MinuteRepairs, PoolMinutes
 
+KIND: Final = "lp"
 WARM_UP: Final = Seconds(168 * HOUR)
 """Of the record that is history before the first decision: fewer hours are too few for stress."""
-BLOCK_HOURS: Final = 24
 MOST_CAPITAL: Final = 10**9
 MOST_HOURS: Final = 168
-USD: Final = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,37 @@ class LpQuestion:
     """Of the range at the start and of a reset, in the log of the price."""
     gas_gwei: Decimal
     profile: RiskProfile
+    convention: Convention = Convention.INTRABAR
+    """Of the fast engine's figure."""
+    models: bool = False
+    """Whether the configured models argue; else everybody goes by rules."""
+
+    @property
+    def command(self) -> str:
+        models = " --models" if self.models else ""
+        return (
+            f"zuno lab lp --data {shlex.quote(plain_text(self.folder, 200))} --arms {','.join(self.arms)}"
+            f"{self._options()} --convention {self.convention}{models}"
+        )
+
+    def _options(self) -> str:
+        width = Decimal(self.half_width.numerator * 100) / self.half_width.denominator
+        return (
+            f" --capital {self.capital} --every {self.every_hours} --width {width.normalize():f} "
+            f"--profile {self.profile} --gas-gwei {self.gas_gwei.normalize():f}"
+        )
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """What an arm's result hangs on, beside the data."""
+        return {
+            "capital": self.capital,
+            "everyHours": self.every_hours,
+            "halfWidth": self.half_width,
+            "gasGwei": self.gas_gwei,
+            "profile": self.profile,
+            "models": self.models,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +86,8 @@ class ArmTask:
     question: LpQuestion
     arm: Arm
     schedule: Schedule
+    moves: int = 0
+    """Of the random arm: how often it moves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,95 +103,90 @@ RunArms: TypeAlias = Callable[
 ]
 
 
-class ComparisonView(View):
-    """Against holding the same tokens, hour by hour over the same prices."""
-
-    net_pnl_usd: float
-    ci95: tuple[float, float] | None
-
-
-class ArmView(View):
-    """USD; `residual` is what balances show and the terms do not explain, and anything but 0 is a fault."""
-
-    arm: str
-    by: str
-    """Who decided: nobody, a rule, or the debate by rules."""
-    net_pnl_usd: float
-    fees: float
-    price_effect: float
-    divergence_loss: float
-    lvr: float
-    gas: float
-    swap_cost: float
-    residual: float
-    model_cost_usd: float
-    time_in_range: float
-    max_drawdown: float
-    """Largest fall from a peak, as a share of it, between two hours' ends."""
-    decisions: int
-    rebalances: int
-    refused: int
-    ci95: tuple[float, float] | None
-    """Of the net result, days resampled; null where there are too few."""
-    vs_hold: ComparisonView | None
-
-
-class RepairsView(View):
-    files: int
-    rows: int
-    sorted_rows: int
-    widened: int
-    repeated: int
-    contradicted: int
-    missing: int
-    missing_days: tuple[str, ...]
-    without_liquidity: int
-
-
-class LpLabView(PartialView):
-    data: str
-    since: int
-    until: int
-    """Unix seconds of the first and the last moment that counted."""
-    hours: int
-    capital_usd: int
-    every_hours: int
-    half_width_pct: float
-    profile: str
-    gas_gwei: float
-    repairs: RepairsView
-    arms: tuple[ArmView, ...]
-
-
 class LpLab:
-    """Nothing is read from a home and nothing is written there."""
+    """Backtests over recorded minutes; each leaves a report in the home."""
 
-    def __init__(self, read_minutes: ReadMinutes, run_arms: RunArms) -> None:
+    def __init__(self, read_minutes: ReadMinutes, run_arms: RunArms, reports: LabReports, fee_pips: int) -> None:
+        """`fee_pips`: of the recorded pool."""
         self._read_minutes = read_minutes
         self._run_arms = run_arms
+        self._reports = reports
+        self._fee_pips = fee_pips
 
-    async def compare(self, question: LpQuestion, workers: int, tell: Progress, stop: asyncio.Event) -> LpLabView:
-        """Every arm over the same hours. Once `stop` is set, the arms that are done are the answer."""
-        if not 1 <= workers <= MOST_WORKERS:
-            raise Usage(f"--workers is {workers}; give a whole number from 1 to {MOST_WORKERS}.")
+    async def compare(
+        self, question: LpQuestion, workers: int, tell: Progress, stop: asyncio.Event, *, resume: bool = False
+    ) -> LpLabView:
+        """Every arm over the same hours. Once `stop` is set, the arms that are done are the answer, and `resume` goes
+        on from them."""
+        check_workers(workers)
         recorded = await asyncio.to_thread(self._read_minutes, question.folder)
         schedule = plan_schedule(recorded, question.every_hours)
-        tasks = [ArmTask(question, arm, schedule) for arm in question.arms]
+        data, columns = fingerprint_minutes(recorded), to_columns(recorded)
+        asked = question.conditions | {"arms": question.arms, "convention": question.convention}
+        report = report_id(KIND, asked, data, EDITION)
+        done = self._take_up(report, resume=resume)
+        self._reports.note_trials(
+            KIND, {trial_id(KIND, arm, question.conditions, data, EDITION): arm for arm in question.arms}
+        )
         hours, played = -(-(schedule.end - schedule.start) // HOUR), 0
-        results: dict[Arm, ArmResult] = {}
+        total = hours * sum(arm not in done for arm in question.arms)
 
         def hear(said: ArmResult | HourPlayed) -> None:
             nonlocal played
             if isinstance(said, ArmResult):
-                results[said.arm] = said
+                done[said.arm] = build_arm_view(said, columns, self._fee_pips, question.convention)
+                self._reports.keep_part(report, done[said.arm])
             else:
                 played += 1
-                tell(played, hours * len(tasks))
+                tell(min(played, total), total)
 
-        tell(0, hours * len(tasks))
-        await self._run_arms(tasks, workers, hear, stop)
-        done = [results[arm] for arm in question.arms if arm in results]
-        return build_view(question, recorded.repairs, schedule, done, stopped=len(done) < len(tasks))
+        tell(0, total)
+        for wave in plan_waves(question.arms):
+            tasks = [
+                ArmTask(question, arm, schedule, done[Arm.DEBATE].rebalances if arm is Arm.RANDOM else 0)
+                for arm in wave
+                if arm not in done
+            ]
+            if tasks and not stop.is_set():
+                await self._run_arms(tasks, workers, hear, stop)
+        arms = [done[arm] for arm in question.arms if arm in done]
+        view = build_view(question, report, recorded.repairs, schedule, arms)
+        self._save(view, question)
+        return view
+
+    def describe_place(self, view: LpLabView) -> str:
+        return self._reports.describe_place(view.report)
+
+    def _take_up(self, report: str, *, resume: bool) -> dict[str, ArmView]:
+        """The arms that an earlier run has done, where it is gone on with; else they are forgotten."""
+        if not resume:
+            self._reports.forget_parts(report)
+        return {arm.arm: arm for arm in map(ArmView.model_validate_json, self._reports.read_parts(report))}
+
+    def _save(self, view: LpLabView, question: LpQuestion) -> None:
+        title = f"LP backtest: {', '.join(question.arms)}"
+        report = build_report(view.report, KIND, title, question.command, view)
+        self._reports.save(report, build_lp_page(view, title, question.command))
+
+
+def check_workers(workers: int) -> None:
+    if not 1 <= workers <= MOST_WORKERS:
+        raise Usage(f"--workers is {workers}; give a whole number from 1 to {MOST_WORKERS}.")
+
+
+def plan_waves(arms: Sequence[Arm]) -> tuple[tuple[Arm, ...], ...]:
+    """The random arm moves as often as the debate did, so it comes after it."""
+    return tuple(arm for arm in arms if arm is not Arm.RANDOM), tuple(arm for arm in arms if arm is Arm.RANDOM)
+
+
+def fingerprint_minutes(recorded: PoolMinutes) -> Digest:
+    """Of the minutes and of what was put right in them."""
+    rows = "\n".join(
+        f"{row.at} {row.open_tick} {row.close_tick} {row.lowest_tick} {row.highest_tick} "
+        f"{row.in0} {row.in1} {row.liquidity}"
+        for row in recorded.minutes
+    )
+    return Digest(sha256(rows.encode() + canonical(recorded.repairs)).hexdigest())
 
 
 def plan_schedule(recorded: PoolMinutes, every_hours: int) -> Schedule:
@@ -171,9 +202,20 @@ def plan_schedule(recorded: PoolMinutes, every_hours: int) -> Schedule:
 
 
 def read_question(
-    folder: str, arms: str, capital: int, every_hours: int, width_pct: str, profile: str, gas_gwei: str
+    folder: str,
+    arms: str,
+    capital: int,
+    every_hours: int,
+    width_pct: str,
+    profile: str,
+    gas_gwei: str,
+    convention: str = Convention.INTRABAR,
+    *,
+    models: bool = False,
 ) -> LpQuestion:
     """What a person typed. `Usage` says what of it cannot be."""
+    if convention not in tuple(Convention):
+        raise Usage(f"{plain_text(convention, 40)!r} is no convention; choose from {', '.join(Convention)}.")
     if not 100 <= capital <= MOST_CAPITAL:
         raise Usage(f"--capital is {capital}; give whole dollars from 100 to {MOST_CAPITAL:,}.")
     if not 1 <= every_hours <= MOST_HOURS:
@@ -188,6 +230,8 @@ def read_question(
         half_width=Fraction(_read_number("--width", width_pct, Decimal("0.1"), Decimal(100))) / 100,
         gas_gwei=_read_number("--gas-gwei", gas_gwei, Decimal(0), Decimal(10_000)),
         profile=RiskProfile(profile),
+        convention=Convention(convention),
+        models=models,
     )
 
 
@@ -205,22 +249,24 @@ def parse_arms(text: str) -> tuple[Arm, ...]:
     """Names with commas between them, each once."""
     found = []
     for name in text.split(","):
-        try:
-            found.append(Arm(name.strip()))
-        except ValueError:
-            raise Usage(f"{plain_text(name, 40)!r} is no arm; choose from {', '.join(Arm)}.") from None
+        if name.strip() not in WHOLE_RUN:
+            raise Usage(f"{plain_text(name, 40)!r} is no arm; choose from {', '.join(WHOLE_RUN)}.")
+        found.append(Arm(name.strip()))
+    if Arm.RANDOM in found and Arm.DEBATE not in found:
+        raise Usage("The arm random moves as often as the debate: name debate too.")
     return tuple(dict.fromkeys(found))
 
 
 def build_view(
-    question: LpQuestion, repairs: MinuteRepairs, schedule: Schedule, results: Sequence[ArmResult], *, stopped: bool
+    question: LpQuestion, report: str, repairs: MinuteRepairs, schedule: Schedule, arms: Sequence[ArmView]
 ) -> LpLabView:
-    held = next((result for result in results if result.arm is Arm.HOLD), None)
-    arms = tuple(_arm_view(result, held) for result in results)
+    held = next((arm for arm in arms if arm.arm == Arm.HOLD), None)
     return LpLabView(
-        ok=all(result.residual == 0 for result in results),
-        stopped=stopped,
+        ok=all(arm.residual == 0 for arm in arms),
+        stopped=len(arms) < len(question.arms),
+        report=report,
         data=plain_text(question.folder, 200),
+        edition=EDITION,
         since=schedule.start,
         until=schedule.end,
         hours=(schedule.end - schedule.start) // HOUR,
@@ -229,61 +275,7 @@ def build_view(
         half_width_pct=float(100 * question.half_width),
         profile=question.profile,
         gas_gwei=float(question.gas_gwei),
-        repairs=RepairsView.model_validate(repairs, from_attributes=True),
-        arms=arms,
+        repairs=repairs,
+        models=tuple(sorted({arm.by for arm in arms if arm.model_tokens})),
+        arms=tuple(complete_arm(arm, held) for arm in arms),
     )
-
-
-_DECIDED_BY: Final = {Arm.HOLD: "nobody", Arm.PASSIVE: "nobody", Arm.RESET: "rule", Arm.DEBATE: "debate by rules"}
-
-
-def _arm_view(result: ArmResult, held: ArmResult | None) -> ArmView:
-    terms = result.terms
-    changes = _hourly_changes(result)
-    return ArmView(
-        arm=result.arm,
-        by=_DECIDED_BY[result.arm],
-        net_pnl_usd=_usd(result.net),
-        fees=_usd(terms.fees),
-        price_effect=_usd(terms.price_effect + result.idle_effect),
-        divergence_loss=_usd(terms.divergence_loss),
-        lvr=round(result.lvr / USD, 6),
-        gas=_usd(terms.gas),
-        swap_cost=_usd(terms.swap_cost),
-        residual=_usd(result.residual),
-        model_cost_usd=0.0,
-        time_in_range=round(result.minutes_in_range / result.minutes, 6),
-        max_drawdown=_max_drawdown(result.hourly),
-        decisions=result.decisions,
-        rebalances=result.rebalances,
-        refused=result.refused,
-        ci95=_interval(changes),
-        vs_hold=None if held is None or held is result else _compare(result, held),
-    )
-
-
-def _compare(result: ArmResult, held: ArmResult) -> ComparisonView:
-    differences = [ours - theirs for ours, theirs in zip(_hourly_changes(result), _hourly_changes(held), strict=True)]
-    return ComparisonView(net_pnl_usd=_usd(result.net - held.net), ci95=_interval(differences))
-
-
-def _hourly_changes(result: ArmResult) -> list[int]:
-    """In millionths of a dollar."""
-    return [round(after - before) for before, after in pairwise(result.hourly)]
-
-
-def _interval(changes: Sequence[int]) -> tuple[float, float] | None:
-    found = interval_of_sum(changes, BLOCK_HOURS)
-    return None if found is None else (found[0] / USD, found[1] / USD)
-
-
-def _max_drawdown(worths: Sequence[Fraction]) -> float:
-    peak, worst = worths[0], Fraction(0)
-    for worth in worths:
-        peak = max(peak, worth)
-        worst = max(worst, 1 - worth / peak)
-    return round(float(worst), 6)
-
-
-def _usd(amount: Fraction) -> float:
-    return round(float(amount / USD), 6)

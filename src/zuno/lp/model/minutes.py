@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from zuno.kernel.units import Millis
+from zuno.kernel.view import View
 
 MINUTE_MS: Final = 60_000
 
@@ -25,8 +26,7 @@ class PoolMinute:
     """Active liquidity at the minute's end; it may be zero."""
 
 
-@dataclass(frozen=True, slots=True)
-class MinuteRepairs:
+class MinuteRepairs(View):
     """What was wrong with the rows as they were read, and what was done about it."""
 
     files: int

@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.paths import REAL_MINUTES
+from tests.wire.pool_minutes import no_repairs
 from zuno.adapters.imports.pool_minutes import read_pool_minutes
 from zuno.amm.model import Range
 from zuno.kernel.units import Millis, Tick
 from zuno.lab.lp.fast import Convention, earn_fees, share_inside, to_columns
-from zuno.lp.model.minutes import MinuteRepairs, PoolMinute, PoolMinutes
+from zuno.lp.model.minutes import PoolMinute, PoolMinutes
 
-NONE = MinuteRepairs(1, 1, 0, 0, 0, 0, 0, (), 0)
+NONE = no_repairs(1)
 
 
 def recorded(*rows: tuple[int, int, int, int], in0: int = 10**6, in1: int = 10**6, others: int = 10**9) -> PoolMinutes:

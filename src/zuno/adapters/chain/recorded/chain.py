@@ -111,13 +111,15 @@ class RecordedChain:
 
     async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
         self._check_pool(pool_id)
-        hourly: dict[int, PricedBlock] = {}
-        for mark in self.world.marks:
-            traded = Seconds(mark.block.timestamp - 1)  # a mark stands at the end of its minute
-            if traded >= since:
-                block = Block(mark.block.number, mark.block.hash, traded)
-                hourly[traded // HOUR] = PricedBlock(block, SqrtPriceX96(mark.sqrt_price_x96))
-        return tuple(hourly.values())
+        # A mark stands at the end of its minute, so what it tells was traded the second before.
+        hourly = {(mark.block.timestamp - 1) // HOUR: mark for mark in self.world.marks if mark.block.timestamp > since}
+        return tuple(
+            PricedBlock(
+                Block(mark.block.number, mark.block.hash, Seconds(mark.block.timestamp - 1)),
+                SqrtPriceX96(mark.sqrt_price_x96),
+            )
+            for mark in hourly.values()
+        )
 
     async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:
         raise Unavailable("a record of minutes has no swaps")

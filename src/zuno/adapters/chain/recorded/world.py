@@ -10,6 +10,7 @@ swaps pay the pool's fee and move its price until the next minute.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import astuple, dataclass
 from hashlib import sha256
 from itertools import pairwise
@@ -86,15 +87,22 @@ class RecordedWorld:
         self._number = -1
         self.head = self._next_block(Seconds(first.at // 1000))
 
+    def copy(self) -> RecordedWorld:
+        """The same moment with a future of its own."""
+        twin = copy(self)
+        twin._pool = self._pool.copy()
+        twin.events, twin.marks = [*self.events], [*self.marks]
+        return twin
+
     # -- time
 
     @property
-    def ended(self) -> bool:
+    def at_end(self) -> bool:
         return len(self.marks) == len(self.minutes)
 
     def play_until(self, moment: Seconds) -> None:
         """Play every minute that was over by then."""
-        while not self.ended and self.minutes[len(self.marks)].at // 1000 + 60 <= moment:
+        while not self.at_end and self.minutes[len(self.marks)].at // 1000 + 60 <= moment:
             self._play(self.minutes[len(self.marks)])
 
     def _play(self, minute: PoolMinute) -> None:

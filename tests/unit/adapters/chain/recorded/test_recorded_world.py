@@ -42,7 +42,7 @@ def test_prices_are_the_records() -> None:
         assert len(world.marks) == (row.at - recorded.minutes[0].at) // 60_000, "a minute was played before it was over"
         world.play_until(Seconds(row.at // 1000 + 60))
         assert world.state().sqrt_price_x96 == sqrt_price_at_tick(row.close_tick)
-    assert world.ended
+    assert world.at_end
 
 
 @pytest.mark.parametrize("reach", [20, 60, 300])

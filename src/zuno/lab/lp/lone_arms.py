@@ -1,0 +1,111 @@
+"""Arms without an argument: the best score, one agent alone, and a vote of such agents at a debate's tokens."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from zuno.lab.lp.arms import STAY, Act, ModelUse
+from zuno.llm.ask import ModelContext, ask
+from zuno.llm.question import Opinion, Question, SourcedAnswer
+from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, text_faults
+from zuno.lp.agents.scenes import ballot_of, scenes_of, venues_of
+from zuno.lp.agents.strategist import ProposalInputs, rule_moves
+from zuno.lp.model.ballot import Candidate, CandidateKind, Verdict
+from zuno.lp.model.debate import Context, Round
+from zuno.lp.rules.ballot import judge_all
+from zuno.lp.rules.worth import worth_of_capital
+
+ROLE: Final = "strategist"
+"""Whose model is asked: the one that proposes in a debate."""
+MOST_VOTES: Final = 9
+REASONING_CHARS: Final = (1, 600)
+
+
+class ChoiceOpinion(Opinion):
+    chosen_index: Annotated[int, Field(ge=0, alias="chosenIndex")]
+    reasoning: Annotated[str, Field(min_length=REASONING_CHARS[0], max_length=2 * REASONING_CHARS[1])]
+
+
+def propose_by_rules(context: Context) -> tuple[Candidate, ...]:
+    """The ballot that a debate by rules begins with."""
+    scenes = scenes_of(context)
+    inputs = ProposalInputs(context, scenes, venues_of(context, scenes), frozenset(), ())
+    return ballot_of(context, scenes, rule_moves(inputs))
+
+
+def choose_best_score(context: Context) -> Act:
+    """The candidate worth most until the horizon, whatever it costs to be wrong: no floor, no hurdle, no critic."""
+    candidates = propose_by_rules(context)
+    worths = {candidate.index: worth for candidate in candidates if (worth := worth_of_capital(candidate)) is not None}
+    if not worths:
+        return STAY
+    return act_on(candidates[max(worths, key=lambda index: (worths[index], -index))])
+
+
+async def choose_alone(context: Context, minds: ModelContext) -> Act:
+    candidates = propose_by_rules(context)
+    answer = await ask(_question(context, candidates, 0), minds)
+    return replace(act_on(candidates[answer.value.chosen_index]), used=count_use(answer))
+
+
+async def choose_by_vote(context: Context, minds: ModelContext, tokens: int) -> Act:
+    """Agents that know nothing of each other, one after the other until the tokens are used; most votes win, ties go to
+    the lower index."""
+    candidates = propose_by_rules(context)
+    votes: Counter[int] = Counter()
+    used = ModelUse()
+    while len(votes) == 0 or (used.tokens < tokens and votes.total() < MOST_VOTES):
+        answer = await ask(_question(context, candidates, votes.total()), minds)
+        votes[answer.value.chosen_index] += 1
+        used = used.plus(count_use(answer))
+    winner = max(votes, key=lambda index: (votes[index], -index))
+    return replace(act_on(candidates[winner]), used=used)
+
+
+def act_on(candidate: Candidate) -> Act:
+    match candidate.kind:
+        case CandidateKind.HOLD:
+            return STAY
+        case CandidateKind.CLOSE:
+            return Act(close=True)
+        case _:
+            return Act(candidate.range)
+
+
+def count_use(answer: SourcedAnswer[ChoiceOpinion]) -> ModelUse:
+    use = ModelUse()
+    for attempt in answer.attempts:
+        spent = attempt.usd if attempt.usd is not None else ModelUse().usd
+        use = use.plus(ModelUse(attempt.tokens_in + attempt.tokens_out, spent, frozenset({attempt.model})))
+    return use
+
+
+def _question(context: Context, candidates: tuple[Candidate, ...], number: int) -> Question[ChoiceOpinion]:
+    rounds = (Round(candidates=candidates),)
+    facts = facts_of(context, rounds)
+    vetoed = {judgment.index for judgment in judge_all(candidates, context.profile) if judgment.verdict is Verdict.VETO}
+
+    def object_to(opinion: ChoiceOpinion) -> str | None:
+        if opinion.chosen_index >= len(candidates):
+            return f"chosenIndex {opinion.chosen_index} is not one of the {len(candidates)} candidates"
+        return "the rules veto that candidate" if opinion.chosen_index in vetoed else None
+
+    return Question(
+        role=ROLE,
+        round=number,
+        prompt="single",
+        variables=lambda: {
+            "facts": context_lines(context),
+            "pair": pairs_of(context),
+            "candidates": candidate_lines(context, rounds),
+        },
+        output=ChoiceOpinion,
+        fallback=lambda: ChoiceOpinion.model_validate({"chosenIndex": 0, "reasoning": "It stays as it is."}),
+        judge=object_to,
+        faults=lambda opinion: text_faults(opinion.reasoning, facts, opinion.chosen_index, REASONING_CHARS),
+        slots=facts.list_ids,
+    )
