@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import exp, fsum, log, sqrt
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, TypeVar
 
-from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
+from zuno.lab.market_views import ChangedSeries
 from zuno.trading.agents.macro_options import BALANCED, USUAL_SKEW
 from zuno.trading.measure.options import PLAUSIBLE_IV, YEAR_MS
 from zuno.trading.model.account import Account, Holding, RestingOrder
@@ -40,18 +40,7 @@ from zuno.trading.model.market import (
     macro,
 )
 from zuno.trading.model.venues import BINANCE, FIGURES, UPBIT, won_symbol
-from zuno.trading.ports.series import (
-    Batch,
-    Flaw,
-    Origin,
-    RenewedStore,
-    RowSource,
-    SeriesSnapshot,
-    SeriesStore,
-    Slice,
-    Span,
-    WriteCounts,
-)
+from zuno.trading.ports.series import SeriesStore
 
 R = TypeVar("R", bound=Row)
 YIELDS: Final = frozenset({"DGS2", "DGS10", "FEDFUNDS"})
@@ -76,69 +65,18 @@ def mirror_price(price: float, anchor: float) -> float:
     return anchor * anchor / price
 
 
-class MirroredSeries:
+class MirroredSeries(ChangedSeries):
     """The mirror image of a store, to be read only. `open_mirror` makes one."""
 
     def __init__(self, store: SeriesStore, anchors: Mapping[str, float]) -> None:
         """`anchors`: by symbol or macro figure, the price about which it is mirrored."""
-        self._store = store
+        super().__init__(store, "mirrored")
         self._anchors = anchors
-
-    @property
-    def origin(self) -> Origin:
-        origin = self._store.origin
-        return Origin(origin.synthetic, f"{origin.label} mirrored")
-
-    async def read(
-        self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
-    ) -> tuple[R, ...]:
-        return tuple(self.mirror_rows(series, await self._store.read(series, since, until, known_by, newest)))
-
-    async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> SeriesSnapshot:
-        found = await self._store.read_many(slices, known_by)
-        rows = (self.mirror_rows(asked.series, rows) for asked, rows in zip(slices, found.rows, strict=True))
-        return SeriesSnapshot(self.origin, tuple(rows), found.asides)
-
-    async def spans(self) -> tuple[Span, ...]:
-        return await self._store.spans()
-
-    async def newest_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
-        return await self._store.newest_known(several)
-
-    async def all_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
-        return await self._store.all_known(several)
-
-    async def first_times(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
-        return await self._store.first_times(several)
-
-    async def sources(self) -> tuple[RowSource, ...]:
-        return await self._store.sources()
-
-    async def flaws(self) -> tuple[Flaw, ...]:
-        return await self._store.flaws()
-
-    async def write(self, batches: Sequence[Batch[Any]]) -> WriteCounts:
-        _refuse()
-
-    async def mend(self, flaws: Sequence[Flaw]) -> None:
-        _refuse()
-
-    async def seal(self, before: Millis) -> int:
-        _refuse()
-
-    async def renew(self, origin: Origin, batches: Sequence[Batch[Any]] = ()) -> RenewedStore:
-        _refuse()
-
-    async def begin(self, origin: Origin, batches: Sequence[Batch[Any]]) -> bool:
-        _refuse()
-
-    async def close(self) -> None:
-        """The store stays open: whoever opened it closes it."""
 
     def anchor(self, symbol: Symbol) -> float:
         return self._anchors[symbol]
 
-    def mirror_rows(self, series: Series[R], rows: Sequence[R]) -> Sequence[R]:
+    def change_rows(self, series: Series[R], rows: Sequence[R]) -> Sequence[R]:
         mirror = _mirror_of(series)
         anchor = self._anchors.get(_anchor_name(series), 1.0)
         return rows if mirror is None else tuple(mirror(row, anchor) for row in rows)
@@ -180,10 +118,6 @@ def mirror_account(account: Account, mirror: MirroredSeries) -> Account:
     return replace(
         account, positions=tuple(map(turn, account.positions)), pending=tuple(map(turn_order, account.pending))
     )
-
-
-def _refuse() -> NoReturn:
-    raise Refused("A mirrored market is read only.")
 
 
 def _mirror_of(series: Series[Any]) -> Callable[[Any, float], Any] | None:

@@ -35,7 +35,7 @@ async def mirror_of(bundle: Bundle) -> MirroredSeries:
 
 
 def mirror_bundle(bundle: Bundle, mirror: MirroredSeries) -> Bundle:
-    blocks = tuple(replace(block, rows=mirror.mirror_rows(block.series, block.rows)) for block in bundle.blocks)
+    blocks = tuple(replace(block, rows=mirror.change_rows(block.series, block.rows)) for block in bundle.blocks)
     return replace(bundle, blocks=blocks)
 
 
@@ -56,11 +56,11 @@ def bundle() -> Bundle:
 async def test_a_mirrored_market_is_one_that_can_be_and_mirrored_again_is_the_first(bundle: Bundle) -> None:
     mirror = await mirror_of(bundle)
     for block in bundle.blocks:
-        once = mirror.mirror_rows(block.series, block.rows)
+        once = mirror.change_rows(block.series, block.rows)
         assert [impossible(block.series, row, None) for row in once] == [None] * len(once)
         if block.series.feed is Feed.OPTIONS:
             continue  # mirrored about what is usual
-        twice = mirror.mirror_rows(block.series, once)
+        twice = mirror.change_rows(block.series, once)
         for row, again in zip(block.rows, twice, strict=True):
             pairs = list(zip(numbers(row), numbers(again), strict=True))
             assert all(isclose(a, b, rel_tol=1e-9, abs_tol=1e-9) for a, b in pairs), block.series
@@ -71,13 +71,13 @@ async def test_log_returns_are_negated_and_what_has_no_side_stays(bundle: Bundle
     series = candles(BINANCE, Symbol.BTCUSDT, Timeframe.H1)
     rows = bundle.rows(series)
     assert not hasattr(rows, "reason")
-    turned = mirror.mirror_rows(series, rows)
+    turned = mirror.change_rows(series, rows)
     for place in range(1, 50):
         own = log(rows[-place].close / rows[-place - 1].close)
         assert log(turned[-place].close / turned[-place - 1].close) == pytest.approx(-own, abs=1e-12)
     for block in bundle.blocks:
         if block.series.feed in (Feed.OPEN_INTEREST, Feed.DVOL, Feed.NEWS) or block.series.row is Heartbeat:
-            assert mirror.mirror_rows(block.series, block.rows) == block.rows
+            assert mirror.change_rows(block.series, block.rows) == block.rows
 
 
 @pytest.mark.parametrize("skew", [-2.0, 1.5, 6.0])
@@ -85,7 +85,7 @@ async def test_skew_and_put_call_ratio_are_mirrored_about_what_is_usual(skew: fl
     bundle = bundle_of(World(skew=skew))
     mirror = await mirror_of(bundle)
     series = options(DERIBIT, "BTC")
-    there, here = (surface(rows[-1]) for rows in (bundle.rows(series), mirror.mirror_rows(series, bundle.rows(series))))
+    there, here = (surface(rows[-1]) for rows in (bundle.rows(series), mirror.change_rows(series, bundle.rows(series))))
     for a, b, usual in (
         (there.week.skew25, here.week.skew25, USUAL_SKEW),
         (there.put_call_open_interest, here.put_call_open_interest, BALANCED),

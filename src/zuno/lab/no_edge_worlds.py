@@ -1,0 +1,174 @@
+"""Markets in which nothing can be foreseen: random walks, and blocks of a recorded history in random order.
+
+Everything is drawn and added up in whole numbers (logarithms in 1e-9): the same bars on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+import numpy as np
+from numpy.random import PCG64, Generator, SeedSequence
+from numpy.typing import NDArray
+
+from zuno.kernel.units import Millis
+from zuno.lab.market_views import MarketRows
+from zuno.trading.measure.portable import NANO, exp, nano_log
+from zuno.trading.model.bundle import CANDLES_ONLY
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Candle, Series, Symbol, Timeframe, candles
+from zuno.trading.model.venues import BINANCE
+from zuno.trading.ports.series import Origin
+
+Ints = NDArray[np.int64]
+BEGIN: Final = Timeframe.W1.floor(1_600_000_000_000)
+WARM_HOURS: Final = 190 * 24
+"""Before the first decision: as much as a cycle reads of hours, and half a year of days."""
+TRADED_HOURS: Final = 80 * 24
+HOURS: Final = WARM_HOURS + TRADED_HOURS
+BLOCK_HOURS: Final = 24
+"""A block is a day of the recorded history, and stays one: what hours of a day have in common is kept."""
+STEPS: Final = 60
+"""Of an hour of a random walk: in longer ones a price leaps over a stop or a target by more than a trade may gain."""
+EVEN: Final = 21_651
+"""Four even draws up to this, either way, have a deviation of 25,000; a size of 24 makes 0.06 % a minute of it."""
+BURSTS: Final = 6
+"""One day in so many a random walk moves thrice as far in some hours: without them nothing ever breaks out."""
+PRICES: Final = {Symbol.BTCUSDT: 60_000.0, Symbol.ETHUSDT: 3_000.0}
+
+
+class WorldKind(StrEnum):
+    WALK = "random walk"
+    BLOCKS = "shuffled blocks"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HourPool:
+    """Hours of a recorded market relative to the close before each, in 1e-9 of a logarithm, without a mean."""
+
+    symbol: Symbol
+    label: str
+    hours: Ints
+    """Rows of open, high, low, close and volume (in thousandths); whole days."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoEdgeWorld:
+    kind: WorldKind
+    seed: int
+    symbol: Symbol
+    store: MarketRows
+    bars: NDArray[np.float64]
+    """Rows of open, high, low, close and volume of each hour."""
+
+    def at(self, hour: int) -> Millis:
+        """When an hour begins."""
+        return Millis(BEGIN + hour * HOUR_MS)
+
+
+def build_pool(symbol: Symbol, label: str, bars: Sequence[Candle]) -> HourPool | None:
+    """Of hours, oldest first; days of which an hour is missing are left out. None without thirty whole days."""
+    table = np.array([bar[1:6] for bar in bars], dtype=np.float64).reshape(-1, 5)
+    times = np.array([bar.at for bar in bars], dtype=np.int64)
+    follows = np.diff(times) == HOUR_MS
+    logs = nano_log(table[:, :4])
+    parts = np.column_stack((logs[1:] - logs[:-1, 3:4], np.rint(table[1:, 4] * 1000).astype(np.int64)))
+    opens = times[1:]
+    starts = np.flatnonzero(opens % DAY_MS == 0)
+    days = [parts[start : start + 24] for start in starts if follows[start : start + 24].sum() == 24]
+    if len(days) < 30:
+        return None
+    hours = np.concatenate(days)
+    moves = hours[:, 3]
+    mean = round(int(moves.sum()) / len(moves))
+    drift = mean + half_variance(moves - mean)  # then a price goes nowhere on average, and not only its logarithm
+    hours[:, :4] -= drift
+    hours[:, 1] = np.maximum(hours[:, 1], np.maximum(hours[:, 0], hours[:, 3]))
+    hours[:, 2] = np.minimum(hours[:, 2], np.minimum(hours[:, 0], hours[:, 3]))
+    return HourPool(symbol, label, hours)
+
+
+def half_variance(moves: Ints) -> int:
+    """What the mean of a logarithm must be below zero for a price to go nowhere, in 1e-9."""
+    micro = moves // 1000  # squares of these have room
+    return round(int((micro * micro).sum()) / len(moves) / 2 / 1000)
+
+
+def make_world(kind: WorldKind, seed: int, pool: HourPool | None = None) -> NoEdgeWorld:
+    """`pool`: the hours that blocks are taken from; of a random walk none is needed."""
+    chance = Generator(PCG64(SeedSequence([list(WorldKind).index(kind), seed])))
+    if kind is WorldKind.BLOCKS:
+        assert pool is not None
+        symbol, parts = pool.symbol, _draw_blocks(chance, pool)
+    else:
+        symbol, parts = tuple(Symbol)[seed % 2], _draw_walk(chance)
+    bars = _make_bars(parts, symbol)
+    label = f"{CANDLES_ONLY} ({kind.value}, seed {seed}{f', of {pool.label}' if pool else ''})"
+    rows: dict[Series[Any], Sequence[Candle]] = {}
+    for timeframe in (Timeframe.H1, Timeframe.H4, Timeframe.D1, Timeframe.W1):
+        rows[candles(BINANCE, symbol, timeframe)] = _join_hours(bars, timeframe)
+    return NoEdgeWorld(kind, seed, symbol, MarketRows(Origin(True, label), rows), bars)
+
+
+def _draw_blocks(chance: Generator, pool: HourPool) -> Ints:
+    days = len(pool.hours) // BLOCK_HOURS
+    chosen = chance.integers(0, days, HOURS // BLOCK_HOURS)
+    return pool.hours.reshape(days, BLOCK_HOURS, 5)[chosen].reshape(HOURS, 5).copy()
+
+
+def _draw_walk(chance: Generator) -> Ints:
+    """A step is the sum of four even draws; its size changes by the day and in bursts, and volume goes with the range."""
+    sizes = np.repeat(chance.integers(17, 33, HOURS // 24), 24)
+    hours = np.flatnonzero(chance.integers(0, 24 * BURSTS, HOURS) == 0)
+    for after in range(3):
+        sizes[np.minimum(hours + after, HOURS - 1)] *= 3
+    draws = chance.integers(-EVEN, EVEN + 1, (HOURS, STEPS, 4)).sum(axis=2)
+    squares = sizes * sizes * 5 // 16  # half the variance, in 1e-9
+    inside = np.cumsum(draws * sizes[:, None] - squares[:, None], axis=1)
+    zero = np.zeros(HOURS, dtype=np.int64)
+    high, low = np.maximum(zero, inside.max(axis=1)), np.minimum(zero, inside.min(axis=1))
+    volume = 200_000 + (high - low) // 50 * chance.integers(5, 16, HOURS)
+    return np.column_stack((zero, high, low, inside[:, -1], volume))
+
+
+def _make_bars(parts: Ints, symbol: Symbol) -> NDArray[np.float64]:
+    before = np.concatenate(([0], np.cumsum(parts[:-1, 3])))
+    logs = (before[:, None] + parts[:, :4]) / NANO
+    cents = np.rint(exp(logs) * PRICES[symbol] * 100)
+    return np.column_stack((cents / 100, parts[:, 4] / 1000))
+
+
+def _join_hours(bars: NDArray[np.float64], timeframe: Timeframe) -> list[Candle]:
+    """Bars of whole hours; what is left over at the end is not closed."""
+    each = timeframe.millis // HOUR_MS
+    count = len(bars) // each
+    grouped = bars[: count * each].reshape(count, each, 5)
+    columns = (
+        grouped[:, 0, 0].tolist(),
+        grouped[:, :, 1].max(axis=1).tolist(),
+        grouped[:, :, 2].min(axis=1).tolist(),
+        grouped[:, -1, 3].tolist(),
+        np.rint(grouped[:, :, 4].sum(axis=1) * 1000).tolist(),
+    )
+    return [
+        Candle(Millis(BEGIN + place * timeframe.millis), opened, high, low, close, volume / 1000, None)
+        for place, (opened, high, low, close, volume) in enumerate(zip(*columns, strict=True))
+    ]
+
+
+def find_breakouts(bars: NDArray[np.float64]) -> list[int]:
+    """Hours at whose open it is known that the last close left the range of the twenty before it, on volume: where the
+    rules open most, chosen by what had happened and never by what came."""
+    high, low, close, volume = bars[:, 1], bars[:, 2], bars[:, 3], bars[:, 4]
+    highs = np.lib.stride_tricks.sliding_window_view(high, 20).max(axis=1)
+    lows = np.lib.stride_tricks.sliding_window_view(low, 20).min(axis=1)
+    usual = np.rint(np.lib.stride_tricks.sliding_window_view(volume, 24).mean(axis=1) * 1000)
+    found = []
+    for hour in range(WARM_HOURS, len(bars)):
+        last = hour - 1
+        beyond = close[last] > highs[last - 20] or close[last] < lows[last - 20]
+        if beyond and 1000 * volume[last] > 1.5 * usual[last - 24]:
+            found.append(hour)
+    return found
