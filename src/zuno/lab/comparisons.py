@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import Final
 
+from zuno.lab.model import RateView
+
 DEVIATIONS: Final = 1.959963984540054
 """Of the normal distribution: between them and zero lie 95 %."""
 PLACES: Final = 6
@@ -31,3 +33,8 @@ def rate_interval(count: int, total: int) -> tuple[float, float] | None:
     low = 0.0 if count == 0 else middle - half
     high = 1.0 if count == total else middle + half
     return round(max(0.0, low), PLACES), round(min(1.0, high), PLACES)
+
+
+def measure_rate(count: int, total: int) -> RateView:
+    rate = round(count / total, PLACES) if total else None
+    return RateView(count=count, total=total, rate=rate, ci95=rate_interval(count, total))

@@ -175,3 +175,20 @@ class StudyView(PartialView):
     symmetry: SymmetryView
     calibration: CalibrationView
     power: PowerView
+
+
+class CheckView(PartialView):
+    """What a check of the desk found."""
+
+    report: str = ""
+    """The id of its report in the home."""
+
+
+class RateView(View):
+    """How often something happened, of as many times as it could."""
+
+    count: int
+    total: int
+    rate: float | None
+    ci95: tuple[float, float] | None
+    """Wilson's."""

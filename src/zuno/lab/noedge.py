@@ -9,36 +9,39 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final, TypeAlias
 
+from zuno.kernel.canonical import Digest, digest
 from zuno.kernel.errors import Usage
 from zuno.kernel.units import Millis
-from zuno.kernel.view import PartialView, View
+from zuno.kernel.view import View
 from zuno.lab.bootstrap import gain_chance
-from zuno.lab.comparisons import rate_interval
-from zuno.lab.memory_study import ArmDesk, rule_case
+from zuno.lab.comparisons import measure_rate
+from zuno.lab.model import CheckView, RateView
 from zuno.lab.no_edge_worlds import HourPool, NoEdgeWorld, WorldKind, find_breakouts, make_world
 from zuno.lab.rulings import STARTING_ACCOUNT
 from zuno.lab.service import MOST_WORKERS, Progress
-from zuno.trading.agents.case import build_case
-from zuno.trading.data.bundle_builder import build_bundle
+from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
+from zuno.lab.trading.figures import MarketFigures
+from zuno.llm.ask import ModelContext
 from zuno.trading.measure.finest_bars import SpanBar
 from zuno.trading.model.account import account_slots
-from zuno.trading.model.cycle import EDITION, Expectation, JudgeKind
-from zuno.trading.model.market import HOUR_MS, Mode
+from zuno.trading.model.cycle import EDITION, Expectation, JudgeKind, RegimeFamily
+from zuno.trading.model.market import HOUR_MS
 from zuno.trading.model.outcome import Outcome
-from zuno.trading.model.record import ClosedTrade, DeskRecord, Exploration, record_slot
-from zuno.trading.rules.calibration import calibrate
+from zuno.trading.model.record import ClosedTrade, DeskRecord
+from zuno.trading.rules.calibration import calibrate, find_slope
 from zuno.trading.rules.exits import hold_hours
-from zuno.trading.rules.exploration import MONTH_MS
 from zuno.trading.rules.inputs import ASSUMED_SLIPPAGE, Fees
 from zuno.trading.rules.realised_path import percent_move, sign_of
-from zuno.trading.rules.veto_play import BarColumns, WantedTrade, play_trade
+from zuno.trading.rules.veto_play import BarColumns, PlayedTrade, WantedTrade, play_trade
+from zuno.trading.run.record import RunJournal
 
 MOST_WORLDS: Final = 20_000
 JUDGED_FROM: Final = 1_000
 """Worlds from which on the verdict counts."""
-CYCLES: Final = 40
+CYCLES: Final = 24
 """Of one world at most."""
 LEAST_TRADES: Final = 10
 """Of a world in which a claim can be made at all."""
@@ -65,7 +68,7 @@ class WorldTrade:
     net: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WorldResult:
     """What the desk did in one world."""
 
@@ -76,22 +79,22 @@ class WorldResult:
     trades: tuple[WorldTrade, ...]
     believed: int
     """Trades that were opened outside exploration: the desk took its own record for an edge."""
+    weighed: bool
+    """Whether in the end the record of some regime family has a weight above zero."""
+
+    @cached_property
+    def claims(self) -> tuple[bool, bool]:
+        """Whether the trades made money after costs, and before them, too clearly for chance."""
+        after, before = (gain_chance([getattr(trade, name) for trade in self.trades], 1) for name in ("net", "gross"))
+        return after is not None and after < LEVEL, before is not None and before < LEVEL
 
 
 RunWorlds: TypeAlias = Callable[
     [Sequence[WorldsPlan], int, Callable[[WorldResult], None], asyncio.Event], Awaitable[None]
 ]
+Minds: TypeAlias = Callable[[RunJournal], ModelContext]
 ReadPools: TypeAlias = Callable[[], Awaitable[Sequence[HourPool]]]
 """Recorded hours of the home's market, a pool for each symbol that has enough."""
-
-
-class RateView(View):
-    """In how many worlds something was claimed, of those in which it could be."""
-
-    claims: int
-    worlds: int
-    rate: float | None
-    ci95: tuple[float, float] | None
 
 
 class WorldKindView(View):
@@ -106,9 +109,10 @@ class WorldKindView(View):
     net: RateView
     before_costs: RateView
     desk: RateView
+    weighed: RateView
 
 
-class NoEdgeView(PartialView):
+class NoEdgeView(CheckView):
     """`ok`: the lower end of no interval lies above 0.05; judged from 1,000 worlds on."""
 
     edition: int
@@ -124,7 +128,10 @@ class NoEdgeView(PartialView):
     before_costs: RateView
     """The same before costs: near 0.05 where nothing leaks from the future."""
     desk: RateView
-    """Worlds in which the desk itself opened outside exploration, taking its record for an edge."""
+    """Worlds in which the desk itself opened outside exploration, taking its record for an edge. Forty closed trades
+    count half: so few as a world has hardly ever do."""
+    weighed: RateView
+    """Worlds after which the record of some regime family has a weight above zero: it would be believed in part."""
     kinds: tuple[WorldKindView, ...]
     said: str
 
@@ -134,8 +141,9 @@ class NoEdgeStudy:
         self._run_worlds = run_worlds
         self._read_pools = read_pools
 
-    async def study(self, worlds: int, workers: int, tell: Progress, stop: asyncio.Event) -> NoEdgeView:
-        """Half of the worlds are random walks. Once `stop` is set, what is known by then is the answer."""
+    async def study(self, worlds: int, workers: int, tell: Progress, stop: asyncio.Event) -> tuple[NoEdgeView, Digest]:
+        """Half of the worlds are random walks. Once `stop` is set, what is known by then is the answer, with the
+        fingerprint of the history whose blocks were shuffled."""
         if not 1 <= workers <= MOST_WORKERS:
             raise Usage(f"--workers is {workers}; give a whole number from 1 to {MOST_WORKERS}.")
         if not 2 <= worlds <= MOST_WORLDS:
@@ -152,7 +160,8 @@ class NoEdgeStudy:
         await self._run_worlds(plans, workers, hear, stop)
         found.sort(key=lambda result: (result.kind, result.seed))  # workers answer in any order
         origin = ", ".join(sorted({pool.label for pool in pools})) or "none"
-        return build_no_edge_view(found, worlds, origin, stopped=stop.is_set() and len(found) < worlds)
+        view = build_no_edge_view(found, worlds, origin, stopped=stop.is_set() and len(found) < worlds)
+        return view, digest(b"".join(pool.hours.astype("<i8").tobytes() for pool in pools))
 
 
 def plan_worlds(worlds: int, pools: Sequence[HourPool], workers: int) -> tuple[WorldsPlan, ...]:
@@ -173,27 +182,28 @@ def plan_worlds(worlds: int, pools: Sequence[HourPool], workers: int) -> tuple[W
     )
 
 
-async def study_worlds(plan: WorldsPlan, desk: ArmDesk) -> AsyncIterator[WorldResult]:
+async def study_worlds(plan: WorldsPlan, minds: Minds) -> AsyncIterator[WorldResult]:
     for seed in plan.seeds:
-        yield await study_world(make_world(plan.kind, seed, plan.pool), desk)
+        yield await study_world(make_world(plan.kind, seed, plan.pool), minds)
 
 
-async def study_world(world: NoEdgeWorld, desk: ArmDesk) -> WorldResult:
+async def study_world(world: NoEdgeWorld, minds: Minds) -> WorldResult:
     end = world.at(len(world.bars))
-    bars = BarColumns(
-        [SpanBar(world.at(hour), world.at(hour + 1), *row[:4]) for hour, row in enumerate(world.bars.tolist())]
-    )
+    hours = enumerate(world.bars[:, :4].tolist())
+    bars = BarColumns([SpanBar(world.at(hour), world.at(hour + 1), *prices) for hour, prices in hours])
+    moments = [world.at(hour) for hour in find_breakouts(world.bars)]
+    figures = MarketFigures(world.store, world.symbol)
+    await figures.load(moments)
+    cycles = BacktestCycles(figures, minds, BacktestHistory(), code=CODE)
     closed: list[ClosedTrade] = []
-    explored: list[Exploration] = []
     trades: list[WorldTrade] = []
-    cycles = believed = 0
+    ruled = believed = 0
     free = Millis(0)
-    for hour in find_breakouts(world.bars):
-        at = world.at(hour)
-        if at < free or cycles == CYCLES:
+    for at in moments:
+        if at < free or ruled == CYCLES:
             continue
-        cycles += 1
-        outcome = await _rule(world, at, desk, closed, explored)
+        ruled += 1
+        outcome = await cycles.run(at, account_slots(STARTING_ACCOUNT, at, CODE), closed)
         wanted = _wanted_trade(outcome)
         if wanted is None or wanted.hold_until > end:
             continue
@@ -202,41 +212,32 @@ async def study_world(world: NoEdgeWorld, desk: ArmDesk) -> WorldResult:
         if net is None or gross is None or net.exit == "unfilled":
             continue
         free = net.resolved
-        card, worth = outcome.ruling.card, outcome.expectation
-        family = outcome.meta.regime.family
-        if card is not None and card.exploration:
-            explored.append(Exploration(at=at, judge=JudgeKind.RULES, family=family))
-        else:
-            believed += 1
+        card = outcome.ruling.card
+        believed += card is not None and not card.exploration
         trades.append(WorldTrade(wanted.side.value, round(gross.pct * _MICRO), round(net.pct * _MICRO)))
-        if isinstance(worth, Expectation):
-            sign, entry = sign_of(wanted.side), float(world.bars[hour, 0])
-            closed.append(
-                ClosedTrade(
-                    closed=net.resolved,
-                    judge=JudgeKind.RULES,
-                    family=family,
-                    edge=worth.edge,
-                    profit_pct=percent_move(wanted.target, entry, sign),
-                    loss_pct=-percent_move(wanted.stop, entry, sign),
-                    exit_pct=gross.pct,
-                )
-            )
-    return WorldResult(world.kind.value, world.seed, world.symbol.value, cycles, tuple(trades), believed)
-
-
-async def _rule(
-    world: NoEdgeWorld,
-    at: Millis,
-    desk: ArmDesk,
-    closed: Sequence[ClosedTrade],
-    explored: Sequence[Exploration],
-) -> Outcome:
-    record = DeskRecord(
-        calibrations=calibrate(closed), explorations=tuple(each for each in explored if each.at > at - MONTH_MS)
+        if isinstance(outcome.expectation, Expectation):
+            closed.append(_close_trade(outcome, outcome.expectation, wanted, gross, bars))
+    record = DeskRecord(calibrations=calibrate(closed))
+    weighed = any(find_slope(record, JudgeKind.RULES, family).weight > 0 for family in RegimeFamily)
+    return WorldResult(
+        world.kind.value, world.seed, world.symbol.value, ruled, tuple(trades), believed, weighed=weighed
     )
-    slots = [*account_slots(STARTING_ACCOUNT, at, CODE), record_slot(record, at)]
-    return await rule_case(desk, build_case(await build_bundle(world.store, world.symbol, Mode.SWING, at, slots)))
+
+
+def _close_trade(
+    outcome: Outcome, worth: Expectation, wanted: WantedTrade, played: PlayedTrade, bars: BarColumns
+) -> ClosedTrade:
+    entry = float(bars.open[int(bars.start.searchsorted(wanted.at))])
+    sign = sign_of(wanted.side)
+    return ClosedTrade(
+        closed=played.resolved,
+        judge=JudgeKind.RULES,
+        family=outcome.meta.regime.family,
+        edge=worth.edge,
+        profit_pct=percent_move(wanted.target, entry, sign),
+        loss_pct=-percent_move(wanted.stop, entry, sign),
+        exit_pct=played.pct,
+    )
 
 
 def _wanted_trade(outcome: Outcome) -> WantedTrade | None:
@@ -271,6 +272,7 @@ def build_no_edge_view(results: Sequence[WorldResult], asked: int, origin: str, 
         ci95=whole.net.ci95,
         before_costs=whole.before_costs,
         desk=whole.desk,
+        weighed=whole.weighed,
         kinds=kinds,
         said=_verdict(len(results), passed=passed, stopped=stopped),
     )
@@ -286,10 +288,6 @@ def _sum_worlds(kind: str, results: Sequence[WorldResult]) -> WorldKindView:
     judged = [result for result in results if len(result.trades) >= LEAST_TRADES]
     trades = [trade for result in results for trade in result.trades]
 
-    def count_gains(name: str) -> RateView:
-        chances = (gain_chance([getattr(trade, name) for trade in result.trades], 1) for result in judged)
-        return _rate(sum(chance is not None and chance < LEVEL for chance in chances), len(judged))
-
     return WorldKindView(
         kind=kind,
         worlds=len(results),
@@ -298,15 +296,11 @@ def _sum_worlds(kind: str, results: Sequence[WorldResult]) -> WorldKindView:
         trades=len(trades),
         mean_gross_pct=_mean([trade.gross for trade in trades]),
         mean_net_pct=_mean([trade.net for trade in trades]),
-        net=count_gains("net"),
-        before_costs=count_gains("gross"),
-        desk=_rate(sum(result.believed > 0 for result in judged), len(judged)),
+        net=measure_rate(sum(result.claims[0] for result in judged), len(judged)),
+        before_costs=measure_rate(sum(result.claims[1] for result in judged), len(judged)),
+        desk=measure_rate(sum(result.believed > 0 for result in judged), len(judged)),
+        weighed=measure_rate(sum(result.weighed for result in judged), len(judged)),
     )
-
-
-def _rate(claims: int, worlds: int) -> RateView:
-    rate = round(claims / worlds, 6) if worlds else None
-    return RateView(claims=claims, worlds=worlds, rate=rate, ci95=rate_interval(claims, worlds))
 
 
 def _mean(micros: Sequence[int]) -> float | None:

@@ -15,6 +15,7 @@ from zuno.lab.model import MomentResult, StudyView
 from zuno.trading.model.cycle import EDITION, Call
 
 if TYPE_CHECKING:
+    from zuno.lab.checks import DeskChecks
     from zuno.lab.lp.service import LpLab
     from zuno.lab.memory_service import MemoryStudy
     from zuno.lab.reports import LabReports
@@ -53,14 +54,16 @@ class StudyDesk:
         lp: LpLab | None = None,
         reports: LabReports | None = None,
         trade: TradeLab | None = None,
+        checks: DeskChecks | None = None,
     ) -> None:
         """`memory`: the study of whether memory helps. `lp`, `trade`: backtests of the desks. `reports`: what was
-        found."""
+        found. `checks`: of what the desk must not do."""
         self._run_markets = run_markets
         self.memory = memory
         self.lp = lp
         self.reports = reports
         self.trade = trade
+        self.checks = checks
 
     async def study(self, moments: int, seeds: str, workers: int, tell: Progress, stop: asyncio.Event) -> StudyView:
         """Rule at so many moments of these markets. Once `stop` is set, what is known by then is the answer."""

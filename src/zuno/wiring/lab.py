@@ -31,13 +31,16 @@ def build_study_desk(settings: Settings, recordings: Recordings) -> StudyDesk:
     from zuno.adapters.store.report_files import FolderOfReports
     from zuno.lab.reports import LabReports
     from zuno.lab.service import StudyDesk
+    from zuno.wiring.desk_checks import build_desk_checks
     from zuno.wiring.lp_lab import build_lp_lab
     from zuno.wiring.memory_lab import build_memory_study
     from zuno.wiring.trade_lab import build_trade_lab
 
     reports = LabReports(FolderOfReports(settings.home / "lab"))
     trade = build_trade_lab(settings, recordings, reports)
-    return StudyDesk(run_markets, build_memory_study(), build_lp_lab(settings.home, reports), reports, trade)
+    checks = build_desk_checks(reports, recordings.own)
+    lp = build_lp_lab(settings.home, reports)
+    return StudyDesk(run_markets, build_memory_study(), lp, reports, trade, checks)
 
 
 async def run_markets(

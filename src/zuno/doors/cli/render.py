@@ -643,6 +643,7 @@ _SCREENS_ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
     "LpLabView": ("lab_screens", "shown_lp_lab"),
     "TradeLabView": ("lab_screens", "shown_trade_lab"),
     "LabReportsView": ("lab_screens", "shown_reports"),
+    "NoEdgeView": ("lab_check_screens", "shown_no_edge"),
     "SynthView": ("data_screens", "shown_synth"),
     "RoundView": ("data_screens", "shown_round"),
     "CollectedView": ("data_screens", "shown_collected"),

@@ -21,6 +21,8 @@ ROOMS = (
     "zuno.doors.reading.parse_view",
     "zuno.journal.audit",
     "zuno.lab.model",
+    "zuno.lab.noedge",
+    "zuno.lab.reports",
     "zuno.lp.service.archive",
     "zuno.lp.service.execution_view",
     "zuno.lp.service.mesh",

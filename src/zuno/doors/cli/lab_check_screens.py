@@ -1,0 +1,55 @@
+"""How the lab's checks look on a screen."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, heading
+from zuno.lab.model import CheckView, RateView
+from zuno.lab.noedge import NoEdgeView
+
+
+def shown_no_edge(view: NoEdgeView) -> RenderableType:
+    claims = Rows("worlds", "judged", "after costs", "95 %", "before costs", "95 %", "opened on it", "record weighs")
+    for kind in view.kinds:
+        claims.add_row(
+            kind.kind,
+            f"{kind.judged} of {kind.worlds}",
+            *_rate(kind.net),
+            *_rate(kind.before_costs),
+            _rate(kind.desk)[0],
+            _rate(kind.weighed)[0],
+        )
+    rate = (
+        ""
+        if view.false_edge_rate is None or view.ci95 is None
+        else (
+            f"An edge is claimed after costs in {view.false_edge_rate:.1%} of {view.judged} worlds "
+            f"({view.ci95[0]:.1%} to {view.ci95[1]:.1%}), before costs in {' '.join(_rate(view.before_costs))}."
+        )
+    )
+    trades = Rows("worlds", "cycles", "trades", "mean before costs", "mean after costs")
+    for kind in view.kinds:
+        means = ("" if mean is None else f"{mean:+.3f} %" for mean in (kind.mean_gross_pct, kind.mean_net_pct))
+        trades.add_row(kind.kind, f"{kind.cycles}", f"{kind.trades}", *means)
+    return Group(
+        heading(f"{view.worlds} of {view.asked} worlds, blocks of {view.origin}, edition {view.edition}, no model"),
+        claims,
+        Text(""),
+        trades,
+        Text(""),
+        Text(rate),
+        Text(view.said, style=GOOD if view.ok else BAD),
+        *_name_report(view),
+    )
+
+
+def _name_report(view: CheckView) -> list[RenderableType]:
+    return [Text(f"Report {view.report} (zuno lab reports)", style=QUIET)] if view.report else []
+
+
+def _rate(rate: RateView) -> tuple[str, str]:
+    if rate.rate is None or rate.ci95 is None:
+        return "", ""
+    return f"{rate.rate:.1%}", f"{rate.ci95[0]:.1%} to {rate.ci95[1]:.1%}"

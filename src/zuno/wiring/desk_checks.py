@@ -1,0 +1,91 @@
+"""Wire the lab's checks of the trading desk: markets without an edge, the future cut off, and changes that should not
+matter."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zuno.settings import Settings
+
+if TYPE_CHECKING:
+    from zuno.lab.checks import DeskChecks
+    from zuno.lab.no_edge_worlds import HourPool
+    from zuno.lab.noedge import Minds, WorldResult, WorldsPlan
+    from zuno.lab.reports import LabReports
+    from zuno.trading.ports.series import SeriesStore
+
+POOL_SEED = 11
+"""The synthetic market whose days are shuffled where the home has no history of its own."""
+
+
+def build_desk_checks(reports: LabReports, open_own: Callable[[], SeriesStore]) -> DeskChecks:
+    """`open_own`: the home's own history."""
+    from zuno.lab.checks import DeskChecks
+    from zuno.lab.noedge import NoEdgeStudy
+
+    return DeskChecks(reports, NoEdgeStudy(run_worlds, lambda: read_pools(open_own)))
+
+
+async def run_worlds(
+    plans: Sequence[WorldsPlan], workers: int, hear: Callable[[WorldResult], None], stop: asyncio.Event
+) -> None:
+    from zuno.adapters.worker_processes import run_in_processes
+
+    await run_in_processes(study_worlds_plan, plans, workers, hear, stop)
+
+
+async def study_worlds_plan(plan: WorldsPlan) -> AsyncIterator[WorldResult]:
+    from zuno.lab.noedge import study_worlds
+    from zuno.wiring.cycles import disable_tracing
+
+    disable_tracing()
+    with tempfile.TemporaryDirectory(prefix="zuno-noedge-") as folder:
+        async for result in study_worlds(plan, open_rules(Path(folder))):
+            yield result
+
+
+def open_rules(folder: Path) -> Minds:
+    """Agents by rules: no model is ever asked."""
+    from zuno.wiring.cycles import build_run_context
+    from zuno.wiring.minds import Models
+
+    models = Models(Settings(home=folder, deterministic=True))
+    return lambda notes: build_run_context(models, notes, models.registry())
+
+
+async def read_pools(open_own: Callable[[], SeriesStore]) -> list[HourPool]:
+    """The hours of the home's own history where there are enough, else of a synthetic market."""
+    from zuno.kernel.units import Millis
+    from zuno.lab.no_edge_worlds import build_pool
+    from zuno.trading.model.market import Symbol, Timeframe, candles
+    from zuno.trading.model.venues import BINANCE
+
+    store = open_own()
+    last = Millis(2**62)
+    found = []
+    for symbol in Symbol:
+        hours = await store.read(candles(BINANCE, symbol, Timeframe.H1), Millis(0), last, last)
+        pool = build_pool(symbol, store.origin.label, hours)
+        found += [] if pool is None else [pool]
+    return found or await asyncio.to_thread(make_synthetic_pools)
+
+
+def make_synthetic_pools() -> list[HourPool]:
+    from zuno.adapters.venues.synthetic.candles import batches, market
+    from zuno.adapters.venues.synthetic.path import paths
+    from zuno.adapters.venues.synthetic.world import origin
+    from zuno.lab.no_edge_worlds import build_pool
+    from zuno.trading.model.market import Timeframe, candles
+    from zuno.trading.model.venues import BINANCE
+
+    found = []
+    for symbol, path in paths(POOL_SEED).items():
+        series = candles(BINANCE, symbol, Timeframe.H1)
+        (hours,) = (batch.rows for batch in batches(market(POOL_SEED, path)) if batch.series == series)
+        pool = build_pool(symbol, origin(POOL_SEED).label, hours)
+        found += [] if pool is None else [pool]
+    return found

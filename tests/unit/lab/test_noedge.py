@@ -1,0 +1,141 @@
+"""Worlds without an edge are the same for everybody and go nowhere; an edge that is there would be claimed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from zuno.kernel.canonical import digest
+from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.units import Millis
+from zuno.lab.no_edge_worlds import (
+    HOURS,
+    WARM_HOURS,
+    HourPool,
+    WorldKind,
+    build_pool,
+    find_breakouts,
+    make_world,
+)
+from zuno.lab.noedge import (
+    JUDGED_FROM,
+    NoEdgeStudy,
+    WorldResult,
+    WorldsPlan,
+    WorldTrade,
+    build_no_edge_view,
+    plan_worlds,
+)
+from zuno.trading.measure.portable import price_units
+from zuno.trading.model.market import HOUR_MS, Candle, Symbol, Timeframe, candles
+from zuno.trading.model.venues import BINANCE
+
+
+@pytest.fixture(scope="module")
+def pool() -> HourPool:
+    """Sixty days that rise by a tenth of a per cent an hour, with a day of which an hour is missing."""
+    bars, price = [], 100.0
+    for hour in range(61 * 24):
+        after = price * (1.004 if hour % 2 else 0.998)
+        bars.append(Candle(Millis(hour * HOUR_MS), price, max(price, after), min(price, after), after, 5.0, None))
+        price = after
+    found = build_pool(Symbol.ETHUSDT, "rising", [bar for bar in bars if bar.at != 700 * HOUR_MS])
+    assert found is not None
+    return found
+
+
+def test_a_pool_holds_whole_days_and_no_drift(pool: HourPool) -> None:
+    assert len(pool.hours) == 59 * 24  # neither the first hour's day, which has no close before it, nor the broken one
+    growth = np.expm1(pool.hours[:, 3] / 1e9).mean()
+    assert abs(growth) < 1e-8
+    assert (pool.hours[:, 1] >= pool.hours[:, [0, 2, 3]].max(axis=1)).all()
+    assert (pool.hours[:, 2] <= pool.hours[:, [0, 1, 3]].min(axis=1)).all()
+    assert build_pool(Symbol.ETHUSDT, "short", []) is None
+
+
+@pytest.mark.parametrize(("kind", "name"), [(WorldKind.WALK, "5553690a30cc"), (WorldKind.BLOCKS, "c11f077d6384")])
+async def test_a_world_is_the_same_on_every_machine(kind: WorldKind, name: str, pool: HourPool) -> None:
+    world = make_world(kind, 3, pool if kind is WorldKind.BLOCKS else None)
+    assert world.bars.shape == (HOURS, 5)
+    assert digest(price_units(world.bars).tobytes())[:12] == name
+    assert (world.bars[:, 1] >= world.bars[:, [0, 2, 3]].max(axis=1)).all()
+    noon = world.at(WARM_HOURS + 12)
+    day = await world.store.read(candles(BINANCE, world.symbol, Timeframe.D1), Millis(0), noon, noon)
+    hours = await world.store.read(candles(BINANCE, world.symbol, Timeframe.H1), Millis(0), noon, noon)
+    assert (len(day), len(hours)) == (WARM_HOURS // 24, WARM_HOURS + 12)  # nothing that is not over
+    assert day[-1].close == hours[-13].close
+    with pytest.raises(Refused):
+        await world.store.write([])
+
+
+def test_a_breakout_is_known_before_the_hour_begins() -> None:
+    world = make_world(WorldKind.WALK, 1)
+    found = find_breakouts(world.bars)
+    middle = found[len(found) // 2]
+    cut = world.bars.copy()
+    cut[middle:] = cut[:1]
+    assert [hour for hour in find_breakouts(cut) if hour <= middle] == [hour for hour in found if hour <= middle]
+
+
+def result(seed: int, edge: int = 0, *, costs: int = 200_000, kind: WorldKind = WorldKind.WALK) -> WorldResult:
+    """Trades of a walk without drift: the target is 1.8 times as far as the stop, and reached in 10 of 28 cases."""
+    chance = np.random.Generator(np.random.PCG64(seed))
+    sizes = chance.integers(500_000, 1_500_001, 15)
+    gross = (np.where(chance.integers(0, 28, 15) < 10, sizes * 18 // 10, -sizes) + edge).tolist()
+    trades = tuple(WorldTrade("long", value, value - costs) for value in gross)
+    return WorldResult(kind.value, seed, "BTCUSDT", 24, trades, 0, weighed=False)
+
+
+def test_chance_alone_passes_and_an_edge_is_claimed() -> None:
+    worlds = [result(seed) for seed in range(250)]
+    assert 4 <= sum(world.claims[1] for world in worlds) <= 21  # of 250 one in twenty is 12.5 ± 3.4
+    assert not any(world.claims[0] and not world.claims[1] for world in worlds)
+    chance = build_no_edge_view(4 * worlds, JUDGED_FROM, "x", stopped=False)
+    assert chance.ok
+    assert chance.ci95 is not None
+    assert chance.ci95[0] <= 0.05
+    found = build_no_edge_view(4 * [result(seed, 700_000) for seed in range(250)], JUDGED_FROM, "x", stopped=False)
+    assert not found.ok
+    assert found.ci95 is not None
+    assert found.ci95[0] > 0.05
+
+
+def test_too_few_trades_or_worlds_are_not_judged() -> None:
+    few = [replace(result(seed), trades=result(seed).trades[:9]) for seed in range(4)]
+    view = build_no_edge_view(few, 4, "x", stopped=False)
+    assert (view.ok, view.worlds, view.judged, view.false_edge_rate, view.ci95) == (True, 4, 0, None, None)
+
+
+async def test_whoever_works_on_it_and_in_whatever_order(pool: HourPool) -> None:
+    async def run(
+        plans: Sequence[WorldsPlan], workers: int, hear: Callable[[WorldResult], None], stop: asyncio.Event
+    ) -> None:
+        for plan in plans if workers == 1 else reversed(plans):
+            for seed in plan.seeds:
+                hear(result(seed, kind=plan.kind))
+
+    async def read() -> list[HourPool]:
+        return [pool]
+
+    study = NoEdgeStudy(run, read)
+    told: list[tuple[int, int]] = []
+    one, two = [await study.study(30, workers, lambda *n: told.append(n), asyncio.Event()) for workers in (1, 2)]
+    assert one == two
+    assert one[0].worlds == 30
+    assert told[-1] == (30, 30)
+    for worlds, workers in ((1, 1), (10, 0)):
+        with pytest.raises(Usage):
+            await study.study(worlds, workers, lambda *_: None, asyncio.Event())
+
+
+def test_every_world_is_planned_once(pool: HourPool) -> None:
+    for workers in (1, 3):
+        plans = plan_worlds(51, [pool, pool], workers)
+        seeds = [(plan.kind, seed) for plan in plans for seed in plan.seeds]
+        assert len(seeds) == len(set(seeds)) == 51
+        assert sum(kind is WorldKind.BLOCKS for kind, _ in seeds) == 25
+    assert {plan.kind for plan in plan_worlds(4, [], 1)} == {WorldKind.WALK}
