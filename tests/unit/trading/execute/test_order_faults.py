@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -21,9 +22,10 @@ from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.intents import build_close_intent
 from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.execute.position_guard import CLOSE_AGAIN_MS
 from zuno.trading.model.account import Holding, PositionOpened
 from zuno.trading.model.cycle import Exchange, Style
-from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Side, Symbol
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS, SECOND_MS, Side, Symbol
 from zuno.trading.model.orders import Fill, Order, OrderRequest, OrderSide, OrderStatus, OrderType
 from zuno.trading.model.trade_events import ExitReason, IntentStored, ManualChange, OrderPlanned, Protection, TradeEvent
 from zuno.trading.ports.venue import OrderVenue
@@ -86,6 +88,20 @@ async def test_an_opposite_decision_executed_again_opens_nothing() -> None:
     assert desk.gate.book.positions == {}
 
 
+@pytest.mark.parametrize(("since", "state"), [(True, "closed"), (False, "open")])
+async def test_the_other_side_begins_no_earlier_than_a_decision_after_the_close(since: bool, state: str) -> None:
+    """Somebody else closed the long between the decision's moment and its execution."""
+    desk = await opened(GateHarness(limits=NO_COOLDOWN))
+    desk.wait(MINUTE_MS)
+    before = desk.opening(side=Side.SHORT, run_id="run_2")
+    desk.wait(MINUTE_MS)
+    await desk.open_gate().close(None)
+    desk.wait(MINUTE_MS)
+    order = before if since else desk.opening(side=Side.SHORT, run_id="run_2")
+    assert (await desk.gate.execute(order)).state == state
+    assert [trade.side for trade in desk.gate.book.positions.values()] == ([] if since else [Side.SHORT])
+
+
 class HushingLog(MemoryTradeLog):
     """The exchange falls silent the moment an intent is stored."""
 
@@ -125,18 +141,29 @@ async def test_a_kill_closes_everything_though_a_position_by_hand_has_no_price()
     assert desk.gate.book.open_orders == {}
 
 
-async def test_a_kill_that_the_venue_refuses_is_tried_again() -> None:
+async def test_a_kill_that_the_venue_refuses_is_tried_again_every_minute() -> None:
+    """Each close is given up after a few refusals, and the kill switch stores the next."""
     paper = open_binance()
     venue = Refusing(paper.open_venue())
     desk = await opened(GateHarness(paper, venue=venue))
     venue.refuses = {OrderType.MARKET}
     await desk.gate.kill()
+    closes: list[int] = []
+    for _ in range(40):
+        desk.wait(5 * SECOND_MS)
+        await desk.gate.advance()
+        events = await desk.log.events(ACCOUNT)
+        closes = [event.at for event in events if isinstance(event, IntentStored) and event.intent.reason]
+    gaps = [later - earlier for earlier, later in pairwise(closes)]
+    assert len(gaps) in (2, 3)
+    assert all(CLOSE_AGAIN_MS <= gap <= CLOSE_AGAIN_MS + 20 * SECOND_MS for gap in gaps)
     assert held(desk)
+    assert "stop" in protective(desk)
     venue.refuses = set()
-    for _ in range(3):
-        desk.wait(2 * MINUTE_MS)
-        await desk.restart().advance()
+    desk.wait(2 * MINUTE_MS)
+    await desk.restart().advance()
     assert held(desk) == 0
+    assert [summary.reason for summary in desk.gate.book.closed] == [ExitReason.KILL_SWITCH]
 
 
 class Refusing(DeafVenue):
