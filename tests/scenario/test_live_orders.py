@@ -568,6 +568,48 @@ async def test_a_kill_that_could_not_be_written_locks_though_a_close_was_stored_
     assert desk.gate.book.locks == {}
 
 
+@pytest.mark.parametrize("restarted", [True, False])
+@pytest.mark.parametrize("gone", [True, False], ids=["database gone", "disk full"])
+async def test_a_kill_that_could_not_be_written_locks_though_a_close_is_being_worked(
+    gone: bool, restarted: bool
+) -> None:
+    """The exchange did not answer the close that is stored."""
+    async with over_binance() as here:
+        await here.owe(Decimal(2_000))  # as the book begins
+        log = GoneLog() if gone else FullLog()
+        desk = WireDesk(here, log)
+        await desk.open()
+        silence(desk, "POST /fapi/v1/order")
+        await desk.gate.close(None)
+        assert desk.held()
+        here.server.faults.clear()
+        desk.wait(10_000)
+        await here.venue.now()
+        if isinstance(log, GoneLog):
+            log.left = 1
+        else:
+            log.room = 0
+        with pytest.raises(Unavailable):
+            await desk.gate.kill()
+        assert desk.held() == 0
+        if isinstance(log, GoneLog):
+            log.left = None
+        else:
+            log.room = None
+        if restarted:
+            await desk.restart()
+        desk.wait(MINUTE_MS)
+        await desk.gate.reconcile()
+        await desk.gate.advance()
+        book = desk.gate.book
+        assert book.positions == book.open_orders == book.open_intents == {}
+        assert [summary.reason for summary in book.closed] == [ExitReason.OWNER]
+        assert set(book.locks) == {(Protection.KILL_SWITCH, None)}
+        await desk.gate.unlock()
+        await desk.gate.advance()
+        assert desk.gate.book.locks == {}
+
+
 OWNED = Decimal("0.5")
 
 

@@ -33,6 +33,8 @@ class AccountWriter:
         """Why the log could not be written the last time it could not."""
         self.has_failed = False
         """Whether it ever could not be: exits may have been sent then that are in no log."""
+        self.unwritten: tuple[TradeEvent, ...] = ()
+        """What the book has though it may be in no log: neither written nor read since."""
         self._log = log
         self._unread = False
 
@@ -67,6 +69,7 @@ class AccountWriter:
             raise
         except ZunoError as error:
             self.failure, self.has_failed = error, True
+            self.unwritten += tuple(written)
             await self._reload()
             raise
 
@@ -86,7 +89,7 @@ class AccountWriter:
         events = await self._log.events(self.account, 0)
         book = TradingBook()
         book.apply_all(events)
-        self.book, self._unread = book, False
+        self.book, self._unread, self.unwritten = book, False, ()
 
 
 def exit_reason(book: TradingBook, client_id: ClientId) -> ExitReason:

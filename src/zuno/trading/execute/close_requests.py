@@ -9,7 +9,7 @@ from zuno.trading.execute.gate_state import GateState
 from zuno.trading.execute.unwritten import close_unwritten
 from zuno.trading.model.account import OrderCancelled, PositionClosed
 from zuno.trading.model.market import Side, Symbol
-from zuno.trading.model.trade_events import ExitReason, ManualChange, TradeEvent
+from zuno.trading.model.trade_events import ExitReason, ManualChange, Protection, TradeEvent
 
 
 class CloseRequests:
@@ -51,14 +51,18 @@ class CloseRequests:
             done = ()
         if (failure := self._state.writer.failure) is None:
             return done
+        killed = reason is ExitReason.KILL_SWITCH
+        locked = self._state.has_written_lock(Protection.KILL_SWITCH)
         said = [
             what
             for venue in self._state.venues.values()
             for symbol in self._list_symbols(which)
-            for what in await close_unwritten(self._state.book, self._state.account, venue, symbol, reason)
+            for what in await close_unwritten(
+                self._state.book, self._state.account, venue, symbol, unlocked_kill=killed and not locked
+            )
         ]
         sent = f"Sent all the same: {'; '.join(said)}." if said else "Nothing was left to send."
-        unsaid = "neither recorded nor locked" if reason is ExitReason.KILL_SWITCH else "not recorded"
+        unsaid = "neither recorded nor locked" if killed and not locked else "not recorded"
         raise Unavailable(f"{failure} {sent} It is {unsaid}; repeat this once it can be written.") from failure
 
     def _list_symbols(self, which: Symbol | str | None) -> list[Symbol]:

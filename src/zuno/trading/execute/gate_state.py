@@ -82,6 +82,11 @@ class GateState:
         await self.write([lock])
         return lock
 
+    def has_written_lock(self, protection: Protection) -> bool:
+        """Whether it stands in the log, as far as that is known."""
+        lock = self.book.locks.get((protection, None))
+        return lock is not None and lock not in self.writer.unwritten
+
     async def lift(self, protection: Protection, symbol: Symbol | None, reason: str) -> bool:
         stood = (protection, symbol) in self.book.locks
         if stood or protection not in (Protection.PAUSED, Protection.KILL_SWITCH):

@@ -77,6 +77,11 @@ def find_next_close_id(book: TradingBook, account: str, symbol: Symbol) -> str:
         or tuple(order.request.client_id for order in book.open_orders.values() if order.request.symbol is symbol)
         or tuple(intent.id for intent in opened if intent.kind is IntentKind.OPEN)
     )
+    return find_close_id_of(book, account, symbol, names)
+
+
+def find_close_id_of(book: TradingBook, account: str, symbol: Symbol, names: tuple[str, ...]) -> str:
+    """Of the next close of exactly these trades or orders."""
 
     def is_over(number: int) -> bool:
         id = close_id(account, symbol, names, number)

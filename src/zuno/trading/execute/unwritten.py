@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Final
 
 from zuno.kernel.errors import Unknown, ZunoError
-from zuno.trading.execute.intents import close_id, find_close_id, find_next_close_id
+from zuno.trading.execute.intents import close_id, find_close_id, find_close_id_of, find_next_close_id
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
 from zuno.trading.model.orders import SPOT, ZERO, ClientId, Fill, OrderRequest, OrderType, client_order_id, opening_side
@@ -71,10 +71,11 @@ async def find_unwritten_exits(
 
 
 async def close_unwritten(
-    book: TradingBook, account: str, venue: OrderVenue, symbol: Symbol, reason: ExitReason
+    book: TradingBook, account: str, venue: OrderVenue, symbol: Symbol, *, unlocked_kill: bool
 ) -> list[str]:
     """Cancel our entries and close what is ours, under the ids of the close that could not be written: sent again, they
-    are the same orders. What became of them is said."""
+    are the same orders. `unlocked_kill`: the kill switch closes and its lock is not written, which the ids tell. What
+    became of them is said."""
     exchange, said = venue.exchange, list[str]()
     position = book.positions.get((exchange, symbol))
     side, ours = (None, ZERO) if position is None else (opening_side(position.side), position.quantity)
@@ -97,7 +98,8 @@ async def close_unwritten(
     if side is None or ours <= 0:
         return said
     id = find_close_id(book, account, symbol)
-    sending = "kill" if reason is ExitReason.KILL_SWITCH and id not in book.intents else "exit"
+    # At a spot exchange a desk that works the stored close beside this must find the same order.
+    sending = "kill" if unlocked_kill and (exchange not in SPOT or id not in book.intents) else "exit"
     client_id, before = await _walk_exits(book, venue, symbol, id, sending)
     others = await find_unwritten_exits(book, account, venue, symbol, (id, sending))
     ours -= before.closed + others.closed
@@ -135,13 +137,23 @@ async def close_unwritten(
 
 def _list_close_ids(book: TradingBook, account: str, exchange: Exchange, symbol: Symbol) -> list[str]:
     """Every close that an exit of what is held may have been sent for without being written: the one that is open, the
-    one that would be next without it, and the one that would have been before the entry was booked."""
+    one that would be next without it, the one that would have been before the entry was booked, and the one of a trade
+    at another exchange, too, that has ended since."""
     ids = [find_close_id(book, account, symbol), find_next_close_id(book, account, symbol)]
     position = book.positions.get((exchange, symbol))
     if position is not None and position.intent in book.intents:
         entries = (book.orders[id] for id in book.intents[position.intent].orders)
         names = tuple(order.request.client_id for order in entries if order.purpose == "entry")
         ids.append(close_id(account, symbol, names, 0))
+    if position is not None:
+        ended = {
+            summary.exchange: summary.trade
+            for summary in book.closed
+            if summary.symbol is symbol and summary.exchange is not exchange and summary.closed >= position.opened
+        }
+        for other in ended.values():
+            pairs = ((other, position.id), (position.id, other))
+            ids += [find_close_id_of(book, account, symbol, pair) for pair in pairs]
     return list(dict.fromkeys(ids))
 
 
