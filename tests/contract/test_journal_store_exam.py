@@ -252,6 +252,8 @@ async def test_rows_are_found_by_request_kind_and_place(store: JournalStore) -> 
     assert await seqs(store.rows(request_id="req_0", kind="kind_1")) == [4, 10]
     assert await seqs(store.rows(request_id="req_9")) == []
     assert [row.seq for row in await store.newest(2)] == [12, 11]
+    assert [row.seq for row in await store.newest(2, before=11)] == [10, 9]
+    assert await store.newest(2, before=1) == []
     assert [row.seq for row in await store.newest(9, request_id="req_2", kind="kind_0")] == [9, 3]
 
 

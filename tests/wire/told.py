@@ -42,6 +42,7 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.market import Level, Mode, Side, Symbol
 from zuno.trading.model.outcome import AnomalyRecord, Chart, MissingInput, Outcome, with_hash
+from zuno.trading.run.record import summarise_run
 from zuno.trading.service.runs import RunLine, RunRecord
 
 AS_OF = Millis(1_767_225_600_000)
@@ -373,15 +374,16 @@ def told(found: Outcome | None = None, picture: bytes | None = PNG, **changed: A
         as_of=ended.as_of,
         at=Millis(AS_OF + 3_600_000),
         state="ended",
-        outcome=ended,
+        end=summarise_run(ended),
+        origin=ended.origin,
     )
-    return RunRecord(line, bundle(ended.origin), attempts(), picture)
+    return RunRecord(line, ended, bundle(ended.origin), attempts(), picture)
 
 
 def unfinished() -> RunRecord:
     line = RunLine(RUN, Symbol.BTCUSDT, Mode.SWING, AS_OF, Millis(AS_OF + 3_600_000), "unfinished", None)
     reached = (Node.COLLECT_DATA, Node.CONTEXT_GATHERING, Node.TRIAGE, Node.GENERATE_CHART, Node.META_AGENT)
-    return RunRecord(line, bundle(), attempts()[:1], None, reached)
+    return RunRecord(line, None, bundle(), attempts()[:1], None, reached)
 
 
 FREE = frozenset(

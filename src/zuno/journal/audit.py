@@ -66,9 +66,7 @@ class JournalAudit:
         return newest.request_id
 
     async def tail(self, count: int) -> JournalTailView:
-        if not 1 <= count <= MAX_TAIL:
-            raise Usage(f"Between 1 and {MAX_TAIL} entries can be shown.")
-        return JournalTailView(entries=tuple(_to_entry_view(entry) for entry in await self._journal.latest(count)))
+        return await self.page(count)
 
     async def since(self, seq: int, count: int) -> list[Entry]:
         """At most `count` entries after a number, oldest first."""
@@ -84,16 +82,10 @@ class JournalAudit:
 
     async def page(self, count: int, before: int | None = None) -> JournalTailView:
         """The newest `count` entries, or those before an entry's number."""
-        if before is None:
-            return await self.tail(count)
         if not 1 <= count <= MAX_TAIL:
             raise Usage(f"Between 1 and {MAX_TAIL} entries can be shown.")
-        found: list[EntryView] = []
-        async for entry in self._journal.entries(after=max(0, before - 1 - count)):
-            if entry.seq >= before:
-                break
-            found.append(_to_entry_view(entry))
-        return JournalTailView(entries=tuple(reversed(found)))
+        found = await self._journal.latest(count, before=before)
+        return JournalTailView(entries=tuple(map(_to_entry_view, found)))
 
 
 def _to_entry_view(entry: Entry) -> EntryView:

@@ -169,8 +169,10 @@ class ChainedJournal:
         async for row in self._store.rows(after=after, request_id=request_id, kind=kind):
             yield await self._read_row(row)
 
-    async def latest(self, count: int = 1, *, request_id: str | None = None, kind: str | None = None) -> list[Entry]:
-        rows = await self._store.newest(count, request_id=request_id, kind=kind)
+    async def latest(
+        self, count: int = 1, *, request_id: str | None = None, kind: str | None = None, before: int | None = None
+    ) -> list[Entry]:
+        rows = await self._store.newest(count, request_id=request_id, kind=kind, before=before)
         return [await self._read_row(row) for row in rows]
 
     async def verify_range(self, first: int, last: int | None) -> None:

@@ -87,8 +87,10 @@ class Journal(Protocol):
         the newest, which must then be the one this node signed last."""
         ...
 
-    async def latest(self, count: int = 1, *, request_id: str | None = None, kind: str | None = None) -> list[Entry]:
-        """The newest `count`, newest first."""
+    async def latest(
+        self, count: int = 1, *, request_id: str | None = None, kind: str | None = None, before: int | None = None
+    ) -> list[Entry]:
+        """The newest `count`, newest first; `before`: of those with a lower number."""
         ...
 
 
@@ -188,9 +190,9 @@ class JournalStore(Protocol):
         ...
 
     async def newest(
-        self, count: int, *, request_id: str | None = None, kind: str | None = None
+        self, count: int, *, request_id: str | None = None, kind: str | None = None, before: int | None = None
     ) -> list[Row | DamagedRow]:
-        """The `count` rows of the highest numbers, newest first."""
+        """The `count` rows of the highest numbers, newest first; `before`: of those below a number."""
         ...
 
     async def put_bundle(self, name: Digest, content: bytes) -> None:

@@ -60,9 +60,9 @@ class MemoryStore:
                 yield self.kept[seq]
 
     async def newest(
-        self, count: int, *, request_id: str | None = None, kind: str | None = None
+        self, count: int, *, request_id: str | None = None, kind: str | None = None, before: int | None = None
     ) -> list[Row | DamagedRow]:
-        found = [self.kept[seq] for seq in sorted(self.kept, reverse=True)]
+        found = [self.kept[seq] for seq in sorted(self.kept, reverse=True) if before is None or seq < before]
         return [row for row in found if _matches(row, request_id, kind)][:count]
 
     async def put_bundle(self, name: Digest, content: bytes) -> None:

@@ -79,9 +79,10 @@ class TableStore:
             after = page[-1].seq
 
     async def newest(
-        self, count: int, *, request_id: str | None = None, kind: str | None = None
+        self, count: int, *, request_id: str | None = None, kind: str | None = None, before: int | None = None
     ) -> list[Row | DamagedRow]:
-        return await self._call(self._tables.page, None, None, request_id, kind, count, True)
+        upto = None if before is None else before - 1
+        return await self._call(self._tables.page, None, upto, request_id, kind, count, True)
 
     async def put_bundle(self, name: Digest, content: bytes) -> None:
         await self._call(self._put_bundle, name, content)

@@ -139,7 +139,7 @@ class Analyses:
         return analysis.view()
 
     async def _find_run(self, run_id: str) -> AnalysisView:
-        state: State = "done" if (await self._services.cycles().record(run_id)).line.outcome else "interrupted"
+        state: State = "done" if (await self._services.cycles().record(run_id)).outcome else "interrupted"
         return AnalysisView(id=run_id, state=state, run_id=run_id if state == "done" else None)
 
     async def _find_debate(self, request_id: str) -> AnalysisView:

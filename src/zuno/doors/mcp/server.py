@@ -96,8 +96,8 @@ class AssistantServer:
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         try:
-            plans = (await self._services.archive().plans()).plans[:MOST_LISTED]
-            runs = (await self._services.cycles().runs())[:MOST_LISTED]
+            plans = (await self._services.archive().plans(MOST_LISTED)).plans
+            runs = await self._services.cycles().runs(MOST_LISTED)
         except Exception as error:
             raise MCPError(types.INTERNAL_ERROR, describe_error(error)) from None
         listed = [(f"{_PLANS}{plan.plan_id}", plan.plan_id, f"{plan.kind} on {plan.chain}") for plan in plans]

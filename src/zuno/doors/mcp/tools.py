@@ -81,6 +81,14 @@ class TradesArguments(Arguments):
     limit: Count = 20
 
 
+class PlansArguments(TradesArguments):
+    before: Annotated[str | None, Field(max_length=100, description="Only plans made before this one.")] = None
+
+
+class RunsArguments(TradesArguments):
+    before: Annotated[str | None, Field(max_length=100, description="Only runs started before this one.")] = None
+
+
 class ProfitArguments(Arguments):
     by: Literal["day", "week", "month", "symbol", "exit", "side"] | None = None
 
@@ -123,8 +131,8 @@ class AssistantTool:
     """A debate or a cycle, which asks models within their budget and leaves a record; the others only read."""
 
 
-async def _list_runs(desk: Desk, asked: Arguments) -> RunsView:
-    return runs_view(await desk.services.cycles().runs())
+async def _list_runs(desk: Desk, asked: RunsArguments) -> RunsView:
+    return runs_view(await desk.services.cycles().runs(asked.limit, asked.before))
 
 
 async def get_run(desk: Desk, run_id: str) -> CycleWhyView:
@@ -201,9 +209,9 @@ TOOLS: Final = {
             "plan_list",
             "LP plans",
             "Plans of the LP desk, newest first, with how far they have come.",
-            Arguments,
+            PlansArguments,
             PlanListView,
-            lambda desk, asked: desk.services.archive().plans(),
+            lambda desk, asked: desk.services.archive().plans(asked.limit, asked.before),
         ),
         AssistantTool(
             "plan_get",
@@ -242,7 +250,7 @@ TOOLS: Final = {
             "trade_list_runs",
             "Trading runs",
             "Runs of the trading desk, newest first: regime, decision, ruling, veto.",
-            Arguments,
+            RunsArguments,
             RunsView,
             _list_runs,
         ),

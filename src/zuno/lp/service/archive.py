@@ -11,6 +11,7 @@ from typing import Any
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest
 from zuno.kernel.errors import Broken, Refused, Unknown, Usage, ZunoError
+from zuno.kernel.text import plain_text
 from zuno.kernel.view import ForeignText, ReplayView, View, sanitise
 from zuno.llm.port import Attempt
 from zuno.lp.agents.prompt_facts import print_thoughts
@@ -38,6 +39,7 @@ from zuno.lp.service.stress_fan import StressFanView, build_stress_fan
 _PLAN = re.compile(r"plan_[0-9a-f]{12}")
 _REQUEST = re.compile(r"req_[0-9a-f]{16}")
 MOST = 1_000
+_SCANNED = 100
 
 
 class PlanLine(View):
@@ -162,17 +164,21 @@ class Archive:
         self._code = code
         self._of_peers = of_peers
 
-    async def plans(self) -> PlanListView:
-        """The newest first."""
+    async def plans(self, count: int = MOST, before: str | None = None) -> PlanListView:
+        """The newest first; `before`: those that were made before this one. `Usage` where there is no such plan."""
         journal = await self._open_journal()
+        start = None if before is None else await _find_plan_number(journal, before)
         made = [
-            entry for kind in (plans.PLAN_KIND, PlanInstructed.kind) for entry in await journal.latest(MOST, kind=kind)
+            entry
+            for kind in (plans.PLAN_KIND, PlanInstructed.kind)
+            for entry in await journal.latest(count, kind=kind, before=start)
         ]
+        newest = sorted(made, key=lambda entry: entry.seq, reverse=True)[:count]
+        oldest = newest[-1].seq if newest else 0
         states: dict[str, str] = {}
         for kind, state in _STATES:
-            for entry in await journal.latest(MOST, kind=kind):
+            async for entry in journal.entries(kind=kind, after=oldest):
                 states[str(entry.payload["planId"])] = state or str(entry.payload["state"])
-        newest = sorted(made, key=lambda entry: entry.seq, reverse=True)[:MOST]
         return PlanListView(plans=tuple(_line(entry, states) for entry in newest))
 
     async def ended_positions(self, chain: str) -> dict[int, EndedPosition]:
@@ -487,6 +493,18 @@ _STATES = (
     (PlanOver.kind, None),
 )
 """What an entry of a kind says about its plan, the later in a plan's life the further down."""
+
+
+async def _find_plan_number(journal: Journal, plan_id: str) -> int:
+    """The number of the entry that made a plan, looked for from the newest on."""
+    for kind in (plans.PLAN_KIND, PlanInstructed.kind) if _PLAN.fullmatch(plan_id) else ():
+        start: int | None = None
+        while found := await journal.latest(_SCANNED, kind=kind, before=start):
+            for entry in found:
+                if entry.payload["planId"] == plan_id:
+                    return entry.seq
+            start = found[-1].seq
+    raise Usage(f"{plain_text(plan_id, 40)!r} is no plan of this home.")
 
 
 def _line(entry: Entry, states: Mapping[str, str]) -> PlanLine:

@@ -127,15 +127,15 @@ class Reports:
             return None
         return RulingExecutionView(state=done.state, reason=done.reason, intent=done.intent, account=record.account)
 
-    async def runs(self) -> RunsView:
-        return runs_view(await self._cycles.runs())
+    async def runs(self, count: int | None = None, before: str | None = None) -> RunsView:
+        return runs_view(await self._cycles.runs(count, before))
 
 
 def build_report(record: RunRecord, trade: bytes | None = None, execution: RulingExecutionView | None = None) -> Report:
     """`trade`: its picture, where something was to be opened. `execution`: what came of the ruling, where somebody was
     to act on it."""
     view = run_view(record).model_copy(update={"execution": execution})
-    chart = None if record.line.outcome is None else record.line.outcome.chart
+    chart = None if record.outcome is None else record.outcome.chart
     image = record.picture if chart is not None and chart.media_type == "image/png" else None
     return Report(view, page(view, image, trade), image, trade)
 

@@ -104,7 +104,8 @@ class RunLine:
     """When it was started, by the clock on the wall."""
     state: Literal["ended", "unfinished", "expired"]
     """`expired`: an older edition began it, and nobody can finish it any more."""
-    outcome: Outcome | None
+    end: RunSummary | None
+    """None as long as it has not ended."""
     origin: str | None = None
     """Whose past it is about; None as long as the moment is not known."""
 
@@ -114,6 +115,8 @@ class RunRecord:
     """Everything that is on record of a run: for a report or for whoever asks why."""
 
     line: RunLine
+    outcome: Outcome | None
+    """None as long as it has not ended."""
     bundle: Bundle
     attempts: tuple[Attempt, ...]
     """What models were asked and said, in that order."""
@@ -238,7 +241,7 @@ class Cycles:
         return _ended_outcome(await self._open_journal(run_id))
 
     async def record(self, run_id: str) -> RunRecord:
-        """A run that has not ended has no outcome in its line."""
+        """A run that has not ended has no outcome."""
         journal = await self._with.journal()
         notebook = await self._open_journal(run_id)
         if not notebook.has(Node.CONTEXT_GATHERING):
@@ -252,8 +255,10 @@ class Cycles:
         bundle = await _read_bundle(journal, notebook.read(Node.CONTEXT_GATHERING, BundleName).bundle)
         chart = notebook.read(Node.GENERATE_CHART, ChartRecord).chart if notebook.has(Node.GENERATE_CHART) else None
         asked = notebook.read(STARTED, RunRequest)
+        ended = notebook.has(ENDED)
         return RunRecord(
-            line=_run_line(started, bundle, _ended_outcome(notebook) if notebook.has(ENDED) else None),
+            line=_run_line(started, bundle, notebook.read(ENDED, RunSummary) if ended else None),
+            outcome=_ended_outcome(notebook) if ended else None,
             bundle=bundle,
             attempts=tuple(notebook.attempts),
             picture=None if chart is None else await journal.bundle(Digest(chart.sha256)),
@@ -264,7 +269,7 @@ class Cycles:
 
     async def paint_trade(self, record: RunRecord) -> bytes | None:
         """The trade of a run, drawn as a PNG; None where nothing was to be opened, or the run was without a chart."""
-        outcome = record.line.outcome
+        outcome = record.outcome
         plan = None if outcome is None or outcome.chart is None else trade_plan(outcome)
         if plan is None or self._desk.painter.media_type != "image/png":
             return None
@@ -274,21 +279,25 @@ class Cycles:
         except Exception:  # a vendor's library draws: whatever it raises, the page can do without the picture
             return None
 
-    async def runs(self) -> tuple[RunLine, ...]:
-        """The newest first."""
+    async def runs(self, count: int | None = None, before: str | None = None) -> tuple[RunLine, ...]:
+        """The newest first; `before`: those that were started before this one. Of each the beginning and the end are
+        read, whatever was said in between. `Usage` where nobody started that one."""
         journal = await self._with.journal()
-        over = {entry.request_id: entry for entry in await journal.latest(MOST, kind=ENDED)}
-        reports = {entry.request_id: entry for entry in await journal.latest(MOST, kind=kind_of(Node.GENERATE_REPORT))}
+        past, start = self._past_runs(journal), None
+        if before is not None:
+            named = await journal.latest(1, request_id=before, kind=STARTED) if _RUN.fullmatch(before) else []
+            if not named:
+                raise Usage(f"{plain_text(before, 40)!r} is no run of this home.")
+            start = named[0].seq
         lines = []
-        for entry in await journal.latest(MOST, kind=STARTED):
-            run_id = entry.request_id
-            if run_id in over and run_id in reports:
-                reported = ReportRecord.model_validate(dict(reports[run_id].payload), strict=False).outcome
-                outcome = _outcome_at_end(reported, RunSummary.model_validate(dict(over[run_id].payload)))
-                lines.append(_run_line(entry, outcome, outcome))
-                continue
-            known = await journal.latest(1, request_id=run_id, kind=kind_of(Node.COLLECT_DATA))
-            lines.append(_run_line(entry, MarketMoment.model_validate(dict(known[0].payload)) if known else None, None))
+        if count is None:
+            await past.list_ended()  # read at once what would be asked for one by one
+        for entry in await journal.latest(count or MOST, kind=STARTED, before=start):
+            run_id = entry.request_id or ""
+            end = await past.find_summary(run_id)
+            known = [] if end else await journal.latest(1, request_id=run_id, kind=kind_of(Node.COLLECT_DATA))
+            moment = MarketMoment.model_validate(dict(known[0].payload)) if known else None
+            lines.append(_run_line(entry, end or moment, end))
         return tuple(lines)
 
     async def replay(self, run_id: str) -> ReplayView:
@@ -566,7 +575,7 @@ def _expire_outcome(reported: Outcome) -> Outcome:
     return reported if ruling is reported.ruling else with_hash(reported.model_copy(update={"ruling": ruling}))
 
 
-def _run_line(started: Entry, moment: Bundle | MarketMoment | Outcome | None, outcome: Outcome | None) -> RunLine:
+def _run_line(started: Entry, moment: Bundle | MarketMoment | RunSummary | None, end: RunSummary | None) -> RunLine:
     asked = RunRequest.model_validate(dict(started.payload))
     return RunLine(
         run_id=started.request_id or "",
@@ -574,8 +583,8 @@ def _run_line(started: Entry, moment: Bundle | MarketMoment | Outcome | None, ou
         mode=asked.mode,
         as_of=None if moment is None else moment.as_of,
         at=started.at,
-        state="ended" if outcome is not None else "expired" if asked.older else "unfinished",
-        outcome=outcome,
+        state="ended" if end is not None else "expired" if asked.older else "unfinished",
+        end=end,
         origin=None if moment is None else moment.origin,
     )
 

@@ -177,7 +177,7 @@ class RunsView(View):
 
 def run_view(record: RunRecord) -> RunView:
     """A run as it is shown; where its picture and its page are put is their reader's affair."""
-    outcome, bundle = record.line.outcome, record.bundle
+    outcome, bundle = record.outcome, record.bundle
     if outcome is None:
         raise Refused(
             f"{record.line.run_id} has not ended; `zuno trade resume {record.line.run_id}` takes it up again."
@@ -236,7 +236,7 @@ def run_facts(case: Case, outcome: Outcome) -> FactSheet:
 
 def why_view(record: RunRecord) -> CycleWhyView:
     line = record.line
-    run = None if line.outcome is None else run_view(record)
+    run = None if record.outcome is None else run_view(record)
     return CycleWhyView(
         synthetic=record.bundle.synthetic,
         live=record.live,
@@ -245,7 +245,7 @@ def why_view(record: RunRecord) -> CycleWhyView:
         symbol=line.symbol,
         mode=line.mode,
         as_of=iso(record.bundle.as_of),
-        bundle_hash=None if line.outcome is None else line.outcome.bundle,
+        bundle_hash=None if record.outcome is None else record.outcome.bundle,
         state=line.state,
         started=iso(line.at),
         attempts=tuple(map(_attempt_view, record.attempts)),
@@ -298,9 +298,7 @@ def _attempt_view(attempt: Attempt) -> AttemptView:
 
 
 def _line_view(line: RunLine) -> RunLineView:
-    outcome = line.outcome
-    ruling = None if outcome is None else outcome.ruling
-    origin = line.origin if outcome is None else outcome.origin
+    end, origin = line.end, line.origin
     return RunLineView(
         run_id=line.run_id,
         symbol=line.symbol,
@@ -310,11 +308,11 @@ def _line_view(line: RunLine) -> RunLineView:
         state=line.state,
         synthetic=None if origin is None else origin.startswith("SYNTHETIC"),
         candles_only=None if origin is None else origin.startswith(CANDLES_ONLY),
-        regime=None if outcome is None else outcome.meta.regime,
-        decision=None if outcome is None else outcome.decision.decision,
-        ruling=None if ruling is None else ruling.decision,
-        allocation_pct=None if ruling is None else ruling.allocation_pct,
-        leverage=None if ruling is None else ruling.leverage,
-        veto=None if ruling is None else ruling.veto,
-        hash=None if outcome is None else outcome.hash,
+        regime=None if end is None else end.regime,
+        decision=None if end is None else end.decision,
+        ruling=None if end is None else end.ruling,
+        allocation_pct=None if end is None else end.allocation_pct,
+        leverage=None if end is None else end.leverage,
+        veto=None if end is None else end.veto,
+        hash=None if end is None else end.hash,
     )

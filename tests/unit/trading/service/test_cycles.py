@@ -397,7 +397,7 @@ async def test_a_live_run_that_is_resumed_too_late_expires(
     assert (outcome.ruling.decision, outcome.ruling.veto, outcome.ruling.legs) == (Call.HOLD, "expired", ())
     assert (await desk.cycles.replay(late)).identical
     assert (await desk.cycles.replay(in_time)).identical
-    assert {run.run_id: run.outcome.ruling.decision for run in await desk.cycles.runs() if run.outcome} == {
+    assert {run.run_id: run.end.ruling for run in await desk.cycles.runs() if run.end} == {
         late: Call.HOLD,
         in_time: Call.LONG,
     }
@@ -474,8 +474,15 @@ async def test_runs_are_told_newest_first_with_how_they_stand(desk: Desk) -> Non
         (early, "unfinished", None, None),
         (ended.run_id, "ended", ended.as_of, "SYNTHETIC seed 3"),
     ]
-    assert lines[2].outcome == ended
-    assert lines[0].outcome is None
+    assert lines[2].end is not None
+    assert (lines[2].end.hash, lines[2].end.ruling) == (ended.hash, ended.ruling.decision)
+    assert lines[0].end is None
+    assert await desk.cycles.runs(2) == lines[:2]
+    assert await desk.cycles.runs(2, before=lines[1].run_id) == lines[2:]
+    assert await desk.cycles.runs(2, before=lines[2].run_id) == ()
+    for nobody in ("run_0000000000000000", "x", ""):
+        with pytest.raises(Usage):
+            await desk.cycles.runs(2, before=nobody)
     with pytest.raises(Refused, match="has not ended"):
         await desk.cycles.outcome(broken)
     with pytest.raises(Refused, match="was cut off"):

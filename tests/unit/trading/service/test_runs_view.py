@@ -152,5 +152,5 @@ def test_texts_are_printed_from_the_runs_own_facts() -> None:
 
 
 def test_why_a_model_was_not_heard_is_quoted_as_it_is() -> None:
-    meta = told().line.outcome.meta.model_copy(update={"why": "{price_now}k: a slot prints its own unit"})  # type: ignore[union-attr]
+    meta = told().outcome.meta.model_copy(update={"why": "{price_now}k: a slot prints its own unit"})  # type: ignore[union-attr]
     assert run_view(told(meta=meta)).meta.why == "{price_now}k: a slot prints its own unit"

@@ -26,6 +26,7 @@ from zuno.lp.watch.alerts import AlertsView
 from zuno.trading.service.account_view import PerformanceView, TradePositionsView, TradeStatusView
 
 Shown = TypeVar("Shown", bound=View)
+MOST_PLANS = 10
 LOCAL_CHAINS = frozenset({"sim", "devnet"})
 
 
@@ -104,14 +105,14 @@ def build_house_routes(services: Services, access: Access, version: str, feed: E
                 notes.append(describe_error(error).detail)
                 return None
 
-        plans = await read(lambda zuno: zuno.archive().plans())
+        plans = await read(lambda zuno: zuno.archive().plans(MOST_PLANS))
         view = HomeView(
             portfolio=await read(lambda zuno: zuno.portfolio().portfolio((), "24h", chain)),
             trading=await read(lambda zuno: zuno.account().status()),
             performance=await read(lambda zuno: zuno.account().equity()),
             positions=await read(lambda zuno: zuno.account().positions()),
             alerts=await read(lambda zuno: zuno.alerts().list()),
-            plans=() if plans is None else plans.plans[:10],
+            plans=() if plans is None else plans.plans,
             jobs=jobs.list().jobs[:10],
             notes=tuple(notes),
         )

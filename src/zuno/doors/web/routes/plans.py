@@ -27,8 +27,8 @@ def build_plan_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRou
     @router.get("", **document(PageView))
     async def list_plans(cursor: Cursor = None, limit: Limit = 50) -> Response:
         """Plans, newest first."""
-        view = await services.fetch(lambda zuno: zuno.archive().plans())
-        return respond(cut_page(view, "plans", lambda plan: str(plan["planId"]), cursor, limit))
+        view = await services.fetch(lambda zuno: zuno.archive().plans(limit + 1, cursor))
+        return respond(cut_page(view, "plans", lambda plan: str(plan["planId"]), None, limit))
 
     @router.get("/{plan}", **document(PlanView))
     async def get_plan(plan: Id) -> Response:

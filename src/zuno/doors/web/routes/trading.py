@@ -142,8 +142,8 @@ def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs) -> API
     @router.get("/runs", **document(PageView))
     async def list_runs(cursor: Cursor = None, limit: Limit = 50) -> Response:
         """Runs, newest first."""
-        view = await services.fetch(lambda zuno: Reports(zuno.cycles()).runs())
-        return respond(cut_page(view, "runs", lambda run: str(run["runId"]), cursor, limit))
+        view = await services.fetch(lambda zuno: Reports(zuno.cycles()).runs(limit + 1, cursor))
+        return respond(cut_page(view, "runs", lambda run: str(run["runId"]), None, limit))
 
     @router.get("/runs/{run}", **document(CycleWhyView))
     async def get_run(run: Id) -> Response:
