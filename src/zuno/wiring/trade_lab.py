@@ -6,6 +6,7 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from zuno.adapters.venues.paper.venue import PaperVenue
     from zuno.kernel.units import Millis
     from zuno.lab.reports import LabReports
+    from zuno.lab.trading.ablations import MarketVoices
     from zuno.lab.trading.arm_result import ArmResult
     from zuno.lab.trading.arms import Arm
     from zuno.lab.trading.engine import DeskArm, Learning
@@ -158,6 +160,7 @@ async def _run_arms(
     from zuno.adapters.account.trade_log import MemoryTradeLog
     from zuno.adapters.venues.paper.venue import venue_account
     from zuno.kernel.units import Millis
+    from zuno.lab.trading.ablations import MarketVoices
     from zuno.lab.trading.arm_result import measure_arm
     from zuno.lab.trading.arms import ORDER_ARMS
     from zuno.lab.trading.engine import Lockstep, run_desk_arm
@@ -181,7 +184,8 @@ async def _run_arms(
     figures = {symbol: MarketFigures(store, symbol) for symbol in task.symbols}
     for each in figures.values():
         await each.load([Millis(slot) for slot in slots_of(span)])
-    desks = [build_desk_arm(arm, store, figures, span.begin, folder) for arm in desk_arms]
+    voices = {symbol: MarketVoices() for symbol in task.symbols}
+    desks = [build_desk_arm(arm, store, figures, voices, span.begin, folder) for arm in desk_arms]
     lockstep, stop = Lockstep(len(desks)), asyncio.Event()
     told: dict[Arm, Millis] = {}
 
@@ -236,10 +240,16 @@ def _without_funding(ticks: Sequence[Tick]) -> list[Tick]:
 
 
 def build_desk_arm(
-    arm: Arm, store: SqliteSeries, figures: Mapping[Symbol, MarketFigures], begin: Millis, folder: Path
+    arm: Arm,
+    store: SqliteSeries,
+    figures: Mapping[Symbol, MarketFigures],
+    voices: Mapping[Symbol, MarketVoices],
+    begin: Millis,
+    folder: Path,
 ) -> DeskArm:
     """An account, a gate, a paper venue and a memory of its own."""
     from zuno.adapters.account.trade_log import MemoryTradeLog
+    from zuno.lab.trading.ablations import share_voices
     from zuno.lab.trading.arms import Arm
     from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
     from zuno.lab.trading.engine import DeskArm
@@ -262,7 +272,9 @@ def build_desk_arm(
         return shared[0]
 
     cycles = {
-        symbol: BacktestCycles(each, minds, history, code=CODE, account=account, cycle=choose_cycle(arm))
+        symbol: BacktestCycles(
+            each, minds, history, code=CODE, account=account, cycle=share_voices(choose_cycle(arm), voices[symbol])
+        )
         for symbol, each in figures.items()
     }
     learning = None if arm is Arm.NO_MEMORY else build_learning(account, log, store, minds, folder / arm.value)
@@ -320,7 +332,8 @@ def build_learning(
     evaluator = Evaluator(LearningBackends(open_journal, log, store, minds, (index,)))
 
     async def keep_run(run_id: str, outcome: Outcome, bundle: Bundle) -> None:
-        name = await journal.put_bundle(encoder.encode(bundle))
+        # A post-mortem asks what was recalled, and by which setup: the market's rows are not kept.
+        name = await journal.put_bundle(encoder.encode(replace(bundle, blocks=())))
         report = ReportRecord(outcome=outcome.model_copy(update={"bundle": name}), at=outcome.as_of)
         await RunJournal(journal, run_id).keep(Node.GENERATE_REPORT, report)
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from zuno.trading.model.cycle import Blackboard, Expert
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
+
+from zuno.kernel.units import Millis
+from zuno.llm.ask import ModelContext
+from zuno.trading.agents.case import Case
+from zuno.trading.model.cycle import AgentAnswer, Blackboard, Expert, Part
+from zuno.trading.model.market import Symbol
 from zuno.trading.rules.inputs import RulingInputs
 from zuno.trading.rules.risk_rules import place_legs
 from zuno.trading.rules.ruling import RulingDraft, Tightening
@@ -27,6 +34,39 @@ def seat_alone(expert: Expert) -> type[Cycle]:
             )
 
     return ExpertAlone
+
+
+Agent: TypeAlias = Callable[[Case, ModelContext], Awaitable[AgentAnswer[Any]]]
+
+
+class MarketVoices:
+    """What the rules of Meta and the experts say of one moment. They read the market alone, so that it is the same for
+    every arm, and worked out once where arms come to a moment together."""
+
+    def __init__(self) -> None:
+        self._moment: tuple[Symbol, Millis] | None = None
+        self._said: dict[object, Part] = {}
+
+    async def hear(self, case: Case, agent: object, ask: Callable[[], Awaitable[Part]]) -> Part:
+        moment = (case.bundle.symbol, case.bundle.as_of)
+        if moment != self._moment:
+            self._moment, self._said = moment, {}
+        if agent not in self._said:
+            self._said[agent] = await ask()
+        return self._said[agent]
+
+
+def share_voices(seat: type[Cycle], voices: MarketVoices) -> type[Cycle]:
+    """The same desk; only for one that asks no model."""
+
+    class SharedVoices(seat):  # type: ignore[valid-type, misc]
+        async def _ask_agent(self, agent: Agent) -> Any:
+            return await voices.hear(await self._case(), agent, lambda: super(SharedVoices, self)._ask_agent(agent))
+
+        async def _ask_geometry(self) -> Part:
+            return await voices.hear(await self._case(), "geometry", super()._ask_geometry)
+
+    return SharedVoices
 
 
 class WithoutRiskOfficer(Cycle):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from functools import wraps
+from typing import Final, TypeVar
 
 from zuno.trading.measure.features import Features, features
 from zuno.trading.measure.frames import FrameCache
@@ -13,6 +15,8 @@ from zuno.trading.model.bundle import Bundle, has_own_reason
 from zuno.trading.model.known import Missing
 from zuno.trading.rules.inputs import FeeRates, Fees, RulingInputs, build_ruling_inputs, read_record
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,3 +80,23 @@ def build_case(bundle: Bundle, cache: FrameCache | None = None, market: MarketCa
     paper = isinstance(record, Missing) or not record.money
     inputs = build_ruling_inputs(bundle, market.features, market.menu, fees=read_fees(bundle), paper=paper, cache=cache)
     return Case(bundle, market.features, market.menu, inputs, market.context)
+
+
+_MARKETS_KEPT: Final = 4
+
+
+def once_per_market(tell: Callable[[Case], T]) -> Callable[[Case], T]:
+    """For what is told of the market alone: cases that share what was measured share it, whatever the desk holds and
+    remembers. Only the last few are kept."""
+    kept: dict[int, tuple[Features, T]] = {}  # the features are held, so that nothing else gets their identity
+
+    @wraps(tell)
+    def read(case: Case) -> T:
+        found = kept.get(id(case.features))
+        if found is None:
+            while len(kept) >= _MARKETS_KEPT:
+                kept.pop(next(iter(kept)), None)
+            found = kept[id(case.features)] = (case.features, tell(case))
+        return found[1]
+
+    return read

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Final
 
 from zuno.kernel.units import Millis
@@ -16,7 +15,7 @@ from zuno.llm.prompts import Untrusted, strip_fences
 from zuno.provenance.facts import FactSheet, Figure, Unit
 from zuno.provenance.refusal import find_faults
 from zuno.provenance.slots import annotate, cited_ids
-from zuno.trading.agents.case import Case
+from zuno.trading.agents.case import Case, once_per_market
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.measure.events import EventKind, MarketEvent
 from zuno.trading.measure.features import Perpetual, fresh
@@ -629,7 +628,7 @@ def conflicts_section(case: Case, board: Blackboard, weight: int = 94) -> Sectio
 # -- everything that may be cited in a run
 
 
-@lru_cache(maxsize=2)
+@once_per_market
 def market_facts(case: Case) -> FactSheet:
     """Everything that is told of the market, to whomever. Every agent of a run asks for it: worked out once."""
     return build_sheet(

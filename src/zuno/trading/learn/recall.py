@@ -11,7 +11,7 @@ from typing import Final
 
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.text import plain_text
-from zuno.trading.agents.case import Case
+from zuno.trading.agents.case import Case, once_per_market
 from zuno.trading.learn.lessons import LessonBook
 from zuno.trading.learn.memory_book import MemoryBook
 from zuno.trading.measure.setup import describe_setup, share_phrases
@@ -58,7 +58,7 @@ class CaseRecall:
         self._known: dict[str, bool] = {}
 
     async def __call__(self, case: Case) -> Sequence[Slot]:
-        setup = describe_setup(case.features, case.context)
+        setup = _describe_case(case)
         bundle = case.bundle
         return (
             memory_slot(await self._recall(setup, bundle), bundle.as_of),
@@ -98,6 +98,11 @@ class CaseRecall:
         if run not in self._known:
             self._known[run] = await self._counts(run)
         return self._known[run]
+
+
+@once_per_market
+def _describe_case(case: Case) -> str:
+    return describe_setup(case.features, case.context)
 
 
 def note_memory(told: PostMortem, similarity: float | None = None) -> MemoryNote:
