@@ -1,31 +1,72 @@
-"""What a cycle measures of one symbol's market, moment after moment of a recorded past."""
+"""What a cycle measures of one symbol's market, for all moments of a recorded past."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 from zuno.kernel.units import Millis
-from zuno.trading.agents.case import Case, build_case
+from zuno.trading.agents.case import Case, MarketCase, build_case, measure_market
 from zuno.trading.data.bundle_builder import build_bundle
+from zuno.trading.measure.frame_history import PreparedFrames
 from zuno.trading.measure.frames import FrameCache
-from zuno.trading.model.bundle import Bundle, Slot
-from zuno.trading.model.market import Mode, Symbol
+from zuno.trading.model.bundle import Bundle, Slot, add_slots
+from zuno.trading.model.market import Mode, Symbol, Timeframe, candles
+from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore
+
+AT_ONCE: Final = 256
+"""Moments that are measured together."""
+
+
+@dataclass(slots=True)
+class _MomentFigures:
+    bundle: Bundle
+    """Of the market alone."""
+    frames: FrameCache
+    market: MarketCase | None = field(default=None)
 
 
 class MarketFigures:
-    """Figures of one symbol: those of a single cycle, bit by bit."""
+    """Figures of one symbol, bit by bit those of a single cycle. Several backtests may ask for the same moments by
+    turns: what is of the market is measured once."""
 
     def __init__(self, store: SeriesStore, symbol: Symbol, mode: Mode = Mode.SWING) -> None:
         self.store = store
         self.symbol = symbol
         self.mode = mode
+        self._moments: tuple[Millis, ...] = ()
+        self._places: dict[Millis, int] = {}
+        self._known: dict[Millis, _MomentFigures] = {}
         self._frames = FrameCache()
 
     async def load(self, moments: Sequence[Millis]) -> None:
-        """Prepare for these moments, in ascending order."""
+        """Which moments will be asked for, in ascending order: they are read and measured by the hundreds. Others may
+        be asked for too, and are measured by themselves."""
+        self._moments = tuple(moments)
+        self._places = {at: place for place, at in enumerate(self._moments)}
+        self._known = {}
 
     async def measure(self, at: Millis, slots: Sequence[Slot]) -> tuple[Bundle, Case]:
         """What a cycle would freeze then with these slots, and what it would argue about."""
-        bundle = await build_bundle(self.store, self.symbol, self.mode, at, slots)
-        return bundle, build_case(bundle, self._frames)
+        if at not in self._places:
+            bundle = await build_bundle(self.store, self.symbol, self.mode, at, slots)
+            return bundle, build_case(bundle, self._frames)
+        if at not in self._known:
+            await self._prepare(self._places[at])
+        known = self._known[at]
+        if known.market is None:
+            known.market = measure_market(known.bundle, known.frames)
+        bundle = add_slots(known.bundle, slots)
+        return bundle, build_case(bundle, known.frames, known.market)
+
+    async def _prepare(self, first: int) -> None:
+        """The moments from that one on; those before are not asked for again."""
+        moments = self._moments[first : first + AT_ONCE]
+        bundles = [await build_bundle(self.store, self.symbol, self.mode, at) for at in moments]
+        frames = PreparedFrames()
+        for timeframe in sorted({*self.mode.timeframes, Timeframe.H1, Timeframe.D1}):
+            series = candles(BINANCE, self.symbol, timeframe)
+            frames.prepare(timeframe, self.mode.shoulder, [bundle.rows(series) for bundle in bundles])
+        self._known = {at: _MomentFigures(bundle, frames) for at, bundle in zip(moments, bundles, strict=True)}

@@ -40,24 +40,31 @@ class Bars:
 
     def upto(self, at: int) -> Bars:
         """The bars that had closed by then."""
-        return self._cut(slice(0, int(np.searchsorted(self.at, at - self.timeframe.millis, side="right"))))
+        return self.cut(slice(0, int(np.searchsorted(self.at, at - self.timeframe.millis, side="right"))))
 
     def last(self, count: int) -> Bars:
-        return self._cut(slice(max(0, len(self) - count), None))
+        return self.cut(slice(max(0, len(self) - count), None))
 
-    def _cut(self, part: slice) -> Bars:
+    def cut(self, part: slice) -> Bars:
         columns = (self.open, self.high, self.low, self.close, self.volume, self.taker_buy)
         return Bars(self.timeframe, self.at[part], *(column[part] for column in columns))
 
 
 def bars(timeframe: Timeframe, candles: Sequence[Candle]) -> Bars:
     """The columns of these candles, prices to the twelfth digit. `ValueError` when they are not in order."""
+    given = exact_bars(timeframe, candles)
+    opened, high, low, close = map(round_prices, (given.open, given.high, given.low, given.close))
+    return Bars(timeframe, given.at, opened, high, low, close, given.volume, given.taker_buy)
+
+
+def exact_bars(timeframe: Timeframe, candles: Sequence[Candle]) -> Bars:
+    """The same with every digit of the prices."""
     first, *rest = zip(*candles, strict=True) if candles else ((),) * 7
     at = np.array(first, dtype=np.int64)
     columns = [np.array(column, dtype=np.float64) for column in rest]  # what is not said is not a number
     if np.any(np.diff(at) <= 0):
         raise ValueError("bars must be strictly increasing in time")
-    return Bars(timeframe, at, *map(round_prices, columns[:4]), *columns[4:])
+    return Bars(timeframe, at, *columns)
 
 
 _EXACT: Final = Context(prec=800)

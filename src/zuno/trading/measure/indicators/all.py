@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from math import isfinite
 from typing import Final, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import LOOKBACK, Bars, Floats
@@ -87,6 +89,9 @@ class IndicatorValues(Indicators[float | None]):
     supertrend_side: int | None
 
 
+GAUGES: Final = tuple(each.name for each in fields(Indicators))
+
+
 def columns(bars: Bars) -> IndicatorSeries:
     """All gauges over all these bars, which must be sound. Give `bars.last(LOOKBACK)` for the desk's own figures:
     what is smoothed depends on where it starts."""
@@ -148,15 +153,18 @@ def readings(bars: Bars) -> IndicatorValues | None:
 
 def readings_of(bars: Bars, gauges: IndicatorSeries, unsound: int = 0) -> IndicatorValues:
     """The last row of these columns, for whoever has them already."""
+    return round_readings(bars, [float(getattr(gauges, name)[-1]) for name in GAUGES], unsound)
+
+
+def round_readings(bars: Bars, row: Sequence[float], unsound: int = 0) -> IndicatorValues:
+    """The last row of every column, in their order, to the digits each is kept to."""
     close = float(bars.close[-1])
     decimals = places(close, GAUGE_DIGITS)
-    row = {
-        each.name: _round_or_none(
-            float(getattr(gauges, each.name)[-1]), RATIO_PLACES if each.name in _NO_PRICE else decimals
-        )
-        for each in fields(gauges)
+    kept = {
+        name: round(value, RATIO_PLACES if name in _NO_PRICE else decimals) if isfinite(value) else None
+        for name, value in zip(GAUGES, row, strict=True)
     }
-    squeezed, side = row.pop("squeeze"), row.pop("supertrend_side")
+    squeezed, side = kept.pop("squeeze"), kept.pop("supertrend_side")
     at = int(bars.at[-1])
     return IndicatorValues(
         at=Millis(at),
@@ -166,36 +174,38 @@ def readings_of(bars: Bars, gauges: IndicatorSeries, unsound: int = 0) -> Indica
         close=close,
         squeeze=None if squeezed is None else squeezed == 1,
         supertrend_side=None if side is None else int(side),
-        **row,
+        **kept,
     )
 
 
 def sound(bars: Bars) -> Bars:
     """The bars a market can have made: prices above zero, low ≤ open and close ≤ high, volume at least zero and at
     least what its takers bought. What is left out is simply not there, as if it had never been given."""
-    prices = np.stack((bars.open, bars.high, bars.low, bars.close))
-    good = np.all(np.isfinite(prices) & (prices > 0), axis=0) & np.isfinite(bars.volume) & (bars.volume >= 0)
-    good &= (bars.low <= np.minimum(bars.open, bars.close)) & (np.maximum(bars.open, bars.close) <= bars.high)
-    good &= np.isnan(bars.taker_buy) | ((bars.taker_buy >= 0) & (bars.taker_buy <= bars.volume * (1 + 1e-9)))
+    good = sound_rows(bars)
     if np.all(good):
         return bars
     kept = (bars.open, bars.high, bars.low, bars.close, bars.volume, bars.taker_buy)
     return Bars(bars.timeframe, bars.at[good], *(column[good] for column in kept))
 
 
-_SPARE: Final = 100
+def sound_rows(bars: Bars) -> NDArray[np.bool_]:
+    """Which of the bars these are."""
+    prices = np.stack((bars.open, bars.high, bars.low, bars.close))
+    good = np.all(np.isfinite(prices) & (prices > 0), axis=0) & np.isfinite(bars.volume) & (bars.volume >= 0)
+    good &= (bars.low <= np.minimum(bars.open, bars.close)) & (np.maximum(bars.open, bars.close) <= bars.high)
+    good &= np.isnan(bars.taker_buy) | ((bars.taker_buy >= 0) & (bars.taker_buy <= bars.volume * (1 + 1e-9)))
+    return np.asarray(good)
+
+
+SPARE: Final = 100
 """Bars beyond the lookback that are looked at: so many may be unsound or not closed yet."""
 
 
 def newest_sound(timeframe: Timeframe, rows: Sequence[Candle], as_of: int) -> Bars:
     """The last `LOOKBACK` bars that had closed by then and that a market can have made. Of a long past only the end is
     looked at, where that is enough."""
-    for given in (rows[-LOOKBACK - _SPARE :], rows):
+    for given in (rows[-LOOKBACK - SPARE :], rows):
         window = sound(bars_of(timeframe, given).upto(as_of)).last(LOOKBACK)
         if len(window) == LOOKBACK or len(given) == len(rows):
             break
     return window
-
-
-def _round_or_none(value: float, decimals: int) -> float | None:
-    return round(value, decimals) if np.isfinite(value) else None

@@ -111,6 +111,22 @@ def supertrend(high: Floats, low: Floats, close: Floats) -> tuple[Floats, Floats
     return line, sides
 
 
+def newest_supertrends(high: Floats, low: Floats, close: Floats, spread: Floats) -> tuple[Floats, Floats]:
+    """The last values of `supertrend` for many windows of one length at once, each a column; `spread`: their ATR10 by
+    the width, known of every row."""
+    middle = (high + low) / 2
+    uppers, lowers = middle + spread, middle - spread
+    many = close.shape[1]
+    up = close[0] >= middle[0]
+    ceiling, floor, before = np.full(many, math.inf), np.full(many, -math.inf), np.full(many, math.nan)
+    for upper, lower, now in zip(uppers, lowers, close, strict=True):
+        np.copyto(ceiling, upper, where=(upper < ceiling) | (before > ceiling))
+        np.copyto(floor, lower, where=(lower > floor) | (before < floor))
+        up = np.where(up, now >= floor, now > ceiling)
+        before = now
+    return np.where(up, floor, ceiling), np.where(up, 1.0, -1.0)
+
+
 def ichimoku(high: Floats, low: Floats, close: Floats) -> Ichimoku:
     """Tenkan is the middle of 9 bars, kijun of 26; the cloud lies between their mean and the middle of 52."""
     tenkan, kijun, lead_b = (_middle(high, low, bars) for bars in (TENKAN, KIJUN, SENKOU_B))

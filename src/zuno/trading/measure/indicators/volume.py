@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -68,6 +69,17 @@ def anchored_vwap(bars: Bars, since: int) -> Floats:
     return out
 
 
+def newest_anchored_vwaps(bars: Bars, since: Sequence[int]) -> list[float]:
+    """The last value of `anchored_vwap` for each of these times, at which bars opened."""
+    if not since:
+        return []
+    money, volume = _running_money(bars)
+    starts = np.searchsorted(bars.at, since, side="left")
+    over, under = (column[-1] - np.where(starts > 0, column[starts - 1], 0.0) for column in (money, volume))
+    found: list[float] = ratio(over, under).tolist()
+    return found
+
+
 def cvd(bars: Bars) -> Floats:
     """What takers bought less what they sold, added up. Unknown where the venue does not say; after such a bar it
     counts from zero again, for what it passed over is not known."""
@@ -86,8 +98,12 @@ def taker_delta(bars: Bars) -> Floats:
 
 def _vwap_since(bars: Bars, first: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Floats:
     """Σ price · volume / Σ volume from row `first` of each row on."""
-    money = np.cumsum(typical(bars.high, bars.low, bars.close) * bars.volume)
-    volume = np.cumsum(bars.volume)
+    money, volume = _running_money(bars)
     before = np.maximum(first - 1, 0)
     begun = first > 0
     return ratio(money - np.where(begun, money[before], 0.0), volume - np.where(begun, volume[before], 0.0))
+
+
+def _running_money(bars: Bars) -> tuple[Floats, Floats]:
+    """Σ price · volume and Σ volume from the first bar on."""
+    return np.cumsum(typical(bars.high, bars.low, bars.close) * bars.volume), np.cumsum(bars.volume)

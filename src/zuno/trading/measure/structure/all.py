@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isnan
 
 import numpy as np
 
@@ -10,7 +12,7 @@ from zuno.trading.measure.bars import LOOKBACK, Bars
 from zuno.trading.measure.indicators.all import IndicatorSeries, columns, readings_of, sound
 from zuno.trading.measure.indicators.profile import volume_profile
 from zuno.trading.measure.indicators.volatility_bands import atr
-from zuno.trading.measure.indicators.volume import anchored_vwap, taker_delta
+from zuno.trading.measure.indicators.volume import newest_anchored_vwaps, taker_delta
 from zuno.trading.measure.portable import RATIO_PLACES, log
 from zuno.trading.measure.structure.gaps import Gap, fair_value_gaps
 from zuno.trading.measure.structure.levels import AnchoredVwap, LevelZone, Measured, PriceLevel, levels, zones
@@ -62,7 +64,7 @@ def structure_of(bars: Bars, gauges: IndicatorSeries, shoulder: int) -> Structur
         gaps=fair_value_gaps(bars),
         lines=trend_lines(bars, turns),
         profile=volume_profile(bars),
-        anchored=_anchor_vwaps(bars, turns),
+        anchored=anchor_vwaps(bars, turns),
     )
     menu = levels(measured)
     return Structure(
@@ -87,8 +89,8 @@ def _measure_log_atr(bars: Bars) -> float | None:
     return None if np.isnan(reach) else round(reach, RATIO_PLACES)
 
 
-def _anchor_vwaps(bars: Bars, turns: tuple[Pivot, ...]) -> tuple[AnchoredVwap, ...]:
+def anchor_vwaps(bars: Bars, turns: Sequence[Pivot]) -> tuple[AnchoredVwap, ...]:
     """Since the newest confirmed high and since the newest low; unknown without any volume since."""
     anchors = [pivot for extreme in Extreme for pivot in of(extreme, turns)[-1:]]
-    prices = [(pivot, float(anchored_vwap(bars, pivot.at)[-1])) for pivot in anchors]
-    return tuple(AnchoredVwap(pivot, price) for pivot, price in prices if not np.isnan(price))
+    prices = zip(anchors, newest_anchored_vwaps(bars, [pivot.at for pivot in anchors]), strict=True)
+    return tuple(AnchoredVwap(pivot, price) for pivot, price in prices if not isnan(price))

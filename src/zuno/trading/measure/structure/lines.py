@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Bars, Floats
@@ -61,24 +62,53 @@ def trend_lines(bars: Bars, turns: Sequence[Pivot]) -> tuple[TrendLine, ...]:
 def divergences(bars: Bars, turns: Sequence[Pivot], strength: Floats, taken: Floats) -> tuple[Divergence, ...]:
     """Oldest first: of the RSI column, and of what takers bought less what they sold, bar by bar. Where either is not
     known at both ends and, for the takers, all between, there is none."""
-    rsi, balance, churn = strength.tolist(), _running_sum(taken), _running_sum(np.abs(taken))
-    unknown = np.cumsum(np.isnan(taken)).tolist()
+    pairs = list(list_neighbours(bars, turns))
+    if not pairs:
+        return ()
+    starts, stops = np.array([start for *_, start, _ in pairs]), np.array([stop for *_, stop in pairs])
+    moved = np.array([second.price - first.price for first, second, _, _ in pairs])
+    apart = moves_apart(moved, strength[stops] - strength[starts]).tolist()
+    taken_apart = TakerSums(taken).move_apart(moved, starts, stops).tolist()
     found: list[Divergence] = []
-    for first, second, start, end in _neighbours(bars, turns):
-        if abs(move := rsi[end] - rsi[start]) > _ROUNDING * 100:
-            found.extend(_diverging(Gauge.RSI, first, second, move))
-        told = unknown[end] == unknown[start]
-        if told and abs(move := balance[end] - balance[start]) > _ROUNDING * (churn[end] - churn[start]):
-            found.extend(_diverging(Gauge.CVD, first, second, move))
+    for (first, second, _, _), rsi, cvd in zip(pairs, apart, taken_apart, strict=True):
+        found += [make_divergence(Gauge.RSI, first, second)] if rsi else []
+        found += [make_divergence(Gauge.CVD, first, second)] if cvd else []
     return tuple(sorted(found, key=lambda each: each.known_at))
 
 
-def _neighbours(bars: Bars, turns: Sequence[Pivot]) -> Iterator[tuple[Pivot, Pivot, int, int]]:
-    """Every two pivots of a kind that follow each other, and their rows."""
+def list_neighbours(bars: Bars, turns: Sequence[Pivot]) -> Iterator[tuple[Pivot, Pivot, int, int]]:
+    """Every two pivots of a kind that follow each other, and their rows; highs first."""
     for extreme in Extreme:
         same = of(extreme, turns)
         rows = rows_of(bars, same)
         yield from zip(same, same[1:], rows, rows[1:], strict=False)
+
+
+def moves_apart(moved: Floats, strength: Floats) -> NDArray[np.bool_]:
+    """Where price and RSI went opposite ways between two pivots, by how far each went."""
+    return np.asarray((np.abs(strength) > _ROUNDING * 100) & (moved * strength < 0))
+
+
+class TakerSums:
+    """What takers bought less what they sold, added up from the first of these bars."""
+
+    def __init__(self, taken: Floats) -> None:
+        known = np.nan_to_num(taken)
+        self._balance = np.cumsum(known)
+        self._churn = np.cumsum(np.abs(known))
+        self._unknown = np.cumsum(np.isnan(taken))
+
+    def move_apart(self, moved: Floats, starts: NDArray[np.intp], stops: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Where it went the other way than the price did, and every bar between is told."""
+        move = self._balance[stops] - self._balance[starts]
+        churn = self._churn[stops] - self._churn[starts]
+        told = self._unknown[stops] == self._unknown[starts]
+        return np.asarray(told & (np.abs(move) > _ROUNDING * churn) & (moved * move < 0))
+
+
+def make_divergence(gauge: Gauge, first: Pivot, second: Pivot) -> Divergence:
+    way = Way.DOWN if second.extreme is Extreme.HIGH else Way.UP
+    return Divergence(gauge, way, not second.tops(first), first, second, second.known_at)
 
 
 def _lines(bars: Bars, same: Sequence[Pivot]) -> Iterator[TrendLine]:
@@ -96,14 +126,3 @@ def _lines(bars: Bars, same: Sequence[Pivot]) -> Iterator[TrendLine]:
         broken = None if row is None else ends[row]
         if broken is None or broken > after.known_at:
             yield TrendLine(before.extreme, before, after, after.known_at, broken)
-
-
-def _diverging(gauge: Gauge, first: Pivot, second: Pivot, move: float) -> Iterator[Divergence]:
-    if (second.price - first.price) * move < 0:
-        way = Way.DOWN if second.extreme is Extreme.HIGH else Way.UP
-        yield Divergence(gauge, way, not second.tops(first), first, second, second.known_at)
-
-
-def _running_sum(values: Floats) -> list[float]:
-    added: list[float] = np.cumsum(np.nan_to_num(values)).tolist()
-    return added
