@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from zuno.kernel.units import Address
 from zuno.lp.model.chains import CHAINS
 from zuno.settings import Settings
-from zuno.wiring.outbox import PushSources, build_drain, build_feed, print_line
+from zuno.wiring.outbox import PushSources, build_drain, build_feed, find_push_gaps, print_line
 
 if TYPE_CHECKING:
     from zuno.amm.model import LpPosition
@@ -59,6 +59,8 @@ def build_monitor(
     from zuno.lp.watch.monitor import Monitor
 
     drain = build_drain(settings, pushes.outbox, announce=announce)
+    for gap in find_push_gaps(settings):
+        print_line(gap)
     return Monitor(
         watches=lambda: _watches(settings, chains, signers),
         chain_of=chains.current_chain,
