@@ -13,7 +13,7 @@ import pytest
 from tests.wire.fakes.chat_store import ChatStoreInMemory
 from zuno.adapters.store import chat_store
 from zuno.adapters.store.chat_store import SqliteChatStore
-from zuno.kernel.chat import ChatButton, ChatStore, Confirmation
+from zuno.kernel.chat import ChatButton, ChatStore, Confirmation, RunningRequest
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.units import Millis
 
@@ -47,6 +47,17 @@ async def test_a_button_is_found_by_its_key(store: ChatStore) -> None:
     await store.put_buttons({"a": ChatButton("/why run_1", -5), "b": ChatButton("/experts ‮run_1", 2**52)})
     await store.put_buttons({})
     assert await store.find_button("b") == ChatButton("/experts ‮run_1", 2**52)
+    await store.close()
+
+
+async def test_requests_that_never_ended_are_taken_once(store: ChatStore) -> None:
+    asked = [RunningRequest(f"k{number}", 7, -(2**52), f"/analyze {number}") for number in range(3)]
+    for request in asked:
+        await store.begin_request(request)
+    await store.end_request("k1")
+    await store.end_request("k9")
+    assert await store.take_unended_requests() == (asked[0], asked[2])
+    assert await store.take_unended_requests() == ()
     await store.close()
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import sys
+from asyncio.subprocess import DEVNULL
 from pathlib import Path
 
-from tests.wire.telegram_api import ALICE, BOB, TelegramApi, telegram_api
-from tests.wire.telegram_side import running_bot
+from tests.wire.commands import shell
+from tests.wire.telegram_api import ALICE, BOB, TOKEN, TelegramApi, telegram_api
+from tests.wire.telegram_side import chat_settings, running_bot
 
 
 async def ask(api: TelegramApi, words: str) -> str:
@@ -51,6 +55,32 @@ async def test_a_cycle_is_followed_then_reported_and_asked_about(invented: Path)
         assert (await api.next()).photo is not None
         assert "run_0000000000000000" in await ask(api, "/report run_0000000000000000 page")
         assert "No trade was learned from" in await ask(api, "/memory")
+
+
+async def test_a_request_that_was_killed_with_the_bot_is_told_once_by_the_next(invented: Path) -> None:
+    async with telegram_api() as api:
+        settings = chat_settings(invented, api)
+        environment = {
+            "ZUNO_TELEGRAM_BOT_TOKEN": TOKEN,
+            "ZUNO_TELEGRAM_API_BASE_URL": settings.telegram_api_base_url,
+            "ZUNO_TELEGRAM_OWNERS": str(ALICE.id),
+        }
+        command = (sys.executable, "-m", "zuno", "telegram", "run")
+        bot = await asyncio.create_subprocess_exec(*command, env=shell(invented, environment), stdout=DEVNULL)
+        try:
+            api.say(ALICE, "/analyze BTC")
+            assert (await api.next()).text.startswith("Analysing BTCUSDT")
+        finally:
+            bot.kill()
+            await bot.wait()
+        api.polling.clear()
+        async with running_bot(invented, api):
+            told = await api.next()
+            assert "/analyze BTC" in told.text
+            assert "cut off" in told.text
+            assert await ask(api, "/version") != told.text
+        async with running_bot(invented, api):
+            assert (await ask(api, "/version")).startswith("zuno"), "and nothing else"
 
 
 async def test_a_debate_is_followed_and_its_plan_looked_at(tmp_path: Path) -> None:

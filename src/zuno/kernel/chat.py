@@ -34,13 +34,24 @@ class Confirmation:
     expires: Millis
 
 
+@dataclass(frozen=True, slots=True)
+class RunningRequest:
+    """A request that takes long, while it is worked on."""
+
+    key: str
+    user: int
+    chat: int
+    text: str
+    """As it was typed."""
+
+
 class ChatStore(Protocol):
     """Promises to remember what it was told, across restarts and among all processes of a home.
 
     - `claim_update` is true for whoever asks first, once and for all; so is `take_confirmation` not None. Looking and
       marking are one step.
-    - The newest 100,000 updates and buttons and 1,000 confirmations are kept; nothing here reads a clock, so whoever
-      takes a confirmation compares `expires` itself.
+    - The newest 100,000 updates and buttons and 1,000 confirmations and requests are kept; nothing here reads a clock,
+      so whoever takes a confirmation compares `expires` itself.
     - `Unavailable` where the store does not answer: then nothing was remembered.
     """
 
@@ -68,6 +79,14 @@ class ChatStore(Protocol):
 
     async def take_confirmation(self, key: str) -> Confirmation | None:
         """The confirmation, for the first who takes it; None ever after."""
+        ...
+
+    async def begin_request(self, request: RunningRequest) -> None: ...
+
+    async def end_request(self, key: str) -> None: ...
+
+    async def take_unended_requests(self) -> tuple[RunningRequest, ...]:
+        """Those that were begun and never ended, oldest first, for the first who takes them."""
         ...
 
     async def close(self) -> None: ...

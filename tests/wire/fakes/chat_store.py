@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from zuno.kernel.chat import ChatButton, Confirmation
+from zuno.kernel.chat import ChatButton, Confirmation, RunningRequest
 
 
 class ChatStoreInMemory:
@@ -15,6 +15,7 @@ class ChatStoreInMemory:
         self._buttons: dict[str, ChatButton] = {}
         self._confirmations: dict[str, Confirmation] = {}
         self._taken: set[str] = set()
+        self._requests: dict[str, RunningRequest] = {}
 
     async def claim_update(self, bot: int, update: int) -> bool:
         fresh = (bot, update) not in self._updates
@@ -42,6 +43,16 @@ class ChatStoreInMemory:
         found = self._confirmations.pop(key, None)
         if found is not None:
             self._taken.add(key)
+        return found
+
+    async def begin_request(self, request: RunningRequest) -> None:
+        self._requests[request.key] = request
+
+    async def end_request(self, key: str) -> None:
+        self._requests.pop(key, None)
+
+    async def take_unended_requests(self) -> tuple[RunningRequest, ...]:
+        found, self._requests = tuple(self._requests.values()), {}
         return found
 
     async def close(self) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from zuno.adapters.sqlite_file import SqliteFile
-from zuno.kernel.chat import ChatButton, Confirmation
+from zuno.kernel.chat import ChatButton, Confirmation, RunningRequest
 from zuno.kernel.units import Millis
 
 T = TypeVar("T")
-KEPT: Final = {"updates": 100_000, "buttons": 100_000, "confirmations": 1_000}
+KEPT: Final = {"updates": 100_000, "buttons": 100_000, "confirmations": 1_000, "requests": 1_000}
 _TIDY_EVERY: Final = 1_000
 _SCHEMA: Final = (
     "CREATE TABLE IF NOT EXISTS updates (number INTEGER PRIMARY KEY, bot INTEGER, id INTEGER, UNIQUE (bot, id))",
@@ -21,6 +21,8 @@ _SCHEMA: Final = (
     """CREATE TABLE IF NOT EXISTS confirmations (
         number INTEGER PRIMARY KEY, key TEXT UNIQUE, user INTEGER, chat INTEGER, message INTEGER, action TEXT,
         digest TEXT, code TEXT, expires INTEGER, taken INTEGER NOT NULL DEFAULT 0)""",
+    """CREATE TABLE IF NOT EXISTS requests (
+        number INTEGER PRIMARY KEY, key TEXT UNIQUE, user INTEGER, chat INTEGER, text TEXT)""",
 )
 _COLUMNS: Final = "key, user, chat, message, action, digest, code, expires"
 
@@ -85,6 +87,28 @@ class SqliteChatStore:
             return _confirmation(rows[0]) if rows else None
 
         return await self._write(take)
+
+    async def begin_request(self, request: RunningRequest) -> None:
+        row = (request.key, request.user, request.chat, request.text)
+
+        def begin(connection: sqlite3.Connection) -> None:
+            connection.execute("INSERT OR REPLACE INTO requests (key, user, chat, text) VALUES (?, ?, ?, ?)", row)
+
+        await self._write(begin)
+
+    async def end_request(self, key: str) -> None:
+        def end(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM requests WHERE key = ?", (key,))
+
+        await self._write(end)
+
+    async def take_unended_requests(self) -> tuple[RunningRequest, ...]:
+        def take(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+            found = connection.execute("SELECT key, user, chat, text FROM requests ORDER BY number").fetchall()
+            connection.execute("DELETE FROM requests")
+            return found
+
+        return tuple(RunningRequest(*row) for row in await self._write(take))
 
     async def close(self) -> None:
         self._file.close()

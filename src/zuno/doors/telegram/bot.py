@@ -32,7 +32,7 @@ from zuno.doors.telegram_door import TelegramEndView, TelegramEventView
 from zuno.doors.zuno import Zuno
 from zuno.journal.port import Author, Journal
 from zuno.kernel.backoff import SPREAD, Backoff
-from zuno.kernel.chat import ChatButton, ChatStore
+from zuno.kernel.chat import ChatButton, ChatStore, RunningRequest
 from zuno.kernel.chat_text import format_text
 from zuno.kernel.errors import Refused, Unavailable, ZunoError
 from zuno.kernel.text import plain_text
@@ -59,8 +59,8 @@ BACKOFF: Final = Backoff(1.0, 30.0, SPREAD)
 REFUSED_BACKOFF: Final = Backoff(60.0, 3_600.0, SPREAD)
 """Of a token that Telegram refuses, though it took it at the start."""
 UNCLAIMED: Final = (
-    "Nothing was done: the chat's store in the home cannot be written. At the machine `zuno trade kill` works with a "
-    "full disk; where the home is read-only, close at the exchange."
+    "Nothing was done: the chat's store in the home cannot be written. At the machine `zuno trade kill` reaches the "
+    "exchange all the same."
 )
 BUSY: Final = Reply("Busy: too many of your requests wait, and this one was not read. Ask again in a minute.")
 OWNERS_ONLY: Final = Reply("Only an owner may do this.")
@@ -122,6 +122,7 @@ class TelegramBot:
             if await self._connect(hear, stop):
                 name = f"@{self._bot.username}"
                 self._hear(hear, "polling", self._greeting(name))
+                self._spawn(self._bot.id, self._tell_cut_off())
                 await self._poll(hear, stop)
         finally:
             stop.set()
@@ -344,7 +345,10 @@ class TelegramBot:
         if command.level is not Level.LOOK and asked.role is not Role.OWNER:
             await self._reply(asked, command.name, OWNERS_ONLY)
             return
-        if command.level is not Level.LOOK or command.takes_long:
+        if command.takes_long:
+            await self._carry_out_long(asked, command)
+            return
+        if command.level is not Level.LOOK:
             await self._carry_out(asked, command.name, command.handle)
             return
         async with self._pressed_looks if asked.pressed else self._looks:
@@ -353,6 +357,30 @@ class TelegramBot:
                     await self._carry_out(asked, command.name, command.handle)
             except TimeoutError:
                 await self._reply(asked, command.name, Reply(f"No answer came within {LOOK_SECONDS:g} s."))
+
+    async def _carry_out_long(self, asked: Asked, command: Command) -> None:
+        """Stored while it runs: where it ends with this process, the next one says so."""
+        text = f"/{command.name}" if looks_secret(asked.text) else plain_text(asked.text, SHORT)
+        request = RunningRequest(self._on.chance(8).hex(), asked.user, asked.chat, text)
+        with suppress(ZunoError):  # a store that cannot be written stops no answer
+            await self._on.store.begin_request(request)
+        await self._carry_out(asked, command.name, command.handle)
+        with suppress(ZunoError):
+            await self._on.store.end_request(request.key)
+
+    async def _tell_cut_off(self) -> None:
+        """Once, in the chats that still may ask."""
+        try:
+            left = await self._on.store.take_unended_requests()
+        except ZunoError as error:
+            _log.error("what an earlier process left unanswered cannot be read: %s", error)
+            return
+        for request in left:
+            kind = PRIVATE if request.chat == request.user else None
+            role = self._access.find_role(Sender("message", request.user, request.chat, kind, masked=False))
+            if role is not None:
+                sender = ChatSender(self._bot, self._on.store, request.chat, self._on.chance, self._on.sleep)
+                await sender.send(Reply(f"{layout.code(request.text)} was cut off when the bot ended; ask again."))
 
     async def _carry_out(
         self, asked: Asked, name: str, handle: Callable[[Asked, Zuno], Replies], *, record: bool = True
