@@ -98,6 +98,24 @@ async def test_a_kill_locks_and_an_unlock_is_confirmed_too(api: TelegramApi, bot
     assert not [lock for lock in (await bot.zuno.account().locks()).protections if lock.protection == "kill_switch"]
 
 
+async def test_a_paper_account_is_unlocked_by_its_name_and_no_other(api: TelegramApi, bot: RunningBot) -> None:
+    async def list_locks(name: str | None) -> list[str]:
+        return [lock.protection for lock in (await bot.zuno.account(name).locks()).protections]
+
+    for name in (None, "scout"):
+        await bot.zuno.account(name).pause()
+    api.say(ALICE, "/locks paper:scout")
+    shown = await api.next()
+    assert "PAPER scout" in shown.text
+    api.tap(ALICE, shown, "Unlock…")
+    card = await api.next()
+    assert ":scout" in card.text
+    api.tap(ALICE, card, "Unlock")
+    await api.next()
+    assert await list_locks("scout") == []
+    assert await list_locks(None) == ["paused"]
+
+
 async def test_a_kill_waits_for_no_look(
     api: TelegramApi, opened_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

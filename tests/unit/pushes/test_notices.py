@@ -210,6 +210,16 @@ async def test_locks_and_unlocks_are_told_and_an_end_by_the_clock_too(desk: Desk
     assert (ended.kind, ended.at) == (NoticeKind.UNLOCK, until // 1_000)
 
 
+@pytest.mark.parametrize(
+    ("account", "word"), [("demo", " demo"), ("paper:recorded", ""), ("paper:recorded:scout", " paper:scout")]
+)
+async def test_the_buttons_of_a_lock_are_of_its_own_account(desk: Desk, account: str, word: str) -> None:
+    await desk.write(account, lock(Protection.KILL_SWITCH))
+    await desk.feed().step()
+    (killed,) = await desk.notices()
+    assert [button.words for button in killed.buttons] == [f"/locks{word}", f"/unlock kill_switch{word}"]
+
+
 async def test_an_entry_that_came_to_nothing_is_told(desk: Desk) -> None:
     story = AccountStory(desk.log, "demo")
     intent = await story.open_trade(NOW, Symbol.BTCUSDT, Side.LONG, "0.02", "60000", "59000", "63000")

@@ -13,6 +13,7 @@ from zuno.kernel.numbers_text import (
     sparkline,
 )
 from zuno.trading.model.market import Symbol
+from zuno.trading.model.trade_events import PAPER_WORD, account_word
 from zuno.trading.service.account_view import (
     AccountView,
     ActionView,
@@ -48,7 +49,9 @@ def show_status(view: TradeStatusView) -> Reply:
         fact("trades", f"{view.open_trades} open, {view.closed_trades} closed, {view.open_orders} orders open"),
         fact("mandate", _mandate_line(view.mandate)),
     )
-    buttons = (Button("Positions", "/status"), Button("Profit", "/profit"), Button("Balance", "/balance"))
+    word = account_word(view.account)
+    named = (("Positions", "/status"), ("Profit", "/profit"), ("Balance", "/balance"))
+    buttons = tuple(Button(label, f"{words} {word}".rstrip()) for label, words in named)
     return _message(view, "Trading status", facts, join(bold("Risk book"), _risk(view.risk)), buttons=buttons)
 
 
@@ -166,7 +169,7 @@ def show_performance(view: PerformanceView) -> Reply:
 def show_locks(view: LocksView) -> Reply:
     if not view.protections:
         return _message(view, "Locks", "nothing is locked: new trades may be opened")
-    unlock = "/unlock" if view.mode == "paper" else f"/unlock {view.mode}"
+    unlock = f"/unlock {account_word(view.account)}".rstrip()
     return _message(view, "Locks", f"{command(unlock)} lifts them", buttons=(Button("Unlock…", unlock),))
 
 
@@ -186,8 +189,10 @@ def show_action(view: ActionView) -> Reply:
 
 
 def account_label(view: AccountView) -> str:
-    """Whose money: a paper account on a synthetic market is marked as both."""
-    return f"SYNTHETIC {view.mode.upper()}" if view.synthetic else view.mode.upper()
+    """Whose money: a paper account on a synthetic market is marked as both, and one of several by its name."""
+    label = f"SYNTHETIC {view.mode.upper()}" if view.synthetic else view.mode.upper()
+    name = account_word(view.account).removeprefix(PAPER_WORD) if view.mode == "paper" else ""
+    return f"{label} {name}".rstrip()
 
 
 def _message(view: AccountView, title: str, *parts: str, buttons: tuple[Button, ...] = (), before: str = "") -> Reply:

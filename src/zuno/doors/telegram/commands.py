@@ -15,6 +15,7 @@ from zuno.doors.zuno import Zuno
 from zuno.kernel.chat_text import JOINER
 from zuno.kernel.notify import SendResult
 from zuno.kernel.text import plain_text
+from zuno.trading.model.trade_events import PAPER_WORD
 
 if TYPE_CHECKING:
     from zuno.doors.telegram.confirm import Confirmations
@@ -109,7 +110,10 @@ def read_command(text: str) -> Typed | None:
 
 
 def take_account(words: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
-    """The words without the account at an exchange that they end with."""
-    if words and words[-1].lower() in AT_EXCHANGES:
-        return words[:-1], words[-1].lower()
+    """The words without the account that they end with: `live`, `demo`, or `paper:NAME`."""
+    last = words[-1] if words else ""
+    if last.lower() in AT_EXCHANGES:
+        return words[:-1], last.lower()
+    if last.lower().startswith(PAPER_WORD):
+        return words[:-1], last[len(PAPER_WORD) :] or None
     return words, None

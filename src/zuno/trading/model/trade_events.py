@@ -354,6 +354,7 @@ def paper_account(origin: str, name: str = "") -> str:
     return f"paper:{origin}:{name}" if name else f"paper:{origin}"
 
 
+PAPER_WORD: Final = "paper:"
 LIVE_ACCOUNT: Final = "live"
 """At the exchanges, with money."""
 DEMO_ACCOUNT: Final = "demo"
@@ -363,6 +364,14 @@ DEMO_ACCOUNT: Final = "demo"
 def account_name(origin: str, name: str | None) -> str:
     """The whole name of what `--account` says; None: the paper account of the market that is read."""
     return name if name in (LIVE_ACCOUNT, DEMO_ACCOUNT) else paper_account(origin, name or "")
+
+
+def account_word(account: str) -> str:
+    """What a chat's command says for an account: `live`, `demo`, `paper:NAME`; nothing for a market's own on paper."""
+    if account_mode(account) != "paper":
+        return account
+    _, _, name = account.removeprefix(PAPER_WORD).partition(":")
+    return f"{PAPER_WORD}{name}" if name else ""
 
 
 def account_mode(account: str) -> Literal["paper", "demo", "live"]:

@@ -40,6 +40,7 @@ from zuno.trading.model.trade_events import (
     TradeEvent,
     TradeSummary,
     account_mode,
+    account_word,
 )
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.performance import risk_multiple
@@ -412,7 +413,7 @@ def _severity_of(trade: TradeSummary) -> Severity:
 
 def _asked_of(account: str) -> str:
     """How a chat's command names an account that is not the home's own on paper."""
-    return f" {account}" if account_mode(account) != "paper" else ""
+    return f" {account_word(account)}".rstrip()
 
 
 def _name(symbol: Symbol) -> str:
