@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.wire.commands import run_zuno
 from tests.wire.pool_minutes import draw_minutes, write_minutes
 from zuno.adapters.store.report_files import FolderOfReports
 from zuno.kernel.view import write_document
+from zuno.lab.lp.arms import WHOLE_RUN
 from zuno.lab.lp.service import read_question
 from zuno.lab.lp.views import LpLabView
 from zuno.lab.reports import LabReports
@@ -90,6 +92,33 @@ async def test_a_stopped_run_keeps_what_is_done_and_goes_on_to_the_same_report(d
     assert await compare_here(tmp_path / "b", data, "hold,passive,reset") == whole
     assert read_home(tmp_path / "b") == kept
     assert reports.count_trials("lp") == 3
+
+
+async def test_every_arm_decides_about_the_same_position_at_the_same_moment(data: Path, tmp_path: Path) -> None:
+    words = ["lab", "ablate", "--data", str(data), "--every", "12", "--horizon", "12", "--width", "2"]
+    done = await asyncio.to_thread(run_zuno, tmp_path, *words, "--workers", "1", "--json")
+    assert done.code == 0, done.err
+    view = done.document
+    assert (view["episodes"], view["asked"], view["stopped"]) == (1, 1, False)
+    assert [arm["arm"] for arm in view["arms"]] == list(WHOLE_RUN)
+    assert [row["arm"] for row in view["notRun"]] == ["single", "vote", "aa"]
+    assert set(read_home(tmp_path)) == {f"{view['report']}.json", f"{view['report']}.html", "trials.jsonl"}
+    for wrong in (["--horizon", "3"], ["--desk", "poker"]):
+        assert (await asyncio.to_thread(run_zuno, tmp_path, *words, *wrong)).code == 2
+
+
+async def test_a_day_without_rows_and_minutes_without_liquidity_are_played_through(tmp_path: Path) -> None:
+    drawn = draw_minutes(60 * (HOURS + 24), step=18)
+    gone = range(60 * 170, 60 * 194)
+    rows = [
+        replace(row, liquidity=0) if 60 * 200 <= number < 60 * 201 else row
+        for number, row in enumerate(drawn.minutes)
+        if number not in gone
+    ]
+    folder = write_minutes(tmp_path, replace(drawn, minutes=tuple(rows)))
+    view = await compare_here(tmp_path / "home", folder, "hold,reset,debate")
+    assert (view.hours, view.repairs.missing, view.repairs.without_liquidity) == (48, len(gone), 60)
+    assert [arm.residual for arm in view.arms] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,7 @@ def draw_down(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
 
 
 def format_span(ends: tuple[float, float] | None) -> str:
-    return "too few days" if ends is None else f"{ends[0]:+,.2f} to {ends[1]:+,.2f}"
+    return "too few" if ends is None else f"{ends[0]:+,.2f} to {ends[1]:+,.2f}"
 
 
 def _figure(caption: str, height: int, parts: Sequence[str], names: Sequence[str], *, filled: bool = False) -> str:

@@ -147,7 +147,7 @@ class LabReports:
 
     def read_parts(self, report: str) -> tuple[str, ...]:
         """The documents of what is done, in the order in which it was kept; a line that a kill cut off is none."""
-        return tuple(_whole_lines(self._files.read(_parts_file(report))))
+        return tuple(whole_lines(self._files.read(_parts_file(report))))
 
     def forget_parts(self, report: str) -> None:
         self._files.remove(_parts_file(report))
@@ -163,7 +163,7 @@ class LabReports:
 
     def count_trials(self, kind: str) -> int:
         """Distinct trials of this kind that were ever noted in this home."""
-        lines = map(json.loads, _whole_lines(self._files.read(TRIALS)))
+        lines = map(json.loads, whole_lines(self._files.read(TRIALS)))
         return len({line.get("trial") for line in lines if isinstance(line, dict) and line.get("kind") == kind})
 
 
@@ -171,7 +171,8 @@ def _parts_file(report: str) -> str:
     return f"{report}.part.jsonl"
 
 
-def _whole_lines(content: bytes | None) -> Iterable[str]:
+def whole_lines(content: bytes | None) -> Iterable[str]:
+    """Documents of a file of lines; half a line that a kill left is none."""
     for line in (content or b"").decode("utf-8", "replace").splitlines():
         try:
             json.loads(line)

@@ -18,12 +18,17 @@ from zuno.settings import Settings
 if TYPE_CHECKING:
     from zuno.adapters.chain.recorded.chain import RecordedChain
     from zuno.adapters.chain.recorded.world import RecordedWorld
+    from zuno.journal.port import Journal
+    from zuno.lab.lp.ablation import EpisodesTask
     from zuno.lab.lp.arms import Act, ArmPlan, Decide
     from zuno.lab.lp.backtest import ArmResult
+    from zuno.lab.lp.episodes import EpisodeView
     from zuno.lab.lp.market import BacktestPool
     from zuno.lab.lp.service import ArmTask, HourPlayed, LpLab, LpQuestion
+    from zuno.lab.replies import ReplyBook
     from zuno.lab.reports import LabReports
     from zuno.llm.ask import ModelContext
+    from zuno.llm.port import ModelRegistry
     from zuno.lp.agents.strategist import Recall
     from zuno.lp.mesh.peer import Peer
     from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, Wish
@@ -37,9 +42,11 @@ PATIENCE: Final = 120.0
 
 def build_lp_lab(home: Path, reports: LabReports) -> LpLab:
     from zuno.adapters.chain.recorded.chain import USDC_WETH
+    from zuno.lab.lp.ablation import LpAblation
     from zuno.lab.lp.service import LpLab
 
-    return LpLab(read_minutes, partial(run_arms, str(home)), reports, USDC_WETH.fee)
+    ablation = LpAblation(read_minutes, partial(run_episodes, str(home)), reports)
+    return LpLab(read_minutes, partial(run_arms, str(home)), reports, USDC_WETH.fee, ablation)
 
 
 @lru_cache(maxsize=1)
@@ -147,6 +154,40 @@ def build_arm(task: ArmTask, world: RecordedWorld, desk: LabDesk, draw: int) -> 
             return ArmPlan(task.arm, first, desk.decider(task.arm))
 
 
+async def run_episodes(
+    home: str,
+    tasks: Sequence[EpisodesTask],
+    workers: int,
+    hear: Callable[[EpisodeView], None],
+    stop: asyncio.Event,
+) -> None:
+    from zuno.adapters.worker_processes import run_in_processes
+
+    await run_in_processes(partial(run_moments, home), tasks, workers, hear, stop)
+
+
+async def run_moments(home: str, task: EpisodesTask) -> AsyncIterator[EpisodeView]:
+    """The episodes of one process, on a path that all of them walk."""
+    from zuno.adapters.chain.recorded.chain import RecordedChain
+    from zuno.kernel.units import Seconds
+    from zuno.lab.lp.episodes import EpisodeRules, run_episode, walk_moments
+    from zuno.lp.model.market import HOUR
+
+    base = task.question.base
+    world, gas = open_world(base, task.schedule.start), gas_of(base)
+    rules = EpisodeRules(base.half_width, Seconds(task.question.horizon_hours * HOUR), gas)
+    wanted, last = frozenset(task.moments), max(task.moments)
+    with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
+        desk = LabDesk(RecordedChain(world, gas), base, home, Path(name))
+        deciders = desk.ablation_deciders()
+        async for moment in walk_moments(world, task.schedule, rules):
+            await asyncio.sleep(0)
+            if moment in wanted:
+                yield await run_episode(world, deciders, rules)
+            if moment >= last:
+                return
+
+
 class LabDesk:
     """The desk's agents over a recorded pool, by rules or with the configured models; what they decide is carried out
     as if its owner had approved it at once."""
@@ -166,40 +207,56 @@ class LabDesk:
         self._chain, self._profile = chain, question.profile
         self._models, self._key = Models(settings), KeyFile(folder / "keys")
         self._rounds = settings.max_debate_rounds
+        self._replies = _open_books(home) if question.models else None
+        self._debated = 0
+        """Tokens of the last debate."""
         prices = PoolHistory(chain, chain.world.pool_id)
         self._feeds = Feeds(prices, ChainGas(chain), NativePrice(prices))
+
+    def ablation_deciders(self) -> dict[str, Decide]:
+        """Of every arm that asks the desk; those that need a model are there where one is."""
+        from zuno.lab.lp.arms import Arm
+
+        arms = [Arm.SCORE, Arm.NO_CRITIC, Arm.PLACEBO, Arm.DEBATE]
+        if self._registry("replies").models_for("strategist", 0).models:
+            arms += [Arm.SINGLE, Arm.VOTE, Arm.AA]
+        return {arm: self.decider(arm) for arm in arms}
 
     def decider(self, arm: str) -> Decide:
         from zuno.lab.lp.arms import Arm
         from zuno.lab.lp.critics import AbsentCritic, PlaceboCritic
-        from zuno.lab.lp.lone_arms import choose_best_score
+        from zuno.lab.lp.lone_arms import choose_alone, choose_best_score, choose_by_vote
 
-        async def score(pool: BacktestPool) -> Act:
-            return choose_best_score(await self._look(self._start(pool)))
+        async def decide_alone(pool: BacktestPool) -> Act:
+            context = await self._look(self._start(pool))
+            if arm == Arm.SCORE:
+                return choose_best_score(context)
+            minds, _ = self._open_minds("replies", "zuno.lab.lp")
+            return await (
+                choose_alone(context, minds) if arm == Arm.SINGLE else choose_by_vote(context, minds, self._debated)
+            )
 
-        if arm == Arm.SCORE:
-            return score
+        if arm in (Arm.SCORE, Arm.SINGLE, Arm.VOTE):
+            return decide_alone
+        if arm == Arm.AA:
+            return partial(self._debate, None, book="replies-aa")
         seats: dict[str, Callable[[Recall, ModelContext], Peer]] = {
             Arm.NO_CRITIC: AbsentCritic,
             Arm.PLACEBO: PlaceboCritic,
         }
         return partial(self._debate, seats.get(arm))
 
-    async def _debate(self, seat_critic: Callable[[Recall, ModelContext], Peer] | None, pool: BacktestPool) -> Act:
-        from zuno.adapters.clock.system import unix_millis
-        from zuno.adapters.store.memory import MemoryStore
-        from zuno.journal.journal import ChainedJournal
+    async def _debate(
+        self, seat_critic: Callable[[Recall, ModelContext], Peer] | None, pool: BacktestPool, book: str = "replies"
+    ) -> Act:
         from zuno.lab.lp.arms import STAY, ModelUse
         from zuno.lab.lp.lone_arms import act_on
         from zuno.lp.model.ballot import PlanVerdict
-        from zuno.lp.service.recommend import new_request_id
         from zuno.wiring.table import build_table
 
-        journal = ChainedJournal(MemoryStore(), self._key, code=lambda: CODE, now=unix_millis)
-        request_id = new_request_id(self._chain.world.head.number.to_bytes(16, "big"))
-        minds = self._models.minds(journal, request_id, self._models.registry())
+        minds, journal = self._open_minds(book, "zuno.lp.agents")
         table = build_table(
-            journal, self._key, request_id, self._rounds, self._look, minds, PATIENCE, seat_critic=seat_critic
+            journal, self._key, self._request_id(), self._rounds, self._look, minds, PATIENCE, seat_critic=seat_critic
         )
         ready = (await table.debate(self._start(pool), lambda thought: None)).ready
         chosen = ready.debate.rounds[-1].candidates[ready.decision.index]
@@ -208,8 +265,34 @@ class LabDesk:
             sum((voice.usd or Decimal(0) for voice in ready.debate.spoke), Decimal(0)),
             frozenset(voice.model for voice in ready.debate.spoke if voice.model),
         )
+        if seat_critic is None and book == "replies":
+            self._debated = used.tokens
         rejected = ready.decision.verdict is PlanVerdict.REJECT
         return replace(STAY if rejected else act_on(chosen), used=used)
+
+    def _open_minds(self, book: str, prompts: str) -> tuple[ModelContext, Journal]:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.store.memory import MemoryStore
+        from zuno.journal.journal import ChainedJournal
+
+        journal = ChainedJournal(MemoryStore(), self._key, code=lambda: CODE, now=unix_millis)
+        minds = self._models.minds(journal, self._request_id(), self._registry(book), desk=prompts)
+        if self._replies is None:
+            return minds, journal
+        kept = self._replies[book]
+        return replace(minds, recall=kept.recall, record=kept.record), journal
+
+    def _registry(self, book: str) -> ModelRegistry:
+        """The configured models; where there is none, those whose replies are kept."""
+        registry = self._models.registry()
+        if self._replies is None or registry.models_for("strategist", 0).models:
+            return registry
+        return self._replies[book]
+
+    def _request_id(self) -> str:
+        from zuno.lp.service.recommend import new_request_id
+
+        return new_request_id(self._chain.world.head.number.to_bytes(16, "big"))
 
     async def _look(self, start: FlowStart | FlowCreateStart) -> Context:
         from zuno.lp.agents.observe import observe
@@ -227,6 +310,14 @@ class LabDesk:
         if pool.range is None:
             return FlowCreateStart(wish=_wish_for(self._chain.world), **shared)
         return FlowStart(position_id=self._chain.world.position_id, **shared)
+
+
+def _open_books(home: str) -> dict[str, ReplyBook]:
+    from zuno.adapters.store.report_files import FolderOfReports
+    from zuno.lab.replies import ReplyBook
+
+    files = FolderOfReports(Path(home) / "lab")
+    return {name: ReplyBook(files, name) for name in ("replies", "replies-aa")}
 
 
 def _wish_for(world: RecordedWorld) -> Wish:

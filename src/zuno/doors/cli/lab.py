@@ -11,6 +11,7 @@ from zuno.doors.cli.options import Home, Json, group, whole_number
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
+    from zuno.lab.lp.ablation import LpAblationView
     from zuno.lab.lp.views import LpLabView
     from zuno.lab.memory_service import MemoryStudyView
     from zuno.lab.model import StudyView
@@ -179,6 +180,66 @@ def lab_trade(
         question = read_question(data, symbols, since, until, arms)
         with ProgressBar("decisions") as bar:
             return await lab_desk.compare(question, workers, bar.tell, stop_on_signals(), resume=resume)
+
+    run_command.partial_verdict(ctx.obj.at(home), json, ask)
+
+
+@lab.command("ablate")
+def lab_ablate(
+    ctx: typer.Context,
+    data: Annotated[
+        str,
+        typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows (CSV, also compressed by gzip)."),
+    ],
+    desk: Annotated[str, typer.Option("--desk", help="Whose argument is taken apart: lp.")] = "lp",
+    capital: Annotated[
+        int,
+        typer.Option("--capital", metavar="USD", parser=whole_number, help="Of the position decided about."),
+    ] = 10_000,
+    every: Annotated[
+        int, typer.Option("--every", metavar="HOURS", parser=whole_number, help="Hours between two decisions.")
+    ] = 4,
+    horizon: Annotated[
+        int, typer.Option("--horizon", metavar="HOURS", parser=whole_number, help="How long a decision is played on.")
+    ] = 24,
+    width: Annotated[
+        str, typer.Option("--width", metavar="PERCENT", help="How far the position's range reaches to each side.")
+    ] = "5",
+    profile: Annotated[
+        str, typer.Option("--profile", help="Risk profile of the debate: conservative, balanced, aggressive.")
+    ] = "balanced",
+    gas: Annotated[str, typer.Option("--gas-gwei", metavar="GWEI", help="Price of a unit of gas.")] = "0.1",
+    models: Annotated[
+        bool,
+        typer.Option("--models", help="Let the configured models argue, within their budgets; replies are kept."),
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the episodes that a stopped run left.")] = False,
+    workers: Annotated[
+        int, typer.Option("--workers", metavar="N", parser=whole_number, help="Processes; changes the time alone.")
+    ] = 2,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """What each part of the argument adds: every arm decides about the same position at the same moments."""
+
+    async def ask(zuno: Zuno) -> LpAblationView:
+        from zuno.doors.cli.progress_bar import ProgressBar
+        from zuno.doors.cli.service import stop_on_signals
+        from zuno.kernel.errors import Usage
+        from zuno.lab.lp.ablation import read_horizon
+        from zuno.lab.lp.service import read_question
+
+        if desk != "lp":
+            raise Usage("--desk is lp.")
+        lab_desk = zuno.lab().lp
+        assert lab_desk is not None
+        question = read_horizon(
+            read_question(data, "debate", capital, every, width, profile, gas, models=models), horizon
+        )
+        with ProgressBar("episodes") as bar:
+            view = await lab_desk.ablation.ablate(question, workers, bar.tell, stop_on_signals(), resume=resume)
+        run_command.complain(f"Report: {lab_desk.ablation.describe_place(view)}")
+        return view
 
     run_command.partial_verdict(ctx.obj.at(home), json, ask)
 

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading
+from zuno.lab.lp.ablation import ArmGainView, LpAblationView
 from zuno.lab.lp.views import LpLabView
 from zuno.lab.memory_service import IntervalView, MemoryStudyView, WorldView
 from zuno.lab.model import CalibrationView, CountView, StudyView, SymmetryView
@@ -202,6 +203,53 @@ def shown_lp_lab(view: LpLabView) -> RenderableType:
         Text(f"UNEXPLAINED  {', '.join(unexplained)}", style=BAD)
         if unexplained
         else Text("Every arm's result is explained by its terms to the last unit.", style=GOOD),
+    )
+
+
+def shown_lp_ablation(view: LpAblationView) -> RenderableType:
+    gains = Rows(
+        *("arm", "decided by", "moved", "net", "debate gains", "95 %", "p (Holm)", "better", "worse", "verdict"),
+        *("bull", "bear", "sideways"),
+        spare=("bull", "bear", "sideways", "decided by"),
+    )
+    for arm in view.arms:
+        gains.add_row(*_gain_cells(arm))
+    skipped = Rows("not run", "why")
+    for row in view.not_run:
+        skipped.add_row(row.arm, row.why)
+    models = "; ".join(
+        f"{model.model}, trained until {model.cutoff or 'an unknown month'}{' (in-sample)' if model.in_sample else ''}"
+        for model in view.models
+    )
+    return Group(
+        heading(
+            f"{view.episodes} of {view.asked} episodes, {view.horizon_hours} h each, {view.capital_usd:,} USD; "
+            f"USD a decision, gas, swaps and models paid"
+        ),
+        gains,
+        Text(""),
+        skipped,
+        Text(""),
+        Text(f"Noise floor {view.noise_floor_usd:.2f}: {view.noise_floor_said}.", style=QUIET),
+        Text(f"Models: {models or 'none, the agents argued by rules'}.", style=QUIET),
+        Text(view.headline),
+    )
+
+
+def _gain_cells(arm: ArmGainView) -> tuple[str, ...]:
+    return (
+        arm.arm,
+        arm.by,
+        f"{arm.moved} of {arm.episodes}",
+        format_signed(arm.net_usd, 2),
+        format_signed(arm.gain_usd, 2),
+        "" if arm.ci95 is None else f"{arm.ci95[0]:+.2f} to {arm.ci95[1]:+.2f}",
+        "" if arm.p_corrected is None else f"{arm.p_corrected:.3f}",
+        "" if arm.better is None else f"{arm.better}",
+        "" if arm.worse is None else f"{arm.worse}",
+        arm.verdict,
+        *(format_signed(regime.gain_usd, 2) for regime in arm.regimes),
+        *("" for _ in range(3 - len(arm.regimes))),
     )
 
 

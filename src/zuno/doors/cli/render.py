@@ -641,6 +641,7 @@ _SCREENS_ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
     "StudyView": ("lab_screens", "shown_study"),
     "MemoryStudyView": ("lab_screens", "shown_memory_study"),
     "LpLabView": ("lab_screens", "shown_lp_lab"),
+    "LpAblationView": ("lab_screens", "shown_lp_ablation"),
     "TradeLabView": ("lab_screens", "shown_trade_lab"),
     "LabReportsView": ("lab_screens", "shown_reports"),
     "NoEdgeView": ("lab_check_screens", "shown_no_edge"),

@@ -88,7 +88,7 @@ async def run_arm(
     first_balances, first_price = pool.balances, pool.state().sqrt_price_x96
     if plan.first is not None:
         pool.open_position(plan.first, _gas_of(CandidateKind.OPEN, gas))
-    worths = [_value(first_balances, first_price)]
+    worths = [value_in_token0(first_balances, first_price)]
     used = ModelUse()
     minutes = inside = decisions = rebalances = refused = 0
     moment = schedule.start
@@ -99,7 +99,7 @@ async def run_arm(
             minutes += 1
             inside += pool.range is not None and pool.range.contains(pool.state().tick)
         moment = hour
-        worths.append(_value(pool.worth(), pool.state().sqrt_price_x96))
+        worths.append(value_in_token0(pool.worth(), pool.state().sqrt_price_x96))
         tell()
         await sleep(0)  # whoever waits for Ctrl-C hears it
         if moment < schedule.end and (moment - schedule.start) % schedule.every == 0:
@@ -192,7 +192,7 @@ def _gas_of(kind: CandidateKind, gas: GasQuote) -> Wei:
     return Wei(sum(MEASURED_GAS[step] for step in steps) * gas.price)
 
 
-def _value(amounts: tuple[int, int], sqrt_price_x96: int) -> Fraction:
+def value_in_token0(amounts: tuple[int, int], sqrt_price_x96: int) -> Fraction:
     """In base units of token0."""
     return amounts[0] + amounts[1] / price_of(sqrt_price_x96)
 
@@ -209,4 +209,10 @@ def _idle_effect(pool: BacktestPool, balances: tuple[int, int], sqrt_price_x96: 
             held[native] -= event.gas if event.gas_paid is None else event.gas_paid
         marks.append((price, (held[0], held[1])))
     marks.append((pool.state().sqrt_price_x96, (held[0], held[1])))
-    return sum((_value(kept, price) - _value(kept, before) for (before, kept), (price, _) in pairwise(marks)), ZERO)
+    return sum(
+        (
+            value_in_token0(kept, price) - value_in_token0(kept, before)
+            for (before, kept), (price, _) in pairwise(marks)
+        ),
+        ZERO,
+    )

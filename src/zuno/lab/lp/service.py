@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from hashlib import sha256
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from zuno.kernel.canonical import Digest, canonical
 from zuno.kernel.errors import Refused, Usage
@@ -25,6 +25,9 @@ from zuno.lab.service import MOST_WORKERS, Progress
 from zuno.lp.model.ballot import EDITION, RiskProfile
 from zuno.lp.model.market import HOUR
 from zuno.lp.model.minutes import MinuteRepairs, PoolMinutes
+
+if TYPE_CHECKING:
+    from zuno.lab.lp.ablation import LpAblation
 
 KIND: Final = "lp"
 WARM_UP: Final = Seconds(168 * HOUR)
@@ -55,14 +58,17 @@ class LpQuestion:
     def command(self) -> str:
         models = " --models" if self.models else ""
         return (
-            f"zuno lab lp --data {shlex.quote(plain_text(self.folder, 200))} --arms {','.join(self.arms)}"
-            f"{self._options()} --convention {self.convention}{models}"
+            f"zuno lab lp {self.describe_data()} --arms {','.join(self.arms)} {self.describe_conditions()} "
+            f"--convention {self.convention}{models}"
         )
 
-    def _options(self) -> str:
+    def describe_data(self) -> str:
+        return f"--data {shlex.quote(plain_text(self.folder, 200))}"
+
+    def describe_conditions(self) -> str:
         width = Decimal(self.half_width.numerator * 100) / self.half_width.denominator
         return (
-            f" --capital {self.capital} --every {self.every_hours} --width {width.normalize():f} "
+            f"--capital {self.capital} --every {self.every_hours} --width {width.normalize():f} "
             f"--profile {self.profile} --gas-gwei {self.gas_gwei.normalize():f}"
         )
 
@@ -106,8 +112,16 @@ RunArms: TypeAlias = Callable[
 class LpLab:
     """Backtests over recorded minutes; each leaves a report in the home."""
 
-    def __init__(self, read_minutes: ReadMinutes, run_arms: RunArms, reports: LabReports, fee_pips: int) -> None:
-        """`fee_pips`: of the recorded pool."""
+    def __init__(
+        self,
+        read_minutes: ReadMinutes,
+        run_arms: RunArms,
+        reports: LabReports,
+        fee_pips: int,
+        ablation: LpAblation,
+    ) -> None:
+        """`fee_pips`: of the recorded pool. `ablation`: what each part of the argument adds."""
+        self.ablation = ablation
         self._read_minutes = read_minutes
         self._run_arms = run_arms
         self._reports = reports

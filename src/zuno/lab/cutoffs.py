@@ -1,0 +1,48 @@
+"""Until when a model may have read what happened: on days before that it shows what it knows, not what it can."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from zuno.kernel.view import View
+
+CUTOFFS: Final = {
+    "claude-3-5": "2024-07",
+    "claude-3-7": "2024-11",
+    "claude-opus-4": "2025-03",
+    "claude-sonnet-4": "2025-03",
+    "gemini-2.0": "2024-08",
+    "gemini-2.5": "2025-01",
+    "gpt-4.1": "2024-06",
+    "gpt-4o": "2023-10",
+    "gpt-5": "2024-09",
+    "llama-3.1": "2023-12",
+    "llama-3.3": "2023-12",
+}
+"""Months that vendors name, by how a model's name begins; of the others nobody knows."""
+
+
+class ModelCutoffView(View):
+    """A model that argued, and whether the episodes lie before the end of what it was trained on."""
+
+    model: str
+    cutoff: str | None
+    """A month; null: not known, which counts as in-sample."""
+    in_sample: bool
+
+
+def judge_models(models: frozenset[str], last: int) -> tuple[ModelCutoffView, ...]:
+    """`last`: the last moment of the record, in Unix seconds."""
+    month = datetime.fromtimestamp(last, UTC).strftime("%Y-%m")
+    return tuple(
+        ModelCutoffView(model=model, cutoff=cutoff, in_sample=cutoff is None or month <= cutoff)
+        for model in sorted(models)
+        for cutoff in (find_cutoff(model),)
+    )
+
+
+def find_cutoff(model: str) -> str | None:
+    """A name is `vendor:model`, or the model alone."""
+    name = model.rsplit(":", 1)[-1].rsplit("/", 1)[-1].lower()
+    return next((month for prefix, month in CUTOFFS.items() if name.startswith(prefix)), None)

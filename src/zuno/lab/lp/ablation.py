@@ -1,0 +1,360 @@
+"""What each part of the LP desk's argument adds: arms over frozen episodes, paired."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, TypeAlias
+
+from zuno.kernel.errors import Usage
+from zuno.kernel.text import plain_text
+from zuno.kernel.view import PartialView, View
+from zuno.lab.bootstrap import PairedComparison, compare_pairs
+from zuno.lab.comparisons import correct_p_values
+from zuno.lab.cutoffs import ModelCutoffView, judge_models
+from zuno.lab.lp.ablation_page import build_ablation_page
+from zuno.lab.lp.arms import NEED_MODEL, Arm
+from zuno.lab.lp.backtest import Schedule
+from zuno.lab.lp.episodes import EpisodeView, mix_random
+from zuno.lab.lp.service import LpQuestion, ReadMinutes, check_workers, fingerprint_minutes, plan_schedule
+from zuno.lab.lp.views import DECIDED_BY, USD
+from zuno.lab.reports import LabReports, build_report, report_id, trial_id
+from zuno.lab.service import Progress
+from zuno.lp.model.ballot import EDITION
+from zuno.lp.model.market import HOUR
+
+KIND: Final = "ablate-lp"
+MOST_HORIZON: Final = 168
+"""Hours."""
+REGIMES: Final = ("bull", "bear", "sideways")
+TREND: Final = 0.02
+"""A price that changed by less over the horizon went sideways."""
+SIGNIFICANT: Final = 0.05
+EVERY_ARM: Final = tuple(Arm)
+"""Of an ablation, in the order in which they are shown."""
+_WHY_NOT: Final = {
+    Arm.SINGLE: "it is a model's choice, and no model argued",
+    Arm.VOTE: "it is a vote of models, and no model argued",
+    Arm.AA: "rules answer the same twice, so the noise floor is 0 by construction; it needs a model",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AblationQuestion:
+    """`base`: market, position and desk as of a backtest; its arms are not looked at."""
+
+    base: LpQuestion
+    horizon_hours: int
+
+    @property
+    def command(self) -> str:
+        models = " --models" if self.base.models else ""
+        return (
+            f"zuno lab ablate --desk lp {self.base.describe_data()} {self.base.describe_conditions()} "
+            f"--horizon {self.horizon_hours}{models}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodesTask:
+    """Some of the moments for one process."""
+
+    question: AblationQuestion
+    schedule: Schedule
+    moments: tuple[int, ...]
+
+
+RunEpisodes: TypeAlias = Callable[
+    [Sequence[EpisodesTask], int, Callable[[EpisodeView], None], asyncio.Event], Awaitable[None]
+]
+
+
+class RegimeGainView(View):
+    """Of the episodes of one kind of market."""
+
+    regime: str
+    episodes: int
+    gain_usd: float
+    """A decision."""
+    ci95: tuple[float, float] | None
+
+
+class ArmGainView(View):
+    """An arm, and what the full debate gained over it; USD a decision, models and trading paid."""
+
+    arm: str
+    by: str
+    episodes: int
+    moved: int
+    """Episodes in which it did something."""
+    net_usd: float
+    model_tokens: int
+    model_cost_usd: float
+    gain_usd: float | None
+    """Of the debate over it; null for the debate itself."""
+    ci95: tuple[float, float] | None
+    p: float | None
+    p_corrected: float | None
+    """For all of these comparisons together (Holm)."""
+    better: int | None
+    """Decisions of the debate that differ and came out better; null where there is no decision to compare."""
+    worse: int | None
+    verdict: str
+    """gain, loss, not shown."""
+    regimes: tuple[RegimeGainView, ...]
+
+
+class NotRunView(View):
+    arm: str
+    why: str
+
+
+class LpAblationView(PartialView):
+    report: str
+    desk: str
+    data: str
+    edition: int
+    since: int
+    until: int
+    episodes: int
+    asked: int
+    every_hours: int
+    horizon_hours: int
+    capital_usd: int
+    half_width_pct: float
+    profile: str
+    reference: str
+    """What the others are held against."""
+    noise_floor_usd: float
+    """Mean absolute difference, a decision, between the debate and the debate with fresh replies."""
+    noise_floor_said: str
+    headline: str
+    models: tuple[ModelCutoffView, ...]
+    arms: tuple[ArmGainView, ...]
+    not_run: tuple[NotRunView, ...]
+
+
+class LpAblation:
+    def __init__(self, read_minutes: ReadMinutes, run_episodes: RunEpisodes, reports: LabReports) -> None:
+        self._read_minutes = read_minutes
+        self._run_episodes = run_episodes
+        self._reports = reports
+
+    async def ablate(
+        self, question: AblationQuestion, workers: int, tell: Progress, stop: asyncio.Event, *, resume: bool = False
+    ) -> LpAblationView:
+        """Every arm at the same moments. Once `stop` is set, the episodes that are done are the answer."""
+        check_workers(workers)
+        base = question.base
+        recorded = await asyncio.to_thread(self._read_minutes, base.folder)
+        schedule = plan_schedule(recorded, base.every_hours)
+        moments = plan_moments(schedule, question.horizon_hours)
+        data = fingerprint_minutes(recorded)
+        asked = base.conditions | {"horizonHours": question.horizon_hours}
+        report = report_id(KIND, asked, data, EDITION)
+        if not resume:
+            self._reports.forget_parts(report)
+        done = {
+            episode.at: episode for episode in map(EpisodeView.model_validate_json, self._reports.read_parts(report))
+        }
+        self._reports.note_trials(KIND, {trial_id(KIND, arm, asked, data, EDITION): arm for arm in EVERY_ARM})
+        left = [moment for moment in moments if moment not in done]
+
+        def hear(episode: EpisodeView) -> None:
+            done[episode.at] = episode
+            self._reports.keep_part(report, episode)
+            tell(len(done), len(moments))
+
+        tell(len(done), len(moments))
+        shares = [left[place::workers] for place in range(workers)]
+        tasks = [EpisodesTask(question, schedule, tuple(share)) for share in shares if share]
+        if tasks:
+            await self._run_episodes(tasks, workers, hear, stop)
+        view = build_view(question, report, schedule, [done[at] for at in sorted(done)], len(moments))
+        title = f"LP ablation: {view.episodes} frozen episodes"
+        self._reports.save(
+            build_report(report, KIND, title, question.command, view),
+            build_ablation_page(view, title, question.command),
+        )
+        return view
+
+    def describe_place(self, view: LpAblationView) -> str:
+        return self._reports.describe_place(view.report)
+
+
+def read_horizon(base: LpQuestion, horizon_hours: int) -> AblationQuestion:
+    if not base.every_hours <= horizon_hours <= MOST_HORIZON:
+        raise Usage(
+            f"--horizon is {horizon_hours}; give hours from {base.every_hours}, the time between two decisions, to "
+            f"{MOST_HORIZON}."
+        )
+    return AblationQuestion(base, horizon_hours)
+
+
+def plan_moments(schedule: Schedule, horizon_hours: int) -> tuple[int, ...]:
+    """Every decision whose horizon ends within the record."""
+    last = schedule.end - horizon_hours * HOUR
+    return tuple(range(schedule.start + schedule.every, last + 1, schedule.every))
+
+
+def build_view(
+    question: AblationQuestion, report: str, schedule: Schedule, episodes: Sequence[EpisodeView], asked: int
+) -> LpAblationView:
+    base = question.base
+    models = judge_models(frozenset(name for episode in episodes for name in episode.models), schedule.end)
+    nets = _net_outcomes(episodes)
+    block = question.horizon_hours // base.every_hours
+    gains = _compare_all(episodes, nets, block)
+    floor = _noise_floor(nets)
+    return LpAblationView(
+        ok=True,
+        stopped=len(episodes) < asked,
+        report=report,
+        desk="lp",
+        data=plain_text(base.folder, 200),
+        edition=EDITION,
+        since=schedule.start,
+        until=schedule.end,
+        episodes=len(episodes),
+        asked=asked,
+        every_hours=base.every_hours,
+        horizon_hours=question.horizon_hours,
+        capital_usd=base.capital,
+        half_width_pct=float(100 * base.half_width),
+        profile=base.profile,
+        reference="debate" if models else "debate (rules)",
+        noise_floor_usd=floor or 0.0,
+        noise_floor_said="measured by aa" if floor is not None else _WHY_NOT[Arm.AA],
+        headline=_headline(models, gains),
+        models=models,
+        arms=tuple(gains),
+        not_run=tuple(
+            NotRunView(arm=arm, why=_WHY_NOT[arm] if arm in NEED_MODEL else "no episode is done")
+            for arm in EVERY_ARM
+            if arm not in nets
+        ),
+    )
+
+
+def _net_outcomes(episodes: Sequence[EpisodeView]) -> dict[str, list[int]]:
+    """By arm, in millionths of a dollar, models paid; arms of every episode alone."""
+    found: dict[str, list[int]] = {}
+    for arm in EVERY_ARM:
+        if arm is Arm.RANDOM or not episodes or not all(arm in episode.outcomes for episode in episodes):
+            continue
+        found[arm] = [episode.outcomes[arm] - round(episode.model_usd.get(arm, 0.0) * USD) for episode in episodes]
+    if Arm.DEBATE in found:
+        found[Arm.RANDOM] = mix_random(episodes, count_moves(episodes, Arm.DEBATE))
+    return found
+
+
+def count_moves(episodes: Sequence[EpisodeView], arm: str) -> int:
+    return sum(episode.acts.get(arm, "stay") != "stay" for episode in episodes)
+
+
+def _compare_all(episodes: Sequence[EpisodeView], nets: Mapping[str, Sequence[int]], block: int) -> list[ArmGainView]:
+    if Arm.DEBATE not in nets:
+        return []
+    ours = nets[Arm.DEBATE]
+    pairs = {arm: compare_pairs(ours, theirs, block) for arm, theirs in nets.items() if arm != Arm.DEBATE}
+    known = [(arm, pair.p) for arm, pair in pairs.items() if pair is not None]
+    corrected = dict(zip((arm for arm, _ in known), correct_p_values([p for _, p in known]), strict=True))
+    return [
+        _gain_view(arm, episodes, nets, pairs.get(arm), corrected.get(arm), block) for arm in EVERY_ARM if arm in nets
+    ]
+
+
+def _gain_view(
+    arm: Arm,
+    episodes: Sequence[EpisodeView],
+    nets: Mapping[str, Sequence[int]],
+    pair: PairedComparison | None,
+    corrected: float | None,
+    block: int,
+) -> ArmGainView:
+    ours, theirs, count = nets[Arm.DEBATE], nets[arm], len(episodes)
+    itself, drawn = arm is Arm.DEBATE, arm is Arm.RANDOM
+    flipped = [
+        left - right
+        for episode, left, right in zip(episodes, ours, theirs, strict=True)
+        if not drawn and episode.acts[arm] != episode.acts[Arm.DEBATE]
+    ]
+    return ArmGainView(
+        arm=arm,
+        by=describe_decider(arm, episodes),
+        episodes=count,
+        moved=count_moves(episodes, Arm.DEBATE if drawn else arm),
+        net_usd=_each(sum(theirs), count),
+        model_tokens=sum(episode.tokens.get(arm, 0) for episode in episodes),
+        model_cost_usd=round(sum(episode.model_usd.get(arm, 0.0) for episode in episodes), 6),
+        gain_usd=None if itself else _each(sum(ours) - sum(theirs), count),
+        ci95=None if pair is None else (_each(pair.low, count), _each(pair.high, count)),
+        p=None if pair is None else pair.p,
+        p_corrected=corrected,
+        better=None if itself or drawn else sum(change > 0 for change in flipped),
+        worse=None if itself or drawn else sum(change < 0 for change in flipped),
+        verdict="" if itself else judge_gain(sum(ours) - sum(theirs), corrected),
+        regimes=() if itself else tuple(_split(episodes, ours, theirs, block)),
+    )
+
+
+def judge_gain(gain: int, corrected: float | None) -> str:
+    if corrected is None or corrected >= SIGNIFICANT:
+        return "not shown"
+    return "gain" if gain > 0 else "loss"
+
+
+def _split(
+    episodes: Sequence[EpisodeView], ours: Sequence[int], theirs: Sequence[int], block: int
+) -> list[RegimeGainView]:
+    found = []
+    for regime in REGIMES:
+        places = [place for place, episode in enumerate(episodes) if name_regime(episode.price_change) == regime]
+        left, right = [ours[place] for place in places], [theirs[place] for place in places]
+        pair = compare_pairs(left, right, block)
+        found.append(
+            RegimeGainView(
+                regime=regime,
+                episodes=len(places),
+                gain_usd=_each(sum(left) - sum(right), len(places)),
+                ci95=None if pair is None else (_each(pair.low, len(places)), _each(pair.high, len(places))),
+            )
+        )
+    return found
+
+
+def name_regime(price_change: float) -> str:
+    if abs(price_change) < TREND:
+        return "sideways"
+    return "bull" if price_change > 0 else "bear"
+
+
+def describe_decider(arm: Arm, episodes: Sequence[EpisodeView]) -> str:
+    if any(episode.tokens.get(arm) for episode in episodes):
+        return "model"
+    return DECIDED_BY.get(arm, "rules in its place")
+
+
+def _noise_floor(nets: Mapping[str, Sequence[int]]) -> float | None:
+    if Arm.AA not in nets:
+        return None
+    pairs = zip(nets[Arm.DEBATE], nets[Arm.AA], strict=True)
+    return _each(sum(abs(left - right) for left, right in pairs), len(nets[Arm.AA]))
+
+
+def _headline(models: Sequence[ModelCutoffView], gains: Sequence[ArmGainView]) -> str:
+    if any(model.in_sample for model in models):
+        names = ", ".join(model.model for model in models if model.in_sample)
+        return f"Not provable here: these days lie before the end of what {names} was trained on."
+    shown = [gain for gain in gains if gain.verdict in ("gain", "loss")]
+    who = "the debate" if models else "the debate by rules"
+    if not shown:
+        return f"No arm differs from {who} by more than chance, all comparisons taken together."
+    told = "; ".join(f"{gain.verdict} of {gain.gain_usd:+.2f} USD a decision over {gain.arm}" for gain in shown)
+    return f"Shown for {who}, all comparisons taken together: {told}."
+
+
+def _each(total: int, count: int) -> float:
+    return round(float(Fraction(total, USD * max(1, count))), 6)

@@ -1,0 +1,115 @@
+"""Frozen episodes: the same position at the same moment for every arm, and what each one's decision came to.
+
+The position is the one that resetting at the edge has come to by then. Every arm decides about it; what it decides is
+carried out and played for the horizon. Worth at the end less worth at the start, gas and swaps paid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Protocol
+
+from zuno.amm.model import price_of
+from zuno.kernel.errors import Refused
+from zuno.kernel.units import Seconds
+from zuno.kernel.view import View
+from zuno.lab.lp.arms import STAY, WIDE, Act, Arm, Decide, centre_range, reset_at_edge
+from zuno.lab.lp.backtest import Schedule, carry_out, value_in_token0
+from zuno.lab.lp.market import BacktestPool
+from zuno.lp.model.market import GasQuote
+
+CENTRE: Final = "centre"
+"""Not an arm: the range centred anew, which is what the random arm does when it moves."""
+HELD: Final = "stay"
+
+
+class PoolCopy(BacktestPool, Protocol):
+    """A recorded pool that can be played in several ways from here."""
+
+    def copy(self) -> PoolCopy: ...
+
+
+class EpisodeView(View):
+    """One moment; everything by arm. An arm that could not be asked is in none of them."""
+
+    at: int
+    price_change: float
+    """Of token1 in token0 over the horizon, as a share."""
+    acts: dict[str, str]
+    outcomes: dict[str, int]
+    """In millionths of a dollar, models not paid."""
+    tokens: dict[str, int]
+    model_usd: dict[str, float]
+    models: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeRules:
+    half_width: Fraction
+    horizon: Seconds
+    gas: GasQuote
+
+
+async def walk_moments(pool: PoolCopy, schedule: Schedule, rules: EpisodeRules) -> AsyncIterator[Seconds]:
+    """The pool at one decision after the other, with the position that resetting at the edge has come to."""
+    carry_out(Act(centre_range(pool.state(), rules.half_width)), pool, rules.gas)
+    decide = reset_at_edge(rules.half_width)
+    for moment in range(schedule.start + schedule.every, schedule.end, schedule.every):
+        pool.play_until(Seconds(moment))
+        yield Seconds(moment)
+        with suppress(Refused):
+            carry_out(await decide(pool), pool, rules.gas)
+
+
+async def run_episode(pool: PoolCopy, deciders: Mapping[str, Decide], rules: EpisodeRules) -> EpisodeView:
+    """`deciders`: of the arms that ask the desk; each is handed the pool as it stands, and the others decide here."""
+    state = pool.state()
+    acts: dict[str, Act] = {
+        HELD: STAY,
+        CENTRE: Act(centre_range(state, rules.half_width)),
+        Arm.HOLD: Act(close=True),
+        Arm.PASSIVE: Act(centre_range(state, WIDE)),
+        Arm.RESET: await reset_at_edge(rules.half_width)(pool),
+    }
+    for arm, decide in deciders.items():
+        acts[arm] = await decide(pool)
+    played: dict[Act, int] = {}
+    end_price = state.price
+    for act in acts.values():
+        if act not in played:
+            played[act], end_price = _play(pool.copy(), act, rules)
+    # Prices are of token0 in token1: what token1 costs goes the other way.
+    return EpisodeView(
+        at=pool.head.timestamp,
+        price_change=round(float(state.price / end_price) - 1, 6),
+        acts={arm: describe_act(act) for arm, act in acts.items()},
+        outcomes={arm: played[act] for arm, act in acts.items()},
+        tokens={arm: act.used.tokens for arm, act in acts.items() if act.used.tokens},
+        model_usd={arm: float(act.used.usd) for arm, act in acts.items() if act.used.usd},
+        models=tuple(sorted(frozenset().union(*(act.used.models for act in acts.values())))),
+    )
+
+
+def _play(pool: PoolCopy, act: Act, rules: EpisodeRules) -> tuple[int, Fraction]:
+    start = pool.head.timestamp
+    before = value_in_token0(pool.worth(), pool.state().sqrt_price_x96)
+    with suppress(Refused):  # what cannot be carried out leaves everything as it is
+        carry_out(act, pool, rules.gas)
+    pool.play_until(Seconds(start + rules.horizon))
+    price = pool.state().sqrt_price_x96
+    return round(value_in_token0(pool.worth(), price) - before), price_of(price)
+
+
+def describe_act(act: Act) -> str:
+    if act.close:
+        return "close"
+    return "stay" if act.range is None else f"{act.range.lower}…{act.range.upper}"
+
+
+def mix_random(episodes: Sequence[EpisodeView], moves: int) -> list[int]:
+    """What so many moves at episodes drawn blindly come to on average over all draws, for every episode."""
+    share = Fraction(moves, max(1, len(episodes)))
+    return [round(share * episode.outcomes[CENTRE] + (1 - share) * episode.outcomes[HELD]) for episode in episodes]
