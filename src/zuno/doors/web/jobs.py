@@ -61,6 +61,11 @@ class Jobs:
     def list(self) -> JobsView:
         return JobsView(jobs=tuple(reversed(self._jobs.values())))
 
+    def find(self, id_: str) -> JobView | None:
+        """One that runs here, or failed here; what ended is in the journal."""
+        job = self._jobs.get(id_)
+        return None if job is None or job.state == "ended" else job
+
     def show(self, id_: str) -> JobView:
         if id_ not in self._jobs:
             raise Problem(404, "No such job was started since the server was; the journal may have what came of it.")

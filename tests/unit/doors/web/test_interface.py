@@ -151,6 +151,23 @@ def test_an_approval_that_was_not_shown_is_not_signed(client: TestClient) -> Non
     assert problem(client.post(at, json={"approvalHash": "0" * 64, "word": "approve"})) == (409, "refused")
 
 
+def test_a_run_that_is_not_on_record_yet_has_a_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that follows it from its first moment is never told that there is no such run."""
+    monkeypatch.setenv("ZUNO_RECORDING", "own")  # in which nothing is: the run ends before it begins
+    with open_page_app(tmp_path) as page, TestClient(page.app, base_url=f"http://{HOST}", headers=BEARER) as client:
+        started = client.post(f"{API}/trading/analyze", json={"symbol": "BTC"})
+        assert started.status_code == 202
+        run = started.json()["id"]
+        seen = []
+        while not seen or seen[-1]["state"] == "starting":
+            answer = client.get(f"{API}/trading/runs/{run}")
+            assert answer.status_code == 200
+            seen.append(answer.json())
+        assert (seen[-1]["state"], seen[-1]["runId"], seen[-1]["run"]) == ("failed", run, None)
+        assert (seen[-1]["symbol"], seen[-1]["mode"]) == ("BTCUSDT", "swing")
+        assert seen[-1]["error"]
+
+
 def test_the_journal_is_paged_without_gap_or_repeat(client: TestClient, page: PageApp) -> None:
     async def write(zuno: Any) -> None:
         for number in range(7):

@@ -14,6 +14,7 @@ from zuno.doors.web.problems import Problem
 from zuno.doors.web.routes.parameters import TEXT_CHARS, Chain, Id, Wallet
 from zuno.doors.web.services import Services, document, respond
 from zuno.doors.zuno import Zuno
+from zuno.kernel.errors import Unknown
 from zuno.lp.model.debate import Thought
 from zuno.lp.service.archive import WhyView
 from zuno.lp.service.plan_view import PlanView
@@ -107,8 +108,15 @@ def build_lp_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRoute
 
     @router.get("/debates/{debate}", **document(WhyView))
     async def get_debate(debate: Id) -> Response:
-        """The argument behind a plan or a request, as it stands in the journal."""
-        return await services.answer(lambda zuno: zuno.archive().why(debate))
+        """The argument behind a plan or a request, as it stands in the journal; empty where this server has just
+        begun it."""
+        try:
+            return await services.answer(lambda zuno: zuno.archive().why(debate))
+        except Unknown:
+            if (job := jobs.find(debate)) is None:
+                raise
+        begun = WhyView(request_id=debate, code="", messages=(), transcript=(), sources=(), plan=None, failed=job.error)
+        return respond(begun)
 
     @router.post("/recommend", **document(JobView, 202))
     async def recommend(body: RecommendBody) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
@@ -14,7 +14,10 @@ from zuno.doors.web.jobs import Jobs, JobView
 from zuno.doors.web.routes.parameters import TEXT_CHARS, Account, AsOf, Cursor, Id, Limit, Mode, Symbol
 from zuno.doors.web.services import PageView, Services, cut_page, document, respond
 from zuno.doors.zuno import Zuno
-from zuno.kernel.errors import Refused
+from zuno.kernel.clock import iso
+from zuno.kernel.errors import Refused, Unknown
+from zuno.kernel.units import Millis
+from zuno.kernel.view import ForeignText, View
 from zuno.trading.model.market import parse_mode, parse_symbol
 from zuno.trading.model.outcome import NodeEvent
 from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT
@@ -43,6 +46,20 @@ class AnalyzeBody(Body):
     execute: bool = False
     """Act on the ruling: place its orders in a paper account. Real money is traded by `zuno trade`, at a terminal."""
     account: ShortText = None
+
+
+class RunStartView(View):
+    """A run of this server that is not on record yet, or never came that far. The fields are those of a run."""
+
+    run_id: str
+    symbol: str
+    mode: str
+    state: Literal["starting", "failed"]
+    started: str
+    error: ForeignText | None
+    run: None = None
+    reached: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
 
 
 class AccountBody(ConfirmBody):
@@ -145,10 +162,21 @@ def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs) -> API
         view = await services.fetch(lambda zuno: Reports(zuno.cycles()).runs(limit + 1, cursor))
         return respond(cut_page(view, "runs", lambda run: str(run["runId"]), None, limit))
 
-    @router.get("/runs/{run}", **document(CycleWhyView))
+    @router.get("/runs/{run}", **document(CycleWhyView | RunStartView))
     async def get_run(run: Id) -> Response:
-        """A run from the journal: agents, model attempts, rules that fired, the ruling."""
-        return await services.answer(lambda zuno: Reports(zuno.cycles()).why(run))
+        """A run from the journal: agents, model attempts, rules that fired, the ruling. One that was just started here
+        and is not on record yet is `starting`."""
+        try:
+            return await services.answer(lambda zuno: Reports(zuno.cycles()).why(run))
+        except (Unknown, Refused):
+            if (job := jobs.find(run)) is None:
+                raise
+        symbol, _, mode = job.about.partition(" ")
+        state: Literal["starting", "failed"] = "failed" if job.state == "failed" else "starting"
+        started = iso(Millis(job.started))
+        return respond(
+            RunStartView(run_id=run, symbol=symbol, mode=mode, state=state, started=started, error=job.error)
+        )
 
     @router.post("/analyze", **document(JobView, 202))
     async def analyze(body: AnalyzeBody) -> Response:

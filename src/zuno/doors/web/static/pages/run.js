@@ -40,6 +40,8 @@ export async function show(root, params, api) {
     if (ended) return;
     try {
       const why = await api.get(`/trading/runs/${encodeURIComponent(id)}`);
+      if (why.state === "failed") return fail(why.error);
+      if (why.state === "starting") return replace(body, h("p", { class: "empty", role: "status" }, "Reading the market …"));
       graph.readRecord(why);
       ended = why.run !== null || why.state === "expired";
       replace(head, drawHead(why, api, replayed));
