@@ -241,8 +241,10 @@ def test_another_plan_s_id_is_not_approved_by_the_first(zuno: Any) -> None:
 def test_an_approval_runs_out_by_the_chain_s_own_time(zuno: Any) -> None:
     plan_id = planned(zuno)["planId"]
     approved(zuno, plan_id, ZUNO_APPROVAL_SECONDS="30")
+    assert [line["planId"] for line in zuno("plan", "list", "--waiting", "--json").document["plans"]] == [plan_id]
     for _ in range(3):
         assert zuno("sim", "move", "--percent", "0.01").code == 0
+    assert zuno("plan", "list", "--waiting", "--json").document["plans"] == []
     ran = zuno("plan", "apply", plan_id, "--yes", "--json")
     assert ran.code == 3
     assert "expired at" in ran.err

@@ -103,9 +103,14 @@ def test_lvr_never_falls_along_a_lineage_of_rebalances(zuno: Any) -> None:
 
 def test_nothing_is_gone_until_it_is_closed(zuno: Any) -> None:
     assert zuno("lp", "positions", "--closed", "--json").document["positions"] == []
-    plan = zuno("lp", "close", "2", "--json").document["planId"]
+    other, plan = (zuno("lp", what, "2", "--json").document["planId"] for what in ("collect", "close"))
+    waiting = zuno("plan", "list", "--waiting", "--json").document
+    assert ([line["planId"] for line in waiting["plans"]], waiting["notes"]) == ([plan, other], [])
     for step in ("approve", "apply"):
         assert zuno("plan", step, plan, "--yes", "--json").code == 0
+    waiting = zuno("plan", "list", "--waiting", "--json").document
+    assert (waiting["plans"], len(waiting["notes"])) == ([], 1)
+    assert other in zuno("plan", "list", "--waiting").out
     (line,) = zuno("lp", "positions", "--closed", "--json").document["positions"]
     assert (line["id"], line["became"], line["planId"], line["why"]) == ("2", "closed", plan, "")
     assert line["closedAt"] > line["openedAt"]

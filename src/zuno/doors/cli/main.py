@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import ReplayView, View
+    from zuno.lp.service.archive import PlanListView
     from zuno.lp.service.recommend import Listen
 
 
@@ -378,9 +379,18 @@ async def _last_decision(zuno: Zuno) -> str:
 
 
 @plan.command("list")
-def plan_list(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+def plan_list(
+    ctx: typer.Context,
+    waiting: Annotated[bool, typer.Option("--waiting", help="Only what can still be approved or applied.")] = False,
+    home: Home = None,
+    json: Json = False,
+) -> None:
     """List the plans, newest first."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.archive().plans())
+
+    async def look(zuno: Zuno) -> PlanListView:
+        return await (zuno.execution().list_waiting() if waiting else zuno.archive().plans())
+
+    run_command.answer(ctx.obj.at(home), json, look)
 
 
 @plan.command("show")

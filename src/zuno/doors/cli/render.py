@@ -411,8 +411,10 @@ def _show_plan(view: PlanView) -> RenderableType:
 
 
 def _show_plan_list(view: PlanListView) -> RenderableType:
+    notes = notes_block(view.notes)
     if not view.plans:
-        return Text("No plans yet; `zuno lp recommend rebalance 1` asks for one.")
+        said = "No plan waits." if notes else "No plans yet; `zuno lp recommend rebalance 1` asks for one."
+        return Group(Text(said), *notes)
     table = Rows(
         "plan",
         "when",
@@ -436,7 +438,7 @@ def _show_plan_list(view: PlanListView) -> RenderableType:
             "–" if plan.choice == "hold" else plan.state,
             plan.request_id,
         )
-    return table
+    return Group(table, *notes) if notes else table
 
 
 def _show_why(view: WhyView) -> RenderableType:

@@ -59,6 +59,8 @@ class PlanLine(View):
 
 class PlanListView(View):
     plans: tuple[PlanLine, ...]
+    notes: tuple[ForeignText, ...] = ()
+    """Of plans that wait: which others do no longer, and why."""
 
 
 class MessageLine(View):

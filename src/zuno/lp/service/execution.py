@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from zuno.amm.model import LpPosition
 from zuno.journal.port import Journal
 from zuno.kernel.canonical import canonical, to_json
-from zuno.kernel.errors import Broken, Refused, Unavailable, Usage, ZunoError
+from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, Unknown, Usage, ZunoError
 from zuno.kernel.text import NATIVE, parse_units
 from zuno.kernel.units import Seconds
 from zuno.kernel.view import sanitise
@@ -42,7 +42,7 @@ from zuno.lp.rules.compounding import Compounding, weigh_compounding
 from zuno.lp.rules.portfolio import annual_rate, figures_of_history, figures_of_window
 from zuno.lp.rules.stress import HORIZON_HOURS
 from zuno.lp.service import arguments
-from zuno.lp.service.archive import Archive
+from zuno.lp.service.archive import Archive, PlanLine, PlanListView
 from zuno.lp.service.execution_view import (
     ApprovalView,
     CompoundView,
@@ -57,6 +57,8 @@ from zuno.lp.service.execution_view import (
 from zuno.lp.service.plan_view import print_cautions
 from zuno.lp.service.positions import LpDesk
 
+MOST_WAITING: Final = 20
+"""Plans that are looked at for whether they wait."""
 OpenContext = Callable[[str], Awaitable[ExecutionContext]]
 """What it takes to act on a chain, by its name."""
 
@@ -203,6 +205,45 @@ class Execution:
         execution = await self._context_of(task.instruction.chain)
         progress, late = await Gate(execution).status(plan_id)
         return await execution_view(execution, progress, task.instruction, late=late)
+
+    async def list_waiting(self) -> PlanListView:
+        """Of the newest plans those that an owner can still approve or apply: neither rejected nor argued by older
+        rules, no approval that has run out, and their position still there."""
+        waiting: list[PlanLine] = []
+        notes: list[str] = []
+        for line in (await self._archive.plans(MOST_WAITING)).plans:
+            if line.choice == Action.HOLD or PlanState(line.state).over:
+                continue
+            try:
+                why = await self._find_obstacle(line)
+            except (Unavailable, Malformed) as error:
+                why = None  # nobody knows: it is left to its owner
+                notes.append(f"{line.plan_id} could not be checked: {error}")
+            if why is None:
+                waiting.append(line)
+            else:
+                notes.append(f"{line.plan_id} waits no longer: {why}")
+        return PlanListView(plans=tuple(waiting), notes=tuple(notes))
+
+    async def _find_obstacle(self, line: PlanLine) -> str | None:
+        """Why a plan that is not over can be neither approved nor applied any more."""
+        try:
+            task = await self._load_task(line.plan_id, current=True)
+        except Refused as error:
+            return str(error)
+        if task.reject is not None:
+            return f"the desk rejected it: {task.reject}"
+        if line.state == PlanState.APPROVED:
+            _, late = await Gate(await self._context_of(line.chain)).status(line.plan_id)
+            if late:
+                return "its approval has run out"
+        if line.state in (PlanState.APPLYING, PlanState.PARTIAL) or line.position_id is None:
+            return None
+        try:
+            found = (await self._desk_of(line.chain).positions([line.position_id])).positions
+        except Unknown:
+            found = ()
+        return None if any(int(position.liquidity) for position in found) else f"position {line.position_id} is gone"
 
     # -- plans without a debate
 

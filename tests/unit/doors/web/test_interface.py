@@ -158,7 +158,7 @@ def test_a_run_that_is_not_on_record_yet_has_a_state(tmp_path: Path, monkeypatch
         started = client.post(f"{API}/trading/analyze", json={"symbol": "BTC"})
         assert started.status_code == 202
         run = started.json()["id"]
-        seen = []
+        seen: list[Any] = []
         while not seen or seen[-1]["state"] == "starting":
             answer = client.get(f"{API}/trading/runs/{run}")
             assert answer.status_code == 200

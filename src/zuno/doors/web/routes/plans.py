@@ -13,7 +13,7 @@ from zuno.doors.web.routes.parameters import Cursor, Id, Limit
 from zuno.doors.web.services import PageView, Services, cut_page, document, respond
 from zuno.doors.zuno import Zuno
 from zuno.kernel.view import View, sanitise
-from zuno.lp.service.archive import PlanDiffView
+from zuno.lp.service.archive import PlanDiffView, PlanListView
 from zuno.lp.service.execution import Consent
 from zuno.lp.service.execution_view import ApprovalView, ExecutionView, SimulationView, UnsignedView
 from zuno.lp.service.plan_view import PlanView
@@ -29,6 +29,11 @@ def build_plan_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRou
         """Plans, newest first."""
         view = await services.fetch(lambda zuno: zuno.archive().plans(limit + 1, cursor))
         return respond(cut_page(view, "plans", lambda plan: str(plan["planId"]), None, limit))
+
+    @router.get("/waiting", **document(PlanListView))
+    async def list_waiting_plans() -> Response:
+        """Those that can still be approved or applied, checked against the chain; `notes`: which others cannot."""
+        return await services.answer(lambda zuno: zuno.execution().list_waiting())
 
     @router.get("/{plan}", **document(PlanView))
     async def get_plan(plan: Id) -> Response:

@@ -3,7 +3,7 @@ import { h, replace } from "../dom.js";
 import { age, money, number, percent, shorten, shortTime, signedPercent, tone, words } from "../format.js";
 import { badge, facts, fillWith, loading, modeBadge, panel, sourceLine, stat, stats } from "../widgets.js";
 import { xyChart } from "../charts.js";
-import { fetchPositions, planLink, planState, portfolioSource, positionsTable, waits } from "./lp_parts.js";
+import { fetchPositions, planLink, planState, portfolioSource, positionsTable } from "./lp_parts.js";
 
 const REFRESH = 20_000;
 const KEEP = { keep: true };
@@ -32,7 +32,7 @@ export async function show(root, params, api) {
       fillWith(slots.fees, () => fetchFees(api, data.positions.positions), (days) => feesPart(days, api));
       return [positionsTable(data, { brief: true }), sourceLine({ href: api.address("/lp/positions"), at: data.positions.timestamp, text: `${data.positions.chain} block ${data.positions.block}` })];
     }, KEEP),
-    fillWith(slots.approval, () => api.get("/lp/plans", { limit: 20 }), (page) => waitingPlans(page.items, api), KEEP),
+    fillWith(slots.approval, () => api.get("/lp/plans/waiting"), (view) => waitingPlans(view.plans, api), KEEP),
     fillWith(slots.alerts, () => api.get("/lp/alerts"), (view) => alertList(view, api), KEEP),
     loadJobs(),
     fillWith(slots.desk, () => api.get("/trading/account"), (account) => {
@@ -99,9 +99,8 @@ function tradingStats(account, performance, api) {
     stat("Open trades", String(account.openTrades), { note: `${account.openOrders} orders` }));
 }
 
-function waitingPlans(plans, api) {
-  const waiting = plans.filter((plan) => waits(plan));
-  const source = sourceLine({ href: api.address("/lp/plans"), at: plans[0]?.at, text: "plans in the journal" });
+function waitingPlans(waiting, api) {
+  const source = sourceLine({ href: api.address("/lp/plans/waiting"), at: waiting[0]?.at, text: "plans in the journal, checked against the chain" });
   if (!waiting.length) return [h("p", { class: "empty" }, "Nothing waits for approval."), source];
   return [h("ul", { class: "list" }, waiting.slice(0, 6).map((plan) => h("li", null,
     h("div", { class: "row" }, h("a", { href: planLink(plan.planId) }, `${plan.choice} position ${plan.positionId ?? "(new)"}`), planState(plan.state)),

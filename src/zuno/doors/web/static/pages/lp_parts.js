@@ -64,12 +64,6 @@ export function positionsTable({ positions, portfolio }, { brief = false } = {})
   return table("Liquidity positions", shown, positions.positions, { href: positionLink, empty: "This wallet holds no position on this chain." });
 }
 
-const WAITING = new Set(["drafted", "draft", "proposed", "simulated", "approved", "partial", "applying"]);
-
-export function waits(plan) {
-  return WAITING.has(plan.state) && plan.choice !== "hold";
-}
-
 export function planState(state) {
   const kind = { confirmed: "good", approved: "info", applying: "info", failed: "bad", partial: "warn", cancelled: "", expired: "warn" }[state] ?? "";
   return badge(state, kind);
