@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.wire.commands import Zuno, run_zuno
+from zuno.kernel.numbers_text import short_text
 
 BOLD = ("5 ETH",)
 """Enough that gas is small beside the fees."""
@@ -93,6 +94,8 @@ def test_ether_is_surveyed_native_first_and_wrapped_after(zuno: Zuno, bold: Any)
     action = plan["recommended"]["prepAction"]
     assert action.startswith("wrap 5 ETH → WETH, then swap ")
     assert action.endswith(" WETH → USDC first")
+    swapped = action.split("swap ")[1].split(" WETH")[0]
+    assert swapped == short_text(swapped), "as every amount is shown"
     wrapped = create(zuno, "5 WETH")
     assert {one["pool"]["currency0"]["symbol"] for one in moves(wrapped)} == {"WETH"}
     assert wrapped["recommended"]["prepAction"].startswith("swap ")

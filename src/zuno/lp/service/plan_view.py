@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field
 from zuno.amm.model import PoolState
 from zuno.kernel.canonical import Digest, canonical
 from zuno.kernel.errors import Refused
-from zuno.kernel.numbers_text import decimal_text, money_text
+from zuno.kernel.numbers_text import decimal_text, money_text, short_text
 from zuno.kernel.text import format_units
 from zuno.kernel.view import ForeignText, View
 from zuno.kernel.wire import Hex64, Wire
@@ -414,7 +414,7 @@ def _prep_action(candidate: Candidate, pool: PoolState, wish: Wish | None) -> st
         steps.append(f"wrap {wrapped.amount:f} ETH → WETH")
     if prep is not None:
         given, got = (pool.token0, pool.token1) if prep.zero_for_one else (pool.token1, pool.token0)
-        amount = f"{format_units(prep.amount_in, given.decimals)} {given.symbol} → {got.symbol}"
+        amount = f"{short_text(format_units(prep.amount_in, given.decimals))} {given.symbol} → {got.symbol}"
         holds_price = wish is not None and len(wish.capital) > 1
         steps.append(f"swap {amount} and back (it holds the price)" if holds_price else f"swap {amount}")
     return ", then ".join(steps) + " first" if steps else None
