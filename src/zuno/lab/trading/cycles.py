@@ -157,7 +157,7 @@ class BacktestCycles:
             edition=EDITION,
             account=self._account,
         )
-        moment = MarketMoment(as_of=at, origin=figures.store.origin.label)
+        moment = MarketMoment(as_of=at, origin=figures.origin)
         notes = RunNotes(run_id or self._name_run(at))
         minds = self._minds(notes)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -40,6 +41,14 @@ class MarketFigures:
         self._places: dict[Millis, int] = {}
         self._known: dict[Millis, _MomentFigures] = {}
         self._frames = FrameCache()
+        self._preparing = asyncio.Lock()
+        self._origin: str | None = None
+
+    @property
+    def origin(self) -> str:
+        """Whose past it is; read once."""
+        self._origin = self._origin or self.store.origin.label
+        return self._origin
 
     async def load(self, moments: Sequence[Millis]) -> None:
         """Which moments will be asked for, in ascending order: they are read and measured by the hundreds. Others may
@@ -53,9 +62,10 @@ class MarketFigures:
         if at not in self._places:
             bundle = await build_bundle(self.store, self.symbol, self.mode, at, slots)
             return bundle, build_case(bundle, self._frames)
-        if at not in self._known:
-            await self._prepare(self._places[at])
-        known = self._known[at]
+        async with self._preparing:
+            if at not in self._known:
+                await self._prepare(self._places[at])
+            known = self._known[at]
         if known.market is None:
             known.market = measure_market(known.bundle, known.frames)
         bundle = add_slots(known.bundle, slots)

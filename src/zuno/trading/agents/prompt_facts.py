@@ -229,8 +229,9 @@ def structure_section(case: Case, weight: int = 70) -> Section:
         lines += _divergence_lines(case, timeframe, frame, kept)
         lines += _fibonacci_lines(timeframe, shape.fibonacci, frame.readings.close)
         lines += _zone_lines(timeframe, frame, kept)
-        found = formation(shape.pivots, frame.readings.close, shape.log_atr)
-        if found is not None and timeframe is case.bundle.mode.chart[0]:
+        charted = timeframe is case.bundle.mode.chart[0]
+        found = formation(shape.pivots, frame.readings.close, shape.log_atr) if charted else None
+        if found is not None:
             lines.append(fact(f"{timeframe}.shape_line", found.line, Unit.PRICE, note=f"of a {found.shape}"))
     return Section("structure", weight, tuple(lines))
 

@@ -194,7 +194,8 @@ class Bundle:
         return () if found is None else found.rows
 
     def why_absent(self, what: object) -> str | None:
-        return next((gone.why for gone in self.absent if gone.what == str(what)), None)
+        name = str(what)
+        return next((gone.why for gone in self.absent if gone.what == name), None)
 
 
 def add_slots(bundle: Bundle, slots: Sequence[Slot]) -> Bundle:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite, log10, sqrt
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
@@ -33,6 +35,7 @@ POOL_BARS: Final = 180
 POOL_REACH_ATR: Final = 10.0
 """ATR from the market to the furthest pool."""
 POOL_ROWS: Final = 80
+_price_of: Final = attrgetter("price")
 ATR_FRAME: Final = {Mode.SWING: Timeframe.H4, Mode.POSITION: Timeframe.D1}
 
 
@@ -59,8 +62,10 @@ class PriceMenu:
         """The nearest level no further than a tenth of an ATR; of two as near the lower."""
         if isinstance(self.atr, Missing) or not isfinite(price) or not self.levels:
             return None
-        nearest = min(self.levels, key=lambda level: (abs(level.price - price), level.price))
-        return nearest.price if abs(nearest.price - price) <= SNAP_ATR * self.atr else None
+        above = bisect_left(self.levels, price, key=_price_of)
+        beside = [level.price for level in self.levels[max(0, above - 1) : above + 1]]
+        nearest = min(beside, key=lambda level: (abs(level - price), level))
+        return nearest if abs(nearest - price) <= SNAP_ATR * self.atr else None
 
 
 @dataclass(frozen=True, slots=True)

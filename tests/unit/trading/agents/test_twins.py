@@ -615,7 +615,8 @@ def test_a_trade_the_rules_would_refuse_is_a_hold() -> None:
     case, atr = build_case(bundle_of()), 0.24 * PRICE
     steps = sorted({step * sign for step in RANGE_STEPS_ATR for sign in (-1, 1)})
     distances = [MenuLevel(f"range_{step:g}", RANGE, PRICE + step * atr) for step in steps]
-    menu = PriceMenu((MenuLevel("mark", MARK, PRICE), *distances), atr, 0.1, PRICE)
+    levels = sorted((MenuLevel("mark", MARK, PRICE), *distances), key=lambda level: level.price)
+    menu = PriceMenu(tuple(levels), atr, 0.1, PRICE)
     wild = replace(case, menu=menu, inputs=replace(case.inputs, atr=atr))
     said = judge.answer_by_rules(wild, meta_of(), board_of(-1, -1, -1, -1, 0.9))
     assert said.decision is Call.HOLD

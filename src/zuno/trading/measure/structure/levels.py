@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from zuno.kernel.units import Millis
 from zuno.trading.measure.indicators.all import IndicatorValues
@@ -99,16 +99,18 @@ def zones(menu: Sequence[PriceLevel], atr: float | None) -> tuple[LevelZone, ...
         return ()
     left = sorted(menu, key=lambda level: (level.price, level.id))
     zones_from = [_best_zone(left, start, atr) for start in range(len(left))]
+    ranks = [zone.rank for zone in zones_from]
     found: list[LevelZone] = []
-    while (best := max(zones_from, key=_rank_zone, default=_NO_ZONE)).kinds > 1:
-        start = zones_from.index(best)
-        end = start + best.count
+    while (best := max(ranks, default=_NO_ZONE.rank))[0] > 1:
+        start = ranks.index(best)
+        end = start + zones_from[start].size
         group = left[start:end]
         kinds = tuple(sorted({level.kind for level in group}))
         found.append(LevelZone(group[0].price, group[-1].price, kinds, tuple(level.id for level in group)))
-        del left[start:end], zones_from[start:end]
+        del left[start:end], zones_from[start:end], ranks[start:end]
         for before in range(start - 1, -1, -1):  # those that may have reached into what was taken
             zones_from[before] = _best_zone(left, before, atr)
+            ranks[before] = zones_from[before].rank
             if group[0].price - left[before].price > 2 * ZONE_WIDTH * atr:
                 break
     return tuple(sorted(found, key=lambda zone: zone.low))
@@ -158,32 +160,29 @@ def _gauges(measured: Measured) -> Iterator[_Found]:
             yield name, LevelKind.PROFILE, getattr(profile, name), now
 
 
-@dataclass(frozen=True, slots=True)
-class _Zone:
-    """The best zone that begins at a level: the kinds that meet in it, its width in ATR, how many levels it has."""
+class _Zone(NamedTuple):
+    """The best zone that begins at a level: how many kinds meet in it and how narrow it is, in ATR below zero; how many
+    levels it has."""
 
-    kinds: int
-    width: float
-    count: int
-
-
-_NO_ZONE: Final = _Zone(0, 0.0, 0)
+    rank: tuple[int, float]
+    size: int
 
 
-def _rank_zone(zone: _Zone) -> tuple[int, float]:
-    return zone.kinds, -zone.width
+_NO_ZONE: Final = _Zone((0, 0.0), 0)
 
 
 def _best_zone(left: Sequence[PriceLevel], start: int, atr: float) -> _Zone:
     best, low = _NO_ZONE, left[start].price
-    kinds: set[LevelKind] = set()
-    for end in range(start, len(left)):
+    kinds = {left[start].kind}
+    met = 1
+    for end in range(start + 1, len(left)):
         width = round((left[end].price - low) / atr, RATIO_PLACES)
         if width > ZONE_WIDTH:
             break
         kinds.add(left[end].kind)
-        if len(kinds) > max(best.kinds, 1):  # levels come by price: a wider one is better by its kinds alone
-            best = _Zone(len(kinds), width, end + 1 - start)
+        if len(kinds) > met:  # levels come by price: a wider one is better by its kinds alone
+            met = len(kinds)
+            best = _Zone((met, -width), end + 1 - start)
     return best
 
 

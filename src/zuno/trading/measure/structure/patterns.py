@@ -58,7 +58,7 @@ def formation(turns: Sequence[Pivot], close: float, log_atr: float | None) -> Fo
     measure for it. `log_atr`: the ATR of log prices."""
     if not log_atr or log_atr <= 0:
         return None
-    newest = zigzag(turns)[-_NEWEST:]
+    newest = zigzag(turns, _NEWEST)
     *heights, here = log([*(end.price for end in newest), close]).tolist()
     ends = [replace(end, price=height) for end, height in zip(newest, heights, strict=True)]
     found = (

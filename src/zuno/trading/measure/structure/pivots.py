@@ -65,15 +65,27 @@ def pivots(bars: Bars, shoulder: int) -> tuple[Pivot, ...]:
     return tuple(pivot for _, pivot in sorted(found, key=lambda each: each[0]))
 
 
-def zigzag(turns: Sequence[Pivot]) -> tuple[Pivot, ...]:
-    """Pivots by turns high and low: of several highs in a row the highest, of lows the lowest, of equals the first."""
+def zigzag(turns: Sequence[Pivot], newest: int) -> tuple[Pivot, ...]:
+    """Pivots by turns high and low: of several highs in a row the highest, of lows the lowest, of equals the first.
+    `newest`: how many of the last."""
     kept: list[Pivot] = []
-    for pivot in turns:
+    for pivot in _last_runs(turns, newest):
         if not kept or kept[-1].extreme is not pivot.extreme:
             kept.append(pivot)
         elif pivot.tops(kept[-1]):
             kept[-1] = pivot
     return tuple(kept)
+
+
+def _last_runs(turns: Sequence[Pivot], count: int) -> Sequence[Pivot]:
+    """Those that belong to the last so many runs of a kind."""
+    runs = 1
+    for place in range(len(turns) - 1, 0, -1):
+        if turns[place].extreme is not turns[place - 1].extreme:
+            if runs == count:
+                return turns[place:]
+            runs += 1
+    return turns
 
 
 def of(extreme: Extreme, turns: Sequence[Pivot]) -> list[Pivot]:

@@ -115,7 +115,7 @@ def trend(broken: Sequence[Break]) -> Way | None:
 
 def fibonacci(turns: Sequence[Pivot]) -> Fibonacci | None:
     """Of the last two turns of the zigzag; None before there are two."""
-    ends = zigzag(turns)[-2:]
+    ends = zigzag(turns, 2)
     if len(ends) < 2:
         return None
     start, end = ends

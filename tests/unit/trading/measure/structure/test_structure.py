@@ -209,7 +209,7 @@ def test_a_falling_swing_is_divided_from_its_low() -> None:
 
 def test_a_swing_ends_at_its_furthest_pivot() -> None:
     line = (turn(LOW, 1, 100), turn(HIGH, 3, 180), turn(HIGH, 5, 200), turn(HIGH, 7, 190), turn(HIGH, 9, 200))
-    assert zigzag(line) == (line[0], line[2])
+    assert zigzag(line, 4) == (line[0], line[2])
     assert fibonacci(line[:1]) is None
 
 
