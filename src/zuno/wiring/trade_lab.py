@@ -98,7 +98,7 @@ async def read_market(store: SeriesStore, place: Path, folder: str) -> TradeMark
 
     ever = Millis(2**53 - 1)
     prices: dict[Symbol, PriceSeries] = {}
-    content = hashlib.sha256(store.origin.label.encode())
+    content, minutes = hashlib.sha256(store.origin.label.encode()), False
     for symbol in Symbol:
         rows = await store.read(candles(BINANCE, symbol, Timeframe.H1), Millis(0), ever, ever)
         if rows:
@@ -109,12 +109,14 @@ async def read_market(store: SeriesStore, place: Path, folder: str) -> TradeMark
         for series in wanted_series(symbol):
             span = await store.read(series, Millis(0), ever, ever, 1)
             content.update(f"{series} {[tuple(row) for row in span]}".encode())
+            minutes = minutes or (bool(span) and series == candles(BINANCE, symbol, Timeframe.M1))
     return TradeMarket(
         place=str(place),
         folder=folder,
         origin=store.origin.label,
         synthetic=store.origin.synthetic,
         candles_only=store.origin.candles_only,
+        minutes=minutes,
         prices=prices,
         fingerprint=Digest(content.hexdigest()),
     )
@@ -168,6 +170,7 @@ async def _run_arms(
     from zuno.lab.trading.order_arms import carry_out, slots_of
     from zuno.lab.trading.service import SlotPlayed
     from zuno.trading.model.cycle import Exchange
+    from zuno.trading.model.market import HOUR_MS, MINUTE_MS
     from zuno.trading.watch.desk_loop import MarketClock
 
     span, prices = task.span, {symbol: task.market.prices[symbol] for symbol in task.symbols}
@@ -185,7 +188,8 @@ async def _run_arms(
     for each in figures.values():
         await each.load([Millis(slot) for slot in slots_of(span)])
     voices = {symbol: MarketVoices() for symbol in task.symbols}
-    desks = [build_desk_arm(arm, store, figures, voices, span.begin, folder) for arm in desk_arms]
+    tick = MINUTE_MS if task.market.minutes else HOUR_MS
+    desks = [build_desk_arm(arm, store, figures, voices, span.begin, tick, folder) for arm in desk_arms]
     lockstep, stop = Lockstep(len(desks)), asyncio.Event()
     told: dict[Arm, Millis] = {}
 
@@ -245,6 +249,7 @@ def build_desk_arm(
     figures: Mapping[Symbol, MarketFigures],
     voices: Mapping[Symbol, MarketVoices],
     begin: Millis,
+    tick_ms: int,
     folder: Path,
 ) -> DeskArm:
     """An account, a gate, a paper venue and a memory of its own."""
@@ -286,6 +291,7 @@ def build_desk_arm(
         cycles=cycles,
         events=lambda: log.list_events(account),
         learning=learning,
+        tick_ms=tick_ms,
     )
 
 

@@ -78,6 +78,8 @@ class DeskArm:
     cycles: Mapping[Symbol, BacktestCycles]
     events: Callable[[], Sequence[TradeEvent]]
     learning: Learning | None
+    tick_ms: int
+    """Between two looks of the watch: the shortest bars there are."""
     decisions: list[DecisionLine] = field(default_factory=list)
     ran: int = 0
     lessons: int = 0
@@ -103,8 +105,9 @@ async def run_desk_arm(
     """From the beginning of a span to its end. `tell` is called when the cycles of a moment are done."""
     symbols = tuple(desk.cycles)
     work = _ArmWork(desk, symbols, lockstep, tell)
+    loop = DeskLoop(desk.gate, DeskPlan(symbols, MODE), work, tick_ms=desk.tick_ms)
     try:
-        await DeskLoop(desk.gate, DeskPlan(symbols, MODE), work).run_recorded(desk.clock, span.end, stop)
+        await loop.run_recorded(desk.clock, span.end, stop)
     finally:
         lockstep.leave()
 

@@ -40,6 +40,8 @@ class TradeMarket:
     origin: str
     synthetic: bool
     candles_only: bool
+    minutes: bool
+    """Whether bars of a minute are recorded, or hours are the shortest."""
     prices: Mapping[Symbol, PriceSeries]
     fingerprint: Digest
 

@@ -83,9 +83,12 @@ class DeskLoop:
         *,
         watch_seconds: float = WATCH_SECONDS,
         look_seconds: float = LOOK_SECONDS,
+        tick_ms: int = TICK_MS,
     ) -> None:
+        """`tick_ms`: between two looks over recorded time, where its bars are longer than a minute."""
         self._watch_seconds = watch_seconds
         self._look_seconds = look_seconds
+        self._tick_ms = tick_ms
         self._gate = gate
         self._plan = plan
         self._work = work
@@ -166,7 +169,7 @@ class DeskLoop:
     def _next_moment(self, last: Millis, until: Millis) -> Millis | None:
         """The next at which something is due; None where nothing is before the end."""
         slot = next_slot(self._plan.mode, last)
-        due, tick = [slot], Millis((last // TICK_MS + 1) * TICK_MS)
+        due, tick = [slot], Millis((last // self._tick_ms + 1) * self._tick_ms)
         if self._gate.needs_watch:
             due.append(tick)
         if (ends := self._gate.next_due()) is not None:
