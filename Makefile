@@ -55,7 +55,7 @@ format: $(VENV)/.dev  ## mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev $(VENV)/.peers $(NODE)  ## ratios against yardsticks measured in the same run; fails when a bar is missed
+bench: $(VENV)/.dev $(VENV)/.peers $(VENV)/.vectorbt $(NODE)  ## ratios against yardsticks measured in the same run; fails when a bar is missed
 	$(BIN)/python -m benchmarks
 
 study: $(VENV)/.dev  ## what the trading desk rules without a model: 400 moments of ten synthetic markets, in ten minutes
@@ -110,6 +110,12 @@ $(VENV)/.mcp: EXTRAS := [mcp]
 $(VENV)/.devnet: EXTRAS := [devnet]
 $(VENV)/.dev: EXTRAS := [devnet,models,dev]
 $(VENV)/.peers: EXTRAS := [devnet,models,dev,peers]
+
+# In an environment of its own: it needs a pandas that nautilus_trader refuses.
+$(VENV)/.vectorbt: $(VENV)/.dev
+	$(BIN)/python -m venv --clear $(VENV)/vectorbt
+	$(VENV)/vectorbt/bin/python -m pip install -q --disable-pip-version-check vectorbt==1.2.0
+	@touch $@
 
 $(NODE): contracts/package.json contracts/package-lock.json
 	@command -v npm >/dev/null || { echo "npm is needed for the contract packages: install Node.js 18 or newer" >&2; exit 1; }

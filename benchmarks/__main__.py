@@ -23,6 +23,7 @@ BENCHES = (
     "desk",
     "imports",
     "paper_venue",
+    "sma_cross",
     "memory",
     "telegram",
     "telegram_follow",
