@@ -58,7 +58,7 @@ export function modeBadge(view) {
   return h("span", { class: `badge mode-badge ${word.toLowerCase()}`, title: said }, word);
 }
 
-/** A real table. Columns: `{name, cell(row), number, title, hide}`; `hide` drops it on a phone; `href(row)` links the first cell. */
+/** A real table. Columns: `{name, cell(row), number, title, hide, wrap}`; on a phone `hide` drops it and `wrap` breaks its numbers; `href(row)` links the first cell. */
 export function table(caption, columns, rows, { empty = "Nothing here.", href, rowClass, showCaption } = {}) {
   if (!rows.length) return h("p", { class: "empty" }, empty);
   const region = h("div", { class: "table-wrap", tabindex: "0", role: "group", "aria-label": caption },
@@ -77,7 +77,7 @@ export function table(caption, columns, rows, { empty = "Nothing here.", href, r
 }
 
 function cellClass(column) {
-  return [column.number ? "number" : "", column.hide ? "spare" : ""].filter(Boolean).join(" ") || null;
+  return [column.number ? "number" : "", column.hide ? "spare" : "", column.wrap ? "wrap" : ""].filter(Boolean).join(" ") || null;
 }
 
 export function badge(text, kind = "") {

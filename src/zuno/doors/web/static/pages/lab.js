@@ -41,7 +41,8 @@ function drawReport(report, api) {
   const nested = Object.entries(report.body).filter(([, value]) => isNested(value));
   return [
     panel(report.title, { source }, report.partial ? notice("It was stopped before its end: what is there is usable, --resume goes on.", "warn") : null,
-      h("p", null, h("code", { class: "long" }, report.command)), drawFacts(plain)),
+      h("p", null, h("code", { class: "long" }, report.command)),
+      h("p", null, h("a", { class: "button", href: api.address(`/lab/reports/${encodeURIComponent(report.id)}/page`), target: "_blank", rel: "noopener" }, "Its own page, with charts")), drawFacts(plain)),
     nested.map(([name, value]) => panel(title(name), { source }, drawValue(name, value))),
   ];
 }

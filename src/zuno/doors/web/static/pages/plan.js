@@ -143,7 +143,7 @@ function edgePart(plan) {
 function candidatesTable(plan) {
   return table("Candidates of the last round", [
     { name: "Candidate", cell: (row) => [h("span", null, `${row.index} ${row.kind}`), row.index === plan.recommended.index ? badge("chosen", "info") : null, row.own ? badge("own range") : null, plan.positionId ? null : h("span", { class: "sub" }, row.pool.label)] },
-    { name: "Range", number: true, cell: (row) => row.priceLower === null ? "–" : `${number(row.priceLower)} – ${number(row.priceUpper)}` },
+    { name: "Range", number: true, wrap: true, cell: (row) => row.priceLower === null ? "–" : `${number(row.priceLower)} – ${number(row.priceUpper)}` },
     { name: "Net carry, 24 h", number: true, hide: true, cell: (row) => signed(row.carry.net24h, 2) },
     { name: "Cost", number: true, hide: true, cell: (row) => number(row.carry.cost, 2) },
     { name: "Worth, 14 d", number: true, cell: (row) => signed(row.carry.worth, 2) },
@@ -158,7 +158,7 @@ function earlierTable(plan) {
   return table("Proposed before, and why it did not do", [
     { name: "Candidate", cell: (row) => `${row.index} ${row.kind}` },
     { name: "Round", number: true, cell: (row) => String(row.round) },
-    { name: "Range", number: true, cell: (row) => `${number(row.priceLower)} – ${number(row.priceUpper)}` },
+    { name: "Range", number: true, wrap: true, cell: (row) => `${number(row.priceLower)} – ${number(row.priceUpper)}` },
     { name: "Verdict", cell: (row) => verdictBadge(row.verdict) },
     { name: "Why", hide: true, cell: (row) => row.reason },
   ], plan.earlier, { showCaption: true });

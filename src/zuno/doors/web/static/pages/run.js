@@ -22,7 +22,7 @@ const VOICES = { meta_agent: "meta", liquidity_expert: "liquidity", microstructu
 const MARKS = { waits: "●", speaks: "✓", done: "✓", skipped: "–" };
 const SPOKE = { model: "model", repaired: "model, repaired", fallback: "rules, the model failed", deterministic: "rules" };
 const EXPERTS = [["liquidity", "Liquidity"], ["microstructure", "Microstructure"], ["macro", "Macro and options"], ["vlm_geometry", "Chart"]];
-const POLL = 4000;
+const POLL = 2000;
 
 export async function show(root, params, api) {
   await styled;
@@ -36,9 +36,15 @@ export async function show(root, params, api) {
   let ended = false;
   let failed = false;
 
+  /** A run that this server has begun, of which nothing can be read until its market is on record. */
+  const isBeginning = async () => !graph.recorded && (await api.get("/jobs")).jobs.some((job) => job.id === id && job.state === "running");
   const load = async () => {
     if (ended) return;
     try {
+      if (await isBeginning()) {
+        replace(body, h("p", { class: "empty", role: "status" }, "Reading the market …"));
+        return;
+      }
       const why = await api.get(`/trading/runs/${encodeURIComponent(id)}`);
       if (why.state === "failed") return fail(why.error);
       if (why.state === "starting") return replace(body, h("p", { class: "empty", role: "status" }, "Reading the market …"));
@@ -67,7 +73,9 @@ export async function show(root, params, api) {
     replace(body, h("div", { class: "notice bad", role: "alert" }, h("strong", null, "The run failed."), h("span", null, why ?? "")));
   };
   api.on("node", (event) => {
-    if (event.runId === id) graph.hear(event);
+    if (event.runId !== id) return;
+    graph.hear(event);
+    if (event.node === "context_gathering" && event.state !== "waits") load();
   });
   api.on("run_ended", (event) => {
     if (event.runId === id) load();
@@ -86,6 +94,7 @@ export async function show(root, params, api) {
 class CycleGraph {
   constructor() {
     this.known = false;
+    this.recorded = false;
     this.nodes = new Map();
     this.element = h("div", { class: "cycle", role: "group", "aria-label": "Graph of the cycle" }, STEPS.map((step) =>
       h("div", { class: step.length > 2 ? "cycle-step wide" : "cycle-step" }, step.map((name) => this.addNode(name)))));
@@ -104,6 +113,7 @@ class CycleGraph {
     const place = this.nodes.get(node);
     if (!place) return;
     this.known = true;
+    this.recorded ||= state !== "waits" && node !== "collect_data";
     place.element.dataset.state = state;
     if (source) place.element.dataset.source = source;
     replace(place.mark, MARKS[state] ?? "·");
@@ -322,8 +332,8 @@ function drawVoices(why, run) {
   return [
     table("Voices", [
       { name: "Role", cell: (row) => row.role.replaceAll("_", " ") },
-      { name: "Spoken by", cell: (row) => [SPOKE[row.source] ?? row.source, h("span", { class: "sub" }, row.model ?? row.why)] },
-      { name: "Tokens", number: true, cell: (row) => String(row.tokens) },
+      { name: "Spoken by", cell: (row) => [SPOKE[row.source] ?? row.source, h("span", { class: "sub long" }, row.model ?? row.why)] },
+      { name: "Tokens", number: true, hide: true, cell: (row) => String(row.tokens) },
       { name: "USD", number: true, cell: (row) => (row.usd === null ? "not known" : money(row.usd, "USD", 4)) },
     ], run.voices, { empty: "No agent spoke." }),
     why.attempts.length ? h("details", null, h("summary", null, `${why.attempts.length} model attempts`), why.attempts.map((attempt) => h("div", { class: "memory" },
