@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pty
@@ -17,6 +18,7 @@ import pytest
 
 from tests.wire.commands import shell
 from tests.wire.forked import ZunoProcess
+from zuno.wiring import open_zuno
 
 EDGE = "1"
 
@@ -43,7 +45,22 @@ def state(zuno: Any, plan_id: str) -> str:
 # -- as it should go
 
 
-def test_a_recommendation_becomes_a_position(zuno: Any) -> None:
+def fees_by_day(home: Path, position: str) -> dict[int, str]:
+    """What it earned by the UTC day that each period begins on, in the quote token."""
+
+    async def look() -> dict[int, str]:
+        opened = open_zuno(str(home))
+        try:
+            view = await opened.lp("sim").history(position)
+        finally:
+            await opened.close()
+        return {day.from_timestamp // 86_400: day.fees1_human for day in view.fees}
+
+    return asyncio.run(look())
+
+
+def test_a_recommendation_becomes_a_position(zuno: Any, home: Path) -> None:
+    before = fees_by_day(home, EDGE)
     plan = planned(zuno)
     plan_id, wanted = plan["planId"], plan["recommended"]
     tried = zuno("plan", "simulate", plan_id, "--json").document
@@ -70,6 +87,9 @@ def test_a_recommendation_becomes_a_position(zuno: Any) -> None:
     assert all(step["txHash"].startswith("0x") and step["gasUsed"] > 0 for step in done["steps"])
     shown = zuno("lp", "inspect", done["newPositionId"], "--json").document
     assert (shown["tickLower"], shown["tickUpper"]) == (wanted["tickLower"], wanted["tickUpper"])
+    after = fees_by_day(home, done["newPositionId"])
+    assert len(after) == len(before) > 1
+    assert all(float(earned) == pytest.approx(float(before[day]), rel=0.02) for day, earned in list(after.items())[:-1])
     assert zuno("lp", "inspect", EDGE).code == 3
     again = zuno("plan", "apply", plan_id, "--yes", "--json")
     assert again.code == 3

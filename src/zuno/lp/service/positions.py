@@ -147,17 +147,28 @@ class LpDesk:
         """A day is the difference of two windows that end now."""
         now = position.block.timestamp
         moments = [Seconds(now - day * DAY) for day in range(FEE_DAYS, -1, -1)]
-        earned: list[tuple[int, int] | None] = []
-        for moment in moments[:-1]:
-            window = await self._chain.window([position], moment)
-            earned.append(window.fees.get(position.id) if window.opened.timestamp <= moment + HOUR else None)
-        earned.append((0, 0))
+        earned = [*[await self._earned_since(position, moment) for moment in moments[:-1]], (0, 0)]
         days = []
         for index, (since, until) in enumerate(pairwise(moments)):
             first, second = earned[index], earned[index + 1]
             if first is not None and second is not None:
                 days.append(to_views.fee_period_view(position, since, until, first, second))
         return tuple(days)
+
+    async def _earned_since(self, position: LpPosition, moment: Seconds) -> tuple[int, int] | None:
+        """With what it earned as the positions it was rebalanced from; None where neither was there a day later."""
+        window = await self._chain.window([position], moment)
+        if window.opened.timestamp > moment + HOUR:
+            return None
+        if position.id in window.fees:
+            return window.fees[position.id]
+        try:
+            history = await self._chain.history(position.id, moment)
+            result = attribute(history)
+        except (Unavailable, Malformed, Broken):
+            return None
+        begun = history.events[0].block.timestamp if history.start is None and history.events else moment
+        return (result.fees0, result.fees1) if begun < moment + DAY else None
 
     async def positions(
         self, ids: Sequence[str] = (), wallet: str | None = None, only: str | None = None

@@ -302,7 +302,8 @@ class PositionHistoryView(ChainView):
     prices: tuple[PricePointView, ...]
     prices_source: str | None
     fees: tuple[FeePeriodView, ...]
-    """By day, the oldest first; days before the mint, and those in which its liquidity changed, are left out."""
+    """By day, the oldest first, with what the positions earned that it was rebalanced from; days before the first mint
+    are left out."""
     notes: tuple[str, ...]
 
 
