@@ -86,7 +86,7 @@ class AssistantServer:
         try:
             asked = tool.takes.model_validate(params.arguments or {})
             document = fence_document(await self._look(lambda: tool.look(self._desk, asked)))
-        except Exception as error:
+        except Exception as error:  # the border: a bug is logged and named by its type alone
             return types.CallToolResult(content=[_text(FENCE_RULE), _text(describe_error(error))], is_error=True)
         return types.CallToolResult(
             content=[_text(FENCE_RULE), _text(json.dumps(document))], structured_content=document
@@ -98,7 +98,7 @@ class AssistantServer:
         try:
             plans = (await self._services.archive().plans(MOST_LISTED)).plans
             runs = await self._services.cycles().runs(MOST_LISTED)
-        except Exception as error:
+        except Exception as error:  # the border, as above
             raise MCPError(types.INTERNAL_ERROR, describe_error(error)) from None
         listed = [(f"{_PLANS}{plan.plan_id}", plan.plan_id, f"{plan.kind} on {plan.chain}") for plan in plans]
         listed += [(f"{_RUNS}{run.run_id}", run.run_id, f"{run.symbol} {run.mode}, {run.state}") for run in runs]
@@ -131,7 +131,7 @@ class AssistantServer:
             raise MCPError(types.INVALID_PARAMS, f"A resource is {_PLANS}ID or {_RUNS}ID.")
         try:
             document = fence_document(await self._look(look))
-        except Exception as error:
+        except Exception as error:  # the border, as above
             raise MCPError(types.INVALID_PARAMS, describe_error(error)) from None
         rule = types.TextResourceContents(uri=uri, mime_type="text/plain", text=FENCE_RULE)
         content = types.TextResourceContents(uri=uri, mime_type=_JSON, text=json.dumps(document))

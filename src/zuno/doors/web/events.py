@@ -12,7 +12,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -102,14 +102,13 @@ class EventFeed:
             raise Problem(503, f"{MOST_VIEWERS} streams are open; close a tab.")
         viewer = _Viewer(asyncio.get_running_loop())
         self._viewers.add(viewer)
-        try:
+        with ExitStack() as unless_opened:
+            unless_opened.callback(self._viewers.discard, viewer)
             after = await self._find_start(last_id)
             if self._reader is None or self._reader.done():
                 newest = await self._find_newest()
                 self._reader = asyncio.create_task(self._read(0 if newest is None else newest.seq))
-        except BaseException:
-            self._viewers.discard(viewer)
-            raise
+            unless_opened.pop_all()
         return self._stream(viewer, after)
 
     async def _stream(self, viewer: _Viewer, after: int | None) -> AsyncIterator[bytes]:

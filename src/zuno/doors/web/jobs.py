@@ -102,10 +102,10 @@ class Jobs:
         job = self._jobs[id_]
         try:
             result = await self._services.ask(work)
-        except Exception as error:
+        except Exception as error:  # whatever it was, the job says so; it is raised again for whoever waits
             self._put(job.model_copy(update={"state": "failed", "error": describe_error(error).detail}))
             raise
-        except BaseException:
+        except asyncio.CancelledError:
             self._put(job.model_copy(update={"state": "failed", "error": "It was cut off; what is on record stays."}))
             raise
         self._put(job.model_copy(update={"state": "ended"}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from traceback import format_exception
 from typing import Any
 
 import pytest
@@ -40,6 +41,7 @@ def ask_all(page: PageApp, examples: int, leave_out: re.Pattern[str] | None = No
         checks.status_code_conformance,
     ]
     asked: list[str] = []
+    failed: list[str] = []
     whole = schemathesis.openapi.from_asgi("/api/v1/openapi.json", page.app, headers={**BEARER, "Host": HOST})
     found: Any
     for found in whole.get_all_operations():
@@ -60,7 +62,11 @@ def ask_all(page: PageApp, examples: int, leave_out: re.Pattern[str] | None = No
             page.clocks.seconds += 60.0  # nobody is slowed here
             case.call_and_validate(headers={**BEARER, "Host": HOST}, checks=wanted)
 
-        ask()
+        try:
+            ask()
+        except Exception as error:  # told at the end, with those of the other routes
+            failed.append(f"{operation.label}: {''.join(format_exception(error))[-3_000:]}")
+    assert failed == []
     return asked
 
 
