@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from zuno.lab.report_page import heading, interval_chart, paragraph, table
 
 if TYPE_CHECKING:
+    from zuno.lab.lookahead import LookaheadView
     from zuno.lab.model import RateView
     from zuno.lab.noedge import NoEdgeView
 
@@ -49,6 +50,58 @@ def list_no_edge_sections(view: NoEdgeView) -> list[str]:
                     "" if kind.mean_net_pct is None else f"{kind.mean_net_pct:+.3f} %",
                 )
                 for kind in view.kinds
+            ],
+        ),
+    ]
+
+
+def list_lookahead_sections(view: LookaheadView) -> list[str]:
+    return [
+        paragraph(
+            f"{view.leaks} of {view.moments:,} moments differ where the future is cut off or other "
+            f"({view.compared:,} rulings compared by the bytes of inputs, figures and ruling).",
+            "" if view.ok else "warn",
+        ),
+        paragraph(f"{view.origin}; edition {view.edition}; agents by rules.", "quiet"),
+        *(
+            [
+                heading("Leaks"),
+                table(
+                    ("moment", "differs"),
+                    [
+                        (f"seed {leak.seed} {leak.symbol} {leak.mode} {leak.at}", ", ".join(leak.differs))
+                        for leak in view.differences
+                    ],
+                    text_columns=2,
+                ),
+            ]
+            if view.differences
+            else []
+        ),
+        heading("How much hangs on where the history begins"),
+        table(
+            ("bars of each timeframe", "decisions that differ", "95 %", "rulings that differ", "95 %", "indicators"),
+            [
+                (
+                    f"{row.bars:,}",
+                    format_rate(row.decisions),
+                    format_ends(row.decisions),
+                    format_rate(row.rulings),
+                    format_ends(row.rulings),
+                    f"{len(row.indicators)}",
+                )
+                for row in view.startups
+            ],
+        ),
+        paragraph(
+            "Indicators that differ by more than a thousandth from those of the whole history, the largest first."
+        ),
+        table(
+            ("bars, indicator", "largest difference", "mean difference"),
+            [
+                (f"{row.bars:,} {drift.indicator}", f"{drift.largest:.2%}", f"{drift.mean:.3%}")
+                for row in view.startups
+                for drift in row.indicators[:15]
             ],
         ),
     ]

@@ -13,23 +13,49 @@ from zuno.lab.service import Progress
 from zuno.trading.model.cycle import EDITION
 
 if TYPE_CHECKING:
+    from zuno.lab.lookahead import LookaheadStudy, LookaheadView
     from zuno.lab.noedge import NoEdgeStudy, NoEdgeView
 
 V = TypeVar("V", bound=CheckView)
 
 
 class DeskChecks:
-    def __init__(self, reports: LabReports, noedge: NoEdgeStudy) -> None:
+    def __init__(self, reports: LabReports, noedge: NoEdgeStudy, lookahead: LookaheadStudy) -> None:
         self._reports = reports
         self._noedge = noedge
+        self._lookahead = lookahead
 
-    async def noedge(self, worlds: int, workers: int, tell: Progress, stop: asyncio.Event) -> NoEdgeView:
-        """Does the desk claim an edge where there is none?"""
+    async def noedge(
+        self, worlds: int, workers: int, tell: Progress, stop: asyncio.Event, *, resume: bool = False
+    ) -> NoEdgeView:
+        """Does the desk claim an edge where there is none? `resume` keeps the worlds that a stopped run had done."""
         from zuno.lab.check_pages import list_no_edge_sections
+        from zuno.lab.noedge import WorldResult, fingerprint_pools
 
-        title = "Does the desk claim an edge where there is none?"
-        view, data = await self._noedge.study(worlds, workers, tell, stop)
-        return self._save("noedge", title, {"worlds": worlds}, data, view, list_no_edge_sections(view))
+        title, asked = "Does the desk claim an edge where there is none?", {"worlds": worlds}
+        pools = await self._noedge.read_pools()
+        data = fingerprint_pools(pools)
+        report = report_id("noedge", asked, data, EDITION)
+        if not resume:
+            self._reports.forget_parts(report)
+        done = [WorldResult.model_validate_json(part) for part in self._reports.read_parts(report)]
+
+        def keep(result: WorldResult) -> None:
+            self._reports.keep_part(report, result)
+
+        view = await self._noedge.study(worlds, pools, workers, tell, stop, done, keep)
+        return self._save("noedge", title, asked, data, view, list_no_edge_sections(view))
+
+    async def lookahead(
+        self, moments: int, seeds: str, workers: int, tell: Progress, stop: asyncio.Event
+    ) -> LookaheadView:
+        """Does a decision know anything of what came after it?"""
+        from zuno.lab.check_pages import list_lookahead_sections
+
+        title = "Does a decision know anything of what came after it?"
+        view, data = await self._lookahead.study(moments, seeds, workers, tell, stop)
+        asked = {"moments": moments, "seeds": seeds}
+        return self._save("lookahead", title, asked, data, view, list_lookahead_sections(view))
 
     def _save(
         self, kind: str, title: str, question: Mapping[str, object], data: Digest, view: V, sections: Sequence[str]

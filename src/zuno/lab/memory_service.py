@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from zuno.kernel.errors import Usage
 from zuno.kernel.view import PartialView, View
 from zuno.lab.memory_study import Arm, MemoryMoment, World
-from zuno.lab.service import MOST_WORKERS, Progress, format_seeds, parse_seeds
+from zuno.lab.service import Progress, check_workers, format_seeds, parse_seeds
 from zuno.trading.model.cycle import EDITION
 
 LEAST_OUTCOMES: Final = 50
@@ -122,8 +122,7 @@ class MemoryStudy:
 
     async def study(self, seeds: str, workers: int, tell: Progress, stop: asyncio.Event) -> MemoryStudyView:
         """Once `stop` is set, what is known by then is the answer."""
-        if not 1 <= workers <= MOST_WORKERS:
-            raise Usage(f"--workers is {workers}; give a whole number from 1 to {MOST_WORKERS}.")
+        check_workers(workers)
         named = parse_seeds(seeds)
         if 2 * len(named) > MOST_MARKETS:
             raise Usage(f"{len(named)} seeds are too many; {MOST_MARKETS // 2} is the most.")

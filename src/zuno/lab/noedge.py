@@ -7,9 +7,8 @@ at the next hour's open, pays taker fees, assumed slippage and funding, and ends
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Final, TypeAlias
 
 from zuno.kernel.canonical import Digest, digest
@@ -21,7 +20,7 @@ from zuno.lab.comparisons import measure_rate
 from zuno.lab.model import CheckView, RateView
 from zuno.lab.no_edge_worlds import HourPool, NoEdgeWorld, WorldKind, find_breakouts, make_world
 from zuno.lab.rulings import STARTING_ACCOUNT
-from zuno.lab.service import MOST_WORKERS, Progress
+from zuno.lab.service import Progress, check_workers
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import MarketFigures
 from zuno.llm.ask import ModelContext
@@ -49,7 +48,6 @@ LEVEL: Final = 0.05
 CODE: Final = "noedge"
 COSTS_PCT: Final = 2 * Fees().binance.taker + ASSUMED_SLIPPAGE.buy + ASSUMED_SLIPPAGE.sell
 _MICRO: Final = 1_000_000
-"""Returns of trades are whole millionths of a per cent of the notional."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,32 +59,26 @@ class WorldsPlan:
     pool: HourPool | None
 
 
-@dataclass(frozen=True, slots=True)
-class WorldTrade:
-    side: str
-    gross: int
-    net: int
+class WorldResult(View):
+    """What the desk did in one world. Returns of trades are millionths of a per cent of their notional."""
 
-
-@dataclass(frozen=True)
-class WorldResult:
-    """What the desk did in one world."""
-
-    kind: str
+    kind: WorldKind
     seed: int
     symbol: str
     cycles: int
-    trades: tuple[WorldTrade, ...]
+    gross: tuple[int, ...]
+    net: tuple[int, ...]
     believed: int
     """Trades that were opened outside exploration: the desk took its own record for an edge."""
     weighed: bool
     """Whether in the end the record of some regime family has a weight above zero."""
+    gained: bool
+    """Whether the trades made money after costs, too clearly for chance."""
+    gained_before_costs: bool
 
-    @cached_property
-    def claims(self) -> tuple[bool, bool]:
-        """Whether the trades made money after costs, and before them, too clearly for chance."""
-        after, before = (gain_chance([getattr(trade, name) for trade in self.trades], 1) for name in ("net", "gross"))
-        return after is not None and after < LEVEL, before is not None and before < LEVEL
+    @property
+    def judged(self) -> bool:
+        return len(self.net) >= LEAST_TRADES
 
 
 RunWorlds: TypeAlias = Callable[
@@ -141,31 +133,47 @@ class NoEdgeStudy:
         self._run_worlds = run_worlds
         self._read_pools = read_pools
 
-    async def study(self, worlds: int, workers: int, tell: Progress, stop: asyncio.Event) -> tuple[NoEdgeView, Digest]:
-        """Half of the worlds are random walks. Once `stop` is set, what is known by then is the answer, with the
-        fingerprint of the history whose blocks were shuffled."""
-        if not 1 <= workers <= MOST_WORKERS:
-            raise Usage(f"--workers is {workers}; give a whole number from 1 to {MOST_WORKERS}.")
+    async def read_pools(self) -> Sequence[HourPool]:
+        return await self._read_pools()
+
+    async def study(
+        self,
+        worlds: int,
+        pools: Sequence[HourPool],
+        workers: int,
+        tell: Progress,
+        stop: asyncio.Event,
+        done: Sequence[WorldResult] = (),
+        keep: Callable[[WorldResult], None] = lambda result: None,
+    ) -> NoEdgeView:
+        """Half of the worlds are random walks. Once `stop` is set, what is known by then is the answer. `done`: what an
+        earlier run had found; `keep` is told what this one finds."""
+        check_workers(workers)
         if not 2 <= worlds <= MOST_WORLDS:
             raise Usage(f"--worlds is {worlds}; give a whole number from 2 to {MOST_WORLDS}.")
-        pools = await self._read_pools()
-        plans = plan_worlds(worlds, pools, workers)
-        found: list[WorldResult] = []
+        found = list(done)
+        plans = plan_worlds(worlds, pools, workers, [(result.kind, result.seed) for result in done])
 
         def hear(result: WorldResult) -> None:
             found.append(result)
+            keep(result)
             tell(len(found), worlds)
 
-        tell(0, worlds)
+        tell(len(found), worlds)
         await self._run_worlds(plans, workers, hear, stop)
         found.sort(key=lambda result: (result.kind, result.seed))  # workers answer in any order
         origin = ", ".join(sorted({pool.label for pool in pools})) or "none"
-        view = build_no_edge_view(found, worlds, origin, stopped=stop.is_set() and len(found) < worlds)
-        return view, digest(b"".join(pool.hours.astype("<i8").tobytes() for pool in pools))
+        return build_no_edge_view(found, worlds, origin, stopped=stop.is_set() and len(found) < worlds)
 
 
-def plan_worlds(worlds: int, pools: Sequence[HourPool], workers: int) -> tuple[WorldsPlan, ...]:
-    """Seeds from 0 on. Without a recorded history every world is a walk."""
+def fingerprint_pools(pools: Sequence[HourPool]) -> Digest:
+    return digest(b"".join(pool.hours.astype("<i8").tobytes() for pool in pools))
+
+
+def plan_worlds(
+    worlds: int, pools: Sequence[HourPool], workers: int, done: Collection[tuple[WorldKind, int]] = ()
+) -> tuple[WorldsPlan, ...]:
+    """Seeds from 0 on, without those that are done. Without a recorded history every world is a walk."""
     blocks = worlds // 2 if pools else 0
     each = max(1, min(25, worlds // (4 * workers)))
     whole = [
@@ -175,9 +183,10 @@ def plan_worlds(worlds: int, pools: Sequence[HourPool], workers: int) -> tuple[W
             for place, pool in enumerate(pools)
         ),
     ]
+    left = [replace(plan, seeds=tuple(seed for seed in plan.seeds if (plan.kind, seed) not in done)) for plan in whole]
     return tuple(
         replace(plan, seeds=plan.seeds[start : start + each])
-        for plan in whole
+        for plan in left
         for start in range(0, len(plan.seeds), each)
     )
 
@@ -193,10 +202,11 @@ async def study_world(world: NoEdgeWorld, minds: Minds) -> WorldResult:
     bars = BarColumns([SpanBar(world.at(hour), world.at(hour + 1), *prices) for hour, prices in hours])
     moments = [world.at(hour) for hour in find_breakouts(world.bars)]
     figures = MarketFigures(world.store, world.symbol)
-    await figures.load(moments)
+    await figures.load(moments[: 2 * CYCLES])  # most worlds are through by then; later ones are measured one by one
     cycles = BacktestCycles(figures, minds, BacktestHistory(), code=CODE)
     closed: list[ClosedTrade] = []
-    trades: list[WorldTrade] = []
+    grosses: list[int] = []
+    nets: list[int] = []
     ruled = believed = 0
     free = Millis(0)
     for at in moments:
@@ -214,14 +224,30 @@ async def study_world(world: NoEdgeWorld, minds: Minds) -> WorldResult:
         free = net.resolved
         card = outcome.ruling.card
         believed += card is not None and not card.exploration
-        trades.append(WorldTrade(wanted.side.value, round(gross.pct * _MICRO), round(net.pct * _MICRO)))
+        grosses.append(round(gross.pct * _MICRO))
+        nets.append(round(net.pct * _MICRO))
         if isinstance(outcome.expectation, Expectation):
             closed.append(_close_trade(outcome, outcome.expectation, wanted, gross, bars))
     record = DeskRecord(calibrations=calibrate(closed))
     weighed = any(find_slope(record, JudgeKind.RULES, family).weight > 0 for family in RegimeFamily)
     return WorldResult(
-        world.kind.value, world.seed, world.symbol.value, ruled, tuple(trades), believed, weighed=weighed
+        kind=world.kind,
+        seed=world.seed,
+        symbol=world.symbol.value,
+        cycles=ruled,
+        gross=tuple(grosses),
+        net=tuple(nets),
+        believed=believed,
+        weighed=weighed,
+        gained=is_gain(nets),
+        gained_before_costs=is_gain(grosses),
     )
+
+
+def is_gain(returns: Sequence[int]) -> bool:
+    """Whether so much is won by chance in fewer than one world in twenty."""
+    chance = gain_chance(returns, 1)
+    return chance is not None and chance < LEVEL
 
 
 def _close_trade(
@@ -256,7 +282,7 @@ def build_no_edge_view(results: Sequence[WorldResult], asked: int, origin: str, 
     kinds = tuple(
         _sum_worlds(kind.value, several)
         for kind in WorldKind
-        if (several := [result for result in results if result.kind == kind.value])
+        if (several := [result for result in results if result.kind is kind])
     )
     claims = (whole.net, whole.before_costs, whole.desk)
     passed = all(claim.ci95 is None or claim.ci95[0] <= LEVEL for claim in claims)
@@ -285,19 +311,17 @@ def _verdict(worlds: int, *, passed: bool, stopped: bool) -> str:
 
 
 def _sum_worlds(kind: str, results: Sequence[WorldResult]) -> WorldKindView:
-    judged = [result for result in results if len(result.trades) >= LEAST_TRADES]
-    trades = [trade for result in results for trade in result.trades]
-
+    judged = [result for result in results if result.judged]
     return WorldKindView(
         kind=kind,
         worlds=len(results),
         judged=len(judged),
         cycles=sum(result.cycles for result in results),
-        trades=len(trades),
-        mean_gross_pct=_mean([trade.gross for trade in trades]),
-        mean_net_pct=_mean([trade.net for trade in trades]),
-        net=measure_rate(sum(result.claims[0] for result in judged), len(judged)),
-        before_costs=measure_rate(sum(result.claims[1] for result in judged), len(judged)),
+        trades=sum(len(result.net) for result in results),
+        mean_gross_pct=_mean([pct for result in results for pct in result.gross]),
+        mean_net_pct=_mean([pct for result in results for pct in result.net]),
+        net=measure_rate(sum(result.gained for result in judged), len(judged)),
+        before_costs=measure_rate(sum(result.gained_before_costs for result in judged), len(judged)),
         desk=measure_rate(sum(result.believed > 0 for result in judged), len(judged)),
         weighed=measure_rate(sum(result.weighed for result in judged), len(judged)),
     )

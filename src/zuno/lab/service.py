@@ -67,8 +67,7 @@ class StudyDesk:
 
     async def study(self, moments: int, seeds: str, workers: int, tell: Progress, stop: asyncio.Event) -> StudyView:
         """Rule at so many moments of these markets. Once `stop` is set, what is known by then is the answer."""
-        if not 1 <= workers <= MOST_WORKERS:
-            raise Usage(f"--workers is {workers}; give a whole number from 1 to {MOST_WORKERS}.")
+        check_workers(workers)
         plans = plan_markets(moments, parse_seeds(seeds))
         results: list[MomentResult] = []
 
@@ -81,6 +80,11 @@ class StudyDesk:
         # Workers answer in any order; the study does not depend on it.
         results.sort(key=lambda result: (result.seed, result.number))
         return build_view(results, plans, stopped=stop.is_set() and len(results) < moments)
+
+
+def check_workers(workers: int) -> None:
+    if not 1 <= workers <= MOST_WORKERS:
+        raise Usage(f"--workers is {workers}; give a whole number from 1 to {MOST_WORKERS}.")
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:

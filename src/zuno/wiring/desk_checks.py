@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,12 @@ from zuno.settings import Settings
 
 if TYPE_CHECKING:
     from zuno.lab.checks import DeskChecks
+    from zuno.lab.lookahead import LookaheadMoment
+    from zuno.lab.moments import StudyMarket
     from zuno.lab.no_edge_worlds import HourPool
     from zuno.lab.noedge import Minds, WorldResult, WorldsPlan
     from zuno.lab.reports import LabReports
+    from zuno.lab.service import MarketPlan
     from zuno.trading.ports.series import SeriesStore
 
 POOL_SEED = 11
@@ -25,9 +29,10 @@ POOL_SEED = 11
 def build_desk_checks(reports: LabReports, open_own: Callable[[], SeriesStore]) -> DeskChecks:
     """`open_own`: the home's own history."""
     from zuno.lab.checks import DeskChecks
+    from zuno.lab.lookahead import LookaheadStudy
     from zuno.lab.noedge import NoEdgeStudy
 
-    return DeskChecks(reports, NoEdgeStudy(run_worlds, lambda: read_pools(open_own)))
+    return DeskChecks(reports, NoEdgeStudy(run_worlds, lambda: read_pools(open_own)), LookaheadStudy(run_lookahead))
 
 
 async def run_worlds(
@@ -46,6 +51,37 @@ async def study_worlds_plan(plan: WorldsPlan) -> AsyncIterator[WorldResult]:
     with tempfile.TemporaryDirectory(prefix="zuno-noedge-") as folder:
         async for result in study_worlds(plan, open_rules(Path(folder))):
             yield result
+
+
+async def run_lookahead(
+    plans: Sequence[MarketPlan], workers: int, hear: Callable[[LookaheadMoment], None], stop: asyncio.Event
+) -> None:
+    from zuno.adapters.worker_processes import run_in_processes
+
+    await run_in_processes(study_lookahead_plan, plans, workers, hear, stop)
+
+
+async def study_lookahead_plan(plan: MarketPlan) -> AsyncIterator[LookaheadMoment]:
+    from zuno.lab.lookahead import study_lookahead
+
+    async with open_study_market(plan.seed) as (market, minds):
+        async for moment in study_lookahead(market, plan.moments, minds):
+            yield moment
+
+
+@asynccontextmanager
+async def open_study_market(seed: int) -> AsyncIterator[tuple[StudyMarket, Minds]]:
+    """A synthetic market in a folder that goes with it, and agents by rules."""
+    from zuno.wiring.cycles import disable_tracing
+    from zuno.wiring.lab import open_market
+
+    disable_tracing()
+    with tempfile.TemporaryDirectory(prefix="zuno-check-") as name:
+        market = await open_market(seed, Path(name))
+        try:
+            yield market, open_rules(Path(name))
+        finally:
+            await market.store.close()
 
 
 def open_rules(folder: Path) -> Minds:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,10 +23,11 @@ from zuno.lab.no_edge_worlds import (
 from zuno.lab.noedge import (
     JUDGED_FROM,
     NoEdgeStudy,
+    NoEdgeView,
     WorldResult,
     WorldsPlan,
-    WorldTrade,
     build_no_edge_view,
+    is_gain,
     plan_worlds,
 )
 from zuno.trading.measure.portable import price_units
@@ -81,36 +81,46 @@ def test_a_breakout_is_known_before_the_hour_begins() -> None:
     assert [hour for hour in find_breakouts(cut) if hour <= middle] == [hour for hour in found if hour <= middle]
 
 
-def result(seed: int, edge: int = 0, *, costs: int = 200_000, kind: WorldKind = WorldKind.WALK) -> WorldResult:
+def result(seed: int, edge: int = 0, *, count: int = 15, kind: WorldKind = WorldKind.WALK) -> WorldResult:
     """Trades of a walk without drift: the target is 1.8 times as far as the stop, and reached in 10 of 28 cases."""
     chance = np.random.Generator(np.random.PCG64(seed))
-    sizes = chance.integers(500_000, 1_500_001, 15)
-    gross = (np.where(chance.integers(0, 28, 15) < 10, sizes * 18 // 10, -sizes) + edge).tolist()
-    trades = tuple(WorldTrade("long", value, value - costs) for value in gross)
-    return WorldResult(kind.value, seed, "BTCUSDT", 24, trades, 0, weighed=False)
+    sizes = chance.integers(500_000, 1_500_001, count)
+    gross = (np.where(chance.integers(0, 28, count) < 10, sizes * 18 // 10, -sizes) + edge).tolist()
+    net = [pct - 200_000 for pct in gross]
+    return WorldResult(
+        kind=kind,
+        seed=seed,
+        symbol="BTCUSDT",
+        cycles=24,
+        gross=tuple(gross),
+        net=tuple(net),
+        believed=0,
+        weighed=False,
+        gained=is_gain(net),
+        gained_before_costs=is_gain(gross),
+    )
 
 
 def test_chance_alone_passes_and_an_edge_is_claimed() -> None:
     worlds = [result(seed) for seed in range(250)]
-    assert 4 <= sum(world.claims[1] for world in worlds) <= 21  # of 250 one in twenty is 12.5 ± 3.4
-    assert not any(world.claims[0] and not world.claims[1] for world in worlds)
+    assert 4 <= sum(world.gained_before_costs for world in worlds) <= 21  # of 250 one in twenty is 12.5 ± 3.4
+    assert not any(world.gained and not world.gained_before_costs for world in worlds)
     chance = build_no_edge_view(4 * worlds, JUDGED_FROM, "x", stopped=False)
     assert chance.ok
     assert chance.ci95 is not None
     assert chance.ci95[0] <= 0.05
-    found = build_no_edge_view(4 * [result(seed, 700_000) for seed in range(250)], JUDGED_FROM, "x", stopped=False)
+    found = build_no_edge_view(20 * [result(seed, 700_000) for seed in range(50)], JUDGED_FROM, "x", stopped=False)
     assert not found.ok
     assert found.ci95 is not None
     assert found.ci95[0] > 0.05
 
 
 def test_too_few_trades_or_worlds_are_not_judged() -> None:
-    few = [replace(result(seed), trades=result(seed).trades[:9]) for seed in range(4)]
-    view = build_no_edge_view(few, 4, "x", stopped=False)
+    view = build_no_edge_view([result(seed, count=9) for seed in range(4)], 4, "x", stopped=False)
     assert (view.ok, view.worlds, view.judged, view.false_edge_rate, view.ci95) == (True, 4, 0, None, None)
 
 
-async def test_whoever_works_on_it_and_in_whatever_order(pool: HourPool) -> None:
+async def test_whoever_works_on_it_in_whatever_order_and_in_how_many_goes(pool: HourPool) -> None:
     async def run(
         plans: Sequence[WorldsPlan], workers: int, hear: Callable[[WorldResult], None], stop: asyncio.Event
     ) -> None:
@@ -122,14 +132,20 @@ async def test_whoever_works_on_it_and_in_whatever_order(pool: HourPool) -> None
         return [pool]
 
     study = NoEdgeStudy(run, read)
+    kept: list[WorldResult] = []
     told: list[tuple[int, int]] = []
-    one, two = [await study.study(30, workers, lambda *n: told.append(n), asyncio.Event()) for workers in (1, 2)]
-    assert one == two
-    assert one[0].worlds == 30
-    assert told[-1] == (30, 30)
+
+    async def ask(workers: int, done: Sequence[WorldResult] = (), worlds: int = 30) -> NoEdgeView:
+        return await study.study(worlds, [pool], workers, lambda *n: told.append(n), asyncio.Event(), done, kept.append)
+
+    whole = await ask(1)
+    assert (whole.worlds, told[-1], len(kept)) == (30, (30, 30), 30)
+    assert await ask(2) == whole
+    assert await ask(1, [WorldResult.model_validate_json(part.model_dump_json()) for part in kept[:11]]) == whole
+    assert len(kept) == 30 + 30 + 19
     for worlds, workers in ((1, 1), (10, 0)):
         with pytest.raises(Usage):
-            await study.study(worlds, workers, lambda *_: None, asyncio.Event())
+            await ask(workers, worlds=worlds)
 
 
 def test_every_world_is_planned_once(pool: HourPool) -> None:

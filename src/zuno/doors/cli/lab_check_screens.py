@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, heading
+from zuno.lab.lookahead import LookaheadView
 from zuno.lab.model import CheckView, RateView
 from zuno.lab.noedge import NoEdgeView
 
@@ -41,6 +42,29 @@ def shown_no_edge(view: NoEdgeView) -> RenderableType:
         Text(""),
         Text(rate),
         Text(view.said, style=GOOD if view.ok else BAD),
+        *_name_report(view),
+    )
+
+
+def shown_lookahead(view: LookaheadView) -> RenderableType:
+    startups = Rows("history", "decisions differ", "95 %", "rulings differ", "95 %", "most moved indicators")
+    for row in view.startups:
+        most = ", ".join(f"{drift.indicator} {drift.largest:.1%}" for drift in row.indicators[:3])
+        startups.add_row(f"{row.bars:,} bars", *_rate(row.decisions), *_rate(row.rulings), most or "none")
+    leaks = [
+        Text(f"LEAK  seed {leak.seed} {leak.symbol} {leak.mode} {leak.at}: {', '.join(leak.differs)}", style=BAD)
+        for leak in view.differences
+    ]
+    return Group(
+        heading(f"{view.origin}: {view.moments} of {view.asked} moments, edition {view.edition}, no model"),
+        Text(
+            f"{view.leaks} leaks: {view.compared} rulings with the future cut off or scrambled, compared by the bytes "
+            "of inputs, figures and ruling.",
+            style=GOOD if view.ok else BAD,
+        ),
+        *leaks,
+        Text(""),
+        startups,
         *_name_report(view),
     )
 

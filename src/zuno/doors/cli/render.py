@@ -646,6 +646,7 @@ _SCREENS_ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
     "LpAblationView": ("lab_screens", "shown_lp_ablation"),
     "TradeLabView": ("lab_screens", "shown_trade_lab"),
     "LabReportsView": ("lab_screens", "shown_reports"),
+    "LookaheadView": ("lab_check_screens", "shown_lookahead"),
     "NoEdgeView": ("lab_check_screens", "shown_no_edge"),
     "SynthView": ("data_screens", "shown_synth"),
     "RoundView": ("data_screens", "shown_round"),

@@ -21,7 +21,7 @@ from zuno.lab.lp.fast import Convention, to_columns
 from zuno.lab.lp.page import build_lp_page
 from zuno.lab.lp.views import ArmView, LpLabView, build_arm_view, complete_arm
 from zuno.lab.reports import LabReports, build_report, report_id, trial_id
-from zuno.lab.service import MOST_WORKERS, Progress
+from zuno.lab.service import Progress, check_workers
 from zuno.lp.model.ballot import EDITION, RiskProfile
 from zuno.lp.model.market import HOUR
 from zuno.lp.model.minutes import MinuteRepairs, PoolMinutes
@@ -181,11 +181,6 @@ class LpLab:
         title = f"LP backtest: {', '.join(question.arms)}"
         report = build_report(view.report, KIND, title, question.command, view)
         self._reports.save(report, build_lp_page(view, title, question.command))
-
-
-def check_workers(workers: int) -> None:
-    if not 1 <= workers <= MOST_WORKERS:
-        raise Usage(f"--workers is {workers}; give a whole number from 1 to {MOST_WORKERS}.")
 
 
 def plan_waves(arms: Sequence[Arm]) -> tuple[tuple[Arm, ...], ...]:

@@ -15,7 +15,7 @@ from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.lab.reports import LabReport, LabReports, report_id, trial_id
-from zuno.lab.service import MOST_WORKERS, Progress
+from zuno.lab.service import Progress, check_workers
 from zuno.lab.trading.arm_result import ArmResult, ClosedLine, PriceSeries, Span
 from zuno.lab.trading.arms import DESK_ARMS, NEED_MODEL, ORDER_ARMS, Arm
 from zuno.lab.trading.order_arms import Change, plan_hold, plan_random, plan_sma_cross, slots_of
@@ -114,8 +114,7 @@ class TradeLab:
     ) -> TradeLabView:
         """Every arm over the same time. Once `stop` is set, what is known by then is the answer. `resume`: arms that an
         unfinished run of the same question had done are not run again."""
-        if not 1 <= workers <= MOST_WORKERS:
-            raise Usage(f"--workers is {workers}; give a whole number from 1 to {MOST_WORKERS}.")
+        check_workers(workers)
         async with self._open_market(question.folder) as market:
             span = choose_span(market, question)
             asked: dict[str, Json] = {

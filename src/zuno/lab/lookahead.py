@@ -1,0 +1,378 @@
+"""Whether a decision knows anything of what came after it, and how much it hangs on where its history begins.
+
+A moment is ruled as a backtest rules it, over the whole market and with later moments prepared beside it. It is ruled
+again where nothing after it exists, and where everything after it was other: inputs, figures and rulings must be the
+same bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from hashlib import sha256
+from typing import Any, Final, TypeAlias, TypeVar
+
+import numpy as np
+
+from zuno.kernel.canonical import Digest, canonical, digest
+from zuno.kernel.clock import iso
+from zuno.kernel.units import Millis
+from zuno.kernel.view import View
+from zuno.lab.comparisons import measure_rate
+from zuno.lab.market_views import ChangedSeries
+from zuno.lab.model import CheckView, RateView
+from zuno.lab.moments import Moment, StudyMarket, choose_moments
+from zuno.lab.rulings import make_account
+from zuno.lab.service import MarketPlan, Progress, check_workers, format_seeds, parse_seeds, plan_markets
+from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
+from zuno.lab.trading.figures import MarketFigures
+from zuno.llm.ask import ModelContext
+from zuno.trading.agents.case import Case
+from zuno.trading.measure.data_quality import complete_at
+from zuno.trading.measure.indicators.all import Indicators
+from zuno.trading.model.account import Account, account_slots
+from zuno.trading.model.bundle import BundleEncoder, Slot
+from zuno.trading.model.cycle import EDITION
+from zuno.trading.model.known import Missing
+from zuno.trading.model.market import Candle, Feed, Row, Series
+from zuno.trading.model.outcome import Outcome, content_for_hash
+from zuno.trading.ports.series import SeriesSnapshot, SeriesStore, Slice
+from zuno.trading.run.record import RunJournal
+
+R = TypeVar("R", bound=Row)
+Minds: TypeAlias = Callable[[RunJournal], ModelContext]
+CODE: Final = "lookahead"
+STARTUPS: Final = (199, 399, 499, 999, 1_999)
+"""Bars of each timeframe that a history is cut to."""
+CUMULATIVE: Final = frozenset({"obv", "cvd"})
+"""Sums since the first bar: their level says nothing, and nothing reads it."""
+PREPARED: Final = 3
+"""Later moments that are prepared together with the one that is ruled."""
+
+
+# -- other pasts and futures of a market
+
+
+class CutSeries(ChangedSeries):
+    """A store in which nothing happened after a moment, whatever it is asked for."""
+
+    def __init__(self, store: SeriesStore, at: Millis) -> None:
+        super().__init__(store)
+        self._at = at
+
+    async def read(
+        self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
+    ) -> tuple[R, ...]:
+        return await super().read(series, since, until, Millis(min(known_by, self._at)), newest)
+
+    async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> SeriesSnapshot:
+        return await super().read_many(slices, Millis(min(known_by, self._at)))
+
+    def change_rows(self, series: Series[R], rows: Sequence[R]) -> Sequence[R]:
+        return rows if _all_known(series, rows, self._at) else [row for row in rows if _known(series, row, self._at)]
+
+
+class ScrambledSeries(ChangedSeries):
+    """A store in which everything after a moment was other: numbers 7 % higher, documents gone."""
+
+    def __init__(self, store: SeriesStore, at: Millis) -> None:
+        super().__init__(store)
+        self._at = at
+
+    def change_rows(self, series: Series[R], rows: Sequence[R]) -> Sequence[R]:
+        return rows if _all_known(series, rows, self._at) else list(self._scramble(series, rows))
+
+    def _scramble(self, series: Series[R], rows: Sequence[R]) -> Iterator[R]:
+        for row in rows:
+            if _known(series, row, self._at):
+                yield row
+            elif isinstance(row, tuple) and hasattr(row, "_replace"):
+                numbers = {name: value for name, value in row._asdict().items() if isinstance(value, float)}
+                yield row._replace(**{name: 1.07 * value for name, value in numbers.items()})
+
+
+class ShortSeries(ChangedSeries):
+    """A store whose candles begin so many bars before a moment."""
+
+    def __init__(self, store: SeriesStore, bars: int) -> None:
+        super().__init__(store)
+        self._bars = bars
+
+    def change_rows(self, series: Series[R], rows: Sequence[R]) -> Sequence[R]:
+        return rows[-self._bars :] if series.row is Candle else rows
+
+
+def _known(series: Series[Any], row: Any, at: Millis) -> bool:
+    return complete_at(series, row) <= at
+
+
+def _all_known(series: Series[Any], rows: Sequence[Any], at: Millis) -> bool:
+    """The quick way for series in order of time."""
+    if series.feed is Feed.MACRO:
+        return all(_known(series, row, at) for row in rows)
+    return not rows or _known(series, rows[-1], at)
+
+
+# -- one moment
+
+
+@dataclass(frozen=True, slots=True)
+class RuledMoment:
+    case: Case
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class StartupResult:
+    bars: int
+    ruling: str
+    decision: str
+    differences: Mapping[str, float]
+    """By timeframe and indicator: the share by which it differs from that of the whole history."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookaheadMoment:
+    """What one moment came to."""
+
+    seed: int
+    number: int
+    at: Millis
+    symbol: str
+    mode: str
+    decision: str
+    ruling: str
+    leaks: tuple[str, ...]
+    """What differs, and where: `cut inputs`, `scrambled ruling`."""
+    startups: tuple[StartupResult, ...]
+
+
+async def rule_moment(
+    figures: MarketFigures, at: Millis, account: Account, minds: Minds, code: str = CODE
+) -> RuledMoment:
+    """A cycle with nothing before it."""
+    seen: list[Case] = []
+
+    async def look(case: Case) -> Sequence[Slot]:
+        seen.append(case)
+        return ()
+
+    cycles = BacktestCycles(figures, minds, BacktestHistory(), code=code)
+    outcome = await cycles.run(at, account_slots(account, at, code), recall=look)
+    return RuledMoment(seen[0], outcome)
+
+
+async def study_lookahead(market: StudyMarket, count: int, minds: Minds) -> AsyncIterator[LookaheadMoment]:
+    moments = sorted(await choose_moments(market, count), key=lambda moment: (moment.at, moment.number))
+    for place, moment in enumerate(moments):
+        later = [other.at for other in moments[place:] if other.at > moment.at][:PREPARED]
+        _, account = await make_account(market.store, moment)
+        yield await compare_moment(market.store, market.seed, moment, account, later, minds)
+
+
+async def compare_moment(
+    store: SeriesStore,
+    seed: int,
+    moment: Moment,
+    account: Account,
+    later: Sequence[Millis],
+    minds: Minds,
+    lengths: Sequence[int] = STARTUPS,
+) -> LookaheadMoment:
+    at, ahead = moment.at, [moment.at, *later]
+
+    async def rule(market: SeriesStore, prepared: Sequence[Millis]) -> RuledMoment:
+        figures = MarketFigures(market, moment.symbol, moment.mode)
+        await figures.load(prepared)
+        return await rule_moment(figures, at, account, minds)
+
+    whole = await rule(store, ahead)
+    own = dict(fingerprint(whole))
+    leaks = []
+    for name, market, prepared in (
+        ("cut", CutSeries(store, at), [at]),
+        ("scrambled", ScrambledSeries(store, at), ahead),
+    ):
+        other = dict(fingerprint(await rule(market, prepared)))
+        leaks += [f"{name} {part}" for part in own if own[part] != other[part]]
+    startups = [
+        _compare_startup(bars, whole, await rule(ShortSeries(CutSeries(store, at), bars), [at])) for bars in lengths
+    ]
+    return LookaheadMoment(
+        seed=seed,
+        number=moment.number,
+        at=at,
+        symbol=moment.symbol.value,
+        mode=moment.mode.value,
+        decision=whole.outcome.decision.decision.value,
+        ruling=whole.outcome.ruling.decision.value,
+        leaks=tuple(leaks),
+        startups=tuple(startups),
+    )
+
+
+def fingerprint(ruled: RuledMoment) -> Iterator[tuple[str, str]]:
+    """Of what went in, what was measured and what was ruled."""
+    yield "inputs", digest(BundleEncoder().encode(ruled.case.bundle))
+    figures = sha256()
+    for part in (ruled.case.features, ruled.case.menu, ruled.case.context):
+        _hash_value(part, figures.update)
+    yield "figures", figures.hexdigest()
+    yield "ruling", digest(content_for_hash(ruled.outcome.model_copy(update={"bundle": ""})))
+
+
+def _hash_value(value: object, update: Callable[[bytes], None]) -> None:
+    if isinstance(value, np.ndarray):
+        update(np.ascontiguousarray(value).tobytes())
+    elif is_dataclass(value) and not isinstance(value, type):
+        update(type(value).__name__.encode())
+        for field in fields(value):
+            if field.repr:
+                _hash_value(getattr(value, field.name), update)
+    elif isinstance(value, Mapping):
+        for key in value:
+            update(repr(key).encode())
+            _hash_value(value[key], update)
+    elif isinstance(value, tuple | list):
+        update(str(len(value)).encode())
+        for item in value:
+            _hash_value(item, update)
+    else:
+        update(repr(value).encode())
+
+
+def _compare_startup(bars: int, whole: RuledMoment, short: RuledMoment) -> StartupResult:
+    ruling, decision = short.outcome.ruling.decision.value, short.outcome.decision.decision.value
+    differences = {}
+    there = {frame: seen for frame, seen in short.case.features.frames if not isinstance(seen, Missing)}
+    for timeframe, seen in whole.case.features.frames:
+        if isinstance(seen, Missing) or timeframe not in there:
+            continue
+        for field in fields(Indicators):
+            own, other = (getattr(each.readings, field.name) for each in (seen, there[timeframe]))
+            if field.name in CUMULATIVE or own is None:
+                continue
+            differences[f"{timeframe.value} {field.name}"] = _relative(own, other)
+    return StartupResult(bars, ruling, decision, differences)
+
+
+def _relative(own: float, other: float | None) -> float:
+    """The share by which it differs; 1 where it cannot be known from so few bars."""
+    if other is None:
+        return 1.0
+    largest = max(abs(own), abs(other))
+    return round(min(1.0, abs(own - other) / largest), 9) if largest else 0.0
+
+
+# -- all moments
+
+
+RunLookahead: TypeAlias = Callable[
+    [Sequence[MarketPlan], int, Callable[[LookaheadMoment], None], asyncio.Event], Awaitable[None]
+]
+
+
+class LeakView(View):
+    seed: int
+    at: str
+    symbol: str
+    mode: str
+    differs: tuple[str, ...]
+
+
+class DriftView(View):
+    """An indicator that hangs on where its history begins."""
+
+    indicator: str
+    largest: float
+    mean: float
+    """Share by which it differs from that of the whole history; 1 also where it cannot be known from so few bars."""
+
+
+class StartupView(View):
+    bars: int
+    decisions: RateView
+    rulings: RateView
+    """How many differ from those of the whole history."""
+    indicators: tuple[DriftView, ...]
+    """Those that differ by more than a thousandth anywhere, the largest first."""
+
+
+class LookaheadView(CheckView):
+    """`ok`: nothing differs where the future is cut off or other."""
+
+    synthetic: bool
+    origin: str
+    edition: int
+    seeds: tuple[int, ...]
+    asked: int
+    moments: int
+    compared: int
+    """Rulings that were compared with one that cannot know the future."""
+    leaks: int
+    differences: tuple[LeakView, ...]
+    startups: tuple[StartupView, ...]
+
+
+class LookaheadStudy:
+    def __init__(self, run_markets: RunLookahead) -> None:
+        self._run_markets = run_markets
+
+    async def study(
+        self, moments: int, seeds: str, workers: int, tell: Progress, stop: asyncio.Event
+    ) -> tuple[LookaheadView, Digest]:
+        """Once `stop` is set, what is known by then is the answer, with the fingerprint of the markets."""
+        check_workers(workers)
+        plans = plan_markets(moments, parse_seeds(seeds))
+        found: list[LookaheadMoment] = []
+
+        def hear(moment: LookaheadMoment) -> None:
+            found.append(moment)
+            tell(len(found), moments)
+
+        tell(0, moments)
+        await self._run_markets(plans, workers, hear, stop)
+        found.sort(key=lambda moment: (moment.seed, moment.number))  # workers answer in any order
+        view = build_lookahead_view(found, plans, stopped=stop.is_set() and len(found) < moments)
+        return view, digest(canonical([view.origin]))
+
+
+def build_lookahead_view(
+    moments: Sequence[LookaheadMoment], plans: Sequence[MarketPlan], *, stopped: bool
+) -> LookaheadView:
+    seeds = tuple(plan.seed for plan in plans)
+    leaky = [moment for moment in moments if moment.leaks]
+    return LookaheadView(
+        ok=not leaky,
+        stopped=stopped,
+        synthetic=True,
+        origin=f"SYNTHETIC seeds {format_seeds(seeds)}",
+        edition=EDITION,
+        seeds=seeds,
+        asked=sum(plan.moments for plan in plans),
+        moments=len(moments),
+        compared=2 * len(moments),
+        leaks=len(leaky),
+        differences=tuple(
+            LeakView(seed=moment.seed, at=iso(moment.at), symbol=moment.symbol, mode=moment.mode, differs=moment.leaks)
+            for moment in leaky
+        ),
+        startups=tuple(_sum_startups(bars, moments) for bars in STARTUPS),
+    )
+
+
+def _sum_startups(bars: int, moments: Sequence[LookaheadMoment]) -> StartupView:
+    pairs = [(moment, short) for moment in moments for short in moment.startups if short.bars == bars]
+    names = dict.fromkeys(name for _, short in pairs for name in short.differences)
+    drifts = []
+    for name in names:
+        shares = [short.differences[name] for _, short in pairs if name in short.differences]
+        drifts.append(DriftView(indicator=name, largest=max(shares), mean=round(sum(shares) / len(shares), 9)))
+    drifts.sort(key=lambda drift: (-drift.largest, drift.indicator))
+    return StartupView(
+        bars=bars,
+        decisions=measure_rate(sum(moment.decision != short.decision for moment, short in pairs), len(pairs)),
+        rulings=measure_rate(sum(moment.ruling != short.ruling for moment, short in pairs), len(pairs)),
+        indicators=tuple(drift for drift in drifts if drift.largest > 0.001),
+    )
