@@ -23,6 +23,7 @@ BENCHES = (
     "desk",
     "imports",
     "paper_venue",
+    "lp_lab",
     "sma_cross",
     "memory",
     "telegram",

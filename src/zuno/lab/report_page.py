@@ -26,14 +26,14 @@ _STYLE: Final = """
   --line: #36414c; --bad: #ffb068; --c0: #78b9ff; --c1: #ffb068; --c2: #6fd49a; --c3: #dd9be0; --c4: #e2cf6a;
   --c5: #6cd3e6; --c6: #ff8fa3; --c7: #a3b0bd; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 70rem; padding: 1rem; background: var(--paper); color: var(--ink);
+body { margin: 0 auto; max-width: 80rem; padding: 1rem; background: var(--paper); color: var(--ink);
   font: 1rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; overflow-wrap: anywhere; }
 h1 { font-size: 1.4rem; margin: 0; }
 h2 { font-size: 1.1rem; margin: 2rem 0 .6rem; border-bottom: 1px solid var(--line); }
 p { margin: .4rem 0; } .quiet { color: var(--quiet); } .warn { color: var(--bad); font-weight: 700; }
 code { font: .85rem/1.4 ui-monospace, "DejaVu Sans Mono", monospace; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; min-width: 100%; }
-th, td { text-align: right; padding: .25rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th, td { text-align: right; padding: .25rem .45rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th { color: var(--quiet); font-weight: 600; } th.t, td.t { text-align: left; }
 figure { margin: .8rem 0; overflow-x: auto; } figcaption { font-weight: 600; }
 svg { width: 100%; min-width: 32rem; height: auto; display: block; }
@@ -150,7 +150,7 @@ def bar_chart(caption: str, names: Sequence[str], rows: Sequence[Bars], unit: st
     height = TOP + len(rows) * ROW + BOTTOM
     parts = [
         _grid_line(mark, x(mark), TOP, x(mark), height - BOTTOM)
-        + f'<text x="{x(mark):.1f}" y="{height - 8}" text-anchor="middle">{_short(mark, marks)}</text>'
+        + f'<text x="{x(mark):.1f}" y="{height - 8}" text-anchor="{_anchor(mark, marks)}">{_short(mark, marks)}</text>'
         for mark in marks
     ]
     for place, row in enumerate(rows):
@@ -188,7 +188,7 @@ def interval_chart(
     height = TOP + len(rows) * ROW + BOTTOM
     parts = [
         _grid_line(mark, x(mark), TOP, x(mark), height - BOTTOM)
-        + f'<text x="{x(mark):.1f}" y="{height - 8}" text-anchor="middle">{_short(mark, marks)}</text>'
+        + f'<text x="{x(mark):.1f}" y="{height - 8}" text-anchor="{_anchor(mark, marks)}">{_short(mark, marks)}</text>'
         for mark in marks
     ]
     for place, (name, middle, span) in enumerate(rows):
@@ -236,6 +236,11 @@ def _figure(caption: str, height: int, parts: Sequence[str], names: Sequence[str
 def _grid_line(mark: float, x1: float, y1: float, x2: float, y2: float) -> str:
     kind = "zero" if mark == 0 else "grid"
     return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+
+
+def _anchor(mark: float, marks: Sequence[float]) -> str:
+    """The last label ends where the chart does."""
+    return "end" if mark == marks[-1] else "middle"
 
 
 def _ticks(low: float, high: float) -> list[float]:

@@ -19,7 +19,9 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from zuno.amm.integers import Q96
 from zuno.amm.model import Range
+from zuno.amm.ticks import sqrt_price_at_tick
 from zuno.lp.model.minutes import MINUTE_MS, PoolMinutes
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -95,6 +97,14 @@ def fees_by_minute(
     # A minute without anybody else's liquidity would make all of its trading ours: it pays nothing.
     diluted = np.where(columns.liquidity > 0, ours / (columns.liquidity + ours), 0.0) * (fee_pips / PIPS)
     return columns.in0 * diluted * inside0, columns.in1 * diluted * inside1
+
+
+def amounts_by_minute(columns: MinuteColumns, held: Range, liquidity: int) -> tuple[Floats, Floats]:
+    """What the position holds at the end of every minute, from the contracts' own square-root prices."""
+    ticks, places = np.unique(np.clip(columns.close, held.lower, held.upper), return_inverse=True)
+    roots = np.array([sqrt_price_at_tick(int(tick)) / Q96 for tick in ticks])[places]
+    low, high = sqrt_price_at_tick(held.lower) / Q96, sqrt_price_at_tick(held.upper) / Q96
+    return liquidity * (high - roots) / (roots * high), liquidity * (roots - low)
 
 
 def share_inside(columns: MinuteColumns, held: Range, convention: Convention) -> tuple[Floats, Floats]:

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from tests.paths import REAL_MINUTES
 from tests.wire.pool_minutes import no_repairs
 from zuno.adapters.imports.pool_minutes import read_pool_minutes
+from zuno.amm.liquidity import amounts_for_liquidity
 from zuno.amm.model import Range
+from zuno.amm.ticks import sqrt_price_at_tick
 from zuno.kernel.units import Millis, Tick
-from zuno.lab.lp.fast import Convention, earn_fees, share_inside, to_columns
+from zuno.lab.lp.fast import Convention, amounts_by_minute, earn_fees, share_inside, to_columns
 from zuno.lp.model.minutes import PoolMinute, PoolMinutes
 
 NONE = no_repairs(1)
@@ -100,3 +102,18 @@ def test_a_range_around_everything_earns_its_share_of_every_fee(
     fees = earn_fees(to_columns(recorded(*walk)), ticks(-400, 400), 10**9, 500, convention)
     assert fees.fees0 == pytest.approx(len(walk) * 10**6 * 0.0005 / 2)
     assert fees.fees1 == fees.fees0
+
+
+def test_what_a_position_holds_at_the_end_of_every_minute() -> None:
+    columns = to_columns(recorded((0, 0, 90, 90), (90, 90, 300, 300), (300, -500, 300, -500), (-500, -500, 5, 5)))
+    held, liquidity = ticks(-100, 200), 10**15
+    amounts = amounts_by_minute(columns, held, liquidity)
+    edges = sqrt_price_at_tick(held.lower), sqrt_price_at_tick(held.upper)
+    for number, tick in enumerate((90, 300, -500, 5)):
+        exact = amounts_for_liquidity(sqrt_price_at_tick(tick), *edges, liquidity, round_up=False)
+        assert (amounts[0][number], amounts[1][number]) == pytest.approx(exact, rel=1e-9, abs=2)
+
+
+def test_minutes_between_two_moments() -> None:
+    columns = to_columns(recorded(*[(0, 0, 0, 0)] * 10))
+    assert columns.between(120, 300).at.tolist() == [120_000, 180_000, 240_000]
