@@ -32,8 +32,13 @@ class ModelServer:
     answering: Answering
     heard: list[Heard] = field(default_factory=list)
     origin: str = ""
+    _talks: set[asyncio.Task[Any]] = field(default_factory=set)
+    """Nobody else keeps one that waits for ever once its client has gone."""
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        talk = asyncio.current_task()
+        assert talk is not None
+        self._talks.add(talk)
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -52,7 +57,14 @@ class ModelServer:
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
         finally:
+            self._talks.discard(talk)
             writer.close()
+
+    async def end_talks(self) -> None:
+        talks = list(self._talks)
+        for talk in talks:
+            talk.cancel()
+        await asyncio.gather(*talks, return_exceptions=True)
 
 
 def read_body(content_type: str, body: bytes) -> Any:
@@ -77,6 +89,7 @@ async def serving(answering: Answering) -> AsyncIterator[ModelServer]:
         yield server
     finally:
         listening.close()
+        await server.end_talks()
 
 
 def http(status: int, body: bytes | dict[str, Any], content_type: str = "application/json", extra: str = "") -> bytes:
