@@ -21,6 +21,7 @@ BENCHES = (
     "collector",
     "cycle",
     "desk",
+    "backtest",
     "imports",
     "paper_venue",
     "lp_lab",

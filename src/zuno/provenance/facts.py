@@ -149,7 +149,8 @@ class FactSheet(Mapping[str, Figure]):
         """`names` are printed names with digits in them, `aliases` words for a candidate ("hold")."""
         self._facts: dict[str, Figure] = {}
         for fact in facts:
-            if self._facts.setdefault(fact.id, fact) != fact:
+            known = self._facts.setdefault(fact.id, fact)
+            if known is not fact and known != fact:
                 raise ValueError(f"two facts are called {fact.id}")
         self.names = tuple(sorted({*names}, key=len, reverse=True))
         self.aliases = dict(aliases or {})

@@ -150,14 +150,21 @@ class SqliteSeries:
     ) -> tuple[R, ...]:
         asked = Slice(series, since, until, newest)
         return (
-            await asyncio.to_thread(self._read_retrying, lambda connection: self._slice(connection, asked, known_by))
+            await asyncio.to_thread(
+                self._read_retrying,
+                lambda connection: self._slice(connection, asked, _number(connection, series), known_by),
+            )
             or ()
         )
 
     async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> SeriesSnapshot:
         def act(connection: sqlite3.Connection) -> SeriesSnapshot:
             self._cache.check_version(connection.execute("PRAGMA data_version").fetchone()[0])
-            rows = tuple(self._slice_in_runs(connection, asked, known_by) for asked in slices)
+            numbers = _numbers(connection, [asked.series for asked in slices])
+            rows = tuple(
+                self._slice_in_runs(connection, asked, number, known_by)
+                for asked, number in zip(slices, numbers, strict=True)
+            )
             return SeriesSnapshot(_origin(connection) or self._wanted, rows, _asides(connection, slices, known_by))
 
         nothing = ((),) * len(slices)
@@ -491,10 +498,14 @@ class SqliteSeries:
             )
 
     def _slice(
-        self, connection: sqlite3.Connection, asked: Slice[R], known_by: Millis, cache: RowCache | None = None
+        self,
+        connection: sqlite3.Connection,
+        asked: Slice[R],
+        number: int | None,
+        known_by: Millis,
+        cache: RowCache | None = None,
     ) -> tuple[R, ...]:
         series, newest, span = asked.series, asked.newest, (asked.since, asked.until)
-        number = _number(connection, series)
         if number is None or newest == 0:
             return ()
         if series.row is MacroRelease:
@@ -502,16 +513,18 @@ class SqliteSeries:
             return tuple(prints if newest is None else prints[-newest:])
         return tuple(self._rows(connection, series, number, span, known_by, newest, cache))
 
-    def _slice_in_runs(self, connection: sqlite3.Connection, asked: Slice[R], known_by: Millis) -> Sequence[R]:
+    def _slice_in_runs(
+        self, connection: sqlite3.Connection, asked: Slice[R], number: int | None, known_by: Millis
+    ) -> Sequence[R]:
         """The same; heartbeats in runs where all of them are in the table: a row of each would cost more than
         everything else a cycle reads."""
         if asked.series.row is Heartbeat and asked.newest is None:
-            number, span = _number(connection, asked.series), (asked.since, asked.until)
+            span = (asked.since, asked.until)
             if number is not None and not self._sealed_files(connection, number, span):
                 runs = _read_runs(connection, number, span, known_by, self._cache)
                 if runs is not None:
                     return cast("Sequence[R]", Heartbeats(runs))
-        return self._slice(connection, asked, known_by, self._cache)
+        return self._slice(connection, asked, number, known_by, self._cache)
 
     def _rows(
         self,
@@ -555,7 +568,7 @@ class SqliteSeries:
         self, several: Sequence[Series[Any]], ask: Callable[[sqlite3.Connection, Series[Any], int], Millis | None]
     ) -> tuple[Millis | None, ...]:
         def act(connection: sqlite3.Connection) -> tuple[Millis | None, ...]:
-            numbers = [_number(connection, series) for series in several]
+            numbers = _numbers(connection, several)
             held = zip(several, numbers, strict=True)
             return tuple(None if number is None else ask(connection, series, number) for series, number in held)
 
@@ -720,6 +733,12 @@ def _read_table(
 def _number(connection: sqlite3.Connection, series: Series[Any]) -> int | None:
     found = connection.execute("SELECT number FROM series WHERE name = ?", (str(series),)).fetchone()
     return None if found is None else int(found[0])
+
+
+def _numbers(connection: sqlite3.Connection, several: Sequence[Series[Any]]) -> list[int | None]:
+    """Of each of these, by one question."""
+    known = dict(connection.execute("SELECT name, number FROM series").fetchall())
+    return [known.get(str(series)) for series in several]
 
 
 def _any_sealed(connection: sqlite3.Connection, number: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,8 +27,13 @@ FACTS: Final = "facts"
 class Line:
     """What a model reads, and the figures in it that it may cite."""
 
-    text: str
+    told: str | Callable[[], str]
+    """The text, or what writes it: rules cite figures of lines that nobody reads."""
     figures: tuple[Figure, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return self.told if isinstance(self.told, str) else self.told()
 
 
 @dataclass(frozen=True, slots=True)

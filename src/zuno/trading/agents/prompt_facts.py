@@ -67,13 +67,12 @@ def fact(
     id_: str, value: Known[float] | None, unit: Unit, digits: int = 2, *, signed: bool = False, note: str = ""
 ) -> Line:
     """`{id} value unit`, or that it is not known and why, which can be cited as well."""
-    beside = f" ({note})" if note else ""
     if value is None:
         return Line(f"{id_}: unknown (too few bars)")
     if isinstance(value, Missing):
         return remark(f"{id_}.unknown", value.reason, f"{id_} is unknown: ")
     figure = figure_of(id_, value, unit, digits, signed=signed)
-    return Line(f"{{{id_}}} {figure.print()}{beside}", (figure,))
+    return Line(lambda: f"{{{id_}}} {figure.print()}" + (f" ({note})" if note else ""), (figure,))
 
 
 def figure_of(id_: str, value: float, unit: Unit, digits: int = 2, *, signed: bool = False) -> Figure:

@@ -21,7 +21,6 @@ from zuno.trading.measure.indicators import volume as flows
 from zuno.trading.measure.indicators.all import SPARE, round_readings, sound_rows
 from zuno.trading.measure.portable import PRICE_DIGITS, places
 from zuno.trading.measure.structure.history import StructureHistory
-from zuno.trading.model.bundle import same_rows
 from zuno.trading.model.market import Candle, Symbol, Timeframe
 
 FEWEST: Final = 300
@@ -50,7 +49,7 @@ class PreparedFrames(FrameCache):
                 continue
             first = bisect_left(joined, rows[0].at, key=_time_of)
             known = len(joined) - first
-            if same_rows(rows[:known], joined[first:]):  # else a row was mended in between: measured as ever
+            if list(rows[:known]) == joined[first:]:  # else a row was mended in between: measured as ever
                 joined += rows[known:]
                 spans.append((rows, first, first + len(rows)))
         history = FrameHistory(timeframe, shoulder, joined, [(first, last) for _, first, last in spans])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Final
 
 from zuno.trading.model.market import (
@@ -94,11 +95,13 @@ def context_series(symbol: Symbol) -> Iterator[Series[Any]]:
     yield rates(BINANCE, USDC_USDT)
 
 
+@cache
 def wanted_series(symbol: Symbol) -> tuple[Series[Any], ...]:
     """Every series the desk reads for a symbol."""
     return (*bars_of(symbol), *derivatives(symbol), *tape(symbol), *context_series(symbol))
 
 
+@cache
 def neighbour_series(symbol: Symbol) -> tuple[Series[Any], ...]:
     """Marks of everything else the desk may hold: a cycle in one symbol weighs the whole account."""
     return tuple(basis(BINANCE, other) for other in Symbol if other is not symbol)

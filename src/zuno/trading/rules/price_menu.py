@@ -5,9 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import isfinite, log10, sqrt
 from operator import attrgetter
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -102,14 +103,19 @@ def build_price_menu(bundle: Bundle, features: Features) -> PriceMenu:
     atr, now = _atr(rows, frame_of(features, ATR_FRAME[bundle.mode])), price_now(bundle, features)
     found = (*_structure_levels(features), *_range_levels(now, atr), *_liquidation_pools(bundle, rows, now, atr))
     tick = bundle.symbol.tick
-    rounded = (MenuLevel(level.id, level.kind, round_to_tick(level.price, tick)) for level in found)
-    kept = sorted((level for level in rounded if level.price > 0), key=lambda level: (level.price, level.id))
+    rounded = ((round_to_tick(price, tick), id_, kind) for id_, kind, price in found)
+    kept = [MenuLevel(id_, kind, price) for price, id_, kind in sorted(rounded) if price > 0]
     return PriceMenu(tuple(kept), atr, tick, now)
 
 
 def round_to_tick(price: float, tick: float) -> float:
     """The nearest multiple of the tick, spelled as short as it is."""
-    return round(round(price / tick) * tick, max(0, round(-log10(tick))))
+    return round(round(price / tick) * tick, _tick_decimals(tick))
+
+
+@cache
+def _tick_decimals(tick: float) -> int:
+    return max(0, round(-log10(tick)))
 
 
 def frame_of(features: Features, timeframe: Timeframe) -> Known[Frame]:
@@ -148,26 +154,30 @@ def price_now(bundle: Bundle, features: Features) -> Known[float]:
     return Missing(f"neither a book nor a close of {bundle.symbol} is fresh ({features.book.reason})")
 
 
-def _structure_levels(features: Features) -> Iterator[MenuLevel]:
+_Found: TypeAlias = tuple[str, str, float]
+"""The id, the kind and the price of a level."""
+
+
+def _structure_levels(features: Features) -> Iterator[_Found]:
     for _, frame in features.frames:
         if not isinstance(frame, Missing):
-            yield from (MenuLevel(level.id, level.kind, level.price) for level in frame.structure.levels)
+            yield from ((level.id, level.kind, level.price) for level in frame.structure.levels)
 
 
-def _range_levels(now: Known[float], atr: Known[float]) -> Iterator[MenuLevel]:
+def _range_levels(now: Known[float], atr: Known[float]) -> Iterator[_Found]:
     if isinstance(now, Missing):
         return
-    yield MenuLevel("mark", MARK, now)
+    yield "mark", MARK, now
     if isinstance(atr, Missing):
         return
     for step in RANGE_STEPS_ATR:
-        yield MenuLevel(f"range_up_{step:g}", RANGE, now + step * atr)
-        yield MenuLevel(f"range_down_{step:g}", RANGE, now - step * atr)
+        yield f"range_up_{step:g}", RANGE, now + step * atr
+        yield f"range_down_{step:g}", RANGE, now - step * atr
 
 
 def _liquidation_pools(
     bundle: Bundle, rows: Known[Sequence[Candle]], now: Known[float], atr: Known[float]
-) -> Iterator[MenuLevel]:
+) -> Iterator[_Found]:
     """The largest liquidation pools above and below the market, from the chart's heat map model."""
     if isinstance(now, Missing) or isinstance(atr, Missing) or isinstance(rows, Missing):
         return
@@ -181,4 +191,4 @@ def _liquidation_pools(
     for name, beyond in (("above", middles > now), ("below", middles < now)):
         places = [place for place in fullest if beyond[place] and standing[place] > 0][:POOLS]
         for rank, place in enumerate(places, 1):
-            yield MenuLevel(f"pool_{name}_{rank}", POOL, float(middles[place]))
+            yield f"pool_{name}_{rank}", POOL, float(middles[place])

@@ -34,10 +34,14 @@ def _volume_by_bin(bars: Bars, edges: np.ndarray[tuple[int], np.dtype[np.float64
     """Volume of each bin: by how much of a bar's height lies in it; a bar without height goes to the bin it is in."""
     height = bars.high - bars.low
     tall = height > 0
-    density = np.divide(bars.volume, height, out=np.zeros(len(bars)), where=tall)
-    covered = np.minimum(bars.high[:, None], edges[None, 1:]) - np.maximum(bars.low[:, None], edges[None, :-1])
-    # Added up in their order: numpy promises it of a running sum alone.
-    volumes = np.cumsum(density[:, None] * np.maximum(covered, 0.0), axis=0)[-1]
+    low, high, density = bars.low[tall], bars.high[tall], bars.volume[tall] / height[tall]
+    first = np.searchsorted(edges[1:-1], low, side="right")
+    count = np.maximum(np.searchsorted(edges[1:-1], high, side="left") - first + 1, 1)
+    # Each bar once for each bin it reaches into; a bin adds up its own in their order.
+    row = np.repeat(np.arange(len(low)), count)
+    place = first[row] + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    covered = np.minimum(high[row], edges[place + 1]) - np.maximum(low[row], edges[place])
+    volumes = np.bincount(place, density[row] * np.maximum(covered, 0.0), BINS)
     places = np.clip(np.searchsorted(edges, bars.low[~tall], side="right") - 1, 0, BINS - 1)
     np.add.at(volumes, places, bars.volume[~tall])
     return [float(volume) for volume in volumes]
