@@ -171,17 +171,32 @@ def lab_trade(
     """Backtest the trading desk on recorded candles: same agents, rules, ledger and paper venue, every cost counted."""
 
     async def ask(zuno: Zuno) -> TradeLabView:
-        from zuno.doors.cli.progress_bar import ProgressBar
-        from zuno.doors.cli.service import stop_on_signals
-        from zuno.lab.trading.service import read_question
-
-        lab_desk = zuno.lab().trade
-        assert lab_desk is not None
-        question = read_question(data, symbols, since, until, arms)
-        with ProgressBar("decisions") as bar:
-            return await lab_desk.compare(question, workers, bar.tell, stop_on_signals(), resume=resume)
+        return await _compare_arms(zuno, data, symbols, since, until, arms, workers, resume)
 
     run_command.partial_verdict(ctx.obj.at(home), json, ask)
+
+
+async def _compare_arms(
+    zuno: Zuno,
+    data: str | None,
+    symbols: str,
+    since: str | None,
+    until: str | None,
+    arms: str,
+    workers: int,
+    resume: bool,
+) -> TradeLabView:
+    from zuno.doors.cli.progress_bar import ProgressBar
+    from zuno.doors.cli.service import stop_on_signals
+    from zuno.lab.trading.service import read_question
+
+    lab_desk = zuno.lab().trade
+    assert lab_desk is not None
+    question = read_question(data, symbols, since, until, arms)
+    with ProgressBar("decisions") as bar:
+        view = await lab_desk.compare(question, workers, bar.tell, stop_on_signals(), resume=resume)
+    run_command.complain(f"Report: {lab_desk.describe_place(view)}")
+    return view
 
 
 @lab.command("ablate")
@@ -189,9 +204,9 @@ def lab_ablate(
     ctx: typer.Context,
     data: Annotated[
         str,
-        typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows (CSV, also compressed by gzip)."),
+        typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows, or of candles for --desk trade."),
     ],
-    desk: Annotated[str, typer.Option("--desk", help="Whose argument is taken apart: lp.")] = "lp",
+    desk: Annotated[str, typer.Option("--desk", help="Whose argument is taken apart: lp or trade.")] = "lp",
     capital: Annotated[
         int,
         typer.Option("--capital", metavar="USD", parser=whole_number, help="Of the position decided about."),
@@ -214,6 +229,8 @@ def lab_ablate(
         typer.Option("--models", help="Let the configured models argue, within their budgets; replies are kept."),
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the episodes that a stopped run left.")] = False,
+    since: Annotated[str | None, typer.Option("--from", metavar="WHEN", help="With --desk trade.")] = None,
+    until: Annotated[str | None, typer.Option("--to", metavar="WHEN", help="With --desk trade.")] = None,
     workers: Annotated[
         int, typer.Option("--workers", metavar="N", parser=whole_number, help="Processes; changes the time alone.")
     ] = 2,
@@ -222,15 +239,19 @@ def lab_ablate(
 ) -> None:
     """What each part of the argument adds: every arm decides about the same position at the same moments."""
 
-    async def ask(zuno: Zuno) -> LpAblationView:
+    async def ask(zuno: Zuno) -> LpAblationView | TradeLabView:
         from zuno.doors.cli.progress_bar import ProgressBar
         from zuno.doors.cli.service import stop_on_signals
         from zuno.kernel.errors import Usage
         from zuno.lab.lp.ablation import read_horizon
         from zuno.lab.lp.service import read_question
+        from zuno.lab.trading.arms import Arm
 
+        if desk == "trade":
+            everything = ",".join(Arm)
+            return await _compare_arms(zuno, data, "BTCUSDT,ETHUSDT", since, until, everything, workers, resume)
         if desk != "lp":
-            raise Usage("--desk is lp.")
+            raise Usage("--desk is lp or trade.")
         lab_desk = zuno.lab().lp
         assert lab_desk is not None
         question = read_horizon(

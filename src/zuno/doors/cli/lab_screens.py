@@ -307,5 +307,5 @@ def shown_trade_lab(view: TradeLabView) -> RenderableType:
         Text(""),
         *(Text(f"not run: {skipped.arm} ({skipped.reason})", style=QUIET) for skipped in view.not_run),
         *(Text(note, style=QUIET) for note in view.notes),
-        Text(f"Report {view.report}; {view.trials} trials so far. `zuno lab reports` says where its page is."),
+        Text(f"Sharpe ratios are deflated by {view.trials} trials.", style=QUIET),
     )

@@ -146,6 +146,10 @@ class TradeLab:
             self._reports.save(kept, build_trade_page(title, question.command, view))
             return view
 
+    def describe_place(self, view: TradeLabView) -> str:
+        """Where the page of a report is."""
+        return self._reports.describe_place(view.report)
+
     async def _run(
         self,
         question: TradeQuestion,

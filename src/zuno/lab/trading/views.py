@@ -221,7 +221,7 @@ def compare_with_debate(
     gains: dict[Arm, GainView] = {}
     for other, pair in zip(others, found, strict=True):
         days = min(len(other.changes), len(debate.changes))
-        better, worse = count_flips(debate.decisions, other.decisions, prices) if other.cycles else (0, 0)
+        better, worse = _flips(debate, other, prices)
         gains[other.arm] = GainView(
             net_pnl_usd=_usd(sum(other.changes[:days]) - sum(debate.changes[:days])),
             ci95=None if pair is None else (_usd(pair.low), _usd(pair.high)),
@@ -233,10 +233,20 @@ def compare_with_debate(
     return gains
 
 
+def _flips(debate: ArmResult, other: ArmResult, prices: Mapping[Symbol, PriceSeries]) -> tuple[int, int]:
+    if not other.cycles:
+        return 0, 0
+    return count_flips(debate.decisions, other.decisions, prices, min(debate.until, other.until))
+
+
 def count_flips(
-    debate: Sequence[DecisionLine], other: Sequence[DecisionLine], prices: Mapping[Symbol, PriceSeries]
+    debate: Sequence[DecisionLine],
+    other: Sequence[DecisionLine],
+    prices: Mapping[Symbol, PriceSeries],
+    until: int,
 ) -> tuple[int, int]:
-    """Decisions of the other arm that are not the debate's, for better and for worse by the move of the day after."""
+    """Decisions of the other arm that are not the debate's, for better and for worse by the move of the day after,
+    where that day is over."""
     ours, theirs = (
         {(line.at, line.symbol): Call(line.call) for line in lines if Call(line.call).side is not None}
         for lines in (debate, other)
@@ -244,7 +254,7 @@ def count_flips(
     better = worse = 0
     for at, symbol in sorted({*ours, *theirs}):
         before, after = prices[symbol].at(at), prices[symbol].at(at + FLIP_MS)
-        if before is None or after is None or after == before:
+        if before is None or after is None or after == before or at + FLIP_MS > until:
             continue
         way = 1 if after > before else -1
         gain = _sign(theirs.get((at, symbol))) * way - _sign(ours.get((at, symbol))) * way

@@ -72,5 +72,7 @@ def test_a_flip_is_judged_by_the_day_after() -> None:
     series = PriceSeries((0, DAY_MS, 2 * DAY_MS), (100.0, 110.0, 90.0))
     debate = [DecisionLine(at=0, symbol=Symbol.BTCUSDT, call="LONG")]
     other = [DecisionLine(at=DAY_MS, symbol=Symbol.BTCUSDT, call="SHORT")]
-    assert count_flips(debate, other, {Symbol.BTCUSDT: series}) == (1, 1)
-    assert count_flips(debate, debate, {Symbol.BTCUSDT: series}) == (0, 0)
+    prices = {Symbol.BTCUSDT: series}
+    assert count_flips(debate, other, prices, 2 * DAY_MS) == (1, 1)
+    assert count_flips(debate, other, prices, DAY_MS) == (0, 1), "the second day is not over"
+    assert count_flips(debate, debate, prices, 2 * DAY_MS) == (0, 0)
