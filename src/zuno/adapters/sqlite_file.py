@@ -41,7 +41,10 @@ class SqliteFile:
         self._lock = threading.RLock()
 
     def exists(self) -> bool:
-        return self.path.exists() and self.path.stat().st_size > 0
+        try:
+            return self.path.stat().st_size > 0
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
     def read(self, act: Callable[[sqlite3.Connection], T]) -> T | None:
         """One thread at a time, on one state of the file; None where there is none."""

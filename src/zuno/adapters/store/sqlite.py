@@ -42,7 +42,10 @@ class SqliteTables:
         self._writing: sqlite3.Connection | None = None
 
     def exists(self) -> bool:
-        return self._path.exists() and self._path.stat().st_size > 0
+        try:
+            return self._path.stat().st_size > 0
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
     def last(self) -> Row | DamagedRow | None:
         return next(iter(self.page(None, None, None, None, 1, True)), None)
