@@ -2,11 +2,13 @@
 
 Prints one JSON line per figure and ends with 1 when a bar is missed. demeter goes through the 22 real days minute by
 minute with one position; the fast engine does the same in its convention, fees and worth of every minute, and both must
-earn the same. Then the exact engine is held against the fast one. Seconds are the processor's.
+earn the same; seconds are the processor's. The exact engine is held against the fast one, and a sweep of 1,000 ranges
+by two workers against one, on the wall.
 """
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import logging
 import os
@@ -18,23 +20,28 @@ from datetime import date
 from decimal import Decimal
 from importlib.util import find_spec
 from pathlib import Path
-from time import process_time
+from time import perf_counter, process_time
 from typing import Any
 
-from benchmarks.figure import report
+from benchmarks.figure import report, report_pairs
 from zuno.adapters.chain.recorded.chain import USDC_WETH
 from zuno.adapters.chain.recorded.world import RecordedWorld
 from zuno.adapters.imports.pool_minutes import read_pool_minutes
 from zuno.amm.model import Range
 from zuno.kernel.units import Seconds, Tick, Wei
 from zuno.lab.lp.fast import Convention, MinuteColumns, amounts_by_minute, earn_fees, to_columns
+from zuno.lab.lp.sweep import RangeView, plan_ranges, share_ranges
 from zuno.lp.model.minutes import PoolMinutes
 from zuno.lp.rules.attribution import attribute
+from zuno.wiring.lp_lab import run_sweep
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "uniswap-minute"
 HELD = Range(Tick(201_000), Tick(204_000))
 LEAST_TIMES = 1_000.0
 TURNS = 5
+RANGES = 1_000
+SWEEPS = 3
+LEAST_SPEEDUP = 1.8
 USDC, WETH = 1_000.0, 0.5
 
 
@@ -146,13 +153,32 @@ def compare_engines(recorded: PoolMinutes, columns: MinuteColumns) -> bool:
     return report("fast engine's fees", gap, "relative", 1.0, "the exact engine's on the integer pool", 1e-3)
 
 
+def time_sweep(columns: MinuteColumns, workers: int) -> tuple[float, list[RangeView]]:
+    """Seconds on the wall, starting the processes included, and what the ranges came to."""
+    found: list[RangeView] = []
+    tasks = share_ranges(columns, plan_ranges(int(columns.before[0]), RANGES), 10_000, USDC_WETH.fee, workers)
+    began = perf_counter()
+    asyncio.run(run_sweep(tasks, workers, found.append, asyncio.Event()))
+    return perf_counter() - began, sorted(found, key=lambda view: (view.lower, view.upper))
+
+
+def compare_workers(columns: MinuteColumns) -> bool:
+    pairs = []
+    for _ in range(SWEEPS):
+        two, found = time_sweep(columns, 2)
+        alone, same = time_sweep(columns, 1)
+        assert found == same, "the answer hangs on the number of workers"
+        pairs.append((two * 1e3, alone * 1e3))
+    return report_pairs("sweep of 1,000 ranges, two workers", pairs, "one worker", 1 / LEAST_SPEEDUP)
+
+
 def main() -> int:
     if not DATA.exists():
         sys.stderr.write("the minute rows of a real pool are not on this machine\n")
         return 0
     recorded = read_pool_minutes(DATA)
     columns = to_columns(recorded)
-    kept = [compare_engines(recorded, columns), compare_peer(columns)]
+    kept = [compare_engines(recorded, columns), compare_workers(columns), compare_peer(columns)]
     return 0 if all(kept) else 1
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from zuno.lab.lp.episodes import EpisodeView
     from zuno.lab.lp.market import BacktestPool
     from zuno.lab.lp.service import ArmTask, HourPlayed, LpLab, LpQuestion
+    from zuno.lab.lp.sweep import RangeView, SweepTask
     from zuno.lab.replies import ReplyBook
     from zuno.lab.reports import LabReports
     from zuno.llm.ask import ModelContext
@@ -44,9 +45,11 @@ def build_lp_lab(home: Path, reports: LabReports) -> LpLab:
     from zuno.adapters.chain.recorded.chain import USDC_WETH
     from zuno.lab.lp.ablation import LpAblation
     from zuno.lab.lp.service import LpLab
+    from zuno.lab.lp.sweep import LpSweep
 
+    sweep = LpSweep(read_minutes, run_sweep, reports, USDC_WETH.fee)
     ablation = LpAblation(read_minutes, partial(run_episodes, str(home)), reports)
-    return LpLab(read_minutes, partial(run_arms, str(home)), reports, USDC_WETH.fee, ablation)
+    return LpLab(read_minutes, partial(run_arms, str(home)), reports, USDC_WETH.fee, ablation, sweep)
 
 
 @lru_cache(maxsize=1)
@@ -66,6 +69,22 @@ async def run_arms(
     from zuno.adapters.worker_processes import run_in_processes
 
     await run_in_processes(partial(run_task, home), tasks, workers, hear, stop)
+
+
+async def run_sweep(
+    tasks: Sequence[SweepTask], workers: int, hear: Callable[[RangeView], None], stop: asyncio.Event
+) -> None:
+    from zuno.adapters.worker_processes import run_in_processes
+
+    await run_in_processes(play_ranges, tasks, workers, hear, stop)
+
+
+async def play_ranges(task: SweepTask) -> AsyncIterator[RangeView]:
+    from zuno.lab.lp.sweep import play_range
+
+    for held in task.ranges:
+        await asyncio.sleep(0)
+        yield play_range(task.columns, held, task.capital, task.fee_pips)
 
 
 async def run_task(home: str, task: ArmTask) -> AsyncIterator[ArmResult | HourPlayed]:

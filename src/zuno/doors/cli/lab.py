@@ -12,6 +12,7 @@ from zuno.doors.cli.options import Home, Json, group, whole_number
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
     from zuno.lab.lp.ablation import LpAblationView
+    from zuno.lab.lp.sweep import SweepView
     from zuno.lab.lp.views import LpLabView
     from zuno.lab.memory_service import MemoryStudyView
     from zuno.lab.model import StudyView
@@ -197,6 +198,39 @@ async def _compare_arms(
         view = await lab_desk.compare(question, workers, bar.tell, stop_on_signals(), resume=resume)
     run_command.complain(f"Report: {lab_desk.describe_place(view)}")
     return view
+
+
+@lab.command("sweep")
+def lab_sweep(
+    ctx: typer.Context,
+    data: Annotated[
+        str,
+        typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows (CSV, also compressed by gzip)."),
+    ],
+    ranges: Annotated[
+        int, typer.Option("--ranges", metavar="N", parser=whole_number, help="How many ranges, a multiple of 25.")
+    ] = 1_000,
+    capital: Annotated[
+        int, typer.Option("--capital", metavar="USD", parser=whole_number, help="Half of it in each token before.")
+    ] = 10_000,
+    workers: Annotated[
+        int, typer.Option("--workers", metavar="N", parser=whole_number, help="Processes; changes the time alone.")
+    ] = 2,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Keep many ranges over a pool's recorded minutes by the fast engine: what the choice of the range decides."""
+
+    async def ask(zuno: Zuno) -> SweepView:
+        from zuno.doors.cli.progress_bar import ProgressBar
+        from zuno.doors.cli.service import stop_on_signals
+
+        lab_desk = zuno.lab().lp
+        assert lab_desk is not None
+        with ProgressBar("ranges") as bar:
+            return await lab_desk.sweep.sweep(data, ranges, capital, workers, bar.tell, stop_on_signals())
+
+    run_command.partial_verdict(ctx.obj.at(home), json, ask)
 
 
 @lab.command("ablate")

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading
 from zuno.lab.lp.ablation import ArmGainView, LpAblationView
+from zuno.lab.lp.sweep import SweepView
 from zuno.lab.lp.views import LpLabView
 from zuno.lab.memory_service import IntervalView, MemoryStudyView, WorldView
 from zuno.lab.model import CalibrationView, CountView, StudyView, SymmetryView
@@ -233,6 +234,27 @@ def shown_lp_ablation(view: LpAblationView) -> RenderableType:
         Text(f"Noise floor {view.noise_floor_usd:.2f}: {view.noise_floor_said}.", style=QUIET),
         Text(f"Models: {models or 'none, the agents argued by rules'}.", style=QUIET),
         Text(view.headline),
+    )
+
+
+def shown_sweep(view: SweepView) -> RenderableType:
+    table = Rows("range", "net USD", "against hold", "fees", "in range", "drawdown")
+    for row in (*view.best, *view.worst):
+        table.add_row(
+            f"{row.lower}…{row.upper}",
+            format_signed(row.net_pnl_usd, 2),
+            format_signed(row.vs_hold_usd, 2),
+            f"{row.fees:.2f}",
+            f"{row.time_in_range:.0%}",
+            f"{row.max_drawdown:.2%}",
+        )
+    spread = ", ".join(f"{row.share} %: {row.vs_hold_usd:+,.2f}" for row in view.quantiles)
+    return Group(
+        heading(f"{view.ranges:,} ranges opened once and kept, {view.capital_usd:,} USD: the best and the worst"),
+        table,
+        Text(""),
+        Text(f"Against holding, by share of the ranges: {spread}; {view.above_hold:.0%} ended above it."),
+        Text(f"{view.trials:,} ranges were ever tried here: the best of so many is no forecast.", style=QUIET),
     )
 
 

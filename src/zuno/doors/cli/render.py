@@ -644,6 +644,7 @@ _SCREENS_ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
     "MemoryStudyView": ("lab_screens", "shown_memory_study"),
     "LpLabView": ("lab_screens", "shown_lp_lab"),
     "LpAblationView": ("lab_screens", "shown_lp_ablation"),
+    "SweepView": ("lab_screens", "shown_sweep"),
     "TradeLabView": ("lab_screens", "shown_trade_lab"),
     "LabReportsView": ("lab_screens", "shown_reports"),
     "LookaheadView": ("lab_check_screens", "shown_lookahead"),

@@ -28,6 +28,7 @@ from zuno.lp.model.minutes import MinuteRepairs, PoolMinutes
 
 if TYPE_CHECKING:
     from zuno.lab.lp.ablation import LpAblation
+    from zuno.lab.lp.sweep import LpSweep
 
 KIND: Final = "lp"
 WARM_UP: Final = Seconds(168 * HOUR)
@@ -119,9 +120,11 @@ class LpLab:
         reports: LabReports,
         fee_pips: int,
         ablation: LpAblation,
+        sweep: LpSweep,
     ) -> None:
-        """`fee_pips`: of the recorded pool. `ablation`: what each part of the argument adds."""
+        """`fee_pips`: of the recorded pool. `ablation`: what each part of the argument adds. `sweep`: many ranges."""
         self.ablation = ablation
+        self.sweep = sweep
         self._read_minutes = read_minutes
         self._run_arms = run_arms
         self._reports = reports

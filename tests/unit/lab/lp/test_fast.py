@@ -15,8 +15,10 @@ from zuno.adapters.imports.pool_minutes import read_pool_minutes
 from zuno.amm.liquidity import amounts_for_liquidity
 from zuno.amm.model import Range
 from zuno.amm.ticks import sqrt_price_at_tick
+from zuno.kernel.errors import Usage
 from zuno.kernel.units import Millis, Tick
 from zuno.lab.lp.fast import Convention, amounts_by_minute, earn_fees, share_inside, to_columns
+from zuno.lab.lp.sweep import plan_ranges, play_range
 from zuno.lp.model.minutes import PoolMinute, PoolMinutes
 
 NONE = no_repairs(1)
@@ -117,3 +119,26 @@ def test_what_a_position_holds_at_the_end_of_every_minute() -> None:
 def test_minutes_between_two_moments() -> None:
     columns = to_columns(recorded(*[(0, 0, 0, 0)] * 10))
     assert columns.between(120, 300).at.tolist() == [120_000, 180_000, 240_000]
+
+
+# -- many ranges
+
+
+def test_a_range_is_worth_what_it_holds_and_earned_less_the_swap() -> None:
+    columns = to_columns(recorded(*[(0, -5, 5, 0)] * 50, in0=10**9, in1=10**9, others=10**12))
+    found = play_range(columns, ticks(-1000, 1000), 10_000, 500)
+    assert (found.time_in_range, found.max_drawdown) == (1.0, 0.0)
+    assert found.net_pnl_usd == found.vs_hold_usd == pytest.approx(found.fees, abs=0.01)
+    above = play_range(columns, ticks(1000, 2000), 10_000, 500)  # all of it in token0, half of it swapped
+    assert above.fees == 0
+    assert above.net_pnl_usd == pytest.approx(-2.5, abs=0.01)
+
+
+def test_ranges_of_a_sweep_are_on_the_grid_around_the_price() -> None:
+    found = plan_ranges(202_707, 50)
+    assert len(found) == 50
+    assert all(held.lower % 10 == held.upper % 10 == 0 for held in found)
+    assert all(held.contains(Tick(202_707)) for held in found)
+    for wrong in (0, 30, 10_025):
+        with pytest.raises(Usage):
+            plan_ranges(0, wrong)
