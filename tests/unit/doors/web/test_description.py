@@ -66,7 +66,7 @@ def ask_all(page: PageApp, examples: int, leave_out: re.Pattern[str] | None = No
             ask()
         except Exception as error:  # told at the end, with those of the other routes
             failed.append(f"{operation.label}: {''.join(format_exception(error))[-3_000:]}")
-    assert failed == []
+    assert not failed, "\n".join(failed)
     return asked
 
 

@@ -140,6 +140,76 @@ def test_a_body_that_cannot_be_read_is_a_problem(client: TestClient, body: Any) 
     assert problem(client.post(f"{API}/trading/analyze", json=body)) == (422, "usage")
 
 
+MARKUP = "<img src=x onerror=hurt=true>"
+PLAN = "/lp/plans/plan_000000000000"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "expected"),
+    [
+        ("/trading/analyze", {"symbol": MARKUP}, (400, "usage")),
+        ("/trading/analyze", {"symbol": "BTC", "mode": MARKUP}, (400, "usage")),
+        ("/lp/recommend", {"position": "1", "kind": MARKUP}, (422, "usage")),
+        ("/lp/recommend", {"position": MARKUP, "wish": MARKUP}, (422, "usage")),
+        (f"{PLAN}/approve", {"word": MARKUP}, (422, "usage")),
+        (f"{PLAN}/approve", {"word": "approve", "approvalHash": MARKUP}, (409, "refused")),
+        (f"{PLAN}/apply", {"word": "<b>"}, (409, "confirmation")),
+        (f"{PLAN}/apply", {"word": "x" * 21}, (422, "usage")),
+        ("/lp/plans/%3Cscript%3E/simulate", {}, (400, "usage")),
+        ("/trading/pause", {"account": MARKUP}, (400, "usage")),
+        ("/trading/resume", {"account": MARKUP}, (400, "usage")),
+        ("/trading/kill", {"account": MARKUP, "word": "kill"}, (400, "usage")),
+        ("/trading/unlock", {"account": MARKUP, "protection": MARKUP}, (400, "usage")),
+    ],
+)
+def test_markup_in_a_body_is_a_problem_of_a_kind(
+    client: TestClient, path: str, body: Any, expected: tuple[int, str]
+) -> None:
+    assert problem(client.post(API + path, json=body)) == expected
+
+
+@pytest.mark.parametrize(
+    "body", [{"position": MARKUP}, {"kind": "create", "wish": MARKUP}, {"position": "1", "chain": MARKUP}]
+)
+def test_markup_that_only_a_desk_can_judge_fails_its_job(client: TestClient, body: Any) -> None:
+    started = client.post(f"{API}/lp/recommend", json=body)
+    assert started.status_code == 202
+    job = started.json()
+    while job["state"] == "running":
+        job = client.get(f"{API}/jobs/{job['id']}").json()
+    assert job["state"] == "failed"
+    record = client.get(f"{API}/lp/debates/{job['id']}")
+    assert (record.status_code, record.json()["plan"]) == (200, None)
+
+
+def test_a_stale_tab_cannot_approve_or_apply_what_has_run_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZUNO_APPROVAL_SECONDS", "30")
+    with open_page_app(tmp_path) as page, TestClient(page.app, base_url=f"http://{HOST}", headers=BEARER) as client:
+
+        async def instruct(zuno: Any) -> list[str]:
+            return [str((await zuno.execution().collect(position, None)).plan_id) for position in ("1", "2")]
+
+        async def let_time_pass(zuno: Any) -> None:
+            for _ in range(3):
+                await zuno.sim().move("0.01")
+
+        def show(plan: str) -> dict[str, str]:
+            return {"approvalHash": client.post(f"{API}/lp/plans/{plan}/approve", json={}).json()["approvalHash"]}
+
+        def act(plan: str, word: str, shown: dict[str, str]) -> Any:
+            return client.post(f"{API}/lp/plans/{plan}/{word}", json={"word": word, **shown})
+
+        approved, seen = page.ask(instruct)
+        first, second = show(approved), show(seen)
+        assert act(approved, "approve", first).status_code == 200
+        assert problem(act(approved, "approve", first)) == (409, "refused")  # an offer is signed once
+        page.ask(let_time_pass)
+        assert problem(act(approved, "apply", first)) == (409, "refused")
+        assert problem(act(seen, "approve", second)) == (409, "refused")
+        waiting = client.get(f"{API}/lp/plans/waiting").json()["plans"]
+        assert [plan["planId"] for plan in waiting] == [seen]
+
+
 def test_real_money_is_not_traded_from_the_page(client: TestClient) -> None:
     body = {"symbol": "BTC", "execute": True, "account": "live"}
     assert problem(client.post(f"{API}/trading/analyze", json=body)) == (409, "refused")

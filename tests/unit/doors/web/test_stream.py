@@ -142,3 +142,4 @@ def test_the_route_refuses_a_foreign_id(tmp_path: Path) -> None:
         answer = client.get("/api/v1/events", headers={"Last-Event-ID": "7-" + "0" * 16})
     assert answer.status_code == 409
     assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["type"] == "urn:zuno:problem:refused"
