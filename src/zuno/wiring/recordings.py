@@ -24,7 +24,7 @@ class Recordings:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._opened: dict[str, SqliteSeries] = {}
-        self._inventing = asyncio.Lock()
+        self._inventing: asyncio.Task[SeriesStore] | None = None
 
     def selected_store(self) -> SqliteSeries:
         """The one `ZUNO_RECORDING` names; what is live is our own, whatever that says."""
@@ -52,16 +52,24 @@ class Recordings:
             return await self.synthetic().renew(origin, rows)
 
     async def invent_first(self, seed: int) -> SeriesStore:
-        """A market where none is; where somebody else was first, theirs."""
+        """A market where none is; where somebody else was first, theirs. Whoever waits no longer leaves it going on for
+        the next: given up and begun again with each look, it would never be done."""
+        if self._inventing is None or self._inventing.done():
+            self._inventing = asyncio.create_task(self._begin_synthetic(seed))
+        return await asyncio.shield(self._inventing)
+
+    async def _begin_synthetic(self, seed: int) -> SeriesStore:
         from zuno.adapters.venues.synthetic.world import batches, origin
 
         store = self.synthetic()
-        async with self._inventing:
-            if not await store.spans():
-                await store.begin(origin(seed), await asyncio.to_thread(batches, seed))
+        if not await store.spans():
+            await store.begin(origin(seed), await asyncio.to_thread(batches, seed))
         return store
 
     async def close(self) -> None:
+        if self._inventing is not None and not self._inventing.done():
+            self._inventing.cancel()
+            await asyncio.wait([self._inventing])
         for store in self._opened.values():
             await store.close()
         self._opened.clear()

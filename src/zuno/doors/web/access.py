@@ -16,7 +16,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
 from fastapi import Response
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from zuno.doors.web.metrics import Metrics
@@ -43,6 +43,7 @@ HEADERS: Final = {
     "X-Frame-Options": "DENY",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+_RAW_HEADERS: Final = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 _GUARDED: Final = ("/api/", "/metrics")
 _SAFE: Final = frozenset({"GET", "HEAD"})
 _SESSION: Final = re.compile(r"([0-9]{1,16})\.([0-9a-f]{32})\.([0-9a-f]{64})")
@@ -201,10 +202,10 @@ class Guard:
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)  # a page of the lab has a policy of its own
-                headers.setdefault("Cache-Control", "no-store" if scope["path"].startswith(_GUARDED) else "no-cache")
+                cache = b"no-store" if scope["path"].startswith(_GUARDED) else b"no-cache"
+                own = {name for name, _ in message["headers"]}  # a page of the lab has a policy of its own
+                more = [*_RAW_HEADERS, (b"cache-control", cache)]
+                message["headers"] = [*message["headers"], *(header for header in more if header[0] not in own)]
                 self._metrics.count_answer(scope["method"], _name_route(scope), message["status"], read_timer())
             elif message["type"] == "http.response.body":
                 self._metrics.count_bytes(len(message.get("body", b"")))

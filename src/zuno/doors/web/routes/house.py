@@ -14,6 +14,7 @@ from zuno.doors.logs import LogsView
 from zuno.doors.web.access import Access, Caller
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs, JobsView, JobView
+from zuno.doors.web.look_route import LookRoute
 from zuno.doors.web.problems import describe_error
 from zuno.doors.web.routes.parameters import TEXT_CHARS, Chain, Id
 from zuno.doors.web.services import Services, document, respond
@@ -66,7 +67,7 @@ def _name_mode(config: ConfigView) -> str:
 
 
 def build_house_routes(services: Services, access: Access, version: str, feed: EventFeed, jobs: Jobs) -> APIRouter:
-    router = APIRouter(tags=["house"])
+    router = APIRouter(tags=["house"], route_class=LookRoute)
 
     @router.get("/session", **document(SessionView))
     async def get_session(request: Request) -> Response:

@@ -6,6 +6,7 @@ from typing import Final
 
 from fastapi import APIRouter, Response
 
+from zuno.doors.web.look_route import LookRoute
 from zuno.doors.web.routes.parameters import Id
 from zuno.doors.web.services import Services, document
 from zuno.doors.zuno import Zuno
@@ -19,7 +20,7 @@ PAGE_POLICY: Final = (
 
 
 def build_lab_routes(services: Services) -> APIRouter:
-    router = APIRouter(prefix="/lab", tags=["lab"])
+    router = APIRouter(prefix="/lab", tags=["lab"], route_class=LookRoute)
 
     @router.get("/reports", **document(LabReportsView))
     async def list_reports() -> Response:

@@ -10,6 +10,7 @@ from pydantic import Field
 from zuno.doors.web.confirm import Body, ShortText
 from zuno.doors.web.events import EventFeed, describe_thought
 from zuno.doors.web.jobs import Jobs, JobView
+from zuno.doors.web.look_route import LookRoute
 from zuno.doors.web.problems import Problem
 from zuno.doors.web.routes.parameters import TEXT_CHARS, Chain, Id, Wallet
 from zuno.doors.web.services import Services, document, respond
@@ -47,7 +48,7 @@ class RecommendBody(Body):
 
 
 def build_lp_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRouter:
-    router = APIRouter(prefix="/lp", tags=["lp"])
+    router = APIRouter(prefix="/lp", tags=["lp"], route_class=LookRoute)
 
     @router.get("/positions", **document(PositionsView))
     async def list_positions(chain: Chain = None, wallet: Wallet = None, only: Text = None) -> Response:

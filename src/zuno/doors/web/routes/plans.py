@@ -9,6 +9,7 @@ from fastapi import APIRouter, Response
 from zuno.doors.web.confirm import WHO, ApprovalBody, Body, Offers, is_word, need_word
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs
+from zuno.doors.web.look_route import LookRoute
 from zuno.doors.web.routes.parameters import Cursor, Id, Limit
 from zuno.doors.web.services import PageView, Services, cut_page, document, respond
 from zuno.doors.zuno import Zuno
@@ -21,7 +22,7 @@ from zuno.lp.service.stress_fan import StressFanView
 
 
 def build_plan_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRouter:
-    router = APIRouter(prefix="/lp/plans", tags=["plans"])
+    router = APIRouter(prefix="/lp/plans", tags=["plans"], route_class=LookRoute)
     offers = Offers()
 
     @router.get("", **document(PageView))

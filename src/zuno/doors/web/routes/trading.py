@@ -11,6 +11,7 @@ from pydantic import Field
 from zuno.doors.web.confirm import Body, ConfirmBody, ShortText, confirm_by, is_word
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs, JobView
+from zuno.doors.web.look_route import LookRoute
 from zuno.doors.web.routes.parameters import TEXT_CHARS, Account, AsOf, Cursor, Id, Limit, Mode, Symbol
 from zuno.doors.web.services import PageView, Services, cut_page, document, respond
 from zuno.doors.zuno import Zuno
@@ -72,7 +73,7 @@ class UnlockBody(AccountBody):
 
 
 def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRouter:
-    router = APIRouter(prefix="/trading", tags=["trading"])
+    router = APIRouter(prefix="/trading", tags=["trading"], route_class=LookRoute)
 
     @router.get("/account", **document(TradeStatusView))
     async def get_account(account: Account = None) -> Response:

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from zuno.doors.agents import AgentsView
 from zuno.doors.costs import CostsView
+from zuno.doors.web.look_route import LookRoute
 from zuno.doors.web.problems import Problem
 from zuno.doors.web.routes.parameters import Account, AsOf, Cursor, Id, Limit
 from zuno.doors.web.services import PageView, Services, cut_page, document, respond
@@ -21,7 +22,7 @@ from zuno.trading.service.memory_view import LessonsView, PostMortemView, Search
 
 
 def build_trust_routes(services: Services) -> APIRouter:
-    router = APIRouter(prefix="/trust", tags=["trust"])
+    router = APIRouter(prefix="/trust", tags=["trust"], route_class=LookRoute)
 
     @router.get("/calibration", **document(TradeCalibrationView))
     async def get_calibration(account: Account = None, as_of: AsOf = None) -> Response:
