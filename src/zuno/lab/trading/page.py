@@ -38,7 +38,7 @@ def _sections(view: TradeLabView) -> Iterator[str]:
         f"slippage, funding and models. Sharpe ratios are deflated by {view.trials} trials of the lab's run log."
     )
     for note in view.notes:
-        yield paragraph(note, "quiet")
+        yield paragraph(f"{note[0].upper()}{note[1:]}.", "quiet")
     curves = [Line(arm.arm, _points(view, arm)) for arm in view.arms]
     yield heading("Equity and drawdown")
     yield line_chart("Equity at midnight", curves)
@@ -47,11 +47,10 @@ def _sections(view: TradeLabView) -> Iterator[str]:
     yield line_chart("Drawdown", [Line(curve.name, draw_down(curve.points)) for curve in curves], "%")
     yield heading("Arms")
     yield table(
-        ("arm", "decided by", "net USD", "95 %", "Sharpe", "deflated", "Sortino", "Calmar", "drawdown", "exposure"),
+        ("arm", "net USD", "95 %", "Sharpe", "deflated", "Sortino", "Calmar", "drawdown", "exposure"),
         (
             (
                 arm.arm,
-                arm.by,
                 f"{arm.net_pnl_usd:+,.2f}",
                 format_span(arm.ci95),
                 _number(arm.sharpe),
@@ -63,8 +62,8 @@ def _sections(view: TradeLabView) -> Iterator[str]:
             )
             for arm in view.arms
         ),
-        text_columns=2,
     )
+    yield table(("arm", "who decides"), ((arm.arm, arm.by) for arm in view.arms), text_columns=2)
     yield heading("Trades and costs")
     yield table(
         (
