@@ -91,11 +91,13 @@ def _sections(view: TradeLabView) -> Iterator[str]:
                 f"{arm.fees:,.2f}",
                 f"{arm.funding:+,.2f}",
                 f"{arm.model_cost_usd:,.2f}",
-                ", ".join(f"{reason} {count}" for reason, count in arm.exits.items()),
             )
             for arm in view.arms
         ),
     )
+    reasons = sorted({reason for arm in view.arms for reason in arm.exits})
+    counts = ((arm.arm, *(f"{arm.exits.get(reason, 0)}" for reason in reasons)) for arm in view.arms)
+    yield table(("ended by", *(reason.replace("_", " ") for reason in reasons)), counts)
     yield heading("Against the debate")
     compared = [(arm, arm.vs_debate) for arm in view.arms if arm.vs_debate is not None]
     yield interval_chart(
