@@ -23,8 +23,10 @@ from zuno.kernel.units import Millis
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import AT_ONCE, MarketFigures
 from zuno.settings import read_settings
+from zuno.trading.model.account import account_slots
 from zuno.trading.model.market import HOUR_MS, Symbol
 from zuno.trading.model.outcome import Outcome
+from zuno.trading.rules.trading_book import TradingBook
 from zuno.wiring import Application
 from zuno.wiring.cycles import build_run_context
 
@@ -54,7 +56,7 @@ async def compare(house: Application) -> bool:
     single, models, store = house.cycles(), house._models, house._recordings.selected_store()
     last = START + HOURS * HOUR_MS
     moments = [Millis(last - back * STEP) for back in reversed(range(CYCLES))]
-    figures = MarketFigures(store, BTC)
+    figures, account = MarketFigures(store, BTC), TradingBook().to_account()
     await figures.load(moments)
     backtest = BacktestCycles(
         figures, lambda notes: build_run_context(models, notes, models.registry()), BacktestHistory(), code=""
@@ -64,8 +66,7 @@ async def compare(house: Application) -> bool:
         return await single.run(BTC, as_of=str(at), chart=False)
 
     async def run_backtest(at: Millis) -> Outcome:
-        held = await house.book().slots(figures.origin, at, False, None)
-        return await backtest.run(at, held, recall=single._with.recall)
+        return await backtest.run(at, account_slots(account, at), recall=single._with.recall)
 
     for back in (2, 1):  # imports and caches
         await run_single(Millis(moments[0] - back * STEP))
