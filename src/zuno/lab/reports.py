@@ -6,7 +6,8 @@ import asyncio
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from contextlib import suppress
+from typing import Any, Final, Protocol, TypeVar
 
 from pydantic import ValidationError
 
@@ -15,6 +16,7 @@ from zuno.kernel.errors import Broken, Unknown
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import PartialView, View, write_document
 
+Part = TypeVar("Part", bound=View)
 TRIALS: Final = "trials.jsonl"
 _ID: Final = re.compile(r"[a-z]+(?:-[a-z]+)*-[0-9a-f]{12}")
 _DOCUMENT: Final = re.compile(rf"({_ID.pattern})\.json")
@@ -148,6 +150,14 @@ class LabReports:
     def read_parts(self, report: str) -> tuple[str, ...]:
         """The documents of what is done, in the order in which it was kept; a line that a kill cut off is none."""
         return tuple(whole_lines(self._files.read(_parts_file(report))))
+
+    def load_parts(self, report: str, form: type[Part]) -> tuple[Part, ...]:
+        """The same as values; what another version of the code kept in another form is left out."""
+        found = []
+        for document in self.read_parts(report):
+            with suppress(ValidationError):
+                found.append(form.model_validate_json(document))
+        return tuple(found)
 
     def forget_parts(self, report: str) -> None:
         self._files.remove(_parts_file(report))

@@ -67,6 +67,8 @@ def test_parts_stay_until_the_report_is_whole_and_half_a_line_is_none(reports: L
     reports.keep_part(ID, part(3))
     reports.keep_part(ID, part(3))
     assert [ReportRow.model_validate_json(line).id for line in reports.read_parts(ID)] == ["1", "3"]
+    assert reports.load_parts(ID, LabReport) == ()  # of another form
+    assert [row.id for row in reports.load_parts(ID, ReportRow)] == ["1", "3"]
     reports.save(report(partial=True), "")
     assert len(reports.read_parts(ID)) == 2
     reports.save(report(), "")

@@ -156,9 +156,7 @@ class LpAblation:
         report = report_id(KIND, asked, data, EDITION)
         if not resume:
             self._reports.forget_parts(report)
-        done = {
-            episode.at: episode for episode in map(EpisodeView.model_validate_json, self._reports.read_parts(report))
-        }
+        done = {episode.at: episode for episode in self._reports.load_parts(report, EpisodeView)}
         self._reports.note_trials(KIND, {trial_id(KIND, arm, asked, data, EDITION): arm for arm in EVERY_ARM})
         left = [moment for moment in moments if moment not in done]
 

@@ -178,7 +178,7 @@ class LpLab:
         """The arms that an earlier run has done, where it is gone on with; else they are forgotten."""
         if not resume:
             self._reports.forget_parts(report)
-        return {arm.arm: arm for arm in map(ArmView.model_validate_json, self._reports.read_parts(report))}
+        return {arm.arm: arm for arm in self._reports.load_parts(report, ArmView)}
 
     def _save(self, view: LpLabView, question: LpQuestion) -> None:
         title = f"LP backtest: {', '.join(question.arms)}"
