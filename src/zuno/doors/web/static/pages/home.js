@@ -127,7 +127,7 @@ const WORK = { recommend: "debate", analyze: "cycle", apply: "applying a plan", 
 /** What this server is doing, and how the last things ended. */
 function runningPart(jobs, api) {
   const running = jobs.filter((job) => job.state === "running");
-  const shown = running.length ? running : jobs.slice(0, 3);
+  const shown = running.length ? running : jobs.slice(0, 1);
   return [
     shown.length
       ? h("ul", { class: "list" }, shown.slice(0, 5).map((job) => h("li", null,

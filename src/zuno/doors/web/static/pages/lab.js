@@ -2,7 +2,7 @@
 import { styled } from "../charts_trading.js";
 import { xyChart } from "../charts.js";
 import { h, replace } from "../dom.js";
-import { isKnown, number, words } from "../format.js";
+import { isKnown, number, time, words } from "../format.js";
 import { badge, fillWith, loading, notice, panel, table } from "../widgets.js";
 
 const STUDIES = [
@@ -30,7 +30,7 @@ function drawList(view, api) {
   return panel("Reports", { source }, table("Reports of the lab", [
     { name: "Report", cell: (row) => [row.title, h("span", { class: "sub" }, row.id)] },
     { name: "Kind", hide: true, cell: (row) => words(row.kind) },
-    { name: "Command", cell: (row) => h("code", { class: "long" }, row.command) },
+    { name: "Command", hide: true, cell: (row) => h("code", { class: "long" }, row.command) },
     { name: "", cell: (row) => (row.partial ? badge("partial", "warn") : badge("whole", "good")) },
   ], view.reports, { href: (row) => `#/lab/${encodeURIComponent(row.id)}` }));
 }
@@ -50,15 +50,22 @@ function drawReport(report, api) {
 const isNested = (value) => value !== null && typeof value === "object";
 const title = (name) => words(name.replace(/([a-z0-9])([A-Z])/g, "$1 $2")).toLowerCase();
 
-function plainText(value) {
+function plainText(value, name = "") {
   if (value === null || value === undefined) return "–";
+  if (typeof value === "number" && /^(since|until|at|from|to|.*timestamp)$/i.test(name) && value > 1e9) return time(value);
+  if (Number.isInteger(value)) return value.toLocaleString("en-US");
   if (typeof value === "number") return number(value);
   if (typeof value === "boolean") return value ? "yes" : "no";
   return String(value);
 }
 
+/** A pair such as an interval as it is, anything larger as a sign that there is more in the document. */
+function listText(value) {
+  return Array.isArray(value) && value.length <= 3 && value.every((item) => !isNested(item)) ? value.map((item) => plainText(item)).join(" to ") : "…";
+}
+
 function drawFacts(entries) {
-  return entries.length ? h("dl", { class: "facts" }, entries.map(([name, value]) => [h("dt", null, title(name)), h("dd", { class: "long" }, plainText(value))])) : null;
+  return entries.length ? h("dl", { class: "facts narrow" }, entries.map(([name, value]) => [h("dt", null, title(name)), h("dd", { class: "long" }, plainText(value, name))])) : null;
 }
 
 /** A document as people read it: lists of numbers as lines, lists of objects as tables, the rest as names and values. */
@@ -74,9 +81,9 @@ function drawValue(name, value) {
 }
 
 function drawTable(name, rows) {
-  const keys = [...new Set(rows.flatMap((row) => Object.keys(row)))].filter((key) => rows.some((row) => !isNested(row[key]))).slice(0, MOST_COLUMNS);
+  const keys = [...new Set(rows.flatMap((row) => Object.keys(row)))].filter((key) => rows.some((row) => !isNested(row[key]) || listText(row[key]) !== "…")).slice(0, MOST_COLUMNS);
   return [
-    table(title(name), keys.map((key, index) => ({ name: title(key), number: index > 0 && rows.every((row) => row[key] === null || row[key] === undefined || isKnown(row[key])), cell: (row) => (isNested(row[key]) ? "…" : plainText(row[key])) })), rows.slice(0, MOST_ROWS)),
+    table(title(name), keys.map((key, index) => ({ name: title(key), number: index > 0 && rows.every((row) => row[key] === null || row[key] === undefined || isKnown(row[key])), cell: (row) => (isNested(row[key]) ? h("span", { class: "change" }, listText(row[key])) : plainText(row[key], key)) })), rows.slice(0, MOST_ROWS)),
     rows.length > MOST_ROWS ? h("p", { class: "hint" }, `the first ${MOST_ROWS} of ${rows.length}`) : null,
   ];
 }

@@ -36,15 +36,9 @@ export async function show(root, params, api) {
   let ended = false;
   let failed = false;
 
-  /** A run that this server has begun, of which nothing can be read until its market is on record. */
-  const isBeginning = async () => !graph.recorded && (await api.get("/jobs")).jobs.some((job) => job.id === id && job.state === "running");
   const load = async () => {
     if (ended) return;
     try {
-      if (await isBeginning()) {
-        replace(body, h("p", { class: "empty", role: "status" }, "Reading the market …"));
-        return;
-      }
       const why = await api.get(`/trading/runs/${encodeURIComponent(id)}`);
       if (why.state === "failed") return fail(why.error);
       if (why.state === "starting") return replace(body, h("p", { class: "empty", role: "status" }, "Reading the market …"));
@@ -55,18 +49,8 @@ export async function show(root, params, api) {
       replace(body, why.run ? drawRun(why, why.run, api) : h("p", { class: "empty", role: "status" }, failed ? "The run was cut off." : `Under way: ${why.reached.length} of ${why.reached.length + why.waiting.length} steps are on record.`));
     } catch (error) {
       if (error.name === "AbortError" || failed) return;
-      if (error.status === 409 || error.status === 404) await waitForJob(error);
-      else replace(body, problemNotice(error, load));
+      replace(body, problemNotice(error, load));
     }
-  };
-  /** A run that is not on record yet may be about to begin in this server. */
-  const waitForJob = async (problem) => {
-    let job = null;
-    try {
-      job = await api.get(`/jobs/${encodeURIComponent(id)}`);
-    } catch { /* the journal's answer stands */ }
-    if (job?.state === "failed") fail(job.error);
-    else replace(body, job || graph.known ? h("p", { class: "empty", role: "status" }, "Reading the market …") : problemNotice(problem));
   };
   const fail = (why) => {
     failed = true;
@@ -93,8 +77,6 @@ export async function show(root, params, api) {
 /** Who has spoken, who is at work, who waits. */
 class CycleGraph {
   constructor() {
-    this.known = false;
-    this.recorded = false;
     this.nodes = new Map();
     this.element = h("div", { class: "cycle", role: "group", "aria-label": "Graph of the cycle" }, STEPS.map((step) =>
       h("div", { class: step.length > 2 ? "cycle-step wide" : "cycle-step" }, step.map((name) => this.addNode(name)))));
@@ -112,8 +94,6 @@ class CycleGraph {
   hear({ node, state, source, usd, note }) {
     const place = this.nodes.get(node);
     if (!place) return;
-    this.known = true;
-    this.recorded ||= state !== "waits" && node !== "collect_data";
     place.element.dataset.state = state;
     if (source) place.element.dataset.source = source;
     replace(place.mark, MARKS[state] ?? "·");

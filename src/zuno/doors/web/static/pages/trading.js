@@ -293,11 +293,10 @@ function paged(api, path, query, name, columns, href) {
 }
 
 const ORDER_COLUMNS = [
-  { name: "Order", cell: (row) => [row.purpose, h("span", { class: "sub mono", title: row.id }, shorten(row.id, 6, 4))] },
+  { name: "Order", cell: (row) => [`${row.purpose}, ${row.side.toLowerCase()}`, h("span", { class: "sub mono change", title: row.id }, shorten(row.id, 6, 4))] },
   { name: "Symbol", cell: (row) => [row.symbol, h("span", { class: "sub" }, row.exchange)] },
-  { name: "Side", cell: (row) => row.side },
   { name: "Type", hide: true, cell: (row) => `${row.type} ${row.timeInForce}` },
-  { name: "Size", number: true, cell: (row) => [number(row.quantity, 6), h("span", { class: "sub" }, `filled ${number(row.filled, 6)}`)] },
+  { name: "Size", number: true, hide: true, cell: (row) => [number(row.quantity, 6), h("span", { class: "sub" }, `filled ${number(row.filled, 6)}`)] },
   { name: "Price", number: true, cell: (row) => number(row.price) },
   { name: "Status", cell: (row) => badge(row.status, { FILLED: "good", OPEN: "info", REJECTED: "bad" }[String(row.status).toUpperCase()] ?? "") },
   { name: "Planned", hide: true, cell: (row) => shortTime(row.planned) },
@@ -305,22 +304,21 @@ const ORDER_COLUMNS = [
 ];
 
 const FILL_COLUMNS = [
-  { name: "Time", cell: (row) => shortTime(row.at) },
-  { name: "Symbol", cell: (row) => [row.symbol, h("span", { class: "sub" }, row.exchange)] },
-  { name: "Side", cell: (row) => row.side },
+  { name: "Time", cell: (row) => h("span", { class: "change" }, shortTime(row.at)) },
+  { name: "Fill", cell: (row) => [`${row.side.toLowerCase()} ${row.symbol}`, h("span", { class: "sub" }, row.exchange)] },
   { name: "Size", number: true, cell: (row) => number(row.quantity, 6) },
   { name: "Price", number: true, cell: (row) => number(row.price) },
-  { name: "Fee", number: true, cell: (row) => money(row.fee, row.currency, 4) },
-  { name: "", cell: (row) => [badge(row.maker ? "maker" : "taker"), row.liquidation ? badge("liquidation", "bad") : null] },
+  { name: "Fee", number: true, hide: true, cell: (row) => money(row.fee, row.currency, 4) },
+  { name: "", hide: true, cell: (row) => [badge(row.maker ? "maker" : "taker"), row.liquidation ? badge("liquidation", "bad") : null] },
 ];
 
 const RUN_COLUMNS = [
-  { name: "Run", cell: (row) => shorten(row.runId, 8, 4) },
-  { name: "Symbol", cell: (row) => [row.symbol, h("span", { class: "sub" }, row.mode)] },
-  { name: "As of", cell: (row) => [shortTime(row.asOf), row.synthetic ? h("span", { class: "sub" }, "SYNTHETIC") : null] },
+  { name: "Run", cell: (row) => h("span", { class: "change" }, shorten(row.runId, 8, 4)) },
+  { name: "Symbol", cell: (row) => [row.symbol, h("span", { class: "sub" }, row.mode), h("span", { class: "sub phone change" }, shortTime(row.asOf))] },
+  { name: "As of", hide: true, cell: (row) => [shortTime(row.asOf), row.synthetic ? h("span", { class: "sub" }, "SYNTHETIC") : null] },
   { name: "Regime", hide: true, cell: (row) => row.regime ?? "–" },
   { name: "Judge", cell: (row) => callBadge(row.decision) },
-  { name: "Ruling", cell: (row) => row.ruling ? [callBadge(row.ruling), row.veto ? h("span", { class: "sub" }, `by ${row.veto}`) : null] : badge(row.state, "warn") },
+  { name: "Ruling", cell: (row) => row.ruling ? [callBadge(row.ruling), row.veto ? h("span", { class: "sub" }, `by ${words(row.veto)}`) : null] : badge(row.state, "warn") },
   { name: "Margin", number: true, hide: true, cell: (row) => row.allocationPct ? `${number(row.allocationPct, 1)} %` : "–" },
 ];
 
@@ -397,7 +395,7 @@ function ledger(api) {
   ], page.head.ledgers));
   return [balances, paged(api, "/trading/ledger", {}, "Postings", [
     { name: "No.", cell: (row) => String(row.number) },
-    { name: "Time", cell: (row) => shortTime(row.at) },
+    { name: "Time", hide: true, cell: (row) => shortTime(row.at) },
     { name: "What", cell: (row) => row.what },
     { name: "Lines", cell: (row) => row.lines.map((line) => h("span", { class: "sub" }, `${line.account} ${line.amount} ${row.currency}`)) },
   ])];
