@@ -198,6 +198,7 @@ def test_the_kill_switch_asks_for_its_word_by_keyboard(server: WebServer, open_p
     page.keyboard.type("kill")
     page.keyboard.press("Enter")
     expect(page.locator(".notice.warn", has_text="kill switch")).to_be_visible(timeout=SLOWLY)
+    expect(page.locator("main")).to_contain_text("No position is open.", timeout=SLOWLY)
     assert count_open() == 0
 
 
