@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.figure import report
-from benchmarks.vectorbt_cross import BARS, CASH, FAST, FEE, QUANTITY, SLOW, TURNS, draw_bars
+from benchmarks.peers.vectorbt_cross import BARS, CASH, FAST, FEE, QUANTITY, SLOW, TURNS, draw_bars
 from zuno.lab.sma_cross import Fill, run_sma_cross
 
 TENTH: Final = BARS // 10
@@ -103,7 +103,7 @@ def main() -> int:
     if not VECTORBT.exists():
         sys.stderr.write("vectorbt is not installed: `make bench` makes an environment for it\n")
     else:
-        script = Path(__file__).with_name("vectorbt_cross.py")
+        script = Path(__file__).parent / "peers" / "vectorbt_cross.py"
         env = {**os.environ, "NUMBA_NUM_THREADS": "1"}
         said = subprocess.run([VECTORBT, script], check=True, capture_output=True, text=True, env=env).stdout
         theirs = json.loads(said)

@@ -1,0 +1,1 @@
+"""Scripts of peers that need an environment of their own."""
