@@ -27,13 +27,14 @@ from benchmarks.figure import report, report_pairs
 from zuno.adapters.chain.recorded.chain import USDC_WETH
 from zuno.adapters.chain.recorded.world import RecordedWorld
 from zuno.adapters.imports.pool_minutes import read_pool_minutes
+from zuno.adapters.worker_processes import run_in_processes
 from zuno.amm.model import Range
 from zuno.kernel.units import Seconds, Tick, Wei
 from zuno.lab.lp.fast import Convention, MinuteColumns, amounts_by_minute, earn_fees, to_columns
 from zuno.lab.lp.sweep import RangeView, plan_ranges, share_ranges
 from zuno.lp.model.minutes import PoolMinutes
 from zuno.lp.rules.attribution import attribute
-from zuno.wiring.lp_lab import run_sweep
+from zuno.wiring.lp_lab import play_ranges
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "uniswap-minute"
 HELD = Range(Tick(201_000), Tick(204_000))
@@ -158,7 +159,7 @@ def time_sweep(columns: MinuteColumns, workers: int) -> tuple[float, list[RangeV
     found: list[RangeView] = []
     tasks = share_ranges(columns, plan_ranges(int(columns.before[0]), RANGES), 10_000, USDC_WETH.fee, workers)
     began = perf_counter()
-    asyncio.run(run_sweep(tasks, workers, found.append, asyncio.Event()))
+    asyncio.run(run_in_processes(play_ranges, tasks, workers, found.append, asyncio.Event()))
     return perf_counter() - began, sorted(found, key=lambda view: (view.lower, view.upper))
 
 

@@ -17,6 +17,7 @@ from zuno.lab.lp.arms import WHOLE_RUN
 from zuno.lab.lp.service import read_question
 from zuno.lab.lp.views import LpLabView
 from zuno.lab.reports import LabReports
+from zuno.wiring.lab import choose_runner
 from zuno.wiring.lp_lab import build_lp_lab
 
 HOURS = 168 + 24
@@ -33,7 +34,7 @@ def read_home(home: Path) -> dict[str, bytes]:
 
 async def compare_here(home: Path, data: Path, arms: str) -> LpLabView:
     question = read_question(str(data), arms, 10_000, 12, "2", "balanced", "0.1")
-    desk = build_lp_lab(home, LabReports(FolderOfReports(home / "lab")))
+    desk = build_lp_lab(home, LabReports(FolderOfReports(home / "lab")), choose_runner())
     return await desk.compare(question, 1, lambda done, total: None, asyncio.Event())
 
 
@@ -73,7 +74,7 @@ async def test_the_same_bytes_whatever_the_workers(data: Path, tmp_path: Path) -
 
 async def test_a_stopped_run_keeps_what_is_done_and_goes_on_to_the_same_report(data: Path, tmp_path: Path) -> None:
     reports = LabReports(FolderOfReports(tmp_path / "lab"))
-    desk = build_lp_lab(tmp_path, reports)
+    desk = build_lp_lab(tmp_path, reports, choose_runner())
     question = read_question(str(data), "hold,passive,reset", 10_000, 12, "2", "balanced", "0.1")
     stop = asyncio.Event()
 

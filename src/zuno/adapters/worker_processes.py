@@ -24,11 +24,7 @@ async def run_in_processes(
     hear: Callable[[R], None],
     stop: asyncio.Event,
 ) -> None:
-    """Do the tasks and tell every result, in whatever order they come; once `stop` is set the rest is given up.
-
-    `work` is a function of a module, and so are tasks and results plain values: they cross a process border. What it
-    raises is raised here. One worker is this process itself.
-    """
+    """A `TaskRunner`: results are told one by one. One worker is this process itself."""
     if min(workers, len(tasks)) <= 1:
         await _run_here(work, tasks, hear, stop)
         return

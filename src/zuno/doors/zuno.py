@@ -193,7 +193,7 @@ class Zuno(Protocol):
         """What the trading desk learned from closed trades."""
         ...
 
-    def lab(self) -> StudyDesk:
+    def lab(self, cluster: str | None = None) -> StudyDesk:
         """Studies over synthetic markets, backtests over recorded ones, and their reports."""
         ...
 

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from zuno.lab.report_page import heading, interval_chart, paragraph, table
 
 if TYPE_CHECKING:
+    from zuno.lab.invariance import InvarianceView
     from zuno.lab.lookahead import LookaheadView
     from zuno.lab.model import RateView
     from zuno.lab.noedge import NoEdgeView
+    from zuno.trading.service.learning_view import TradeCalibrationView, VetoesView
 
 
 def list_no_edge_sections(view: NoEdgeView) -> list[str]:
@@ -103,6 +105,118 @@ def list_lookahead_sections(view: LookaheadView) -> list[str]:
                 for row in view.startups
                 for drift in row.indicators[:15]
             ],
+        ),
+    ]
+
+
+def list_invariance_sections(view: InvarianceView) -> list[str]:
+    return [
+        paragraph(
+            f"{view.moments:,} of {view.asked:,} moments; {view.origin}; edition {view.edition}; agents by rules.",
+            "quiet",
+        ),
+        heading("Rulings that flip"),
+        table(
+            ("change", "moments", "decisions flip", "rulings flip", "95 %", "of rulings that are not HOLD", "95 %"),
+            [
+                (
+                    row.change,
+                    f"{row.rulings.total}",
+                    format_rate(row.decisions),
+                    format_rate(row.rulings),
+                    format_ends(row.rulings),
+                    format_rate(row.active),
+                    format_ends(row.active),
+                )
+                for row in view.changes
+            ],
+        ),
+        interval_chart(
+            "Rulings that flip",
+            [(row.change, 100 * (row.rulings.rate or 0.0), _percents(row.rulings)) for row in view.changes],
+            "%",
+        ),
+        heading("Flips"),
+        table(
+            ("change", "moment", "ruling", "veto", "after the change", "veto"),
+            [
+                (
+                    row.change,
+                    f"seed {flip.seed} {flip.symbol} {flip.mode} {flip.at}",
+                    flip.ruling,
+                    flip.veto or "",
+                    flip.changed,
+                    flip.changed_veto or "",
+                )
+                for row in view.changes
+                for flip in row.flips
+            ],
+            text_columns=6,
+        ),
+    ]
+
+
+def list_calibration_sections(view: TradeCalibrationView) -> list[str]:
+    return [
+        paragraph(view.said or f"{view.outcomes} closed trades were scored."),
+        paragraph(f"{view.account}; {view.origin}.", "quiet"),
+        table(
+            ("agent", "by", "regime", "trades", "Brier", "skill", "ECE"),
+            [
+                (
+                    row.role,
+                    row.source,
+                    row.regime,
+                    f"{row.n}",
+                    f"{row.brier:.3f}",
+                    "" if row.skill is None else f"{row.skill:+.3f}",
+                    f"{row.ece:.3f}",
+                )
+                for row in view.agents
+            ],
+            text_columns=3,
+        ),
+        heading("Reliability: what was claimed, and how often it came"),
+        table(
+            ("agent, regime", "claimed from", "to", "trades", "mean claim", "came"),
+            [
+                (
+                    f"{row.role} ({row.source}), {row.regime}",
+                    f"{bin.low:.0%}",
+                    f"{bin.high:.0%}",
+                    f"{bin.n}",
+                    f"{bin.claimed:.1%}",
+                    f"{bin.came:.1%}",
+                )
+                for row in view.agents
+                for bin in row.bins
+            ],
+        ),
+    ]
+
+
+def list_veto_sections(view: VetoesView) -> list[str]:
+    return [
+        paragraph(view.said or f"{view.outcomes} decisions that were vetoed or cut were scored."),
+        paragraph(f"{view.account}; {view.origin}. Above zero is saved, below zero is cost.", "quiet"),
+        table(
+            ("rule", "owner", "scored", "vetoes", "cuts", "saved", "cost", "total R", "mean R", "error"),
+            [
+                (
+                    row.rule,
+                    row.owner,
+                    f"{row.n}",
+                    f"{row.vetoes}",
+                    f"{row.cuts}",
+                    f"{row.saved_trades}",
+                    f"{row.cost_trades}",
+                    f"{row.total_r:+.2f}",
+                    f"{row.mean_r:+.3f}",
+                    "" if row.error_r is None else f"{row.error_r:.3f}",
+                )
+                for row in view.rules
+            ],
+            text_columns=2,
         ),
     ]
 

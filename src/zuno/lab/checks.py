@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from zuno.kernel.canonical import Digest
+from zuno.kernel.canonical import Digest, digest
+from zuno.kernel.view import View, write_document
 from zuno.lab.model import CheckView
-from zuno.lab.reports import LabReports, build_report, report_id
+from zuno.lab.reports import LabReport, LabReports, build_report, report_id
 from zuno.lab.service import Progress
 from zuno.trading.model.cycle import EDITION
 
 if TYPE_CHECKING:
+    from zuno.lab.invariance import InvarianceStudy, InvarianceView
     from zuno.lab.lookahead import LookaheadStudy, LookaheadView
     from zuno.lab.noedge import NoEdgeStudy, NoEdgeView
+    from zuno.trading.service.learning_view import TradeCalibrationView, VetoesView
 
 V = TypeVar("V", bound=CheckView)
 
 
 class DeskChecks:
-    def __init__(self, reports: LabReports, noedge: NoEdgeStudy, lookahead: LookaheadStudy) -> None:
+    def __init__(
+        self, reports: LabReports, noedge: NoEdgeStudy, lookahead: LookaheadStudy, invariance: InvarianceStudy
+    ) -> None:
         self._reports = reports
         self._noedge = noedge
         self._lookahead = lookahead
+        self._invariance = invariance
 
     async def noedge(
         self, worlds: int, workers: int, tell: Progress, stop: asyncio.Event, *, resume: bool = False
@@ -56,6 +63,39 @@ class DeskChecks:
         view, data = await self._lookahead.study(moments, seeds, workers, tell, stop)
         asked = {"moments": moments, "seeds": seeds}
         return self._save("lookahead", title, asked, data, view, list_lookahead_sections(view))
+
+    async def invariance(
+        self, moments: int, seeds: str, workers: int, tell: Progress, stop: asyncio.Event
+    ) -> InvarianceView:
+        """Does a ruling hang on what should not matter?"""
+        from zuno.lab.check_pages import list_invariance_sections
+
+        title = "Does a ruling hang on what should not matter?"
+        view, data = await self._invariance.study(moments, seeds, workers, tell, stop)
+        asked = {"moments": moments, "seeds": seeds}
+        return self._save("invariance", title, asked, data, view, list_invariance_sections(view))
+
+    def report_calibration(self, view: TradeCalibrationView) -> None:
+        """Keep what the trading desk says of its agents' calibration."""
+        from zuno.lab.check_pages import list_calibration_sections
+
+        self._keep("calibration", f"Calibration of {view.account}", view, list_calibration_sections(view))
+
+    def report_vetoes(self, view: VetoesView) -> None:
+        """Keep what the trading desk says of its vetoes."""
+        from zuno.lab.check_pages import list_veto_sections
+
+        self._keep("vetoes", f"Vetoes and cuts of {view.account}", view, list_veto_sections(view))
+
+    def _keep(self, kind: str, title: str, view: View, sections: Sequence[str]) -> None:
+        """A report of what the home has recorded: its id changes with what is known."""
+        from zuno.lab.report_page import build_page
+
+        document = write_document(view)
+        command = f"zuno lab {kind}"
+        name = report_id(kind, {}, digest(document.encode()), EDITION)
+        report = LabReport(id=name, kind=kind, title=title, command=command, partial=False, body=json.loads(document))
+        self._reports.save(report, build_page(title, command, sections))
 
     def _save(
         self, kind: str, title: str, question: Mapping[str, object], data: Digest, view: V, sections: Sequence[str]

@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
+    from zuno.adapters.task_runner import TaskRunner
     from zuno.lab.checks import DeskChecks
+    from zuno.lab.invariance import InvarianceMoment
     from zuno.lab.lookahead import LookaheadMoment
     from zuno.lab.moments import StudyMarket
     from zuno.lab.no_edge_worlds import HourPool
@@ -26,21 +29,19 @@ POOL_SEED = 11
 """The synthetic market whose days are shuffled where the home has no history of its own."""
 
 
-def build_desk_checks(reports: LabReports, open_own: Callable[[], SeriesStore]) -> DeskChecks:
+def build_desk_checks(reports: LabReports, open_own: Callable[[], SeriesStore], run: TaskRunner) -> DeskChecks:
     """`open_own`: the home's own history."""
     from zuno.lab.checks import DeskChecks
+    from zuno.lab.invariance import InvarianceStudy
     from zuno.lab.lookahead import LookaheadStudy
     from zuno.lab.noedge import NoEdgeStudy
 
-    return DeskChecks(reports, NoEdgeStudy(run_worlds, lambda: read_pools(open_own)), LookaheadStudy(run_lookahead))
-
-
-async def run_worlds(
-    plans: Sequence[WorldsPlan], workers: int, hear: Callable[[WorldResult], None], stop: asyncio.Event
-) -> None:
-    from zuno.adapters.worker_processes import run_in_processes
-
-    await run_in_processes(study_worlds_plan, plans, workers, hear, stop)
+    return DeskChecks(
+        reports,
+        NoEdgeStudy(partial(run, study_worlds_plan), lambda: read_pools(open_own)),
+        LookaheadStudy(partial(run, study_lookahead_plan)),
+        InvarianceStudy(partial(run, study_invariance_plan)),
+    )
 
 
 async def study_worlds_plan(plan: WorldsPlan) -> AsyncIterator[WorldResult]:
@@ -53,19 +54,19 @@ async def study_worlds_plan(plan: WorldsPlan) -> AsyncIterator[WorldResult]:
             yield result
 
 
-async def run_lookahead(
-    plans: Sequence[MarketPlan], workers: int, hear: Callable[[LookaheadMoment], None], stop: asyncio.Event
-) -> None:
-    from zuno.adapters.worker_processes import run_in_processes
-
-    await run_in_processes(study_lookahead_plan, plans, workers, hear, stop)
-
-
 async def study_lookahead_plan(plan: MarketPlan) -> AsyncIterator[LookaheadMoment]:
     from zuno.lab.lookahead import study_lookahead
 
     async with open_study_market(plan.seed) as (market, minds):
         async for moment in study_lookahead(market, plan.moments, minds):
+            yield moment
+
+
+async def study_invariance_plan(plan: MarketPlan) -> AsyncIterator[InvarianceMoment]:
+    from zuno.lab.invariance import study_invariance
+
+    async with open_study_market(plan.seed) as (market, minds):
+        async for moment in study_invariance(market, plan.moments, minds):
             yield moment
 
 

@@ -729,10 +729,10 @@ class Application:
         paper_log: TradeLog = OwnedTradeLog(self._trade_log()) if owned else self._trade_log()
         return build_paper_gate(self._settings, self._recordings.selected_store(), paper_log, account, now)
 
-    def lab(self) -> StudyDesk:
+    def lab(self, cluster: str | None = None) -> StudyDesk:
         from zuno.wiring.lab import build_study_desk
 
-        return build_study_desk(self._settings, self._recordings)
+        return build_study_desk(self._settings, self._recordings, cluster)
 
     def config(self) -> ConfigView:
         from zuno.doors.config import ConfigView, SettingView

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
+    from zuno.adapters.task_runner import TaskRunner
     from zuno.kernel.units import Millis
     from zuno.lab.model import MomentResult
     from zuno.lab.moments import StudyMarket
@@ -27,7 +29,8 @@ CODE = "study"
 """What the journal of a study, which is forgotten, names as its code."""
 
 
-def build_study_desk(settings: Settings, recordings: Recordings) -> StudyDesk:
+def build_study_desk(settings: Settings, recordings: Recordings, cluster: str | None = None) -> StudyDesk:
+    """`cluster`: the address of a Dask cluster that does the work; else processes of this machine do."""
     from zuno.adapters.store.report_files import FolderOfReports
     from zuno.lab.reports import LabReports
     from zuno.lab.service import StudyDesk
@@ -37,18 +40,18 @@ def build_study_desk(settings: Settings, recordings: Recordings) -> StudyDesk:
     from zuno.wiring.trade_lab import build_trade_lab
 
     reports = LabReports(FolderOfReports(settings.home / "lab"))
-    trade = build_trade_lab(settings, recordings, reports)
-    checks = build_desk_checks(reports, recordings.own)
-    lp = build_lp_lab(settings.home, reports)
-    return StudyDesk(run_markets, build_memory_study(), lp, reports, trade, checks)
+    run = choose_runner(cluster)
+    trade = build_trade_lab(settings, recordings, reports, run)
+    checks = build_desk_checks(reports, recordings.own, run)
+    lp = build_lp_lab(settings.home, reports, run)
+    return StudyDesk(partial(run, study_plan), build_memory_study(run), lp, reports, trade, checks)
 
 
-async def run_markets(
-    plans: Sequence[MarketPlan], workers: int, hear: Callable[[MomentResult], None], stop: asyncio.Event
-) -> None:
+def choose_runner(cluster: str | None = None) -> TaskRunner:
+    from zuno.adapters.dask_cluster import DaskCluster
     from zuno.adapters.worker_processes import run_in_processes
 
-    await run_in_processes(study_plan, plans, workers, hear, stop)
+    return run_in_processes if cluster is None else DaskCluster(cluster)
 
 
 async def study_plan(plan: MarketPlan) -> AsyncIterator[MomentResult]:

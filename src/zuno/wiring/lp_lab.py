@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -18,6 +18,7 @@ from zuno.settings import Settings
 if TYPE_CHECKING:
     from zuno.adapters.chain.recorded.chain import RecordedChain
     from zuno.adapters.chain.recorded.world import RecordedWorld
+    from zuno.adapters.task_runner import TaskRunner
     from zuno.journal.port import Journal
     from zuno.lab.lp.ablation import EpisodesTask
     from zuno.lab.lp.arms import Act, ArmPlan, Decide
@@ -41,15 +42,16 @@ PATIENCE: Final = 120.0
 """Seconds for a debate without models."""
 
 
-def build_lp_lab(home: Path, reports: LabReports) -> LpLab:
+def build_lp_lab(home: Path, reports: LabReports, run: TaskRunner) -> LpLab:
     from zuno.adapters.chain.recorded.chain import USDC_WETH
     from zuno.lab.lp.ablation import LpAblation
     from zuno.lab.lp.service import LpLab
     from zuno.lab.lp.sweep import LpSweep
 
-    sweep = LpSweep(read_minutes, run_sweep, reports, USDC_WETH.fee)
-    ablation = LpAblation(read_minutes, partial(run_episodes, str(home)), reports)
-    return LpLab(read_minutes, partial(run_arms, str(home)), reports, USDC_WETH.fee, ablation, sweep)
+    sweep = LpSweep(read_minutes, partial(run, play_ranges), reports, USDC_WETH.fee)
+    ablation = LpAblation(read_minutes, partial(run, partial(run_moments, str(home))), reports)
+    play = partial(run, partial(run_task, str(home)))
+    return LpLab(read_minutes, play, reports, USDC_WETH.fee, ablation, sweep)
 
 
 @lru_cache(maxsize=1)
@@ -57,26 +59,6 @@ def read_minutes(folder: str) -> PoolMinutes:
     from zuno.adapters.imports.pool_minutes import read_pool_minutes
 
     return read_pool_minutes(Path(folder).expanduser())
-
-
-async def run_arms(
-    home: str,
-    tasks: Sequence[ArmTask],
-    workers: int,
-    hear: Callable[[ArmResult | HourPlayed], None],
-    stop: asyncio.Event,
-) -> None:
-    from zuno.adapters.worker_processes import run_in_processes
-
-    await run_in_processes(partial(run_task, home), tasks, workers, hear, stop)
-
-
-async def run_sweep(
-    tasks: Sequence[SweepTask], workers: int, hear: Callable[[RangeView], None], stop: asyncio.Event
-) -> None:
-    from zuno.adapters.worker_processes import run_in_processes
-
-    await run_in_processes(play_ranges, tasks, workers, hear, stop)
 
 
 async def play_ranges(task: SweepTask) -> AsyncIterator[RangeView]:
@@ -171,18 +153,6 @@ def build_arm(task: ArmTask, world: RecordedWorld, desk: LabDesk, draw: int) -> 
             return ArmPlan(task.arm, first, decide)
         case _:
             return ArmPlan(task.arm, first, desk.decider(task.arm))
-
-
-async def run_episodes(
-    home: str,
-    tasks: Sequence[EpisodesTask],
-    workers: int,
-    hear: Callable[[EpisodeView], None],
-    stop: asyncio.Event,
-) -> None:
-    from zuno.adapters.worker_processes import run_in_processes
-
-    await run_in_processes(partial(run_moments, home), tasks, workers, hear, stop)
 
 
 async def run_moments(home: str, task: EpisodesTask) -> AsyncIterator[EpisodeView]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
+    from zuno.adapters.task_runner import TaskRunner
     from zuno.kernel.units import Millis
     from zuno.lab.memory_service import MemoryPlan, MemoryStudy
     from zuno.lab.memory_study import Arm, ArmDesk, MemoryMarket, MemoryMoment, World
@@ -22,19 +24,11 @@ if TYPE_CHECKING:
 CODE = "study"
 
 
-def build_memory_study() -> MemoryStudy:
+def build_memory_study(run: TaskRunner) -> MemoryStudy:
     from zuno.lab.memory_service import MemoryStudy
     from zuno.trading.model.market import Symbol
 
-    return MemoryStudy(run_memory_markets, lambda seed: len(memory_moments(seed)) * len(Symbol))
-
-
-async def run_memory_markets(
-    plans: Sequence[MemoryPlan], workers: int, hear: Callable[[MemoryMoment], None], stop: asyncio.Event
-) -> None:
-    from zuno.adapters.worker_processes import run_in_processes
-
-    await run_in_processes(study_memory_plan, plans, workers, hear, stop)
+    return MemoryStudy(partial(run, study_memory_plan), lambda seed: len(memory_moments(seed)) * len(Symbol))
 
 
 async def study_memory_plan(plan: MemoryPlan) -> AsyncIterator[MemoryMoment]:

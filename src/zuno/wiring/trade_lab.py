@@ -16,6 +16,7 @@ from zuno.settings import Settings
 if TYPE_CHECKING:
     from zuno.adapters.account.trade_log import MemoryTradeLog
     from zuno.adapters.series.sqlite import SqliteSeries
+    from zuno.adapters.task_runner import TaskRunner
     from zuno.adapters.venues.paper.tape import MarketTape
     from zuno.adapters.venues.paper.ticks import Tick
     from zuno.adapters.venues.paper.venue import PaperVenue
@@ -45,7 +46,7 @@ REPORT_MS: Final = 30 * 86_400_000
 """Between two looks at how far the arms have come, which a run that is cut short answers with."""
 
 
-def build_trade_lab(settings: Settings, recordings: Recordings, reports: LabReports) -> TradeLab:
+def build_trade_lab(settings: Settings, recordings: Recordings, reports: LabReports, run: TaskRunner) -> TradeLab:
     from zuno.lab.trading.service import TradeLab
 
     @asynccontextmanager
@@ -62,7 +63,7 @@ def build_trade_lab(settings: Settings, recordings: Recordings, reports: LabRepo
             finally:
                 await store.close()
 
-    return TradeLab(open_market, run_tasks, reports)
+    return TradeLab(open_market, partial(run, run_task), reports)
 
 
 async def import_history(folder: str, place: Path) -> SqliteSeries:
@@ -120,14 +121,6 @@ async def read_market(store: SeriesStore, place: Path, folder: str) -> TradeMark
         prices=prices,
         fingerprint=Digest(content.hexdigest()),
     )
-
-
-async def run_tasks(
-    tasks: Sequence[ArmsTask], workers: int, hear: Callable[[ArmResult | SlotPlayed], None], stop: asyncio.Event
-) -> None:
-    from zuno.adapters.worker_processes import run_in_processes
-
-    await run_in_processes(run_task, tasks, workers, hear, stop)
 
 
 async def run_task(task: ArmsTask) -> AsyncIterator[ArmResult | SlotPlayed]:

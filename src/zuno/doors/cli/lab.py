@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zuno.doors.cli import run_command
-from zuno.doors.cli.options import Home, Json, group, whole_number
+from zuno.doors.cli.options import Cluster, Home, Json, group, whole_number
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
@@ -34,19 +34,20 @@ def lab_study(
     workers: Annotated[
         int, typer.Option("--workers", metavar="N", parser=whole_number, help="Processes; changes the time alone.")
     ] = 2,
+    cluster: Cluster = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
     """Rule on many moments of synthetic markets without a model: mix, symmetry, calibration, power, rule counts."""
-    run_command.partial_verdict(ctx.obj.at(home), json, lambda zuno: _study(zuno, moments, seeds, workers))
+    run_command.partial_verdict(ctx.obj.at(home), json, lambda zuno: _study(zuno, moments, seeds, workers, cluster))
 
 
-async def _study(zuno: Zuno, moments: int, seeds: str, workers: int) -> StudyView:
+async def _study(zuno: Zuno, moments: int, seeds: str, workers: int, cluster: str | None) -> StudyView:
     from zuno.doors.cli.progress_bar import ProgressBar
     from zuno.doors.cli.service import stop_on_signals
 
     with ProgressBar("moments") as bar:
-        return await zuno.lab().study(moments, seeds, workers, bar.tell, stop_on_signals())
+        return await zuno.lab(cluster).study(moments, seeds, workers, bar.tell, stop_on_signals())
 
 
 @lab.command("memory")
@@ -58,18 +59,19 @@ def lab_memory(
     workers: Annotated[
         int, typer.Option("--workers", metavar="N", parser=whole_number, help="Processes; changes the time alone.")
     ] = 2,
+    cluster: Cluster = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
     """Does memory help? Trades with recall on, off, shuffled and recent3, with a planted setup and without."""
-    run_command.partial_verdict(ctx.obj.at(home), json, lambda zuno: _memory(zuno, seeds, workers))
+    run_command.partial_verdict(ctx.obj.at(home), json, lambda zuno: _memory(zuno, seeds, workers, cluster))
 
 
-async def _memory(zuno: Zuno, seeds: str, workers: int) -> MemoryStudyView:
+async def _memory(zuno: Zuno, seeds: str, workers: int, cluster: str | None) -> MemoryStudyView:
     from zuno.doors.cli.progress_bar import ProgressBar
     from zuno.doors.cli.service import stop_on_signals
 
-    study = zuno.lab().memory
+    study = zuno.lab(cluster).memory
     assert study is not None
     with ProgressBar("moments") as bar:
         return await study.study(seeds, workers, bar.tell, stop_on_signals())
@@ -114,6 +116,7 @@ def lab_lp(
     workers: Annotated[
         int, typer.Option("--workers", metavar="N", parser=whole_number, help="Processes; changes the time alone.")
     ] = 2,
+    cluster: Cluster = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
@@ -124,7 +127,7 @@ def lab_lp(
         from zuno.doors.cli.service import stop_on_signals
         from zuno.lab.lp.service import read_question
 
-        lab_desk = zuno.lab().lp
+        lab_desk = zuno.lab(cluster).lp
         assert lab_desk is not None
         question = read_question(data, arms, capital, every, width, profile, gas, convention, models=models)
         with ProgressBar("hours") as bar:
@@ -165,6 +168,7 @@ def lab_trade(
     workers: Annotated[
         int, typer.Option("--workers", metavar="N", parser=whole_number, help="Processes; changes the time alone.")
     ] = 2,
+    cluster: Cluster = None,
     resume: Annotated[bool, typer.Option("--resume", help="Keep the arms that an unfinished run had done.")] = False,
     home: Home = None,
     json: Json = False,
@@ -172,7 +176,7 @@ def lab_trade(
     """Backtest the trading desk on recorded candles: same agents, rules, ledger and paper venue, every cost counted."""
 
     async def ask(zuno: Zuno) -> TradeLabView:
-        return await _compare_arms(zuno, data, symbols, since, until, arms, workers, resume)
+        return await _compare_arms(zuno, data, symbols, since, until, arms, workers, cluster, resume)
 
     run_command.partial_verdict(ctx.obj.at(home), json, ask)
 
@@ -185,13 +189,14 @@ async def _compare_arms(
     until: str | None,
     arms: str,
     workers: int,
+    cluster: str | None,
     resume: bool,
 ) -> TradeLabView:
     from zuno.doors.cli.progress_bar import ProgressBar
     from zuno.doors.cli.service import stop_on_signals
     from zuno.lab.trading.service import read_question
 
-    lab_desk = zuno.lab().trade
+    lab_desk = zuno.lab(cluster).trade
     assert lab_desk is not None
     question = read_question(data, symbols, since, until, arms)
     with ProgressBar("decisions") as bar:
@@ -216,6 +221,7 @@ def lab_sweep(
     workers: Annotated[
         int, typer.Option("--workers", metavar="N", parser=whole_number, help="Processes; changes the time alone.")
     ] = 2,
+    cluster: Cluster = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
@@ -225,7 +231,7 @@ def lab_sweep(
         from zuno.doors.cli.progress_bar import ProgressBar
         from zuno.doors.cli.service import stop_on_signals
 
-        lab_desk = zuno.lab().lp
+        lab_desk = zuno.lab(cluster).lp
         assert lab_desk is not None
         with ProgressBar("ranges") as bar:
             return await lab_desk.sweep.sweep(data, ranges, capital, workers, bar.tell, stop_on_signals())
@@ -268,6 +274,7 @@ def lab_ablate(
     workers: Annotated[
         int, typer.Option("--workers", metavar="N", parser=whole_number, help="Processes; changes the time alone.")
     ] = 2,
+    cluster: Cluster = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
@@ -283,10 +290,12 @@ def lab_ablate(
 
         if desk == "trade":
             everything = ",".join(Arm)
-            return await _compare_arms(zuno, data, "BTCUSDT,ETHUSDT", since, until, everything, workers, resume)
+            return await _compare_arms(
+                zuno, data, "BTCUSDT,ETHUSDT", since, until, everything, workers, cluster, resume
+            )
         if desk != "lp":
             raise Usage("--desk is lp or trade.")
-        lab_desk = zuno.lab().lp
+        lab_desk = zuno.lab(cluster).lp
         assert lab_desk is not None
         question = read_horizon(
             read_question(data, "debate", capital, every, width, profile, gas, models=models), horizon

@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, heading
+from zuno.lab.invariance import InvarianceView
 from zuno.lab.lookahead import LookaheadView
 from zuno.lab.model import CheckView, RateView
 from zuno.lab.noedge import NoEdgeView
@@ -65,6 +66,26 @@ def shown_lookahead(view: LookaheadView) -> RenderableType:
         *leaks,
         Text(""),
         startups,
+        *_name_report(view),
+    )
+
+
+def shown_invariance(view: InvarianceView) -> RenderableType:
+    changes = Rows("change", "moments", "decisions flip", "rulings flip", "95 %", "not HOLD: flip", "95 %")
+    for row in view.changes:
+        changes.add_row(
+            row.change, f"{row.rulings.total}", _rate(row.decisions)[0], *_rate(row.rulings), *_rate(row.active)
+        )
+    flips = Rows("flip", "ruling", "veto", "after the change", "veto")
+    for row in view.changes:
+        for flip in row.flips:
+            place = f"{row.change}: seed {flip.seed} {flip.symbol} {flip.mode} {flip.at}"
+            flips.add_row(place, flip.ruling, flip.veto or "", flip.changed, flip.changed_veto or "")
+    return Group(
+        heading(f"{view.origin}: {view.moments} of {view.asked} moments, edition {view.edition}, no model"),
+        changes,
+        Text(""),
+        flips if any(row.flips for row in view.changes) else Text("No ruling flips.", style=GOOD),
         *_name_report(view),
     )
 

@@ -8,16 +8,23 @@ import typer
 
 from zuno.doors.cli import run_command
 from zuno.doors.cli.lab import lab as lab
-from zuno.doors.cli.options import Home, Json, whole_number
+from zuno.doors.cli.options import Cluster, Home, Json, whole_number
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
+    from zuno.lab.invariance import InvarianceView
     from zuno.lab.lookahead import LookaheadView
     from zuno.lab.noedge import NoEdgeView
+    from zuno.trading.service.learning_view import TradeCalibrationView, VetoesView
 
 Workers = Annotated[
     int, typer.Option("--workers", metavar="N", parser=whole_number, help="Processes; changes the time alone.")
 ]
+Account = Annotated[
+    str | None,
+    typer.Option("--account", metavar="NAME", help="Another paper account (default: the market's own)."),
+]
+AsOf = Annotated[str | None, typer.Option("--as-of", metavar="WHEN", help="As known at that moment.")]
 
 
 @lab.command("noedge")
@@ -30,6 +37,7 @@ def lab_noedge(
         ),
     ] = 1_000,
     workers: Workers = 2,
+    cluster: Cluster = None,
     resume: Annotated[bool, typer.Option("--resume", help="Keep the worlds that a stopped run had done.")] = False,
     home: Home = None,
     json: Json = False,
@@ -40,7 +48,7 @@ def lab_noedge(
         from zuno.doors.cli.progress_bar import ProgressBar
         from zuno.doors.cli.service import stop_on_signals
 
-        checks = zuno.lab().checks
+        checks = zuno.lab(cluster).checks
         assert checks is not None
         with ProgressBar("worlds") as bar:
             return await checks.noedge(worlds, workers, bar.tell, stop_on_signals(), resume=resume)
@@ -58,6 +66,7 @@ def lab_lookahead(
         str, typer.Option("--seeds", metavar="LIST", help="Synthetic markets by seed: 1-4 or 1,4,7.")
     ] = "1-4",
     workers: Workers = 2,
+    cluster: Cluster = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
@@ -67,9 +76,69 @@ def lab_lookahead(
         from zuno.doors.cli.progress_bar import ProgressBar
         from zuno.doors.cli.service import stop_on_signals
 
-        checks = zuno.lab().checks
+        checks = zuno.lab(cluster).checks
         assert checks is not None
         with ProgressBar("moments") as bar:
             return await checks.lookahead(moments, seeds, workers, bar.tell, stop_on_signals())
 
     run_command.partial_verdict(ctx.obj.at(home), json, ask)
+
+
+@lab.command("invariance")
+def lab_invariance(
+    ctx: typer.Context,
+    moments: Annotated[
+        int, typer.Option("--moments", metavar="N", parser=whole_number, help="How many moments are ruled again.")
+    ] = 60,
+    seeds: Annotated[
+        str, typer.Option("--seeds", metavar="LIST", help="Synthetic markets by seed: 1-4 or 1,4,7.")
+    ] = "1-4",
+    workers: Workers = 2,
+    cluster: Cluster = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Rule again with symbols masked, prices times ten, all mirrored, texts paraphrased: how many rulings flip?"""
+
+    async def ask(zuno: Zuno) -> InvarianceView:
+        from zuno.doors.cli.progress_bar import ProgressBar
+        from zuno.doors.cli.service import stop_on_signals
+
+        checks = zuno.lab(cluster).checks
+        assert checks is not None
+        with ProgressBar("moments") as bar:
+            return await checks.invariance(moments, seeds, workers, bar.tell, stop_on_signals())
+
+    run_command.partial_verdict(ctx.obj.at(home), json, ask)
+
+
+@lab.command("calibration")
+def lab_calibration(
+    ctx: typer.Context, as_of: AsOf = None, account: Account = None, home: Home = None, json: Json = False
+) -> None:
+    """Show how far each agent's probabilities can be relied on, and leave a report of it."""
+
+    async def ask(zuno: Zuno) -> TradeCalibrationView:
+        view = await zuno.learning(account).reliability(as_of)
+        checks = zuno.lab().checks
+        assert checks is not None
+        checks.report_calibration(view)
+        return view
+
+    run_command.answer(ctx.obj.at(home), json, ask)
+
+
+@lab.command("vetoes")
+def lab_vetoes(
+    ctx: typer.Context, as_of: AsOf = None, account: Account = None, home: Home = None, json: Json = False
+) -> None:
+    """Show what vetoes and cuts saved or cost, by rule, and leave a report of it."""
+
+    async def ask(zuno: Zuno) -> VetoesView:
+        view = await zuno.learning(account).vetoes(as_of)
+        checks = zuno.lab().checks
+        assert checks is not None
+        checks.report_vetoes(view)
+        return view
+
+    run_command.answer(ctx.obj.at(home), json, ask)

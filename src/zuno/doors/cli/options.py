@@ -41,6 +41,10 @@ def whole_number(typed: object) -> int:
 Home = Annotated[
     str | None, typer.Option("--home", metavar="DIR", help="Data directory (default: $ZUNO_HOME or ~/.zuno).")
 ]
+Cluster = Annotated[
+    str | None,
+    typer.Option("--cluster", metavar="ADDRESS", help="Dask cluster that works instead of processes: tcp://HOST:PORT."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 ChainName = Annotated[
     str | None,

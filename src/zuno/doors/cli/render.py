@@ -647,6 +647,7 @@ _SCREENS_ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
     "SweepView": ("lab_screens", "shown_sweep"),
     "TradeLabView": ("lab_screens", "shown_trade_lab"),
     "LabReportsView": ("lab_screens", "shown_reports"),
+    "InvarianceView": ("lab_check_screens", "shown_invariance"),
     "LookaheadView": ("lab_check_screens", "shown_lookahead"),
     "NoEdgeView": ("lab_check_screens", "shown_no_edge"),
     "SynthView": ("data_screens", "shown_synth"),

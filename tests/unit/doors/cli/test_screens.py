@@ -21,6 +21,7 @@ ROOMS = (
     "zuno.doors.reading.parse_view",
     "zuno.journal.audit",
     "zuno.lab.model",
+    "zuno.lab.invariance",
     "zuno.lab.lookahead",
     "zuno.lab.noedge",
     "zuno.lab.reports",

@@ -17,6 +17,7 @@ from zuno.lab.trading.arm_result import ArmResult
 from zuno.lab.trading.service import TradeLab, read_question
 from zuno.lab.trading.views import TradeLabView
 from zuno.settings import Settings
+from zuno.wiring.lab import choose_runner
 from zuno.wiring.recordings import Recordings
 from zuno.wiring.trade_lab import build_trade_lab
 
@@ -47,7 +48,7 @@ def write_hours(folder: Path, hours: int = HOURS) -> Path:
 def open_lab(home: Path) -> tuple[TradeLab, LabReports]:
     settings = Settings(home=home)
     reports = LabReports(FolderOfReports(home / "lab"))
-    return build_trade_lab(settings, Recordings(settings), reports), reports
+    return build_trade_lab(settings, Recordings(settings), reports, choose_runner()), reports
 
 
 def compare(home: Path, folder: Path, arms: str = ARMS, *, resume: bool = False, workers: int = 1) -> TradeLabView:

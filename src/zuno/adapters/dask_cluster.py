@@ -1,0 +1,74 @@
+"""Work spread over the workers of a Dask cluster, which have the same Zuno installed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from importlib.metadata import version
+from typing import Any, Final, TypeVar
+
+from zuno.kernel.errors import Refused, Unavailable, Usage
+from zuno.kernel.text import plain_text
+
+T = TypeVar("T")
+R = TypeVar("R")
+SCHEMES: Final = ("tcp://", "tls://")
+CONNECT_SECONDS: Final = 10
+
+
+class DaskCluster:
+    """A `TaskRunner`: a task's results come together, when it is done. The cluster has as many workers as it has."""
+
+    def __init__(self, address: str) -> None:
+        if not address.startswith(SCHEMES):
+            raise Usage(f"{plain_text(address, 60)!r} is no address of a cluster; write tcp://HOST:PORT.")
+        self._address = address
+
+    async def __call__(
+        self,
+        work: Callable[[T], AsyncIterator[R]],
+        tasks: Sequence[T],
+        workers: int,
+        hear: Callable[[R], None],
+        stop: asyncio.Event,
+    ) -> None:
+        try:
+            from distributed import Client, as_completed
+        except ImportError as error:
+            raise Unavailable("A cluster needs Dask: pip install 'zuno[cluster]'.") from error
+        try:
+            client = await Client(self._address, asynchronous=True, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, TimeoutError) as error:
+            raise Unavailable(f"No cluster answers at {plain_text(self._address, 60)}.") from error
+        waiter = asyncio.ensure_future(stop.wait())
+        try:
+            own = version("zuno")
+            futures = [client.submit(run_task, own, work, task, pure=False) for task in tasks]
+            done = as_completed(futures, with_results=True, loop=client.loop)
+            while not stop.is_set():
+                coming = asyncio.ensure_future(anext(done, None))
+                await asyncio.wait({coming, waiter}, return_when=asyncio.FIRST_COMPLETED)
+                if not coming.done():
+                    coming.cancel()
+                    await asyncio.gather(coming, return_exceptions=True)
+                    break
+                found = coming.result()
+                if found is None:
+                    break
+                for result in found[1]:
+                    hear(result)
+            await client.cancel(futures)
+        finally:
+            waiter.cancel()
+            await client.close()
+
+
+def run_task(own: str, work: Callable[[Any], AsyncIterator[Any]], task: Any) -> list[Any]:
+    """In a worker of the cluster."""
+    if version("zuno") != own:
+        raise Refused(f"A worker of the cluster has Zuno {version('zuno')}, and this is {own}.")
+
+    async def run() -> list[Any]:
+        return [result async for result in work(task)]
+
+    return asyncio.run(run())

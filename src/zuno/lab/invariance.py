@@ -1,0 +1,365 @@
+"""Whether a ruling hangs on what should not matter: names, the unit of a price, the side, the order, the wording.
+
+Each moment is ruled as it was and again after one change; a ruling that is not what the change asks for is a flip.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final, TypeAlias, TypeVar
+
+from zuno.kernel.canonical import Digest, canonical, digest
+from zuno.kernel.clock import iso
+from zuno.kernel.units import Millis
+from zuno.kernel.view import View
+from zuno.lab.comparisons import measure_rate
+from zuno.lab.lookahead import Minds, rule_moment
+from zuno.lab.market_views import ChangedSeries
+from zuno.lab.mirror import mirror_account, mirror_call, open_mirror
+from zuno.lab.model import CheckView, RateView
+from zuno.lab.moments import Moment, MomentKind, StudyMarket, choose_moments
+from zuno.lab.rulings import make_account
+from zuno.lab.service import MarketPlan, Progress, check_workers, format_seeds, parse_seeds, plan_markets
+from zuno.lab.trading.figures import MarketFigures
+from zuno.trading.model.account import Account
+from zuno.trading.model.cycle import EDITION, Call
+from zuno.trading.model.market import (
+    Book,
+    Candle,
+    Feed,
+    Level,
+    MarkAndIndex,
+    OptionChain,
+    Quote,
+    Row,
+    Series,
+    Symbol,
+    TapeEvent,
+    Text,
+)
+from zuno.trading.ports.series import SeriesSnapshot, SeriesStore, Slice
+
+R = TypeVar("R", bound=Row)
+CODE: Final = "invariance"
+FACTOR: Final = 10.0
+LISTED: Final = 20
+"""Flips of each change that are listed."""
+_OTHER: Final = {Symbol.BTCUSDT: Symbol.ETHUSDT, Symbol.ETHUSDT: Symbol.BTCUSDT}
+_BASES: Final = re.compile("BTC|ETH")
+_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
+SYNONYMS: Final[Mapping[str, str]] = {
+    "rises": "climbs",
+    "falls": "drops",
+    "up": "higher",
+    "down": "lower",
+    "buy": "purchase",
+    "sell": "offload",
+    "large": "big",
+    "traders": "market participants",
+    "after": "following",
+    "says": "states",
+    "report": "account",
+}
+
+
+class Change(StrEnum):
+    MASKED = "symbols masked"
+    """Each market under the other's name."""
+    SCALED = "price × 10"
+    MIRRORED = "mirrored"
+    PARAPHRASED = "text paraphrased"
+
+
+# -- changed markets
+
+
+class RenamedSeries(ChangedSeries):
+    """BTC's market under ETH's name, and the other way round."""
+
+    async def read(
+        self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
+    ) -> tuple[R, ...]:
+        return await self._store.read(rename_series(series), since, until, known_by, newest)
+
+    async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> SeriesSnapshot:
+        return await self._store.read_many(
+            [replace(each, series=rename_series(each.series)) for each in slices], known_by
+        )
+
+
+def rename_series(series: Series[R]) -> Series[R]:
+    return replace(series, name=_BASES.sub(lambda found: "ETH" if found[0] == "BTC" else "BTC", series.name))
+
+
+class ScaledSeries(ChangedSeries):
+    """Prices in a coin of a tenth: ten times as high, quantities a tenth, dollars the same."""
+
+    def change_rows(self, series: Series[R], rows: Sequence[R]) -> Sequence[R]:
+        scale = _SCALES.get(series.feed)
+        return rows if scale is None or series.row not in _SCALED else [scale(row) for row in rows]
+
+
+class ParaphrasedSeries(ChangedSeries):
+    """Texts in other words and another order of sentences."""
+
+    def change_rows(self, series: Series[R], rows: Sequence[R]) -> Sequence[R]:
+        return [paraphrase_text(row) for row in rows] if series.row is Text else rows
+
+
+def paraphrase_text(row: Any) -> Any:
+    body = " ".join(reversed(_SENTENCE.split(row.body)))
+    return replace(row, body=re.sub(r"[A-Za-z]+", lambda word: SYNONYMS.get(word[0], word[0]), body))
+
+
+def _scale_candle(bar: Candle) -> Candle:
+    opened, high, low, close = (FACTOR * price for price in (bar.open, bar.high, bar.low, bar.close))
+    taken = None if bar.taker_buy is None else bar.taker_buy / FACTOR
+    return Candle(bar.at, opened, high, low, close, bar.volume / FACTOR, taken)
+
+
+def _scale_level(row: Level) -> Level:
+    return Level(row.at, row.value / FACTOR)
+
+
+def _scale_marks(row: MarkAndIndex) -> MarkAndIndex:
+    return MarkAndIndex(row.at, FACTOR * row.mark, FACTOR * row.spot)
+
+
+def _scale_book(book: Book) -> Book:
+    bids, asks = (
+        tuple(Quote(FACTOR * quote.price, quote.size / FACTOR) for quote in side) for side in (book.bids, book.asks)
+    )
+    return Book(book.at, bids, asks)
+
+
+def _scale_event(event: TapeEvent) -> TapeEvent:
+    return event._replace(price=FACTOR * event.price, quantity=event.quantity / FACTOR)
+
+
+def _scale_chain(chain: OptionChain) -> OptionChain:
+    return OptionChain(
+        chain.at,
+        tuple(
+            replace(
+                quote,
+                strike=FACTOR * quote.strike,
+                underlying=None if quote.underlying is None else FACTOR * quote.underlying,
+                open_interest=quote.open_interest / FACTOR,
+                volume=quote.volume / FACTOR,
+            )
+            for quote in chain.quotes
+        ),
+    )
+
+
+_SCALES: Final[Mapping[Feed, Callable[[Any], Any]]] = {
+    Feed.CANDLES: _scale_candle,
+    Feed.OPEN_INTEREST: _scale_level,
+    Feed.BASIS: _scale_marks,
+    Feed.BOOK: _scale_book,
+    Feed.LIQUIDATIONS: _scale_event,
+    Feed.WHALES: _scale_event,
+    Feed.OPTIONS: _scale_chain,
+}
+_SCALED: Final = frozenset({Candle, Level, MarkAndIndex, Book, TapeEvent, OptionChain})
+"""Beside the minutes in which a stream was alive, which have no price."""
+
+
+def rename_account(account: Account) -> Account:
+    return replace(
+        account,
+        positions=tuple(each.model_copy(update={"symbol": _OTHER[each.symbol]}) for each in account.positions),
+        liquidity=tuple(each.model_copy(update={"symbol": _OTHER[each.symbol]}) for each in account.liquidity),
+    )
+
+
+def scale_account(account: Account) -> Account:
+    def scale(holding: Any) -> Any:
+        prices = {name: getattr(holding, name) for name in ("entry", "stop", "take")}
+        scaled = {name: FACTOR * price for name, price in prices.items() if price is not None}
+        return holding.model_copy(update={"quantity": holding.quantity / FACTOR, **scaled})
+
+    return replace(
+        account,
+        positions=tuple(map(scale, account.positions)),
+        liquidity=tuple(each.model_copy(update={"quantity": each.quantity / FACTOR}) for each in account.liquidity),
+    )
+
+
+# -- one moment
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRuling:
+    change: Change
+    decision: str
+    ruling: str
+    veto: str | None
+    decision_kept: bool
+    ruling_kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class InvarianceMoment:
+    seed: int
+    number: int
+    at: Millis
+    symbol: str
+    mode: str
+    decision: str
+    ruling: str
+    veto: str | None
+    changes: tuple[ChangedRuling, ...]
+
+
+async def study_invariance(market: StudyMarket, count: int, minds: Minds) -> AsyncIterator[InvarianceMoment]:
+    for moment in await choose_moments(market, count):
+        yield await change_moment(market.store, market.seed, moment, minds)
+
+
+async def change_moment(store: SeriesStore, seed: int, moment: Moment, minds: Minds) -> InvarianceMoment:
+    _, account = await make_account(store, moment)
+
+    async def rule(market: SeriesStore, held: Account, symbol: Symbol = moment.symbol) -> tuple[Call, Call, str | None]:
+        ruled = await rule_moment(MarketFigures(market, symbol, moment.mode), moment.at, held, minds, CODE)
+        outcome = ruled.outcome
+        return outcome.decision.decision, outcome.ruling.decision, outcome.ruling.veto
+
+    own = await rule(store, account)
+    markets: list[tuple[Change, SeriesStore, Account, Symbol]] = [
+        (Change.MASKED, RenamedSeries(store), rename_account(account), _OTHER[moment.symbol]),
+        (Change.SCALED, ScaledSeries(store), scale_account(account), moment.symbol),
+        (Change.PARAPHRASED, ParaphrasedSeries(store), account, moment.symbol),
+    ]
+    if not account.liquidity and moment.kind is not MomentKind.NO_KRW:  # else there is no mirror image
+        mirror = await open_mirror(store, moment.at)
+        markets.append((Change.MIRRORED, mirror, mirror_account(account, mirror), moment.symbol))
+    changes = []
+    for change, market, held, symbol in markets:
+        decision, ruling, veto = await rule(market, held, symbol)
+        wanted = [mirror_call(call) if change is Change.MIRRORED else call for call in own[:2]]
+        changes.append(
+            ChangedRuling(change, decision.value, ruling.value, veto, decision is wanted[0], ruling is wanted[1])
+        )
+    return InvarianceMoment(
+        seed=seed,
+        number=moment.number,
+        at=moment.at,
+        symbol=moment.symbol.value,
+        mode=moment.mode.value,
+        decision=own[0].value,
+        ruling=own[1].value,
+        veto=own[2],
+        changes=tuple(changes),
+    )
+
+
+# -- all moments
+
+
+RunInvariance: TypeAlias = Callable[
+    [Sequence[MarketPlan], int, Callable[[InvarianceMoment], None], asyncio.Event], Awaitable[None]
+]
+
+
+class FlipView(View):
+    seed: int
+    at: str
+    symbol: str
+    mode: str
+    ruling: str
+    veto: str | None
+    changed: str
+    """As it was ruled after the change."""
+    changed_veto: str | None
+
+
+class ChangeView(View):
+    change: str
+    decisions: RateView
+    """The Judge's that flipped, before any rule."""
+    rulings: RateView
+    active: RateView
+    """The same of rulings that are not HOLD on either side."""
+    flips: tuple[FlipView, ...]
+
+
+class InvarianceView(CheckView):
+    """`ok` always: flip rates are measured, and no bar is set but that of `lab study` for the mirror."""
+
+    synthetic: bool
+    origin: str
+    edition: int
+    seeds: tuple[int, ...]
+    asked: int
+    moments: int
+    changes: tuple[ChangeView, ...]
+
+
+class InvarianceStudy:
+    def __init__(self, run_markets: RunInvariance) -> None:
+        self._run_markets = run_markets
+
+    async def study(
+        self, moments: int, seeds: str, workers: int, tell: Progress, stop: asyncio.Event
+    ) -> tuple[InvarianceView, Digest]:
+        """Once `stop` is set, what is known by then is the answer, with the fingerprint of the markets."""
+        check_workers(workers)
+        plans = plan_markets(moments, parse_seeds(seeds))
+        found: list[InvarianceMoment] = []
+
+        def hear(moment: InvarianceMoment) -> None:
+            found.append(moment)
+            tell(len(found), moments)
+
+        tell(0, moments)
+        await self._run_markets(plans, workers, hear, stop)
+        found.sort(key=lambda moment: (moment.seed, moment.number))  # workers answer in any order
+        view = build_invariance_view(found, plans, stopped=stop.is_set() and len(found) < moments)
+        return view, digest(canonical([view.origin]))
+
+
+def build_invariance_view(
+    moments: Sequence[InvarianceMoment], plans: Sequence[MarketPlan], *, stopped: bool
+) -> InvarianceView:
+    seeds = tuple(plan.seed for plan in plans)
+    return InvarianceView(
+        ok=True,
+        stopped=stopped,
+        synthetic=True,
+        origin=f"SYNTHETIC seeds {format_seeds(seeds)}",
+        edition=EDITION,
+        seeds=seeds,
+        asked=sum(plan.moments for plan in plans),
+        moments=len(moments),
+        changes=tuple(_sum_change(change, moments) for change in Change),
+    )
+
+
+def _sum_change(change: Change, moments: Sequence[InvarianceMoment]) -> ChangeView:
+    pairs = [(moment, each) for moment in moments for each in moment.changes if each.change is change]
+    active = [(moment, each) for moment, each in pairs if {moment.ruling, each.ruling} != {Call.HOLD.value}]
+    flipped = [(moment, each) for moment, each in pairs if not each.ruling_kept]
+    return ChangeView(
+        change=change.value,
+        decisions=measure_rate(sum(not each.decision_kept for _, each in pairs), len(pairs)),
+        rulings=measure_rate(len(flipped), len(pairs)),
+        active=measure_rate(sum(not each.ruling_kept for _, each in active), len(active)),
+        flips=tuple(
+            FlipView(
+                seed=moment.seed,
+                at=iso(moment.at),
+                symbol=moment.symbol,
+                mode=moment.mode,
+                ruling=moment.ruling,
+                veto=moment.veto,
+                changed=each.ruling,
+                changed_veto=each.veto,
+            )
+            for moment, each in flipped[:LISTED]
+        ),
+    )

@@ -1,0 +1,99 @@
+"""Whatever tasks are spread over keeps the promises of `TaskRunner`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from zuno.adapters.dask_cluster import DaskCluster
+from zuno.adapters.task_runner import TaskRunner
+from zuno.adapters.worker_processes import run_in_processes
+from zuno.kernel.canonical import digest
+from zuno.kernel.errors import Refused, Unavailable, Usage
+from zuno.kernel.view import write_document
+from zuno.lab.no_edge_worlds import WorldKind
+from zuno.lab.noedge import WorldResult, WorldsPlan
+from zuno.wiring.desk_checks import study_worlds_plan
+
+
+async def count(task: int) -> AsyncIterator[tuple[int, int]]:
+    for number in range(task):
+        yield task, number
+
+
+async def fail(task: int) -> AsyncIterator[int]:
+    yield task
+    raise Refused("no")
+
+
+async def never_end(task: int) -> AsyncIterator[int]:
+    if task == 0:
+        yield task
+        return
+    await asyncio.sleep(600)
+
+
+@pytest.fixture(params=["one process", "two processes", pytest.param("dask", marks=pytest.mark.soak)])
+async def runner(request: pytest.FixtureRequest) -> AsyncIterator[tuple[TaskRunner, int]]:
+    if request.param != "dask":
+        yield run_in_processes, 1 if request.param == "one process" else 2
+        return
+    distributed = pytest.importorskip("distributed", reason="needs the extra: cluster")
+    async with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, asynchronous=True
+    ) as cluster:
+        yield DaskCluster(cluster.scheduler_address), 2
+
+
+Runner = tuple[TaskRunner, int]
+
+
+async def test_every_result_is_told_once(runner: Runner) -> None:
+    run, workers = runner
+    told: list[tuple[int, int]] = []
+    await run(count, (3, 1, 2, 1), workers, told.append, asyncio.Event())
+    assert sorted(told) == [(1, 0), (1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)]
+
+
+async def test_what_a_task_raises_is_raised(runner: Runner) -> None:
+    run, workers = runner
+    with pytest.raises(Refused):
+        await run(fail, (1, 2), workers, lambda result: None, asyncio.Event())
+
+
+async def test_once_stopped_the_rest_is_given_up(runner: Runner) -> None:
+    run, workers = runner
+    stop = asyncio.Event()
+    told: list[int] = []
+
+    def hear(result: int) -> None:
+        told.append(result)
+        stop.set()
+
+    await run(never_end, (0, 1), workers, hear, stop)
+    assert told == [0]
+
+
+def test_an_address_that_is_none() -> None:
+    with pytest.raises(Usage):
+        DaskCluster("localhost")
+
+
+@pytest.mark.soak
+async def test_a_cluster_that_is_away() -> None:
+    pytest.importorskip("distributed", reason="needs the extra: cluster")
+    with pytest.raises(Unavailable):
+        await DaskCluster("tcp://127.0.0.1:9")(count, (1,), 1, lambda result: None, asyncio.Event())
+
+
+@pytest.mark.soak
+async def test_a_study_has_the_same_bytes_whoever_works(runner: Runner) -> None:
+    """Two worlds without an edge, over one process, two, and a cluster."""
+    run, workers = runner
+    told: list[WorldResult] = []
+    plans = [WorldsPlan(WorldKind.WALK, (seed,), None) for seed in (5, 6)]
+    await run(study_worlds_plan, plans, workers, told.append, asyncio.Event())
+    told.sort(key=lambda result: result.seed)
+    assert digest(b"".join(write_document(result).encode() for result in told))[:12] == "67927542ccb4"
