@@ -54,6 +54,8 @@ class ReportRow(View):
 class LabReportsView(View):
     folder: str
     reports: tuple[ReportRow, ...]
+    damaged: tuple[str, ...] = ()
+    """Files that cannot be read as a report."""
 
 
 class ReportFiles(Protocol):
@@ -109,14 +111,16 @@ class LabReports:
 
     def _list(self) -> LabReportsView:
         found = [match[1] for name in sorted(self._files.names()) if (match := _DOCUMENT.fullmatch(name))]
-        rows = (self._load(report) for report in found)
-        return LabReportsView(
-            folder=plain_text(self._files.folder, 500),
-            reports=tuple(
-                ReportRow(id=row.id, kind=row.kind, title=row.title, command=row.command, partial=row.partial)
-                for row in rows
-            ),
-        )
+        rows: list[ReportRow] = []
+        damaged: list[str] = []
+        for report in found:
+            try:
+                row = self._load(report)
+            except Broken:
+                damaged.append(report)
+                continue
+            rows.append(ReportRow(id=row.id, kind=row.kind, title=row.title, command=row.command, partial=row.partial))
+        return LabReportsView(folder=plain_text(self._files.folder, 500), reports=tuple(rows), damaged=tuple(damaged))
 
     async def read(self, report: str) -> LabReport:
         """`Unknown` where there is none."""

@@ -58,6 +58,8 @@ async def test_a_report_is_read_as_it_was_saved_and_the_same_again_in_the_same_b
     (tmp_path / "lab" / f"{ID}.json").write_text("{")
     with pytest.raises(Broken):
         await reports.read(ID)
+    listed = await reports.list()
+    assert (listed.reports, listed.damaged) == ((), (ID,))
 
 
 def test_parts_stay_until_the_report_is_whole_and_half_a_line_is_none(reports: LabReports, tmp_path: Path) -> None:

@@ -280,12 +280,13 @@ def _span(ends: tuple[float, float] | None) -> str:
 
 
 def shown_reports(view: LabReportsView) -> RenderableType:
+    damaged = [Text(f"{report} is damaged; run its command again.", style=BAD) for report in view.damaged]
     if not view.reports:
-        return Text("No report yet; `zuno lab lp` writes one.")
+        return Group(Text("No report yet; `zuno lab lp` writes one."), *damaged)
     table = Rows("report", "what", "command", spare=("command",))
     for row in view.reports:
         table.add_row(row.id, f"{row.title} (unfinished)" if row.partial else row.title, row.command)
-    return Group(table, Text(""), Text(f"Pages: {view.folder}/ID.html", style=QUIET))
+    return Group(table, *damaged, Text(""), Text(f"Pages: {view.folder}/ID.html", style=QUIET))
 
 
 def shown_trade_lab(view: TradeLabView) -> RenderableType:
