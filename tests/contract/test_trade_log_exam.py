@@ -16,7 +16,7 @@ from zuno.adapters.store.sqlite import open_sqlite
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Author, Entry, Journal
 from zuno.kernel.canonical import to_json
-from zuno.kernel.errors import Broken, Refused
+from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.model.account import BOOK_CHANGE, BookEntry, LiquidityStated
@@ -160,6 +160,19 @@ async def test_looking_again_reads_what_is_new_alone(tmp_path: Path) -> None:
     CountingJournal.read = 0
     assert len(await reader.events(HERE, 20)) == 11
     assert CountingJournal.read == 11
+
+
+async def test_a_home_that_is_gone_is_not_an_empty_account(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    log = log_of(journal_in(home))
+    await log.append("live", [lock(1), lock(2)], 0)
+    assert len(await log.events("live")) == 2
+    home.rename(tmp_path / "elsewhere")
+    with pytest.raises(Unavailable):
+        await log.events("live")
+    (tmp_path / "elsewhere").rename(home)
+    assert len(await log.events("live")) == 2
 
 
 async def test_an_old_paper_book_is_the_beginning_of_its_account(tmp_path: Path) -> None:

@@ -384,7 +384,7 @@ class GoneLog(MemoryTradeLog):
         await super().append(account, events, after)
 
 
-@pytest.mark.parametrize("answers", [1, 2, 3])
+@pytest.mark.parametrize("answers", [0, 1, 2, 3])
 @pytest.mark.parametrize("way", ["kill", "close"])
 async def test_a_log_that_goes_away_during_a_close_keeps_nobody_from_it(way: str, answers: int) -> None:
     """Neither read nor written from then on: what is held is what was known."""

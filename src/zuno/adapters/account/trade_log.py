@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from zuno.journal.port import Author, Entry, Journal
 from zuno.kernel.canonical import canonical, digest, to_json
-from zuno.kernel.errors import Broken, Refused
+from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.trading.model.account import BOOK_CHANGE, BookEntry
 from zuno.trading.model.trade_events import TRADE_EVENTS, ManualChange, TradeEntry, TradeEvent, paper_account
 from zuno.trading.ports.trade_log import TradeLog
@@ -180,6 +180,8 @@ class JournalTradeLog:
                 if entry.payload.get("account") == account:
                     written = _read_entry(entry)
                     found += written.events[max(0, after + 1 - written.first) :]
+        if len(found) != index.count - after:
+            raise Unavailable(f"Account {account} had {index.count} events; the journal does not hold them any more.")
         return tuple(found)
 
     async def _take_over_books(self, journal: Journal) -> None:

@@ -14,7 +14,7 @@ from zuno.adapters.sqlite_file import MAY_PASS
 from zuno.adapters.store.head_file import HeadFile
 from zuno.adapters.store.table_store import TableStore
 from zuno.journal.port import DamagedRow, Row
-from zuno.kernel.errors import Broken
+from zuno.kernel.errors import Broken, Unavailable
 
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS entries (
@@ -106,6 +106,8 @@ class SqliteTables:
 
     def _select(self, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         if not self.exists():
+            if self._reading is not None or self._writing is not None:
+                raise Unavailable(f"{self._path.name} is not there any more.")
             return []
         with self._translate_errors():
             reader = self._reader()

@@ -38,6 +38,11 @@ class AccountWriter:
         self._log = log
         self._unread = False
 
+    @property
+    def unread(self) -> bool:
+        """Whether the book holds what may be in no log, for the log could not be read since."""
+        return self._unread
+
     async def refresh(self) -> TradingBook:
         """Take what others wrote."""
         if self._unread:
@@ -50,6 +55,9 @@ class AccountWriter:
         """All of them or none. A trade that a fill ends is closed in the same entry. `BookMoved` where others wrote."""
         if not events:
             return
+        if self._unread:  # what would be written is decided on a book that may be another by now
+            await self._reload()
+            raise BookMoved
         before = self.book.count
         if not before and account_mode(self.account) != "paper":
             # Its money is what reconciliation finds at the exchanges.
@@ -63,14 +71,13 @@ class AccountWriter:
                     written += self._close_finished(event)
             await self._log.append(self.account, written, before)
         except Refused as error:
-            await self._reload()
+            await self._reload(written)
             if self.book.count != before:
                 raise BookMoved from error
             raise
         except ZunoError as error:
             self.failure, self.has_failed = error, True
-            self.unwritten += tuple(written)
-            await self._reload()
+            await self._reload(written)
             raise
 
     def _close_finished(self, booked: FillBooked) -> list[TradeEvent]:
@@ -82,11 +89,16 @@ class AccountWriter:
             closed.append(event)
         return closed
 
-    async def _reload(self) -> None:
+    async def _reload(self, unwritten: Sequence[TradeEvent] = ()) -> None:
         """What was not written did not happen. Where the log cannot be read either, the book stays as far as it is
         known, for a close must know what is held, and is read anew at the next look."""
         self._unread = True
-        events = await self._log.events(self.account, 0)
+        self.unwritten += tuple(unwritten)
+        try:
+            events = await self._log.events(self.account, 0)
+        except ZunoError as error:
+            self.failure, self.has_failed = error, True
+            raise
         book = TradingBook()
         book.apply_all(events)
         self.book, self._unread, self.unwritten = book, False, ()

@@ -126,7 +126,7 @@ class OrderGate:
         async def act() -> tuple[str, ...]:
             return await self._closes.close(which, reason, request)
 
-        return await self._act(lambda: self._closes.close_though_unwritten(act, reason, which))
+        return await self._act(lambda: self._closes.close_though_unwritten(act, reason, which), unread=True)
 
     async def cancel(self, client_id: str) -> str:
         """Cancel an order that waits to be filled. `Refused` for a protective order: it goes with its position."""
@@ -179,7 +179,9 @@ class OrderGate:
             await self._state.set_lock(Protection.KILL_SWITCH, reason)
             return await self._closes.close(None, ExitReason.KILL_SWITCH, "kill")
 
-        return await self._act(lambda: self._closes.close_though_unwritten(act, ExitReason.KILL_SWITCH, None))
+        return await self._act(
+            lambda: self._closes.close_though_unwritten(act, ExitReason.KILL_SWITCH, None), unread=True
+        )
 
     async def unlock(self, protection: Protection | None = None, symbol: Symbol | None = None) -> tuple[LockSet, ...]:
         """Lift one protection, or all; the ones that stood. What set them off counts no more."""
@@ -296,20 +298,24 @@ class OrderGate:
 
     # -- acts
 
-    async def _act(self, act: Callable[[], Awaitable[T]]) -> T:
+    async def _act(self, act: Callable[[], Awaitable[T]], *, unread: bool = False) -> T:
         """Carried to its end though whoever asked is cancelled: an order whose reply nobody waits for is one that
-        nobody knows of."""
-        task = asyncio.ensure_future(self._try_act(act))
+        nobody knows of. `unread`: on the book as it was known, where the log cannot be read."""
+        task = asyncio.ensure_future(self._try_act(act, unread))
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             await asyncio.wait([task])
             raise
 
-    async def _try_act(self, act: Callable[[], Awaitable[T]]) -> T:
+    async def _try_act(self, act: Callable[[], Awaitable[T]], unread: bool) -> T:
         async with self._lock:
             for _ in range(MAX_TRIES):
-                await self._state.writer.refresh()
+                try:
+                    await self._state.writer.refresh()
+                except Unavailable:
+                    if not unread or not self._state.book.count:
+                        raise
                 try:
                     return await act()
                 except BookMoved:

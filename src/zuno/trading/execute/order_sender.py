@@ -46,6 +46,8 @@ class OrderSender:
         if why is not None:
             await self._give_up(tracked, why)
             return
+        if tracked.purpose == "entry" and self._state.writer.unread:
+            raise Unavailable(f"the entry {request.client_id} may be in no log: it is not sent")
         try:
             order = await venue.place(request, tracked.expires)
         except Unavailable:

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from zuno.doors.telegram.commands import take_account
 from zuno.doors.telegram.money_commands import find_meant
+from zuno.kernel.errors import Usage
 from zuno.trading.service.account_view import TradePositionView
 
 
@@ -37,3 +39,11 @@ HELD = (
 )
 def test_a_trade_stands_for_its_symbol_at_every_exchange(which: str, closed: list[str]) -> None:
     assert [position.id for position in find_meant(HELD, which)] == closed
+
+
+def test_a_paper_account_is_never_another_word_for_live() -> None:
+    assert take_account(("all", "live")) == (("all",), "live")
+    assert take_account(("all", "paper:scout")) == (("all",), "scout")
+    for word in ("paper:live", "PAPER:Demo"):
+        with pytest.raises(Usage):
+            take_account(("all", word))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 
 from tests.wire.order_gate import BTC, GateHarness, rule
 from tests.wire.paper_venue import ACCOUNT, open_binance, open_upbit
+from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.kernel.errors import Refused, Unavailable, Unknown
 from zuno.kernel.units import Millis
 from zuno.trading.execute.intents import close_id, find_close_id
@@ -26,7 +27,7 @@ from zuno.trading.model.orders import (
     OrderType,
     TimeInForce,
 )
-from zuno.trading.model.trade_events import ExitReason, IntentStored, Mandate, OrderPlanned, Protection
+from zuno.trading.model.trade_events import ExitReason, IntentStored, Mandate, OrderPlanned, Protection, TradeEvent
 from zuno.trading.rules.protections import ProtectionLimits
 
 D = Decimal
@@ -371,6 +372,45 @@ class DeafVenue:
             return done
 
         return call
+
+
+class RealVenue(DeafVenue):
+    """Taken for one that another process's order may still be on its way to."""
+
+    simulated = False
+
+
+class LostLog(MemoryTradeLog):
+    """A database that is gone from the moment at which an entry would be planned."""
+
+    lost: bool | None = None
+
+    async def events(self, account: str, after: int = 0) -> tuple[TradeEvent, ...]:
+        if account == ACCOUNT and self.lost:
+            raise Unavailable("the database does not answer")
+        return await super().events(account, after)
+
+    async def append(self, account: str, events: Sequence[TradeEvent], after: int) -> None:
+        if account == ACCOUNT and self.lost is None and any(isinstance(event, OrderPlanned) for event in events):
+            self.lost = True
+        if account == ACCOUNT and self.lost:
+            raise Unavailable("the database does not answer")
+        await super().append(account, events, after)
+
+
+async def test_an_entry_whose_plan_is_in_no_log_is_not_sent() -> None:
+    log = LostLog()
+    paper = replace(open_binance(), log=log)
+    desk = GateHarness(paper, venue=RealVenue(paper.open_venue()))
+    await desk.gate.advance()
+    desk.wait(MINUTE_MS)  # an order sent before the start would have arrived by now
+    await desk.gate.execute(desk.opening())
+    assert log.lost
+    assert await paper.open_venue().positions() == await paper.open_venue().open_orders() == ()
+    log.lost = False
+    await desk.gate.advance()
+    assert held(desk) == D("0.050"), "the intent is stored and the ruling still holds: it is planned anew"
+    assert len(await events_of(desk, OrderPlanned)) == 3
 
 
 async def test_a_lost_reply_is_looked_up_and_not_sent_again() -> None:
