@@ -19,6 +19,7 @@ from zuno.kernel.view import ForeignText, View
 
 T = TypeVar("T")
 MOST_RUNNING: Final = 4
+"""Debates and cycles together."""
 MOST_KEPT: Final = 100
 State = Literal["running", "ended", "failed"]
 
@@ -27,7 +28,7 @@ class JobView(View):
     id: str
     """Of the debate (`req_…`) or the run (`run_…`); else a name of its own."""
     what: str
-    """`recommend`, `analyze`, `apply`, `cancel`."""
+    """`recommend`, `analyze`, `approve`, `apply`, `cancel`, `kill`."""
     about: ForeignText
     state: State
     started: int
@@ -57,6 +58,9 @@ class Jobs:
         self._count = count
         self._jobs: dict[str, JobView] = {}
         self._running: set[asyncio.Task[object]] = set()
+        """Held, or a task that nobody waits for could be collected."""
+        self._arguing: set[asyncio.Task[object]] = set()
+        """Those that count against `MOST_RUNNING`."""
 
     def list(self) -> JobsView:
         return JobsView(jobs=tuple(reversed(self._jobs.values())))
@@ -75,17 +79,20 @@ class Jobs:
         return prefix + hashlib.sha256(self._chance(16)).hexdigest()[:16]
 
     def start(self, id_: str, what: str, about: str, work: Callable[[Zuno], Awaitable[object]]) -> JobView:
-        """Begin, and answer at once. `Problem` where too much runs."""
-        self._begin(id_, what, about, work)
+        """Begin a debate or a cycle, and answer at once. `Problem` where too many of them run."""
+        if len(self._arguing) >= MOST_RUNNING:
+            raise Problem(429, f"{len(self._arguing)} debates and cycles run already; wait for one to end.")
+        task = self._begin(id_, what, about, work)
+        self._arguing.add(task)
+        task.add_done_callback(self._arguing.discard)
         return self._jobs[id_]
 
     async def finish(self, id_: str, what: str, about: str, work: Callable[[Zuno], Awaitable[T]]) -> T:
-        """Begin and wait; it goes on where whoever waits goes away."""
+        """Begin and wait; it goes on where whoever waits goes away. Never refused for what else runs: the kill switch
+        comes this way."""
         return await asyncio.shield(self._begin(id_, what, about, work))
 
     def _begin(self, id_: str, what: str, about: str, work: Callable[[Zuno], Awaitable[T]]) -> asyncio.Task[T]:
-        if len(self._running) >= MOST_RUNNING:
-            raise Problem(429, f"{len(self._running)} jobs run already; wait for one to end.")
         self._put(JobView(id=id_, what=what, about=about, state="running", started=self._now()))
         task = asyncio.create_task(self._run(id_, work))
         self._running.add(task)

@@ -13,7 +13,8 @@ from zuno.doors.web.problems import Problem
 from zuno.kernel.errors import Refused
 from zuno.wiring.web import TOKEN_FILE, read_token
 
-LOOK, ACT = "/api/v1/session", "/api/v1/trading/kill"
+LOOK, ACT = "/api/v1/session", "/api/v1/trading/unlock"
+STOPS = ("/api/v1/trading/kill", "/api/v1/trading/pause", "/api/v1/lp/plans/plan_000000000000/cancel")
 
 
 @pytest.fixture
@@ -117,6 +118,16 @@ def test_a_login_ends_in_time_and_bears_a_clock_that_was_set_back(access: Access
         assert refusal(access, cookies=cookie) == expected
 
 
+@pytest.mark.parametrize(
+    "foreign", ['prefs={"theme":"dark"}', "é", "=", '"', "a b=c", "x=[1,2]", "zuno_=1", "expires=Thu, 01 Jan", ""]
+)
+def test_a_cookie_of_another_server_on_this_machine_locks_nobody_out(access: Access, foreign: str) -> None:
+    own = cookie_of(access)
+    assert refusal(access, cookies=f"{foreign}; {own}") == 200
+    assert refusal(access, cookies=f"{own};{foreign}") == 200
+    assert refusal(access, cookies=f"x{own}; {foreign}") == 401
+
+
 @pytest.mark.parametrize("session", ["", "1.2.3", "9" * 17, "1800000000000." + "0" * 32 + "." + "0" * 64, '"', "é"])
 def test_a_made_up_session_is_none(access: Access, session: str) -> None:
     assert refusal(access, cookies=f"{access.cookie}={session}") == 401
@@ -138,6 +149,16 @@ def test_too_many_acts_wait_for_their_turn(access: Access, clocks: Clocks) -> No
     assert refusal(access, authorization=bearer) == 200
     clocks.seconds += 0.5
     assert refusal(access, "POST", ACT, authorization=bearer) == 200
+
+
+@pytest.mark.parametrize("stop", STOPS)
+def test_what_lowers_risk_waits_for_nothing_else(access: Access, stop: str) -> None:
+    bearer = BEARER["Authorization"]
+    for _ in range(500):
+        refusal(access, "POST", ACT, authorization=bearer)
+        refusal(access, authorization=bearer)
+    assert refusal(access, "POST", ACT, authorization=bearer) == 429
+    assert refusal(access, "POST", stop, authorization=bearer) == 200
 
 
 def test_the_token_is_made_once_and_is_its_owners_alone(tmp_path: Path) -> None:

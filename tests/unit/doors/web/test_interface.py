@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -15,7 +17,11 @@ from tests.paths import CHECKOUT
 from tests.wire.commands import run_zuno
 from tests.wire.page_app import BEARER, HOST, TOKEN, PageApp, open_page_app
 from zuno.doors.web.access import MOST_BODY_BYTES
+from zuno.doors.web.jobs import MOST_RUNNING, Jobs
+from zuno.doors.web.problems import Problem
+from zuno.doors.zuno import Zuno
 from zuno.journal.port import Author
+from zuno.kernel.units import Millis
 
 API = "/api/v1"
 
@@ -236,6 +242,30 @@ def test_a_run_that_is_not_on_record_yet_has_a_state(tmp_path: Path, monkeypatch
         assert (seen[-1]["state"], seen[-1]["runId"], seen[-1]["run"]) == ("failed", run, None)
         assert (seen[-1]["symbol"], seen[-1]["mode"]) == ("BTCUSDT", "swing")
         assert seen[-1]["error"]
+
+
+def test_no_number_of_debates_keeps_the_kill_switch_waiting(page: PageApp) -> None:
+    held, drawn = asyncio.Event(), itertools.count()
+
+    async def argue(zuno: Zuno) -> None:
+        await held.wait()
+
+    async def kill(zuno: Zuno) -> str:
+        return "killed"
+
+    async def act() -> None:
+        jobs = Jobs(
+            page.services, page.feed, lambda: Millis(0), lambda count: next(drawn).to_bytes(count), lambda *_: None
+        )
+        for _ in range(MOST_RUNNING):
+            jobs.start(jobs.new_id("req_"), "recommend", "", argue)
+        with pytest.raises(Problem) as refused:
+            jobs.start(jobs.new_id("run_"), "analyze", "", argue)
+        assert refused.value.view.status == 429
+        assert await jobs.finish(jobs.new_id("job_"), "kill", "", kill) == "killed"
+        page.loop.call_soon_threadsafe(held.set)
+
+    asyncio.run(act())
 
 
 def test_the_journal_is_paged_without_gap_or_repeat(client: TestClient, page: PageApp) -> None:
