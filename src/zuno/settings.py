@@ -507,6 +507,11 @@ class Settings(BaseSettings):
         }
         return {vendor: key.get_secret_value() for vendor, key in keys.items() if key is not None}
 
+    def list_chains(self) -> tuple[str, ...]:
+        """Every chain that may be read: the default one, and those with an RPC."""
+        configured = (chain.name for chain in CHAINS if self.rpc_urls(chain.name))
+        return tuple(dict.fromkeys((self.default_chain(), *configured)))
+
     def default_chain(self) -> str:
         """`ZUNO_CHAIN_ID` once any RPC is configured, else Arbitrum or the first chain that has one; before, `sim`."""
         configured = [chain.name for chain in CHAINS if self.rpc_urls(chain.name)]

@@ -16,6 +16,8 @@ class ConfigView(View):
     home: ForeignText
     chain: str
     """The default one."""
+    chains: tuple[str, ...]
+    """Every one that may be read: the default one, and those with an RPC."""
     market: str
     """`live` or `recorded`."""
     recording: str

@@ -741,6 +741,7 @@ class Application:
         return ConfigView(
             home=str(settings.home),
             chain=settings.default_chain(),
+            chains=settings.list_chains(),
             market=settings.market,
             recording=settings.recording,
             live=settings.live,

@@ -173,6 +173,10 @@ class AccountDesk:
 
     # -- looking
 
+    async def list_exchange_accounts(self) -> tuple[str, ...]:
+        """Those of this home in which anything ever happened: `live`, `demo`."""
+        return tuple(name for name in await self._with.log.accounts() if account_mode(name) != "paper")
+
     async def status(self) -> TradeStatusView:
         page = await self._look()
         equity, unknown = _total_equity(page)
@@ -411,22 +415,22 @@ class AccountDesk:
 
     async def pause(self) -> ActionView:
         """No new trades; open ones go on."""
-        return await self._tell_action(await self._orders.pause(self._name))
+        return await self._tell_action(await self._orders.pause(self._name), named=True)
 
     async def resume(self, confirm: Confirm = lambda word, what: False) -> ActionView:
         """With money the word `resume` has to be typed."""
         if self._mode == "live":
-            self._require_word(confirm, "resume", "LIVE: the desk opens trades again.")
-        return await self._tell_action(await self._orders.resume(self._name))
+            self._require_word(confirm, "resume", f"{self._title}: the desk opens trades again.")
+        return await self._tell_action(await self._orders.resume(self._name), named=True)
 
     async def kill(self, confirm: Confirm) -> ActionView:
         """Cancel all orders, close all positions and lock, once the word `kill` was typed."""
         before = await self._read_book()
         risk = self._sum_risk(before)
-        what = f"This cancels {risk.orders} orders, closes {risk.trades} positions at the market and locks the desk."
-        self._require_word(confirm, "kill", f"LIVE: {what}" if risk.mode == "live" else what)
+        what = f"this cancels {risk.orders} orders, closes {risk.trades} positions at the market and locks the desk."
+        self._require_word(confirm, "kill", f"{self._title}: {what}")
         answer = await self._orders.kill(self._name)
-        locked = "the desk is locked until `zuno trade unlock`"
+        locked = f"the desk is locked until `zuno trade unlock` ({self._title})"
         said = (*_describe_closed(before, answer.book, "all"), locked, *await self._learn(before, answer))
         return await self._tell_action(replace(answer, said=said))
 
@@ -436,8 +440,8 @@ class AccountDesk:
             names = None if protection is None else parse_protection(protection)
             locks = [lock for lock in (await self._look()).locks if names in (None, lock.protection)]
             lifted = "; ".join(map(describe_lock, locks)) or "nothing that stands now"
-            self._require_word(confirm, "unlock", f"LIVE: this lifts {lifted}.")
-        return await self._tell_action(await self._orders.unlock(protection, self._name))
+            self._require_word(confirm, "unlock", f"{self._title}: this lifts {lifted}.")
+        return await self._tell_action(await self._orders.unlock(protection, self._name), named=True)
 
     async def adopt(self, confirm: Confirm) -> ActionView:
         """Take what was paid in or out at the exchange into the ledger, once the word `adopt` was typed, and lift the
@@ -514,6 +518,11 @@ class AccountDesk:
     def _mode(self) -> Literal["paper", "demo", "live"]:
         return account_mode(self.account)
 
+    @property
+    def _title(self) -> str:
+        """What is acted on, in a sentence: nobody is to kill one account and believe it was another."""
+        return f"{self._mode.upper()} account {self.account}"
+
     def _require_word(self, confirm: Confirm, word: str, what: str) -> None:
         if not confirm(word, what):
             raise Refused("The word was not typed; nothing was changed.")
@@ -538,12 +547,13 @@ class AccountDesk:
             return (f"not learned from yet{why}; `zuno trade evaluate` does",)
         return (*map(describe_post_mortem, learned.post_mortems), *learned.notes)
 
-    async def _tell_action(self, answer: OrdersAnswer) -> ActionView:
+    async def _tell_action(self, answer: OrdersAnswer, *, named: bool = False) -> ActionView:
+        """`named`: what was done says of which account."""
         page = await self._look()
         troubles = tuple(f"{exchange}: {why}" for exchange, why in answer.troubles.items())
         return ActionView(
             **{**self._head(page), "notes": (*page.notes, *troubles)},
-            said=answer.said,
+            said=tuple(f"{line} ({self._title})" for line in answer.said) if named else answer.said,
             positions=_position_views(page),
             orders=tuple(_order_view(page.book, order) for order in page.book.open_orders.values()),
         )

@@ -14,6 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.paths import CHECKOUT
+from tests.wire.account_home import write_account_home
 from tests.wire.commands import run_zuno
 from tests.wire.page_app import BEARER, HOST, TOKEN, PageApp, open_page_app
 from zuno.doors.web.access import MOST_BODY_BYTES
@@ -242,6 +243,87 @@ def test_a_run_that_is_not_on_record_yet_has_a_state(tmp_path: Path, monkeypatch
         assert (seen[-1]["state"], seen[-1]["runId"], seen[-1]["run"]) == ("failed", run, None)
         assert (seen[-1]["symbol"], seen[-1]["mode"]) == ("BTCUSDT", "swing")
         assert seen[-1]["error"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "trading", "liquidity", "mode"),
+    [
+        ({}, "synthetic", "synthetic", "synthetic"),
+        ({"CHAIN_ID": "devnet"}, "synthetic", "synthetic", "synthetic"),
+        ({"SEPOLIA_RPC_URL": "http://127.0.0.1:1"}, "synthetic", "test", "paper"),
+        ({"ARBITRUM_RPC_URL": "http://127.0.0.1:1"}, "synthetic", "real", "live"),
+        ({"ARBITRUM_RPC_URL": "http://127.0.0.1:1", "CHAIN_ID": "sim"}, "synthetic", "real", "live"),
+        (
+            {"BASE_RPC_URL": "http://127.0.0.1:1", "SEPOLIA_RPC_URL": "http://127.0.0.1:1", "CHAIN_ID": "sepolia"},
+            "synthetic",
+            "real",
+            "live",
+        ),
+        ({"RECORDING": "own"}, "paper", "synthetic", "paper"),
+        ({"MARKET": "live"}, "paper", "synthetic", "paper"),
+        ({"LIVE": "true"}, "live", "synthetic", "live"),
+    ],
+)
+def test_a_session_says_of_each_desk_what_is_real(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], trading: str, liquidity: str, mode: str
+) -> None:
+    for name, value in settings.items():
+        monkeypatch.setenv(f"ZUNO_{name}", value)
+    with open_page_app(tmp_path) as page, TestClient(page.app, base_url=f"http://{HOST}", headers=BEARER) as client:
+        told = client.get(f"{API}/session").json()
+    assert (told["trading"], told["liquidity"], told["mode"]) == (trading, liquidity, mode)
+    paper = {"name": "paper", "mode": "paper"}
+    assert told["accounts"] == ([{"name": "live", "mode": "live"}, paper] if trading == "live" else [paper])
+
+
+def test_an_account_at_an_exchange_can_be_chosen_once_anything_happened_there(tmp_path: Path) -> None:
+    with open_page_app(tmp_path) as page, TestClient(page.app, base_url=f"http://{HOST}", headers=BEARER) as client:
+        assert client.post(f"{API}/trading/pause", json={"account": "demo"}).status_code == 200
+        told = client.get(f"{API}/session").json()["accounts"]
+    assert told == [{"name": "paper", "mode": "paper"}, {"name": "demo", "mode": "demo"}]
+
+
+LOOKS = ("account", "balance", "positions", "trades", "orders", "fills", "ledger", "equity", "daily", "protections")
+
+
+@pytest.fixture(scope="module")
+def accounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """A script at a home with a small recorded market."""
+    home = tmp_path_factory.mktemp("accounts")
+    asyncio.run(write_account_home(home))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ZUNO_RECORDING", "own")
+        with open_page_app(home) as page, TestClient(page.app, base_url=f"http://{HOST}", headers=BEARER) as opened:
+            yield opened
+
+
+def test_every_look_at_an_account_and_every_act_on_it_names_it(accounts: TestClient) -> None:
+    own = accounts.get(f"{API}/trading/account").json()["account"]
+    for look in LOOKS:
+        for given, mode in (("paper", "paper"), ("second", "paper"), ("demo", "demo"), ("live", "live")):
+            answer = accounts.get(f"{API}/trading/{look}", params={"account": given}).json()
+            head = answer.get("head", answer)
+            assert head["mode"] == mode
+            assert head["account"] == {"paper": own, "second": f"{own}:second"}.get(given, given)
+    for act in ("pause", "resume", "unlock"):
+        for given, name in (("paper", own), ("second", f"{own}:second"), ("demo", "demo")):
+            told = accounts.post(f"{API}/trading/{act}", json={"account": given, "word": act}).json()
+            assert told["account"] == name
+            assert any(name in said for said in told["said"])
+
+
+def test_a_killed_account_is_named_before_and_after(accounts: TestClient) -> None:
+    own = accounts.get(f"{API}/trading/account").json()["account"]
+    for given, name, mode in (("second", f"{own}:second", "PAPER"), ("demo", "demo", "DEMO"), ("live", "live", "LIVE")):
+        asked = accounts.post(f"{API}/trading/kill", json={"account": given})
+        assert problem(asked) == (409, "confirmation")
+        assert name in asked.json()["detail"]
+        assert mode in asked.json()["detail"]
+    before = accounts.get(f"{API}/trading/protections?account=paper").json()["protections"]
+    told = accounts.post(f"{API}/trading/kill", json={"account": "second", "word": "kill"}).json()
+    assert any(f"{own}:second" in said for said in told["said"])
+    assert accounts.get(f"{API}/trading/protections?account=second").json()["protections"]
+    assert accounts.get(f"{API}/trading/protections?account=paper").json()["protections"] == before
 
 
 def test_no_number_of_debates_keeps_the_kill_switch_waiting(page: PageApp) -> None:

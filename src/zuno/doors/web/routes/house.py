@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, TypeVar
+from contextlib import suppress
+from typing import Annotated, Literal, TypeVar
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -16,19 +17,28 @@ from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs, JobsView, JobView
 from zuno.doors.web.look_route import LookRoute
 from zuno.doors.web.problems import describe_error
-from zuno.doors.web.routes.parameters import TEXT_CHARS, Chain, Id
+from zuno.doors.web.routes.parameters import PAPER, TEXT_CHARS, Account, Chain, Id
 from zuno.doors.web.services import Services, document, respond
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import ZunoError
 from zuno.kernel.view import View
+from zuno.lp.model.chains import chain_named
 from zuno.lp.service.archive import PlanLine
 from zuno.lp.service.portfolio import PortfolioView
 from zuno.lp.watch.alerts import AlertsView
+from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, account_mode
 from zuno.trading.service.account_view import PerformanceView, TradePositionsView, TradeStatusView
 
 Shown = TypeVar("Shown", bound=View)
 MOST_PLANS = 10
-LOCAL_CHAINS = frozenset({"sim", "devnet"})
+Trading = Literal["synthetic", "paper", "live"]
+Liquidity = Literal["synthetic", "test", "real"]
+
+
+class AccountChoiceView(View):
+    name: str
+    """What `account` says for it."""
+    mode: Literal["paper", "demo", "live"]
 
 
 class SessionView(View):
@@ -36,9 +46,15 @@ class SessionView(View):
     """For the header X-CSRF-Token of everything that changes state; null for a script, which needs none."""
     home: str
     chain: str
-    mode: str
-    """`live` where trading with money is allowed in this home, `synthetic` where prices are invented and the chain is a
-    local one, else `paper`."""
+    mode: Trading
+    """The worse of the next two: `live` where money is at stake at either desk, `synthetic` where both are invented."""
+    trading: Trading
+    """`synthetic`: prices are invented; `paper`: they are real and no money is traded; `live`: money may be traded."""
+    liquidity: Liquidity
+    """`real` where any chain that this home reads holds money, `test` where any is a test network, `synthetic` where
+    all are local ones."""
+    accounts: tuple[AccountChoiceView, ...]
+    """Accounts of the trading desk that a page may show, the one to begin with first."""
     market: str
     """`live` or `recorded`."""
     version: str
@@ -59,11 +75,34 @@ class HomeView(View):
     notes: tuple[str, ...]
 
 
-def _name_mode(config: ConfigView) -> str:
+def judge_trading(config: ConfigView) -> Trading:
     if config.live:
         return "live"
-    invented = config.market == "recorded" and config.recording == "synthetic"
-    return "synthetic" if invented and config.chain in LOCAL_CHAINS else "paper"
+    return "synthetic" if config.market == "recorded" and config.recording == "synthetic" else "paper"
+
+
+def judge_liquidity(config: ConfigView) -> Liquidity:
+    """A chain that is in no table of ours is a local one."""
+    public = [found for name in config.chains if (found := chain_named(name)) is not None]
+    if any(not chain.testnet for chain in public):
+        return "real"
+    return "test" if public else "synthetic"
+
+
+def judge_mode(trading: Trading, liquidity: Liquidity) -> Trading:
+    if trading == "live" or liquidity == "real":
+        return "live"
+    return "synthetic" if trading == liquidity == "synthetic" else "paper"
+
+
+async def _list_accounts(zuno: Zuno, trading: Trading) -> tuple[AccountChoiceView, ...]:
+    """Live is the first where money may be traded; else what happened at an exchange can still be looked at."""
+    used: tuple[str, ...] = ()
+    with suppress(ZunoError):  # whoever logs in is told so by what they look at
+        used = await zuno.account().list_exchange_accounts()
+    names = [LIVE_ACCOUNT] if trading == "live" else []
+    names += [PAPER, *(name for name in (LIVE_ACCOUNT, DEMO_ACCOUNT) if name in used)]
+    return tuple(AccountChoiceView(name=name, mode=account_mode(name)) for name in dict.fromkeys(names))
 
 
 def build_house_routes(services: Services, access: Access, version: str, feed: EventFeed, jobs: Jobs) -> APIRouter:
@@ -76,11 +115,15 @@ def build_house_routes(services: Services, access: Access, version: str, feed: E
 
         async def look(zuno: Zuno) -> View:
             config = zuno.config()
+            trading, liquidity = judge_trading(config), judge_liquidity(config)
             return SessionView(
                 csrf_token=None if caller.session is None else access.csrf_token(caller.session),
                 home=config.home,
                 chain=config.chain,
-                mode=_name_mode(config),
+                mode=judge_mode(trading, liquidity),
+                trading=trading,
+                liquidity=liquidity,
+                accounts=await _list_accounts(zuno, trading),
                 market=config.market,
                 version=version,
             )
@@ -95,7 +138,7 @@ def build_house_routes(services: Services, access: Access, version: str, feed: E
         return response
 
     @router.get("/home", **document(HomeView))
-    async def get_home(chain: Chain = None) -> Response:
+    async def get_home(chain: Chain = None, account: Account = None) -> Response:
         """Worth, fees, PnL, drawdown, open trades, alerts, plans."""
         notes: list[str] = []
 
@@ -109,9 +152,9 @@ def build_house_routes(services: Services, access: Access, version: str, feed: E
         plans = await read(lambda zuno: zuno.archive().plans(MOST_PLANS))
         view = HomeView(
             portfolio=await read(lambda zuno: zuno.portfolio().portfolio((), "24h", chain)),
-            trading=await read(lambda zuno: zuno.account().status()),
-            performance=await read(lambda zuno: zuno.account().equity()),
-            positions=await read(lambda zuno: zuno.account().positions()),
+            trading=await read(lambda zuno: zuno.account(account).status()),
+            performance=await read(lambda zuno: zuno.account(account).equity()),
+            positions=await read(lambda zuno: zuno.account(account).positions()),
             alerts=await read(lambda zuno: zuno.alerts().list()),
             plans=() if plans is None else plans.plans,
             jobs=jobs.list().jobs[:10],

@@ -12,7 +12,7 @@ from zuno.doors.web.confirm import Body, ConfirmBody, ShortText, confirm_by, is_
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs, JobView
 from zuno.doors.web.look_route import LookRoute
-from zuno.doors.web.routes.parameters import TEXT_CHARS, Account, AsOf, Cursor, Id, Limit, Mode, Symbol
+from zuno.doors.web.routes.parameters import TEXT_CHARS, Account, AccountField, AsOf, Cursor, Id, Limit, Mode, Symbol
 from zuno.doors.web.services import PageView, Services, cut_page, document, respond
 from zuno.doors.zuno import Zuno
 from zuno.kernel.clock import iso
@@ -46,7 +46,7 @@ class AnalyzeBody(Body):
     mode: Annotated[str, Field(max_length=TEXT_CHARS)] = "swing"
     execute: bool = False
     """Act on the ruling: place its orders in a paper account. Real money is traded by `zuno trade`, at a terminal."""
-    account: ShortText = None
+    account: AccountField = None
 
 
 class RunStartView(View):
@@ -64,7 +64,7 @@ class RunStartView(View):
 
 
 class AccountBody(ConfirmBody):
-    account: ShortText = None
+    account: AccountField = None
 
 
 class UnlockBody(AccountBody):
@@ -183,7 +183,7 @@ def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs) -> API
     async def analyze(body: AnalyzeBody) -> Response:
         """Start a cycle; `id` is its run. Its nodes come by the event stream."""
         symbol, mode = parse_symbol(body.symbol), parse_mode(body.mode)
-        if body.account in EXCHANGE_ACCOUNTS:
+        if body.execute and body.account in EXCHANGE_ACCOUNTS:
             raise Refused("A cycle that acts at an exchange is run by `zuno trade run --execute`, at a terminal.")
         run_id = jobs.new_id("run_")
 
