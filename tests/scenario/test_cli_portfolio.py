@@ -63,6 +63,11 @@ def test_the_portfolio_adds_up_and_agrees_with_attribution(zuno: Any) -> None:
         for ours, theirs in (("fees24h", "fees"), ("lvr24h", "lvr")):
             assert Decimal(line[ours]) == pytest.approx(Decimal(pnl[theirs]), abs=Decimal("0.00001"))
         assert line["netApr"] < line["feeApr"]
+        yearly = Decimal(line["fees24h"]) * 365 / Decimal(line["meanWorth"])
+        assert float(yearly) == pytest.approx(line["feeApr"], rel=1e-3)
+    assert Decimal(totals["meanWorth"]) == pytest.approx(
+        sum(Decimal(line["meanWorth"]) for line in seen["positions"]), abs=Decimal("0.00001")
+    )
     assert Decimal(totals["fees24h"]) == pytest.approx(
         sum(Decimal(line["fees24h"]) for line in seen["positions"]), abs=Decimal("0.00001")
     )

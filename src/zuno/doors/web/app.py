@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
-from fastapi import FastAPI, Query, Response
+from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import PlainTextResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 
@@ -102,8 +102,15 @@ def _add_open_routes(app: FastAPI, access: Access, docs: Path | None) -> None:
         return PlainTextResponse(index)
 
     @app.get("/docs/", include_in_schema=False)
+    @app.get("/docs/decisions/", include_in_schema=False)
     async def list_docs() -> Response:
         return PlainTextResponse(index)
+
+    @app.get("/docs", include_in_schema=False)
+    @app.get("/docs/decisions", include_in_schema=False)
+    async def add_slash(request: Request) -> Response:
+        """Else what these pages link to would be looked for one folder too high."""
+        return RedirectResponse(f"{request.url.path}/", 307)
 
     app.mount("/docs", StaticFiles(directory=docs), name="docs")
 

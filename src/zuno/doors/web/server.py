@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL
+from ipaddress import ip_address
 from threading import Thread
 from typing import Final
 
@@ -110,7 +111,8 @@ class WebServer:
 
 
 def open_port(host: str, port: int) -> socket.socket:
-    """A listening socket; 0 picks a free port. `Refused` where the port is in use, `Usage` for what is none."""
+    """A listening socket; 0 picks a free port. `Refused` where the port is in use, `Usage` for what is none or
+    would be every address at once."""
     if not 0 <= port <= _HIGHEST_PORT:
         raise Usage(f"--port is {port}; give a number from 0 to {_HIGHEST_PORT}.")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -123,7 +125,16 @@ def open_port(host: str, port: int) -> socket.socket:
     except OSError as error:
         opened.close()
         raise _unusable_port(host, port, error) from error
+    if _is_wildcard(opened.getsockname()[0]):
+        opened.close()
+        raise Usage(f"{host or 'An empty --host'} means every address of this machine; name the one to serve at.")
     return opened
+
+
+def _is_wildcard(address: str) -> bool:
+    """The page answers to names that it knows, and nobody opens it by this one."""
+    read = ip_address(address)
+    return (getattr(read, "ipv4_mapped", None) or read).is_unspecified
 
 
 def _unusable_port(host: str, port: int, error: OSError) -> Exception:

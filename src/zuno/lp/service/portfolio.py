@@ -91,6 +91,8 @@ class PortfolioPositionView(View):
     fees24h: str | None = Field(alias="fees24h")
     """Earned per day of the window."""
     lvr24h: str | None = Field(alias="lvr24h")
+    mean_worth: str | None
+    """Of the window: what the rates are of."""
     fee_apr: float | None
     net_apr: float | None
     """After LVR."""
@@ -114,6 +116,8 @@ class PortfolioTotalsView(View):
     unpriced: tuple[UnpricedView, ...]
     fees24h: str | None = Field(alias="fees24h")
     lvr24h: str | None = Field(alias="lvr24h")
+    mean_worth: str | None
+    """Of the window, of the positions whose fees are in the sums: what the rates are of."""
     fee_apr: float | None
     net_apr: float | None
     window_hours: float
@@ -442,6 +446,7 @@ def _position_view(line: _Line) -> PortfolioPositionView:
         uncollected=_usd_text(line.worth(fees=True, principal=False)),
         fees24h=_usd_text(fees),
         lvr24h=_usd_text(lvr),
+        mean_worth=None if figures is None else _usd_text(line.in_usd(figures.mean_worth)),
         fee_apr=None if figures is None else _rate(annual_rate(figures.fees, figures.mean_worth, figures.seconds)),
         net_apr=None
         if figures is None
@@ -484,6 +489,7 @@ def _totals_view(lines: Sequence[_Line], seconds: int, *, complete: bool) -> Por
         unpriced=tuple(map(_unpriced_view, (line for line in lines if line.usd is None))),
         fees24h=_usd_text(fees) if counted else None,
         lvr24h=_usd_text(lvr) if counted else None,
+        mean_worth=_usd_text(mean_worth) if counted else None,
         fee_apr=_rate(annual_rate(fees, mean_worth, DAY)),
         net_apr=_rate(annual_rate(fees - lvr, mean_worth, DAY)),
         window_hours=round(seconds / 3_600, 2),

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 from starlette.testclient import TestClient
@@ -379,6 +380,18 @@ def test_health_pages_and_llms_txt_are_open_and_metrics_are_not(client: TestClie
             assert f"](/docs/{path.name})" in index
         assert stranger.get("/docs/web.md").text == (CHECKOUT / "docs" / "web.md").read_text(encoding="utf-8")
         assert stranger.get("/docs/").text == index
+        assert str(stranger.get("/docs").url).endswith("/docs/")
+
+
+def test_what_the_pages_link_to_is_there(client: TestClient) -> None:
+    links = set()
+    for path in (CHECKOUT / "docs").rglob("*.md"):
+        at = f"http://{HOST}/docs/{path.relative_to(CHECKOUT / 'docs').as_posix()}"
+        text = re.sub(r"```.*?```|`[^`\n]*`", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        links |= {urljoin(at, link) for link in re.findall(r"\]\(([^)#\s]+)", text)}
+    own = sorted(link for link in links if link.startswith(f"http://{HOST}/"))
+    assert len(own) > 10
+    assert [link for link in own if client.get(link).status_code != 200] == []
 
 
 def test_metrics_have_units_in_their_names_and_no_id_in_their_labels(client: TestClient) -> None:
