@@ -115,7 +115,7 @@ class EventFeed:
         try:
             yield b"retry: 1000\n\n"
             if after is None and (newest := await self._find_newest()) is not None:
-                yield f"id: {event_id(newest)}\n\n".encode()  # whoever is cut off before the first event resumes here
+                yield write_frame("start", {}, event_id(newest))  # cut off before the first event: resume here
             sent = after or 0
             while after is not None:
                 entries = await self._since(sent)

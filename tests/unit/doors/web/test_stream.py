@@ -53,7 +53,8 @@ async def test_what_is_written_from_now_on_is_told(zuno: Application, feed: Even
     await write(zuno)
     stream = await feed.open(None)
     entry = await write(zuno, "cycle_judge_agent", "run_1", voice={"source": "model", "usd": 0.5, "model": "m"})
-    node, told = await read_events(stream, 2)
+    start, node, told = await read_events(stream, 3)
+    assert start == (event_id(entry), "start", {}), "where whoever is cut off at once resumes"
     assert node[:2] == (None, "node")
     assert node[2] == {
         "runId": "run_1",
@@ -127,7 +128,7 @@ async def test_too_many_streams_are_refused(feed: EventFeed) -> None:
 async def test_foreign_text_is_one_plain_line(zuno: Application, feed: EventFeed) -> None:
     stream = await feed.open(None)
     await write(zuno, "cycle_macro_expert", "run_1", skipped="a\n\nevent: job\ndata: {}\x1b[31m")
-    (node, _entry) = await read_events(stream, 2)
+    (_start, node, _entry) = await read_events(stream, 3)
     assert node[1] == "node"
     assert "\n" not in node[2]["note"]
     assert "\x1b" not in node[2]["note"]
