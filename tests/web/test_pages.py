@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Locator, Page, Request, expect
+from playwright.sync_api import Locator, Page, Request, Route, expect
 
 from tests.crash.learning import open_position
 from tests.wire.browser import SLOWLY, OpenPage, WebServer, run_server, wait_until_drawn, wait_until_live
@@ -232,6 +232,68 @@ def test_a_page_that_watches_outlives_its_server_and_misses_nothing(server: WebS
     assert told == kept[-len(told) :], "each once, in their order, none left out"
     assert made["requestId"] in {row[0] for row in _requests(server.home, rows[-len(told)][0])}
     assert page.evaluate("window.unbroken"), "nothing was loaded again"
+
+
+def hide_page(page: Page, *, hidden: bool) -> None:
+    """As a tab behind another one, or in front again."""
+    page.evaluate(
+        """(hidden) => {
+            Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        hidden,
+    )
+
+
+def test_a_page_follows_its_server_into_another_mode_and_out_of_its_login(
+    server: WebServer, open_page: OpenPage
+) -> None:
+    page = open_page(server, "#/trading", quiet=False)  # refusals are what is tried
+    wait_until_drawn(page)
+    wait_until_live(page)
+    expect(page.locator("#mode")).to_have_text("SYNTHETIC")
+    page.locator("time[data-at]").first.evaluate("(shown) => { shown.dataset.at = String(Date.now() - 3600e3); }")
+    expect(page.locator("time[data-at]").first).to_have_text("60 m ago")
+
+    def answer_live(route: Route) -> None:
+        accounts = [{"name": "live", "mode": "live"}, {"name": "paper", "mode": "paper"}]
+        real = {"mode": "live", "trading": "live", "liquidity": "synthetic", "accounts": accounts}
+        route.fulfill(json={**route.fetch().json(), **real})
+
+    def ask_word(route: Route) -> None:
+        acts.append(route.request.post_data_json)
+        route.fulfill(status=409, json={"detail": "Close everything?", "word": "kill"})
+
+    acts: list[Any] = []
+    page.route("**/api/v1/session", answer_live)
+    page.route(
+        re.compile("/trading/.*account=live"),
+        lambda route: route.continue_(url=route.request.url.replace("account=live", "")),
+    )
+    page.route("**/api/v1/trading/kill", ask_word)
+    hide_page(page, hidden=True)
+    expect(page.locator("#wire")).to_have_text("reconnecting")
+    with page.expect_request(re.compile(r"/events\?after=\d")), page.expect_request(re.compile("account=live")):
+        hide_page(page, hidden=False)
+    wait_until_live(page)
+    expect(page.locator("#mode")).to_have_text("LIVE")
+    expect(page.locator(".banner-parts")).to_have_text("Trading: live. Liquidity: sim, play money.")
+    expect(page.locator(".accounts [aria-pressed=true]")).to_have_text("live")
+    wait_until_drawn(page)
+    page.get_by_role("button", name="Kill switch").click()
+    expect(page.get_by_role("dialog").locator(".facts dd").first).to_have_text("live")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="paper", exact=True).click()
+    wait_until_drawn(page)
+    page.get_by_role("button", name="Kill switch").click()
+    expect(page.get_by_role("dialog").locator(".facts dd").first).to_have_text("paper")
+    page.keyboard.press("Escape")
+    assert acts == [{"account": "live"}, {"account": "paper"}]
+    page.unroute_all()
+    page.context.clear_cookies()
+    page.get_by_role("link", name="Trust", exact=True).click()
+    expect(page.get_by_role("heading", name="Not signed in")).to_be_visible()
+    expect(page.locator("#wire")).to_have_text("reconnecting")
 
 
 def _requests(home: Path, first: int) -> list[tuple[str]]:

@@ -14,10 +14,44 @@ export class Problem extends Error {
 }
 
 let session = null;
+let account = null;
+let asking = null;
+let notedSession = () => {};
+let notedSignOut = () => {};
 
-export async function loadSession() {
+/** `changed(session, before)` at every look at the session, `signedOut()` at the first refusal of the login. */
+export function watchSession(changed, signedOut) {
+  notedSession = changed;
+  notedSignOut = signedOut;
+}
+
+/** Whoever asks while it is on its way gets the same answer. */
+export function loadSession() {
+  asking ??= askSession().finally(() => { asking = null; });
+  return asking;
+}
+
+async function askSession() {
+  const before = session;
   session = await get("/session");
+  if (before && !isSameDesk(before, session)) account = null;
+  notedSession(session, before);
   return session;
+}
+
+/** Whether two sessions are of one home, chain and mode: what a tab shows of the one holds for the other. */
+export function isSameDesk(before, after) {
+  return ["home", "chain", "mode", "trading", "liquidity", "accounts"].every((key) => JSON.stringify(before[key]) === JSON.stringify(after[key]));
+}
+
+/** The one of the home's accounts, `{name, mode}`, that was chosen; else the first, which is live where money may be traded. */
+export function currentAccount() {
+  const { accounts } = currentSession();
+  return accounts.find((item) => item.name === account) ?? accounts[0];
+}
+
+export function chooseAccount(name) {
+  account = name;
 }
 
 export function currentSession() {
@@ -35,8 +69,10 @@ export async function post(path, body = {}, { signal } = {}) {
   } catch (error) {
     // A server that was started again has a new session: take its token and try once more.
     if (!(error instanceof Problem) || error.status !== 403) throw error;
-    const before = session.csrfToken;
-    if ((await loadSession()).csrfToken === before) throw error;
+    const before = session;
+    await loadSession();
+    if (session.csrfToken === before.csrfToken) throw error;
+    if (!isSameDesk(before, session)) throw new Problem(409, { title: "Changed", detail: "Zuno's server was started again with another home, chain or mode; nothing was done. Look again first." });
     return request("POST", path, body, signal);
   }
 }
@@ -60,6 +96,7 @@ async function request(method, path, body, signal) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, { title: "Unreachable", detail: "Zuno's server does not answer. Is `zuno web` still running?" });
   }
+  if (answer.status === 401) notedSignOut();
   const document = await readJson(answer);
   if (!answer.ok) throw new Problem(answer.status, document ?? {});
   return document;
@@ -86,7 +123,10 @@ export function documentAddress(path) {
   return ROOT + path;
 }
 
-/** One connection for the whole page. The browser resumes it by the id of the last event it saw. */
+/**
+ * One connection for a tab that is looked at: a browser has six for one server, so a hidden tab gives its own back.
+ * It is resumed by the id of the last event.
+ */
 export class EventStream {
   constructor() {
     this.listeners = new Map();
@@ -94,14 +134,38 @@ export class EventStream {
     this.state = "connecting";
     this.source = null;
     this.delay = 1000;
+    this.waiting = false;
     this.lastId = "";
     this.returns = new Set();
+    this.ended = false;
     addEventListener("pagehide", () => this.source?.close());
+    addEventListener("pageshow", (event) => { if (event.persisted) this.resume(); });
+    document.addEventListener("visibilitychange", () => (document.hidden ? this.rest() : this.resume()));
+    this.on("start", () => {}); // the id of the newest entry
     this.on("entry", () => {}); // every kept event carries its id there
   }
 
+  rest() {
+    if (!this.source) return;
+    this.source.close();
+    this.setState("lost");
+  }
+
+  resume() {
+    if (this.source?.readyState === EventSource.CLOSED && !this.waiting) this.open();
+  }
+
+  /** For good: this browser is not signed in any more. */
+  end() {
+    this.ended = true;
+    this.source?.close();
+    this.setState("lost");
+  }
+
   open() {
+    if (this.ended) return;
     this.source = new EventSource(`${ROOT}/events${encodeQuery({ after: this.lastId })}`);
+    const { source } = this;
     this.source.onopen = () => {
       this.delay = 1000;
       const back = this.state === "lost";
@@ -110,13 +174,14 @@ export class EventStream {
     };
     this.source.onerror = () => {
       this.setState("lost");
-      if (this.source.readyState === EventSource.CLOSED) this.reopen();
+      if (source === this.source && source.readyState === EventSource.CLOSED && !this.waiting) this.reopen();
     };
     for (const type of this.listeners.keys()) this.attach(type);
   }
 
   /** The browser gives up after an answer that is no stream: too many viewers, a refused session, an id of another home. */
   async reopen() {
+    this.waiting = true;
     await new Promise((resolve) => setTimeout(resolve, this.delay));
     this.delay = Math.min(this.delay * 2, 30000);
     try {
@@ -125,8 +190,9 @@ export class EventStream {
       const answer = await fetch(`${ROOT}/events${encodeQuery({ after: this.lastId })}`, { signal: stream.signal });
       stream.abort();
       if (answer.status === 409) this.lastId = "";
-    } catch { /* not there yet, or not for this browser: asked again */ }
-    this.open();
+    } catch { /* not there yet: asked again */ }
+    this.waiting = false;
+    if (!document.hidden) this.open();
   }
 
   /** Call `action()` when a lost connection is there again; the answer stops it. */

@@ -1,7 +1,7 @@
 // The shell: which page is shown, the mode that must never be mistaken, theme, live connection.
-import { EventStream, currentSession, documentAddress, get, loadSession, post } from "./api.js";
+import { EventStream, currentSession, documentAddress, get, isSameDesk, loadSession, post, watchSession } from "./api.js";
 import { h, replace, s } from "./dom.js";
-import { loading, problemNotice, titleNumbers, toast } from "./widgets.js";
+import { button, keepAges, loading, problemNotice, titleNumbers, toast } from "./widgets.js";
 
 const TABS = [
   ["#/", "Home", "home"],
@@ -28,6 +28,7 @@ const main = document.getElementById("main");
 const live = new EventStream();
 let leave = null;
 let turn = 0;
+let signedOut = false;
 
 function readAddress() {
   const [path, query] = (location.hash.slice(1) || "/").split("?");
@@ -50,7 +51,7 @@ function decode(text) {
 }
 
 async function showPage({ focus }) {
-  if (location.hash === "#main") return;
+  if (location.hash === "#main" || signedOut) return;
   const route = readAddress();
   turn += 1;
   const mine = turn;
@@ -96,6 +97,7 @@ function pageApi(signal, stops) {
     post: (path, body) => post(path, body),
     address: documentAddress,
     session: currentSession,
+    redraw: () => showPage({ focus: false }),
     toast,
     /** `on("thought", (data, event) => …)`, until the page is left. */
     on: (type, listener) => {
@@ -137,21 +139,50 @@ function tabIcon(key) {
 
 const MODES = {
   SYNTHETIC: "invented prices and play money. Nothing here is a market.",
-  PAPER: "real prices, no money moves.",
+  PAPER: "no real money moves.",
   LIVE: "real money moves.",
 };
-const PLAY_CHAIN = /^(sim|devnet|.*sepolia)$/;
 
-/** The most serious word that holds for any part: real money on either desk is LIVE. */
+/** The most serious word of both desks, which the server names: real money on either is LIVE. */
 function drawMode(session) {
-  const liveChain = Boolean(session.chain) && !PLAY_CHAIN.test(session.chain);
-  const mode = session.mode === "live" || liveChain ? "LIVE" : session.mode === "synthetic" ? "SYNTHETIC" : "PAPER";
+  const mode = session.mode.toUpperCase();
   document.documentElement.dataset.mode = mode.toLowerCase();
   replace(document.getElementById("mode"), mode);
-  const parts = `Trading: ${session.mode}. Liquidity: ${session.chain}${liveChain ? "" : ", play money"}.`;
+  const money = { synthetic: "play money", test: "test money", real: "real money" }[session.liquidity];
+  const parts = `Trading: ${session.trading}. Liquidity: ${session.chain}, ${money}.`;
   const banner = document.getElementById("banner");
   replace(banner, h("strong", null, mode), h("span", null, MODES[mode]), h("span", { class: "banner-parts" }, parts));
   banner.hidden = false;
+}
+
+/** A server that came back with another home, chain or mode: nothing of what is shown holds, nor what a dialog asks. */
+function followSession(session, before) {
+  drawMode(session);
+  if (before && isSameDesk(before, session)) return;
+  for (const dialog of document.querySelectorAll("dialog[open]")) dialog.dispatchEvent(new Event("cancel"));
+  if (before) showPage({ focus: false });
+}
+
+/** Ask for the session until it is known. */
+async function lookAgain() {
+  try {
+    await loadSession();
+  } catch (error) {
+    if (error.status !== 401) setTimeout(() => { if (live.state === "live") lookAgain(); }, 3000);
+  }
+}
+
+function showSignedOut() {
+  if (signedOut) return;
+  signedOut = true;
+  leave?.();
+  turn += 1;
+  live.end();
+  drawLive("lost");
+  delete main.dataset.shown;
+  replace(main, h("div", { class: "page" }, h("h1", null, "Not signed in"),
+    h("p", null, "Open the link that ", h("code", null, "zuno web"), " printed. It holds the token of this home."),
+    button("Try again", () => location.reload())));
 }
 
 function drawTheme() {
@@ -201,18 +232,8 @@ drawTheme();
 live.watchState(drawLive);
 titleNumbers(main);
 addEventListener("hashchange", () => showPage({ focus: true }));
-loadSession().then((session) => {
-  drawMode(session);
-  live.open();
-}, (error) => {
-  if (error.status !== 401) {
-    live.open();
-    return;
-  }
-  leave?.();
-  turn += 1;
-  drawLive("lost");
-  replace(main, h("div", { class: "page" }, h("h1", null, "Not signed in"),
-    h("p", null, "Open the link that ", h("code", null, "zuno web"), " printed. It holds the token of this home.")));
-});
+keepAges(main);
+watchSession(followSession, showSignedOut);
+live.onReturn(lookAgain);
+lookAgain().finally(() => live.open());
 showPage({ focus: false });

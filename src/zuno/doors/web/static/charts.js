@@ -382,12 +382,13 @@ export function rangesChart({ label, summary, ranges, liquidity = [], price, pri
         const right = Math.min(inner.right, scale(range.upper));
         svg.append(s("rect", { class: `candidate ${range.tone ?? "c1"}`, x: left, y: y + 4, width: Math.max(2, right - left), height: rowHeight - 9, rx: 2 }));
         const text = s("text", { class: "note", y: y + rowHeight / 2 + 3.5 }, range.note ? `${range.name} · ${range.note}` : range.name);
-        const inside = right - left > 150;
-        const room = width - right > 150;
-        const before = !inside && !room && left > 150;
-        text.setAttribute("x", before ? left - 6 : inside || !room ? Math.min(left + 7, Math.max(4, width - 150)) : right + 6);
-        if (before) text.classList.add("end");
         svg.append(text);
+        const wide = 12 + (text.getComputedTextLength() || text.textContent.length * 6.5);
+        const inside = right - left > wide;
+        const room = width - right > wide;
+        const before = !inside && !room && left > wide;
+        text.setAttribute("x", before ? left - 6 : inside || !room ? Math.max(4, Math.min(left + 7, width - wide)) : right + 6);
+        if (before) text.classList.add("end");
       });
       svg.append(s("text", { class: "note middle strong", x: Math.min(width - 40, Math.max(40, scale(price))), y: 8 }, number(price)));
     },

@@ -13,8 +13,7 @@ export function panel(title, { source, actions, wide, id } = {}, ...children) {
 
 /** "source · 3 m ago", with the document the numbers were read from behind it. */
 export function sourceLine({ href, at, text }) {
-  const parts = [text, at ? freshness(at) : null].filter(Boolean).join(" · ");
-  const shown = parts || "document";
+  const shown = [text || (at ? null : "document"), text && at ? " · " : null, at ? freshness(at) : null];
   return h("p", { class: "source" },
     href && isLocalAddress(href)
       ? h("a", { href, target: "_blank", rel: "noopener", title: at ? `as of ${time(at)}; opens the JSON document` : "opens the JSON document" }, shown)
@@ -23,8 +22,30 @@ export function sourceLine({ href, at, text }) {
 
 /** How old, or, of a clock that stands still (a simulated chain, a recorded market), the moment itself. */
 export function freshness(at) {
+  return timeAge(at, { far: true });
+}
+
+/** How long ago, which goes on counting. `far`: beyond two days the moment itself. */
+export function timeAge(at, { far = false } = {}) {
   const date = toDate(at);
-  return date && Math.abs(Date.now() - date.getTime()) < 172800000 ? age(at) : `as of ${time(at)}`;
+  if (!date) return far ? `as of ${time(at)}` : age(at);
+  const shown = h("time", { datetime: date.toISOString(), "data-at": String(date.getTime()), "data-far": far });
+  writeAge(shown);
+  return shown;
+}
+
+function writeAge(shown) {
+  const at = Number(shown.dataset.at);
+  const near = !("far" in shown.dataset) || Math.abs(Date.now() - at) < 172800000;
+  const text = near ? age(at) : `as of ${time(at)}`;
+  if (shown.textContent !== text) shown.textContent = text;
+}
+
+/** One clock for all ages of a page. */
+export function keepAges(root) {
+  setInterval(() => {
+    if (!document.hidden) for (const shown of root.querySelectorAll("time[data-at]")) writeAge(shown);
+  }, 1000);
 }
 
 /** One figure with its name: a row of these opens each page. */
@@ -44,9 +65,11 @@ export function stats(source, ...items) {
 export function titleNumbers(root) {
   root.addEventListener("pointerover", (event) => {
     const figure = event.target.closest?.("td.number, dd, .stat-value, .verdict, .bullets li");
-    if (!figure || figure.title || figure.querySelector("[title]")) return;
+    if (!figure || (figure.title && !("sourced" in figure.dataset)) || figure.querySelector("[title]")) return;
     const source = figure.closest(".panel, .figures-strip")?.querySelector(".source");
-    if (source) figure.title = `source: ${source.textContent}`;
+    if (!source) return;
+    figure.title = `source: ${source.textContent}`;
+    figure.dataset.sourced = "";
   });
 }
 
@@ -126,6 +149,23 @@ export async function fillWith(place, load, draw, { keep = false } = {}) {
     }
   };
   await attempt();
+}
+
+/** However often it is asked for while it runs, the action is done once more at its end. */
+export function collapse(action) {
+  let running = null;
+  let again = false;
+  const run = async () => {
+    do {
+      again = false;
+      await action();
+    } while (again);
+  };
+  return () => {
+    again = true;
+    running ??= run().finally(() => { running = null; });
+    return running;
+  };
 }
 
 /** Names and values in two columns. */

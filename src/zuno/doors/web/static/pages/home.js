@@ -1,19 +1,21 @@
 // Both desks at a glance. Every part is asked for by itself: one that is slow or fails leaves the others standing.
 import { h, replace } from "../dom.js";
-import { age, money, number, percent, shorten, shortTime, signedPercent, tone, words } from "../format.js";
-import { badge, facts, fillWith, loading, modeBadge, panel, sourceLine, stat, stats } from "../widgets.js";
+import { money, number, percent, shorten, shortTime, signedPercent, tone, words } from "../format.js";
+import { accountChoice, openAccount } from "../accounts.js";
+import { badge, collapse, facts, fillWith, loading, modeBadge, panel, sourceLine, stat, stats, timeAge } from "../widgets.js";
 import { xyChart } from "../charts.js";
 import { fetchPositions, planLink, planState, portfolioSource, positionsTable } from "./lp_parts.js";
 
 const REFRESH = 20_000;
 const KEEP = { keep: true };
 
-export async function show(root, params, api) {
+export async function show(root, params, pageApi) {
+  const api = await openAccount(pageApi);
   const lp = h("div", { class: "slot" }, stats(null, ...["Liquidity worth", "Fees, 24 h", "Fee APR", "Net APR"].map((name) => stat(name, "…"))));
   const trading = h("div", { class: "slot" }, stats(null, ...["Trading equity", "Net PnL", "Today", "Max drawdown", "Open trades"].map((name) => stat(name, "…"))));
   const slots = Object.fromEntries(["positions", "fees", "approval", "alerts", "now", "desk", "equity"].map((name) => [name, h("div", { class: "slot" }, loading())]));
   replace(root,
-    h("div", { class: "page-head" }, h("h1", null, "Home")),
+    h("div", { class: "page-head" }, h("h1", null, "Home"), accountChoice(api)),
     h("div", { class: "grid" }, h("div", { class: "half" }, lp), h("div", { class: "half" }, trading)),
     h("div", { class: "grid" },
       h("div", { class: "two-thirds stack" },
@@ -26,7 +28,7 @@ export async function show(root, params, api) {
         panel("Alerts", {}, slots.alerts),
         panel("Running now", { id: "running" }, slots.now, slots.desk))));
 
-  const load = () => Promise.all([
+  const load = collapse(() => Promise.all([
     fillWith(slots.positions, () => fetchPositions(api), (data) => {
       replace(lp, lpStats(data.portfolio, api));
       fillWith(slots.fees, () => fetchFees(api, data.positions.positions), (days) => feesPart(days, api));
@@ -37,13 +39,13 @@ export async function show(root, params, api) {
     loadJobs(),
     fillWith(slots.desk, () => api.get("/trading/account"), (account) => {
       replace(trading, tradingStats(account, null, api));
-      fillWith(slots.equity, () => api.get("/trading/equity"), (performance) => {
+      fillWith(slots.equity, async () => ({ account, performance: await api.get("/trading/equity") }), ({ performance }) => {
         replace(trading, tradingStats(account, performance, api));
         return equityPart(performance, api);
       }, KEEP);
       return deskPart(account, api);
     }, KEEP),
-  ]);
+  ]));
   const loadJobs = () => fillWith(slots.now, () => api.get("/jobs"), (view) => runningPart(view.jobs, api), KEEP);
   await load();
   for (const type of ["plan", "debate", "run_ended"]) api.on(type, load);
@@ -85,7 +87,7 @@ function lpStats(portfolio, api) {
   return stats(portfolioSource(portfolio, api),
     stat("Liquidity worth", money(totals.worth), { note: `${money(totals.uncollected)} uncollected`, href: "#/liquidity", title: partly ? "without what could not be priced" : null }),
     stat("Fees, 24 h", money(totals.fees24h), { note: `LVR ${money(totals.lvr24h)}`, title: "fees of the window; LVR: loss to arbitrage against rebalancing" }),
-    stat("Fee APR", percent(totals.feeApr), { note: "of what it is worth" }),
+    stat("Fee APR", percent(totals.feeApr), { note: "of its mean worth in the window, without uncollected fees" }),
     stat("Net APR", signedPercent(totals.netApr), { tone: tone(totals.netApr), note: "after LVR" }));
 }
 
@@ -104,7 +106,7 @@ function waitingPlans(waiting, api) {
   if (!waiting.length) return [h("p", { class: "empty" }, "Nothing waits for approval."), source];
   return [h("ul", { class: "list" }, waiting.slice(0, 6).map((plan) => h("li", null,
     h("div", { class: "row" }, h("a", { href: planLink(plan.planId) }, `${plan.choice} position ${plan.positionId ?? "(new)"}`), planState(plan.state)),
-    h("span", { class: "sub" }, `${plan.chain} · decided by ${plan.decidedBy} · ${age(plan.at)} · ${shorten(plan.planId, 9, 4)}`)))), source];
+    h("span", { class: "sub" }, `${plan.chain} · decided by ${plan.decidedBy} · `, timeAge(plan.at), ` · ${shorten(plan.planId, 9, 4)}`)))), source];
 }
 
 function alertList(view, api) {
@@ -133,7 +135,7 @@ function runningPart(jobs, api) {
       ? h("ul", { class: "list" }, shown.slice(0, 5).map((job) => h("li", null,
         h("div", { class: "row" }, h("span", null, WORK[job.what] ?? job.what, " ", job.id.startsWith("run_") ? h("a", { href: `#/runs/${encodeURIComponent(job.id)}` }, shorten(job.id, 8, 4)) : null),
           badge(job.state === "running" ? "runs" : job.state, { running: "info", failed: "bad", ended: "good" }[job.state] ?? "")),
-        h("span", { class: "sub" }, `${job.about} · begun ${age(job.started)}${job.error ? ` · ${job.error}` : ""}`))))
+        h("span", { class: "sub" }, `${job.about} · begun `, timeAge(job.started), job.error ? ` · ${job.error}` : ""))))
       : h("p", { class: "empty" }, "No debate and no cycle was begun in the page since ", h("a", { href: api.address("/jobs"), target: "_blank", rel: "noopener" }, "this server"), " started."),
   ];
 }

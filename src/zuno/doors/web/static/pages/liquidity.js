@@ -1,7 +1,7 @@
 // All positions of the wallet, what they earn, and the plans about them.
 import { h, replace } from "../dom.js";
-import { age, money, percent, shortTime, shorten, signed, signedPercent, time, tone } from "../format.js";
-import { fillWith, loading, notice, panel, sourceLine, stat, stats, table } from "../widgets.js";
+import { money, percent, shortTime, shorten, signed, signedPercent, time, tone } from "../format.js";
+import { collapse, fillWith, loading, notice, panel, sourceLine, stat, stats, table, timeAge } from "../widgets.js";
 import { rangesChart } from "../charts.js";
 import { fetchPositions, planLink, planState, portfolioSource, positionsTable, verdictBadge } from "./lp_parts.js";
 import { recommendForm } from "./debate.js";
@@ -22,7 +22,7 @@ export async function show(root, params, api) {
         panel("Plans", {}, slots.plans),
         panel("Closed positions", {}, slots.closed))));
 
-  const load = () => Promise.all([
+  const load = collapse(() => Promise.all([
     fillWith(slots.positions, () => fetchPositions(api, { chain: params.chain }), (data) => {
       replace(slots.totals, totals(data.portfolio, api));
       fillWith(slots.ranges, () => fetchLiquidity(api, data.positions), (pools) => [
@@ -37,7 +37,7 @@ export async function show(root, params, api) {
     }, { keep: true }),
     fillWith(slots.plans, () => api.get("/lp/plans", { limit: 25 }), (page) => [plansTable(page.items), sourceLine({ href: api.address("/lp/plans"), at: page.items[0]?.at, text: "the journal" })], { keep: true }),
     fillWith(slots.closed, () => api.get("/lp/closed", { chain: params.chain }), (view) => [closedTable(view), sourceLine({ href: api.address("/lp/closed"), at: view.timestamp, text: "measured on chain" })], { keep: true }),
-  ]);
+  ]));
   await load();
   api.on("plan", load);
   api.onReturn(load);
@@ -52,7 +52,7 @@ function totals(portfolio, api) {
       stat("Worth", money(sum.worth), { note: `${money(sum.uncollected)} uncollected` }),
       stat("Fees, 24 h", money(sum.fees24h), { note: "of all positions" }),
       stat("LVR, 24 h", money(sum.lvr24h), { note: "loss to arbitrage" }),
-      stat("Fee APR", percent(sum.feeApr), { note: "of what it is worth" }),
+      stat("Fee APR", percent(sum.feeApr), { note: "of its mean worth in the window, without uncollected fees" }),
       stat("Net APR", signedPercent(sum.netApr), { tone: tone(sum.netApr), note: "after LVR" }),
       stat("Positions", String(portfolio.positions.length), { note: `${portfolio.positions.filter((line) => line.inRange).length} in range` })),
     ...[...(sum.unpriced ?? []), ...(sum.unknown ?? [])].slice(0, 3).map((item) => notice(typeof item === "string" ? item : `${item.id ?? ""} ${item.reason ?? item.why ?? ""}`, "warn")),
@@ -91,8 +91,8 @@ function plansTable(plans) {
     { name: "Plan", cell: (plan) => [`${plan.choice} ${plan.positionId ? `#${plan.positionId}` : ""}`, h("span", { class: "sub change", title: plan.planId }, shorten(plan.planId, 9, 4))] },
     { name: "Verdict", cell: (plan) => plan.verdict ? verdictBadge(plan.verdict) : "asked for" },
     { name: "Decided by", hide: true, cell: (plan) => plan.decidedBy },
-    { name: "State", cell: (plan) => [planState(plan.state), h("span", { class: "sub phone" }, age(plan.at))] },
-    { name: "When", number: true, hide: true, cell: (plan) => h("span", { title: time(plan.at) }, age(plan.at)) },
+    { name: "State", cell: (plan) => [planState(plan.state), h("span", { class: "sub phone" }, timeAge(plan.at))] },
+    { name: "When", number: true, hide: true, cell: (plan) => h("span", { title: time(plan.at) }, timeAge(plan.at)) },
   ], plans, { href: (plan) => planLink(plan.planId), empty: "No plan yet. Open a position and ask the desk." });
 }
 

@@ -1,14 +1,17 @@
 // A plan: what the desk decided and why, what it was weighed by, and what can be done with it.
 import { h, replace } from "../dom.js";
-import { isKnown, money, number, percent, shorten, signed, span, time, tone } from "../format.js";
-import { askForWord, badge, button, facts, fillWith, loading, notice, panel, problemNotice, sourceLine, stat, stats, table, toast } from "../widgets.js";
+import { clock, isKnown, money, number, percent, shorten, signed, span, time, tone } from "../format.js";
+import { askForWord, badge, button, collapse, facts, fillWith, loading, notice, panel, problemNotice, sourceLine, stat, stats, table, toast } from "../widgets.js";
 import { rangesChart, waterfall, xyChart } from "../charts.js";
 import { planState, transcript, verdictBadge } from "./lp_parts.js";
+
+const REFRESH = 20_000;
 
 export async function show(root, params, api) {
   const at = `/lp/plans/${encodeURIComponent(params.id)}`;
   const plan = await api.get(at);
   const slots = Object.fromEntries(["state", "candidates", "fan"].map((name) => [name, h("div", { class: "slot" }, loading())]));
+  const readAt = h("time", null, "…");
   const source = { href: api.address(at), at: plan.timestamp, text: `the journal · ${plan.chain} block ${plan.block}` };
   const about = plan.positionId ? `position ${plan.positionId}` : "a new position";
   replace(root,
@@ -17,7 +20,7 @@ export async function show(root, params, api) {
     h("p", { class: "because" }, plan.because),
     plan.cautions.length ? notice(plan.cautions.join(" · "), "warn") : null,
     figures(plan, source),
-    panel("Carry it out", { id: "carry-out" }, slots.state),
+    panel("Carry it out", { id: "carry-out" }, slots.state, sourceLine({ href: api.address(`${at}/status`), text: [`${plan.chain}, the journal and the chain, read at `, readAt] })),
     h("div", { class: "grid" },
       panel("Candidates over price and liquidity", { wide: "half" }, slots.candidates),
       panel("Stress: a thousand paths, 14 days", { wide: "half" }, slots.fan),
@@ -37,10 +40,15 @@ export async function show(root, params, api) {
     return { fan, history: near ? await api.get(`/lp/positions/${encodeURIComponent(near.id)}/history`, { chain: plan.chain }) : null };
   }, ({ fan, history }) => fanPart(plan, fan, history, api, at));
   const result = h("div", { class: "slot", "aria-live": "polite" });
-  const loadState = () => fillWith(slots.state, () => api.get(`${at}/status`), (view) => [statePart(view, api, at, result, loadState), sourceLine({ href: api.address(`${at}/status`), text: `${view.chain}, the journal and the chain, read now` })], { keep: true });
+  const loadState = collapse(() => fillWith(slots.state, async () => {
+    const view = await api.get(`${at}/status`);
+    replace(readAt, `${clock(Date.now())} UTC`);
+    return view;
+  }, (view) => statePart(view, api, at, result, loadState), { keep: true }));
   await loadState();
   api.on("plan", (data) => { if (!data.planId || data.planId === params.id) loadState(); });
   api.onReturn(loadState);
+  api.every(REFRESH, loadState);
 }
 
 function capital(word) {

@@ -1,13 +1,14 @@
 // One position: its price and range, the pool's liquidity, what it earned, where the money went, what if the price moves.
 import { h, replace } from "../dom.js";
 import { isKnown, money, number, percent, shorten, signed, signedPercent, span, time, tone } from "../format.js";
-import { badge, facts, fillWith, loading, notice, panel, sourceLine, stat, stats, table } from "../widgets.js";
+import { badge, collapse, facts, fillWith, loading, notice, panel, sourceLine, stat, stats, table } from "../widgets.js";
 import { rangesChart, waterfall, xyChart } from "../charts.js";
 import { inRangeBadge, poolName } from "./lp_parts.js";
 import { recommendForm } from "./debate.js";
 
 const REFRESH = 20_000;
 const KEEP = { keep: true };
+const SLIDER = "Change of the price in percent";
 
 export async function show(root, params, api) {
   const at = `/lp/positions/${encodeURIComponent(params.id)}`;
@@ -22,6 +23,8 @@ export async function show(root, params, api) {
   const slots = Object.fromEntries(["head", "figures", "price", "holds", "liquidity", "fees", "attribution", "market"].map((name) => [name, h("div", { class: "slot" }, loading())]));
   const whatIf = h("div", { class: "slot" }, loading());
   const token = { side: "inToken1" };
+  const moved = { percent: 0 };
+  let known = null;
   replace(root,
     h("div", { class: "page-head" }, h("a", { href: "#/liquidity", class: "crumb" }, "Liquidity"), h("span", { class: "crumb", "aria-hidden": "true" }, "/"), h("h1", null, `Position ${params.id}`), slots.head),
     slots.figures,
@@ -36,24 +39,27 @@ export async function show(root, params, api) {
       panel("What if the price moves", { wide: "half" }, whatIf),
       panel("The market around it", {}, slots.market)));
 
-  const load = () => Promise.all([
+  const load = collapse(() => Promise.all([
     fillWith(slots.figures, async () => {
       const [position, portfolio] = await Promise.all([api.get(at, query), api.get("/lp/portfolio", query).catch(() => null)]);
+      known = position;
       return { position, line: portfolio?.positions.find((item) => item.id === position.id && item.chain === position.chain) ?? {} };
     }, ({ position, line }) => {
       replace(slots.head, poolName(position.pool), " ", inRangeBadge(position));
       replace(slots.market, marketTable(position), sourceLine({ href: api.address(at), at: position.timestamp, text: `${position.chain} block ${position.block}` }));
-      fillWith(slots.liquidity, () => api.get(`/lp/pools/${encodeURIComponent(position.pool.id)}/liquidity`, query), (view) => liquidityPart(position, view, api));
       replace(slots.holds, holdingsPart(position), sourceLine({ href: api.address(at), at: position.timestamp, text: `${position.chain} block ${position.block}` }));
       return figures(position, line, { href: api.address(at), at: position.timestamp, text: `${position.chain} block ${position.block}` });
-    }, KEEP),
+    }, KEEP).then(() => known && fillWith(slots.liquidity,
+      async () => ({ position: known, view: await api.get(`/lp/pools/${encodeURIComponent(known.pool.id)}/liquidity`, query) }),
+      ({ position, view }) => liquidityPart(position, view, api), KEEP)),
     fillWith(slots.price, () => api.get(`${at}/history`, query), (view) => {
       replace(slots.fees, feesPart(view, api, at));
       return pricePart(view, api, at);
     }, KEEP),
     fillWith(slots.attribution, () => api.get(`${at}/attribution`, query), (view) => attributionPart(view, token, api, at), KEEP),
-  ]);
-  fillWith(whatIf, () => api.get(`${at}/whatif`, query), (view) => whatIfPart(view, api, at, query));
+    // a slider that is held stays in the hand
+    whatIf.querySelector("input:active") ? null : fillWith(whatIf, () => api.get(`${at}/whatif`, query), (view) => whatIfPart(view, moved, api, at, query), KEEP),
+  ]));
   await load();
   api.on("plan", load);
   api.onReturn(load);
@@ -175,10 +181,11 @@ function bothTokens(view) {
   return terms.map(([name, key, sign]) => [name, sign * Number(view.inToken0[key]), sign * Number(view.inToken1[key])]);
 }
 
-function whatIfPart(view, api, at, query) {
+function whatIfPart(view, moved, api, at, query) {
   const result = h("div", { class: "slot", "aria-live": "polite" });
-  const shown = h("output", { class: "move" }, "0 %");
-  const slider = h("input", { type: "range", min: "-50", max: "50", step: "1", value: "0", "aria-label": "Change of the price in percent", list: "whatif-marks" });
+  const shown = h("output", { class: "move" });
+  const focused = document.activeElement?.getAttribute("aria-label") === SLIDER;
+  const slider = h("input", { type: "range", min: "-50", max: "50", step: "1", value: String(moved.percent), "aria-label": SLIDER, list: "whatif-marks" });
   const chart = h("div", null);
   const rows = view.table.map((row) => ({ price: Number(row.price), worth: Number(row.worth), hold: Number(row.hodlWorth) }));
   let timer = null;
@@ -212,12 +219,19 @@ function whatIfPart(view, api, at, query) {
     }
   };
   slider.addEventListener("input", () => {
-    const value = Number(slider.value);
+    moved.percent = Number(slider.value);
+    drawMove();
+    clearTimeout(timer);
+    timer = setTimeout(() => move(moved.percent), 90);
+  });
+  const drawMove = () => {
+    const value = moved.percent;
     replace(shown, `${value > 0 ? "+" : value < 0 ? "−" : ""}${Math.abs(value)} %`);
     slider.setAttribute("aria-valuetext", `${value} percent`);
-    clearTimeout(timer);
-    timer = setTimeout(() => move(value), 90);
-  });
+  };
+  drawMove();
+  if (moved.percent) move(moved.percent);
+  if (focused) queueMicrotask(() => slider.focus());
   drawCase(today);
   drawCurve(Number(view.priceNow));
   return [

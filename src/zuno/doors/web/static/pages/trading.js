@@ -1,17 +1,20 @@
 // The trading desk: the account, the market with its trades, the books, and the switches that stop it.
 import { candleChart, dailyChart, drawdownChart, equityChart, styled } from "../charts_trading.js";
+import { accountChoice, describeAccount, openAccount } from "../accounts.js";
 import { h, replace } from "../dom.js";
 import { isKnown, money, number, percent, shortTime, shorten, signed, span, time, tone, words } from "../format.js";
-import { askForWord, badge, button, facts, fillWith, loading, modeBadge, notice, panel, problemNotice, sourceLine, stat, stats, table } from "../widgets.js";
+import { askForWord, badge, button, collapse, facts, fillWith, loading, modeBadge, notice, panel, problemNotice, sourceLine, stat, stats, table } from "../widgets.js";
 
 const SYMBOLS = ["BTCUSDT", "ETHUSDT"];
 const INTERVALS = ["1h", "4h", "1d"];
 const LAYERS = [["heat", "Heat map"], ["levels", "Levels"], ["averages", "Averages"], ["profile", "Profile"], ["closed", "Closed trades"]];
 const LIFTED = new Set(["kill_switch"]);
 const REFRESH = 20000;
+const REFRESH_CHART = 60000;
 
-export async function show(root, params, api) {
+export async function show(root, params, pageApi) {
   await styled;
+  const api = await openAccount(pageApi);
   const state = {
     symbol: SYMBOLS.includes(params.symbol) ? params.symbol : "BTCUSDT",
     interval: INTERVALS.includes(params.interval) ? params.interval : "4h",
@@ -29,7 +32,7 @@ export async function show(root, params, api) {
   const controls = h("span", { class: "controls" });
   const mode = h("span", null);
   replace(root,
-    h("div", { class: "page-head" }, h("h1", null, "Trading"), mode, h("div", { class: "end" }, runForm(api), controls)),
+    h("div", { class: "page-head" }, h("h1", null, "Trading"), accountChoice(api), mode, h("div", { class: "end" }, runForm(api, pageApi), controls)),
     glance,
     panel("Market", { actions: chartActions }, chart, chartSource),
     h("div", { class: "grid" }, h("div", { class: "three-quarters stack" }, positions), h("div", { class: "quarter stack" }, risk)),
@@ -50,13 +53,17 @@ export async function show(root, params, api) {
     return view;
   }, (view) => drawPositions(view, api), { keep: true });
   const loadChart = async () => {
-    drawChartActions();
-    await fillWith(chart, () => api.get("/trading/chart", { symbol: state.symbol, interval: state.interval }), (view) => {
+    await fillWith(chart, async () => {
+      const { symbol, interval } = state;
+      const view = await api.get("/trading/chart", { symbol, interval });
+      if (symbol !== state.symbol || interval !== state.interval) throw new DOMException("another chart was chosen", "AbortError");
+      return view;
+    }, (view) => {
       state.chart = view;
       chartSource.replaceChildren(...sourceLine({ href: api.address(`/trading/chart?symbol=${state.symbol}&interval=${state.interval}`), at: null,
         text: `${view.origin} · ${view.source} · as of ${time(view.asOf)}${view.ageSeconds === null ? "" : `, ${span(view.ageSeconds)} old`}${view.stale ? ", STALE" : ""}${view.price.heat?.note ? ` · heat map ${view.price.heat.origin}: ${view.price.heat.note}` : ""}` }).childNodes);
       return [key(state.layers, view), drawCandles()];
-    });
+    }, { keep: true });
   };
   const drawCandles = () => candleChart(state.chart, { show: state.layers,
     trades: pickTrades(state.positions).map((position) => ({ ...position, label: `open ${position.side}` })),
@@ -65,8 +72,8 @@ export async function show(root, params, api) {
   const pickTrades = (trades) => trades.filter((trade) => trade.symbol === state.symbol && trade.currency === "USD");
   const redrawChart = () => { if (state.chart) replace(chart, key(state.layers, state.chart), drawCandles()); };
   const drawChartActions = () => replace(chartActions,
-    choices("Symbol", SYMBOLS, state.symbol, (symbol) => { state.symbol = symbol; loadChart(); }),
-    choices("Bars", INTERVALS, state.interval, (interval) => { state.interval = interval; loadChart(); }),
+    choices("Symbol", SYMBOLS, state.symbol, (symbol) => { state.symbol = symbol; drawChartActions(); loadChart(); }),
+    choices("Bars", INTERVALS, state.interval, (interval) => { state.interval = interval; drawChartActions(); loadChart(); }),
     h("span", { class: "choices", role: "group", "aria-label": "Layers" }, LAYERS.map(([name, text]) =>
       h("button", { type: "button", "aria-pressed": String(state.layers[name]), onclick: (event) => {
         state.layers[name] = !state.layers[name];
@@ -78,12 +85,13 @@ export async function show(root, params, api) {
     state.closed = closed.items;
     return { equity, daily, closed: closed.items };
   }, (found) => drawResults(found, api), { keep: true });
-  const refresh = () => Promise.all([loadAccount(), loadPositions(), loadResults()]).then(redrawChart);
+  const refresh = collapse(() => Promise.all([loadAccount(), loadPositions(), loadResults()]).then(redrawChart));
 
   drawChartActions();
   await Promise.all([loadAccount(), loadPositions(), loadChart(), loadResults()]);
   redrawChart();
   api.every(REFRESH, refresh);
+  api.every(REFRESH_CHART, loadChart);
   api.on("run_ended", refresh);
   api.onReturn(() => Promise.all([refresh(), loadChart()]));
   api.on("entry", (entry) => { if (entry.kind.startsWith("trade")) refresh(); });
@@ -116,7 +124,7 @@ function drawAccount(view, api, refresh) {
       stat("Leverage", leverage === null ? "–" : `${number(leverage, 2)}×`, { note: `of at most ${number(view.risk.maxLeverage, 1)}×` }),
       stat("Desk by itself", view.running ? "running" : "stopped", { note: view.running ?? "zuno trade start runs it" })),
     view.protections.map((lock) => h("div", { class: "notice warn" }, h("strong", null, words(lock.protection), lock.symbol ? ` ${lock.symbol}` : ""), h("span", null, lock.reason), h("span", { class: "hint" }, lock.ends ?? (lock.until ? `until ${time(lock.until)}` : "")),
-      LIFTED.has(lock.protection) ? button("Unlock", async () => { if (await postWithWord(api, "/trading/unlock", { title: "Unlock the desk", action: "Unlock", body: { protection: lock.protection } })) await refresh(); }) : null)),
+      LIFTED.has(lock.protection) ? button("Unlock", async () => { if (await postWithWord(api, "/trading/unlock", { view, title: "Unlock the desk", action: "Unlock", body: { protection: lock.protection } })) await refresh(); }) : null)),
     view.mandate ? notice(`Mandate ${shorten(view.mandate.hash)}: ${view.mandate.symbols.join(", ")} at ${view.mandate.venues.join(", ")}, ${view.mandate.active ? "until" : "expired"} ${time(view.mandate.expires)}`, view.mandate.active ? "" : "warn") : null,
   ];
 }
@@ -136,7 +144,7 @@ function drawRisk(view, api) {
 function switches(view, api, refresh) {
   const paused = view.protections.some((lock) => lock.protection === "paused");
   const act = async (path, title, action, danger) => {
-    if (await postWithWord(api, path, { title, action, danger })) await refresh();
+    if (await postWithWord(api, path, { view, title, action, danger })) await refresh();
   };
   const pause = () => act("/trading/pause");
   const resume = () => act("/trading/resume", "Open trades again", "Resume");
@@ -145,7 +153,7 @@ function switches(view, api, refresh) {
 }
 
 /** Post, and where the server asks for a word, ask for it in its own sentence. The answer is whether it was done. */
-async function postWithWord(api, path, { title, action, danger, body = {} } = {}) {
+async function postWithWord(api, path, { view, title, action, danger, body = {} } = {}) {
   const send = async (word) => {
     const answer = await api.post(path, word ? { ...body, word } : body);
     api.toast(answer?.said?.join("; ") || "Done", "good");
@@ -159,7 +167,7 @@ async function postWithWord(api, path, { title, action, danger, body = {} } = {}
       api.toast(error.message, "bad");
       return false;
     }
-    if (!(await askForWord({ title, word, action, danger, content: h("p", null, error.message) }))) return false;
+    if (!(await askForWord({ title, word, action, danger, content: [facts([["Account", describeAccount(api.account)], ["Mode", modeBadge(view)]]), h("p", null, error.message)] }))) return false;
     try {
       return await send(word);
     } catch (refused) {
@@ -169,21 +177,22 @@ async function postWithWord(api, path, { title, action, danger, body = {} } = {}
   }
 }
 
-function runForm(api) {
+function runForm(api, pageApi) {
   const symbol = h("select", { "aria-label": "Symbol of the cycle" }, SYMBOLS.map((name) => h("option", null, name)));
-  const execute = h("input", { type: "checkbox", id: "execute" });
+  const exchange = api.account.mode !== "paper"; // a cycle that acts at an exchange is run at a terminal
+  const execute = h("input", { type: "checkbox", id: "execute", disabled: exchange });
   const go = button("Run a cycle", null, { kind: "primary" });
   go.addEventListener("click", async () => {
     go.disabled = true;
     try {
-      const begun = await api.post("/trading/analyze", { symbol: symbol.value, execute: execute.checked });
+      const begun = await pageApi.post("/trading/analyze", { symbol: symbol.value, execute: execute.checked, account: exchange ? null : api.account.name });
       location.hash = `#/runs/${begun.id}`;
     } catch (error) {
       api.toast(error.message, "bad");
       go.disabled = false;
     }
   });
-  return h("span", { class: "controls" }, symbol, h("label", { class: "field", for: "execute", title: "Place the orders of its ruling on the paper account" }, execute, "execute"), go);
+  return h("span", { class: "controls" }, symbol, h("label", { class: "field", for: "execute", title: exchange ? "Orders at an exchange are placed by zuno trade run --execute, at a terminal" : "Place the orders of its ruling on the paper account" }, execute, "execute"), go);
 }
 
 // -- positions
