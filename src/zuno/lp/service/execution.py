@@ -191,6 +191,11 @@ class Execution:
             raise Broken(f"{plan_id} was applied, and the chain shows something else: {'; '.join(view.problems)}.")
         return view
 
+    async def uses_play_money(self, plan_id: str) -> bool:
+        """Whether it is of a simulated, local or test network."""
+        task = await self._load_task(plan_id)
+        return (await self._context_of(task.instruction.chain)).local
+
     async def cancel(self, plan_id: str, tell: Notify) -> ExecutionView:
         task = await self._load_task(plan_id)
         execution = await self._context_of(task.instruction.chain)

@@ -18,6 +18,7 @@ from tests.paths import CHECKOUT
 from tests.wire.account_home import write_account_home
 from tests.wire.commands import run_zuno
 from tests.wire.page_app import BEARER, HOST, TOKEN, PageApp, open_page_app
+from zuno.adapters.chain.world import SIM
 from zuno.doors.web.access import MOST_BODY_BYTES
 from zuno.doors.web.jobs import MOST_RUNNING, Jobs
 from zuno.doors.web.problems import Problem
@@ -216,6 +217,26 @@ def test_a_stale_tab_cannot_approve_or_apply_what_has_run_out(tmp_path: Path, mo
         assert problem(act(seen, "approve", second)) == (409, "refused")
         waiting = client.get(f"{API}/lp/plans/waiting").json()["plans"]
         assert [plan["planId"] for plan in waiting] == [seen]
+
+
+def test_a_plan_of_real_money_is_called_off_by_its_word(tmp_path: Path) -> None:
+    with open_page_app(tmp_path) as page, TestClient(page.app, base_url=f"http://{HOST}", headers=BEARER) as client:
+
+        async def instruct(zuno: Any) -> list[str]:
+            return [str((await zuno.execution().collect(position, None)).plan_id) for position in ("1", "2")]
+
+        play, real = (f"{API}/lp/plans/{plan}/cancel" for plan in page.ask(instruct))
+        assert client.post(play, json={}).json()["state"] == "cancelled"
+        object.__setattr__(SIM, "testnet", False)
+        try:
+            for body in ({}, {"word": "approve"}):
+                asked = client.post(real, json=body)
+                assert problem(asked) == (409, "confirmation")
+                assert asked.json()["word"] == "cancel"
+            assert client.get(real.replace("cancel", "status")).json()["state"] != "cancelled"
+            assert client.post(real, json={"word": "cancel"}).json()["state"] == "cancelled"
+        finally:
+            object.__setattr__(SIM, "testnet", True)
 
 
 def test_real_money_is_not_traded_from_the_page(client: TestClient) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 
 from fastapi import APIRouter, Response
 
-from zuno.doors.web.confirm import WHO, ApprovalBody, Body, Offers, is_word, need_word
+from zuno.doors.web.confirm import WHO, ApprovalBody, Body, ConfirmBody, Offers, is_word, need_word
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs
 from zuno.doors.web.look_route import LookRoute
@@ -99,8 +99,13 @@ def build_plan_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRou
         return respond(await jobs.finish(jobs.new_id("job_"), "apply", plan, apply))
 
     @router.post("/{plan}/cancel", **document(ExecutionView))
-    async def cancel_plan(plan: Id, body: Body) -> Response:
-        """Replace pending transactions, revoke allowances."""
+    async def cancel_plan(plan: Id, body: ConfirmBody) -> Response:
+        """Replace pending transactions, revoke allowances; with real money the word `cancel` is needed."""
+        if not is_word(body.word, "cancel") and not await services.ask(
+            lambda zuno: zuno.execution().uses_play_money(plan)
+        ):
+            what = "is called off: transactions that wait are replaced and allowances revoked, for gas."
+            raise need_word("cancel", f"{sanitise(plan)} {what}")
 
         def tell(line: str) -> None:
             feed.publish("step", {"planId": plan, "text": sanitise(line)})

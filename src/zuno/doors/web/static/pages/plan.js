@@ -212,11 +212,7 @@ function statePart(view, api, at, result, reload) {
     button("Simulate", run(async () => replace(result, simulationPart(await api.post(`${at}/simulate`))))),
     button("Approve …", run(() => approve(api, at, result, reload)), { kind: view.state === "approved" ? "" : "primary" }),
     button("Apply …", run(() => apply(api, at, result, reload)), { kind: view.state === "approved" ? "primary" : "", disabled: !["approved", "applying", "partial"].includes(view.state), title: view.state === "approved" ? null : "approve it first" }),
-    button("Cancel", run(async () => {
-      await api.post(`${at}/cancel`);
-      toast("The plan is called off.");
-      await reload();
-    }), { kind: "danger" }));
+    button("Cancel", run(() => cancel(api, at, result, reload)), { kind: "danger" }));
   return [
     h("div", { class: "row wrap" }, planState(view.state), h("span", { class: "soft" }, view.why || `${view.action} on ${view.chain}, wallet ${shorten(view.wallet, 8, 6)}`), view.expiresText ? h("span", { class: "soft" }, `approval ends ${view.expiresText}`) : null, view.newPositionId ? h("a", { href: `#/liquidity/${encodeURIComponent(view.newPositionId)}?chain=${encodeURIComponent(view.chain)}` }, `new position ${view.newPositionId}`) : null),
     view.problems.map((text) => notice(text, "warn")),
@@ -260,6 +256,23 @@ function simulationPart(view) {
     h("ol", { class: "calls" }, view.steps.map((step) => h("li", null, h("b", null, step.kind.replaceAll("_", " ")), " ", step.later ? badge("built again later") : null, h("ul", null, step.words.map((text) => h("li", null, text))), step.error ? notice(step.error, "bad") : null))),
     view.notes.map((text) => notice(text)),
   ];
+}
+
+/** With real money a cancel sends transactions of its own, and the server asks for a word. */
+async function cancel(api, at, result, reload) {
+  try {
+    await api.post(`${at}/cancel`);
+  } catch (error) {
+    const word = error.document?.word;
+    if (!word) throw error;
+    if (!(await askForWord({ title: "Cancel: this may send transactions", word, action: "Cancel the plan", danger: true, content: [h("p", null, error.message)] }))) {
+      replace(result);
+      return;
+    }
+    await api.post(`${at}/cancel`, { word });
+  }
+  toast("The plan is called off.");
+  await reload();
 }
 
 async function approve(api, at, result, reload) {
