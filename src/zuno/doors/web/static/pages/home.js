@@ -87,7 +87,7 @@ function lpStats(portfolio, api) {
   return stats(portfolioSource(portfolio, api),
     stat("Liquidity worth", money(totals.worth), { note: `${money(totals.uncollected)} uncollected`, href: "#/liquidity", title: partly ? "without what could not be priced" : null }),
     stat("Fees, 24 h", money(totals.fees24h), { note: `LVR ${money(totals.lvr24h)}`, title: "fees of the window; LVR: loss to arbitrage against rebalancing" }),
-    stat("Fee APR", percent(totals.feeApr), { note: "of its mean worth in the window, without uncollected fees" }),
+    stat("Fee APR", percent(totals.feeApr), { note: "of its mean worth", title: "of its mean worth in the window, without uncollected fees" }),
     stat("Net APR", signedPercent(totals.netApr), { tone: tone(totals.netApr), note: "after LVR" }));
 }
 

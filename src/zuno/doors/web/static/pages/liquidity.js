@@ -52,7 +52,7 @@ function totals(portfolio, api) {
       stat("Worth", money(sum.worth), { note: `${money(sum.uncollected)} uncollected` }),
       stat("Fees, 24 h", money(sum.fees24h), { note: "of all positions" }),
       stat("LVR, 24 h", money(sum.lvr24h), { note: "loss to arbitrage" }),
-      stat("Fee APR", percent(sum.feeApr), { note: "of its mean worth in the window, without uncollected fees" }),
+      stat("Fee APR", percent(sum.feeApr), { note: "of its mean worth", title: "of its mean worth in the window, without uncollected fees" }),
       stat("Net APR", signedPercent(sum.netApr), { tone: tone(sum.netApr), note: "after LVR" }),
       stat("Positions", String(portfolio.positions.length), { note: `${portfolio.positions.filter((line) => line.inRange).length} in range` })),
     ...[...(sum.unpriced ?? []), ...(sum.unknown ?? [])].slice(0, 3).map((item) => notice(typeof item === "string" ? item : `${item.id ?? ""} ${item.reason ?? item.why ?? ""}`, "warn")),
