@@ -41,7 +41,7 @@ def list_no_edge_sections(view: NoEdgeView) -> list[str]:
         ),
         heading("Trades"),
         table(
-            ("worlds", "worlds", "cycles", "trades", "mean before costs", "mean after costs"),
+            ("worlds", "worlds", "cycles", "trades", "mean before costs", "standard error", "mean after costs"),
             [
                 (
                     kind.kind,
@@ -49,6 +49,7 @@ def list_no_edge_sections(view: NoEdgeView) -> list[str]:
                     f"{kind.cycles}",
                     f"{kind.trades}",
                     "" if kind.mean_gross_pct is None else f"{kind.mean_gross_pct:+.3f} %",
+                    "" if kind.standard_error_pct is None else f"{kind.standard_error_pct:.3f} %",
                     "" if kind.mean_net_pct is None else f"{kind.mean_net_pct:+.3f} %",
                 )
                 for kind in view.kinds

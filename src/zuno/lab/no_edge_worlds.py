@@ -31,7 +31,7 @@ HOURS: Final = WARM_HOURS + TRADED_HOURS
 BLOCK_HOURS: Final = 24
 """A block is a day of the recorded history, and stays one: what hours of a day have in common is kept."""
 STEPS: Final = 60
-"""Of an hour of a random walk: in longer ones a price leaps over a stop or a target by more than a trade may gain."""
+"""Of an hour of a random walk, one each minute."""
 EVEN: Final = 21_651
 """Four even draws up to this, either way, have a deviation of 25,000; a size of 24 makes 0.06 % a minute of it."""
 BURSTS: Final = 6
@@ -62,6 +62,9 @@ class NoEdgeWorld:
     store: MarketRows
     bars: NDArray[np.float64]
     """Rows of open, high, low, close and volume of each hour."""
+    path: NDArray[np.float64]
+    """What trades are played on: rows of start, end, open, high, low and close. Each minute of a walk is one price, so
+    that a level which is leapt over is filled where the price lands; of blocks the hours are known alone."""
 
     def at(self, hour: int) -> Millis:
         """When an hour begins."""
@@ -101,15 +104,20 @@ def make_world(kind: WorldKind, seed: int, pool: HourPool | None = None) -> NoEd
     chance = Generator(PCG64(SeedSequence([list(WorldKind).index(kind), seed])))
     if kind is WorldKind.BLOCKS:
         assert pool is not None
-        symbol, parts = pool.symbol, _draw_blocks(chance, pool)
+        symbol, parts, inside = pool.symbol, _draw_blocks(chance, pool), None
     else:
-        symbol, parts = tuple(Symbol)[seed % 2], _draw_walk(chance)
+        symbol = tuple(Symbol)[seed % 2]
+        parts, inside = _draw_walk(chance)
     bars = _make_bars(parts, symbol)
+    path = _span_rows(bars[:, :4], HOUR_MS)
+    if inside is not None:
+        minutes = _to_prices(_log_before(parts) + inside, symbol).reshape(-1, 1)
+        path = _span_rows(np.repeat(minutes, 4, axis=1), HOUR_MS // STEPS)
     label = f"{CANDLES_ONLY} ({kind.value}, seed {seed}{f', of {pool.label}' if pool else ''})"
     rows: dict[Series[Any], Sequence[Candle]] = {}
     for timeframe in (Timeframe.H1, Timeframe.H4, Timeframe.D1, Timeframe.W1):
         rows[candles(BINANCE, symbol, timeframe)] = _join_hours(bars, timeframe)
-    return NoEdgeWorld(kind, seed, symbol, MarketRows(Origin(True, label), rows), bars)
+    return NoEdgeWorld(kind, seed, symbol, MarketRows(Origin(True, label), rows), bars, path)
 
 
 def _draw_blocks(chance: Generator, pool: HourPool) -> Ints:
@@ -118,8 +126,9 @@ def _draw_blocks(chance: Generator, pool: HourPool) -> Ints:
     return pool.hours.reshape(days, BLOCK_HOURS, 5)[chosen].reshape(HOURS, 5).copy()
 
 
-def _draw_walk(chance: Generator) -> Ints:
-    """A step is the sum of four even draws; its size changes by the day and in bursts, volume goes with the range."""
+def _draw_walk(chance: Generator) -> tuple[Ints, Ints]:
+    """Its hours, and its steps inside them. A step is the sum of four even draws; its size changes by the day and in
+    bursts, volume goes with the range."""
     sizes = np.repeat(chance.integers(17, 33, HOURS // 24), 24)
     hours = np.flatnonzero(chance.integers(0, 24 * BURSTS, HOURS) == 0)
     for after in range(3):
@@ -130,14 +139,28 @@ def _draw_walk(chance: Generator) -> Ints:
     zero = np.zeros(HOURS, dtype=np.int64)
     high, low = np.maximum(zero, inside.max(axis=1)), np.minimum(zero, inside.min(axis=1))
     volume = 200_000 + (high - low) // 50 * chance.integers(5, 16, HOURS)
-    return np.column_stack((zero, high, low, inside[:, -1], volume))
+    return np.column_stack((zero, high, low, inside[:, -1], volume)), inside
 
 
 def _make_bars(parts: Ints, symbol: Symbol) -> NDArray[np.float64]:
-    before = np.concatenate(([0], np.cumsum(parts[:-1, 3])))
-    logs = (before[:, None] + parts[:, :4]) / NANO
-    cents = np.rint(exp(logs) * PRICES[symbol] * 100)
-    return np.column_stack((cents / 100, parts[:, 4] / 1000))
+    prices = _to_prices(_log_before(parts) + parts[:, :4], symbol)
+    return np.column_stack((prices, parts[:, 4] / 1000))
+
+
+def _log_before(parts: Ints) -> Ints:
+    """Of the price at which each hour begins, as a column."""
+    return np.concatenate(([0], np.cumsum(parts[:-1, 3])))[:, None]
+
+
+def _to_prices(logs: Ints, symbol: Symbol) -> NDArray[np.float64]:
+    """In whole cents."""
+    cents: NDArray[np.float64] = np.rint(exp(logs / NANO) * PRICES[symbol] * 100)
+    return cents / 100
+
+
+def _span_rows(prices: NDArray[np.float64], millis: int) -> NDArray[np.float64]:
+    starts = BEGIN + millis * np.arange(len(prices))
+    return np.column_stack((starts, starts + millis, prices))
 
 
 def _join_hours(bars: NDArray[np.float64], timeframe: Timeframe) -> list[Candle]:

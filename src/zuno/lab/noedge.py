@@ -1,7 +1,7 @@
 """Whether the desk claims an edge where there is none: its rules over many markets in which nothing can be foreseen.
 
 In each world the desk rules at breakouts, one position at a time, and learns from its own closed trades. A trade enters
-at the next hour's open, pays taker fees, assumed slippage and funding, and ends at its stop, its target or its time.
+at the next price, pays taker fees, assumed slippage and funding, and ends at its stop, its target or its time.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from math import sqrt
 from typing import Final, TypeAlias
 
 from zuno.kernel.canonical import Digest, digest
@@ -24,7 +25,6 @@ from zuno.lab.service import Progress, check_workers
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import MarketFigures
 from zuno.llm.ask import ModelContext
-from zuno.trading.measure.finest_bars import SpanBar
 from zuno.trading.model.account import account_slots
 from zuno.trading.model.cycle import EDITION, Expectation, JudgeKind, RegimeFamily
 from zuno.trading.model.market import HOUR_MS
@@ -43,7 +43,7 @@ JUDGED_FROM: Final = 1_000
 CYCLES: Final = 24
 """Of one world at most."""
 LEAST_TRADES: Final = 10
-"""Of a world in which a claim can be made at all."""
+"""Of a world that counts."""
 LEVEL: Final = 0.05
 CODE: Final = "noedge"
 COSTS_PCT: Final = 2 * Fees().binance.taker + ASSUMED_SLIPPAGE.buy + ASSUMED_SLIPPAGE.sell
@@ -77,7 +77,8 @@ class WorldResult(View):
     gained_before_costs: bool
 
     @property
-    def judged(self) -> bool:
+    def enough_trades(self) -> bool:
+        """Whether a claim can be made in it at all."""
         return len(self.net) >= LEAST_TRADES
 
 
@@ -98,6 +99,8 @@ class WorldKindView(View):
     mean_gross_pct: float | None
     mean_net_pct: float | None
     """Of a trade, of its notional."""
+    standard_error_pct: float | None
+    """Of the mean before costs."""
     net: RateView
     before_costs: RateView
     desk: RateView
@@ -198,8 +201,7 @@ async def study_worlds(plan: WorldsPlan, minds: Minds) -> AsyncIterator[WorldRes
 
 async def study_world(world: NoEdgeWorld, minds: Minds) -> WorldResult:
     end = world.at(len(world.bars))
-    hours = enumerate(world.bars[:, :4].tolist())
-    bars = BarColumns([SpanBar(world.at(hour), world.at(hour + 1), *prices) for hour, prices in hours])
+    bars = BarColumns(world.path)
     moments = [world.at(hour) for hour in find_breakouts(world.bars)]
     figures = MarketFigures(world.store, world.symbol)
     await figures.load(moments[: 2 * CYCLES])  # most worlds are through by then; later ones are measured one by one
@@ -311,15 +313,17 @@ def _verdict(worlds: int, *, passed: bool, stopped: bool) -> str:
 
 
 def _sum_worlds(kind: str, results: Sequence[WorldResult]) -> WorldKindView:
-    judged = [result for result in results if result.judged]
+    judged = [result for result in results if result.enough_trades]
+    gross = [pct for result in results for pct in result.gross]
     return WorldKindView(
         kind=kind,
         worlds=len(results),
         judged=len(judged),
         cycles=sum(result.cycles for result in results),
         trades=sum(len(result.net) for result in results),
-        mean_gross_pct=_mean([pct for result in results for pct in result.gross]),
+        mean_gross_pct=_mean(gross),
         mean_net_pct=_mean([pct for result in results for pct in result.net]),
+        standard_error_pct=_standard_error(gross),
         net=measure_rate(sum(result.gained for result in judged), len(judged)),
         before_costs=measure_rate(sum(result.gained_before_costs for result in judged), len(judged)),
         desk=measure_rate(sum(result.believed > 0 for result in judged), len(judged)),
@@ -329,3 +333,11 @@ def _sum_worlds(kind: str, results: Sequence[WorldResult]) -> WorldKindView:
 
 def _mean(micros: Sequence[int]) -> float | None:
     return round(sum(micros) / len(micros) / _MICRO, 6) if micros else None
+
+
+def _standard_error(micros: Sequence[int]) -> float | None:
+    count = len(micros)
+    if count < 2:
+        return None
+    squares = count * sum(micro * micro for micro in micros) - sum(micros) ** 2  # whole numbers: no rounding yet
+    return round(sqrt(squares / (count * count * (count - 1))) / _MICRO, 6)

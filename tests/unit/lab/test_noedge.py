@@ -13,6 +13,7 @@ from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.units import Millis
 from zuno.lab.no_edge_worlds import (
     HOURS,
+    STEPS,
     WARM_HOURS,
     HourPool,
     WorldKind,
@@ -31,8 +32,9 @@ from zuno.lab.noedge import (
     plan_worlds,
 )
 from zuno.trading.measure.portable import price_units
-from zuno.trading.model.market import HOUR_MS, Candle, Symbol, Timeframe, candles
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Candle, Side, Symbol, Timeframe, candles
 from zuno.trading.model.venues import BINANCE
+from zuno.trading.rules.veto_play import BarColumns, WantedTrade, play_trade
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +72,27 @@ async def test_a_world_is_the_same_on_every_machine(kind: WorldKind, name: str, 
     assert day[-1].close == hours[-13].close
     with pytest.raises(Refused):
         await world.store.write([])
+
+
+def test_a_walk_leaps_over_a_stop_and_is_filled_where_it_lands(pool: HourPool) -> None:
+    world = make_world(WorldKind.WALK, 5)
+    assert world.path.shape == (HOURS * STEPS, 6)
+    prices = world.path[:, 2].reshape(HOURS, STEPS)
+    assert np.array_equal(prices[:, -1], world.bars[:, 3])
+    assert np.array_equal(np.maximum(prices.max(axis=1), world.bars[:, 0]), world.bars[:, 1])
+    assert np.array_equal(np.minimum(prices.min(axis=1), world.bars[:, 0]), world.bars[:, 2])
+    at = world.at(WARM_HOURS)
+    entry, *after = prices[WARM_HOURS:].ravel()[:600]
+    lowest = int(np.argmin(after))
+    before = min(after[:lowest])
+    assert after[lowest] < before < entry
+    stop = (after[lowest] + before) / 2  # between two minutes
+    wanted = WantedTrade(at, Side.LONG, stop, 10 * entry, Millis(at + 24 * HOUR_MS))
+    played = play_trade(wanted, BarColumns(world.path), (), 0.0, wanted.hold_until, assumed=False)
+    assert played is not None
+    assert (played.exit, played.resolved) == ("stop", at + (lowest + 2) * MINUTE_MS)
+    assert played.pct == pytest.approx(100 * (after[lowest] / entry - 1), abs=1e-6)
+    assert make_world(WorldKind.BLOCKS, 5, pool).path.shape == (HOURS, 6)
 
 
 def test_a_breakout_is_known_before_the_hour_begins() -> None:
@@ -113,6 +136,9 @@ def test_chance_alone_passes_and_an_edge_is_claimed() -> None:
     assert not found.ok
     assert found.ci95 is not None
     assert found.ci95[0] > 0.05
+    moves = [pct / 1e6 for world in worlds for pct in world.gross]
+    (kind,) = build_no_edge_view(worlds, 250, "x", stopped=False).kinds
+    assert kind.standard_error_pct == pytest.approx(np.std(moves, ddof=1) / len(moves) ** 0.5, abs=1e-6)
 
 
 def test_too_few_trades_or_worlds_are_not_judged() -> None:

@@ -31,10 +31,11 @@ def shown_no_edge(view: NoEdgeView) -> RenderableType:
             f"({view.ci95[0]:.1%} to {view.ci95[1]:.1%}), before costs in {' '.join(_rate(view.before_costs))}."
         )
     )
-    trades = Rows("worlds", "cycles", "trades", "mean before costs", "mean after costs")
+    trades = Rows("worlds", "cycles", "trades", "mean before costs", "standard error", "mean after costs")
     for kind in view.kinds:
-        means = ("" if mean is None else f"{mean:+.3f} %" for mean in (kind.mean_gross_pct, kind.mean_net_pct))
-        trades.add_row(kind.kind, f"{kind.cycles}", f"{kind.trades}", *means)
+        before, after = ("" if mean is None else f"{mean:+.3f} %" for mean in (kind.mean_gross_pct, kind.mean_net_pct))
+        error = "" if kind.standard_error_pct is None else f"{kind.standard_error_pct:.3f} %"
+        trades.add_row(kind.kind, f"{kind.cycles}", f"{kind.trades}", before, error, after)
     return Group(
         heading(f"{view.worlds} of {view.asked} worlds, blocks of {view.origin}, edition {view.edition}, no model"),
         claims,

@@ -1,7 +1,8 @@
 """A trade that was wanted and vetoed or cut, played on the market that followed: own levels, fees and funding.
 
 It is filled at the open of the next bar, and ends at its stop, at its target or when its hold is over, whichever comes
-first; a bar that touches both touched the stop. Until one of them has happened nothing is known of it, nor where the
+first; a bar that touches both touched the stop, and one that opens beyond a level fills at its open, as at the paper
+venue. Until one of them has happened nothing is known of it, nor where the
 prices up to the end of its hold were not recorded.
 """
 
@@ -51,7 +52,7 @@ class PlayedTrade:
 class BarColumns:
     """Bars of one market in order of time, as columns."""
 
-    def __init__(self, bars: Sequence[SpanBar]) -> None:
+    def __init__(self, bars: Sequence[SpanBar] | NDArray[np.float64]) -> None:
         table: NDArray[np.float64] = np.array(bars, dtype=np.float64).reshape(len(bars), 6)
         self.start, self.end, self.open, self.high, self.low, self.close = table.T
 
@@ -72,16 +73,18 @@ def play_trade(
         return PlayedTrade("unfilled", Millis(int(bars.end[first])), 0.0, 0.0)
     inside = np.flatnonzero((bars.start >= opened) & (bars.end <= until))
     worst, best = (bars.low, bars.high) if sign > 0 else (bars.high, bars.low)
-    stopped = sign * (worst[inside] - wanted.stop) <= 0
+    opens = bars.open[inside]
+    leapt = sign * (opens - wanted.target) >= 0
+    stopped = (sign * (worst[inside] - wanted.stop) <= 0) & ~leapt
     reached = sign * (best[inside] - wanted.target) >= 0
     touches = np.flatnonzero(stopped | reached)
     how: Literal["stop", "target", "time"] = "time"
     if len(touches):
-        place = inside[touches[0]]
-        how = "stop" if stopped[touches[0]] else "target"
-        level, opening = (wanted.stop if how == "stop" else wanted.target), float(bars.open[place])
-        gapped = how == "stop" and sign * (opening - level) < 0
-        price, ended = (opening if gapped else level), int(bars.end[place])
+        touch = touches[0]
+        how = "stop" if stopped[touch] else "target"
+        gapped = leapt[touch] or sign * (opens[touch] - wanted.stop) <= 0
+        level = wanted.stop if how == "stop" else wanted.target
+        price, ended = float(opens[touch]) if gapped else level, int(bars.end[inside[touch]])
     elif now >= wanted.hold_until and _reaches(bars, int(inside[-1]), wanted.hold_until):
         price, ended = float(bars.close[inside[-1]]), wanted.hold_until
     else:

@@ -45,6 +45,29 @@ def test_it_is_filled_at_the_next_open_and_ends_at_the_first_level() -> None:
     assert gap.pct == pytest.approx(-4.0)
 
 
+@pytest.mark.parametrize(
+    ("side", "stop", "target", "opened", "low", "high", "how", "pct"),
+    [
+        (Side.LONG, 98.0, 104.0, 96.0, 95.0, 97.0, "stop", -4.0),
+        (Side.LONG, 98.0, 104.0, 106.0, 105.0, 107.0, "target", 6.0),
+        (Side.LONG, 98.0, 104.0, 106.0, 90.0, 107.0, "target", 6.0),  # at the target before it fell
+        (Side.LONG, 98.0, 104.0, 97.0, 90.0, 107.0, "stop", -3.0),
+        (Side.LONG, 98.0, 104.0, 98.0, 98.0, 107.0, "stop", -2.0),
+        (Side.LONG, 98.0, 104.0, 99.0, 97.0, 100.0, "stop", -2.0),
+        (Side.SHORT, 102.0, 96.0, 104.0, 103.0, 105.0, "stop", -4.0),
+        (Side.SHORT, 102.0, 96.0, 94.0, 93.0, 103.0, "target", 6.0),
+        (Side.SHORT, 102.0, 96.0, 99.0, 95.0, 101.0, "target", 4.0),
+    ],
+)
+def test_a_bar_that_opens_beyond_a_level_fills_at_its_open(
+    side: Side, stop: float, target: float, opened: float, low: float, high: float, how: str, pct: float
+) -> None:
+    wanted = WantedTrade(minute(0), side, stop, target, minute(60))
+    played = play(bar(0, 99, 101), bar(1, low, high, opened=opened), wanted=wanted)
+    assert played is not None
+    assert (played.exit, played.pct) == (how, pytest.approx(pct))
+
+
 def test_it_is_resolved_only_when_a_level_was_touched_or_its_hold_is_over() -> None:
     quiet = [bar(number, 99, 101, close=101) for number in range(60)]
     assert play(*quiet, now=minute(59)) is None
