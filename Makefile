@@ -114,7 +114,8 @@ $(VENV)/.peers: EXTRAS := [devnet,models,dev,peers]
 # In an environment of its own: it needs a pandas that nautilus_trader refuses.
 $(VENV)/.vectorbt: $(VENV)/.dev
 	$(BIN)/python -m venv --clear $(VENV)/vectorbt
-	$(VENV)/vectorbt/bin/python -m pip install -q --disable-pip-version-check vectorbt==1.2.0
+	@if test -x $(BIN)/uv; then $(BIN)/uv pip install -q --python $(VENV)/vectorbt/bin/python vectorbt==1.2.0; \
+	else $(VENV)/vectorbt/bin/python -m pip install -q --disable-pip-version-check vectorbt==1.2.0; fi
 	@touch $@
 
 $(NODE): contracts/package.json contracts/package-lock.json
