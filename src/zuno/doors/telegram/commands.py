@@ -16,7 +16,7 @@ from zuno.kernel.chat_text import JOINER
 from zuno.kernel.errors import Usage
 from zuno.kernel.notify import SendResult
 from zuno.kernel.text import plain_text
-from zuno.trading.model.trade_events import PAPER_WORD
+from zuno.trading.model.trade_events import PAPER_ACCOUNT, PAPER_WORD
 
 if TYPE_CHECKING:
     from zuno.doors.telegram.confirm import Confirmations
@@ -111,11 +111,11 @@ def read_command(text: str) -> Typed | None:
 
 
 def take_account(words: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
-    """The words without the account that they end with: `live`, `demo`, or `paper:NAME`."""
+    """The words without the account that they end with: `live`, `demo`, `paper` or `paper:NAME`."""
     last = words[-1] if words else ""
     if last.lower() in AT_EXCHANGES:
         return words[:-1], last.lower()
-    if last.lower().startswith(PAPER_WORD):
+    if last.lower() == PAPER_ACCOUNT or last.lower().startswith(PAPER_WORD):
         name = last[len(PAPER_WORD) :]
         if name.lower() in AT_EXCHANGES:
             raise Usage(f"No paper account is called {name.lower()}; `{name.lower()}` alone is the account there.")

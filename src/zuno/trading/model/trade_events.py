@@ -342,23 +342,28 @@ class TradeEntry(Wire):
     events: Annotated[tuple[TradeEvent, ...], Field(min_length=1)]
 
 
+PAPER_ACCOUNT: Final = "paper"
+"""The home's own on paper, which has no name of its own."""
+PAPER_WORD: Final = f"{PAPER_ACCOUNT}:"
+LIVE_ACCOUNT: Final = "live"
+"""At the exchanges, with money."""
+DEMO_ACCOUNT: Final = "demo"
+"""At an exchange that trades without money: everything else is as with it."""
+
+
 def check_account_name(name: str) -> None:
     if not _ACCOUNT_NAME.fullmatch(name):
         raise Usage(f"{plain_text(name, 40)!r} is no name of an account; use up to 64 letters, digits, - and _.")
+    word = name.lower()
+    if word in (LIVE_ACCOUNT, DEMO_ACCOUNT, PAPER_ACCOUNT) and name != word:
+        raise Usage(f"No account is called {name}; write {word}.")
 
 
 def paper_account(origin: str, name: str = "") -> str:
     """The account of paper trading in a market, or one of several there. `Usage` for what is no name."""
     if name:
         check_account_name(name)
-    return f"paper:{origin}:{name}" if name else f"paper:{origin}"
-
-
-PAPER_WORD: Final = "paper:"
-LIVE_ACCOUNT: Final = "live"
-"""At the exchanges, with money."""
-DEMO_ACCOUNT: Final = "demo"
-"""At an exchange that trades without money: everything else is as with it."""
+    return f"{PAPER_WORD}{origin}" if name in ("", PAPER_ACCOUNT) else f"{PAPER_WORD}{origin}:{name}"
 
 
 def account_name(origin: str, name: str | None) -> str:

@@ -84,7 +84,22 @@ def test_a_picture_and_a_spreadsheet(say: Say, tmp_path: Path) -> None:
         (("mandate", "grant", "--for", "31d"), 3),
         (("mandate", "revoke"), 3),
         (("status", "--account", "a b"), 2),
+        (("kill", "--yes", "--account", "LIVE"), 2),
     ],
 )
 def test_bad_wishes_have_exit_codes(say: Say, words: tuple[str, ...], code: int) -> None:
     assert say("trade", *words)[0] == code
+
+
+LOOKS = ("status", "positions", "orders", "fills", "trades", "ledger", "balance", "profit", "locks")
+
+
+def test_paper_is_the_homes_own_account(say: Say) -> None:
+    for command in (*(("trade", look, "--json") for look in LOOKS), ("export", "trades"), ("export", "ledger")):
+        code, own = say(*command)
+        assert code == 0
+        assert say(*command, "--account", "paper") == (0, own), command
+        assert say(*command, "--account", "second") != (0, own), command
+    for word in ("calibration", "vetoes", "evaluate", "pause", "stop"):
+        code, out = say("trade", word, "--account", "paper", "--json")
+        assert (code, json.loads(out)["account"]) == (0, "paper:recorded"), word

@@ -44,6 +44,7 @@ def test_a_trade_stands_for_its_symbol_at_every_exchange(which: str, closed: lis
 def test_a_paper_account_is_never_another_word_for_live() -> None:
     assert take_account(("all", "live")) == (("all",), "live")
     assert take_account(("all", "paper:scout")) == (("all",), "scout")
+    assert take_account(("all", "Paper")) == (("all",), None)
     for word in ("paper:live", "PAPER:Demo"):
         with pytest.raises(Usage):
             take_account(("all", word))

@@ -17,7 +17,7 @@ from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs, JobsView, JobView
 from zuno.doors.web.look_route import LookRoute
 from zuno.doors.web.problems import describe_error
-from zuno.doors.web.routes.parameters import PAPER, TEXT_CHARS, Account, Chain, Id
+from zuno.doors.web.routes.parameters import TEXT_CHARS, Account, Chain, Id
 from zuno.doors.web.services import Services, document, respond
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import ZunoError
@@ -26,7 +26,7 @@ from zuno.lp.model.chains import chain_named
 from zuno.lp.service.archive import PlanLine
 from zuno.lp.service.portfolio import PortfolioView
 from zuno.lp.watch.alerts import AlertsView
-from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, account_mode
+from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, PAPER_ACCOUNT, account_mode
 from zuno.trading.service.account_view import PerformanceView, TradePositionsView, TradeStatusView
 
 Shown = TypeVar("Shown", bound=View)
@@ -101,7 +101,7 @@ async def _list_accounts(zuno: Zuno, trading: Trading) -> tuple[AccountChoiceVie
     with suppress(ZunoError):  # whoever logs in is told so by what they look at
         used = await zuno.account().list_exchange_accounts()
     names = [LIVE_ACCOUNT] if trading == "live" else []
-    names += [PAPER, *(name for name in (LIVE_ACCOUNT, DEMO_ACCOUNT) if name in used)]
+    names += [PAPER_ACCOUNT, *(name for name in (LIVE_ACCOUNT, DEMO_ACCOUNT) if name in used)]
     return tuple(AccountChoiceView(name=name, mode=account_mode(name)) for name in dict.fromkeys(names))
 
 
