@@ -21,8 +21,8 @@ from tests.wire.browser import (
     open_page,
     run_server,
     type_word,
+    wait_until_connected,
     wait_until_drawn,
-    wait_until_live,
 )
 
 __all__ = ["browser", "open_page"]
@@ -46,7 +46,7 @@ def test_a_debate_is_followed_and_its_plan_is_applied_by_one_of_two_tabs(
 ) -> None:
     page = open_page(server, "#/liquidity/1?chain=devnet", quiet=False)  # two of the tabs are refused
     wait_until_drawn(page)
-    wait_until_live(page)
+    wait_until_connected(page)
     page.get_by_role("button", name="Recommend rebalance").click()
     expect(page.locator(".debate.live .thought").first).to_be_visible(timeout=SLOWLY)
     page.get_by_role("link", name="Open the plan").click(timeout=SLOWLY)

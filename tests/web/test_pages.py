@@ -16,7 +16,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, Request, Route, expect
 
 from tests.crash.learning import open_position
-from tests.wire.browser import SLOWLY, OpenPage, WebServer, run_server, wait_until_drawn, wait_until_live
+from tests.wire.browser import SLOWLY, OpenPage, WebServer, run_server, wait_until_connected, wait_until_drawn
 from tests.wire.commands import run_zuno
 from tests.wire.hostile_home import FLAG, IMAGE, SPOKEN, HostileHome, write_hostile_home
 
@@ -211,14 +211,14 @@ def test_a_page_that_watches_outlives_its_server_and_misses_nothing(server: WebS
     page.on("request", lambda request: asked.append(request))
     page.evaluate("window.unbroken = true")
     wait_until_drawn(page)
-    wait_until_live(page)
+    wait_until_connected(page)
     page.get_by_role("button", name="Recommend rebalance").click()
     expect(page.locator(".debate.live .thought").first).to_be_visible(timeout=SLOWLY)
     server.stop(signal.SIGKILL)
     expect(page.locator("#wire")).to_have_text("reconnecting", timeout=SLOWLY)
     made = run_zuno(server.home, "lp", "recommend", "create", "2 ETH safely", "--json").document
     server.start()
-    wait_until_live(page)
+    wait_until_connected(page)
     expect(page.locator(".debate-state")).to_contain_text(re.compile("Open the plan|Ask again"), timeout=SLOWLY)
     page.get_by_role("link", name="Liquidity", exact=True).first.click()
     expect(page.locator("main")).to_contain_text(made["planId"][-4:], timeout=SLOWLY)
@@ -250,7 +250,7 @@ def test_a_page_follows_its_server_into_another_mode_and_out_of_its_login(
 ) -> None:
     page = open_page(server, "#/trading", quiet=False)  # refusals are what is tried
     wait_until_drawn(page)
-    wait_until_live(page)
+    wait_until_connected(page)
     expect(page.locator("#mode")).to_have_text("SYNTHETIC")
     page.locator("time[data-at]").first.evaluate("(shown) => { shown.dataset.at = String(Date.now() - 3600e3); }")
     expect(page.locator("time[data-at]").first).to_have_text("60 m ago")
@@ -275,7 +275,7 @@ def test_a_page_follows_its_server_into_another_mode_and_out_of_its_login(
     expect(page.locator("#wire")).to_have_text("reconnecting")
     with page.expect_request(re.compile(r"/events\?after=\d")), page.expect_request(re.compile("account=live")):
         hide_page(page, hidden=False)
-    wait_until_live(page)
+    wait_until_connected(page)
     expect(page.locator("#mode")).to_have_text("LIVE")
     expect(page.locator(".banner-parts")).to_have_text("Trading: live. Liquidity: sim, play money.")
     expect(page.locator(".accounts [aria-pressed=true]")).to_have_text("live")

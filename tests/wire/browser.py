@@ -108,8 +108,8 @@ def wait_until_drawn(page: Page) -> None:
     expect(page.locator(".chart-figure:not([data-drawn])")).to_have_count(0, timeout=SLOWLY)
 
 
-def wait_until_live(page: Page) -> None:
-    expect(page.locator("#wire")).to_have_text("live", timeout=SLOWLY)
+def wait_until_connected(page: Page) -> None:
+    expect(page.locator("#wire")).to_have_text("connected", timeout=SLOWLY)
 
 
 def type_word(page: Page, word: str) -> None:

@@ -169,7 +169,7 @@ export class EventStream {
     this.source.onopen = () => {
       this.delay = 1000;
       const back = this.state === "lost";
-      this.setState("live");
+      this.setState("connected");
       if (back) for (const action of this.returns) action();
     };
     this.source.onerror = () => {

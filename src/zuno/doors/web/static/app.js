@@ -1,4 +1,4 @@
-// The shell: which page is shown, the mode that must never be mistaken, theme, live connection.
+// The shell: which page is shown, the mode that must never be mistaken, theme, connection to the server.
 import { EventStream, currentSession, documentAddress, get, isSameDesk, loadSession, post, watchSession } from "./api.js";
 import { h, replace, s } from "./dom.js";
 import { button, keepAges, loading, problemNotice, titleNumbers, toast } from "./widgets.js";
@@ -25,7 +25,7 @@ const ROUTES = [
 ];
 
 const main = document.getElementById("main");
-const live = new EventStream();
+const stream = new EventStream();
 let leave = null;
 let turn = 0;
 let signedOut = false;
@@ -101,13 +101,13 @@ function pageApi(signal, stops) {
     toast,
     /** `on("thought", (data, event) => …)`, until the page is left. */
     on: (type, listener) => {
-      const stop = live.on(type, listener);
+      const stop = stream.on(type, listener);
       stops.push(stop);
       return stop;
     },
     /** What was told while the connection was gone is told again, except what is not kept: ask anew. */
     onReturn: (action) => {
-      const stop = live.onReturn(action);
+      const stop = stream.onReturn(action);
       stops.push(stop);
       return stop;
     },
@@ -168,7 +168,7 @@ async function lookAgain() {
   try {
     await loadSession();
   } catch (error) {
-    if (error.status !== 401) setTimeout(() => { if (live.state === "live") lookAgain(); }, 3000);
+    if (error.status !== 401) setTimeout(() => { if (stream.state === "connected") lookAgain(); }, 3000);
   }
 }
 
@@ -177,8 +177,8 @@ function showSignedOut() {
   signedOut = true;
   leave?.();
   turn += 1;
-  live.end();
-  drawLive("lost");
+  stream.end();
+  drawConnection("lost");
   delete main.dataset.shown;
   replace(main, h("div", { class: "page" }, h("h1", null, "Not signed in"),
     h("p", null, "Open the link that ", h("code", null, "zuno web"), " printed. It holds the token of this home."),
@@ -208,12 +208,12 @@ function drawTheme() {
   paint();
 }
 
-function drawLive(state) {
+function drawConnection(state) {
   const place = document.getElementById("wire");
   place.dataset.state = state;
-  const words = { connecting: "connecting", live: "live", lost: "reconnecting" };
+  const words = { connecting: "connecting", connected: "connected", lost: "reconnecting" };
   replace(place.querySelector("b"), words[state]);
-  place.title = state === "live" ? "New events arrive by themselves" : "Waiting for Zuno's server";
+  place.title = state === "connected" ? "New events arrive by themselves" : "Waiting for Zuno's server";
 }
 
 document.getElementById("skip").addEventListener("click", (event) => {
@@ -229,11 +229,11 @@ document.addEventListener("keydown", (event) => {
 });
 
 drawTheme();
-live.watchState(drawLive);
+stream.watchState(drawConnection);
 titleNumbers(main);
 addEventListener("hashchange", () => showPage({ focus: true }));
 keepAges(main);
 watchSession(followSession, showSignedOut);
-live.onReturn(lookAgain);
-lookAgain().finally(() => live.open());
+stream.onReturn(lookAgain);
+lookAgain().finally(() => stream.open());
 showPage({ focus: false });
