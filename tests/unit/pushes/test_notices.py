@@ -284,6 +284,25 @@ async def put_run(desk: Desk, *, live: bool, **changed: Any) -> None:
     await desk.put(ENDED, "run_1", run_summary(**changed))
 
 
+async def test_recorded_time_in_an_account_that_went_by_the_walls_clock_is_pushed_by_nobody(desk: Desk) -> None:
+    story, late = AccountStory(desk.log, PAPER), [NoticeKind.FILL, NoticeKind.STOP]
+    first = await story.open_trade(NOW, Symbol.BTCUSDT, Side.LONG, "0.02", "60000", "59000", "63000")
+    await desk.feed().step()
+    assert kinds(await desk.notices()) == [NoticeKind.ENTRY, NoticeKind.FILL]
+    feed = desk.feed()  # of another process, that reads the account's past
+    desk.now = Millis(NOW + 30 * DAY_MS)
+    await story.exit_trade(NOW + DAY_MS, first, "stop")
+    then = NOW + 2 * DAY_MS
+    second = await story.open_trade(then, Symbol.ETHUSDT, Side.LONG, "0.2", "3000", "2900", "3200")
+    await story.exit_trade(then + HOUR_MS, second, "target")
+    await feed.step()
+    assert kinds(await desk.notices()) == late, "the first trade's stop is booked late; the second is recorded"
+    third = await story.open_trade(desk.now, Symbol.BTCUSDT, Side.LONG, "0.02", "60000", "59000", "63000")
+    await story.exit_trade(desk.now + HOUR_MS, third, "stop")
+    await feed.step()
+    assert kinds(await desk.notices()) == [NoticeKind.ENTRY, NoticeKind.FILL, *late]
+
+
 async def test_a_ruling_says_size_levels_and_ev(desk: Desk) -> None:
     await put_run(desk, live=True)
     await desk.feed().step()

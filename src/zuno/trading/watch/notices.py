@@ -2,8 +2,8 @@
 
 Pushed is what happens by the wall's clock: at an exchange everything, on paper what is written within
 `CLOCK_TOLERANCE_MS` of its own moment, and in an account that was written so, also what is booked late after an outage.
-Recorded time runs through years in minutes and is pushed by nobody. A paper exchange's own books are not pushed: the
-account that trades there tells the same.
+Recorded time runs through years in minutes and is pushed by nobody, whatever clock its account went by before. A paper
+exchange's own books are not pushed: the account that trades there tells the same.
 """
 
 from __future__ import annotations
@@ -136,15 +136,14 @@ class TradingNotices:
         return found
 
     async def _goes_by_wall(self, account: str, entry: Entry, journal: Journal) -> bool:
-        """Whether an account is written as things happen, as told by this entry or an earlier one."""
-        if account_mode(account) != "paper" or _is_live(entry):
-            self._by_wall[account] = True
-        elif account not in self._by_wall:
-            earlier = await journal.latest(_RECENT_ENTRIES, kind=TRADE_EVENTS)
-            self._by_wall[account] = any(
-                found.seq < entry.seq and found.payload.get("account") == account and _is_live(found)
-                for found in earlier
-            )
+        """Whether an account is written as things happen, as told by this entry or the last one before that tells."""
+        told = True if account_mode(account) != "paper" else _find_clock(entry)
+        if told is None and account not in self._by_wall:
+            earlier = await journal.latest(_RECENT_ENTRIES, kind=TRADE_EVENTS, before=entry.seq)
+            own = (_find_clock(found) for found in earlier if found.payload.get("account") == account)
+            told = next((clock for clock in own if clock is not None), False)
+        if told is not None:
+            self._by_wall[account] = told
         return self._by_wall[account]
 
     async def _open_book(self, account: str, upto: int | None) -> TradingBook:
@@ -176,9 +175,21 @@ def _is_venue(account: str) -> bool:
 
 def _is_live(entry: Entry) -> bool:
     """Whether any of its events was written near its own moment; recorded time is not."""
-    events = entry.payload.get("events")
-    times = [event.get("at") for event in events if isinstance(event, Mapping)] if isinstance(events, list) else []
+    times = [event.get("at") for event in _list_events(entry)]
     return any(isinstance(at, int) and abs(entry.at - at) <= CLOCK_TOLERANCE_MS for at in times)
+
+
+def _find_clock(entry: Entry) -> bool | None:
+    """Whether it was written by the wall's clock. A trade is opened at its own moment, never late; None: what was only
+    booked late does not tell."""
+    intents = [event.get("intent") for event in _list_events(entry) if event.get("kind") == "intent_stored"]
+    opens = any(isinstance(intent, Mapping) and intent.get("kind") == IntentKind.OPEN for intent in intents)
+    return True if _is_live(entry) else False if opens else None
+
+
+def _list_events(entry: Entry) -> list[Mapping[str, Any]]:
+    events = entry.payload.get("events")
+    return [event for event in events if isinstance(event, Mapping)] if isinstance(events, list) else []
 
 
 def choose_label(account: str | None, origin: str = "") -> NoticeLabel:
