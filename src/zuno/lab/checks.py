@@ -7,16 +7,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from zuno.kernel.canonical import Digest, digest
+from zuno.kernel.canonical import Digest, canonical, digest
 from zuno.kernel.view import View, write_document
 from zuno.lab.model import CheckView
 from zuno.lab.reports import LabReport, LabReports, build_report, report_id
-from zuno.lab.service import Progress
+from zuno.lab.service import MarketStudy, Progress
 from zuno.trading.model.cycle import EDITION
 
 if TYPE_CHECKING:
-    from zuno.lab.invariance import InvarianceStudy, InvarianceView
-    from zuno.lab.lookahead import LookaheadStudy, LookaheadView
+    from zuno.lab.invariance import InvarianceMoment, InvarianceView
+    from zuno.lab.lookahead import LookaheadMoment, LookaheadView
     from zuno.lab.noedge import NoEdgeStudy, NoEdgeView
     from zuno.trading.service.learning_view import TradeCalibrationView, VetoesView
 
@@ -25,7 +25,11 @@ V = TypeVar("V", bound=CheckView)
 
 class DeskChecks:
     def __init__(
-        self, reports: LabReports, noedge: NoEdgeStudy, lookahead: LookaheadStudy, invariance: InvarianceStudy
+        self,
+        reports: LabReports,
+        noedge: NoEdgeStudy,
+        lookahead: MarketStudy[LookaheadMoment, LookaheadView],
+        invariance: MarketStudy[InvarianceMoment, InvarianceView],
     ) -> None:
         self._reports = reports
         self._noedge = noedge
@@ -60,8 +64,8 @@ class DeskChecks:
         from zuno.lab.check_pages import list_lookahead_sections
 
         title = "Does a decision know anything of what came after it?"
-        view, data = await self._lookahead.study(moments, seeds, workers, tell, stop)
-        asked = {"moments": moments, "seeds": seeds}
+        view = await self._lookahead.study(moments, seeds, workers, tell, stop)
+        asked, data = {"moments": moments, "seeds": seeds}, digest(canonical([view.origin]))
         return self._save("lookahead", title, asked, data, view, list_lookahead_sections(view))
 
     async def invariance(
@@ -71,8 +75,8 @@ class DeskChecks:
         from zuno.lab.check_pages import list_invariance_sections
 
         title = "Does a ruling hang on what should not matter?"
-        view, data = await self._invariance.study(moments, seeds, workers, tell, stop)
-        asked = {"moments": moments, "seeds": seeds}
+        view = await self._invariance.study(moments, seeds, workers, tell, stop)
+        asked, data = {"moments": moments, "seeds": seeds}, digest(canonical([view.origin]))
         return self._save("invariance", title, asked, data, view, list_invariance_sections(view))
 
     def report_calibration(self, view: TradeCalibrationView) -> None:

@@ -5,14 +5,12 @@ Each moment is ruled as it was and again after one change; a ruling that is not 
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
-from zuno.kernel.canonical import Digest, canonical, digest
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
@@ -23,7 +21,7 @@ from zuno.lab.mirror import mirror_account, mirror_call, open_mirror
 from zuno.lab.model import CheckView, RateView
 from zuno.lab.moments import Moment, MomentKind, StudyMarket, choose_moments
 from zuno.lab.rulings import make_account
-from zuno.lab.service import MarketPlan, Progress, check_workers, format_seeds, parse_seeds, plan_markets
+from zuno.lab.service import MarketPlan, format_seeds
 from zuno.lab.trading.figures import MarketFigures
 from zuno.trading.model.account import Account
 from zuno.trading.model.cycle import EDITION, Call
@@ -261,11 +259,6 @@ async def change_moment(store: SeriesStore, seed: int, moment: Moment, minds: Mi
 # -- all moments
 
 
-RunInvariance: TypeAlias = Callable[
-    [Sequence[MarketPlan], int, Callable[[InvarianceMoment], None], asyncio.Event], Awaitable[None]
-]
-
-
 class FlipView(View):
     seed: int
     at: str
@@ -300,31 +293,8 @@ class InvarianceView(CheckView):
     changes: tuple[ChangeView, ...]
 
 
-class InvarianceStudy:
-    def __init__(self, run_markets: RunInvariance) -> None:
-        self._run_markets = run_markets
-
-    async def study(
-        self, moments: int, seeds: str, workers: int, tell: Progress, stop: asyncio.Event
-    ) -> tuple[InvarianceView, Digest]:
-        """Once `stop` is set, what is known by then is the answer, with the fingerprint of the markets."""
-        check_workers(workers)
-        plans = plan_markets(moments, parse_seeds(seeds))
-        found: list[InvarianceMoment] = []
-
-        def hear(moment: InvarianceMoment) -> None:
-            found.append(moment)
-            tell(len(found), moments)
-
-        tell(0, moments)
-        await self._run_markets(plans, workers, hear, stop)
-        found.sort(key=lambda moment: (moment.seed, moment.number))  # workers answer in any order
-        view = build_invariance_view(found, plans, stopped=stop.is_set() and len(found) < moments)
-        return view, digest(canonical([view.origin]))
-
-
 def build_invariance_view(
-    moments: Sequence[InvarianceMoment], plans: Sequence[MarketPlan], *, stopped: bool
+    moments: Sequence[InvarianceMoment], plans: Sequence[MarketPlan], stopped: bool
 ) -> InvarianceView:
     seeds = tuple(plan.seed for plan in plans)
     return InvarianceView(

@@ -7,15 +7,14 @@ same bytes.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from hashlib import sha256
 from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
-from zuno.kernel.canonical import Digest, canonical, digest
+from zuno.kernel.canonical import digest
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
@@ -24,7 +23,7 @@ from zuno.lab.market_views import ChangedSeries
 from zuno.lab.model import CheckView, RateView
 from zuno.lab.moments import Moment, StudyMarket, choose_moments
 from zuno.lab.rulings import make_account
-from zuno.lab.service import MarketPlan, Progress, check_workers, format_seeds, parse_seeds, plan_markets
+from zuno.lab.service import MarketPlan, format_seeds
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import MarketFigures
 from zuno.llm.ask import ModelContext
@@ -268,11 +267,6 @@ def _relative(own: float, other: float | None) -> float:
 # -- all moments
 
 
-RunLookahead: TypeAlias = Callable[
-    [Sequence[MarketPlan], int, Callable[[LookaheadMoment], None], asyncio.Event], Awaitable[None]
-]
-
-
 class LeakView(View):
     seed: int
     at: str
@@ -315,31 +309,8 @@ class LookaheadView(CheckView):
     startups: tuple[StartupView, ...]
 
 
-class LookaheadStudy:
-    def __init__(self, run_markets: RunLookahead) -> None:
-        self._run_markets = run_markets
-
-    async def study(
-        self, moments: int, seeds: str, workers: int, tell: Progress, stop: asyncio.Event
-    ) -> tuple[LookaheadView, Digest]:
-        """Once `stop` is set, what is known by then is the answer, with the fingerprint of the markets."""
-        check_workers(workers)
-        plans = plan_markets(moments, parse_seeds(seeds))
-        found: list[LookaheadMoment] = []
-
-        def hear(moment: LookaheadMoment) -> None:
-            found.append(moment)
-            tell(len(found), moments)
-
-        tell(0, moments)
-        await self._run_markets(plans, workers, hear, stop)
-        found.sort(key=lambda moment: (moment.seed, moment.number))  # workers answer in any order
-        view = build_lookahead_view(found, plans, stopped=stop.is_set() and len(found) < moments)
-        return view, digest(canonical([view.origin]))
-
-
 def build_lookahead_view(
-    moments: Sequence[LookaheadMoment], plans: Sequence[MarketPlan], *, stopped: bool
+    moments: Sequence[LookaheadMoment], plans: Sequence[MarketPlan], stopped: bool
 ) -> LookaheadView:
     seeds = tuple(plan.seed for plan in plans)
     leaky = [moment for moment in moments if moment.leaks]

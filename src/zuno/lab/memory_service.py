@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import fsum, sqrt
 from typing import Final, TypeAlias
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from zuno.kernel.errors import Usage
 from zuno.kernel.view import PartialView, View
 from zuno.lab.memory_study import Arm, MemoryMoment, World
-from zuno.lab.service import Progress, check_workers, format_seeds, parse_seeds
+from zuno.lab.service import Progress, RunTasks, check_workers, collect_results, format_seeds, parse_seeds
 from zuno.trading.model.cycle import EDITION
 
 LEAST_OUTCOMES: Final = 50
@@ -53,9 +53,7 @@ class MemoryPlan:
     """How many symbols at moments are ruled."""
 
 
-RunMemoryMarkets: TypeAlias = Callable[
-    [Sequence[MemoryPlan], int, Callable[[MemoryMoment], None], asyncio.Event], Awaitable[None]
-]
+RunMemoryMarkets: TypeAlias = RunTasks[MemoryPlan, MemoryMoment]
 CountMoments: TypeAlias = Callable[[int], int]
 """Of the market of a seed."""
 
@@ -128,17 +126,12 @@ class MemoryStudy:
             raise Usage(f"{len(named)} seeds are too many; {MOST_MARKETS // 2} is the most.")
         plans = [MemoryPlan(seed, world, self._count_moments(seed)) for seed in named for world in World]
         asked = sum(plan.moments for plan in plans)
-        found: list[MemoryMoment] = []
+        found, stopped = await collect_results(self._run_markets, plans, workers, asked, _place, tell, stop)
+        return build_memory_view(found, named, asked, stopped=stopped)
 
-        def hear(moment: MemoryMoment) -> None:
-            found.append(moment)
-            tell(len(found), asked)
 
-        tell(0, asked)
-        await self._run_markets(plans, workers, hear, stop)
-        # Workers answer in any order; the study does not depend on it.
-        found.sort(key=lambda moment: (moment.world, moment.seed, moment.number, moment.symbol))
-        return build_memory_view(found, named, asked, stopped=stop.is_set() and len(found) < asked)
+def _place(moment: MemoryMoment) -> tuple[str, int, int, str]:
+    return moment.world, moment.seed, moment.number, moment.symbol
 
 
 def build_memory_view(

@@ -21,7 +21,7 @@ from zuno.lab.comparisons import measure_rate
 from zuno.lab.model import CheckView, RateView
 from zuno.lab.no_edge_worlds import HourPool, NoEdgeWorld, WorldKind, find_breakouts, make_world
 from zuno.lab.rulings import STARTING_ACCOUNT
-from zuno.lab.service import Progress, check_workers
+from zuno.lab.service import Progress, RunTasks, check_workers, collect_results
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import MarketFigures
 from zuno.llm.ask import ModelContext
@@ -82,9 +82,7 @@ class WorldResult(View):
         return len(self.net) >= LEAST_TRADES
 
 
-RunWorlds: TypeAlias = Callable[
-    [Sequence[WorldsPlan], int, Callable[[WorldResult], None], asyncio.Event], Awaitable[None]
-]
+RunWorlds: TypeAlias = RunTasks[WorldsPlan, WorldResult]
 Minds: TypeAlias = Callable[[RunJournal], ModelContext]
 ReadPools: TypeAlias = Callable[[], Awaitable[Sequence[HourPool]]]
 """Recorded hours of the home's market, a pool for each symbol that has enough."""
@@ -154,19 +152,12 @@ class NoEdgeStudy:
         check_workers(workers)
         if not 2 <= worlds <= MOST_WORLDS:
             raise Usage(f"--worlds is {worlds}; give a whole number from 2 to {MOST_WORLDS}.")
-        found = list(done)
         plans = plan_worlds(worlds, pools, workers, [(result.kind, result.seed) for result in done])
-
-        def hear(result: WorldResult) -> None:
-            found.append(result)
-            keep(result)
-            tell(len(found), worlds)
-
-        tell(len(found), worlds)
-        await self._run_worlds(plans, workers, hear, stop)
-        found.sort(key=lambda result: (result.kind, result.seed))  # workers answer in any order
+        found, stopped = await collect_results(
+            self._run_worlds, plans, workers, worlds, lambda each: (each.kind, each.seed), tell, stop, done, keep
+        )
         origin = ", ".join(sorted({pool.label for pool in pools})) or "none"
-        return build_no_edge_view(found, worlds, origin, stopped=stop.is_set() and len(found) < worlds)
+        return build_no_edge_view(found, worlds, origin, stopped=stopped)
 
 
 def fingerprint_pools(pools: Sequence[HourPool]) -> Digest:

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from zuno.kernel.errors import Usage
 from zuno.kernel.text import plain_text
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from zuno.lab.reports import LabReports
     from zuno.lab.trading.service import TradeLab
 
+P = TypeVar("P")
+M = TypeVar("M")
+V = TypeVar("V")
 MOST_MOMENTS: Final = 20_000
 MOST_SEEDS: Final = 1_000
 MOST_WORKERS: Final = 64
@@ -36,12 +39,67 @@ class MarketPlan:
     moments: int
 
 
-RunMarkets: TypeAlias = Callable[
-    [Sequence[MarketPlan], int, Callable[[MomentResult], None], asyncio.Event], Awaitable[None]
-]
-"""Studies these markets in so many processes, tells each moment's result, and returns early once the event is set."""
+RunTasks: TypeAlias = Callable[[Sequence[P], int, Callable[[M], None], asyncio.Event], Awaitable[None]]
+"""Does these tasks in so many processes, tells each result, and returns early once the event is set."""
 Progress: TypeAlias = Callable[[int, int], None]
-"""Told how many moments are done, and of how many."""
+"""Told how many results are there, and of how many."""
+
+
+async def collect_results(
+    run: RunTasks[P, M],
+    plans: Sequence[P],
+    workers: int,
+    asked: int,
+    order: Callable[[M], Any],
+    tell: Progress,
+    stop: asyncio.Event,
+    done: Sequence[M] = (),
+    keep: Callable[[M], None] = lambda result: None,
+) -> tuple[list[M], bool]:
+    """Every result in this order, for workers answer in any, and whether Ctrl-C came before the end. `done`: what an
+    earlier run had found; `keep` is told what this one finds."""
+    found = list(done)
+
+    def hear(result: M) -> None:
+        found.append(result)
+        keep(result)
+        tell(len(found), asked)
+
+    tell(len(found), asked)
+    await run(plans, workers, hear, stop)
+    found.sort(key=order)
+    return found, stop.is_set() and len(found) < asked
+
+
+class _StudiedMoment(Protocol):
+    @property
+    def seed(self) -> int: ...
+    @property
+    def number(self) -> int: ...
+
+
+S = TypeVar("S", bound=_StudiedMoment)
+
+
+BuildView: TypeAlias = Callable[[Sequence[S], Sequence[MarketPlan], bool], V]
+"""The last: whether the study was stopped before its end."""
+
+
+class MarketStudy(Generic[S, V]):
+    """Moments of synthetic markets, and what they say together."""
+
+    def __init__(self, run_markets: RunTasks[MarketPlan, S], build: BuildView[S, V]) -> None:
+        self._run_markets = run_markets
+        self._build = build
+
+    async def study(self, moments: int, seeds: str, workers: int, tell: Progress, stop: asyncio.Event) -> V:
+        """Look at so many moments of these markets. Once `stop` is set, what is known by then is the answer."""
+        check_workers(workers)
+        plans = plan_markets(moments, parse_seeds(seeds))
+        found, stopped = await collect_results(
+            self._run_markets, plans, workers, moments, lambda moment: (moment.seed, moment.number), tell, stop
+        )
+        return self._build(found, plans, stopped)
 
 
 class StudyDesk:
@@ -49,7 +107,7 @@ class StudyDesk:
 
     def __init__(
         self,
-        run_markets: RunMarkets,
+        run_markets: RunTasks[MarketPlan, MomentResult],
         memory: MemoryStudy | None = None,
         lp: LpLab | None = None,
         reports: LabReports | None = None,
@@ -58,28 +116,12 @@ class StudyDesk:
     ) -> None:
         """`memory`: the study of whether memory helps. `lp`, `trade`: backtests of the desks. `reports`: what was
         found. `checks`: of what the desk must not do."""
-        self._run_markets = run_markets
+        self.study = MarketStudy(run_markets, build_view).study
         self.memory = memory
         self.lp = lp
         self.reports = reports
         self.trade = trade
         self.checks = checks
-
-    async def study(self, moments: int, seeds: str, workers: int, tell: Progress, stop: asyncio.Event) -> StudyView:
-        """Rule at so many moments of these markets. Once `stop` is set, what is known by then is the answer."""
-        check_workers(workers)
-        plans = plan_markets(moments, parse_seeds(seeds))
-        results: list[MomentResult] = []
-
-        def hear(result: MomentResult) -> None:
-            results.append(result)
-            tell(len(results), moments)
-
-        tell(0, moments)
-        await self._run_markets(plans, workers, hear, stop)
-        # Workers answer in any order; the study does not depend on it.
-        results.sort(key=lambda result: (result.seed, result.number))
-        return build_view(results, plans, stopped=stop.is_set() and len(results) < moments)
 
 
 def check_workers(workers: int) -> None:
@@ -112,7 +154,7 @@ def plan_markets(moments: int, seeds: Sequence[int]) -> tuple[MarketPlan, ...]:
     return tuple(MarketPlan(seed, each + (place < left)) for place, seed in enumerate(seeds))
 
 
-def build_view(results: Sequence[MomentResult], plans: Sequence[MarketPlan], *, stopped: bool) -> StudyView:
+def build_view(results: Sequence[MomentResult], plans: Sequence[MarketPlan], stopped: bool) -> StudyView:
     total = len(results)
     seeds = tuple(plan.seed for plan in plans)
     judged = total >= statistics.JUDGED_FROM and not stopped

@@ -32,15 +32,16 @@ POOL_SEED = 11
 def build_desk_checks(reports: LabReports, open_own: Callable[[], SeriesStore], run: TaskRunner) -> DeskChecks:
     """`open_own`: the home's own history."""
     from zuno.lab.checks import DeskChecks
-    from zuno.lab.invariance import InvarianceStudy
-    from zuno.lab.lookahead import LookaheadStudy
+    from zuno.lab.invariance import build_invariance_view
+    from zuno.lab.lookahead import build_lookahead_view
     from zuno.lab.noedge import NoEdgeStudy
+    from zuno.lab.service import MarketStudy
 
     return DeskChecks(
         reports,
         NoEdgeStudy(partial(run, study_worlds_plan), lambda: read_pools(open_own)),
-        LookaheadStudy(partial(run, study_lookahead_plan)),
-        InvarianceStudy(partial(run, study_invariance_plan)),
+        MarketStudy(partial(run, study_lookahead_plan), build_lookahead_view),
+        MarketStudy(partial(run, study_invariance_plan), build_invariance_view),
     )
 
 

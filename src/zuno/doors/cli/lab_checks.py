@@ -8,23 +8,28 @@ import typer
 
 from zuno.doors.cli import run_command
 from zuno.doors.cli.lab import lab as lab
+from zuno.doors.cli.lab_options import Moments, Resume, Seeds, Workers, show_progress
 from zuno.doors.cli.options import Cluster, Home, Json, whole_number
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
+    from zuno.lab.checks import DeskChecks
     from zuno.lab.invariance import InvarianceView
     from zuno.lab.lookahead import LookaheadView
     from zuno.lab.noedge import NoEdgeView
     from zuno.trading.service.learning_view import TradeCalibrationView, VetoesView
 
-Workers = Annotated[
-    int, typer.Option("--workers", metavar="N", parser=whole_number, help="Processes; changes the time alone.")
-]
 Account = Annotated[
     str | None,
     typer.Option("--account", metavar="NAME", help="Another paper account (default: the market's own)."),
 ]
 AsOf = Annotated[str | None, typer.Option("--as-of", metavar="WHEN", help="As known at that moment.")]
+
+
+def _checks(zuno: Zuno, cluster: str | None = None) -> DeskChecks:
+    checks = zuno.lab(cluster).checks
+    assert checks is not None
+    return checks
 
 
 @lab.command("noedge")
@@ -38,20 +43,17 @@ def lab_noedge(
     ] = 1_000,
     workers: Workers = 2,
     cluster: Cluster = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Keep the worlds that a stopped run had done.")] = False,
+    resume: Resume = False,
     home: Home = None,
     json: Json = False,
 ) -> None:
     """Rule over markets in which nothing can be foreseen: how often does the desk claim an edge there?"""
 
     async def ask(zuno: Zuno) -> NoEdgeView:
-        from zuno.doors.cli.progress_bar import ProgressBar
-        from zuno.doors.cli.service import stop_on_signals
-
-        checks = zuno.lab(cluster).checks
-        assert checks is not None
-        with ProgressBar("worlds") as bar:
-            return await checks.noedge(worlds, workers, bar.tell, stop_on_signals(), resume=resume)
+        checks = _checks(zuno, cluster)
+        return await show_progress(
+            "worlds", lambda tell, stop: checks.noedge(worlds, workers, tell, stop, resume=resume)
+        )
 
     run_command.partial_verdict(ctx.obj.at(home), json, ask)
 
@@ -59,12 +61,8 @@ def lab_noedge(
 @lab.command("lookahead")
 def lab_lookahead(
     ctx: typer.Context,
-    moments: Annotated[
-        int, typer.Option("--moments", metavar="N", parser=whole_number, help="How many moments are compared.")
-    ] = 60,
-    seeds: Annotated[
-        str, typer.Option("--seeds", metavar="LIST", help="Synthetic markets by seed: 1-4 or 1,4,7.")
-    ] = "1-4",
+    moments: Moments = 60,
+    seeds: Seeds = "1-4",
     workers: Workers = 2,
     cluster: Cluster = None,
     home: Home = None,
@@ -73,13 +71,8 @@ def lab_lookahead(
     """Rule again with the future cut off, and with another future: does anything differ? And with a shorter past."""
 
     async def ask(zuno: Zuno) -> LookaheadView:
-        from zuno.doors.cli.progress_bar import ProgressBar
-        from zuno.doors.cli.service import stop_on_signals
-
-        checks = zuno.lab(cluster).checks
-        assert checks is not None
-        with ProgressBar("moments") as bar:
-            return await checks.lookahead(moments, seeds, workers, bar.tell, stop_on_signals())
+        checks = _checks(zuno, cluster)
+        return await show_progress("moments", lambda tell, stop: checks.lookahead(moments, seeds, workers, tell, stop))
 
     run_command.partial_verdict(ctx.obj.at(home), json, ask)
 
@@ -87,12 +80,8 @@ def lab_lookahead(
 @lab.command("invariance")
 def lab_invariance(
     ctx: typer.Context,
-    moments: Annotated[
-        int, typer.Option("--moments", metavar="N", parser=whole_number, help="How many moments are ruled again.")
-    ] = 60,
-    seeds: Annotated[
-        str, typer.Option("--seeds", metavar="LIST", help="Synthetic markets by seed: 1-4 or 1,4,7.")
-    ] = "1-4",
+    moments: Moments = 60,
+    seeds: Seeds = "1-4",
     workers: Workers = 2,
     cluster: Cluster = None,
     home: Home = None,
@@ -101,13 +90,8 @@ def lab_invariance(
     """Rule again with symbols masked, prices times ten, all mirrored, texts paraphrased: how many rulings flip?"""
 
     async def ask(zuno: Zuno) -> InvarianceView:
-        from zuno.doors.cli.progress_bar import ProgressBar
-        from zuno.doors.cli.service import stop_on_signals
-
-        checks = zuno.lab(cluster).checks
-        assert checks is not None
-        with ProgressBar("moments") as bar:
-            return await checks.invariance(moments, seeds, workers, bar.tell, stop_on_signals())
+        checks = _checks(zuno, cluster)
+        return await show_progress("moments", lambda tell, stop: checks.invariance(moments, seeds, workers, tell, stop))
 
     run_command.partial_verdict(ctx.obj.at(home), json, ask)
 
@@ -120,8 +104,7 @@ def lab_calibration(
 
     async def ask(zuno: Zuno) -> TradeCalibrationView:
         view = await zuno.learning(account).reliability(as_of)
-        checks = zuno.lab().checks
-        assert checks is not None
+        checks = _checks(zuno)
         checks.report_calibration(view)
         return view
 
@@ -136,8 +119,7 @@ def lab_vetoes(
 
     async def ask(zuno: Zuno) -> VetoesView:
         view = await zuno.learning(account).vetoes(as_of)
-        checks = zuno.lab().checks
-        assert checks is not None
+        checks = _checks(zuno)
         checks.report_vetoes(view)
         return view
 
