@@ -12,6 +12,7 @@ from zuno.kernel.units import Millis
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
+    from zuno.adapters.venues.paper.tape import MarketTape
     from zuno.trading.execute.order_gate import OrderGate
     from zuno.trading.model.cycle import Exchange
     from zuno.trading.ports.series import SeriesStore
@@ -80,8 +81,7 @@ def build_exchange_gate(
 def build_paper_venues(
     store: SeriesStore, log: TradeLog, account: str, now: Callable[[], Millis], fees: Fees, *, live: bool = False
 ) -> Mapping[Exchange, OrderVenue]:
-    from zuno.adapters.venues.paper.tape import SeriesTape
-    from zuno.adapters.venues.paper.venue import LATENCY_MS, PaperVenue
+    from zuno.adapters.venues.paper.venue import PaperVenue
 
     async def read_clock() -> Millis:
         return now()
@@ -91,14 +91,31 @@ def build_paper_venues(
             exchange,
             account,
             log,
-            SeriesTape(store, exchange, live=live),
+            open_tape(store, exchange, live=live),
             read_clock,
             fees.at(exchange),
-            latency_ms=0 if store.origin.candles_only else LATENCY_MS,
+            latency_ms=choose_latency(store, live=live),
             sleep=asyncio.sleep if live else None,
         )
         for exchange in _exchanges()
     }
+
+
+def open_tape(store: SeriesStore, exchange: Exchange, *, live: bool = False) -> MarketTape:
+    """What a paper venue is matched with. A past of candles alone tells opens: an order is filled at the next."""
+    from zuno.adapters.venues.paper.tape import SeriesTape
+
+    return SeriesTape(store, exchange, live=live, openings=store.origin.candles_only and not live)
+
+
+def choose_latency(store: SeriesStore, *, live: bool = False) -> int:
+    """Milliseconds to an order's arrival."""
+    from zuno.adapters.venues.paper.tape import OPENING_MS
+    from zuno.adapters.venues.paper.venue import LATENCY_MS
+
+    if not store.origin.candles_only:
+        return LATENCY_MS
+    return 0 if live else OPENING_MS
 
 
 def _exchanges() -> tuple[Exchange, ...]:

@@ -202,19 +202,20 @@ async def _run_arms(
 
 def open_order_venue(store: SeriesStore, log: MemoryTradeLog, arm: Arm, clock: MarketClock) -> PaperVenue:
     """The paper venue of an arm without a desk. Who buys and holds owns coins, and pays no funding."""
-    from zuno.adapters.venues.paper.tape import SeriesTape
     from zuno.adapters.venues.paper.venue import PaperVenue
     from zuno.lab.trading.arms import Arm
     from zuno.trading.model.cycle import Exchange
     from zuno.trading.rules.inputs import Fees
+    from zuno.wiring.orders import choose_latency, open_tape
 
     async def read_clock() -> Millis:
         return clock.now()
 
-    tape: MarketTape = SeriesTape(store, Exchange.BINANCE, live=False)
+    tape = open_tape(store, Exchange.BINANCE)
     if arm is Arm.HOLD:
         tape = SpotTape(tape)
-    return PaperVenue(Exchange.BINANCE, arm.value, log, tape, read_clock, Fees().at(Exchange.BINANCE), latency_ms=0)
+    fees, latency = Fees().at(Exchange.BINANCE), choose_latency(store)
+    return PaperVenue(Exchange.BINANCE, arm.value, log, tape, read_clock, fees, latency_ms=latency)
 
 
 class SpotTape:
@@ -260,7 +261,8 @@ def build_desk_arm(
     settings = Settings(home=folder, deterministic=True)
     models = Models(settings)
     log, clock, history = MemoryTradeLog(), MarketClock(begin), BacktestHistory()
-    account = paper_account(store.origin.label, arm.value)
+    # Runs, intents and lessons are named after it: one name, or arms that do the same would not be alike.
+    account = paper_account(store.origin.label)
     shared: list[ModelContext] = []
 
     def minds(notebook: RunJournal) -> ModelContext:

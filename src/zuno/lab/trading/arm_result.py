@@ -118,8 +118,9 @@ def measure_arm(
     lessons: int = 0,
     recalled: int = 0,
 ) -> ArmResult:
-    """`events`: of the account, or of the venue's own log where no desk traded."""
-    history = trace_account(events)
+    """`events`: of the account, or of the venue's own log where no desk traded. Orders of the last moment are filled
+    after it, and not counted."""
+    history = trace_account([event for event in events if event.at <= until])
     book = history.book
     if book.ledger.debits(Exchange.BINANCE) != book.ledger.credits(Exchange.BINANCE):
         raise Broken(f"Debits and credits of the arm {arm} differ.")

@@ -1,6 +1,6 @@
 """Arms without a desk: orders at the paper venue by a plan that a few lines tell. Fees and slippage are the venue's.
 
-Each is decided when a four-hour bar has closed, and filled at the price that stands then, slippage added.
+Each is decided when a four-hour bar has closed, and filled at the open of the next bar, slippage added.
 """
 
 from __future__ import annotations

@@ -292,7 +292,7 @@ def _market_change(prices: Mapping[Symbol, PriceSeries], span: Span) -> float:
 
 
 def _list_notes(question: TradeQuestion, market: TradeMarket) -> tuple[str, ...]:
-    notes = ["decided when a bar has closed, filled at the price that stands then with slippage of 5 basis points"]
+    notes = ["decided when a bar has closed, filled at the open of the next with slippage of 5 basis points"]
     if market.candles_only:
         notes.append("candles alone: what books, options and liquidations would have said is missing, not zero")
     if Symbol.ETHUSDT in question.symbols and market.folder:

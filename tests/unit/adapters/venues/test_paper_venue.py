@@ -12,7 +12,7 @@ from tests.wire.fakes.series import MemorySeries
 from tests.wire.paper_venue import START, ListTape, PaperHarness, depth, open_binance, open_upbit
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.adapters.venues.paper.matching import PaperExchange
-from zuno.adapters.venues.paper.tape import SeriesTape
+from zuno.adapters.venues.paper.tape import OPENING_MS, SeriesTape
 from zuno.adapters.venues.paper.ticks import Bar, Depth, FundingRate, Mark, Tick
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
@@ -42,6 +42,8 @@ from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import PUBLIC_HISTORY, Batch, Origin, Source
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.margin import TIERS, liquidation_distance, liquidation_price, maintenance_margin
+from zuno.trading.watch.desk_loop import MarketClock
+from zuno.wiring.orders import build_paper_venues
 
 BTC, BUY, SELL = Symbol.BTCUSDT, OrderSide.BUY, OrderSide.SELL
 MARKET, LIMIT, STOP, TARGET = (
@@ -480,6 +482,33 @@ async def test_a_home_of_candles_alone_charges_funding_to_either_side() -> None:
     assert [tick for tick in ticks if isinstance(tick, FundingRate)] == [
         FundingRate(Millis(day + hours * HOUR_MS), 0.0001, True) for hours in (8, 16)
     ]
+
+
+async def test_an_order_of_a_closed_bar_meets_the_next_one_from_its_open() -> None:
+    """Filled at its open; a stop that this bar passes is honoured; funding of the moment of the decision is not paid,
+    the next is."""
+    day = START // DAY_MS * DAY_MS
+    prices = [(10_000.0, 10_000.0, 10_000.0, 10_000.0)] * 24
+    prices[8] = (10_300.0, 10_400.0, 9_500.0, 10_100.0)
+    hours = [Candle(Millis(day + n * HOUR_MS), *row, 1.0, None) for n, row in enumerate(prices)]
+    store = MemorySeries(PUBLIC_HISTORY)
+    await store.write([Batch(candles(BINANCE, BTC, Timeframe.H1), hours, None, Source.IMPORTED)])
+    clock = MarketClock(Millis(day + 8 * HOUR_MS))
+    venues = build_paper_venues(store, MemoryTradeLog(), "paper:test", clock.now, Fees())
+    venue = venues[Exchange.BINANCE]
+    assert (await venue.quote(BTC)).mark == 10_000
+    bought = await venue.place(request("entry"))
+    assert (bought.average_price, bought.updated) == (D("10305.2"), clock.now() + OPENING_MS)
+    half = request("stop", SELL, STOP, trigger=D(9_700), reduce_only=True).model_copy(update={"quantity": D("0.025")})
+    stop = await venue.place(half)
+    clock.move(Millis(day + 8 * HOUR_MS + 30 * 60_000))
+    assert (await venue.quote(BTC)).mark == 10_300, "the open stands while the bar lasts"
+    clock.move(Millis(day + 9 * HOUR_MS))
+    stopped = await venue.find(BTC, stop.request.client_id)
+    assert stopped is not None
+    assert stopped.average_price == D("9695.1")
+    clock.move(Millis(day + 16 * HOUR_MS))
+    assert [payment.at for payment in await venue.funding(BTC, Millis(0))] == [day + 16 * HOUR_MS]
 
 
 def test_an_account_can_be_opened_with_other_cash() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -24,13 +25,14 @@ from zuno.trading.model.market import HOUR_MS, Candle, Symbol, Timeframe, candle
 from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.record import ClosedTrade
 from zuno.trading.model.venues import BINANCE
-from zuno.trading.ports.series import PUBLIC_HISTORY, Batch
+from zuno.trading.ports.series import PUBLIC_HISTORY, Batch, SeriesStore
 from zuno.trading.rules.trading_book import TradingBook
 
 BTC = Symbol.BTCUSDT
 ACCOUNT: Account = TradingBook().to_account()
 HOURS = 1_300
 STEP = 4 * HOUR_MS
+S = TypeVar("S", bound=SeriesStore)
 
 
 def walk(count: int, start: int, seed: int = 1) -> list[Candle]:
@@ -52,8 +54,7 @@ def walk(count: int, start: int, seed: int = 1) -> list[Candle]:
     return rows
 
 
-async def hours_alone() -> MemorySeries:
-    store = MemorySeries(PUBLIC_HISTORY)
+async def hours_alone(store: S) -> S:
     rows = walk(HOURS, END - HOURS * HOUR_MS)
     coarse = (Timeframe.H4, Timeframe.D1, Timeframe.W1)
     batches = [Batch(candles(BINANCE, BTC, size), resample_bars(size, Timeframe.H1, rows)) for size in coarse]
@@ -89,7 +90,7 @@ def without_id(outcome: Outcome) -> Outcome:
 
 @pytest.mark.parametrize("every_feed", [True, False])
 async def test_a_backtest_decides_what_the_journaled_cycle_decides(tmp_path: Path, every_feed: bool) -> None:
-    store = await (market(thin=True) if every_feed else hours_alone())
+    store = await (market(thin=True) if every_feed else hours_alone(MemorySeries(PUBLIC_HISTORY)))
     backs = range(1, -1, -1) if every_feed else range(58, 54, -1)  # two explorations and what they leave no room for
     moments = [Millis(END - back * STEP) for back in backs]
     trade = ClosedTrade(
@@ -110,6 +111,6 @@ async def test_a_backtest_decides_what_the_journaled_cycle_decides(tmp_path: Pat
 
 
 async def test_a_backtest_goes_forward_in_time(tmp_path: Path) -> None:
-    store = await hours_alone()
+    store = await hours_alone(MemorySeries(PUBLIC_HISTORY))
     with pytest.raises(ValueError, match="forward"):
         await run_both(tmp_path, store, [Millis(END), Millis(END - STEP)])

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from decimal import Decimal
+from datetime import datetime
+from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.unit.lab.trading.test_backtest_cycles import BTC, END, hours_alone
 from tests.wire.real_hours import FOLDER
+from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.adapters.store.report_files import FolderOfReports
+from zuno.adapters.venues.paper.tape import OPENING_MS
 from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.units import Millis
 from zuno.lab.reports import LabReports
-from zuno.lab.trading.arm_result import ArmResult
+from zuno.lab.trading.ablations import MarketVoices
+from zuno.lab.trading.arm_result import ArmResult, Span
+from zuno.lab.trading.arms import Arm
+from zuno.lab.trading.engine import Lockstep, run_desk_arm
+from zuno.lab.trading.figures import MarketFigures
 from zuno.lab.trading.service import TradeLab, read_question
 from zuno.lab.trading.views import TradeLabView
 from zuno.settings import Settings
+from zuno.trading.model.market import DAY_MS, HOUR_MS
+from zuno.trading.model.trade_events import FillBooked
+from zuno.trading.ports.series import PUBLIC_HISTORY
 from zuno.wiring.lab import choose_runner
 from zuno.wiring.recordings import Recordings
-from zuno.wiring.trade_lab import build_trade_lab
+from zuno.wiring.trade_lab import build_desk_arm, build_trade_lab
 
 HOURS = 300 * 24
 FIRST = 1_704_067_200
@@ -34,7 +46,7 @@ def write_hours(folder: Path, hours: int = HOURS) -> Path:
         dice = np.random.Generator(np.random.PCG64(seed))
         steps = dice.normal(0, 0.006, HOURS)
         closes = np.round(20_000 * np.exp(np.cumsum(steps) - np.cumsum(steps).mean()), 1)
-        opens = np.concatenate(([closes[0]], closes[:-1]))
+        opens = np.round(np.concatenate(([closes[0]], closes[:-1])) * (1 + dice.normal(0, 0.001, HOURS)), 1)
         wicks = np.round(closes * np.abs(dice.normal(0, 0.002, HOURS)), 1)
         lines = ["date,open,high,low,close,volume"]
         for place in range(hours):
@@ -80,12 +92,50 @@ def test_every_arm_goes_through_the_same_days(found: tuple[TradeLabView, Path]) 
 
 def test_what_the_arms_made(found: tuple[TradeLabView, Path]) -> None:
     arms = {arm.arm: arm for arm in found[0].arms}
-    assert arms["hold"].net_pnl_usd == 439.54
+    assert arms["hold"].net_pnl_usd == 438.51
     geometry = arms["geometry"]
-    assert (geometry.net_pnl_usd, geometry.fees, geometry.funding) == (-14.33, 0.67, -0.04)
-    assert (geometry.exits, geometry.open_trades) == ({"stop": 3}, 1)
+    assert (geometry.net_pnl_usd, geometry.fees, geometry.funding) == (-10.37, 0.78, -0.05)
+    assert (geometry.exits, geometry.open_trades) == ({"stop": 3, "target": 1}, 1)
     assert geometry.vs_debate is not None
-    assert geometry.vs_debate.net_pnl_usd == -14.33
+    assert geometry.vs_debate.net_pnl_usd == -10.37
+
+
+def test_an_order_is_filled_at_the_open_of_the_bar_after_its_decision(
+    found: tuple[TradeLabView, Path], folder: Path
+) -> None:
+    rows = [line.split(",") for line in (folder / "btc-1h.csv").read_text().splitlines()[1:]]
+    first, last = (datetime.fromisoformat(moment).strftime("%Y-%m-%d %H:%M:%S") for moment in SPAN)
+    place = next(place for place, row in enumerate(rows) if row[0] == first)
+    end = next(place for place, row in enumerate(rows) if row[0] == last)
+    decided, opened, worth = (Decimal(price) for price in (rows[place - 1][4], rows[place][1], rows[end - 1][4]))
+    lot, tick = Decimal("0.001"), Decimal("0.1")
+    quantity = (2_000 * Decimal("0.97") / decided) // lot * lot
+    paid = (opened * Decimal("1.0005")).quantize(tick, ROUND_CEILING)
+    fee = quantity * paid * Decimal("0.0005")
+    hold = next(arm for arm in found[0].arms if arm.arm == "hold")
+    assert abs(opened - decided) > tick
+    assert hold.net_pnl_usd == float(round(quantity * (worth - paid) - fee, 2))
+
+
+async def test_without_a_risk_officer_the_same_is_traded_where_he_changes_nothing(tmp_path: Path) -> None:
+    """To the ids of orders, which are made of the account's name."""
+    store = await hours_alone(SqliteSeries(tmp_path / "market", PUBLIC_HISTORY))
+    span = Span(Millis(END - 10 * DAY_MS), Millis(END - 7 * DAY_MS))
+    figures, voices = {BTC: MarketFigures(store, BTC)}, {BTC: MarketVoices()}
+    desks = [
+        build_desk_arm(arm, store, figures, voices, span.begin, HOUR_MS, tmp_path) for arm in (Arm.DEBATE, Arm.NO_CRO)
+    ]
+    lockstep, stop = Lockstep(len(desks)), asyncio.Event()
+
+    async def tell(at: Millis) -> None:
+        pass
+
+    await asyncio.gather(*(run_desk_arm(desk, span, lockstep, tell, stop) for desk in desks))
+    await store.close()
+    whole, without = ([event for event in desk.events() if isinstance(event, FillBooked)] for desk in desks)
+    assert whole == without
+    assert whole, "a desk that does nothing proves nothing"
+    assert all(fill.at % HOUR_MS in (0, OPENING_MS) for fill in whole)
 
 
 def test_the_report_is_kept_with_its_page(found: tuple[TradeLabView, Path]) -> None:

@@ -36,6 +36,9 @@ from zuno.trading.rules.inputs import ASSUMED_FUNDING
 _TIMEFRAMES: Final = (Timeframe.M1, Timeframe.H1, Timeframe.H4, Timeframe.D1)
 _RATE_MS: Final = STALE_AFTER[Feed.RATES] * 1_000
 _EVER: Final = Millis(2**53 - 1)
+OPENING_MS: Final = 1
+"""After a bar has begun its open is known, where a tape tells openings: an order that is as long on its way meets the
+next bar's open."""
 
 
 class MarketTape(Protocol):
@@ -51,12 +54,14 @@ class MarketTape(Protocol):
 
 
 class SeriesTape:
-    """The `MarketTape` of a store. `live`: rows are still being written, so each look reads again."""
+    """The `MarketTape` of a store. `live`: rows are still being written, so each look reads again. `openings`: a bar is
+    told twice, its open when it has begun and the whole of it at its close."""
 
-    def __init__(self, store: SeriesStore, exchange: Exchange, *, live: bool) -> None:
+    def __init__(self, store: SeriesStore, exchange: Exchange, *, live: bool, openings: bool = False) -> None:
         self._store = store
         self._exchange = exchange
         self._live = live
+        self._openings = openings
         self._days: dict[tuple[Symbol, int], tuple[list[Tick], list[int]]] = {}
         self._newest_bar: dict[Symbol, Millis] = {}
 
@@ -117,7 +122,10 @@ class SeriesTape:
         state = await self._store.read_many(slices, known_by)
         *bar_rows, marks, more = state.rows[: len(_TIMEFRAMES) + 2]
         bars = select_finest_bars([*zip(_TIMEFRAMES, bar_rows, strict=True)], live=self._live)
-        ticks: list[Tick] = [*(Bar(*bar) for bar in bars), *(Mark(row.at, row.mark) for row in marks if row.mark > 0)]
+        ticks: list[Tick] = [Bar(*bar) for bar in bars]
+        if self._openings:
+            ticks = [part for bar in bars for part in _split_at_open(Bar(*bar))]
+        ticks += [Mark(row.at, row.mark) for row in marks if row.mark > 0]
         if won:
             ticks = _in_won(ticks, more)
         else:
@@ -130,6 +138,13 @@ class SeriesTape:
                 ]
         ticks.sort(key=_place)
         return ticks, [tick.at for tick in ticks]
+
+
+def _split_at_open(bar: Bar) -> tuple[Bar, Bar]:
+    """The open alone, which counts for as long as the bar would, and the bar from there on."""
+    opened = Millis(bar.start + OPENING_MS)
+    before = Millis(opened - (bar.at - bar.start))
+    return Bar(before, opened, bar.open, bar.open, bar.open, bar.open), bar._replace(start=opened)
 
 
 def _place(tick: Tick) -> tuple[int, int]:

@@ -40,8 +40,8 @@ from zuno.trading.rules.inputs import FeeRates
 from zuno.trading.rules.margin import liquidation_price
 
 LATENCY_MS: Final = 250
-"""From sending an order to its arrival, where books and marks are recorded; nothing in a home of candles alone, whose
-clock ticks by the bar."""
+"""From sending an order to its arrival, where books and marks are recorded. In a past of candles alone, whose clock
+ticks by the bar, an order that was sent at a close meets the next open."""
 _TRIES: Final = 5
 
 
