@@ -17,6 +17,7 @@ from zuno.doors.telegram_door import TelegramDoor
 from zuno.doors.web_door import WebDoor
 from zuno.journal.audit import JournalAudit
 from zuno.kernel.view import ReplayView
+from zuno.lab.lp.service import LpLab
 from zuno.lab.service import StudyDesk
 from zuno.lp.service.archive import Archive
 from zuno.lp.service.execution import Execution
@@ -194,7 +195,11 @@ class Zuno(Protocol):
         ...
 
     def lab(self, cluster: str | None = None) -> StudyDesk:
-        """Studies over synthetic markets, backtests over recorded ones, and their reports."""
+        """Studies over synthetic markets, backtests of the trading desk, and the lab's reports."""
+        ...
+
+    def lp_lab(self, cluster: str | None = None) -> LpLab:
+        """Backtests of the LP desk over a pool's recorded minutes."""
         ...
 
     def config(self) -> ConfigView:

@@ -11,7 +11,8 @@ from zuno.kernel.canonical import Digest, canonical, digest
 from zuno.kernel.view import View, write_document
 from zuno.lab.model import CheckView
 from zuno.lab.reports import LabReport, LabReports, build_report, report_id
-from zuno.lab.service import MarketStudy, Progress
+from zuno.lab.service import MarketStudy
+from zuno.lab.workers import Progress
 from zuno.trading.model.cycle import EDITION
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from zuno.kernel.errors import Usage
 from zuno.kernel.view import PartialView, View
 from zuno.lab.memory_study import Arm, MemoryMoment, World
-from zuno.lab.service import Progress, RunTasks, check_workers, collect_results, format_seeds, parse_seeds
+from zuno.lab.service import RunTasks, collect_results, format_seeds, parse_seeds
+from zuno.lab.workers import Progress, check_workers
 from zuno.trading.model.cycle import EDITION
 
 LEAST_OUTCOMES: Final = 50

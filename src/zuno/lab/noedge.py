@@ -21,9 +21,10 @@ from zuno.lab.comparisons import measure_rate
 from zuno.lab.model import CheckView, RateView
 from zuno.lab.no_edge_worlds import HourPool, NoEdgeWorld, WorldKind, find_breakouts, make_world
 from zuno.lab.rulings import STARTING_ACCOUNT
-from zuno.lab.service import Progress, RunTasks, check_workers, collect_results
+from zuno.lab.service import RunTasks, collect_results
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import MarketFigures
+from zuno.lab.workers import Progress, check_workers
 from zuno.llm.ask import ModelContext
 from zuno.trading.model.account import account_slots
 from zuno.trading.model.cycle import EDITION, Expectation, JudgeKind, RegimeFamily

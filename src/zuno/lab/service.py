@@ -12,11 +12,11 @@ from zuno.kernel.errors import Usage
 from zuno.kernel.text import plain_text
 from zuno.lab import statistics
 from zuno.lab.model import MomentResult, StudyView
+from zuno.lab.workers import Progress, check_workers
 from zuno.trading.model.cycle import EDITION, Call
 
 if TYPE_CHECKING:
     from zuno.lab.checks import DeskChecks
-    from zuno.lab.lp.service import LpLab
     from zuno.lab.memory_service import MemoryStudy
     from zuno.lab.reports import LabReports
     from zuno.lab.trading.service import TradeLab
@@ -26,7 +26,6 @@ M = TypeVar("M")
 V = TypeVar("V")
 MOST_MOMENTS: Final = 20_000
 MOST_SEEDS: Final = 1_000
-MOST_WORKERS: Final = 64
 LARGEST_SEED: Final = 2**63 - 1
 _SEEDS: Final = re.compile(r"([0-9]{1,19})(?:-([0-9]{1,19}))?")
 
@@ -41,8 +40,6 @@ class MarketPlan:
 
 RunTasks: TypeAlias = Callable[[Sequence[P], int, Callable[[M], None], asyncio.Event], Awaitable[None]]
 """Does these tasks in so many processes, tells each result, and returns early once the event is set."""
-Progress: TypeAlias = Callable[[int, int], None]
-"""Told how many results are there, and of how many."""
 
 
 async def collect_results(
@@ -109,24 +106,17 @@ class StudyDesk:
         self,
         run_markets: RunTasks[MarketPlan, MomentResult],
         memory: MemoryStudy | None = None,
-        lp: LpLab | None = None,
         reports: LabReports | None = None,
         trade: TradeLab | None = None,
         checks: DeskChecks | None = None,
     ) -> None:
-        """`memory`: the study of whether memory helps. `lp`, `trade`: backtests of the desks. `reports`: what was
+        """`memory`: the study of whether memory helps. `trade`: backtests of the desk. `reports`: what was
         found. `checks`: of what the desk must not do."""
         self.study = MarketStudy(run_markets, build_view).study
         self.memory = memory
-        self.lp = lp
         self.reports = reports
         self.trade = trade
         self.checks = checks
-
-
-def check_workers(workers: int) -> None:
-    if not 1 <= workers <= MOST_WORKERS:
-        raise Usage(f"--workers is {workers}; give a whole number from 1 to {MOST_WORKERS}.")
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:

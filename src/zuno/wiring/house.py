@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from zuno.journal.journal import ChainedJournal
     from zuno.journal.port import Journal
     from zuno.kernel.view import ReplayView
+    from zuno.lab.lp.service import LpLab
     from zuno.lab.service import StudyDesk
     from zuno.llm.ask import ModelContext
     from zuno.llm.port import ModelRegistry
@@ -728,6 +729,11 @@ class Application:
             return build_exchange_gate(log, account, venues, now, entries=entries, watch_only=watch_only)
         paper_log: TradeLog = OwnedTradeLog(self._trade_log()) if owned else self._trade_log()
         return build_paper_gate(self._settings, self._recordings.selected_store(), paper_log, account, now)
+
+    def lp_lab(self, cluster: str | None = None) -> LpLab:
+        from zuno.wiring.lab import open_lp_lab
+
+        return open_lp_lab(self._settings.home, cluster)
 
     def lab(self, cluster: str | None = None) -> StudyDesk:
         from zuno.wiring.lab import build_study_desk

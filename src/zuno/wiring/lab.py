@@ -15,8 +15,10 @@ from zuno.settings import Settings
 if TYPE_CHECKING:
     from zuno.adapters.task_runner import TaskRunner
     from zuno.kernel.units import Millis
+    from zuno.lab.lp.service import LpLab
     from zuno.lab.model import MomentResult
     from zuno.lab.moments import StudyMarket
+    from zuno.lab.reports import LabReports
     from zuno.lab.rulings import OpenCycles
     from zuno.lab.service import MarketPlan, StudyDesk
     from zuno.trading.model.account import Account
@@ -31,20 +33,30 @@ CODE = "study"
 
 def build_study_desk(settings: Settings, recordings: Recordings, cluster: str | None = None) -> StudyDesk:
     """`cluster`: the address of a Dask cluster that does the work; else processes of this machine do."""
-    from zuno.adapters.store.report_files import FolderOfReports
-    from zuno.lab.reports import LabReports
     from zuno.lab.service import StudyDesk
     from zuno.wiring.desk_checks import build_desk_checks
-    from zuno.wiring.lp_lab import build_lp_lab
     from zuno.wiring.memory_lab import build_memory_study
     from zuno.wiring.trade_lab import build_trade_lab
 
-    reports = LabReports(FolderOfReports(settings.home / "lab"))
+    reports = open_reports(settings.home)
     run = choose_runner(cluster)
     trade = build_trade_lab(settings, recordings, reports, run)
     checks = build_desk_checks(reports, recordings.own, run)
-    lp = build_lp_lab(settings.home, reports, run)
-    return StudyDesk(partial(run, study_plan), build_memory_study(run), lp, reports, trade, checks)
+    return StudyDesk(partial(run, study_plan), build_memory_study(run), reports, trade, checks)
+
+
+def open_lp_lab(home: Path, cluster: str | None = None) -> LpLab:
+    """On its own: nothing of the trading desk is loaded for it."""
+    from zuno.wiring.lp_lab import build_lp_lab
+
+    return build_lp_lab(home, open_reports(home), choose_runner(cluster))
+
+
+def open_reports(home: Path) -> LabReports:
+    from zuno.adapters.store.report_files import FolderOfReports
+    from zuno.lab.reports import LabReports
+
+    return LabReports(FolderOfReports(home / "lab"))
 
 
 def choose_runner(cluster: str | None = None) -> TaskRunner:

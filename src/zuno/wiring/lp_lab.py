@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from zuno.lab.lp.episodes import EpisodeView
     from zuno.lab.lp.market import BacktestPool
     from zuno.lab.lp.service import ArmTask, HourPlayed, LpLab, LpQuestion
-    from zuno.lab.lp.sweep import RangeView, SweepTask
     from zuno.lab.replies import ReplyBook
     from zuno.lab.reports import LabReports
     from zuno.llm.ask import ModelContext
@@ -45,6 +44,7 @@ PATIENCE: Final = 120.0
 def build_lp_lab(home: Path, reports: LabReports, run: TaskRunner) -> LpLab:
     from zuno.adapters.chain.recorded.chain import USDC_WETH
     from zuno.lab.lp.ablation import LpAblation
+    from zuno.lab.lp.ranges import play_ranges
     from zuno.lab.lp.service import LpLab
     from zuno.lab.lp.sweep import LpSweep
 
@@ -59,14 +59,6 @@ def read_minutes(folder: str) -> PoolMinutes:
     from zuno.adapters.imports.pool_minutes import read_pool_minutes
 
     return read_pool_minutes(Path(folder).expanduser())
-
-
-async def play_ranges(task: SweepTask) -> AsyncIterator[RangeView]:
-    from zuno.lab.lp.sweep import play_range
-
-    for held in task.ranges:
-        await asyncio.sleep(0)
-        yield play_range(task.columns, held, task.capital, task.fee_pips)
 
 
 async def run_task(home: str, task: ArmTask) -> AsyncIterator[ArmResult | HourPlayed]:
@@ -110,7 +102,7 @@ async def _play(home: str, task: ArmTask, draw: int) -> AsyncIterator[ArmResult 
 
 def open_world(question: LpQuestion, start: int) -> RecordedWorld:
     """The recorded pool at the first decision, and a wallet with half of the capital in each token."""
-    from zuno.lab.lp.views import USD
+    from zuno.lab.lp.fast import USD
 
     world = warm_up(question.folder, start).copy()
     half = Fraction(question.capital * USD, 2)

@@ -36,7 +36,10 @@ COLUMNS: Final = (
     "currentLiquidity",
 )
 _DAY_MS: Final = 86_400_000
-_WHOLE: Final = re.compile(r"([+-]?[0-9]{1,78})(?:\.0*)?")
+_DIGITS: Final = 78
+"""Of the largest uint256."""
+_TOO_LARGE: Final = 10**_DIGITS
+_WHOLE: Final = re.compile(rf"([+-]?[0-9]{{1,{_DIGITS}}})(?:\.0*)?")
 _SCIENTIFIC: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?[eE][+-]?[0-9]+")
 
 
@@ -73,7 +76,7 @@ def read_pool_minutes(folder: Path) -> PoolMinutes:
             widened=widened,
             repeated=repeated,
             contradicted=contradicted,
-            missing=sum((later.at - at.at) // MINUTE_MS - 1 for at, later in pairwise(minutes)),
+            missing=(minutes[-1].at - minutes[0].at) // MINUTE_MS + 1 - len(minutes),
             missing_days=tuple(_missing_days(minutes)),
             without_liquidity=sum(minute.liquidity == 0 for minute in minutes),
         ),
@@ -83,13 +86,14 @@ def read_pool_minutes(folder: Path) -> PoolMinutes:
 def _hold_open_and_close(minute: PoolMinute) -> tuple[PoolMinute, bool]:
     low = min(minute.lowest_tick, minute.open_tick, minute.close_tick)
     high = max(minute.highest_tick, minute.open_tick, minute.close_tick)
-    fits = (low, high) == (minute.lowest_tick, minute.highest_tick)
+    fits = low == minute.lowest_tick and high == minute.highest_tick
     return (minute, True) if fits else (replace(minute, lowest_tick=low, highest_tick=high), False)
 
 
 def _missing_days(minutes: tuple[PoolMinute, ...]) -> Iterator[str]:
-    for at, later in pairwise(minutes):
-        for day in range(at.at // _DAY_MS + 1, later.at // _DAY_MS):
+    days = sorted({minute.at // _DAY_MS for minute in minutes})
+    for day_before, later in pairwise(days):
+        for day in range(day_before + 1, later):
             yield datetime.fromtimestamp(day * 86_400, UTC).strftime("%Y-%m-%d")
 
 
@@ -106,10 +110,10 @@ def _read_file(path: Path) -> Iterator[PoolMinute]:
                 raise Malformed(f"{path.name} is no table of pool minutes: column {', '.join(absent)} is missing.")
             places = [names.index(name) for name in COLUMNS]
             for number, fields in enumerate(lines, 2):
-                if not any(field.strip() for field in fields):
+                if not any(map(str.strip, fields)):
                     continue
                 try:
-                    yield _read_minute([fields[place].strip() for place in places])
+                    yield _read_minute([fields[place] for place in places])
                 except (IndexError, ValueError) as error:
                     why = "it has too few fields" if isinstance(error, IndexError) else str(error)
                     raise Malformed(f"{path.name}, row {number}: {plain_text(why, 200)}.") from error
@@ -129,9 +133,8 @@ def _open(path: Path) -> TextIO:
 
 def _read_minute(fields: list[str]) -> PoolMinute:
     """`ValueError` says which field is wrong."""
-    at = _read_time(fields[0])
-    numbers = [_read_whole(name, field) for name, field in zip(COLUMNS[1:], fields[1:], strict=True)]
-    open_tick, close_tick, lowest, highest, in0, in1, liquidity = numbers
+    at = _read_time(fields[0].strip())
+    open_tick, close_tick, lowest, highest, in0, in1, liquidity = _read_numbers(fields[1:])
     if lowest > highest:
         raise ValueError(f"the lowest tick {lowest} is above the highest {highest}")
     if not MIN_TICK <= min(lowest, open_tick, close_tick) <= max(highest, open_tick, close_tick) <= MAX_TICK:
@@ -151,6 +154,15 @@ def _read_time(text: str) -> Millis:
     if millis % MINUTE_MS:
         raise ValueError(f"timestamp {text[:40]!r} is no whole minute")
     return Millis(millis)
+
+
+def _read_numbers(fields: list[str]) -> list[int]:
+    digits = "".join(fields)
+    if digits.isdecimal() and digits.isascii() and all(fields):  # as in nearly every row: digits and nothing else
+        numbers = [int(field) for field in fields]
+        if max(numbers) < _TOO_LARGE:
+            return numbers
+    return [_read_whole(name, field.strip()) for name, field in zip(COLUMNS[1:], fields, strict=True)]
 
 
 def _read_whole(name: str, text: str) -> int:

@@ -106,8 +106,7 @@ def lab_lp(
     async def ask(zuno: Zuno) -> LpLabView:
         from zuno.lab.lp.service import read_question
 
-        lab_desk = zuno.lab(cluster).lp
-        assert lab_desk is not None
+        lab_desk = zuno.lp_lab(cluster)
         question = read_question(data, arms, capital, every, width, profile, gas, convention, models=models)
         view = await show_progress(
             "hours", lambda tell, stop: lab_desk.compare(question, workers, tell, stop, resume=resume)
@@ -199,8 +198,7 @@ def lab_sweep(
 
     async def ask(zuno: Zuno) -> SweepView:
 
-        lab_desk = zuno.lab(cluster).lp
-        assert lab_desk is not None
+        lab_desk = zuno.lp_lab(cluster)
         return await show_progress(
             "ranges", lambda tell, stop: lab_desk.sweep.sweep(data, ranges, capital, workers, tell, stop)
         )
@@ -248,8 +246,7 @@ def lab_ablate(
             )
         if desk != "lp":
             raise Usage("--desk is lp or trade.")
-        lab_desk = zuno.lab(cluster).lp
-        assert lab_desk is not None
+        lab_desk = zuno.lp_lab(cluster)
         question = read_horizon(
             read_question(data, "debate", capital, every, width, profile, gas, models=models), horizon
         )

@@ -12,7 +12,7 @@ from zuno.doors.cli.options import whole_number
 if TYPE_CHECKING:
     import asyncio
 
-    from zuno.lab.service import Progress
+    from zuno.lab.workers import Progress
 
 V = TypeVar("V")
 

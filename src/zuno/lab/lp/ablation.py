@@ -18,10 +18,11 @@ from zuno.lab.lp.ablation_page import build_ablation_page
 from zuno.lab.lp.arms import NEED_MODEL, Arm
 from zuno.lab.lp.backtest import Schedule
 from zuno.lab.lp.episodes import EpisodeView, mix_random
+from zuno.lab.lp.fast import USD
 from zuno.lab.lp.service import LpQuestion, ReadMinutes, fingerprint_minutes, plan_schedule
-from zuno.lab.lp.views import DECIDED_BY, USD
+from zuno.lab.lp.views import DECIDED_BY
 from zuno.lab.reports import LabReports, build_report, report_id, trial_id
-from zuno.lab.service import Progress, check_workers
+from zuno.lab.workers import Progress, check_workers
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.market import HOUR
 

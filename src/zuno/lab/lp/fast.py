@@ -26,6 +26,8 @@ from zuno.lp.model.minutes import MINUTE_MS, PoolMinutes
 
 Floats: TypeAlias = NDArray[np.float64]
 PIPS: Final = 1_000_000
+USD: Final = 10**6
+"""In the smallest unit of the pool's dollar."""
 
 
 class Convention(StrEnum):
@@ -51,7 +53,7 @@ class MinuteColumns:
     def __len__(self) -> int:
         return len(self.at)
 
-    def between(self, start: int, end: int) -> MinuteColumns:
+    def select_minutes(self, start: int, end: int) -> MinuteColumns:
         """The minutes that began at `start` or later and were over by `end`, both in Unix seconds."""
         first, last = np.searchsorted(self.at, (1000 * start, 1000 * end - MINUTE_MS + 1))
         return MinuteColumns(*(getattr(self, field.name)[first:last] for field in fields(self)))

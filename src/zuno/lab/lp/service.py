@@ -21,7 +21,7 @@ from zuno.lab.lp.fast import Convention, to_columns
 from zuno.lab.lp.page import build_lp_page
 from zuno.lab.lp.views import ArmView, LpLabView, build_arm_view, complete_arm
 from zuno.lab.reports import LabReports, build_report, report_id, trial_id
-from zuno.lab.service import Progress, check_workers
+from zuno.lab.workers import Progress, check_workers
 from zuno.lp.model.ballot import EDITION, RiskProfile
 from zuno.lp.model.market import HOUR
 from zuno.lp.model.minutes import MinuteRepairs, PoolMinutes

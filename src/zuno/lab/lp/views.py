@@ -12,11 +12,10 @@ from zuno.kernel.view import PartialView, View
 from zuno.lab.bootstrap import interval_of_sum
 from zuno.lab.lp.arms import Arm
 from zuno.lab.lp.backtest import ArmResult
-from zuno.lab.lp.fast import Convention, MinuteColumns, earn_fees
+from zuno.lab.lp.fast import USD, Convention, MinuteColumns, earn_fees
 from zuno.lp.model.minutes import MinuteRepairs
 
 BLOCK_HOURS: Final = 24
-USD: Final = 10**6
 
 
 class ComparisonView(View):
@@ -152,7 +151,7 @@ def compare_engines(
         return None
     price = price_of(result.sqrt_price_x96)
     earned = [
-        earn_fees(columns.between(span.start, span.end), span.range, span.liquidity, fee_pips, convention)
+        earn_fees(columns.select_minutes(span.start, span.end), span.range, span.liquidity, fee_pips, convention)
         for span in result.spans
     ]
     exact = result.fees0 + result.fees1 / price

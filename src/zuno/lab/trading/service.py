@@ -15,12 +15,12 @@ from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.lab.reports import LabReport, LabReports, report_id, trial_id
-from zuno.lab.service import Progress, check_workers
 from zuno.lab.trading.arm_result import ArmResult, ClosedLine, PriceSeries, Span
 from zuno.lab.trading.arms import DESK_ARMS, NEED_MODEL, ORDER_ARMS, Arm
 from zuno.lab.trading.order_arms import Change, plan_hold, plan_random, plan_sma_cross, slots_of
 from zuno.lab.trading.page import build_trade_page
 from zuno.lab.trading.views import TradeLabView, build_view
+from zuno.lab.workers import Progress, check_workers
 from zuno.trading.model.cycle import EDITION
 from zuno.trading.model.market import DAY_MS, Symbol, parse_symbol
 

@@ -18,7 +18,7 @@ from zuno.amm.ticks import sqrt_price_at_tick
 from zuno.kernel.errors import Usage
 from zuno.kernel.units import Millis, Tick
 from zuno.lab.lp.fast import Convention, amounts_by_minute, earn_fees, share_inside, to_columns
-from zuno.lab.lp.sweep import plan_ranges, play_range
+from zuno.lab.lp.ranges import plan_ranges, play_range
 from zuno.lp.model.minutes import PoolMinute, PoolMinutes
 
 NONE = no_repairs(1)
@@ -118,7 +118,7 @@ def test_what_a_position_holds_at_the_end_of_every_minute() -> None:
 
 def test_minutes_between_two_moments() -> None:
     columns = to_columns(recorded(*[(0, 0, 0, 0)] * 10))
-    assert columns.between(120, 300).at.tolist() == [120_000, 180_000, 240_000]
+    assert columns.select_minutes(120, 300).at.tolist() == [120_000, 180_000, 240_000]
 
 
 # -- many ranges
