@@ -38,7 +38,7 @@ from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.inputs import Fees
-from zuno.trading.rules.realised_path import bar_touch, judge_outcome, sign_of, trace_path
+from zuno.trading.rules.realised_path import bar_touch, judge_outcome, trace_path
 from zuno.trading.run.nodes import Cycle, CycleSources
 from zuno.trading.run.record import ChartRecord, MarketMoment, RunJournal
 
@@ -305,7 +305,7 @@ async def play_trade(store: SeriesStore, outcome: Outcome, end: Millis) -> Trade
         return None
     until = Millis(min(at + hold_hours(decision.hold_duration, outcome.mode) * HOUR_MS, end))
     bars = await read_bars(store, Exchange.BINANCE, outcome.symbol, at, until, known_by=until)
-    sign = sign_of(side)
+    sign = side.sign
     if not bars or not sign * stop < sign * bars[0].open < sign * target:
         return None
     last, price, reason = _find_exit(bars, sign, stop, target)

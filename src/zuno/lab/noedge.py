@@ -34,7 +34,7 @@ from zuno.trading.model.record import ClosedTrade, DeskRecord
 from zuno.trading.rules.calibration import calibrate, find_slope
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.inputs import ASSUMED_SLIPPAGE, Fees
-from zuno.trading.rules.realised_path import percent_move, sign_of
+from zuno.trading.rules.realised_path import percent_move
 from zuno.trading.rules.veto_play import BarColumns, PlayedTrade, WantedTrade, play_trade
 from zuno.trading.run.record import RunJournal
 
@@ -248,7 +248,7 @@ def _close_trade(
     outcome: Outcome, worth: Expectation, wanted: WantedTrade, played: PlayedTrade, bars: BarColumns
 ) -> ClosedTrade:
     entry = float(bars.open[int(bars.start.searchsorted(wanted.at))])
-    sign = sign_of(wanted.side)
+    sign = wanted.side.sign
     return ClosedTrade(
         closed=played.resolved,
         judge=JudgeKind.RULES,

@@ -550,7 +550,8 @@ class Application:
         from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.file_lock import desk_lock
         from zuno.trading.rules.protections import ProtectionLimits
-        from zuno.trading.service.account import AccountBackends, AccountDesk
+        from zuno.trading.service.account import AccountDesk
+        from zuno.trading.service.account_page import AccountBackends
         from zuno.trading.service.trade_desk import desk_name
 
         store = self._recordings.selected_store()

@@ -287,7 +287,7 @@ def _offered_pairs(menu: PriceMenu, side: Side) -> Iterator[tuple[float, list[tu
     entry = next((level.price for level in menu.levels if level.kind == MARK), None)
     if entry is None or isinstance(menu.atr, Missing):
         return
-    sign = 1 if side is Side.LONG else -1
+    sign = side.sign
     steps = sorted(
         ((sign * (level.price - entry), level.price) for level in menu.levels if level.kind == RANGE),
         key=lambda step: abs(step[0]),
@@ -464,7 +464,7 @@ def _against_trend(meta: Meta, side: Side, worth: float) -> str:
 
 
 def _supporters(board: Blackboard, side: Side) -> list[Expert]:
-    stance = 1 if side is Side.LONG else -1
+    stance = side.sign
     return [
         expert
         for expert, entry in board_entries(board).items()
@@ -479,7 +479,7 @@ def plan_trade(menu: PriceMenu, side: Side) -> TradePrices | None:
     entry = next((level.price for level in menu.levels if level.kind == MARK), None)
     if entry is None:
         return None
-    sign = 1 if side is Side.LONG else -1
+    sign = side.sign
     stop = _stop(menu.levels, entry, sign, menu.atr)
     if stop is None:
         return None
@@ -625,7 +625,7 @@ def _experts_line(board: Blackboard, mode: Mode) -> str:
 
 def strongest_counter(board: Blackboard, plan: TradePrices) -> str:
     """The strongest evidence on the other side, in words and figures."""
-    stance = 1 if plan.side is Side.LONG else -1
+    stance = plan.side.sign
     against = [
         (entry.confidence, expert, entry) for expert, entry in board_entries(board).items() if entry.stance == -stance
     ]

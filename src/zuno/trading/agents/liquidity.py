@@ -48,7 +48,6 @@ from zuno.trading.model.cycle import (
     Stance,
 )
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import Side
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.rules.price_menu import MARK, PriceMenu
 from zuno.trading.rules.score import entry_stance, flow_stance
@@ -320,7 +319,7 @@ def hunt_reasons(case: Case) -> list[Reason]:
     side, usd = hour.side, hour.usd
     # Just over what an hour may bring it is a hint; from twice that on it is a hunt.
     strength = 0.4 if isinstance(hour.high, Missing) else min(0.6, 0.3 * usd / max(hour.high, CLUSTER_USD))
-    spent = 1 if side is Side.LONG else -1
+    spent = side.sign
     crowd = case.features.open_interest_hour
     fuelled = not isinstance(crowd, Missing) and crowd.share > 0.005
     said = f"{side}s of {{liquidated_{side}s.last_hour}} were liquidated in an hour"

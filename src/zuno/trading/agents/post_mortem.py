@@ -20,7 +20,7 @@ from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.model.cycle import LONG_TEXT, Regime
 from zuno.trading.model.memory import RealisedPath, Verdict
 from zuno.trading.model.trade_events import ExitReason, TradeSummary
-from zuno.trading.rules.realised_path import percent_move, sign_of
+from zuno.trading.rules.realised_path import percent_move
 
 ROLE: Final = "post_mortem"
 NEVER_AHEAD: Final = 0.25
@@ -71,7 +71,7 @@ class ClosedCase:
         stop, entry = self.summary.stop, self.summary.entry
         if stop is None or stop == entry:
             return None
-        return abs(percent_move(float(stop), float(entry), sign_of(self.summary.side)))
+        return abs(percent_move(float(stop), float(entry), self.summary.side.sign))
 
 
 @dataclass(frozen=True, slots=True)

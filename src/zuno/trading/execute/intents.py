@@ -9,9 +9,9 @@ from typing import Final
 
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Call, Exchange, JudgeKind, RegimeFamily, Ruling, Style
+from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily, Ruling, Style
 from zuno.trading.model.market import Mode, Side, Symbol
-from zuno.trading.model.orders import Filters, VenueQuote
+from zuno.trading.model.orders import Filters, VenueQuote, to_decimal
 from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentLeg, Mandate, TradeIntent
 from zuno.trading.rules.execution_styles import fits, round_to_step
 from zuno.trading.rules.mandate import hash_mandate
@@ -121,9 +121,10 @@ def build_open_intent(
             continue
         rate = Decimal(1) if leg.venue is Exchange.BINANCE else state.quote.mark / (dollars or order.mark)
         entry, stop, target = (
-            round_to_step(_decimal(price) * rate, state.filters.tick) for price in (card.entry, card.stop, card.target)
+            round_to_step(to_decimal(price) * rate, state.filters.tick)
+            for price in (card.entry, card.stop, card.target)
         )
-        quantity = round_to_step(_decimal(leg.quantity), state.filters.lot)
+        quantity = round_to_step(to_decimal(leg.quantity), state.filters.lot)
         refusal = _find_leg_refusal(side, quantity, entry, stop, target, state)
         if refusal is not None:
             left_out.append(f"{leg.venue}: {refusal}")
@@ -208,11 +209,3 @@ def _find_leg_refusal(
 
 def _id(account: str, *content: object) -> str:
     return f"int_{digest(canonical([account, *content]))[:24]}"
-
-
-def _decimal(number: float) -> Decimal:
-    return Decimal(repr(float(number)))
-
-
-def is_exit(call: Call) -> bool:
-    return call is Call.CANCEL_AND_CLOSE

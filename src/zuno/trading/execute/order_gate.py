@@ -490,7 +490,7 @@ def request_name(*words: object) -> str:
 
 
 def _check_sides(trade: OpenTrade, stop: Decimal | None, target: Decimal | None, quote: VenueQuote) -> None:
-    sign = 1 if trade.side is Side.LONG else -1
+    sign = trade.side.sign
     if stop is not None and sign * (quote.mark - stop) <= 0:
         raise Refused(f"A stop of {stop} is on the wrong side of the market, which is at {quote.mark}.")
     if target is not None and sign * (target - quote.mark) <= 0:

@@ -9,7 +9,7 @@ from zuno.kernel.errors import Unavailable
 from zuno.trading.execute.close_worker import UNPROTECTED_MS, CloseWorker
 from zuno.trading.execute.order_sender import OrderSender
 from zuno.trading.execute.work_state import WorkState
-from zuno.trading.model.market import MINUTE_MS, Side, Symbol
+from zuno.trading.model.market import MINUTE_MS, Symbol
 from zuno.trading.model.orders import OrderRequest, OrderStatus, OrderType, client_order_id, opening_side
 from zuno.trading.model.trade_events import ExitReason, Protection
 from zuno.trading.ports.venue import OrderVenue
@@ -127,7 +127,7 @@ class PositionGuard:
 
 def _passed_level(position: OpenTrade, mark: Decimal) -> ExitReason | None:
     """The level of a position that the mark is at or beyond; of both the stop."""
-    sign = 1 if position.side is Side.LONG else -1
+    sign = position.side.sign
     if position.stop is not None and sign * (mark - position.stop) <= 0:
         return ExitReason.STOP
     if position.target is not None and sign * (mark - position.target) >= 0:

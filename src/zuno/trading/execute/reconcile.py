@@ -10,7 +10,7 @@ from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.execute.order_worker import OrderWorker
-from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Side, Symbol
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Symbol
 from zuno.trading.model.orders import OUR_PREFIX, SPOT, ZERO, OrderRequest, VenuePosition
 from zuno.trading.model.trade_events import Adopted, account_mode
 from zuno.trading.ports.venue import OrderVenue
@@ -95,7 +95,7 @@ async def _find_differing_positions(venue: OrderVenue, writer: AccountWriter) ->
     there = {position.symbol: position for position in await venue.positions()}
     for symbol in Symbol:
         held = writer.book.positions.get((venue.exchange, symbol))
-        ours = ZERO if held is None else held.quantity * _sign(held.side)
+        ours = ZERO if held is None else held.quantity * held.side.sign
         theirs = _signed_quantity(there.get(symbol))
         if ours != theirs:
             differing[symbol] = f"{venue.exchange} holds {theirs} {symbol.base}, the book {ours}"
@@ -193,8 +193,4 @@ async def _find_difference(venue: OrderVenue, writer: AccountWriter) -> Decimal:
 
 
 def _signed_quantity(position: VenuePosition | None) -> Decimal:
-    return ZERO if position is None else position.quantity * _sign(position.side)
-
-
-def _sign(side: Side) -> int:
-    return 1 if side is Side.LONG else -1
+    return ZERO if position is None else position.quantity * position.side.sign

@@ -137,6 +137,10 @@ class Side(StrEnum):
     LONG = "long"
     SHORT = "short"
 
+    @property
+    def sign(self) -> int:
+        return 1 if self is Side.LONG else -1
+
 
 # -- rows: what a series is made of; `at` is when it happened, or when a bar opened
 

@@ -24,6 +24,13 @@ Positive = Annotated[Decimal, Field(gt=0)]
 NotNegative = Annotated[Decimal, Field(ge=0)]
 
 ZERO: Final = Decimal(0)
+
+
+def to_decimal(number: float) -> Decimal:
+    """By the digits it is written with."""
+    return Decimal(repr(float(number)))
+
+
 OUR_PREFIX: Final = "zn"
 """How the client ids of our orders begin."""
 SPOT: Final = frozenset({Exchange.UPBIT})

@@ -7,7 +7,6 @@ from decimal import Decimal
 
 from zuno.kernel.units import Millis
 from zuno.trading.measure.portable import round_digits
-from zuno.trading.model.market import Side
 from zuno.trading.model.record import MAX_EDGE, ClosedTrade
 from zuno.trading.model.trade_events import ExitReason, TradeSummary
 
@@ -28,7 +27,7 @@ def to_closed_trade(summary: TradeSummary) -> ClosedTrade | None:
         return None
     if summary.reason in (ExitReason.UNDONE, ExitReason.MANUAL):
         return None
-    sign = 1 if summary.side is Side.LONG else -1
+    sign = summary.side.sign
 
     def percent(price: Decimal) -> float:
         return round_digits(float(100 * sign * (price / summary.entry - 1)))

@@ -79,7 +79,7 @@ def fill_probability(prices: TradePrices, style: Style, inputs: RulingInputs) ->
         return inputs.bars
     if isinstance(inputs.mark, Missing):
         return inputs.mark
-    sign = 1 if prices.side is Side.LONG else -1
+    sign = prices.side.sign
     away = sign * int(nano_log(inputs.mark) - nano_log(prices.entry))
     return 1.0 if away < 0 else fill_share(inputs.bars, away, prices.side)
 

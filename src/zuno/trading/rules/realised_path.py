@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from zuno.trading.measure.finest_bars import SpanBar
 from zuno.trading.measure.portable import round_digits
-from zuno.trading.model.market import HOUR_MS, Side
+from zuno.trading.model.market import HOUR_MS
 from zuno.trading.model.memory import RealisedPath, Verdict
 from zuno.trading.model.trade_events import ExitReason, TradeSummary
 from zuno.trading.rules.performance import risk_multiple
@@ -28,7 +28,7 @@ Touch = Literal["stop", "target"]
 
 def trace_path(summary: TradeSummary, bars: Iterable[SpanBar]) -> RealisedPath:
     """The path of a closed trade. `bars` in its exchange's currency, in any order."""
-    sign = sign_of(summary.side)
+    sign = summary.side.sign
     entry, last = float(summary.entry), float(summary.exit)
     stop, target = _price(summary.stop), _price(summary.target)
     inside = sorted(bar for bar in bars if summary.opened <= bar.start and bar.end <= summary.closed)
@@ -62,10 +62,6 @@ def judge_outcome(path: RealisedPath, net_pnl: Decimal) -> Verdict:
     if abs(path.r) < FLAT_R:
         return Verdict.FLAT
     return Verdict.SUCCESS if path.r > 0 else Verdict.FAILURE
-
-
-def sign_of(side: Side) -> int:
-    return 1 if side is Side.LONG else -1
 
 
 def percent_move(price: float, entry: float, sign: int) -> float:

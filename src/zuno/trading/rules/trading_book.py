@@ -36,6 +36,7 @@ from zuno.trading.model.orders import (
     OrderSide,
     OrderStatus,
     opening_side,
+    to_decimal,
 )
 from zuno.trading.model.trade_events import (
     AccountOpened,
@@ -250,7 +251,8 @@ class TradingBook:
 
     def pending_margin(self, exchange: Exchange) -> Decimal:
         return sum(
-            (_decimal(order.margin) for order in self.to_pending() if order.exchange is exchange and order.margin), ZERO
+            (to_decimal(order.margin) for order in self.to_pending() if order.exchange is exchange and order.margin),
+            ZERO,
         )
 
     def trades_at(self, exchange: Exchange) -> list[OpenTrade]:
@@ -656,7 +658,7 @@ class TradingBook:
     def _change_by_hand(self, change: BookChange) -> Exchange | None:
         match change:
             case PositionOpened():
-                return self._open_by_hand(change.position, _decimal(change.fee))
+                return self._open_by_hand(change.position, to_decimal(change.fee))
             case PositionClosed():
                 return self._close_by_hand(change)
             case OrderPlaced():
@@ -678,8 +680,8 @@ class TradingBook:
         self._check_affordable(holding, fee)
         self._require_account()
         spot = holding.exchange is Exchange.UPBIT
-        quantity, leverage = _decimal(holding.quantity), _decimal(holding.leverage)
-        cost, fee = round_money(quantity * _decimal(holding.entry)), round_money(fee)
+        quantity, leverage = to_decimal(holding.quantity), to_decimal(holding.leverage)
+        cost, fee = round_money(quantity * to_decimal(holding.entry)), round_money(fee)
         margin = ZERO if spot else round_money(cost / leverage)
         stop, target = _decimal_or_none(holding.stop), _decimal_or_none(holding.take)
         trade = OpenTrade(
@@ -718,7 +720,7 @@ class TradingBook:
             raise Refused(f"{trade.id} is a trade of the desk; `zuno trade close {trade.id}` ends it at its exchange.")
         if change.at < trade.opened:
             raise Refused(f"{trade.id} was opened at {trade.opened} ms; it cannot be closed before, at {change.at} ms.")
-        value, fee = round_money(trade.quantity * _decimal(change.price)), round_money(_decimal(change.fee))
+        value, fee = round_money(trade.quantity * to_decimal(change.price)), round_money(to_decimal(change.fee))
         gross = value - trade.cost if trade.side is Side.LONG else trade.cost - value
         spot = trade.exchange is Exchange.UPBIT
         asset, back = (LedgerAccount.INVENTORY, trade.cost) if spot else (LedgerAccount.MARGIN, trade.margin)
@@ -755,7 +757,7 @@ class TradingBook:
     def _check_affordable(self, wish: Holding | RestingOrder, fee: Decimal) -> None:
         """Of the cash: what open positions have lost since is the writer's to look at, who knows the market."""
         free = self.cash(wish.exchange) - self.pending_margin(wish.exchange)
-        needed = _decimal(wish.margin) + fee
+        needed = to_decimal(wish.margin) + fee
         if needed > free * (1 + _ROUNDING) + _ROUNDING:
             raise Refused(
                 f"A margin of {format_money(wish.margin, wish.exchange)} and a fee of "
@@ -820,10 +822,5 @@ def _hold_until(opened: Millis, hold: str | None) -> Millis | None:
     return None if hold is None else Millis(opened + parse_hours(hold) * HOUR_MS)
 
 
-def _decimal(number: float) -> Decimal:
-    """By the digits it is written with."""
-    return Decimal(repr(float(number)))
-
-
 def _decimal_or_none(number: float | None) -> Decimal | None:
-    return None if number is None else _decimal(number)
+    return None if number is None else to_decimal(number)

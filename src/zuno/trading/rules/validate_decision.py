@@ -76,7 +76,7 @@ def _snap_prices(raw: JudgeOpinion, side: Side, menu: PriceMenu) -> TradePrices 
 
 
 def _check_risk_reward(prices: TradePrices, leverage: int, inputs: RulingInputs) -> str | None:
-    side, sign = prices.side, 1 if prices.side is Side.LONG else -1
+    side, sign = prices.side, prices.side.sign
     risk, reward = sign * (prices.entry - prices.stop), sign * (prices.take - prices.entry)
     if risk <= 0:
         return f"stop_loss {prices.stop:g} is not behind the entry {prices.entry:g} of a {side}"
@@ -101,7 +101,7 @@ def _check_market_distance(prices: TradePrices, now: Known[float], inputs: Rulin
     """A trade is opened at the market: one that stands stopped or won already, or far from it, is none."""
     if isinstance(now, Missing):
         return f"where the market is is not known ({now.reason}): HOLD"
-    side, sign = prices.side, 1 if prices.side is Side.LONG else -1
+    side, sign = prices.side, prices.side.sign
     if sign * (now - prices.stop) <= 0:
         return f"stop_loss {prices.stop:g} of a {side} is passed already: the market is at {now:g}"
     if sign * (prices.take - now) <= 0:
@@ -114,7 +114,7 @@ def _check_market_distance(prices: TradePrices, now: Known[float], inputs: Rulin
 
 
 def _check_expert_support(side: Side, board: Blackboard) -> str | None:
-    stance = 1 if side is Side.LONG else -1
+    stance = side.sign
     for expert, entry in board_entries(board).items():
         if expert.numeric and entry.stance == stance and entry.confidence >= MIN_SUPPORT_CONFIDENCE:
             return None

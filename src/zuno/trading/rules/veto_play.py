@@ -23,7 +23,7 @@ from zuno.trading.model.market import HOUR_MS, Funding, Side
 from zuno.trading.model.memory import RuleShare
 from zuno.trading.rules.draft import RuleName, RuleOwner
 from zuno.trading.rules.inputs import ASSUMED_FUNDING
-from zuno.trading.rules.realised_path import percent_move, sign_of
+from zuno.trading.rules.realised_path import percent_move
 
 _FUNDING_MS: Final = 8 * HOUR_MS
 _EXPECTANCY: Final = (RuleName.JUDGE_EV, RuleName.EXPECTANCY, RuleName.EXPLORATION)
@@ -62,7 +62,7 @@ def play_trade(
 ) -> PlayedTrade | None:
     """How it came out by `now`; None while that is open. `assumed`: no funding was recorded, and the usual rate is
     charged to either side."""
-    sign, until = sign_of(wanted.side), min(wanted.hold_until, now)
+    sign, until = wanted.side.sign, min(wanted.hold_until, now)
     first = int(np.searchsorted(bars.start, wanted.at, side="left"))
     if first == len(bars.start):
         return None

@@ -36,7 +36,7 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import MINUTE_MS
-from zuno.trading.model.orders import ZERO
+from zuno.trading.model.orders import ZERO, to_decimal
 from zuno.trading.model.outcome import AnomalyRecord, MissingInput, NodeEvent, Outcome, with_hash
 from zuno.trading.model.record import DeskRecord, Exploration
 from zuno.trading.rules.calibration import judge_kind
@@ -295,7 +295,7 @@ class Cycle:
                 judge=judge_kind(decision),
                 family=self._meta.regime.family,
                 edge=None if guard.expectation is None else guard.expectation.edge,
-                llm_cost_usd=ZERO if guard.expectation is None else _decimal(guard.expectation.llm_cost_usd),
+                llm_cost_usd=ZERO if guard.expectation is None else to_decimal(guard.expectation.llm_cost_usd),
                 judge_failed=decision.source == "fallback",
             )
         )
@@ -374,12 +374,7 @@ class Cycle:
 
 
 def _exact(figure: Known[float]) -> Decimal | None:
-    return None if isinstance(figure, Missing) else _decimal(figure)
-
-
-def _decimal(figure: float) -> Decimal:
-    """By the digits it is written with."""
-    return Decimal(repr(float(figure)))
+    return None if isinstance(figure, Missing) else to_decimal(figure)
 
 
 def _missing_input(said: str) -> MissingInput:

@@ -508,7 +508,7 @@ def _parse_exits(
     side: Side, entry: float, leverage: float, stop: str | None, target: str | None, hold: str | None
 ) -> dict[str, float | str | None]:
     """`Refused` where the stop is not behind the entry or behind the liquidation, or the target not ahead of it."""
-    sign = 1 if side is Side.LONG else -1
+    sign = side.sign
     levels = {name: None if text is None else _parse_price(text) for name, text in (("stop", stop), ("target", target))}
     for name, ahead in (("stop", -1), ("target", 1)):
         level = levels[name]

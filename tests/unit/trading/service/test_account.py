@@ -44,7 +44,8 @@ from zuno.trading.ports.series import Batch, Origin
 from zuno.trading.rules.account_history import trace_account
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.protections import ProtectionLimits
-from zuno.trading.service.account import AccountBackends, AccountDesk
+from zuno.trading.service.account import AccountDesk
+from zuno.trading.service.account_page import AccountBackends
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.orders import OpenedAccount, TradingOrders
 from zuno.wiring.orders import build_paper_venues

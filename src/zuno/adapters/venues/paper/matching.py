@@ -18,7 +18,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from math import inf
 from typing import Final, NamedTuple
 
-from zuno.adapters.venues.paper.ticks import Bar, Depth, FundingRate, Mark, Standing, Tick, to_decimal
+from zuno.adapters.venues.paper.ticks import Bar, Depth, FundingRate, Mark, Standing, Tick
 from zuno.kernel.errors import Unknown
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
@@ -36,6 +36,7 @@ from zuno.trading.model.orders import (
     TimeInForce,
     VenueQuote,
     opening_side,
+    to_decimal,
 )
 from zuno.trading.model.trade_events import FillBooked, FundingBooked, OrderUpdated, TradeEvent
 from zuno.trading.rules.inputs import ASSUMED_SLIPPAGE, FeeRates

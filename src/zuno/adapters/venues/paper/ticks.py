@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Final, NamedTuple, TypeAlias
 
 from zuno.kernel.units import Millis
@@ -86,8 +85,3 @@ class Standing:
                 self.at, self.stale_ms = tick.at, 600_000
             case FundingRate():
                 pass
-
-
-def to_decimal(number: float) -> Decimal:
-    """By the digits it is written with."""
-    return Decimal(repr(float(number)))

@@ -95,7 +95,7 @@ def planted_batches(seed: int, *, consequences: bool) -> list[Batch[Any]]:
 def move_path(path: Path, slots: Sequence[tuple[Millis, Setup]], side: Side) -> Path:
     """With the side after a setup that pays, against it after one that fails."""
     steps = path.steps[2].reshape(-1).copy()
-    with_side = 1 if side is Side.LONG else -1
+    with_side = side.sign
     for start, setup in slots:
         if setup == "ordinary":
             continue

@@ -1,0 +1,262 @@
+"""A trading account at the market's moment, read from its log and marked with what the market says."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Final, Literal
+
+from zuno.kernel.errors import Refused, Unavailable, ZunoError
+from zuno.kernel.text import plain_text
+from zuno.kernel.units import Millis
+from zuno.trading.learn.evaluator import Evaluation
+from zuno.trading.measure.portable import round_digits
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.known import Known, Missing, or_none
+from zuno.trading.model.market import DAY_MS, SECOND_MS, Symbol, Timeframe, basis, candles
+from zuno.trading.model.orders import ZERO, to_decimal
+from zuno.trading.model.trade_events import (
+    AccountOpened,
+    LockSet,
+    TradeEvent,
+    account_mode,
+    account_name,
+    check_account_name,
+)
+from zuno.trading.model.venues import BINANCE
+from zuno.trading.ports.series import SeriesStore, Slice
+from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.rules.account_history import current_step
+from zuno.trading.rules.performance import (
+    Close,
+    equity_usd,
+)
+from zuno.trading.rules.protections import ProtectionLimits, RiskState, active_locks
+from zuno.trading.rules.trading_book import TradingBook
+from zuno.trading.service.features import TradingDesk
+from zuno.trading.service.orders import TradingOrders
+from zuno.trading.service.paper_book import Inventory, sum_inventory
+from zuno.trading.service.prices import NO_PRICES, Prices, read_prices
+
+_FINE_DAYS: Final = 60
+"""An account that is younger is drawn by the hour."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountBackends:
+    """What an account is read from and acted on with; wiring chooses it."""
+
+    desk: TradingDesk
+    store: SeriesStore
+    log: TradeLog
+    inventory: Inventory
+    orders: TradingOrders
+    limits: ProtectionLimits
+    running: Callable[[str], str | None]
+    """The process that trades for an account, where one does."""
+    now: Callable[[], Millis]
+    """The wall's clock: a mandate is for money, which no recording moves."""
+    marks: Callable[[str], Awaitable[Mapping[tuple[Exchange, Symbol], Decimal]]] | None = None
+    """What an account at exchanges is marked by: their own prices of what it holds."""
+    learn: Callable[[str, Millis, Sequence[Symbol]], Awaitable[Evaluation]] | None = None
+    """Learns from what an account closed by a moment, in these symbols at least; None: an evaluation does later."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountPage:
+    """An account at the market's moment."""
+
+    name: str
+    events: tuple[TradeEvent, ...]
+    book: TradingBook
+    at: Millis
+    prices: Prices
+    lp: Mapping[Symbol, Decimal]
+    locks: tuple[LockSet, ...]
+    notes: tuple[str, ...]
+    lp_notes: tuple[str, ...]
+    """What is not read of liquidity positions, and why."""
+    marks: Mapping[tuple[Exchange, Symbol], Decimal] = field(default_factory=dict)
+    """Prices that the exchanges themselves say."""
+
+    @property
+    def won(self) -> Decimal | None:
+        rate = or_none(self.prices.won)
+        return None if rate is None else to_decimal(rate)
+
+    def mark(self, symbol: Symbol, exchange: Exchange) -> Decimal | None:
+        if (exchange, symbol) in self.marks:
+            return self.marks[exchange, symbol]
+        price = or_none(self.prices.of(symbol, exchange))
+        return None if price is None else to_decimal(round_digits(price))
+
+    @property
+    def usd_marks(self) -> dict[Symbol, Decimal]:
+        found = {symbol: self.mark(symbol, Exchange.BINANCE) for symbol in Symbol}
+        return {symbol: mark for symbol, mark in found.items() if mark is not None}
+
+    def total_equity(self) -> tuple[Decimal | None, str | None]:
+        missing = [
+            f"{trade.symbol} has no mark"
+            for trade in self.book.trades.values()
+            if self.mark(trade.symbol, Exchange.BINANCE) is None
+        ]
+        if missing:
+            return None, missing[0]
+        return equity_usd(current_step(self.book, self.at), self.usd_marks, self.won), None
+
+    def unrealised_usd(self) -> Decimal | None:
+        total = ZERO
+        for trade in self.book.trades.values():
+            mark = self.mark(trade.symbol, trade.exchange)
+            rate = Decimal(1) if trade.exchange is Exchange.BINANCE else self.won
+            if mark is None or rate is None:
+                return None
+            total += trade.unrealised(mark) / rate
+        return total
+
+    def risk_state(self) -> RiskState:
+        equity, unknown = self.total_equity()
+        unrealised = self.unrealised_usd()
+        book = self.book
+        opening = {tracked.intent.symbol for tracked in book.open_intents.values() if tracked.intent.kind == "open"}
+        won = self.prices.won
+        ages: dict[Symbol, Known[Millis]] = {}
+        for symbol in {trade.symbol for trade in book.trades.values()}:
+            age = self.prices.ages.get(str(basis(BINANCE, symbol)))
+            if age is not None:
+                ages[symbol] = Millis(self.at - age * SECOND_MS)
+        return RiskState(
+            now=self.at,
+            open_symbols=frozenset({trade.symbol for trade in book.trades.values()} | opening),
+            closed=book.closed,
+            results=book.results,
+            equity_usd=Missing(unknown or "no mark") if equity is None else equity,
+            unrealised_usd=Missing("no mark") if unrealised is None else unrealised,
+            won=won if isinstance(won, Missing) else to_decimal(won),
+            price_times=ages,
+            locks=tuple(book.locks.values()),
+            lifted=book.lifted,
+        )
+
+
+class AccountReader:
+    """One account: the home's paper account in the market it reads, another of its paper accounts, or a live one."""
+
+    def __init__(self, backends: AccountBackends, name: str | None = None) -> None:
+        """`name`: of `--account`."""
+        if name is not None:
+            check_account_name(name)
+        self._with = backends
+        self.name = name
+
+    @property
+    def account(self) -> str:
+        """Known for good once a moment was asked for."""
+        return account_name(self._with.desk.origin, self.name)
+
+    @property
+    def mode(self) -> Literal["paper", "demo", "live"]:
+        return account_mode(self.account)
+
+    @property
+    def title(self) -> str:
+        """What is acted on, in a sentence: nobody is to kill one account and believe it was another."""
+        return f"{self.mode.upper()} account {self.account}"
+
+    async def look(self) -> AccountPage:
+        if self.mode == "paper":
+            moment, notes = await self._find_moment()
+        else:
+            moment, notes = await self._find_present()
+        events = await self._with.log.events(self.account)
+        book = TradingBook()
+        if self.mode != "paper" and not events:
+            book.apply(AccountOpened(at=moment, usd=ZERO, krw=ZERO))
+        book.apply_all(events)
+        at = Millis(max(moment, book.newest))
+        paper = self.mode == "paper" or self._with.desk.live(None)
+        prices = await read_prices(self._with.store, at) if paper else NO_PRICES
+        marks = {} if self.mode == "paper" or self._with.marks is None else await self._with.marks(self.account)
+        if self.mode != "paper" and self._with.marks is not None:
+            notes += _list_unmarked(book, marks)
+        lp, said = await self._read_liquidity(book)
+        page = AccountPage(self.account, events, book, at, prices, lp, (), notes, said, marks)
+        return replace(page, locks=active_locks(page.risk_state(), self._with.limits))
+
+    async def read_book(self) -> TradingBook:
+        """The account as it is written down; neither a chain nor an exchange is waited for, and a market only on paper,
+        whose account it names."""
+        if self.mode == "paper":
+            with suppress(Unavailable):
+                await self._find_moment()
+        book = TradingBook()
+        book.apply_all(await self._with.log.events(self.account))
+        return book
+
+    async def read_closes(self, since: Millis, until: Millis) -> dict[Symbol, list[Close]]:
+        """Of the finest bars that are stored and not too many."""
+        frames = (Timeframe.H1, Timeframe.H4, Timeframe.D1)
+        wanted = frames if until - since <= _FINE_DAYS * DAY_MS else frames[1:]
+        found: dict[Symbol, list[Close]] = {}
+        for symbol in Symbol:
+            for timeframe in wanted:
+                start = Millis(since - 2 * timeframe.millis)
+                series = candles(BINANCE, symbol, timeframe)
+                state = await self._with.store.read_many([Slice(series, start, until)], until)
+                closes = [Close(Millis(row.at + timeframe.millis), to_decimal(row.close)) for row in state.rows[0]]
+                if closes:
+                    found[symbol] = closes
+                    break
+        return found
+
+    async def _find_moment(self) -> tuple[Millis, tuple[str, ...]]:
+        """The latest moment that is known of any symbol; of a live market all marks are asked for once."""
+        desk = self._with.desk
+        refusal: Refused | None = None
+        found: list[tuple[Millis, tuple[str, ...]]] = []
+        for symbol in Symbol:
+            try:
+                moment = await desk.moment(symbol, None)
+                found.append((moment.as_of, tuple(moment.notes)))
+            except Refused as error:
+                refusal = refusal or error
+            if found and desk.live(None):
+                break
+        if not found:
+            assert refusal is not None
+            raise refusal
+        return max(found)
+
+    async def _find_present(self) -> tuple[Millis, tuple[str, ...]]:
+        """Of an account at exchanges, which goes on whatever market is read here and whoever is silent."""
+        if not self._with.desk.live(None):
+            return self._with.now(), ("prices of what is not held are read with ZUNO_MARKET=live",)
+        try:
+            moment, notes = await self._find_moment()
+        except ZunoError as error:
+            return self._with.now(), (f"the market is not read: {plain_text(str(error), 300)}",)
+        return Millis(max(moment, self._with.now())), notes
+
+    async def _read_liquidity(self, book: TradingBook) -> tuple[dict[Symbol, Decimal], tuple[str, ...]]:
+        """By base currency: what was read or what was stated, whichever is more."""
+        stated = {pool.symbol: to_decimal(pool.quantity) for pool in book.liquidity.values()}
+        if isinstance(self._with.inventory, str):
+            return stated, (self._with.inventory,)
+        try:
+            read = sum_inventory(await self._with.inventory())
+        except ZunoError as error:
+            return stated, (f"liquidity positions are not read: {plain_text(str(error), 300).rstrip('.')}",)
+        most = {symbol: max(stated.get(symbol, ZERO), to_decimal(read.get(symbol, 0.0))) for symbol in Symbol}
+        return {symbol: size for symbol, size in most.items() if size}, ()
+
+
+def _list_unmarked(book: TradingBook, marks: Mapping[tuple[Exchange, Symbol], Decimal]) -> tuple[str, ...]:
+    """Exchanges with open positions that say nothing of them."""
+    silent = dict.fromkeys(place[0] for place in book.positions if place not in marks)
+    return tuple(
+        f"{exchange}: positions are open there and it does not answer; check its keys, the mandate and the network"
+        for exchange in silent
+    )

@@ -1,0 +1,335 @@
+"""What is shown of an account: its page as views."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from zuno.kernel.clock import iso
+from zuno.kernel.units import Millis
+from zuno.trading.model.account import RestingOrder
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import HOUR_MS, SECOND_MS, Symbol
+from zuno.trading.model.orders import ZERO, Fill, to_decimal
+from zuno.trading.model.trade_events import (
+    MandateGranted,
+    TradeSummary,
+)
+from zuno.trading.rules.account_history import Posting
+from zuno.trading.rules.ledger import LedgerAccount
+from zuno.trading.rules.leverage_guard import MAX_ACCOUNT_LEVERAGE
+from zuno.trading.rules.margin import liquidation_price
+from zuno.trading.rules.performance import (
+    Performance,
+    risk_multiple,
+)
+from zuno.trading.rules.trading_book import OpenTrade, TrackedOrder, TradingBook
+from zuno.trading.service.account_page import AccountPage
+from zuno.trading.service.account_view import (
+    ClosedTradeView,
+    ExposureView,
+    FillView,
+    LedgerBalancesView,
+    LedgerLineView,
+    MandateView,
+    ManualOrderView,
+    MarkView,
+    PostingView,
+    ProfitRowView,
+    PurseView,
+    RiskBookView,
+    TradeOrderView,
+    TradePositionView,
+)
+
+
+def risk_view(page: AccountPage, equity: Decimal | None) -> RiskBookView:
+    """Positions, pending entries and LP inventory by symbol: signed for the delta, added up for the gross exposure."""
+    rows = []
+    delta_usd: Decimal | None = ZERO
+    gross_usd: Decimal | None = ZERO
+    for symbol in Symbol:
+        held = sum(
+            (trade.side.sign * trade.quantity for trade in page.book.trades.values() if trade.symbol is symbol), ZERO
+        )
+        waiting = [order for order in page.book.to_pending() if order.symbol is symbol and not order.reduce_only]
+        pending = sum((order.side.sign * to_decimal(order.quantity) for order in waiting), ZERO)
+        lp = page.lp.get(symbol, ZERO)
+        size = sum((trade.quantity for trade in page.book.trades.values() if trade.symbol is symbol), ZERO)
+        size += sum((to_decimal(order.quantity) for order in waiting), ZERO) + lp
+        if not size:
+            continue
+        mark = page.mark(symbol, Exchange.BINANCE)
+        delta = held + pending + lp
+        rows.append(
+            ExposureView(
+                symbol=symbol,
+                positions=float(held),
+                pending=float(pending),
+                lp=float(lp),
+                delta=float(delta),
+                delta_usd=to_float(None if mark is None else delta * mark),
+                gross_usd=to_float(None if mark is None else size * mark),
+            )
+        )
+        delta_usd = None if mark is None or delta_usd is None else delta_usd + delta * mark
+        gross_usd = None if mark is None or gross_usd is None else gross_usd + size * mark
+    leverage = None
+    if gross_usd is not None and equity is not None:
+        leverage = ZERO if not gross_usd else gross_usd / equity if equity > 0 else None
+    return RiskBookView(
+        rows=tuple(rows),
+        delta_usd=to_float(delta_usd),
+        gross_usd=to_float(gross_usd),
+        equity_usd=to_float(equity),
+        leverage=to_float(leverage),
+        max_leverage=MAX_ACCOUNT_LEVERAGE,
+    )
+
+
+def profit_row_view(name: str, found: Performance) -> ProfitRowView:
+    return ProfitRowView(
+        name=name,
+        trades=found.trades,
+        wins=found.wins,
+        losses=found.losses,
+        win_rate=to_float(found.win_rate),
+        net_pnl=float(found.net_pnl),
+        gross_pnl=float(found.gross_pnl),
+        profit_factor=to_float(found.profit_factor),
+        expectancy_r=to_float(found.expectancy_r),
+        max_drawdown=float(found.max_drawdown),
+        mean_duration_hours=None if found.mean_duration_ms is None else found.mean_duration_ms / HOUR_MS,
+        fees=float(found.fees),
+        funding=float(found.funding),
+        model_cost=float(found.model_cost),
+        best=to_float(found.best),
+        worst=to_float(found.worst),
+        unconverted=found.unconverted,
+    )
+
+
+def mandate_view(granted: MandateGranted | None, now: Millis) -> MandateView | None:
+    if granted is None:
+        return None
+    mandate = granted.mandate
+    return MandateView(
+        hash=granted.hash,
+        symbols=mandate.symbols,
+        venues=mandate.venues,
+        max_margin_per_trade_usd=float(mandate.max_margin_per_trade_usd),
+        max_margin_per_day_usd=float(mandate.max_margin_per_day_usd),
+        max_daily_loss_usd=float(mandate.max_daily_loss_usd),
+        stops=mandate.stops,
+        judge_fallback=mandate.judge_fallback,
+        granted=iso(mandate.granted),
+        expires=iso(mandate.expires),
+        active=mandate.expires > now,
+    )
+
+
+def mark_views(page: AccountPage) -> tuple[MarkView, ...]:
+    """Of what is held, and what the risk book counts in dollars."""
+    held = {(trade.exchange, trade.symbol) for trade in page.book.trades.values()}
+    shown = [(exchange, symbol) for exchange in Exchange for symbol in Symbol]
+    wanted = [place for place in shown if place in held or place[0] is Exchange.BINANCE]
+    return tuple(view for place in wanted if (view := _mark_view(page, *place)) is not None)
+
+
+def _mark_view(page: AccountPage, exchange: Exchange, symbol: Symbol) -> MarkView | None:
+    price = page.mark(symbol, exchange)
+    if price is None:
+        return None
+    stored = None if (exchange, symbol) in page.marks else page.prices.find_source(symbol, exchange)
+    source, age = (f"{exchange}, asked for this answer", 0) if stored is None else stored
+    return MarkView(
+        symbol=symbol,
+        exchange=exchange,
+        price=float(price),
+        source=source,
+        as_of=iso(Millis(page.at - age * SECOND_MS)),
+        age_seconds=age,
+    )
+
+
+def position_views(page: AccountPage) -> tuple[TradePositionView, ...]:
+    return tuple(_position_view(page, trade) for trade in page.book.trades.values())
+
+
+def _position_view(page: AccountPage, trade: OpenTrade) -> TradePositionView:
+    mark = page.mark(trade.symbol, trade.exchange)
+    gain = None if mark is None else trade.unrealised(mark)
+    risk = None if trade.first_stop is None else trade.quantity * abs(trade.entry - trade.first_stop)
+    orders = [] if trade.manual else _orders_of(page.book, trade)
+    protective = {order.purpose: order.request.client_id for order in orders if order.purpose in ("stop", "target")}
+    return TradePositionView(
+        id=trade.id,
+        symbol=trade.symbol,
+        exchange=trade.exchange,
+        side=trade.side,
+        quantity=float(trade.quantity),
+        entry=float(trade.entry),
+        leverage=float(trade.leverage),
+        currency=trade.exchange.currency,
+        margin=float(trade.margin),
+        mark=to_float(mark),
+        unrealised=to_float(gain),
+        gain_pct=to_float(None if gain is None else gain / trade.cost * 100),
+        r=to_float(None if gain is None or not risk else gain / risk),
+        stop=to_float(trade.stop),
+        target=to_float(trade.target),
+        liquidation=to_float(_liquidation_price(trade)),
+        hold_until=None if trade.hold_until is None else iso(trade.hold_until),
+        opened=iso(trade.opened),
+        fees=float(trade.fees),
+        funding=float(trade.funding),
+        manual=trade.manual,
+        exploration=trade.exploration,
+        decision=trade.decision,
+        stop_order=protective.get("stop"),
+        target_order=protective.get("target"),
+        orders=tuple(order.request.client_id for order in orders),
+    )
+
+
+def _liquidation_price(trade: OpenTrade) -> Decimal | None:
+    if trade.exchange is not Exchange.BINANCE:
+        return None
+    return liquidation_price(trade.side, trade.quantity, trade.cost, trade.margin)
+
+
+def _orders_of(book: TradingBook, trade: OpenTrade) -> list[TrackedOrder]:
+    place = (trade.exchange, trade.symbol)
+    return [order for order in book.open_orders.values() if (order.request.exchange, order.request.symbol) == place]
+
+
+def order_view(book: TradingBook, order: TrackedOrder) -> TradeOrderView:
+    request = order.request
+    intent = book.intents.get(order.intent)
+    return TradeOrderView(
+        id=request.client_id,
+        venue_id=order.venue_id,
+        exchange=request.exchange,
+        symbol=request.symbol,
+        side=request.side,
+        type=request.type,
+        purpose=order.purpose,
+        quantity=float(request.quantity),
+        filled=float(max(order.filled, order.booked)),
+        price=to_float(request.price if request.price is not None else request.trigger),
+        average_price=to_float(order.average_price),
+        currency=request.exchange.currency,
+        time_in_force=request.time_in_force,
+        reduce_only=request.reduce_only,
+        status=order.status,
+        planned=iso(order.planned),
+        expires=None if order.expires is None else iso(order.expires),
+        intent=order.intent or None,
+        decision=None if intent is None else intent.intent.decision,
+        reason=order.reason,
+    )
+
+
+def purse_view(page: AccountPage, exchange: Exchange) -> PurseView:
+    book = page.book
+    trades = book.trades_at(exchange)
+    marks = {trade.symbol: page.mark(trade.symbol, exchange) for trade in trades}
+    known = {symbol: mark for symbol, mark in marks.items() if mark is not None}
+    whole = len(known) == len(marks)
+    return PurseView(
+        exchange=exchange,
+        currency=exchange.currency,
+        cash=float(book.cash(exchange)),
+        margin=float(book.margin(exchange)),
+        pending_margin=float(book.pending_margin(exchange)),
+        inventory=float(book.ledger.balance(exchange, LedgerAccount.INVENTORY)),
+        unrealised=float(sum((trade.unrealised(known[trade.symbol]) for trade in trades), ZERO)) if whole else None,
+        equity=float(book.equity(exchange, known)) if whole else None,
+        free=float(book.free(exchange, known)) if whole else None,
+    )
+
+
+def ledger_balances_view(book: TradingBook, exchange: Exchange) -> LedgerBalancesView:
+    ledger = book.ledger
+    balances = {account.value: ledger.balance(exchange, account) for account in LedgerAccount}
+    return LedgerBalancesView(
+        exchange=exchange,
+        currency=exchange.currency,
+        balances={name: _exact(amount) for name, amount in balances.items()},
+        debits=_exact(ledger.debits(exchange)),
+        credits=_exact(ledger.credits(exchange)),
+        assets=_exact(ledger.assets(exchange)),
+        balanced=ledger.debits(exchange) == ledger.credits(exchange) and sum(balances.values(), ZERO) == 0,
+    )
+
+
+def _exact(amount: Decimal) -> str:
+    return f"{amount.normalize():f}" if amount else "0"
+
+
+def to_float(amount: Decimal | None) -> float | None:
+    return None if amount is None else float(amount)
+
+
+def fill_view(fill: Fill) -> FillView:
+    return FillView(
+        id=fill.id,
+        order=fill.client_id,
+        exchange=fill.exchange,
+        symbol=fill.symbol,
+        side=fill.side,
+        quantity=float(fill.quantity),
+        price=float(fill.price),
+        fee=float(fill.fee),
+        currency=fill.exchange.currency,
+        maker=fill.maker,
+        liquidation=fill.liquidation,
+        at=iso(fill.at),
+    )
+
+
+def closed_trade_view(trade: TradeSummary) -> ClosedTradeView:
+    return ClosedTradeView(
+        id=trade.trade,
+        symbol=trade.symbol,
+        exchange=trade.exchange,
+        side=trade.side,
+        mode=trade.mode,
+        quantity=float(trade.quantity),
+        entry=float(trade.entry),
+        exit=float(trade.exit),
+        currency=trade.exchange.currency,
+        gross_pnl=float(trade.gross_pnl),
+        fees=float(trade.fees),
+        funding=float(trade.funding),
+        net_pnl=float(trade.net_pnl),
+        r=to_float(risk_multiple(trade)),
+        exit_reason=trade.reason,
+        opened=iso(trade.opened),
+        closed=iso(trade.closed),
+        duration_hours=(trade.closed - trade.opened) / HOUR_MS,
+        exploration=trade.exploration,
+        decision=trade.decision,
+    )
+
+
+def posting_view(posting: Posting) -> PostingView:
+    return PostingView(
+        number=posting.number,
+        at=iso(posting.at),
+        exchange=posting.exchange,
+        currency=posting.exchange.currency,
+        what=posting.what,
+        lines=tuple(LedgerLineView(account=account, amount=_exact(amount)) for account, amount in posting.lines),
+    )
+
+
+def manual_order_view(order: RestingOrder) -> ManualOrderView:
+    return ManualOrderView(
+        id=order.id,
+        exchange=order.exchange,
+        symbol=order.symbol,
+        side=order.side,
+        quantity=order.quantity,
+        price=order.price,
+        currency=order.exchange.currency,
+    )
