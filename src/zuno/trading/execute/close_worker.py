@@ -168,7 +168,8 @@ class CloseWorker:
     async def undo_given_up(self, venue: OrderVenue, symbol: Symbol) -> None:
         """Book what an order was filled with after it was given up. An entry that nobody wants any more is closed."""
         for tracked, order in await self._sender.find_given_up(venue, symbol):
-            if tracked.purpose == "entry" and tracked.intent not in self._state.book.open_intents:
+            wanted = tracked.purpose != "entry" or tracked.intent in self._state.book.open_intents
+            if not wanted and order.filled > tracked.booked:  # what is booked already is protected
                 self._unwanted[venue.exchange, symbol] = tracked.intent
             await self._news.book_orders(venue, symbol, [order])
             self._state.unsure.pop(tracked.request.client_id, None)

@@ -104,7 +104,7 @@ class OrderSender:
                 continue
             if order is not None and not order.status.final:
                 order = await venue.cancel(symbol, request.client_id, request.type)
-            if order is None or order.filled <= tracked.booked:
+            if order is None or order.filled <= min(tracked.filled, tracked.booked):
                 self._state.unsure.pop(request.client_id, None)
             else:
                 found.append((tracked, order))

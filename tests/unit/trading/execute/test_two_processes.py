@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal as D
 
 import pytest
 
@@ -17,7 +18,8 @@ from zuno.kernel.units import Millis
 from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import SECOND_MS
+from zuno.trading.model.market import MINUTE_MS, SECOND_MS
+from zuno.trading.model.orders import OrderStatus
 from zuno.trading.model.trade_events import ExitReason, Protection, TradeEvent
 from zuno.trading.rules.inputs import Fees
 
@@ -103,3 +105,26 @@ async def test_an_entry_whose_sender_died_is_found_by_whoever_gave_it_up() -> No
     desk.wait(SECOND_MS)
     await other.advance()
     await assert_flat(desk)
+
+
+async def test_a_late_fill_of_a_scale_in_that_was_given_up_is_shown_in_its_order() -> None:
+    log = EndingLog()
+    desk = GateHarness(replace(open_binance(), log=log))
+    await desk.gate.execute(desk.opening(quantity=0.02))
+    desk.wait(MINUTE_MS)
+    slow = LatencyGate(desk.paper, 0)
+    task = asyncio.create_task(slow.gate.execute(desk.opening(run_id="run_2", quantity=0.01)))
+    await slow.sent.wait()
+    other = desk.open_gate()
+    await other.end_entries("the desk has ended")
+    log.ended = True
+    slow.arrive.set()
+    with pytest.raises(ProcessEnds):
+        await task
+    log.ended = False
+    desk.wait(SECOND_MS)
+    book = await other.advance()
+    (late,) = [order for order in book.orders.values() if order.purpose == "entry" and order.booked == D("0.01")]
+    assert (late.status, late.filled) == (OrderStatus.FILLED, late.booked)
+    assert book.positions[Exchange.BINANCE, BTC].quantity == D("0.03"), "what was held before is not closed for it"
+    assert await desk.restart().reconcile() == ()
