@@ -20,9 +20,10 @@ help:  ## list these commands
 
 check: lint layers types unit  ## what to run after an edit: everything quick, in under two minutes
 
+# Types run beside the suite: they fill the moments in which tests wait for processes and clocks.
 test:  ## everything that must be green before a change is merged, in about a quarter of an hour
-	$(MAKE) -j2 lint layers types world collect
-	$(MAKE) suite
+	$(MAKE) -j2 lint layers world collect
+	$(MAKE) -j2 types suite
 
 soak: $(VENV)/.dev $(NODE)  ## what takes longer: all mesh seeds, small models, a thousand examples a property, every crash
 	$(PYTEST) -m soak -o timeout=1800

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -53,7 +54,12 @@ class Site:
 
     def make(self, python: str) -> subprocess.CompletedProcess[str]:
         command = ["make", "--no-print-directory", ".venv/.base", f"PYTHON={python}"]
-        return subprocess.run(command, cwd=self.place, capture_output=True, text=True, timeout=60, check=False)
+        outside = {
+            name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
+        }
+        return subprocess.run(
+            command, cwd=self.place, env=outside, capture_output=True, text=True, timeout=60, check=False
+        )
 
     @property
     def made(self) -> bool:
