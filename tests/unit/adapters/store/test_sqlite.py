@@ -16,7 +16,7 @@ from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.sqlite import open_sqlite
 from zuno.journal.journal import ChainedJournal, Verdict
 from zuno.journal.port import Author
-from zuno.kernel.errors import Broken
+from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.units import Millis
 
 COLUMNS = ("seq", "at", "request_id", "kind", "body", "hash", "signature")
@@ -212,6 +212,22 @@ async def test_a_database_that_is_gone_is_a_cut_tail(filled: Path) -> None:
         await journal.append(kind="said", author=Author("critic"), payload={})
     await journal.close()
     assert not (filled / "journal.db").exists()
+
+
+@pytest.mark.parametrize("opened_by", ["read", "write"])
+async def test_a_database_that_goes_away_under_an_open_store_is_not_an_empty_one(filled: Path, opened_by: str) -> None:
+    journal = opened(filled)
+    if opened_by == "read":
+        assert await journal.latest(1)
+    else:
+        await journal.append(kind="said", author=Author("critic"), payload={})
+    away = filled.with_name("elsewhere")
+    shutil.move(filled, away)
+    with pytest.raises(Unavailable):
+        await journal.latest(1)
+    shutil.move(away, filled)
+    assert len(await journal.latest(1)) == 1
+    await journal.close()
 
 
 async def test_damaged_pages_are_found(filled: Path) -> None:
