@@ -6,6 +6,7 @@ from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +34,8 @@ from zuno.trading.service.runs_view import (
 )
 
 if TYPE_CHECKING:
+    from jinja2 import Template
+
     from zuno.trading.service.runs import Cycles, Listen, RunRecord
 
 
@@ -142,14 +145,7 @@ def build_report(record: RunRecord, trade: bytes | None = None, execution: Rulin
 
 def page(view: RunView, image: bytes | None, trade: bytes | None = None) -> str:
     """One self-contained HTML document: no script, nothing fetched, every foreign word escaped."""
-    from jinja2 import Environment, StrictUndefined
-
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= _FILTERS
-    template = environment.from_string(
-        (files("zuno.trading.service") / "templates" / "run.html").read_text(encoding="utf-8")
-    )
-    return template.render(
+    return _page_template().render(
         run=view,
         picture=None if image is None else _data_url(image),
         trade_picture=None if trade is None else _data_url(trade),
@@ -164,6 +160,18 @@ def page(view: RunView, image: bytes | None, trade: bytes | None = None) -> str:
         cost=view.llm_cost_usd,
         headline=headline_notes(view),
         shared=shared_reason(view),
+    )
+
+
+@cache
+def _page_template() -> Template:
+    """Compiled once: that takes longer than to fill it."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= _FILTERS
+    return environment.from_string(
+        (files("zuno.trading.service") / "templates" / "run.html").read_text(encoding="utf-8")
     )
 
 
