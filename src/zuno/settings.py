@@ -327,7 +327,7 @@ class Settings(BaseSettings):
     )
     model_self_correction: Models = Field(
         "claude-sonnet-4-6,gemini-3-flash-preview",
-        description="models that word lessons of post-mortems (`self_correction`) and what came of them (`feedback`)",
+        description="models that write lessons (`self_correction`) and their reviews (`feedback`)",
     )
     model_rag: Models = Field(
         "gemini-3-flash-preview",
@@ -354,7 +354,9 @@ class Settings(BaseSettings):
     )
     deterministic: bool = Field(False, description="true: rules only, no model calls")
     max_debate_rounds: int = Field(2, ge=0, le=10, description="max revision rounds per debate")
-    live: bool = Field(False, description="true: `--live` may trade with money; without it the desk trades on paper")
+    live: bool = Field(
+        False, description="true: `--live` may trade with real money; without it the desk trades on paper"
+    )
     market: Literal["recorded", "live"] = Field(
         "recorded", description="trading data source: stored data or live venues"
     )
@@ -373,7 +375,7 @@ class Settings(BaseSettings):
         "`openai:NAME`, `gemini-…`, `ollama:NAME`, `http(s)://HOST/v1#NAME`",
     )
     embedding_dimension: int = Field(
-        1_536, ge=8, le=8_192, description="numbers per vector of an embedding model that is asked over HTTP"
+        1_536, ge=8, le=8_192, description="vector dimension of an embedding model over HTTP"
     )
     fee_binance_maker_pct: FeePct = Field(0.02, description="Binance maker fee, %")
     fee_binance_taker_pct: FeePct = Field(0.05, description="Binance taker fee, %")
@@ -398,7 +400,9 @@ class Settings(BaseSettings):
     )
     telegram_api_base_url: Url = Field("https://api.telegram.org", description="Telegram Bot API URL")
     telegram_owners: ChatIds = Field(
-        (), description="Telegram user ids that may look and confirm, comma-separated; with no viewers either: nobody"
+        (),
+        description="Telegram user ids that may look and confirm, comma-separated; if both lists are empty the bot "
+        "answers nobody",
     )
     telegram_viewers: ChatIds = Field((), description="Telegram user ids that may look, comma-separated")
     telegram_groups: ChatIds = Field(
@@ -409,7 +413,9 @@ class Settings(BaseSettings):
         description="pushes by kind, `kind=on|silent|off,…`; `all` is every kind; those not named keep their default",
     )
     telegram_quiet_hours: QuietHours = Field(
-        "", description="hours in which only critical pushes ring: `22:00-07:00` (UTC) or `22:00-07:00 Asia/Seoul`"
+        "",
+        description="quiet hours, pushes that are not critical arrive silently: `22:00-07:00` (UTC) or "
+        "`22:00-07:00 Asia/Seoul`",
     )
     axl_cli_peer_id: PeerId = Field(None, description="AXL peer id of the CLI")
     axl_scout_peer_id: PeerId = Field(None, description="AXL peer id of the Scout")
@@ -427,8 +433,8 @@ class Settings(BaseSettings):
         None, description="Binance API key for live orders: futures trading allowed, withdrawals not"
     )
     binance_api_secret: SecretStr | None = Field(None, description="secret of `ZUNO_BINANCE_API_KEY`")
-    binance_demo: bool = Field(False, description="true: the Binance keys are of its demo trading, no money")
-    binance_order_url: Url | None = Field(None, description="address that signed Binance requests go to, for tests")
+    binance_demo: bool = Field(False, description="true: the Binance keys belong to its demo trading, no real money")
+    binance_order_url: Url | None = Field(None, description="base URL of Binance's signed API, for tests")
     binance_stream_url: StreamUrl = Field("wss://fstream.binance.com", description="Binance futures WebSocket URL")
     bybit_url: Url | None = Field(None, description="Bybit REST mirror")
     bybit_stream_url: StreamUrl = Field("wss://stream.bybit.com", description="Bybit public WebSocket URL")
@@ -439,7 +445,7 @@ class Settings(BaseSettings):
         None, description="Upbit access key for live orders: accounts and orders allowed, withdrawals not"
     )
     upbit_secret_key: SecretStr | None = Field(None, description="secret of `ZUNO_UPBIT_ACCESS_KEY`")
-    upbit_order_url: Url | None = Field(None, description="address that signed Upbit requests go to, for tests")
+    upbit_order_url: Url | None = Field(None, description="base URL of Upbit's signed API, for tests")
     deribit_url: Url | None = Field(None, description="Deribit REST mirror")
     fred_url: Url = Field("https://api.stlouisfed.org/fred", description="FRED API URL (macro data)")
     fred_api_key: SecretStr | None = Field(None, description="FRED API key (free); without one no macro prints")

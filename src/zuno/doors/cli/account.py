@@ -197,7 +197,7 @@ def trade_kill(
 
 @trade.command("locks")
 def trade_locks(ctx: typer.Context, account: Account = None, home: Home = None, json: Json = False) -> None:
-    """List what keeps the desk from new trades, with reason and time of unlock."""
+    """List active protections that keep the desk from new trades."""
     run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).locks())
 
 
@@ -232,15 +232,20 @@ def mandate_grant(
         list[str] | None, typer.Option("--exchange", metavar="NAME", help="binance or upbit; repeatable.")
     ] = None,
     per_trade: Annotated[
-        str, typer.Option("--margin-per-trade", metavar="USD", help="Margin of one trade at most.")
+        str, typer.Option("--margin-per-trade", metavar="USD", help="Maximum margin per trade.")
     ] = "100",
-    per_day: Annotated[str, typer.Option("--margin-per-day", metavar="USD", help="Margin of a day at most.")] = "300",
+    per_day: Annotated[str, typer.Option("--margin-per-day", metavar="USD", help="Maximum margin per day.")] = "300",
     daily_loss: Annotated[
-        str, typer.Option("--daily-loss", metavar="USD", help="Loss of a day at which no new trade is opened.")
+        str, typer.Option("--daily-loss", metavar="USD", help="Daily loss at which no new trade is opened.")
     ] = "50",
     lasts: Annotated[str, typer.Option("--for", metavar="SPAN", help="How long: 7d; at most 30d.")] = "7d",
     stops: Annotated[
-        str, typer.Option("--stops", metavar="venue|watched", help="watched allows exchanges without stop orders.")
+        str,
+        typer.Option(
+            "--stops",
+            metavar="venue|watched",
+            help="Where stops are kept: venue (orders at the exchange) or watched (by this process).",
+        ),
     ] = "venue",
     judge_fallback: Annotated[
         bool, typer.Option("--judge-fallback", help="Let rules open trades when the Judge's model fails.")

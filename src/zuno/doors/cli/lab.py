@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from zuno.lab.reports import LabReportsView
     from zuno.lab.trading.views import TradeLabView
 
-lab = group("Backtests and studies: does the argument pay?")
+lab = group("Backtests, ablations and statistical checks.")
 
 
 @lab.command("study")
@@ -46,7 +46,7 @@ def lab_study(
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Rule on many moments of synthetic markets without a model: mix, symmetry, calibration, power, rule counts."""
+    """Evaluate the rule-based desk at sampled moments of synthetic markets: decisions, symmetry, calibration."""
 
     async def ask(zuno: Zuno) -> StudyView:
         desk = zuno.lab(cluster)
@@ -83,7 +83,7 @@ def lab_lp(
         typer.Option(
             "--arms",
             metavar="LIST",
-            help="What is compared: hold, passive, reset, random, score, no-critic, placebo-critic, debate.",
+            help="Arms to compare: hold, passive, reset, random, score, no-critic, placebo-critic, debate.",
         ),
     ] = "hold,passive,reset,debate",
     capital: Capital = 10_000,
@@ -92,7 +92,7 @@ def lab_lp(
     profile: Profile = "balanced",
     gas: GasPrice = "0.1",
     convention: Annotated[
-        str, typer.Option("--convention", help="Of the fast engine's fees: intrabar, close-tick.")
+        str, typer.Option("--convention", help="Fee convention of the vectorised engine: intrabar, close-tick.")
     ] = "intrabar",
     models: WithModels = False,
     resume: Resume = False,
@@ -129,7 +129,7 @@ def lab_trade(
         ),
     ] = None,
     symbols: Annotated[
-        str, typer.Option("--symbols", metavar="LIST", help="What is traded: BTCUSDT, ETHUSDT.")
+        str, typer.Option("--symbols", metavar="LIST", help="Symbols to trade: BTCUSDT, ETHUSDT.")
     ] = "BTCUSDT,ETHUSDT",
     since: Annotated[
         str | None, typer.Option("--from", metavar="WHEN", help="Default: 200 days after the first candle.")
@@ -140,7 +140,7 @@ def lab_trade(
         typer.Option(
             "--arms",
             metavar="LIST",
-            help="What is compared: debate, hold, sma, liquidity, microstructure, macro, geometry, no-cro, no-memory, "
+            help="Arms to compare: debate, hold, sma, liquidity, microstructure, macro, geometry, no-cro, no-memory, "
             "random, aa, single, vote, placebo.",
         ),
     ] = "debate,hold,sma,random",
@@ -194,7 +194,7 @@ def lab_sweep(
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Keep many ranges over a pool's recorded minutes by the fast engine: what the choice of the range decides."""
+    """Sweep static ranges over a pool's recorded minutes with the vectorised engine."""
 
     async def ask(zuno: Zuno) -> SweepView:
 
@@ -213,11 +213,14 @@ def lab_ablate(
         str,
         typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows, or of candles for --desk trade."),
     ],
-    desk: Annotated[str, typer.Option("--desk", help="Whose argument is taken apart: lp or trade.")] = "lp",
+    desk: Annotated[str, typer.Option("--desk", help="Desk to ablate: lp or trade.")] = "lp",
     capital: Capital = 10_000,
     every: Every = 4,
     horizon: Annotated[
-        int, typer.Option("--horizon", metavar="HOURS", parser=whole_number, help="How long a decision is played on.")
+        int,
+        typer.Option(
+            "--horizon", metavar="HOURS", parser=whole_number, help="Evaluation horizon of a decision, in hours."
+        ),
     ] = 24,
     width: Width = "5",
     profile: Profile = "balanced",
@@ -231,7 +234,7 @@ def lab_ablate(
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """What each part of the argument adds: every arm decides about the same position at the same moments."""
+    """Ablation: what each part of the debate adds. Every arm decides at the same moments."""
 
     async def ask(zuno: Zuno) -> LpAblationView | TradeLabView:
         from zuno.kernel.errors import Usage

@@ -47,7 +47,7 @@ def lab_noedge(
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Rule over markets in which nothing can be foreseen: how often does the desk claim an edge there?"""
+    """False-positive rate of the desk on markets without an edge."""
 
     async def ask(zuno: Zuno) -> NoEdgeView:
         checks = _checks(zuno, cluster)
@@ -68,7 +68,7 @@ def lab_lookahead(
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Rule again with the future cut off, and with another future: does anything differ? And with a shorter past."""
+    """Look-ahead and warm-up bias check."""
 
     async def ask(zuno: Zuno) -> LookaheadView:
         checks = _checks(zuno, cluster)
@@ -87,7 +87,7 @@ def lab_invariance(
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Rule again with symbols masked, prices times ten, all mirrored, texts paraphrased: how many rulings flip?"""
+    """Share of decisions that flip with masked symbols, scaled prices, a mirrored market or paraphrased texts."""
 
     async def ask(zuno: Zuno) -> InvarianceView:
         checks = _checks(zuno, cluster)
@@ -100,7 +100,7 @@ def lab_invariance(
 def lab_calibration(
     ctx: typer.Context, as_of: AsOf = None, account: Account = None, home: Home = None, json: Json = False
 ) -> None:
-    """Show how far each agent's probabilities can be relied on, and leave a report of it."""
+    """Calibration of each agent's probabilities; writes a report."""
 
     async def ask(zuno: Zuno) -> TradeCalibrationView:
         view = await zuno.learning(account).reliability(as_of)
@@ -115,7 +115,7 @@ def lab_calibration(
 def lab_vetoes(
     ctx: typer.Context, as_of: AsOf = None, account: Account = None, home: Home = None, json: Json = False
 ) -> None:
-    """Show what vetoes and cuts saved or cost, by rule, and leave a report of it."""
+    """What vetoes and cuts saved or cost; writes a report."""
 
     async def ask(zuno: Zuno) -> VetoesView:
         view = await zuno.learning(account).vetoes(as_of)

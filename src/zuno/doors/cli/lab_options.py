@@ -17,28 +17,28 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 
 Workers = Annotated[
-    int, typer.Option("--workers", metavar="N", parser=whole_number, help="Processes; changes the time alone.")
+    int, typer.Option("--workers", metavar="N", parser=whole_number, help="Worker processes; results do not change.")
 ]
-Moments = Annotated[
-    int, typer.Option("--moments", metavar="N", parser=whole_number, help="How many moments are looked at.")
-]
+Moments = Annotated[int, typer.Option("--moments", metavar="N", parser=whole_number, help="Number of sampled moments.")]
 Seeds = Annotated[str, typer.Option("--seeds", metavar="LIST", help="Synthetic markets by seed: 1-10 or 1,4,7.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Keep what a stopped run had done.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")]
 PoolData = Annotated[
     str, typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows (CSV, also compressed by gzip).")
 ]
 Capital = Annotated[
     int,
-    typer.Option("--capital", metavar="USD", parser=whole_number, help="Of a position, half in each token."),
+    typer.Option("--capital", metavar="USD", parser=whole_number, help="Starting capital, half in each token."),
 ]
 Every = Annotated[
     int, typer.Option("--every", metavar="HOURS", parser=whole_number, help="Hours between two decisions.")
 ]
-Width = Annotated[str, typer.Option("--width", metavar="PERCENT", help="How far a range reaches to each side.")]
+Width = Annotated[
+    str, typer.Option("--width", metavar="PERCENT", help="Half-width of a range, in percent of the price.")
+]
 Profile = Annotated[
     str, typer.Option("--profile", help="Risk profile of the debate: conservative, balanced, aggressive.")
 ]
-GasPrice = Annotated[str, typer.Option("--gas-gwei", metavar="GWEI", help="Price of a unit of gas.")]
+GasPrice = Annotated[str, typer.Option("--gas-gwei", metavar="GWEI", help="Gas price, in gwei.")]
 WithModels = Annotated[
     bool, typer.Option("--models", help="Let the configured models argue, within their budgets; else by rules.")
 ]

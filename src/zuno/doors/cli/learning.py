@@ -24,7 +24,7 @@ AsOf = Annotated[
 
 @trade.command("evaluate")
 def trade_evaluate(ctx: typer.Context, account: Account = None, home: Home = None, json: Json = False) -> None:
-    """Score what resolved since the last time: post-mortems of closed trades, vetoes and cuts."""
+    """Score trades, vetoes and cuts that resolved since the last run."""
     run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.learning(account).evaluate())
 
 
@@ -39,7 +39,7 @@ def trade_calibration(
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Show how far each agent's probabilities can be relied on: Brier, skill, ECE by regime, with a picture."""
+    """Show the calibration of each agent's probabilities: Brier, skill, ECE by regime, with a picture."""
     drawn: list[bytes] = []
 
     async def fetch(zuno: Zuno) -> TradeCalibrationView:

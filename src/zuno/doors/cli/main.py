@@ -86,7 +86,7 @@ Candidate = Annotated[
 ]
 OwnPrices = Annotated[
     tuple[str, str] | None,
-    typer.Option("--range", metavar="LOW HIGH", help="Put your own range on the ballot, in prices: 2800 3400."),
+    typer.Option("--range", metavar="LOW HIGH", help="Add your own range as a candidate, in prices: 2800 3400."),
 ]
 OwnTicks = Annotated[
     tuple[str, str] | None, typer.Option("--ticks", metavar="LOW HIGH", help="The same in ticks: -196640 -195360.")
@@ -153,7 +153,7 @@ def lp_positions(
             "--only", metavar="STATE", help="in-range, out-of-range, or risky (out of range or near an edge)."
         ),
     ] = None,
-    closed: Annotated[bool, typer.Option("--closed", help="What became of positions that are gone.")] = False,
+    closed: Annotated[bool, typer.Option("--closed", help="Closed positions and their results.")] = False,
     home: Home = None,
     json: Json = False,
 ) -> None:

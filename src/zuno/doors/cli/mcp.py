@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def mcp(ctx: typer.Context, home: Home = None) -> None:
-    """Serve both desks to your own assistant by the Model Context Protocol on stdin and stdout: to look and to ask."""
+    """MCP server on stdio: read and analyse only."""
 
     async def serve(zuno: Zuno) -> None:
         import signal

@@ -43,7 +43,9 @@ Home = Annotated[
 ]
 Cluster = Annotated[
     str | None,
-    typer.Option("--cluster", metavar="ADDRESS", help="Dask cluster that works instead of processes: tcp://HOST:PORT."),
+    typer.Option(
+        "--cluster", metavar="ADDRESS", help="Run on this Dask cluster instead of local processes: tcp://HOST:PORT."
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 ChainName = Annotated[

@@ -39,9 +39,7 @@ AsOf = Annotated[
     typer.Option("--as-of", metavar="T", help="Point in time: 7d, 2025-12-24T12:00, unix seconds or ms."),
 ]
 
-Live = Annotated[
-    bool, typer.Option("--live", help="Trade with real money; refused until everything is there, see the runbook.")
-]
+Live = Annotated[bool, typer.Option("--live", help="Trade with real money; refused until `zuno doctor --live` passes.")]
 
 
 @trade.command("features")

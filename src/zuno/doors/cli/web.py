@@ -22,7 +22,7 @@ def web(
         int, typer.Option("--port", metavar="N", parser=whole_number, help="Port; 0 picks a free one.")
     ] = 8420,
     host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Another address than this machine's own; not encrypted.")
+        str, typer.Option("--host", metavar="ADDRESS", help="Bind address (default 127.0.0.1); plain HTTP.")
     ] = "127.0.0.1",
     home: Home = None,
     json: Lines = False,

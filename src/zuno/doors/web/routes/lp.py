@@ -57,7 +57,7 @@ def build_lp_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRoute
 
     @router.get("/closed", **document(ClosedPositionsView))
     async def list_closed(chain: Chain = None, wallet: Wallet = None) -> Response:
-        """What became of positions that are gone."""
+        """Closed positions and their results."""
         return await services.answer(lambda zuno: zuno.lp(chain).list_closed(wallet, zuno.archive().ended_positions))
 
     @router.get("/positions/{position}", **document(InspectView))
