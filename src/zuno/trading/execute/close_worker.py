@@ -11,7 +11,7 @@ from zuno.kernel.errors import Unavailable
 from zuno.trading.execute.intents import build_close_intent, find_close_id
 from zuno.trading.execute.order_sender import OrderSender
 from zuno.trading.execute.unwritten import find_unwritten_exits
-from zuno.trading.execute.venue_news import VenueNews
+from zuno.trading.execute.venue_sync import VenueSync
 from zuno.trading.execute.work_state import Place, WorkState
 from zuno.trading.model.cycle import Ruling
 from zuno.trading.model.market import MINUTE_MS, Side, Symbol
@@ -38,10 +38,10 @@ UNPROTECTED_MS: Final = MINUTE_MS
 class CloseWorker:
     """Works the closes of an account until nothing is held."""
 
-    def __init__(self, state: WorkState, sender: OrderSender, news: VenueNews) -> None:
+    def __init__(self, state: WorkState, sender: OrderSender, sync: VenueSync) -> None:
         self._state = state
         self._sender = sender
-        self._news = news
+        self._sync = sync
         self._unsellable: dict[Place, str] = {}
         """What a close found too small to be sold."""
         self._unwanted: dict[Place, str] = {}
@@ -125,7 +125,7 @@ class CloseWorker:
         sent_next = (intent.id, "exit")
         found = await find_unwritten_exits(book, account, venue, intent.symbol, sent_next)
         if found.closed:
-            await self._news.book_orders(venue, intent.symbol, [])
+            await self._sync.book_orders(venue, intent.symbol, [])
             found = await find_unwritten_exits(self._state.book, account, venue, intent.symbol, sent_next)
         if found.waiting or found.closed:
             raise Unavailable(f"{venue.exchange} has an exit of {intent.symbol} that is not booked yet")
@@ -171,7 +171,7 @@ class CloseWorker:
             wanted = tracked.purpose != "entry" or tracked.intent in self._state.book.open_intents
             if not wanted and order.filled > tracked.booked:  # what is booked already is protected
                 self._unwanted[venue.exchange, symbol] = tracked.intent
-            await self._news.book_orders(venue, symbol, [order])
+            await self._sync.book_orders(venue, symbol, [order])
             self._state.unsure.pop(tracked.request.client_id, None)
         place, book = (venue.exchange, symbol), self._state.book
         if (intent := self._unwanted.get(place)) is not None:

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.execute.venue_news import VenueNews
+from zuno.trading.execute.venue_sync import VenueSync
 from zuno.trading.execute.work_state import WorkState
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import MINUTE_MS, Symbol
@@ -29,9 +29,9 @@ Purpose = Literal["entry", "stop", "target", "exit"]
 class OrderSender:
     """Sends an order once, whatever became of its reply."""
 
-    def __init__(self, state: WorkState, news: VenueNews) -> None:
+    def __init__(self, state: WorkState, sync: VenueSync) -> None:
         self._state = state
-        self._news = news
+        self._sync = sync
 
     async def plan_and_send(self, venue: OrderVenue, intent: str, purpose: Purpose, request: OrderRequest) -> None:
         await self._state.write(
@@ -54,7 +54,7 @@ class OrderSender:
             self._state.unsure[request.client_id] = self._state.now()
             raise
         self._state.unsure[request.client_id] = self._state.now()
-        await self._news.book_orders(venue, request.symbol, [order])
+        await self._sync.book_orders(venue, request.symbol, [order])
         self._state.unsure.pop(request.client_id, None)
 
     async def send_again(self, venue: OrderVenue, tracked: TrackedOrder) -> None:
@@ -66,7 +66,7 @@ class OrderSender:
         else:
             order = await self._find_planned(venue, tracked)
         if order is not None:
-            await self._news.book_orders(venue, tracked.request.symbol, [order])
+            await self._sync.book_orders(venue, tracked.request.symbol, [order])
             return
         why = self._why_unwanted(tracked)
         if tracked.purpose == "entry":
@@ -183,4 +183,4 @@ class OrderSender:
                 await self._give_up(tracked, "cancelled")
             return
         ended = await venue.cancel(request.symbol, request.client_id, request.type)
-        await self._news.book_orders(venue, request.symbol, [ended])
+        await self._sync.book_orders(venue, request.symbol, [ended])

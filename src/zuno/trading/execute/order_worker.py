@@ -15,7 +15,7 @@ from zuno.trading.execute.close_worker import CloseWorker
 from zuno.trading.execute.entry_worker import EntryWorker
 from zuno.trading.execute.order_sender import OrderSender, Purpose
 from zuno.trading.execute.position_guard import PositionGuard
-from zuno.trading.execute.venue_news import VenueNews
+from zuno.trading.execute.venue_sync import VenueSync
 from zuno.trading.execute.work_state import WorkState
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
@@ -43,9 +43,9 @@ class OrderWorker:
         """`live`: an entry is worked under its mandate alone. `entries`: whether entries are placed at all, or only
         cancelled, protected and closed."""
         self._state = WorkState(writer, venues, now, live=live, entries=entries)
-        self._news = VenueNews(self._state)
-        self._sender = OrderSender(self._state, self._news)
-        self._closer = CloseWorker(self._state, self._sender, self._news)
+        self._sync = VenueSync(self._state)
+        self._sender = OrderSender(self._state, self._sync)
+        self._closer = CloseWorker(self._state, self._sender, self._sync)
         self._guard = PositionGuard(self._state, self._sender, self._closer)
         self._entering = EntryWorker(self._state, self._sender, self._guard)
         self.quote = self._state.quote
@@ -67,7 +67,7 @@ class OrderWorker:
         for exchange, venue in self._state.venues.items():
             self._state.said, self._state.begun = [], self._state.now()
             await self._advance_at(venue, settle)
-            unpaid = [why for place, why in self._news.funding_troubles.items() if place[0] is exchange]
+            unpaid = [why for place, why in self._sync.funding_troubles.items() if place[0] is exchange]
             self.troubles.pop(exchange, None)
             if said := dict.fromkeys([*self._state.said, *unpaid]):
                 self.troubles[exchange] = "; ".join(said)
@@ -79,7 +79,7 @@ class OrderWorker:
 
     async def book_order(self, venue: OrderVenue, order: Order) -> None:
         """Write what a venue says of an order, with its fills."""
-        await self._news.book_orders(venue, order.request.symbol, [order])
+        await self._sync.book_orders(venue, order.request.symbol, [order])
 
     async def end_entries(self, reason: str, intent: str | None = None) -> None:
         """Write down that nothing more is entered: of one intent, or of all. `advance` cancels what waits of them."""
@@ -119,7 +119,7 @@ class OrderWorker:
         for symbol in self._state.symbols_at(venue.exchange):
             await self._state.attempt(self._closer.undo_unbooked(venue, symbol))
         if not self._state.is_silent():
-            await self._news.settle_funding(venue, told, anew=settle)
+            await self._sync.settle_funding(venue, told, anew=settle)
 
     async def _secure_symbol(self, venue: OrderVenue, symbol: Symbol) -> bool:
         """Take the news of a symbol, close what is to be closed, and protect what is held. Whether the news was taken:
@@ -132,7 +132,7 @@ class OrderWorker:
             await self._closer.work(venue, symbol)
         else:
             watched = None
-        told = not self._state.is_silent() and await self._state.attempt(self._news.take(venue, symbol))
+        told = not self._state.is_silent() and await self._state.attempt(self._sync.take(venue, symbol))
         await self._state.attempt(self._closer.undo_given_up(venue, symbol))
         await self._resolve_planned(venue, symbol, "exit")
         await self._closer.work(venue, symbol)

@@ -268,7 +268,7 @@ class TradingBook:
     def has_payment(self, exchange: Exchange, id: str) -> bool:
         return (exchange, id) in self._payments
 
-    def is_news(self, order: Order) -> bool:
+    def is_update(self, order: Order) -> bool:
         """Whether the venue's word on an order says more than is known: late and repeated words do not."""
         known = self.orders.get(order.request.client_id)
         if known is None:

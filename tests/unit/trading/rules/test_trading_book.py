@@ -218,11 +218,11 @@ def test_an_order_goes_forward_and_late_words_are_no_news() -> None:
 
     open_, part, done = word(OrderStatus.OPEN, "0"), word(OrderStatus.OPEN, "0.01"), word(OrderStatus.FILLED, "0.02")
     book.apply(OrderUpdated(at=Millis(2), order=part))
-    assert not book.is_news(open_)
-    assert not book.is_news(part)
+    assert not book.is_update(open_)
+    assert not book.is_update(part)
     assert [order.quantity for order in book.to_pending()] == [0.01]
     book.apply(OrderUpdated(at=Millis(2), order=done))
-    assert not book.is_news(part)
+    assert not book.is_update(part)
     assert book.open_orders == {}
     for late in (open_, part):
         with pytest.raises(Refused):

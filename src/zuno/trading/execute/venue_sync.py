@@ -55,7 +55,7 @@ LISTED_MS: Final = 15_000
 """How long after an order was planned the exchange may not find it yet though it took it."""
 
 
-class VenueNews:
+class VenueSync:
     """Reads orders, fills and funding, and books what is new."""
 
     def __init__(self, state: WorkState) -> None:
@@ -102,7 +102,7 @@ class VenueNews:
         book, now, place = self._state.book, self._state.event_time(), (venue.exchange, symbol)
         since = self._first_moment(place)
         news: list[tuple[int, int, Order | Fill | FundingPayment]] = [
-            (order.updated, 2, order) for order in orders if book.is_news(order)
+            (order.updated, 2, order) for order in orders if book.is_update(order)
         ]
         unread: ZunoError | None = None
         try:
