@@ -18,10 +18,10 @@ from zuno.kernel.errors import Refused, Unavailable, Unknown, ZunoError
 from zuno.kernel.units import Millis
 from zuno.trading.execute.account_writer import BookMoved
 from zuno.trading.execute.close_requests import CloseRequests
-from zuno.trading.execute.entry_judge import EntryJudge, EntryRefused, is_tighter
+from zuno.trading.execute.entry_checker import EntryChecker, EntryRefused, is_tighter
 from zuno.trading.execute.gate_state import GateContext, GateState
 from zuno.trading.execute.intents import RulingToExecute, intent_id
-from zuno.trading.execute.protection_judge import ProtectionJudge
+from zuno.trading.execute.protection_checker import ProtectionChecker
 from zuno.trading.execute.venue_comparison import VenueComparison
 from zuno.trading.model.cycle import Call, Exchange, Style
 from zuno.trading.model.known import Missing
@@ -74,9 +74,9 @@ class OrderGate:
 
     def __init__(self, context: GateContext) -> None:
         self._state = state = GateState(context)
-        self._protections = ProtectionJudge(state)
+        self._protections = ProtectionChecker(state)
         self._comparison = VenueComparison(state)
-        self._entries = EntryJudge(state, self._protections)
+        self._entries = EntryChecker(state, self._protections)
         self._closes = CloseRequests(state)
         self._lock = asyncio.Lock()
 

@@ -20,7 +20,7 @@ JUDGE_EVERY_MS: Final = 5 * MINUTE_MS
 """How often protections are judged while nothing happens to the account; an entry judges them anew."""
 
 
-class ProtectionJudge:
+class ProtectionChecker:
     """Says what keeps new risk back, and writes down what outlasts its cause."""
 
     def __init__(self, state: GateState) -> None:

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from zuno.trading.execute.gate_state import GateState
 from zuno.trading.execute.intents import PlaceState, RulingToExecute, build_open_intent
-from zuno.trading.execute.protection_judge import ProtectionJudge
+from zuno.trading.execute.protection_checker import ProtectionChecker
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import DAY_MS, Side
@@ -23,10 +23,10 @@ class EntryRefused(Exception):
     """Why an entry may not be."""
 
 
-class EntryJudge:
+class EntryChecker:
     """Turns a ruling into the intent of an entry, or says why not. It sends nothing."""
 
-    def __init__(self, state: GateState, protections: ProtectionJudge) -> None:
+    def __init__(self, state: GateState, protections: ProtectionChecker) -> None:
         self._state = state
         self._protections = protections
 
