@@ -200,7 +200,7 @@ async def opens_with_memory(desk: ArmDesk, opening: Opening) -> bool:
 async def _find_opening(market: MemoryMarket, desk: ArmDesk, symbol: Symbol, at: Millis) -> Opening | None:
     case = await _read_case(market.store, symbol, at)
     outcome = await rule_case(desk, case)
-    summary = await play_trade(market.store, outcome, market.end)
+    summary = await simulate_trade(market.store, outcome, market.end)
     if summary is None:
         return None
     return Opening(case, summary.side, await _write_case(market.store, desk, case, outcome, summary))
@@ -297,7 +297,7 @@ def _ignore(_: NodeEvent) -> None:
     """Nobody listens to a study."""
 
 
-async def play_trade(store: SeriesStore, outcome: Outcome, end: Millis) -> TradeSummary | None:
+async def simulate_trade(store: SeriesStore, outcome: Outcome, end: Millis) -> TradeSummary | None:
     """What was ruled, carried to its end; None where nothing was to be opened, or the price had left its levels."""
     side, decision, at = outcome.ruling.decision.side, outcome.decision, outcome.as_of
     stop, target = decision.stop_loss, decision.take_profit

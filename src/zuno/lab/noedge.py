@@ -35,7 +35,7 @@ from zuno.trading.rules.calibration import calibrate, find_slope
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.inputs import ASSUMED_SLIPPAGE, Fees
 from zuno.trading.rules.realised_path import percent_move
-from zuno.trading.rules.veto_play import BarColumns, PlayedTrade, WantedTrade, play_trade
+from zuno.trading.rules.veto_simulation import BarColumns, PlannedTrade, SimulatedTrade, simulate_trade
 from zuno.trading.run.record import RunJournal
 
 MOST_WORLDS: Final = 20_000
@@ -208,11 +208,11 @@ async def study_world(world: NoEdgeWorld, minds: Minds) -> WorldResult:
             continue
         ruled += 1
         outcome = await cycles.run(at, account_slots(STARTING_ACCOUNT, at, CODE), closed)
-        wanted = _wanted_trade(outcome)
+        wanted = _planned_trade(outcome)
         if wanted is None or wanted.hold_until > end:
             continue
-        net = play_trade(wanted, bars, (), COSTS_PCT, end, assumed=True)
-        gross = play_trade(wanted, bars, (), 0.0, end, assumed=False)
+        net = simulate_trade(wanted, bars, (), COSTS_PCT, end, assumed=True)
+        gross = simulate_trade(wanted, bars, (), 0.0, end, assumed=False)
         if net is None or gross is None or net.exit == "unfilled":
             continue
         free = net.resolved
@@ -245,7 +245,7 @@ def is_gain(returns: Sequence[int]) -> bool:
 
 
 def _close_trade(
-    outcome: Outcome, worth: Expectation, wanted: WantedTrade, played: PlayedTrade, bars: BarColumns
+    outcome: Outcome, worth: Expectation, wanted: PlannedTrade, played: SimulatedTrade, bars: BarColumns
 ) -> ClosedTrade:
     entry = float(bars.open[int(bars.start.searchsorted(wanted.at))])
     sign = wanted.side.sign
@@ -260,12 +260,12 @@ def _close_trade(
     )
 
 
-def _wanted_trade(outcome: Outcome) -> WantedTrade | None:
+def _planned_trade(outcome: Outcome) -> PlannedTrade | None:
     side, decision = outcome.ruling.decision.side, outcome.decision
     if side is None or decision.stop_loss is None or decision.take_profit is None:
         return None
     hold = hold_hours(decision.hold_duration, outcome.mode) * HOUR_MS
-    return WantedTrade(outcome.as_of, side, decision.stop_loss, decision.take_profit, Millis(outcome.as_of + hold))
+    return PlannedTrade(outcome.as_of, side, decision.stop_loss, decision.take_profit, Millis(outcome.as_of + hold))
 
 
 # -- what they say together

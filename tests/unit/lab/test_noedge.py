@@ -34,7 +34,7 @@ from zuno.lab.noedge import (
 from zuno.trading.measure.portable import price_units
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Candle, Side, Symbol, Timeframe, candles
 from zuno.trading.model.venues import BINANCE
-from zuno.trading.rules.veto_play import BarColumns, WantedTrade, play_trade
+from zuno.trading.rules.veto_simulation import BarColumns, PlannedTrade, simulate_trade
 
 
 @pytest.fixture(scope="module")
@@ -87,8 +87,8 @@ def test_a_walk_leaps_over_a_stop_and_is_filled_where_it_lands(pool: HourPool) -
     before = min(after[:lowest])
     assert after[lowest] < before < entry
     stop = (after[lowest] + before) / 2  # between two minutes
-    wanted = WantedTrade(at, Side.LONG, stop, 10 * entry, Millis(at + 24 * HOUR_MS))
-    played = play_trade(wanted, BarColumns(world.path), (), 0.0, wanted.hold_until, assumed=False)
+    wanted = PlannedTrade(at, Side.LONG, stop, 10 * entry, Millis(at + 24 * HOUR_MS))
+    played = simulate_trade(wanted, BarColumns(world.path), (), 0.0, wanted.hold_until, assumed=False)
     assert played is not None
     assert (played.exit, played.resolved) == ("stop", at + (lowest + 2) * MINUTE_MS)
     assert played.pct == pytest.approx(100 * (after[lowest] / entry - 1), abs=1e-6)

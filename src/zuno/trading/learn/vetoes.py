@@ -19,7 +19,7 @@ from zuno.trading.ports.series import SeriesStore
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.veto_ledger import counts_for
-from zuno.trading.rules.veto_play import BarColumns, WantedTrade, play_trade, share_of_veto, shares_of_cuts
+from zuno.trading.rules.veto_simulation import BarColumns, PlannedTrade, share_of_veto, shares_of_cuts, simulate_trade
 from zuno.trading.run.record import ENDED, ReportRecord, RunSummary, kind_of
 
 AUTHOR: Final = Author("veto_ledger")
@@ -32,7 +32,7 @@ class _Waiting:
     id: str
     run: str
     summary: RunSummary
-    wanted: WantedTrade
+    wanted: PlannedTrade
     rules: tuple[RuleShare, ...]
 
 
@@ -90,7 +90,7 @@ class VetoLedger:
         assumed = self._store.origin.candles_only and not funding
         found = []
         for waiting in due:
-            played = play_trade(waiting.wanted, bars, funding, fees, at, assumed=assumed)
+            played = simulate_trade(waiting.wanted, bars, funding, fees, at, assumed=assumed)
             if played is None:
                 continue
             past = waiting.summary
@@ -123,7 +123,7 @@ class VetoLedger:
             id = _score_id(past)
             if id in self._scores or id in self._waiting:
                 continue
-            wanted = _wanted_trade(past)
+            wanted = _planned_trade(past)
             rules = () if wanted is None else await _list_rules(journal, entry.request_id or "", past)
             if wanted is not None and rules:
                 self._waiting[id] = _Waiting(id, entry.request_id or "", past, wanted, rules)
@@ -133,13 +133,13 @@ def _score_id(past: RunSummary) -> str:
     return f"veto_{digest(canonical([past.origin, past.account, past.symbol, past.mode, past.as_of]))[:24]}"
 
 
-def _wanted_trade(past: RunSummary) -> WantedTrade | None:
+def _planned_trade(past: RunSummary) -> PlannedTrade | None:
     """What the Judge decided; None where it wanted to open nothing, or at no prices."""
     side = past.decision.side
     if side is None or past.stop_loss is None or past.take_profit is None:
         return None
     hold = hold_hours(past.hold_duration, past.mode) * HOUR_MS
-    return WantedTrade(past.as_of, side, past.stop_loss, past.take_profit, Millis(past.as_of + hold))
+    return PlannedTrade(past.as_of, side, past.stop_loss, past.take_profit, Millis(past.as_of + hold))
 
 
 async def _list_rules(journal: Journal, run: str, past: RunSummary) -> tuple[RuleShare, ...]:

@@ -30,7 +30,7 @@ _EXPECTANCY: Final = (RuleName.JUDGE_EV, RuleName.EXPECTANCY, RuleName.EXPLORATI
 
 
 @dataclass(frozen=True, slots=True)
-class WantedTrade:
+class PlannedTrade:
     """What was wanted at a moment."""
 
     at: Millis
@@ -41,7 +41,7 @@ class WantedTrade:
 
 
 @dataclass(frozen=True, slots=True)
-class PlayedTrade:
+class SimulatedTrade:
     exit: Literal["stop", "target", "time", "unfilled"]
     resolved: Millis
     pct: float
@@ -57,9 +57,9 @@ class BarColumns:
         self.start, self.end, self.open, self.high, self.low, self.close = table.T
 
 
-def play_trade(
-    wanted: WantedTrade, bars: BarColumns, funding: Sequence[Funding], fees_pct: float, now: Millis, *, assumed: bool
-) -> PlayedTrade | None:
+def simulate_trade(
+    wanted: PlannedTrade, bars: BarColumns, funding: Sequence[Funding], fees_pct: float, now: Millis, *, assumed: bool
+) -> SimulatedTrade | None:
     """How it came out by `now`; None while that is open. `assumed`: no funding was recorded, and the usual rate is
     charged to either side."""
     sign, until = wanted.side.sign, min(wanted.hold_until, now)
@@ -67,10 +67,10 @@ def play_trade(
     if first == len(bars.start):
         return None
     if bars.end[first] > until:
-        return PlayedTrade("unfilled", wanted.hold_until, 0.0, 0.0) if now >= wanted.hold_until else None
+        return SimulatedTrade("unfilled", wanted.hold_until, 0.0, 0.0) if now >= wanted.hold_until else None
     fill, opened = float(bars.open[first]), int(bars.start[first])
     if not (sign * (fill - wanted.stop) > 0 and sign * (wanted.target - fill) > 0):
-        return PlayedTrade("unfilled", Millis(int(bars.end[first])), 0.0, 0.0)
+        return SimulatedTrade("unfilled", Millis(int(bars.end[first])), 0.0, 0.0)
     inside = np.flatnonzero((bars.start >= opened) & (bars.end <= until))
     worst, best = (bars.low, bars.high) if sign > 0 else (bars.high, bars.low)
     opens = bars.open[inside]
@@ -92,7 +92,7 @@ def play_trade(
     paid = _funding_pct(opened, ended, funding, sign, assumed=assumed)
     net = round_digits(percent_move(price, fill, sign) - fees_pct - paid)
     risk = -percent_move(wanted.stop, fill, sign)
-    return PlayedTrade(how, Millis(ended), net, round_digits(net / risk))
+    return SimulatedTrade(how, Millis(ended), net, round_digits(net / risk))
 
 
 def _reaches(bars: BarColumns, last: int, end: int) -> bool:

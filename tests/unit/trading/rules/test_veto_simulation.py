@@ -16,9 +16,16 @@ from zuno.trading.model.cycle import RuleChange
 from zuno.trading.model.market import Funding, Side
 from zuno.trading.model.memory import RuleShare, VetoScore
 from zuno.trading.rules.veto_ledger import total_vetoes
-from zuno.trading.rules.veto_play import BarColumns, PlayedTrade, WantedTrade, play_trade, share_of_veto, shares_of_cuts
+from zuno.trading.rules.veto_simulation import (
+    BarColumns,
+    PlannedTrade,
+    SimulatedTrade,
+    share_of_veto,
+    shares_of_cuts,
+    simulate_trade,
+)
 
-WANTED = WantedTrade(minute(0), Side.LONG, 98.0, 104.0, minute(60))
+WANTED = PlannedTrade(minute(0), Side.LONG, 98.0, 104.0, minute(60))
 
 
 def bar(number: int, low: float, high: float, opened: float = 100.0, close: float = 100.0) -> SpanBar:
@@ -28,15 +35,15 @@ def bar(number: int, low: float, high: float, opened: float = 100.0, close: floa
 END = minute(60)
 
 
-def play(*bars: SpanBar, now: Millis = END, wanted: WantedTrade = WANTED, **given: Any) -> PlayedTrade | None:
+def play(*bars: SpanBar, now: Millis = END, wanted: PlannedTrade = WANTED, **given: Any) -> SimulatedTrade | None:
     asked: dict[str, Any] = {"funding": [], "fees_pct": 0.0, "assumed": False} | given
-    return play_trade(wanted, BarColumns(bars), now=now, **asked)
+    return simulate_trade(wanted, BarColumns(bars), now=now, **asked)
 
 
 def test_it_is_filled_at_the_next_open_and_ends_at_the_first_level() -> None:
     missed = bar(-1, 90, 110)
     won = play(missed, bar(0, 99, 101), bar(1, 99, 105), bar(2, 90, 99))
-    assert won == PlayedTrade("target", minute(2), 4.0, 2.0)
+    assert won == SimulatedTrade("target", minute(2), 4.0, 2.0)
     both = play(bar(0, 97, 105))
     assert both is not None
     assert (both.exit, both.r) == ("stop", pytest.approx(-1))
@@ -62,7 +69,7 @@ def test_it_is_filled_at_the_next_open_and_ends_at_the_first_level() -> None:
 def test_a_bar_that_opens_beyond_a_level_fills_at_its_open(
     side: Side, stop: float, target: float, opened: float, low: float, high: float, how: str, pct: float
 ) -> None:
-    wanted = WantedTrade(minute(0), side, stop, target, minute(60))
+    wanted = PlannedTrade(minute(0), side, stop, target, minute(60))
     played = play(bar(0, 99, 101), bar(1, low, high, opened=opened), wanted=wanted)
     assert played is not None
     assert (played.exit, played.pct) == (how, pytest.approx(pct))
@@ -72,16 +79,16 @@ def test_it_is_resolved_only_when_a_level_was_touched_or_its_hold_is_over() -> N
     quiet = [bar(number, 99, 101, close=101) for number in range(60)]
     assert play(*quiet, now=minute(59)) is None
     over = play(*quiet, now=minute(60))
-    assert over == PlayedTrade("time", END, 1.0, 0.5)
+    assert over == SimulatedTrade("time", END, 1.0, 0.5)
     assert play(now=minute(30)) is None
     assert play(now=minute(60)) is None, "nothing was recorded of it yet"
     assert play(*quiet[:59], now=minute(90)) is None, "the end of its hold was not recorded yet"
     hour = SpanBar(minute(0), minute(90), 100, 101, 99, 100)
     assert play(*quiet[:59], hour, now=minute(90)) == over, "a coarser bar shows that the market went on"
     late = play(bar(60, 99, 101), now=minute(90))
-    assert late == PlayedTrade("unfilled", minute(60), 0.0, 0.0)
+    assert late == SimulatedTrade("unfilled", minute(60), 0.0, 0.0)
     beyond = play(bar(0, 104, 106, opened=105))
-    assert beyond == PlayedTrade("unfilled", minute(1), 0.0, 0.0)
+    assert beyond == SimulatedTrade("unfilled", minute(1), 0.0, 0.0)
 
 
 def test_fees_and_funding_are_charged_to_it() -> None:
@@ -93,7 +100,7 @@ def test_fees_and_funding_are_charged_to_it() -> None:
     short = play(
         bar(0, 99, 101),
         bar(1, 95, 101),
-        wanted=WantedTrade(minute(0), Side.SHORT, 102.0, 96.0, minute(60)),
+        wanted=PlannedTrade(minute(0), Side.SHORT, 102.0, 96.0, minute(60)),
         fees_pct=0.1,
         funding=paid,
     )
