@@ -46,7 +46,7 @@ class RuleName(StrEnum):
     EXPECTANCY = "expectancy"
     EXPLORATION = "exploration"
     MINIMUM_ORDER = "minimum_order"
-    TOP_UP = "top_up"
+    ALREADY_HELD = "top_up"
     EXPIRED = "expired"
     LEVERAGE = "cro_1_leverage"
     VOLATILITY = "cro_2_volatility"

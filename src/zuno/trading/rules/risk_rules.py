@@ -77,7 +77,11 @@ def place_legs(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
 
 
 def _cuts_by_rule(placed: Placement) -> tuple[tuple[RuleName, tuple[LegCut, ...]], ...]:
-    return ((RuleName.TOP_UP, placed.topped_up), (RuleName.VENUE_CAP, placed.capped), (RuleName.WON, placed.dropped))
+    return (
+        (RuleName.ALREADY_HELD, placed.cut_by_held),
+        (RuleName.VENUE_CAP, placed.capped),
+        (RuleName.WON, placed.dropped),
+    )
 
 
 def _veto_unplaced(draft: RulingDraft, placed: Placement) -> RulingDraft:

@@ -47,7 +47,7 @@ class Placement:
     """The legs that can be placed, and the cuts made by reason."""
 
     legs: tuple[Leg, ...]
-    topped_up: tuple[LegCut, ...]
+    cut_by_held: tuple[LegCut, ...]
     """Part of it is held already."""
     capped: tuple[LegCut, ...]
     """The exchange's room is used up."""
@@ -208,7 +208,7 @@ def _share_not_held(whole_usd: float, held_usd: float) -> float:
 
 
 def _size_leg(placed: Placement, leg: Leg, share: float, account: MarkedAccount, inputs: RulingInputs) -> Placement:
-    topped, capped, lost = placed.topped_up, placed.capped, placed.dropped
+    topped, capped, lost = placed.cut_by_held, placed.capped, placed.dropped
     exchange, meant, won = leg.venue, leg.margin, inputs.won
     if exchange is Exchange.UPBIT and (leg.side is Side.SHORT or isinstance(won, Missing)):
         why = "spot cannot be sold short" if leg.side is Side.SHORT else "the won is not known"

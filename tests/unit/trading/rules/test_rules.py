@@ -523,7 +523,7 @@ def test_rule_top_up() -> None:
         replace(CASH, krw=CASH.krw - 210_000.0, positions=(holding(margin=210_000.0, exchange=Exchange.UPBIT),)),
     ):
         done = ruled_on(TIGHT, terms(account))
-        assert fired_rules(done) == [RuleName.TOP_UP]
+        assert fired_rules(done) == [RuleName.ALREADY_HELD]
         assert {leg.venue: leg.margin for leg in done.legs} == new
     leaving = replace(CASH, pending=(resting(margin=150.0, reduce_only=True),))
     assert fired_rules(ruled_on(TIGHT, terms(leaving))) == []
@@ -533,7 +533,7 @@ def test_sizes_are_topped_up_and_not_margins() -> None:
     # SHORT 1,500 are open on a margin of 500; of $2,000 a half at 1× is 1,000, and at 2 % that is all a stop may cost.
     held = replace(CASH, positions=(holding(Side.SHORT, margin=500.0, leverage=3.0),))
     done = ruled_on(decision(Call.SHORT, leverage=1, allocation_pct=50), terms(held, **FREE))
-    assert (done.call, done.veto) == (Call.HOLD, RuleName.TOP_UP)
+    assert (done.call, done.veto) == (Call.HOLD, RuleName.ALREADY_HELD)
     # At 2× a quarter is the same 1,000: of 600 held on 600, 400 are new, on 200.
     held = replace(CASH, positions=(holding(Side.SHORT, margin=600.0),))
     done = ruled_on(decision(Call.SHORT, leverage=2, allocation_pct=25), terms(held, **FREE))
@@ -549,7 +549,7 @@ def test_what_was_held_counts_at_what_it_is_worth_now() -> None:
 def test_what_is_held_whole_is_not_bought_again() -> None:
     held = replace(CASH, positions=(holding(margin=500.0, leverage=2.0),))
     done = ruled_on(decision(allocation_pct=20), terms(held))
-    assert (done.call, done.veto) == (Call.HOLD, RuleName.TOP_UP)
+    assert (done.call, done.veto) == (Call.HOLD, RuleName.ALREADY_HELD)
 
 
 @pytest.mark.parametrize(("mode", "minutes"), [(Mode.SWING, 15), (Mode.POSITION, 60)])
