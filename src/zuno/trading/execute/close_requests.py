@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from zuno.kernel.errors import Refused, Unavailable, Unknown, ZunoError
 from zuno.trading.execute.gate_state import GateState
-from zuno.trading.execute.unwritten import close_unwritten
+from zuno.trading.execute.unlogged import close_unlogged
 from zuno.trading.model.account import OrderCancelled, PositionClosed
 from zuno.trading.model.market import Side, Symbol
 from zuno.trading.model.trade_events import ExitReason, ManualChange, Protection, TradeEvent
@@ -38,7 +38,7 @@ class CloseRequests:
             done += await self.close_manual(symbol)
         return tuple(done)
 
-    async def close_though_unwritten(
+    async def close_though_unlogged(
         self, act: Callable[[], Awaitable[tuple[str, ...]]], reason: ExitReason, which: Symbol | str | None
     ) -> tuple[str, ...]:
         """What the exchanges hold does not wait for room on a disk."""
@@ -57,7 +57,7 @@ class CloseRequests:
             what
             for venue in self._state.venues.values()
             for symbol in self._list_symbols(which)
-            for what in await close_unwritten(
+            for what in await close_unlogged(
                 self._state.book, self._state.account, venue, symbol, unlocked_kill=killed and not locked
             )
         ]

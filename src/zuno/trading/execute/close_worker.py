@@ -10,7 +10,7 @@ from typing import Final
 from zuno.kernel.errors import Unavailable
 from zuno.trading.execute.intents import build_close_intent, find_close_id
 from zuno.trading.execute.order_sender import OrderSender
-from zuno.trading.execute.unwritten import find_unwritten_exits
+from zuno.trading.execute.unlogged import find_unlogged_exits
 from zuno.trading.execute.venue_sync import VenueSync
 from zuno.trading.execute.work_state import Place, WorkState
 from zuno.trading.model.cycle import Ruling
@@ -84,7 +84,7 @@ class CloseWorker:
             return
         exits = self._list_exits(tracked, venue)
         if not exits and venue.exchange in SPOT:
-            await self._book_unwritten_exits(venue, tracked)
+            await self._book_unlogged_exits(venue, tracked)
             exits, position = self._list_exits(tracked, venue), self._state.book.positions.get(place)
             if position is None:
                 return
@@ -118,15 +118,15 @@ class CloseWorker:
         ids = (client_order_id(tracked.intent.id, venue.exchange, "exit", number) for number in count())
         return next(id for id in ids if id not in self._state.book.orders)
 
-    async def _book_unwritten_exits(self, venue: OrderVenue, tracked: TrackedIntent) -> None:
+    async def _book_unlogged_exits(self, venue: OrderVenue, tracked: TrackedIntent) -> None:
         """What was sold at a spot exchange while the log could not be written is booked and not sold again: nothing
         there keeps a second sale from selling what is the owner's. `Unavailable` while that is not sure."""
         intent, book, account = tracked.intent, self._state.book, self._state.writer.account
         sent_next = (intent.id, "exit")
-        found = await find_unwritten_exits(book, account, venue, intent.symbol, sent_next)
+        found = await find_unlogged_exits(book, account, venue, intent.symbol, sent_next)
         if found.closed:
             await self._sync.book_orders(venue, intent.symbol, [])
-            found = await find_unwritten_exits(self._state.book, account, venue, intent.symbol, sent_next)
+            found = await find_unlogged_exits(self._state.book, account, venue, intent.symbol, sent_next)
         if found.waiting or found.closed:
             raise Unavailable(f"{venue.exchange} has an exit of {intent.symbol} that is not booked yet")
         if found.unread is not None:

@@ -126,7 +126,7 @@ class OrderGate:
         async def act() -> tuple[str, ...]:
             return await self._closes.close(which, reason, request)
 
-        return await self._act(lambda: self._closes.close_though_unwritten(act, reason, which), unread=True)
+        return await self._act(lambda: self._closes.close_though_unlogged(act, reason, which), unread=True)
 
     async def cancel(self, client_id: str) -> str:
         """Cancel an order that waits to be filled. `Refused` for a protective order: it goes with its position."""
@@ -180,7 +180,7 @@ class OrderGate:
             return await self._closes.close(None, ExitReason.KILL_SWITCH, "kill")
 
         return await self._act(
-            lambda: self._closes.close_though_unwritten(act, ExitReason.KILL_SWITCH, None), unread=True
+            lambda: self._closes.close_though_unlogged(act, ExitReason.KILL_SWITCH, None), unread=True
         )
 
     async def unlock(self, protection: Protection | None = None, symbol: Symbol | None = None) -> tuple[LockSet, ...]:

@@ -9,7 +9,7 @@ from typing import Final
 from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.trading.execute.intents import build_close_intent
-from zuno.trading.execute.unwritten import find_unwritten_close
+from zuno.trading.execute.unlogged import find_unlogged_close
 from zuno.trading.execute.work_state import SILENT_MS, Place, WorkState
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Side, Symbol
 from zuno.trading.model.orders import (
@@ -127,7 +127,7 @@ class VenueSync:
             if isinstance(item, Fill):
                 known = item.client_id in book.orders or item.client_id in recognised
                 if not known and not item.liquidation:
-                    written = self._list_unwritten(item, fills, newest, events)
+                    written = self._list_unlogged(item, fills, newest, events)
                     events += written
                     if written:
                         recognised.add(item.client_id)
@@ -157,7 +157,7 @@ class VenueSync:
             raise unread
         self._asked_from[place] = Millis(max(since, now - OVERLAP_MS))
 
-    def _list_unwritten(
+    def _list_unlogged(
         self, fill: Fill, fills: Sequence[Fill], at: Millis, before: Sequence[TradeEvent]
     ) -> list[TradeEvent]:
         """What could not be written when an exit of ours was sent; empty for a stranger's. A kill switch that was
@@ -165,7 +165,7 @@ class VenueSync:
         if not fill.client_id.startswith(OUR_PREFIX):
             return []
         book = self._state.book
-        close = find_unwritten_close(book, self._state.writer.account, fill)
+        close = find_unlogged_close(book, self._state.writer.account, fill)
         if close is None:
             return []
         events: list[TradeEvent] = []

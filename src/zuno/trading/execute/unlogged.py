@@ -23,7 +23,7 @@ _SERIES: Final = {"exit": ExitReason.OWNER, "kill": ExitReason.KILL_SWITCH}
 
 
 @dataclass(frozen=True, slots=True)
-class UnwrittenClose:
+class UnloggedClose:
     id: str
     reason: ExitReason
     killed: bool
@@ -31,7 +31,7 @@ class UnwrittenClose:
 
 
 @dataclass(frozen=True, slots=True)
-class UnwrittenExits:
+class UnloggedExits:
     """What is known of exits that no log has."""
 
     closed: Decimal = ZERO
@@ -42,20 +42,20 @@ class UnwrittenExits:
     """Why one could not be looked up."""
 
 
-def find_unwritten_close(book: TradingBook, account: str, fill: Fill) -> UnwrittenClose | None:
+def find_unlogged_close(book: TradingBook, account: str, fill: Fill) -> UnloggedClose | None:
     """The close whose exit was sent while it could not be written, by the client id of the exit alone."""
     for id in _list_close_ids(book, account, fill.exchange, fill.symbol):
         stored = book.intents.get(id)
         for series, reason in _SERIES.items():
             if fill.client_id in (client_order_id(id, fill.exchange, series, number) for number in range(MOST_EXITS)):
                 stored_reason = None if stored is None else stored.intent.reason
-                return UnwrittenClose(id, stored_reason or reason, reason is ExitReason.KILL_SWITCH)
+                return UnloggedClose(id, stored_reason or reason, reason is ExitReason.KILL_SWITCH)
     return None
 
 
-async def find_unwritten_exits(
+async def find_unlogged_exits(
     book: TradingBook, account: str, venue: OrderVenue, symbol: Symbol, besides: tuple[str, str]
-) -> UnwrittenExits:
+) -> UnloggedExits:
     """What was closed at an exchange without being written, up to the first that cannot be read. `besides`: the close
     and the series that are sent next, for sent again those are the same orders."""
     closed, waiting = ZERO, None
@@ -66,11 +66,11 @@ async def find_unwritten_exits(
             _, found = await _walk_exits(book, venue, symbol, id, series)
             closed, waiting = closed + found.closed, waiting or found.waiting
             if found.unread is not None:
-                return UnwrittenExits(closed, waiting, found.unread)
-    return UnwrittenExits(closed, waiting)
+                return UnloggedExits(closed, waiting, found.unread)
+    return UnloggedExits(closed, waiting)
 
 
-async def close_unwritten(
+async def close_unlogged(
     book: TradingBook, account: str, venue: OrderVenue, symbol: Symbol, *, unlocked_kill: bool
 ) -> list[str]:
     """Cancel our entries and close what is ours, under the ids of the close that could not be written: sent again, they
@@ -101,7 +101,7 @@ async def close_unwritten(
     # At a spot exchange a desk that works the stored close beside this must find the same order.
     sending = "kill" if unlocked_kill and (exchange not in SPOT or id not in book.intents) else "exit"
     client_id, before = await _walk_exits(book, venue, symbol, id, sending)
-    others = await find_unwritten_exits(book, account, venue, symbol, (id, sending))
+    others = await find_unlogged_exits(book, account, venue, symbol, (id, sending))
     ours -= before.closed + others.closed
     if exchange not in SPOT:
         with suppress(ZunoError):  # unread: an exit that only reduces may ask for too much
@@ -159,7 +159,7 @@ def _list_close_ids(book: TradingBook, account: str, exchange: Exchange, symbol:
 
 async def _walk_exits(
     book: TradingBook, venue: OrderVenue, symbol: Symbol, id: str, series: str
-) -> tuple[ClientId, UnwrittenExits]:
+) -> tuple[ClientId, UnloggedExits]:
     """Past the exits that have ended, here or in the book: the id of the next, and what is known of those before it and
     of itself."""
     closed, number = ZERO, 0
@@ -170,8 +170,8 @@ async def _walk_exits(
             try:
                 found = await venue.find(symbol, client_id, OrderType.MARKET)
             except ZunoError as error:
-                return client_id, UnwrittenExits(closed, unread=error)
+                return client_id, UnloggedExits(closed, unread=error)
             if found is None or not found.status.final:
-                return client_id, UnwrittenExits(closed, waiting=None if found is None else client_id)
+                return client_id, UnloggedExits(closed, waiting=None if found is None else client_id)
             closed += found.filled - (ZERO if known is None else known.booked)
         number += 1
