@@ -112,13 +112,13 @@ class OrderWorker:
             before = self._state.book.count
             told = [symbol for symbol in symbols if await self._secure_symbol(venue, symbol)]
             for symbol in told:
-                if not self._state.is_silent():
+                if not self._state.is_unresponsive():
                     await self._work_entries(venue, symbol)
             if self._state.book.count == before:
                 break
         for symbol in self._state.symbols_at(venue.exchange):
             await self._state.attempt(self._closer.undo_unbooked(venue, symbol))
-        if not self._state.is_silent():
+        if not self._state.is_unresponsive():
             await self._sync.settle_funding(venue, told, anew=settle)
 
     async def _secure_symbol(self, venue: OrderVenue, symbol: Symbol) -> bool:
@@ -132,7 +132,7 @@ class OrderWorker:
             await self._closer.work(venue, symbol)
         else:
             watched = None
-        told = not self._state.is_silent() and await self._state.attempt(self._sync.take(venue, symbol))
+        told = not self._state.is_unresponsive() and await self._state.attempt(self._sync.take(venue, symbol))
         await self._state.attempt(self._closer.undo_given_up(venue, symbol))
         await self._resolve_planned(venue, symbol, "exit")
         await self._closer.work(venue, symbol)
@@ -140,7 +140,7 @@ class OrderWorker:
             await self._resolve_planned(venue, symbol, "stop", "target")
             if watched is None or self._state.book.positions.get(place) is not watched:
                 await self._guard.protect(venue, symbol)
-        if not self._state.is_silent():
+        if not self._state.is_unresponsive():
             await self._guard.cancel_leftovers(venue, symbol)
         return told
 

@@ -10,7 +10,7 @@ from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.trading.execute.intents import build_close_intent
 from zuno.trading.execute.unlogged import find_unlogged_close
-from zuno.trading.execute.work_state import SILENT_MS, Place, WorkState
+from zuno.trading.execute.work_state import UNRESPONSIVE_MS, Place, WorkState
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Side, Symbol
 from zuno.trading.model.orders import (
     OUR_PREFIX,
@@ -78,7 +78,7 @@ class VenueSync:
             try:
                 found = await venue.find(symbol, request.client_id, request.type)
             except Unavailable as error:
-                if self._state.now() - self._state.begun >= SILENT_MS:
+                if self._state.now() - self._state.begun >= UNRESPONSIVE_MS:
                     raise
                 unread = error
                 continue

@@ -16,7 +16,7 @@ from zuno.trading.model.trade_events import IntentKind, LockSet, Protection, Tra
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.trading_book import TrackedIntent, TrackedOrder, TradingBook
 
-SILENT_MS: Final = 15_000
+UNRESPONSIVE_MS: Final = 15_000
 """An exchange that took so long and failed is asked for no news and no entries until the next look: what is held
 elsewhere waits for it no longer."""
 Place = tuple[Exchange, Symbol]
@@ -92,8 +92,8 @@ class WorkState:
         filters = await self.known_filters(venue, symbol)
         return venue.exchange not in SPOT if filters is None else filters.holds_stops
 
-    def is_silent(self) -> bool:
-        return bool(self.said) and self.now() - self.begun >= SILENT_MS
+    def is_unresponsive(self) -> bool:
+        return bool(self.said) and self.now() - self.begun >= UNRESPONSIVE_MS
 
     async def attempt(self, act: Awaitable[None]) -> bool:
         """Whether it was done. What the venue cannot or will not do is said, and keeps nothing else from being done."""
