@@ -19,7 +19,7 @@ from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.trading_book import TradingBook
 
 
-class BookMoved(Exception):
+class ConcurrentWrite(Exception):
     """Somebody else wrote to the account since it was read: look again and decide anew."""
 
 
@@ -52,12 +52,12 @@ class AccountWriter:
         return self.book
 
     async def write(self, events: Sequence[TradeEvent]) -> None:
-        """All of them or none. A trade that a fill ends is closed in the same entry. `BookMoved` where others wrote."""
+        """All of them or none. A trade that a fill ends closes in the same entry. `ConcurrentWrite`: others wrote."""
         if not events:
             return
         if self._unread:  # what would be written is decided on a book that may be another by now
             await self._reload()
-            raise BookMoved
+            raise ConcurrentWrite
         before = self.book.count
         if not before and account_mode(self.account) != "paper":
             # Its money is what reconciliation finds at the exchanges.
@@ -73,7 +73,7 @@ class AccountWriter:
         except Refused as error:
             await self._reload(written)
             if self.book.count != before:
-                raise BookMoved from error
+                raise ConcurrentWrite from error
             raise
         except ZunoError as error:
             self.failure, self.has_failed = error, True

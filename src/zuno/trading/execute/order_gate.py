@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeVar
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Refused, Unavailable, Unknown, ZunoError
 from zuno.kernel.units import Millis
-from zuno.trading.execute.account_writer import BookMoved
+from zuno.trading.execute.account_writer import ConcurrentWrite
 from zuno.trading.execute.close_requests import CloseRequests
 from zuno.trading.execute.entry_checker import EntryChecker, EntryRefused, is_tighter
 from zuno.trading.execute.gate_state import GateContext, GateState
@@ -318,7 +318,7 @@ class OrderGate:
                         raise
                 try:
                     return await act()
-                except BookMoved:
+                except ConcurrentWrite:
                     continue
         raise Unavailable(f"Account {self._state.account} is written to by others again and again; try once more.")
 
