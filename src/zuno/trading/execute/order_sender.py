@@ -15,7 +15,7 @@ from zuno.trading.model.orders import Filters, Order, OrderRequest, OrderStatus,
 from zuno.trading.model.trade_events import IntentLeg, OrderLost, OrderPlanned, TradeIntent
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.execution_styles import EntryTask, has_drifted
-from zuno.trading.rules.protections import BY_HAND, STORED
+from zuno.trading.rules.protections import MANUAL_UNLOCK, STORED
 from zuno.trading.rules.trading_book import TrackedIntent, TrackedOrder
 
 SENDING_MS: Final = MINUTE_MS
@@ -172,7 +172,7 @@ class OrderSender:
         ):
             return "its mandate is revoked, replaced or has expired"
         for lock in self._state.book.active_locks(self._state.now(), intent.symbol):
-            if lock.protection in BY_HAND or (self._state.live and lock.protection in STORED):
+            if lock.protection in MANUAL_UNLOCK or (self._state.live and lock.protection in STORED):
                 return f"{lock.protection.value}: {lock.reason}"[:600]
         return None
 

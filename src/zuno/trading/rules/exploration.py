@@ -20,11 +20,11 @@ from zuno.trading.rules.inputs import RulingInputs
 from zuno.trading.rules.minimum_order import MAX_EXPLORATION_RISK_PCT, raise_to_minimum, stop_loss_pct
 from zuno.trading.rules.routing import usd_of, with_lots, with_margin
 
-SIZE_SHARE: Final = 0.25
+SIZE_FRACTION: Final = 0.25
 """Of the size that was decided."""
-A_DAY: Final = 2
+MAX_PER_DAY: Final = 2
 """Explorations of the whole desk in 24 hours."""
-A_MONTH: Final = 2
+MAX_PER_30_DAYS: Final = 2
 """Explorations in 30 days of a judge and regime family whose record has spoken against it."""
 MONTH_MS: Final = 30 * DAY_MS
 
@@ -65,7 +65,7 @@ def explain_refusal(draft: RulingDraft, expectation: Expectation, inputs: Ruling
     if draft.family is None:
         return "its regime is not known"
     day = sum(exploration.at > inputs.as_of - DAY_MS for exploration in record.explorations)
-    if day >= A_DAY:
+    if day >= MAX_PER_DAY:
         return f"{day} explorations in 24 h are all there may be"
     if expectation.n < PRIOR_TRADES:
         return None
@@ -74,7 +74,7 @@ def explain_refusal(draft: RulingDraft, expectation: Expectation, inputs: Ruling
         exploration.at > inputs.as_of - MONTH_MS and (exploration.judge, exploration.family) == own
         for exploration in record.explorations
     )
-    if month < A_MONTH:
+    if month < MAX_PER_30_DAYS:
         return None
     return f"after {expectation.n} closed trades {month} explorations in 30 days are all there may be"
 
@@ -82,7 +82,7 @@ def explain_refusal(draft: RulingDraft, expectation: Expectation, inputs: Ruling
 def _explore(draft: RulingDraft, expectation: Expectation, inputs: RulingInputs) -> RulingDraft:
     leverage = min(draft.leverage, LEVERAGE_CAP[inputs.mode])
     loss = stop_loss_pct(expectation)
-    allocation = min(SIZE_SHARE * draft.allocation_pct, 100 * MAX_EXPLORATION_RISK_PCT / (leverage * loss))
+    allocation = min(SIZE_FRACTION * draft.allocation_pct, 100 * MAX_EXPLORATION_RISK_PCT / (leverage * loss))
     why = (
         f"{_describe_ev(expectation)} with {expectation.n} closed trades: a quarter of its size on paper, "
         f"for the record"

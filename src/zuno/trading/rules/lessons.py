@@ -22,7 +22,7 @@ MIN_CASES: Final = 5
 """Resolved cases that agree, at least."""
 MIN_SHARE: Final = Fraction(4, 5)
 """Of the cases of a setup that came out the same way."""
-MOST_CHANCE: Final = Fraction(1, 20)
+MAX_P_VALUE: Final = Fraction(1, 20)
 """How likely so many may be where the setup means nothing: both ways are equally likely, or as on other setups of that
 side where these are more one-sided."""
 MIN_PHRASES: Final = 3
@@ -125,7 +125,7 @@ def _draw_lesson(case: _Case, known: Sequence[_Case]) -> Lesson | None:
         if len(agree) < MIN_CASES or Fraction(len(agree), len(alike)) < MIN_SHARE:
             continue
         usual = max(Fraction(1, 2), Fraction(len(_with_verdict(rest, verdict)) + 1, len(rest) + 2))
-        if tail_chance(len(alike), len(agree), usual) <= MOST_CHANCE:
+        if tail_chance(len(alike), len(agree), usual) <= MAX_P_VALUE:
             against = tuple(each.post_mortem.id for each in alike if each not in agree)
             return _build_lesson(case.post_mortem, shared, verdict, [each.post_mortem for each in agree], against)
     return None

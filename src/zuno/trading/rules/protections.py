@@ -24,7 +24,7 @@ STORED: Final = frozenset({Protection.DAILY_LOSS, Protection.MAX_DRAWDOWN, Prote
 """Those that are written down when they are hit, for they last longer than what set them off. The others are judged
 anew each time; kill switch, pause and reconciliation are set by hand or by the desk."""
 
-BY_HAND: Final = frozenset({Protection.KILL_SWITCH, Protection.PAUSED, Protection.RECONCILIATION})
+MANUAL_UNLOCK: Final = frozenset({Protection.KILL_SWITCH, Protection.PAUSED, Protection.RECONCILIATION})
 """Those that stand until somebody lifts them."""
 
 LockKey = tuple[Protection, Symbol | None]
@@ -101,7 +101,7 @@ def describe_end(lock: LockSet) -> str:
         return "until a trade is closed"
     if lock.protection is Protection.STALE_DATA:
         return "until a fresh price comes"
-    if lock.protection in BY_HAND:
+    if lock.protection in MANUAL_UNLOCK:
         return "until it is lifted (`zuno trade unlock`)"
     return "until it can be judged"
 

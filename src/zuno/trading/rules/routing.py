@@ -26,7 +26,7 @@ MINIMUM_ORDERS: Final[Mapping[tuple[Exchange, Symbol], float]] = {
     (Exchange.UPBIT, Symbol.ETHUSDT): 5_000.0,
 }
 """The least notional of an order, in the exchange's own currency: MIN_NOTIONAL of USDⓈ-M futures, Upbit's ₩5,000."""
-SALE_CUSHION: Final = 1.02
+MIN_NOTIONAL_BUFFER: Final = 1.02
 """What a spot position is worth at its stop above the least order: for a stop that is passed, and for the won."""
 STYLES_BY_COST: Final = (Style.PASSIVE_MAKER, Style.SMART_DCA, Style.MOMENTUM_SNIPER, Style.CASINO_EXIT)
 """Cheapest first."""
@@ -131,7 +131,7 @@ def least_notional(exchange: Exchange, entry: float, stop: float | None, inputs:
     least = MINIMUM_ORDERS[exchange, inputs.symbol]
     if exchange is Exchange.BINANCE or stop is None or not 0 < stop < entry:
         return least
-    return least * entry / stop * SALE_CUSHION
+    return least * entry / stop * MIN_NOTIONAL_BUFFER
 
 
 def lot_quantity(leg: Leg, entry: float, stop: float | None, inputs: RulingInputs) -> float:

@@ -44,7 +44,7 @@ from zuno.trading.model.trade_events import (
 )
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.performance import risk_multiple
-from zuno.trading.rules.protections import BY_HAND, describe_end
+from zuno.trading.rules.protections import MANUAL_UNLOCK, describe_end
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.run.record import ENDED, RunSummary, kind_of
 
@@ -393,7 +393,7 @@ def _describe_lock(lock: LockSet, account: str) -> Notice:
             Button("Locks", f"/locks{_asked_of(account)}"),
             *(
                 [Button("Unlock", f"/unlock {lock.protection.value}{_asked_of(account)}")]
-                if lock.protection in BY_HAND
+                if lock.protection in MANUAL_UNLOCK
                 else ()
             ),
         ),
