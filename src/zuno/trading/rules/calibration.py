@@ -41,7 +41,7 @@ def judge_kind(decision: Decision) -> JudgeKind:
     return JudgeKind.MODEL if decision.source in ("model", "repaired") else JudgeKind.RULES
 
 
-def fair_rate(profit: float, loss: float) -> float:
+def breakeven_win_rate(profit: float, loss: float) -> float:
     """How often the target comes first without drift: at this rate nothing is won or lost on average."""
     return loss / (profit + loss)
 
@@ -66,7 +66,7 @@ def calibrate(trades: Iterable[ClosedTrade]) -> tuple[Calibration, ...]:
 
 
 def _sum_trades(judge: JudgeKind, family: RegimeFamily, trades: list[ClosedTrade]) -> Calibration:
-    rows = [(trade.edge, score_exit(trade), fair_rate(trade.profit_pct, trade.loss_pct)) for trade in trades]
+    rows = [(trade.edge, score_exit(trade), breakeven_win_rate(trade.profit_pct, trade.loss_pct)) for trade in trades]
     return Calibration(
         judge=judge,
         family=family,

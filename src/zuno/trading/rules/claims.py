@@ -16,7 +16,7 @@ from zuno.trading.model.market import Side
 from zuno.trading.model.memory import AgentClaim
 from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.trade_events import TradeSummary
-from zuno.trading.rules.calibration import fair_rate, judge_kind, score_exit
+from zuno.trading.rules.calibration import breakeven_win_rate, judge_kind, score_exit
 from zuno.trading.rules.closed_trades import to_closed_trade
 from zuno.trading.rules.score import board_entries
 
@@ -32,7 +32,7 @@ def _claims(outcome: Outcome, summary: TradeSummary) -> Iterator[AgentClaim]:
     trade = to_closed_trade(summary)
     if trade is None:
         return
-    fair = round_digits(fair_rate(trade.profit_pct, trade.loss_pct))
+    fair = round_digits(breakeven_win_rate(trade.profit_pct, trade.loss_pct))
     yield AgentClaim(
         role=JUDGE,
         source=judge_kind(outcome.decision),

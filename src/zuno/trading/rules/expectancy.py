@@ -10,7 +10,7 @@ from zuno.trading.measure.portable import nano_log, round_digits
 from zuno.trading.model.cycle import Decision, Exchange, Expectation, Style
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import HOUR_MS, Side
-from zuno.trading.rules.calibration import EdgeSlope, clamp_edge, fair_rate
+from zuno.trading.rules.calibration import EdgeSlope, breakeven_win_rate, clamp_edge
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.first_touch import TouchOdds, fill_share, first_touch
 from zuno.trading.rules.inputs import RulingInputs, Slippage
@@ -111,7 +111,7 @@ def estimate_expectation(
     if missing is not None or isinstance(fill, Missing) or not known:
         return missing or Missing("no exchange carries it")
     profit, loss = round_digits(prices.reward * 100), round_digits(prices.risk * 100)
-    opinion, fair = decision.win_probability_pct / 100, round_digits(fair_rate(profit, loss))
+    opinion, fair = decision.win_probability_pct / 100, round_digits(breakeven_win_rate(profit, loss))
     costs = max(known, key=lambda each: each.total)
     expectation = Expectation(
         p_judge=opinion,

@@ -7,7 +7,7 @@ import pytest
 
 from zuno.trading.model.cycle import JudgeKind, RegimeFamily
 from zuno.trading.model.record import ClosedTrade, DeskRecord
-from zuno.trading.rules.calibration import EdgeSlope, calibrate, clamp_edge, fair_rate, find_slope, score_exit
+from zuno.trading.rules.calibration import EdgeSlope, breakeven_win_rate, calibrate, clamp_edge, find_slope, score_exit
 
 RULES, MODEL = JudgeKind.RULES, JudgeKind.MODEL
 RANGE, PANIC = RegimeFamily.RANGE, RegimeFamily.PANIC
@@ -66,7 +66,7 @@ def record_of(chance: np.random.Generator, count: int, edge: float | None, skill
     is real; without skill the market has no drift and the mean score is the fair rate."""
     trades = []
     for ratio in chance.uniform(1, 5, count):
-        fair = fair_rate(ratio, 1.0)
+        fair = breakeven_win_rate(ratio, 1.0)
         claimed = clamp_edge(0.5, fair) if edge is None else edge
         won = chance.random() < fair + skill * claimed
         trades.append(closed(ratio if won else -1.0, claimed, profit_pct=ratio, loss_pct=1.0))
@@ -84,7 +84,7 @@ def test_who_always_says_half_opens_next_to_nothing(count: int) -> None:
     opened = 0
     for _ in range(200):
         slope = record_of(chance, count, None, 0.0)
-        opened += sum(opens(slope, clamp_edge(0.5, fair_rate(ratio, 1.0)), ratio) for ratio in (1.5, 3.0, 5.0))
+        opened += sum(opens(slope, clamp_edge(0.5, breakeven_win_rate(ratio, 1.0)), ratio) for ratio in (1.5, 3.0, 5.0))
     assert opened <= 0.03 * 600
 
 
@@ -95,7 +95,7 @@ def test_who_always_says_half_opens_next_to_nothing_over_many_records(count: int
     opened, rounds = 0, max(60, 60_000 // count)
     for _ in range(rounds):
         slope = record_of(chance, count, None, 0.0)
-        opened += sum(opens(slope, clamp_edge(0.5, fair_rate(ratio, 1.0)), ratio) for ratio in (1.5, 3.0, 5.0))
+        opened += sum(opens(slope, clamp_edge(0.5, breakeven_win_rate(ratio, 1.0)), ratio) for ratio in (1.5, 3.0, 5.0))
     assert opened <= 0.03 * 3 * rounds
 
 
@@ -132,7 +132,7 @@ def realised(chance: np.random.Generator, paths: int, profit: float, loss: float
 def test_the_mean_score_without_drift_is_the_fair_rate(profit: float, loss: float, hold: int) -> None:
     """Time exits included; of the resolved ones alone it would not be."""
     exit_pct, score = realised(np.random.default_rng(7), 20_000, profit, loss, hold)
-    assert score == pytest.approx(fair_rate(profit, loss), abs=0.01)
+    assert score == pytest.approx(breakeven_win_rate(profit, loss), abs=0.01)
     assert exit_pct == pytest.approx(0.0, abs=0.06)
 
 
@@ -141,4 +141,4 @@ def test_the_mean_score_without_drift_is_the_fair_rate(profit: float, loss: floa
 def test_what_trades_at_the_fair_rate_realise_is_nothing(profit: float, loss: float, hold: int) -> None:
     exit_pct, score = realised(np.random.default_rng(11), 400_000, profit, loss, hold)
     assert exit_pct == pytest.approx(0.0, abs=0.02)
-    assert score == pytest.approx(fair_rate(profit, loss), abs=0.003)
+    assert score == pytest.approx(breakeven_win_rate(profit, loss), abs=0.003)

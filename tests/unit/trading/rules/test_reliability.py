@@ -18,7 +18,7 @@ from zuno.trading.model.market import Side
 from zuno.trading.model.memory import AgentClaim, CaseRecord, Verdict
 from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.trade_events import ExitReason
-from zuno.trading.rules.calibration import fair_rate, score_exit
+from zuno.trading.rules.calibration import breakeven_win_rate, score_exit
 from zuno.trading.rules.claims import list_claims
 from zuno.trading.rules.closed_trades import to_closed_trade
 from zuno.trading.rules.reliability import LEAST_OUTCOMES, Reliability, measure_reliability
@@ -119,7 +119,7 @@ def test_the_judge_is_scored_as_the_record_of_closed_trades_scores_it(outcome: O
     assert judged.role == "judge"
     assert judged.source is JudgeKind.RULES
     assert judged.outcome == pytest.approx(score_exit(trade)) == pytest.approx(0.5)
-    assert judged.fair == pytest.approx(fair_rate(trade.profit_pct, trade.loss_pct)) == pytest.approx(1 / 3)
+    assert judged.fair == pytest.approx(breakeven_win_rate(trade.profit_pct, trade.loss_pct)) == pytest.approx(1 / 3)
     assert judged.claimed == outcome.decision.win_probability_pct / 100
     assert not list_claims(outcome, summary(reason=ExitReason.UNDONE))
     assert not list_claims(outcome, summary(edge=None))
