@@ -47,7 +47,7 @@ from zuno.trading.model.cycle import (
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import Timeframe, candles, funding
 from zuno.trading.model.venues import BINANCE, PERPETUALS
-from zuno.trading.rules.price_menu import POOL, MenuLevel, PriceMenu, frame_of
+from zuno.trading.rules.price_menu import LIQ_CLUSTER, MenuLevel, PriceMenu, frame_of
 from zuno.trading.rules.score import entry_stance
 
 ROLE: Final = "vlm_geometric"
@@ -343,8 +343,8 @@ def key_levels(menu: PriceMenu) -> KeyLevelsOpinion:
         immediate_resistance=min(above, default=None),
         major_support=max((price for price in below if now - price >= far), default=None),
         major_resistance=min((price for price in above if price - now >= far), default=None),
-        liquidation_pool_above=_nearest(menu, now, lambda level: level.kind == POOL and level.price > now),
-        liquidation_pool_below=_nearest(menu, now, lambda level: level.kind == POOL and level.price < now),
+        liquidation_pool_above=_nearest(menu, now, lambda level: level.kind == LIQ_CLUSTER and level.price > now),
+        liquidation_pool_below=_nearest(menu, now, lambda level: level.kind == LIQ_CLUSTER and level.price < now),
         volume_poc=_nearest(menu, now, lambda level: level.id.endswith(".poc")),
     )
 

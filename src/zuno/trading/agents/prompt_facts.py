@@ -42,7 +42,7 @@ from zuno.trading.model.cycle import CONVICTION, Blackboard, Expert, GeometryEnt
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import HOUR_MS, Feed, Side, Text, Timeframe, texts
 from zuno.trading.model.venues import CHANNELS, FRED, SEARCH
-from zuno.trading.rules.price_menu import MARK, POOL, RANGE, MenuLevel
+from zuno.trading.rules.price_menu import LIQ_CLUSTER, MARK, RANGE, MenuLevel
 from zuno.trading.rules.score import Entry, board_entries
 
 QUIET_LEVELS: Final = 24
@@ -540,8 +540,8 @@ def nearest(case: Case) -> list[MenuLevel]:
     """Every distance and pool, for a stop and a target lie far apart, and of what was measured the nearest."""
     count = DEEP_LEVELS if has_anomalies(case) else QUIET_LEVELS
     now = case.menu.now
-    always = [level for level in case.menu.levels if level.kind in (MARK, RANGE, POOL)]
-    found = [level for level in case.menu.levels if level.kind not in (MARK, RANGE, POOL)]
+    always = [level for level in case.menu.levels if level.kind in (MARK, RANGE, LIQ_CLUSTER)]
+    found = [level for level in case.menu.levels if level.kind not in (MARK, RANGE, LIQ_CLUSTER)]
     if not isinstance(now, Missing):
         found.sort(key=lambda level: (abs(level.price - now), level.id))
     return sorted((*always, *found[:count]), key=lambda level: (level.price, level.id))

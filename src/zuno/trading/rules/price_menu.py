@@ -29,10 +29,10 @@ RANGE_STEPS_ATR: Final = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)
 """Distances from the market's price, in ATR, either way."""
 MARK: Final = "mark"
 RANGE: Final = "range"
-POOL: Final = "pool"
-POOLS: Final = 2
+LIQ_CLUSTER: Final = "pool"
+LIQ_CLUSTERS_PER_SIDE: Final = 2
 """Liquidation pools on either side of the market."""
-POOL_BARS: Final = 180
+LIQ_CLUSTER_BARS: Final = 180
 POOL_REACH_ATR: Final = 10.0
 """ATR from the market to the furthest pool."""
 POOL_ROWS: Final = 80
@@ -181,7 +181,7 @@ def _liquidation_pools(
     """The largest liquidation pools above and below the market, from the chart's heat map model."""
     if isinstance(now, Missing) or isinstance(atr, Missing) or isinstance(rows, Missing):
         return
-    shown = sound(bars(ATR_FRAME[bundle.mode], rows[-POOL_BARS:]))
+    shown = sound(bars(ATR_FRAME[bundle.mode], rows[-LIQ_CLUSTER_BARS:]))
     edges = now + atr * np.linspace(-POOL_REACH_ATR, POOL_REACH_ATR, POOL_ROWS + 1)
     standing = standing_now(shown, bundle.rows(open_interest(BINANCE, bundle.symbol)), edges)
     if isinstance(standing, Missing):
@@ -189,6 +189,6 @@ def _liquidation_pools(
     middles = (edges[:-1] + edges[1:]) / 2
     fullest = np.argsort(-standing, kind="stable").tolist()
     for name, beyond in (("above", middles > now), ("below", middles < now)):
-        places = [place for place in fullest if beyond[place] and standing[place] > 0][:POOLS]
+        places = [place for place in fullest if beyond[place] and standing[place] > 0][:LIQ_CLUSTERS_PER_SIDE]
         for rank, place in enumerate(places, 1):
-            yield f"pool_{name}_{rank}", POOL, float(middles[place])
+            yield f"pool_{name}_{rank}", LIQ_CLUSTER, float(middles[place])
