@@ -12,7 +12,7 @@ from zuno.lab.lp.arms import STAY, Act, ModelUse
 from zuno.llm.ask import ModelContext, ask
 from zuno.llm.question import Opinion, Question, SourcedAnswer
 from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, text_faults
-from zuno.lp.agents.scenes import ballot_of, scenes_of, venues_of
+from zuno.lp.agents.scenes import ballot_of, grids_of, scenes_of
 from zuno.lp.agents.strategist import ProposalInputs, rule_moves
 from zuno.lp.model.ballot import Candidate, CandidateKind, Verdict
 from zuno.lp.model.debate import Context, Round
@@ -33,7 +33,7 @@ class ChoiceOpinion(Opinion):
 def propose_by_rules(context: Context) -> tuple[Candidate, ...]:
     """The ballot that a debate by rules begins with."""
     scenes = scenes_of(context)
-    inputs = ProposalInputs(context, scenes, venues_of(context, scenes), frozenset(), ())
+    inputs = ProposalInputs(context, scenes, grids_of(context, scenes), frozenset(), ())
     return ballot_of(context, scenes, rule_moves(inputs))
 
 

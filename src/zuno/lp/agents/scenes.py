@@ -9,7 +9,7 @@ from zuno.kernel.errors import Refused
 from zuno.lp.agents.pool_choice import kept_side, to_wrap
 from zuno.lp.model.ballot import Candidate
 from zuno.lp.model.debate import Context, SceneFacts, Wish
-from zuno.lp.rules.candidates import PoolInputs, create_ballot, create_venue, rebalance_ballot, rebalance_venue
+from zuno.lp.rules.candidates import PoolInputs, create_ballot, create_grid, rebalance_ballot, rebalance_grid
 from zuno.lp.rules.own_range import place_in_pools
 from zuno.lp.rules.ranges import Move, PoolGrid, kind_of
 from zuno.lp.rules.returns import NANO, variance_24h
@@ -40,19 +40,19 @@ def scenes_of(context: Context) -> tuple[PoolInputs, ...]:
     return tuple(build_pool_inputs(facts, context.wish) for facts in context.scenes)
 
 
-def venues_of(context: Context, scenes: Sequence[PoolInputs]) -> tuple[PoolGrid, ...]:
+def grids_of(context: Context, scenes: Sequence[PoolInputs]) -> tuple[PoolGrid, ...]:
     """Where ranges may lie, in the order of the scenes."""
     if context.flow == "rebalance":
-        return (rebalance_venue(scenes[0]),)
-    venues = []
+        return (rebalance_grid(scenes[0]),)
+    grids = []
     for scene in scenes:
-        venue = create_venue(scene, context.profile)
-        if venue is None:
+        grid = create_grid(scene, context.profile)
+        if grid is None:
             raise Refused("A pool without a price history cannot be surveyed; name a pair that has one.")
         kept = None if context.wish is None else kept_side(context.wish, scene.pool)
         # Of two tokens the one named first is the one to keep, however little of it there is.
-        venues.append(venue if kept is None else replace(venue, capital_is_token0=kept == 0))
-    return tuple(venues)
+        grids.append(grid if kept is None else replace(grid, capital_is_token0=kept == 0))
+    return tuple(grids)
 
 
 def ballot_of(context: Context, scenes: Sequence[PoolInputs], moves: Sequence[Move]) -> tuple[Candidate, ...]:

@@ -12,7 +12,7 @@ from zuno.llm.ask import ModelContext, ask
 from zuno.llm.prompts import Untrusted, Value
 from zuno.llm.question import Question
 from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, text_faults
-from zuno.lp.agents.scenes import ballot_of, own_moves, scenes_of, tried_in, venues_of, with_own_moves
+from zuno.lp.agents.scenes import ballot_of, grids_of, own_moves, scenes_of, tried_in, with_own_moves
 from zuno.lp.agents.schemas import CreateShapeOpinion, CreateStrategistOpinion, ShapeOpinion, StrategistOpinion
 from zuno.lp.agents.transcript import think_aloud, with_speaker
 from zuno.lp.mesh.envelope import Envelope
@@ -34,12 +34,12 @@ class ProposalInputs:
 
     context: Context
     scenes: tuple[PoolInputs, ...]
-    venues: tuple[PoolGrid, ...]
+    grids: tuple[PoolGrid, ...]
     tried: frozenset[tuple[int, int, int]]
     rounds: tuple[Round, ...]
 
     def moves(self, shapes: Sequence[Shape]) -> list[Move]:
-        return propose(self.venues, shapes, self.tried)
+        return propose(self.grids, shapes, self.tried)
 
 
 class Strategist:
@@ -72,7 +72,7 @@ class Strategist:
         context = await self._recall(debate.context)
         scenes = scenes_of(context)
         tried = tried_in([round_.candidates for round_ in debate.rounds])
-        return ProposalInputs(context, scenes, venues_of(context, scenes), tried, debate.rounds)
+        return ProposalInputs(context, scenes, grids_of(context, scenes), tried, debate.rounds)
 
     def _question(self, inputs: ProposalInputs, number: int) -> Question[Any]:
         """Rebalance and create differ in what may be said, not in how it is judged."""
@@ -121,7 +121,7 @@ def rule_moves(inputs: ProposalInputs) -> list[Move]:
     last, own = inputs.rounds[-1], {move.key for move in own_moves(inputs.context)}
     judged = judged_moves(last.candidates, last.judgments)
     return revise(
-        inputs.venues,
+        inputs.grids,
         [(move, fault) for move, fault in judged if move.key not in own],
         [scene.paths for scene in inputs.scenes],
         LIMITS[inputs.context.profile],
@@ -153,7 +153,7 @@ def _first_shapes(inputs: ProposalInputs) -> list[Shape]:
     exposure = (wish.exposure if wish else None) or Exposure.NEUTRAL
     return [
         replace(shape, exposure=exposure, pool_index=index)
-        for index in range(len(inputs.venues))
+        for index in range(len(inputs.grids))
         for shape in DETERMINISTIC_SHAPES
     ]
 
@@ -172,8 +172,8 @@ def _shape(opinion: ShapeOpinion) -> Shape:
 def _objection(opinion: StrategistOpinion | CreateStrategistOpinion, inputs: ProposalInputs) -> str | None:
     wanted = inputs.context.wish.exposure if inputs.context.wish else None
     for shape in opinion.shapes:
-        if isinstance(shape, CreateShapeOpinion) and shape.pool_index >= len(inputs.venues):
-            return f"poolIndex {shape.pool_index} is not one of the {len(inputs.venues)} pools shown"
+        if isinstance(shape, CreateShapeOpinion) and shape.pool_index >= len(inputs.grids):
+            return f"poolIndex {shape.pool_index} is not one of the {len(inputs.grids)} pools shown"
         if isinstance(shape, CreateShapeOpinion) and wanted is not None and shape.exposure_bias != wanted:
             return f"the owner asked for the exposureBias {wanted}"
     moves = inputs.moves(_shapes(opinion))

@@ -61,7 +61,7 @@ class PoolInputs:
         return worth_token1(*self.have, self.pool.sqrt_price_x96)
 
 
-def rebalance_venue(scene: PoolInputs) -> PoolGrid:
+def rebalance_grid(scene: PoolInputs) -> PoolGrid:
     """Where a rebalance may put its ranges; 1.0× is the width held now."""
     if scene.position is None:
         raise ValueError("a rebalance needs a position")
@@ -70,7 +70,7 @@ def rebalance_venue(scene: PoolInputs) -> PoolGrid:
     return PoolGrid(pool.tick, pool.sqrt_price_x96, pool.key.tick_spacing, base, held)
 
 
-def create_venue(scene: PoolInputs, profile: RiskProfile) -> PoolGrid | None:
+def create_grid(scene: PoolInputs, profile: RiskProfile) -> PoolGrid | None:
     """Where a new position may lie; None without a price history, which alone can say how wide 1.0× is."""
     pool = scene.pool
     if scene.paths is None:

@@ -101,16 +101,14 @@ def place(center: int, width: Fraction, tick_spacing: int) -> Range:
     return Range(Tick(lower), Tick(upper))
 
 
-def propose(
-    venues: Sequence[PoolGrid], shapes: Sequence[Shape], tried: AbstractSet[tuple[int, int, int]]
-) -> list[Move]:
+def propose(grids: Sequence[PoolGrid], shapes: Sequence[Shape], tried: AbstractSet[tuple[int, int, int]]) -> list[Move]:
     """The shapes as moves, in order. One that was tried before, is there already or is held now is dropped."""
     moves: dict[tuple[int, int, int], Move] = {}
     for shape in shapes:
-        venue = venues[shape.pool_index]
-        width = venue.base_width * shape.width_multiplier
-        center = venue.tick + shape.center_offset_ticks + _bias_ticks(venue, shape.exposure, width)
-        _admit(moves, _move(venue, place(center, width, venue.tick_spacing), shape.pool_index), venue, tried)
+        grid = grids[shape.pool_index]
+        width = grid.base_width * shape.width_multiplier
+        center = grid.tick + shape.center_offset_ticks + _bias_ticks(grid, shape.exposure, width)
+        _admit(moves, _move(grid, place(center, width, grid.tick_spacing), shape.pool_index), grid, tried)
     return list(moves.values())
 
 
@@ -124,7 +122,7 @@ def judged_moves(candidates: Sequence[Candidate], judgments: Sequence[Judgment])
 
 
 def revise(
-    venues: Sequence[PoolGrid],
+    grids: Sequence[PoolGrid],
     judged: Sequence[tuple[Move, Fault]],
     paths: Sequence[StressPaths | None],
     limits: ProfileLimits,
@@ -138,24 +136,24 @@ def revise(
     """
     moves: dict[tuple[int, int, int], Move] = {}
     for old, fault in judged:
-        venue = venues[old.pool_index]
-        answer = _answer(venue, old.range, fault, paths[old.pool_index], limits)
+        grid = grids[old.pool_index]
+        answer = _answer(grid, old.range, fault, paths[old.pool_index], limits)
         if answer is not None:
-            _admit(moves, _move(venue, answer, old.pool_index), venue, tried)
+            _admit(moves, _move(grid, answer, old.pool_index), grid, tried)
     return list(moves.values())
 
 
-def narrowest_that_clears(paths: StressPaths, venue: PoolGrid, center: int, limits: ProfileLimits) -> Range | None:
+def narrowest_that_clears(paths: StressPaths, grid: PoolGrid, center: int, limits: ProfileLimits) -> Range | None:
     """The least width about this centre whose buffers reach both floors; None if no range does."""
 
     def clears(band: Range) -> bool:
-        edges = barriers(band, venue.sqrt_price_x96, venue.tick)
+        edges = barriers(band, grid.sqrt_price_x96, grid.tick)
         return survives_hours(paths, edges, 1, limits.floor_1x_hours) and survives_hours(
             paths, edges, 2, limits.floor_2x_hours
         )
 
-    width = _narrowest_width(center, venue.tick_spacing, clears)
-    return None if width is None else place(center, Fraction(width), venue.tick_spacing)
+    width = _narrowest_width(center, grid.tick_spacing, clears)
+    return None if width is None else place(center, Fraction(width), grid.tick_spacing)
 
 
 def kind_of(current: Range | None, new: Range, tick_spacing: int) -> CandidateKind:
@@ -169,17 +167,15 @@ def kind_of(current: Range | None, new: Range, tick_spacing: int) -> CandidateKi
     return CandidateKind.SHIFT
 
 
-def _answer(
-    venue: PoolGrid, old: Range, fault: Fault, paths: StressPaths | None, limits: ProfileLimits
-) -> Range | None:
+def _answer(grid: PoolGrid, old: Range, fault: Fault, paths: StressPaths | None, limits: ProfileLimits) -> Range | None:
     match fault:
         case Fault.THIN_1X | Fault.THIN_2X:
             center = (old.lower + old.upper) // 2
-            return None if paths is None else narrowest_that_clears(paths, venue, center, limits)
+            return None if paths is None else narrowest_that_clears(paths, grid, center, limits)
         case Fault.OUTSIDE:
-            return None if paths is None else narrowest_that_clears(paths, venue, venue.tick, limits)
+            return None if paths is None else narrowest_that_clears(paths, grid, grid.tick, limits)
         case Fault.OPINION:
-            return place((old.lower + old.upper) // 2, Fraction(3 * old.width, 2), venue.tick_spacing)
+            return place((old.lower + old.upper) // 2, Fraction(3 * old.width, 2), grid.tick_spacing)
         case Fault.NONE | Fault.DEAR | Fault.UNKNOWN | Fault.EMPTY:
             return None
 
@@ -202,20 +198,20 @@ def _narrowest_width(center: int, tick_spacing: int, clears: Callable[[Range], b
     return high * tick_spacing
 
 
-def _bias_ticks(venue: PoolGrid, exposure: Exposure, width: Fraction) -> int:
+def _bias_ticks(grid: PoolGrid, exposure: Exposure, width: Fraction) -> int:
     """A range sells token0 on the way up and token1 on the way down: more room on that side, a longer stay."""
     if exposure is Exposure.NEUTRAL:
         return 0
     shift = floor(width * LONG_SHIFT)
-    return shift if venue.capital_is_token0 else -shift
+    return shift if grid.capital_is_token0 else -shift
 
 
-def _move(venue: PoolGrid, band: Range, pool_index: int) -> Move:
-    return Move(kind_of(venue.current, band, venue.tick_spacing), band, pool_index)
+def _move(grid: PoolGrid, band: Range, pool_index: int) -> Move:
+    return Move(kind_of(grid.current, band, grid.tick_spacing), band, pool_index)
 
 
 def _admit(
-    moves: dict[tuple[int, int, int], Move], move: Move, venue: PoolGrid, tried: AbstractSet[tuple[int, int, int]]
+    moves: dict[tuple[int, int, int], Move], move: Move, grid: PoolGrid, tried: AbstractSet[tuple[int, int, int]]
 ) -> None:
-    if move.key not in tried and move.range != venue.current:
+    if move.key not in tried and move.range != grid.current:
         moves.setdefault(move.key, move)

@@ -33,7 +33,7 @@ from zuno.lp.model.debate import FeeWindow
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import StepKind
 from zuno.lp.rules.ballot import critic_decides, judge_all, overall
-from zuno.lp.rules.candidates import PoolInputs, create_ballot, create_venue, rebalance_ballot, rebalance_venue
+from zuno.lp.rules.candidates import PoolInputs, create_ballot, create_grid, rebalance_ballot, rebalance_grid
 from zuno.lp.rules.carry import native_token1_in_pool
 from zuno.lp.rules.fee_yield import WEEK
 from zuno.lp.rules.limits import LIMITS
@@ -99,7 +99,7 @@ def scene(held: LpPosition | None = None, **known: object) -> PoolInputs:
 
 
 def deterministic(at: PoolInputs) -> tuple[Candidate, ...]:
-    return rebalance_ballot(at, propose([rebalance_venue(at)], DETERMINISTIC_SHAPES, set()))
+    return rebalance_ballot(at, propose([rebalance_grid(at)], DETERMINISTIC_SHAPES, set()))
 
 
 def test_hold_is_0_close_is_1_and_the_moves_follow() -> None:
@@ -194,10 +194,10 @@ def test_without_prices_no_move_survives() -> None:
 @pytest.mark.parametrize("profile", list(RiskProfile))
 def test_one_sided_capital_opens_a_position_that_clears_the_profile(profile: RiskProfile) -> None:
     at = scene(capital0=10**18)
-    venue = create_venue(at, profile)
-    assert venue is not None
-    assert venue.capital_is_token0
-    ballot = create_ballot([at], propose([venue], DETERMINISTIC_SHAPES, set()))
+    grid = create_grid(at, profile)
+    assert grid is not None
+    assert grid.capital_is_token0
+    ballot = create_ballot([at], propose([grid], DETERMINISTIC_SHAPES, set()))
     assert [(one.index, one.kind) for one in ballot] == [(0, KIND.HOLD), *((n, KIND.OPEN) for n in (1, 2, 3))]
     judgments = judge_all(ballot, profile)
     assert [judgment.verdict for judgment in judgments[:2]] == [Verdict.ACCEPT, Verdict.ACCEPT]
@@ -218,7 +218,7 @@ def test_to_open_nothing_deposits_nothing_and_earns_nothing() -> None:
 
 
 def test_a_rebalance_needs_a_position() -> None:
-    for build in (rebalance_venue, lambda at: rebalance_ballot(at, [])):
+    for build in (rebalance_grid, lambda at: rebalance_ballot(at, [])):
         with pytest.raises(ValueError, match="position"):
             build(scene(capital0=10**18))
 
@@ -226,14 +226,14 @@ def test_a_rebalance_needs_a_position() -> None:
 def test_where_no_range_lasts_nothing_can_be_opened() -> None:
     """Each hour takes the price further than any range reaches."""
     wild = draw_paths([100.0 * (-1) ** hour for hour in range(720)])
-    assert create_venue(scene(capital0=10**18, paths=wild), RiskProfile.AGGRESSIVE) is None
+    assert create_grid(scene(capital0=10**18, paths=wild), RiskProfile.AGGRESSIVE) is None
 
 
 def test_two_tokens_are_not_swapped() -> None:
     at = scene(capital0=10**18, capital1=100 * 10**6)
-    venue = create_venue(at, RiskProfile.BALANCED)
-    assert venue is not None
-    opened = create_ballot([at], propose([venue], DETERMINISTIC_SHAPES, set()))[1]
+    grid = create_grid(at, RiskProfile.BALANCED)
+    assert grid is not None
+    opened = create_ballot([at], propose([grid], DETERMINISTIC_SHAPES, set()))[1]
     prep = opened.deposit.prep
     assert prep is not None
     assert prep.amount_in * 5_000 < opened.deposit.amount0, "no more than holds the price"
@@ -242,17 +242,17 @@ def test_two_tokens_are_not_swapped() -> None:
 
 
 def test_capital_in_token1_is_seen_as_such() -> None:
-    venue = create_venue(scene(capital0=10**15, capital1=10**10), RiskProfile.BALANCED)
-    assert venue is not None
-    assert not venue.capital_is_token0
-    assert create_venue(scene(capital0=1, paths=None), RiskProfile.BALANCED) is None
+    grid = create_grid(scene(capital0=10**15, capital1=10**10), RiskProfile.BALANCED)
+    assert grid is not None
+    assert not grid.capital_is_token0
+    assert create_grid(scene(capital0=1, paths=None), RiskProfile.BALANCED) is None
 
 
 def test_pool_index_names_the_scene() -> None:
     other = replace(POOL, token0=WBTC, liquidity=Liquidity(10**15))
     scenes = [scene(capital0=10**18), scene(capital0=10**8, pool=other)]
-    venues = [create_venue(one, RiskProfile.BALANCED) for one in scenes]
-    known = [venue for venue in venues if venue is not None]
+    grids = [create_grid(one, RiskProfile.BALANCED) for one in scenes]
+    known = [grid for grid in grids if grid is not None]
     shapes = [replace(shape, pool_index=1) for shape in DETERMINISTIC_SHAPES]
     ballot = create_ballot(scenes, propose(known, shapes, set()))
     assert {one.pool_index for one in ballot[1:]} == {1}
@@ -268,8 +268,8 @@ def test_a_native_price_from_the_pool() -> None:
 
 def debate(at: PoolInputs, profile: RiskProfile, allowed: int = 2) -> tuple[list[tuple[Candidate, ...]], list[Overall]]:
     """The deterministic argument: propose, judge, revise until accepted or out of rounds."""
-    venue = rebalance_venue(at)
-    moves, tried = propose([venue], DETERMINISTIC_SHAPES, set()), set[tuple[int, int, int]]()
+    grid = rebalance_grid(at)
+    moves, tried = propose([grid], DETERMINISTIC_SHAPES, set()), set[tuple[int, int, int]]()
     ballots, words = list[tuple[Candidate, ...]](), list[Overall]()
     for _ in range(allowed + 1):
         tried |= {move.key for move in moves}
@@ -279,7 +279,7 @@ def debate(at: PoolInputs, profile: RiskProfile, allowed: int = 2) -> tuple[list
         words.append(overall(ballot, judgments))
         if words[-1] is Overall.ACCEPT:
             break
-        moves = revise([venue], judged_moves(ballot, judgments), [at.paths], LIMITS[profile], tried)
+        moves = revise([grid], judged_moves(ballot, judgments), [at.paths], LIMITS[profile], tried)
     return ballots, words
 
 

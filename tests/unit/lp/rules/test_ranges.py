@@ -44,7 +44,7 @@ def paths() -> StressPaths:
     return draw_paths([(2 * int(head) - 1) * 0.0463 / math.sqrt(24) for head in heads])
 
 
-def venue(
+def grid(
     tick: int = 7, spacing: int = 60, current: Range | None = None, base: int = 1200, zero: bool = True
 ) -> PoolGrid:
     return PoolGrid(Tick(tick), sqrt_price_at_tick(tick), spacing, base, current, zero)
@@ -83,7 +83,7 @@ def test_no_range_lasts_in_a_market_that_leaves_them_all() -> None:
     assert (
         create_base_width(wild, tick=0, sqrt_price_x96=sqrt_price_at_tick(0), tick_spacing=60, limits=BALANCED) is None
     )
-    assert narrowest_that_clears(wild, venue(0), 0, BALANCED) is None
+    assert narrowest_that_clears(wild, grid(0), 0, BALANCED) is None
 
 
 @given(st.integers(-880_000, 880_000), st.fractions(0, 100_000), spacings)
@@ -105,7 +105,7 @@ def test_a_wider_range_about_the_same_centre_holds_the_narrower(
 
 
 def test_golden_ranges_of_the_deterministic_strategist() -> None:
-    at = venue(tick=-201_007, current=band(-201_600, -200_400), base=1200)
+    at = grid(tick=-201_007, current=band(-201_600, -200_400), base=1200)
     assert [
         (move.kind.value, move.range.lower, move.range.upper) for move in propose([at], DETERMINISTIC_SHAPES, set())
     ] == [
@@ -117,12 +117,12 @@ def test_golden_ranges_of_the_deterministic_strategist() -> None:
 
 
 def test_the_offset_moves_the_centre() -> None:
-    (there,) = propose([venue(0)], [Shape(Fraction(1), 600)], set())
+    (there,) = propose([grid(0)], [Shape(Fraction(1), 600)], set())
     assert there.range == band(0, 1200)
 
 
 def test_duplicates_what_is_held_and_what_was_tried_are_dropped() -> None:
-    at = venue(tick=0, current=band(-600, 600))
+    at = grid(tick=0, current=band(-600, 600))
     same = Shape(Fraction(1))
     assert propose([at], [same], set()) == [], "holding is on the ballot already"
     shapes = [Shape(Fraction(2)), Shape(Fraction("2.01")), Shape(Fraction("1.95"))]
@@ -134,7 +134,7 @@ def test_duplicates_what_is_held_and_what_was_tried_are_dropped() -> None:
 
 def test_the_same_ticks_in_another_pool_are_another_range() -> None:
     shapes = [Shape(Fraction(1), pool_index=0), Shape(Fraction(1), pool_index=1)]
-    moves = propose([venue(0), venue(0)], shapes, set())
+    moves = propose([grid(0), grid(0)], shapes, set())
     assert [(move.pool_index, move.range, move.kind) for move in moves] == [
         (0, band(-600, 600), CandidateKind.OPEN),
         (1, band(-600, 600), CandidateKind.OPEN),
@@ -160,14 +160,14 @@ def test_snapping_alone_is_a_shift(new: Range, kind: CandidateKind) -> None:
 def test_the_deterministic_shapes_are_called_what_they_are(tick: int, wide: int, spacing: int) -> None:
     base = max(wide, 20) * spacing
     current = place(tick + base, Fraction(base), spacing)
-    moves = propose([venue(tick, spacing, current, base)], DETERMINISTIC_SHAPES, set())
+    moves = propose([grid(tick, spacing, current, base)], DETERMINISTIC_SHAPES, set())
     assert [move.kind for move in moves] == [CandidateKind.WIDEN, CandidateKind.TIGHTEN, CandidateKind.SHIFT]
 
 
 @pytest.mark.parametrize("zero", [True, False])
 def test_long_token_keeps_the_capital_token_longer(zero: bool) -> None:
     """Token0 is sold on the way up: more room above keeps it longer. Token1 is the mirror image."""
-    at = venue(0, zero=zero)
+    at = grid(0, zero=zero)
     shapes = [Shape(Fraction(1)), Shape(Fraction(1), exposure=Exposure.LONG_TOKEN)]
     neutral, long = (move.range for move in propose([at], shapes, set()))
     assert long.contains(at.tick)
@@ -183,14 +183,14 @@ def test_a_long_range_of_base_width_still_clears_its_floors(profile: RiskProfile
     price = sqrt_price_at_tick(tick)
     base = create_base_width(paths(), tick=tick, sqrt_price_x96=price, tick_spacing=1, limits=LIMITS[profile])
     assert base is not None
-    at = venue(tick, 1, None, base, zero)
+    at = grid(tick, 1, None, base, zero)
     (long,) = propose([at], [Shape(Fraction(1), exposure=Exposure.LONG_TOKEN)], set())
     assert clears(long.range, at, profile)
 
 
 @given(profiles, st.integers(-50_000, 50_000), st.integers(-400, 400), spacings)
 def test_the_narrowest_range_that_clears(profile: RiskProfile, tick: int, offset: int, spacing: int) -> None:
-    at = venue(tick, spacing)
+    at = grid(tick, spacing)
     found = narrowest_that_clears(paths(), at, tick + offset, LIMITS[profile])
     assert found is not None
     assert clears(found, at, profile)
@@ -201,7 +201,7 @@ def test_the_narrowest_range_that_clears(profile: RiskProfile, tick: int, offset
 
 @pytest.mark.parametrize("fault", [Fault.THIN_1X, Fault.THIN_2X])
 def test_too_thin_comes_back_just_wide_enough(fault: Fault) -> None:
-    at = venue(tick=0, current=band(-6000, 6000))
+    at = grid(tick=0, current=band(-6000, 6000))
     thin = Move(CandidateKind.TIGHTEN, band(-120, 240))
     (answer,) = revise([at], [(thin, fault)], [paths()], BALANCED, {thin.key})
     assert answer.range == narrowest_that_clears(paths(), at, 60, BALANCED)
@@ -210,31 +210,31 @@ def test_too_thin_comes_back_just_wide_enough(fault: Fault) -> None:
 
 
 def test_outside_comes_back_about_the_price() -> None:
-    at = venue(tick=0)
+    at = grid(tick=0)
     (answer,) = revise([at], [(Move(CandidateKind.OPEN, band(6000, 6600)), Fault.OUTSIDE)], [paths()], BALANCED, set())
     assert answer.range == narrowest_that_clears(paths(), at, 0, BALANCED)
 
 
 @pytest.mark.parametrize("fault", [Fault.DEAR, Fault.UNKNOWN, Fault.EMPTY, Fault.NONE])
 def test_what_no_width_can_mend_comes_back_as_hold(fault: Fault) -> None:
-    assert revise([venue()], [(Move(CandidateKind.OPEN, band(0, 600)), fault)], [paths()], BALANCED, set()) == []
+    assert revise([grid()], [(Move(CandidateKind.OPEN, band(0, 600)), fault)], [paths()], BALANCED, set()) == []
 
 
 def test_an_objection_the_rules_do_not_share_is_answered_by_half_as_wide_again() -> None:
     old = Move(CandidateKind.OPEN, band(-600, 600))
-    (answer,) = revise([venue(0)], [(old, Fault.OPINION)], [None], BALANCED, {old.key})
+    (answer,) = revise([grid(0)], [(old, Fault.OPINION)], [None], BALANCED, {old.key})
     assert answer.range == band(-900, 900)
 
 
 def test_without_a_history_nothing_can_be_promised() -> None:
-    assert revise([venue(0)], [(Move(CandidateKind.OPEN, band(0, 60)), Fault.THIN_2X)], [None], BALANCED, set()) == []
+    assert revise([grid(0)], [(Move(CandidateKind.OPEN, band(0, 60)), Fault.THIN_2X)], [None], BALANCED, set()) == []
 
 
 @given(
     st.lists(st.tuples(st.integers(-20, 20), st.integers(1, 40), st.sampled_from(list(Fault))), min_size=1, max_size=5)
 )
 def test_round_after_round_never_the_same_range_again(drawn: list[tuple[int, int, Fault]]) -> None:
-    at, tried = venue(tick=0, current=band(-240, 240)), set[tuple[int, int, int]]()
+    at, tried = grid(tick=0, current=band(-240, 240)), set[tuple[int, int, int]]()
     judged = [(Move(CandidateKind.SHIFT, band(60 * low, 60 * (low + wide))), fault) for low, wide, fault in drawn]
     rounds = [{move.key for move, _ in judged}]
     for _ in range(4):
