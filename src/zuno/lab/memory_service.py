@@ -34,7 +34,7 @@ PAIRS: Final = (
     (Arm.SHUFFLED, Arm.OFF),
     (Arm.LESSONS, Arm.OFF),
 )
-BARS: Final = (
+CRITERIA: Final = (
     (World.PLANTED, Arm.ON, Arm.OFF, "better"),
     (World.PLANTED, Arm.ON, Arm.RECENT, "better"),
     (World.NO_EDGE, Arm.ON, Arm.OFF, "no difference"),
@@ -140,10 +140,10 @@ def build_memory_view(
 ) -> MemoryStudyView:
     worlds = tuple(_world_view(world, [each for each in moments if each.world == world.value]) for world in World)
     verdicts = {(view.world, pair.first, pair.second): pair.verdict for view in worlds for pair in view.pairs}
-    judged = not stopped and all(verdicts[world, first, second] != TOO_FEW for world, first, second, _ in BARS)
+    judged = not stopped and all(verdicts[world, first, second] != TOO_FEW for world, first, second, _ in CRITERIA)
     missed = tuple(
         f"{world}: {first} against {second} is {verdicts[world, first, second]}; {asked_for} is asked"
-        for world, first, second, asked_for in (BARS if judged else ())
+        for world, first, second, asked_for in (CRITERIA if judged else ())
         if verdicts[world, first, second] != asked_for
     )
     return MemoryStudyView(

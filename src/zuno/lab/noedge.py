@@ -39,7 +39,7 @@ from zuno.trading.rules.veto_simulation import BarColumns, PlannedTrade, Simulat
 from zuno.trading.run.record import RunJournal
 
 MOST_WORLDS: Final = 20_000
-JUDGED_FROM: Final = 1_000
+MIN_WORLDS: Final = 1_000
 """Worlds from which on the verdict counts."""
 CYCLES: Final = 24
 """Of one world at most."""
@@ -281,7 +281,7 @@ def build_no_edge_view(results: Sequence[WorldResult], asked: int, origin: str, 
     claims = (whole.net, whole.before_costs, whole.desk)
     passed = all(claim.ci95 is None or claim.ci95[0] <= LEVEL for claim in claims)
     return NoEdgeView(
-        ok=passed or len(results) < JUDGED_FROM or stopped,
+        ok=passed or len(results) < MIN_WORLDS or stopped,
         stopped=stopped,
         edition=EDITION,
         origin=origin,
@@ -299,8 +299,8 @@ def build_no_edge_view(results: Sequence[WorldResult], asked: int, origin: str, 
 
 
 def _verdict(worlds: int, *, passed: bool, stopped: bool) -> str:
-    if stopped or worlds < JUDGED_FROM:
-        return f"Not judged: a whole study of {JUDGED_FROM} worlds is needed."
+    if stopped or worlds < MIN_WORLDS:
+        return f"Not judged: a whole study of {MIN_WORLDS} worlds is needed."
     return "No edge is claimed more often than chance allows." if passed else "An edge is claimed where there is none."
 
 

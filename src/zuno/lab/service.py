@@ -147,8 +147,8 @@ def plan_markets(moments: int, seeds: Sequence[int]) -> tuple[MarketPlan, ...]:
 def build_view(results: Sequence[MomentResult], plans: Sequence[MarketPlan], stopped: bool) -> StudyView:
     total = len(results)
     seeds = tuple(plan.seed for plan in plans)
-    judged = total >= statistics.JUDGED_FROM and not stopped
-    missed = tuple(statistics.missed_bars(results)) if judged else ()
+    judged = total >= statistics.MIN_MOMENTS and not stopped
+    missed = tuple(statistics.failed_criteria(results)) if judged else ()
     held = [result for result in results if result.holding in ("long", "short")]
     return StudyView(
         ok=not missed,

@@ -26,16 +26,16 @@ from zuno.trading.measure.triage import Label, Rule
 from zuno.trading.model.cycle import Call
 from zuno.trading.rules.draft import RuleName, RuleOwner
 
-JUDGED_FROM: Final = 200
+MIN_MOMENTS: Final = 200
 """Moments from which on the bars are judged: with fewer, a rule may well never fire."""
 LEAST_ACTIVE, MOST_ACTIVE, MOST_ONE_RULE = 0.05, 0.50, 0.40
 LEAST_MIRRORED: Final = 0.95
 SMALL_EV_PCT: Final = 0.15
 """Per cent of EV by which a ruling and its mirror image may differ; what is not opened is worth nothing."""
 BUCKETS: Final = (0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 1.0)
-BAND: Final = 1.96
+CI_Z: Final = 1.96
 """Standard errors that hold 95 % of what chance makes."""
-SEEN: Final = 1.96 + 0.84
+POWER_Z: Final = 1.96 + 0.84
 """Standard errors an edge needs to be found at 5 % in four of five studies."""
 DIGITS: Final = 6
 
@@ -144,7 +144,7 @@ def calibrate(results: Sequence[MomentResult]) -> CalibrationView:
         realised=_round(realised),
         difference=_round(realised - fair),
         se=_round(error),
-        inside=abs(realised - fair) <= BAND * error,
+        inside=abs(realised - fair) <= CI_Z * error,
         buckets=tuple(_buckets(trades)),
     )
 
@@ -166,7 +166,7 @@ def state_power(results: Sequence[MomentResult]) -> PowerView:
         return PowerView(
             trades=0, smallest_edge=None, smallest_edge_pct=None, said="No trade was scored: no edge could be seen."
         )
-    edge = SEEN * standard_error(results)
+    edge = POWER_Z * standard_error(results)
     worth = edge * _mean([trade.span_pct for trade in trades])
     return PowerView(
         trades=len(trades),
@@ -200,7 +200,7 @@ def _independent_error(trades: Sequence[TradeScore]) -> float:
 # -- the bars
 
 
-def missed_bars(results: Sequence[MomentResult]) -> Iterator[str]:
+def failed_criteria(results: Sequence[MomentResult]) -> Iterator[str]:
     rulings = Counter(result.own.ruling for result in results)
     for call in Call:
         if not rulings[call.value]:

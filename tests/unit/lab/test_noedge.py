@@ -22,7 +22,7 @@ from zuno.lab.no_edge_worlds import (
     make_world,
 )
 from zuno.lab.noedge import (
-    JUDGED_FROM,
+    MIN_WORLDS,
     NoEdgeStudy,
     NoEdgeView,
     WorldResult,
@@ -128,11 +128,11 @@ def test_chance_alone_passes_and_an_edge_is_claimed() -> None:
     worlds = [result(seed) for seed in range(250)]
     assert 4 <= sum(world.gained_before_costs for world in worlds) <= 21  # of 250 one in twenty is 12.5 ± 3.4
     assert not any(world.gained and not world.gained_before_costs for world in worlds)
-    chance = build_no_edge_view(4 * worlds, JUDGED_FROM, "x", stopped=False)
+    chance = build_no_edge_view(4 * worlds, MIN_WORLDS, "x", stopped=False)
     assert chance.ok
     assert chance.ci95 is not None
     assert chance.ci95[0] <= 0.05
-    found = build_no_edge_view(20 * [result(seed, 700_000) for seed in range(50)], JUDGED_FROM, "x", stopped=False)
+    found = build_no_edge_view(20 * [result(seed, 700_000) for seed in range(50)], MIN_WORLDS, "x", stopped=False)
     assert not found.ok
     assert found.ci95 is not None
     assert found.ci95[0] > 0.05

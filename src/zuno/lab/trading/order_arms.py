@@ -39,7 +39,7 @@ SHARE: Final = Decimal("0.97")
 """Of the cash: the rest pays fees and slippage."""
 SEED: Final = 20_250_428
 
-Wish: TypeAlias = Decimal
+TargetNotional: TypeAlias = Decimal
 """Dollars that are to be held of a symbol; below zero is short."""
 
 
@@ -58,12 +58,12 @@ class PaperOrders(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TargetPosition:
     """From a moment on so many dollars of a symbol are held, at that moment's price."""
 
     at: Millis
     symbol: Symbol
-    wish: Wish
+    notional: TargetNotional
 
 
 def slots_of(span: Span) -> range:
@@ -71,16 +71,16 @@ def slots_of(span: Span) -> range:
     return range(-(-span.begin // STEP_MS) * STEP_MS, span.end + 1, STEP_MS)
 
 
-def plan_hold(symbols: Sequence[Symbol], span: Span) -> list[Change]:
+def plan_hold(symbols: Sequence[Symbol], span: Span) -> list[TargetPosition]:
     """Everything at the first slot, as much of each symbol."""
     each = STARTING_CASH[Exchange.BINANCE] * SHARE / len(symbols)
-    return [Change(Millis(slots_of(span)[0]), symbol, each) for symbol in symbols]
+    return [TargetPosition(Millis(slots_of(span)[0]), symbol, each) for symbol in symbols]
 
 
-def plan_sma_cross(prices: Mapping[Symbol, PriceSeries], span: Span) -> list[Change]:
+def plan_sma_cross(prices: Mapping[Symbol, PriceSeries], span: Span) -> list[TargetPosition]:
     """Long while the fast average of closes is above the slow one, else flat. Averages reach back before the span."""
     each = STARTING_CASH[Exchange.BINANCE] * SHARE / len(prices)
-    found: list[Change] = []
+    found: list[TargetPosition] = []
     slots = [Millis(slot) for slot in slots_of(span)]
     for symbol, series in prices.items():
         before = [Millis(slots[0] - STEP_MS * back) for back in range(SLOW, 0, -1)]
@@ -90,16 +90,16 @@ def plan_sma_cross(prices: Mapping[Symbol, PriceSeries], span: Span) -> list[Cha
         was = False
         for slot, long in zip(slots, wanted.tolist(), strict=True):
             if long != was:
-                found.append(Change(slot, symbol, each if long else Decimal(0)))
+                found.append(TargetPosition(slot, symbol, each if long else Decimal(0)))
                 was = long
     return sorted(found, key=lambda change: (change.at, change.symbol))
 
 
-def plan_random(trades: Sequence[ClosedLine], span: Span, seed: int = SEED) -> list[Change]:
+def plan_random(trades: Sequence[ClosedLine], span: Span, seed: int = SEED) -> list[TargetPosition]:
     """Trades as many as these, on the same side, as large and held as long, at moments drawn by chance. Of one symbol
     no two are open at once."""
     chance = Generator(PCG64(seed))
-    found: list[Change] = []
+    found: list[TargetPosition] = []
     for symbol in sorted({trade.symbol for trade in trades}):
         ours = [trade for trade in trades if trade.symbol is symbol]
         steps = [max(1, -(-(trade.closed - trade.opened) // STEP_MS)) for trade in ours]
@@ -114,15 +114,15 @@ def plan_random(trades: Sequence[ClosedLine], span: Span, seed: int = SEED) -> l
             taken += steps[place]
             if begin + steps[place] >= len(slots):
                 break
-            wish = Decimal(trade.notional) / MICRO * (1 if trade.side is Side.LONG else -1)
-            found.append(Change(Millis(slots[begin]), symbol, wish))
-            found.append(Change(Millis(slots[begin + steps[place]]), symbol, Decimal(0)))
-    return sorted(found, key=lambda change: (change.at, change.symbol, change.wish != 0))
+            notional = Decimal(trade.notional) / MICRO * (1 if trade.side is Side.LONG else -1)
+            found.append(TargetPosition(Millis(slots[begin]), symbol, notional))
+            found.append(TargetPosition(Millis(slots[begin + steps[place]]), symbol, Decimal(0)))
+    return sorted(found, key=lambda change: (change.at, change.symbol, change.notional != 0))
 
 
 async def carry_out(
     name: str,
-    changes: Sequence[Change],
+    changes: Sequence[TargetPosition],
     venue: PaperOrders,
     clock: MarketClock,
     span: Span,
@@ -141,12 +141,12 @@ async def carry_out(
             if position is not None:
                 side = OrderSide.SELL if position.side is Side.LONG else OrderSide.BUY
                 await _send(venue, f"{name} {number} out", change.symbol, side, position.quantity, reduce_only=True)
-            if change.wish:
+            if change.notional:
                 quote, filters = await venue.quote(change.symbol), await venue.filters(change.symbol)
                 lot = filters.lot
                 least = (filters.min_notional / quote.mark / lot).to_integral_value(ROUND_CEILING) * lot
-                wanted = (abs(change.wish) / quote.mark / lot).to_integral_value(ROUND_FLOOR) * lot
-                side = OrderSide.BUY if change.wish > 0 else OrderSide.SELL
+                wanted = (abs(change.notional) / quote.mark / lot).to_integral_value(ROUND_FLOOR) * lot
+                side = OrderSide.BUY if change.notional > 0 else OrderSide.SELL
                 await _send(venue, f"{name} {number} in", change.symbol, side, max(wanted, least))
             held = {position.symbol: position for position in await venue.positions()}
         tell()

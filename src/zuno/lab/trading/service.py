@@ -17,7 +17,7 @@ from zuno.kernel.units import Millis
 from zuno.lab.reports import LabReport, LabReports, report_id, trial_id
 from zuno.lab.trading.arm_result import ArmResult, ClosedLine, PriceSeries, Span
 from zuno.lab.trading.arms import DESK_ARMS, NEED_MODEL, ORDER_ARMS, Arm
-from zuno.lab.trading.order_arms import Change, plan_hold, plan_random, plan_sma_cross, slots_of
+from zuno.lab.trading.order_arms import TargetPosition, plan_hold, plan_random, plan_sma_cross, slots_of
 from zuno.lab.trading.page import build_trade_page
 from zuno.lab.trading.views import TradeLabView, build_view
 from zuno.lab.workers import Progress, check_workers
@@ -80,7 +80,7 @@ class ArmsTask:
     matched: tuple[ClosedLine, ...] = ()
     """Trades that chance is matched with."""
 
-    def plan_orders(self, arm: Arm, prices: Mapping[Symbol, PriceSeries]) -> list[Change]:
+    def plan_orders(self, arm: Arm, prices: Mapping[Symbol, PriceSeries]) -> list[TargetPosition]:
         if arm is Arm.HOLD:
             return plan_hold(self.symbols, self.span)
         if arm is Arm.SMA:

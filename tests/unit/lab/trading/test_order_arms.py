@@ -42,13 +42,13 @@ def test_chance_enters_as_often_on_the_same_side_for_as_long(trades: list[Closed
     for symbol in Symbol:
         ours = [change for change in changes if change.symbol is symbol]
         opened = ours[::2]
-        assert all(change.wish for change in opened), "one after the other"
-        assert not any(change.wish for change in ours[1::2])
+        assert all(change.notional for change in opened), "one after the other"
+        assert not any(change.notional for change in ours[1::2])
         steps = [(end.at - start.at) // STEP_MS for start, end in zip(opened, ours[1::2], strict=True)]
         wanted = [trade for trade in trades if trade.symbol is symbol]
         assert sorted(steps) == sorted(max(1, -(-trade.closed // STEP_MS)) for trade in wanted)
         signed = [Decimal(trade.notional) / 10**6 * (1 if trade.side is Side.LONG else -1) for trade in wanted]
-        assert sorted(change.wish for change in opened) == sorted(signed)
+        assert sorted(change.notional for change in opened) == sorted(signed)
         assert all(change.at in slots_of(SPAN) for change in ours)
 
 
