@@ -172,7 +172,6 @@ class Application:
 
         return RecommendService(
             venue,
-            self._open_journal,
             self._settings.default_chain(),
             self._settings.risk_profile,
             hooks=self._settings.allowed_hooks,

@@ -100,10 +100,6 @@ class UnderstoodFile:
         return self._layout.name
 
     @property
-    def series(self) -> tuple[Series[Any], ...]:
-        return tuple(target.series for target in self._layout.targets)
-
-    @property
     def notes(self) -> tuple[str, ...]:
         return self._layout.notes
 

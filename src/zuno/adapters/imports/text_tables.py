@@ -51,7 +51,6 @@ _TIME: Final = re.compile(
     r"(\d{4})[-/](\d\d)[-/](\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?)?\s*(Z|UTC|[+-]\d\d(?::?\d\d)?)?"
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_NO_TIME: Final = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,6 @@ def fill_slots(intent: Intent, terms: Sequence[Term]) -> Filled:
 class _Filler:
     def __init__(self, intent: Intent, terms: Sequence[Term]) -> None:
         self._takes, self._terms = intent.takes, terms
-        self._intent = intent
         self._vocabulary = intent.vocabulary
         self._words = {term.value for term in terms if term.kind is Form.WORD}
         self._filled = Filled()

@@ -160,11 +160,6 @@ class TelegramBot:
         elif update.message is not None:
             self._spawn(sender.user, self._answer_message(update.message, sender, role))
 
-    async def wait_for_answers(self) -> None:
-        """Until everything that was asked so far is answered."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
-
     # -- polling --------------------------------------------------------------------------------------------------
 
     async def _connect(self, hear: Tell, stop: asyncio.Event) -> bool:

@@ -16,7 +16,6 @@ from zuno.kernel.view import View, write_document
 T = TypeVar("T")
 LOOK_SECONDS: Final = 120.0
 """For a look: the first one at a home may have a market to invent."""
-MOST_ITEMS: Final = 200
 
 
 class Services:

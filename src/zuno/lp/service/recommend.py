@@ -151,7 +151,6 @@ class RecommendService:
     def __init__(
         self,
         open_room: OpenRoom,
-        open_journal: OpenJournal,
         chain: str,
         profile: str,
         *,
@@ -160,7 +159,6 @@ class RecommendService:
     ) -> None:
         """`hooks`: the hook contracts the owner trusts. `read_balances`: what the acting wallet holds on a chain."""
         self._open_room = open_room
-        self._open_journal = open_journal
         self._chain = chain
         self._profile = profile
         self._hooks = tuple(sorted(hooks))

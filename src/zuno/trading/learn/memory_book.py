@@ -8,7 +8,6 @@ from typing import Final
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Broken, Unavailable
-from zuno.kernel.units import Millis
 from zuno.trading.model.memory import MEMORY_FORGOTTEN, POST_MORTEM, Channel, MemoryRecord, PostMortem
 from zuno.trading.ports.recall import MemoryIndex
 
@@ -52,11 +51,6 @@ class MemoryBook:
             self._read_to[MEMORY_FORGOTTEN] = entry.seq
         return {id: written for id, written in self._written.items() if id not in self.forgotten}
 
-    async def has_written(self, id: str) -> bool:
-        """Whether a post-mortem was ever written, forgotten or not."""
-        await self.read()
-        return id in self._written
-
     async def find(self, id: str) -> PostMortem | None:
         """One post-mortem; None where there is none, or it was forgotten. The others are not read for it."""
         journal = await self._journal()
@@ -72,11 +66,6 @@ class MemoryBook:
         written = [read_post_mortem(entry) for entry in await journal.latest(count, kind=POST_MORTEM)]
         kept = [each for each in written if each.id not in forgotten]
         return tuple(sorted(kept, key=lambda each: (-each.closed, each.id)))
-
-    async def list_before(self, origin: str, before: Millis) -> tuple[PostMortem, ...]:
-        """Those of a market that could be known strictly before a moment, the newest first."""
-        found = [each for each in (await self.read()).values() if each.origin == origin and each.closed < before]
-        return tuple(sorted(found, key=lambda each: (-each.closed, each.id)))
 
 
 async def update_index(book: MemoryBook, index: MemoryIndex) -> int:

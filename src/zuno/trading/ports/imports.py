@@ -57,9 +57,6 @@ class ImportFile(Protocol):
         ...
 
     @property
-    def series(self) -> tuple[Series[Any], ...]: ...
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of how it was understood."""
         ...

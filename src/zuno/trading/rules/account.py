@@ -13,7 +13,6 @@ from typing import Final
 
 from zuno.kernel.canonical import Json
 from zuno.kernel.errors import Malformed
-from zuno.kernel.units import Millis
 from zuno.trading.measure.features import Features, fresh
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.account import (
@@ -59,11 +58,6 @@ class Position:
     @property
     def quantity(self) -> float:
         return fsum(holding.quantity for holding in self.holdings)
-
-    @property
-    def opened(self) -> Millis:
-        """When the first part was opened."""
-        return min(holding.opened for holding in self.holdings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -242,13 +242,11 @@ class Collector:
         told_every: float = TOLD_EVERY,
     ) -> None:
         self._sources = sources
-        self._store = store
         self._seat = seat
         self._symbols = tuple(symbols)
         self._now = now
         self._sleep = sleep
         self._chance = chance
-        self._patience = patience
         self._told_every = told_every
         series = dict.fromkeys(each for symbol in symbols for each in wanted_series(symbol) if not is_streamed(each))
         self._polls = [_PollState(each) for each in series if each.venue not in sources.closed]

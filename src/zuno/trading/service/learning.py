@@ -32,7 +32,6 @@ from zuno.trading.service.learning_view import (
 
 NO_VERDICT: Final = f"Under {LEAST_OUTCOMES} outcomes no verdict is given: chance alone explains what is seen."
 EVER: Final = Millis(2**53 - 1)
-HOW: Final = "`zuno trade evaluate` scores them"
 RECENT: Final = 20
 """Scores that are listed."""
 

@@ -32,7 +32,6 @@ class TokenReader:
 
     def __init__(self, node: RpcNode, info: ChainInfo, cache: JsonCache) -> None:
         self._node = node
-        self._info = info
         self._cache = cache
         self._known = {token.address: token for token in info.tokens}
         self._loaded = False

@@ -158,11 +158,6 @@ def won_rate(seed: int) -> Floats:
     return np.round(WON_START * exp(level), 1)
 
 
-def ends(bars: TickBars, grain: Grain) -> Floats:
-    """Closing prices."""
-    return np.asarray(grain.price(bars.close), dtype=np.float64)
-
-
 def coarser(timeframe: Timeframe, bars: TickBars) -> TickBars:
     """What these bars add up to, bucket by bucket, where the first and the last bucket are whole."""
     shift = timeframe.floor(0)
