@@ -7,22 +7,18 @@ Numbers that others took the place of are kept aside, in a table that is small a
 from __future__ import annotations
 
 import asyncio
-import json
 import sqlite3
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from heapq import merge
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from zuno.adapters.series.merge_rows import (
-    BAD,
     CheckedBatch,
     Key,
-    RowNote,
     RowPut,
     StoredRow,
     add_counts,
@@ -35,18 +31,47 @@ from zuno.adapters.series.merge_rows import (
 )
 from zuno.adapters.series.parquet_files import FileGone, ParquetFiles, SealedFile
 from zuno.adapters.series.row_cache import RowCache, TableRead
-from zuno.adapters.series.row_shapes import NUMBERS, RowShape, shape_of
+from zuno.adapters.series.row_shapes import NUMBERS, shape_of
+from zuno.adapters.series.sqlite_tables import (
+    NOTED,
+    NUMBER_COLUMNS,
+    OWN,
+    SCHEMA,
+    TABLES,
+    VERSION,
+    add_known_column,
+    among_collected,
+    ensure_number,
+    find_changed_keys,
+    find_number,
+    find_numbers,
+    has_sealed,
+    has_sources,
+    is_empty,
+    join,
+    keep_latest,
+    list_files,
+    next_part_name,
+    note_source,
+    raise_latest,
+    read_origin,
+    read_rejected,
+    read_runs,
+    select_rows,
+    unpack_row,
+    write_notes,
+    write_origin,
+)
 from zuno.adapters.sqlite_file import SqliteFile
 from zuno.kernel.errors import Broken, Malformed
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import DAY_MS, MINUTE_MS, Heartbeat, Heartbeats, MacroRelease, Row, Series, parse_series
+from zuno.trading.model.market import Heartbeat, Heartbeats, MacroRelease, Row, Series, parse_series
 from zuno.trading.ports.series import (
     Batch,
     Columns,
     ColumnsWritten,
     Flaw,
     Origin,
-    RejectedRow,
     RenewedStore,
     RowSource,
     SeriesSnapshot,
@@ -62,7 +87,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Row)
 T = TypeVar("T")
-VERSION: Final = "1"
 _REMEDY: Final = "put it back from a copy, or move it away"
 _PATIENCE: Final = 180_000
 """Milliseconds somebody waits for another's write: a whole market is one, and takes seconds on a machine at ease."""
@@ -70,46 +94,8 @@ _SEALED_AT_ONCE: Final = 5_000
 """Rows of one month that are written as a file of history when they come in columns; fewer are quicker in the table."""
 _FEW: Final = 200
 """Keys looked up one by one; more are read as one stretch."""
-_NUMBERS: Final = ", ".join(f"v{place}" for place in range(NUMBERS))
-_OWN: Final = {"rows": _NUMBERS, "documents": "body"}
-_SCHEMA: Final = (
-    "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS series (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
-    f"""CREATE TABLE IF NOT EXISTS rows (
-        series INTEGER NOT NULL, at INTEGER NOT NULL, id TEXT NOT NULL, known INTEGER NOT NULL,
-        {", ".join(f"v{place} REAL" for place in range(NUMBERS))},
-        PRIMARY KEY (series, at, id)) WITHOUT ROWID""",
-    """CREATE TABLE IF NOT EXISTS documents (
-        series INTEGER NOT NULL, at INTEGER NOT NULL, id TEXT NOT NULL, known INTEGER NOT NULL, body BLOB NOT NULL,
-        UNIQUE (series, at, id))""",
-    """CREATE TABLE IF NOT EXISTS notes (
-        series INTEGER NOT NULL, at INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, detail TEXT NOT NULL,
-        replaced BLOB, mended TEXT, known INTEGER, UNIQUE (series, at, kind, id, detail))""",
-    # Files of history, and how much of which series each holds.
-    """CREATE TABLE IF NOT EXISTS files (
-        name TEXT PRIMARY KEY, size INTEGER NOT NULL, digest TEXT NOT NULL) WITHOUT ROWID""",
-    """CREATE TABLE IF NOT EXISTS sealed (
-        series INTEGER NOT NULL, file TEXT NOT NULL, count INTEGER NOT NULL, first INTEGER NOT NULL,
-        last INTEGER NOT NULL, PRIMARY KEY (series, file)) WITHOUT ROWID""",
-    # Rows of those files that no longer count, because one in the table took their place.
-    """CREATE TABLE IF NOT EXISTS superseded (
-        series INTEGER NOT NULL, at INTEGER NOT NULL, id TEXT NOT NULL, file TEXT NOT NULL,
-        PRIMARY KEY (series, at, id, file)) WITHOUT ROWID""",
-    # What stood where other numbers stand now, and from when until when that was what was known.
-    f"""CREATE TABLE IF NOT EXISTS earlier (
-        series INTEGER NOT NULL, at INTEGER NOT NULL, id TEXT NOT NULL, known INTEGER NOT NULL, until INTEGER NOT NULL,
-        {", ".join(f"v{place} REAL" for place in range(NUMBERS))}, body BLOB,
-        PRIMARY KEY (series, at, id, known)) WITHOUT ROWID""",
-    # Since when all of a series is known, for those of which no row was ever put in another's place.
-    "CREATE TABLE IF NOT EXISTS latest (series INTEGER PRIMARY KEY, known INTEGER NOT NULL)",
-    # How rows came in, and from which file.
-    """CREATE TABLE IF NOT EXISTS sources (
-        series INTEGER NOT NULL, source TEXT NOT NULL, file TEXT NOT NULL, rows INTEGER NOT NULL,
-        first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (series, source, file)) WITHOUT ROWID""",
-)
-_TABLES: Final = (
-    "series", "rows", "documents", "notes", "files", "sealed", "superseded", "earlier", "latest", "sources"
-)  # fmt: skip
+_EVER: Final = 2**62
+_NOTHING: Final = WriteCounts(0, 0, 0, 0)
 
 
 class SqliteSeries:
@@ -125,7 +111,7 @@ class SqliteSeries:
 
     @property
     def origin(self) -> Origin:
-        return self._file.read(_origin) or self._wanted
+        return self._file.read(read_origin) or self._wanted
 
     async def write(self, batches: Sequence[Batch[Any]]) -> WriteCounts:
         return await asyncio.to_thread(self._write, batches)
@@ -140,7 +126,7 @@ class SqliteSeries:
 
     async def read_columns(self, series: Series[Any], since: Millis, until: Millis) -> Columns:
         def act(connection: sqlite3.Connection) -> Columns | None:
-            number = _number(connection, series)
+            number = find_number(connection, series)
             return None if number is None else self._standing_columns(connection, series, number, (since, until))
 
         return await asyncio.to_thread(self._read_retrying, act) or _no_columns(series)
@@ -152,7 +138,7 @@ class SqliteSeries:
         return (
             await asyncio.to_thread(
                 self._read_retrying,
-                lambda connection: self._slice(connection, asked, _number(connection, series), known_by),
+                lambda connection: self._slice(connection, asked, find_number(connection, series), known_by),
             )
             or ()
         )
@@ -160,12 +146,14 @@ class SqliteSeries:
     async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> SeriesSnapshot:
         def act(connection: sqlite3.Connection) -> SeriesSnapshot:
             self._cache.check_version(connection.execute("PRAGMA data_version").fetchone()[0])
-            numbers = _numbers(connection, [asked.series for asked in slices])
+            numbers = find_numbers(connection, [asked.series for asked in slices])
             rows = tuple(
                 self._slice_in_runs(connection, asked, number, known_by)
                 for asked, number in zip(slices, numbers, strict=True)
             )
-            return SeriesSnapshot(_origin(connection) or self._wanted, rows, _asides(connection, slices, known_by))
+            return SeriesSnapshot(
+                read_origin(connection) or self._wanted, rows, read_rejected(connection, slices, known_by)
+            )
 
         nothing = ((),) * len(slices)
         return await asyncio.to_thread(self._read_retrying, act) or SeriesSnapshot(self._wanted, nothing, nothing)
@@ -192,8 +180,8 @@ class SqliteSeries:
             found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             if found != "ok":
                 raise Broken(f"{self._file.path} is damaged ({found}); {self._remedy}.")
-            self._parquet.inspect(_files(connection))
-            return tuple(map(self._flaw, connection.execute(_NOTED).fetchall()))
+            self._parquet.inspect(list_files(connection))
+            return tuple(map(self._flaw, connection.execute(NOTED).fetchall()))
 
         return await asyncio.to_thread(self._read_retrying, act) or ()
 
@@ -217,7 +205,7 @@ class SqliteSeries:
         return begun
 
     async def begin(self, origin: Origin, batches: Sequence[Batch[Any]]) -> bool:
-        return await asyncio.to_thread(self._renew, origin, batches, _is_empty) is not None
+        return await asyncio.to_thread(self._renew, origin, batches, is_empty) is not None
 
     async def close(self) -> None:
         await asyncio.to_thread(self._close)
@@ -235,15 +223,15 @@ class SqliteSeries:
         if connection.execute(newer).fetchone()[0] < 3:  # a new file, or one from before these tables
             with connection:
                 connection.execute("BEGIN IMMEDIATE")
-                for statement in _SCHEMA:
+                for statement in SCHEMA:
                     connection.execute(statement)
                 connection.execute("INSERT OR IGNORE INTO meta VALUES ('version', ?)", (VERSION,))
-                if _origin(connection) is None:
-                    _write_origin(connection, self._wanted)
+                if read_origin(connection) is None:
+                    write_origin(connection, self._wanted)
         version = connection.execute("SELECT value FROM meta WHERE name = 'version'").fetchone()
         if version != (VERSION,):
             raise Broken(f"{self._file.path} was written by another version of Zuno; move it away.")
-        kept = _origin(connection)
+        kept = read_origin(connection)
         if kept is not None:
             check_origin(kept, self._wanted)
 
@@ -282,7 +270,7 @@ class SqliteSeries:
         return tuple(spans)
 
     def _sources(self, connection: sqlite3.Connection) -> tuple[RowSource, ...]:
-        if not _has_sources(connection):
+        if not has_sources(connection):
             return ()
         found = connection.execute(
             """SELECT name, source, file, rows, first, last FROM sources JOIN series ON number = series
@@ -295,7 +283,7 @@ class SqliteSeries:
         name, kind, at, own, detail, mended, packed = noted
         with self._readable(name):
             series = parse_series(name)
-            replaced = None if packed is None else _unpack(series, at, own, packed)
+            replaced = None if packed is None else unpack_row(series, at, own, packed)
         return Flaw(series, kind, Millis(at), Millis(at), 1, detail, mended, replaced)
 
     # -- rows
@@ -310,15 +298,15 @@ class SqliteSeries:
         offered = check_batches(batches)
 
         def act(connection: sqlite3.Connection) -> RenewedStore | None:
-            check_origin(_origin(connection) or self._wanted, origin)
+            check_origin(read_origin(connection) or self._wanted, origin)
             if not may(connection):
                 return None
             self._cache.clear()
-            for table in _TABLES:
+            for table in TABLES:
                 connection.execute(f"DELETE FROM {table}")
-            _write_origin(connection, origin)
+            write_origin(connection, origin)
             written = self._put_all(connection, offered)
-            return RenewedStore(_origin(connection) or origin, written, self._spans(connection))
+            return RenewedStore(read_origin(connection) or origin, written, self._spans(connection))
 
         begun = self._file.write(act)
         if begun is not None:
@@ -328,7 +316,7 @@ class SqliteSeries:
     def _put_all(
         self, connection: sqlite3.Connection, offered: Sequence[tuple[Batch[Any], CheckedBatch]]
     ) -> WriteCounts:
-        _add_known_column(connection)
+        add_known_column(connection)
         self._declare(connection, sources_of(offered))
         done = _NOTHING
         for batch, sound in offered:
@@ -336,35 +324,35 @@ class SqliteSeries:
         return done
 
     def _declare(self, connection: sqlite3.Connection, sources: Collection[Source]) -> None:
-        kept = _origin(connection) or self._wanted
-        declared = declare_origin(kept, self._wanted, sources, empty=not kept.candles_only and _is_empty(connection))
+        kept = read_origin(connection) or self._wanted
+        declared = declare_origin(kept, self._wanted, sources, empty=not kept.candles_only and is_empty(connection))
         if declared != kept:
-            _write_origin(connection, declared)
+            write_origin(connection, declared)
 
     def _put_batch(self, connection: sqlite3.Connection, batch: Batch[Any], sound: CheckedBatch) -> WriteCounts:
-        number = _ensure_number(connection, batch.series)
+        number = ensure_number(connection, batch.series)
         standing = self._stored_rows(connection, batch.series, number, sound)
-        result = merge_batch(sound, standing, _changed_keys(connection, number, sound) if standing else ())
+        result = merge_batch(sound, standing, find_changed_keys(connection, number, sound) if standing else ())
         shape = shape_of(batch.series.row)
         to_columns = shape.to_columns
-        _keep_latest(connection, shape.table, number, result.puts, standing)
+        keep_latest(connection, shape.table, number, result.puts, standing)
         self._cache.forget(number, min((at for at, _, _, _ in result.puts), default=_EVER))
         places = ", ".join("?" * (NUMBERS if shape.table == "rows" else 1))
         connection.executemany(
-            f"INSERT OR REPLACE INTO {shape.table} (series, at, id, known, {_OWN[shape.table]}) "
+            f"INSERT OR REPLACE INTO {shape.table} (series, at, id, known, {OWN[shape.table]}) "
             f"VALUES ({number}, ?, ?, ?, {places})",
             ((at, name, known, *to_columns(row)) for at, name, known, row in result.puts),
         )
         connection.executemany(
-            f"INSERT INTO earlier (series, at, id, known, until, {_OWN[shape.table]}) "
+            f"INSERT INTO earlier (series, at, id, known, until, {OWN[shape.table]}) "
             f"VALUES ({number}, ?, ?, ?, ?, {places})",
             ((at, name, known, until, *to_columns(row)) for at, name, known, until, row in result.pasts),
         )
         self._supersede(connection, number, batch.series, result.puts)
         if result.puts and not self._wanted.synthetic:
             times = [at for at, _, _, _ in result.puts]
-            _note_source(connection, number, batch.source, batch.file, len(times), min(times), max(times))
-        _note(connection, number, batch.series, result.notes)
+            note_source(connection, number, batch.source, batch.file, len(times), min(times), max(times))
+        write_notes(connection, number, batch.series, result.notes)
         return result.counts
 
     def _put_columns(
@@ -386,22 +374,22 @@ class SqliteSeries:
         if not len(columns):
             nothing = np.zeros(0, dtype=bool)
             return ColumnsWritten(nothing, nothing, nothing)
-        _add_known_column(connection)
+        add_known_column(connection)
         self._declare(connection, (source,))
-        number = _ensure_number(connection, series)
+        number = ensure_number(connection, series)
         span = (int(columns.at[0]), int(columns.at[-1]))
         standing = self._standing_columns(connection, series, number, span)
         found = compare(columns, standing)
-        late = _among_collected(connection, number, columns.at)
+        late = among_collected(connection, number, columns.at)
         known = np.where(late, now, complete_times(series, columns.at))
         changed = found.other & replace
         if found.new.any():
             new = pick(columns, found.new)
-            _raise_latest(connection, "rows", number, int(known[found.new].max()))
+            raise_latest(connection, "rows", number, int(known[found.new].max()))
             self._cache.forget(number, int(new.at[0]))
             self._append(connection, number, new, known[found.new])
             if not self._wanted.synthetic:
-                _note_source(connection, number, source, file, len(new), int(new.at[0]), int(new.at[-1]))
+                note_source(connection, number, source, file, len(new), int(new.at[0]), int(new.at[-1]))
         for chosen, at in ((changed & late, now), (changed & ~late, None)):
             batch: Batch[Any] = Batch(series, rows_of(pick(columns, chosen)), at, source, file)
             for _, sound in check_batches([batch]):
@@ -422,7 +410,7 @@ class SqliteSeries:
                 part = slice(low, high)
                 numbers = {f"v{place}": column[part] for place, column in enumerate(columns.values)}
                 file = self._parquet.write_columns(
-                    _part_name(connection, "rows", month),
+                    next_part_name(connection, "rows", month),
                     str(columns.series),
                     {"at": columns.at[part], "known": known[part], **numbers},
                 )
@@ -437,7 +425,7 @@ class SqliteSeries:
         numbers_of_row += [[None] * int(few.sum())] * (NUMBERS - len(numbers_of_row))
         places = ", ".join("?" * NUMBERS)
         connection.executemany(
-            f"INSERT INTO rows (series, at, id, known, {_NUMBERS}) VALUES ({number}, ?, '', ?, {places})",
+            f"INSERT INTO rows (series, at, id, known, {NUMBER_COLUMNS}) VALUES ({number}, ?, '', ?, {places})",
             zip(columns.at[few].tolist(), known[few].tolist(), *numbers_of_row, strict=True),
         )
 
@@ -448,7 +436,8 @@ class SqliteSeries:
 
         names = shape_of(series.row).columns
         live = connection.execute(
-            f"SELECT {_join(names)} FROM rows WHERE series = ? AND at BETWEEN ? AND ? ORDER BY at", (number, *span)
+            f"SELECT {join(names)} FROM rows WHERE series = ? AND at BETWEEN ? AND ? ORDER BY at",
+            (number, *span),
         ).fetchall()
         stacks = [np.array(live, dtype=np.float64).reshape(-1, len(names)).T]
         times = [np.array([row[0] for row in live], dtype=np.int64)]
@@ -469,7 +458,7 @@ class SqliteSeries:
             return {}
         span = sound.span()
         shape = shape_of(series.row)
-        query = f"SELECT id, known, {_join(shape.columns)} FROM {shape.table} WHERE series = ? AND "
+        query = f"SELECT id, known, {join(shape.columns)} FROM {shape.table} WHERE series = ? AND "
         if len(sound.rows) <= _FEW:
             asked = query + "at = ? AND id = ?"
             found = [row for at, name, _, _ in sound.rows for row in connection.execute(asked, (number, at, name))]
@@ -486,7 +475,7 @@ class SqliteSeries:
         self, connection: sqlite3.Connection, number: int, series: Series[Any], puts: Sequence[RowPut]
     ) -> None:
         """What was put over a sealed row hides that one."""
-        keys = {(at, name) for at, name, _, _ in puts} if _any_sealed(connection, number) else set()
+        keys = {(at, name) for at, name, _, _ in puts} if has_sealed(connection, number) else set()
         if not keys:
             return
         span = (min(keys)[0], max(keys)[0])
@@ -521,7 +510,7 @@ class SqliteSeries:
         if asked.series.row is Heartbeat and asked.newest is None:
             span = (asked.since, asked.until)
             if number is not None and not self._sealed_files(connection, number, span):
-                runs = _read_runs(connection, number, span, known_by, self._cache)
+                runs = read_runs(connection, number, span, known_by, self._cache)
                 if runs is not None:
                     return cast("Sequence[R]", Heartbeats(runs))
         return self._slice(connection, asked, number, known_by, self._cache)
@@ -542,7 +531,7 @@ class SqliteSeries:
         limit, order = ("", "") if newest is None else (f" LIMIT {int(newest)}", " DESC")
         with_id = (*shape.columns, "id")
         earlier = connection.execute(
-            f"SELECT {_join(with_id)} FROM earlier WHERE series = ? AND at BETWEEN ? AND ? "
+            f"SELECT {join(with_id)} FROM earlier WHERE series = ? AND at BETWEEN ? AND ? "
             f"AND known <= ? AND until > ? ORDER BY at{order}, id{order}{limit}",
             (number, *span, known_by, known_by),
         ).fetchall()
@@ -551,10 +540,10 @@ class SqliteSeries:
 
             def read_table(asked: TableRead) -> list[Any]:
                 with self._readable(series):
-                    return list(map(shape.from_columns, _read_table(connection, shape, shape.columns, number, asked)))
+                    return list(map(shape.from_columns, select_rows(connection, shape, shape.columns, number, asked)))
 
             return read_table(asked) if cache is None else cache.read(number, asked, read_table)
-        live = _read_table(connection, shape, with_id, number, asked)
+        live = select_rows(connection, shape, with_id, number, asked)
         stacks = [live, earlier if newest is None else earlier[::-1]]
         for file, hidden in sealed:
             # So many are enough: a key that is hidden here is shown by another stack.
@@ -568,7 +557,7 @@ class SqliteSeries:
         self, several: Sequence[Series[Any]], ask: Callable[[sqlite3.Connection, Series[Any], int], Millis | None]
     ) -> tuple[Millis | None, ...]:
         def act(connection: sqlite3.Connection) -> tuple[Millis | None, ...]:
-            numbers = _numbers(connection, several)
+            numbers = find_numbers(connection, several)
             held = zip(several, numbers, strict=True)
             return tuple(None if number is None else ask(connection, series, number) for series, number in held)
 
@@ -634,7 +623,7 @@ class SqliteSeries:
     def _seal(self, before: Millis) -> int:
         """Month by month, each a transaction of its own: nobody waits long, and a crash costs the month it was at."""
         self._file.write(self._tidy)
-        return sum(self._seal_table(table, before) for table in _OWN)
+        return sum(self._seal_table(table, before) for table in OWN)
 
     def _seal_table(self, table: str, before: Millis) -> int:
         moved = 0
@@ -659,13 +648,13 @@ class SqliteSeries:
         spans: list[tuple[int, int, int, int]] = []
         for number, name in numbers:
             found = connection.execute(
-                f"SELECT ?, at, id, known, {_OWN[table]} FROM {table} WHERE series = ? AND at < ? ORDER BY at, id",
+                f"SELECT ?, at, id, known, {OWN[table]} FROM {table} WHERE series = ? AND at < ? ORDER BY at, id",
                 (name, number, until),
             ).fetchall()
             if found:
                 rows += found
                 spans.append((number, len(found), found[0][1], found[-1][1]))
-        file = self._parquet.write(_part_name(connection, table, month), table, rows)
+        file = self._parquet.write(next_part_name(connection, table, month), table, rows)
         connection.execute("INSERT INTO files VALUES (?, ?, ?)", (file.name, file.size, file.digest))
         connection.executemany(
             "INSERT INTO sealed (series, file, count, first, last) VALUES (?, ?, ?, ?, ?)",
@@ -677,177 +666,7 @@ class SqliteSeries:
         return len(rows)
 
     def _tidy(self, connection: sqlite3.Connection) -> None:
-        self._parquet.tidy([file.name for file in _files(connection)])
-
-
-_EVER: Final = 2**62
-_NOTHING: Final = WriteCounts(0, 0, 0, 0)
-_NOTED: Final = """SELECT name, kind, at, id, detail, mended, replaced FROM notes JOIN series ON number = series
-    ORDER BY name, at, kind, id, detail"""
-
-
-def _origin(connection: sqlite3.Connection) -> Origin | None:
-    said = dict(connection.execute("SELECT name, value FROM meta WHERE name IN ('synthetic', 'label')").fetchall())
-    return Origin(said["synthetic"] == "1", said["label"]) if len(said) == 2 else None
-
-
-def _write_origin(connection: sqlite3.Connection, origin: Origin) -> None:
-    said = (("synthetic", str(int(origin.synthetic))), ("label", origin.label))
-    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", said)
-
-
-def _has_sources(connection: sqlite3.Connection) -> bool:
-    """A file that an older Zuno wrote has no such table until something is written."""
-    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'sources'").fetchone() is not None
-
-
-def _note_source(
-    connection: sqlite3.Connection, number: int, source: Source, file: str, rows: int, first: int, last: int
-) -> None:
-    connection.execute(
-        """INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
-        rows = rows + excluded.rows, first = MIN(first, excluded.first), last = MAX(last, excluded.last)""",
-        (number, source, file, rows, first, last),
-    )
-
-
-def _is_empty(connection: sqlite3.Connection) -> bool:
-    return not any(
-        connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() for table in ("rows", "documents", "sealed")
-    )
-
-
-def _read_table(
-    connection: sqlite3.Connection, shape: RowShape, columns: Sequence[str], number: int, asked: TableRead
-) -> list[tuple[Any, ...]]:
-    limit, order = ("", "") if asked.newest is None else (f" LIMIT {int(asked.newest)}", " DESC")
-    besides = "" if asked.besides is None else " AND (at > ? OR known > ?)"
-    rows = connection.execute(
-        f"SELECT {_join(columns)} FROM {shape.table} WHERE series = ? AND at BETWEEN ? AND ? AND known <= ?{besides} "
-        f"ORDER BY at{order}, id{order}{limit}",
-        (number, asked.since, asked.until, asked.known_by, *(asked.besides or ())),
-    ).fetchall()
-    return rows if asked.newest is None else rows[::-1]
-
-
-def _number(connection: sqlite3.Connection, series: Series[Any]) -> int | None:
-    found = connection.execute("SELECT number FROM series WHERE name = ?", (str(series),)).fetchone()
-    return None if found is None else int(found[0])
-
-
-def _numbers(connection: sqlite3.Connection, several: Sequence[Series[Any]]) -> list[int | None]:
-    """Of each of these, by one question."""
-    known = dict(connection.execute("SELECT name, number FROM series").fetchall())
-    return [known.get(str(series)) for series in several]
-
-
-def _any_sealed(connection: sqlite3.Connection, number: int) -> bool:
-    return connection.execute("SELECT 1 FROM sealed WHERE series = ? LIMIT 1", (number,)).fetchone() is not None
-
-
-def _keep_latest(
-    connection: sqlite3.Connection, table: str, number: int, puts: Sequence[RowPut], standing: Mapping[Key, StoredRow]
-) -> None:
-    """Before these are put. A row in another's place may lower the latest: then it is looked for when it is asked."""
-    if not puts:
-        return
-    if any((at, name) in standing for at, name, _, _ in puts):
-        connection.execute("DELETE FROM latest WHERE series = ?", (number,))
-        return
-    _raise_latest(connection, table, number, max(known for _, _, known, _ in puts))
-
-
-def _raise_latest(connection: sqlite3.Connection, table: str, number: int, newest: int) -> None:
-    """Before rows that take no other's place are put, of which this is the latest known."""
-    begun = connection.execute(f"SELECT 1 FROM {table} WHERE series = ? LIMIT 1", (number,)).fetchone()
-    if begun is None and not _any_sealed(connection, number):
-        connection.execute("INSERT OR REPLACE INTO latest VALUES (?, ?)", (number, newest))
-    else:
-        connection.execute("UPDATE latest SET known = MAX(known, ?) WHERE series = ?", (newest, number))
-
-
-def _ensure_number(connection: sqlite3.Connection, series: Series[Any]) -> int:
-    connection.execute("INSERT OR IGNORE INTO series (name) VALUES (?)", (str(series),))
-    return int(connection.execute("SELECT number FROM series WHERE name = ?", (str(series),)).fetchone()[0])
-
-
-def _changed_keys(connection: sqlite3.Connection, number: int, sound: CheckedBatch) -> set[Key]:
-    asked = "SELECT DISTINCT at, id FROM earlier WHERE series = ? AND at BETWEEN ? AND ?"
-    return set(connection.execute(asked, (number, *sound.span())))
-
-
-def _has_known_column(connection: sqlite3.Connection) -> bool:
-    asked = "SELECT 1 FROM pragma_table_info('notes') WHERE name = 'known'"
-    return connection.execute(asked).fetchone() is not None
-
-
-def _add_known_column(connection: sqlite3.Connection) -> None:
-    """Of a file from before they did. Nobody can say when its notes came to be known, so no bundle tells them."""
-    if not _has_known_column(connection):
-        connection.execute("ALTER TABLE notes ADD COLUMN known INTEGER")
-
-
-def _asides(
-    connection: sqlite3.Connection, slices: Sequence[Slice[Any]], known_by: Millis
-) -> tuple[tuple[RejectedRow, ...], ...]:
-    """All of them by one question: there are few or none, and every series has to be looked at."""
-    found: list[list[RejectedRow]] = [[] for _ in slices]
-    wanted = [(place, str(asked.series), asked.since, asked.until) for place, asked in enumerate(slices)]
-    if wanted and _has_known_column(connection):
-        for place, at, detail in connection.execute(
-            f"""WITH asked (place, name, since, until) AS (VALUES {", ".join(["(?, ?, ?, ?)"] * len(wanted))})
-            SELECT place, at, detail FROM asked CROSS JOIN series ON series.name = asked.name
-            CROSS JOIN notes ON notes.series = number AND at BETWEEN since AND until
-            WHERE kind = ? AND known <= ? ORDER BY at, detail""",
-            (*chain.from_iterable(wanted), BAD, known_by),
-        ):
-            found[place].append(RejectedRow(Millis(at), detail))
-    return tuple(map(tuple, found))
-
-
-def _note(connection: sqlite3.Connection, number: int, series: Series[Any], notes: Sequence[RowNote]) -> None:
-    to_columns = shape_of(series.row).to_columns
-    # What happens again is news again, whatever was done about it the last time.
-    connection.executemany(
-        """INSERT INTO notes (series, at, kind, id, detail, replaced, mended, known) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT DO UPDATE SET replaced = excluded.replaced, mended = excluded.mended,
-        known = MIN(ifnull(known, excluded.known), excluded.known)""",
-        [
-            (
-                number,
-                note.at,
-                note.kind,
-                note.id,
-                note.detail,
-                None if note.replaced is None else _pack(to_columns(note.replaced)),
-                note.mended,
-                note.known,
-            )
-            for note in notes
-        ],
-    )
-
-
-def _pack(columns: Sequence[Any]) -> bytes:
-    """A row that was replaced, as one value: its document, or its numbers."""
-    return columns[0] if isinstance(columns[0], bytes) else json.dumps(columns).encode()
-
-
-def _unpack(series: Series[Any], at: int, own: str, packed: bytes) -> Any:
-    shape = shape_of(series.row)
-    held: dict[str, Any] = {"at": at, "id": own, "body": packed}
-    if shape.table == "rows":
-        held.update((f"v{place}", number) for place, number in enumerate(json.loads(packed)))
-    return shape.from_columns([held[column] for column in shape.columns])
-
-
-def _files(connection: sqlite3.Connection) -> list[SealedFile]:
-    return [SealedFile(*file) for file in connection.execute("SELECT name, size, digest FROM files ORDER BY name")]
-
-
-def _part_name(connection: sqlite3.Connection, table: str, month: str) -> str:
-    parts = connection.execute("SELECT COUNT(*) FROM files WHERE name LIKE ?", (f"{table}-{month}-%",)).fetchone()[0]
-    return f"{table}-{month}-{parts + 1:04}.parquet"
+        self._parquet.tidy([file.name for file in list_files(connection)])
 
 
 def _group_unhidden(files: Sequence[tuple[SealedFile, set[Key]]]) -> Iterator[tuple[list[SealedFile], set[Key]]]:
@@ -858,85 +677,11 @@ def _group_unhidden(files: Sequence[tuple[SealedFile, set[Key]]]) -> Iterator[tu
     yield from (([file], hidden) for file, hidden in files if hidden)
 
 
-def _among_collected(connection: sqlite3.Connection, number: int, at: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of these times lie between the first and the last row that was collected, or that came before it was kept
-    how rows come."""
-    first, last, noted = connection.execute(
-        """SELECT MIN(first) FILTER (WHERE source = ?1), MAX(last) FILTER (WHERE source = ?1), COUNT(*)
-        FROM sources WHERE series = ?2""",
-        (Source.COLLECTED, number),
-    ).fetchone()
-    if not noted:
-        first, last = connection.execute(
-            """SELECT MIN(low), MAX(high) FROM (SELECT MIN(at) low, MAX(at) high FROM rows WHERE series = ?1
-            UNION ALL SELECT MIN(first), MAX(last) FROM sealed WHERE series = ?1)""",
-            (number,),
-        ).fetchone()
-    import numpy as np
-
-    return np.asarray((at >= first) & (at <= last) if first is not None else at != at, dtype=bool)
-
-
 def _no_columns(series: Series[Any]) -> Columns:
     import numpy as np
 
     numbers = len(shape_of(series.row).columns) - 1
     return Columns(series, np.empty(0, dtype=np.int64), tuple(np.empty(0) for _ in range(numbers)))
-
-
-def _join(columns: Sequence[str]) -> str:
-    return ", ".join(columns)
-
-
-_BEATS: Final = "FROM rows WHERE series = ? AND at BETWEEN ? AND ? AND known <= ? ORDER BY at"
-
-
-def _read_runs(
-    connection: sqlite3.Connection, number: int, span: tuple[int, int], known_by: Millis, cache: RowCache
-) -> list[tuple[Millis, int]] | None:
-    """The first minute of each run of heartbeats, and how many it has. A day of which every minute is there is counted
-    once, another one listed; None where something is no time."""
-    ends = [
-        connection.execute(f"SELECT at {_BEATS}{order} LIMIT 1", (number, *span, known_by)).fetchone()
-        for order in ("", " DESC")
-    ]
-    if None in ends or any(type(at) is not int or at < 0 for (at,) in ends):
-        return None
-    (first,), (last,) = ends
-    runs: list[tuple[Millis, int]] = []
-    for day in range(first // DAY_MS * DAY_MS, last + 1, DAY_MS):
-        low, high = max(day, first), min(day + DAY_MS - 1, last)
-        begins, whole = -(-low // MINUTE_MS) * MINUTE_MS, high // MINUTE_MS - (low - 1) // MINUTE_MS
-        found: list[tuple[int, int]] | None = [(begins, whole)]
-        if not cache.is_whole_day(number, day, known_by):
-            (count,) = connection.execute(
-                f"SELECT SUM(1 - 2 * (at % {MINUTE_MS})) {_BEATS}", (number, low, high, known_by)
-            ).fetchone()
-            if count != whole:
-                found = _list_runs(connection, (number, low, high, known_by))
-            elif whole == DAY_MS // MINUTE_MS:
-                cache.keep_whole_day(number, day, known_by)
-        if found is None:
-            return None
-        for start, length in found:
-            if runs and start == runs[-1][0] + runs[-1][1] * MINUTE_MS:
-                start, length = runs[-1][0], runs.pop()[1] + length
-            runs.append((Millis(start), length))
-    return runs
-
-
-def _list_runs(connection: sqlite3.Connection, asked: tuple[int, int, int, int]) -> list[tuple[int, int]] | None:
-    import numpy as np
-
-    (times,) = connection.execute(f"SELECT group_concat(at) FROM (SELECT at {_BEATS})", asked).fetchone()
-    if not times:
-        return []
-    if times.encode().translate(None, b"0123456789,"):
-        return None
-    minutes = np.fromstring(times, dtype=np.int64, sep=",")
-    first = np.concatenate(([0], np.flatnonzero(np.diff(minutes) != MINUTE_MS) + 1))
-    counts = np.diff(first, append=len(minutes))
-    return list(zip(minutes[first].tolist(), counts.tolist(), strict=True))
 
 
 def _place(row: Sequence[Any]) -> tuple[int, str]:

@@ -1,0 +1,315 @@
+"""The tables of `series.db`, and what is asked of them on an open connection."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+from zuno.adapters.series.merge_rows import (
+    BAD,
+    CheckedBatch,
+    Key,
+    RowNote,
+    RowPut,
+    StoredRow,
+)
+from zuno.adapters.series.parquet_files import SealedFile
+from zuno.adapters.series.row_cache import RowCache, TableRead
+from zuno.adapters.series.row_shapes import NUMBERS, RowShape, shape_of
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, Series
+from zuno.trading.ports.series import (
+    Origin,
+    RejectedRow,
+    Slice,
+    Source,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+VERSION: Final = "1"
+NUMBER_COLUMNS: Final = ", ".join(f"v{place}" for place in range(NUMBERS))
+OWN: Final = {"rows": NUMBER_COLUMNS, "documents": "body"}
+SCHEMA: Final = (
+    "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS series (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    f"""CREATE TABLE IF NOT EXISTS rows (
+        series INTEGER NOT NULL, at INTEGER NOT NULL, id TEXT NOT NULL, known INTEGER NOT NULL,
+        {", ".join(f"v{place} REAL" for place in range(NUMBERS))},
+        PRIMARY KEY (series, at, id)) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS documents (
+        series INTEGER NOT NULL, at INTEGER NOT NULL, id TEXT NOT NULL, known INTEGER NOT NULL, body BLOB NOT NULL,
+        UNIQUE (series, at, id))""",
+    """CREATE TABLE IF NOT EXISTS notes (
+        series INTEGER NOT NULL, at INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, detail TEXT NOT NULL,
+        replaced BLOB, mended TEXT, known INTEGER, UNIQUE (series, at, kind, id, detail))""",
+    # Files of history, and how much of which series each holds.
+    """CREATE TABLE IF NOT EXISTS files (
+        name TEXT PRIMARY KEY, size INTEGER NOT NULL, digest TEXT NOT NULL) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS sealed (
+        series INTEGER NOT NULL, file TEXT NOT NULL, count INTEGER NOT NULL, first INTEGER NOT NULL,
+        last INTEGER NOT NULL, PRIMARY KEY (series, file)) WITHOUT ROWID""",
+    # Rows of those files that no longer count, because one in the table took their place.
+    """CREATE TABLE IF NOT EXISTS superseded (
+        series INTEGER NOT NULL, at INTEGER NOT NULL, id TEXT NOT NULL, file TEXT NOT NULL,
+        PRIMARY KEY (series, at, id, file)) WITHOUT ROWID""",
+    # What stood where other numbers stand now, and from when until when that was what was known.
+    f"""CREATE TABLE IF NOT EXISTS earlier (
+        series INTEGER NOT NULL, at INTEGER NOT NULL, id TEXT NOT NULL, known INTEGER NOT NULL, until INTEGER NOT NULL,
+        {", ".join(f"v{place} REAL" for place in range(NUMBERS))}, body BLOB,
+        PRIMARY KEY (series, at, id, known)) WITHOUT ROWID""",
+    # Since when all of a series is known, for those of which no row was ever put in another's place.
+    "CREATE TABLE IF NOT EXISTS latest (series INTEGER PRIMARY KEY, known INTEGER NOT NULL)",
+    # How rows came in, and from which file.
+    """CREATE TABLE IF NOT EXISTS sources (
+        series INTEGER NOT NULL, source TEXT NOT NULL, file TEXT NOT NULL, rows INTEGER NOT NULL,
+        first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (series, source, file)) WITHOUT ROWID""",
+)
+TABLES: Final = (
+    "series", "rows", "documents", "notes", "files", "sealed", "superseded", "earlier", "latest", "sources"
+)  # fmt: skip
+NOTED: Final = """SELECT name, kind, at, id, detail, mended, replaced FROM notes JOIN series ON number = series
+    ORDER BY name, at, kind, id, detail"""
+
+
+def read_origin(connection: sqlite3.Connection) -> Origin | None:
+    said = dict(connection.execute("SELECT name, value FROM meta WHERE name IN ('synthetic', 'label')").fetchall())
+    return Origin(said["synthetic"] == "1", said["label"]) if len(said) == 2 else None
+
+
+def write_origin(connection: sqlite3.Connection, origin: Origin) -> None:
+    said = (("synthetic", str(int(origin.synthetic))), ("label", origin.label))
+    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", said)
+
+
+def has_sources(connection: sqlite3.Connection) -> bool:
+    """A file that an older Zuno wrote has no such table until something is written."""
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'sources'").fetchone() is not None
+
+
+def note_source(
+    connection: sqlite3.Connection, number: int, source: Source, file: str, rows: int, first: int, last: int
+) -> None:
+    connection.execute(
+        """INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+        rows = rows + excluded.rows, first = MIN(first, excluded.first), last = MAX(last, excluded.last)""",
+        (number, source, file, rows, first, last),
+    )
+
+
+def is_empty(connection: sqlite3.Connection) -> bool:
+    return not any(
+        connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() for table in ("rows", "documents", "sealed")
+    )
+
+
+def select_rows(
+    connection: sqlite3.Connection, shape: RowShape, columns: Sequence[str], number: int, asked: TableRead
+) -> list[tuple[Any, ...]]:
+    limit, order = ("", "") if asked.newest is None else (f" LIMIT {int(asked.newest)}", " DESC")
+    besides = "" if asked.besides is None else " AND (at > ? OR known > ?)"
+    rows = connection.execute(
+        f"SELECT {join(columns)} FROM {shape.table} WHERE series = ? AND at BETWEEN ? AND ? AND known <= ?{besides} "
+        f"ORDER BY at{order}, id{order}{limit}",
+        (number, asked.since, asked.until, asked.known_by, *(asked.besides or ())),
+    ).fetchall()
+    return rows if asked.newest is None else rows[::-1]
+
+
+def find_number(connection: sqlite3.Connection, series: Series[Any]) -> int | None:
+    found = connection.execute("SELECT number FROM series WHERE name = ?", (str(series),)).fetchone()
+    return None if found is None else int(found[0])
+
+
+def find_numbers(connection: sqlite3.Connection, several: Sequence[Series[Any]]) -> list[int | None]:
+    """Of each of these, by one question."""
+    known = dict(connection.execute("SELECT name, number FROM series").fetchall())
+    return [known.get(str(series)) for series in several]
+
+
+def has_sealed(connection: sqlite3.Connection, number: int) -> bool:
+    return connection.execute("SELECT 1 FROM sealed WHERE series = ? LIMIT 1", (number,)).fetchone() is not None
+
+
+def keep_latest(
+    connection: sqlite3.Connection, table: str, number: int, puts: Sequence[RowPut], standing: Mapping[Key, StoredRow]
+) -> None:
+    """Before these are put. A row in another's place may lower the latest: then it is looked for when it is asked."""
+    if not puts:
+        return
+    if any((at, name) in standing for at, name, _, _ in puts):
+        connection.execute("DELETE FROM latest WHERE series = ?", (number,))
+        return
+    raise_latest(connection, table, number, max(known for _, _, known, _ in puts))
+
+
+def raise_latest(connection: sqlite3.Connection, table: str, number: int, newest: int) -> None:
+    """Before rows that take no other's place are put, of which this is the latest known."""
+    begun = connection.execute(f"SELECT 1 FROM {table} WHERE series = ? LIMIT 1", (number,)).fetchone()
+    if begun is None and not has_sealed(connection, number):
+        connection.execute("INSERT OR REPLACE INTO latest VALUES (?, ?)", (number, newest))
+    else:
+        connection.execute("UPDATE latest SET known = MAX(known, ?) WHERE series = ?", (newest, number))
+
+
+def ensure_number(connection: sqlite3.Connection, series: Series[Any]) -> int:
+    connection.execute("INSERT OR IGNORE INTO series (name) VALUES (?)", (str(series),))
+    return int(connection.execute("SELECT number FROM series WHERE name = ?", (str(series),)).fetchone()[0])
+
+
+def find_changed_keys(connection: sqlite3.Connection, number: int, sound: CheckedBatch) -> set[Key]:
+    asked = "SELECT DISTINCT at, id FROM earlier WHERE series = ? AND at BETWEEN ? AND ?"
+    return set(connection.execute(asked, (number, *sound.span())))
+
+
+def _has_known_column(connection: sqlite3.Connection) -> bool:
+    asked = "SELECT 1 FROM pragma_table_info('notes') WHERE name = 'known'"
+    return connection.execute(asked).fetchone() is not None
+
+
+def add_known_column(connection: sqlite3.Connection) -> None:
+    """Of a file from before they did. Nobody can say when its notes came to be known, so no bundle tells them."""
+    if not _has_known_column(connection):
+        connection.execute("ALTER TABLE notes ADD COLUMN known INTEGER")
+
+
+def read_rejected(
+    connection: sqlite3.Connection, slices: Sequence[Slice[Any]], known_by: Millis
+) -> tuple[tuple[RejectedRow, ...], ...]:
+    """All of them by one question: there are few or none, and every series has to be looked at."""
+    found: list[list[RejectedRow]] = [[] for _ in slices]
+    wanted = [(place, str(asked.series), asked.since, asked.until) for place, asked in enumerate(slices)]
+    if wanted and _has_known_column(connection):
+        for place, at, detail in connection.execute(
+            f"""WITH asked (place, name, since, until) AS (VALUES {", ".join(["(?, ?, ?, ?)"] * len(wanted))})
+            SELECT place, at, detail FROM asked CROSS JOIN series ON series.name = asked.name
+            CROSS JOIN notes ON notes.series = number AND at BETWEEN since AND until
+            WHERE kind = ? AND known <= ? ORDER BY at, detail""",
+            (*chain.from_iterable(wanted), BAD, known_by),
+        ):
+            found[place].append(RejectedRow(Millis(at), detail))
+    return tuple(map(tuple, found))
+
+
+def write_notes(connection: sqlite3.Connection, number: int, series: Series[Any], notes: Sequence[RowNote]) -> None:
+    to_columns = shape_of(series.row).to_columns
+    # What happens again is news again, whatever was done about it the last time.
+    connection.executemany(
+        """INSERT INTO notes (series, at, kind, id, detail, replaced, mended, known) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT DO UPDATE SET replaced = excluded.replaced, mended = excluded.mended,
+        known = MIN(ifnull(known, excluded.known), excluded.known)""",
+        [
+            (
+                number,
+                note.at,
+                note.kind,
+                note.id,
+                note.detail,
+                None if note.replaced is None else _pack(to_columns(note.replaced)),
+                note.mended,
+                note.known,
+            )
+            for note in notes
+        ],
+    )
+
+
+def _pack(columns: Sequence[Any]) -> bytes:
+    """A row that was replaced, as one value: its document, or its numbers."""
+    return columns[0] if isinstance(columns[0], bytes) else json.dumps(columns).encode()
+
+
+def unpack_row(series: Series[Any], at: int, own: str, packed: bytes) -> Any:
+    shape = shape_of(series.row)
+    held: dict[str, Any] = {"at": at, "id": own, "body": packed}
+    if shape.table == "rows":
+        held.update((f"v{place}", number) for place, number in enumerate(json.loads(packed)))
+    return shape.from_columns([held[column] for column in shape.columns])
+
+
+def list_files(connection: sqlite3.Connection) -> list[SealedFile]:
+    return [SealedFile(*file) for file in connection.execute("SELECT name, size, digest FROM files ORDER BY name")]
+
+
+def next_part_name(connection: sqlite3.Connection, table: str, month: str) -> str:
+    parts = connection.execute("SELECT COUNT(*) FROM files WHERE name LIKE ?", (f"{table}-{month}-%",)).fetchone()[0]
+    return f"{table}-{month}-{parts + 1:04}.parquet"
+
+
+def among_collected(connection: sqlite3.Connection, number: int, at: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of these times lie between the first and the last row that was collected, or that came before it was kept
+    how rows come."""
+    first, last, noted = connection.execute(
+        """SELECT MIN(first) FILTER (WHERE source = ?1), MAX(last) FILTER (WHERE source = ?1), COUNT(*)
+        FROM sources WHERE series = ?2""",
+        (Source.COLLECTED, number),
+    ).fetchone()
+    if not noted:
+        first, last = connection.execute(
+            """SELECT MIN(low), MAX(high) FROM (SELECT MIN(at) low, MAX(at) high FROM rows WHERE series = ?1
+            UNION ALL SELECT MIN(first), MAX(last) FROM sealed WHERE series = ?1)""",
+            (number,),
+        ).fetchone()
+    import numpy as np
+
+    return np.asarray((at >= first) & (at <= last) if first is not None else at != at, dtype=bool)
+
+
+def join(columns: Sequence[str]) -> str:
+    return ", ".join(columns)
+
+
+_BEATS: Final = "FROM rows WHERE series = ? AND at BETWEEN ? AND ? AND known <= ? ORDER BY at"
+
+
+def read_runs(
+    connection: sqlite3.Connection, number: int, span: tuple[int, int], known_by: Millis, cache: RowCache
+) -> list[tuple[Millis, int]] | None:
+    """The first minute of each run of heartbeats, and how many it has. A day of which every minute is there is counted
+    once, another one listed; None where something is no time."""
+    ends = [
+        connection.execute(f"SELECT at {_BEATS}{order} LIMIT 1", (number, *span, known_by)).fetchone()
+        for order in ("", " DESC")
+    ]
+    if None in ends or any(type(at) is not int or at < 0 for (at,) in ends):
+        return None
+    (first,), (last,) = ends
+    runs: list[tuple[Millis, int]] = []
+    for day in range(first // DAY_MS * DAY_MS, last + 1, DAY_MS):
+        low, high = max(day, first), min(day + DAY_MS - 1, last)
+        begins, whole = -(-low // MINUTE_MS) * MINUTE_MS, high // MINUTE_MS - (low - 1) // MINUTE_MS
+        found: list[tuple[int, int]] | None = [(begins, whole)]
+        if not cache.is_whole_day(number, day, known_by):
+            (count,) = connection.execute(
+                f"SELECT SUM(1 - 2 * (at % {MINUTE_MS})) {_BEATS}", (number, low, high, known_by)
+            ).fetchone()
+            if count != whole:
+                found = _list_runs(connection, (number, low, high, known_by))
+            elif whole == DAY_MS // MINUTE_MS:
+                cache.keep_whole_day(number, day, known_by)
+        if found is None:
+            return None
+        for start, length in found:
+            if runs and start == runs[-1][0] + runs[-1][1] * MINUTE_MS:
+                start, length = runs[-1][0], runs.pop()[1] + length
+            runs.append((Millis(start), length))
+    return runs
+
+
+def _list_runs(connection: sqlite3.Connection, asked: tuple[int, int, int, int]) -> list[tuple[int, int]] | None:
+    import numpy as np
+
+    (times,) = connection.execute(f"SELECT group_concat(at) FROM (SELECT at {_BEATS})", asked).fetchone()
+    if not times:
+        return []
+    if times.encode().translate(None, b"0123456789,"):
+        return None
+    minutes = np.fromstring(times, dtype=np.int64, sep=",")
+    first = np.concatenate(([0], np.flatnonzero(np.diff(minutes) != MINUTE_MS) + 1))
+    counts = np.diff(first, append=len(minutes))
+    return list(zip(minutes[first].tolist(), counts.tolist(), strict=True))
