@@ -13,10 +13,12 @@ from tests.wire.commands import run_zuno
 from tests.wire.pool_minutes import draw_minutes, write_minutes
 from zuno.adapters.store.report_files import FolderOfReports
 from zuno.kernel.view import write_document
+from zuno.lab.lp.ablation import read_horizon
 from zuno.lab.lp.arms import WHOLE_RUN
 from zuno.lab.lp.service import read_question
 from zuno.lab.lp.views import LpLabView
 from zuno.lab.reports import LabReports
+from zuno.lab.workers import StoppedEarly
 from zuno.wiring.lab import choose_runner
 from zuno.wiring.lp_lab import build_lp_lab
 
@@ -106,6 +108,38 @@ async def test_every_arm_decides_about_the_same_position_at_the_same_moment(data
     assert set(read_home(tmp_path)) == {f"{view['report']}.json", f"{view['report']}.html", "trials.jsonl"}
     for wrong in (["--horizon", "3"], ["--desk", "poker"]):
         assert (await asyncio.to_thread(run_zuno, tmp_path, *words, *wrong)).code == 2
+
+
+async def test_a_sweep_leaves_a_report_with_a_cell_for_every_range(data: Path, tmp_path: Path) -> None:
+    words = ["lab", "sweep", "--data", str(data), "--ranges", "50", "--json"]
+    done = await asyncio.to_thread(run_zuno, tmp_path / "a", *words, "--workers", "1")
+    assert done.code == 0, done.err
+    kept = read_home(tmp_path / "a")
+    report = done.document["report"]
+    assert set(kept) == {f"{report}.json", f"{report}.html", "trials.jsonl"}
+    assert kept[f"{report}.html"].count(b"<rect") == 50 + 2
+    again = await asyncio.to_thread(run_zuno, tmp_path / "b", *words, "--workers", "2")
+    assert (again.document, read_home(tmp_path / "b")) == (done.document, kept)
+    for wrong in (["--capital", "0"], ["--capital", "-5"], ["--ranges", "26"], ["--workers", "0"]):
+        assert (await asyncio.to_thread(run_zuno, tmp_path / "a", *words, *wrong)).code == 2
+    assert read_home(tmp_path / "a") == kept
+
+
+async def test_ctrl_c_while_the_minutes_are_read_leaves_the_older_report(data: Path, tmp_path: Path) -> None:
+    view = await compare_here(tmp_path, data, "hold")
+    kept = read_home(tmp_path)
+    desk = build_lp_lab(tmp_path, LabReports(FolderOfReports(tmp_path / "lab")), choose_runner())
+    question = read_question(str(data), "hold", 10_000, 12, "2", "balanced", "0.1")
+    stop = asyncio.Event()
+    stop.set()
+    with pytest.raises(StoppedEarly):
+        await desk.compare(question, 1, lambda done, total: None, stop)
+    with pytest.raises(StoppedEarly):
+        await desk.ablation.ablate(read_horizon(question, 12), 1, lambda done, total: None, stop)
+    with pytest.raises(StoppedEarly):
+        await desk.sweep.sweep(str(data), 25, 10_000, 1, lambda done, total: None, stop)
+    assert read_home(tmp_path) == kept
+    assert f"{view.report}.json" in kept
 
 
 async def test_a_day_without_rows_and_minutes_without_liquidity_are_played_through(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from itertools import pairwise
 from math import floor, log10
 from typing import Final
 
+from zuno.kernel.view import PartialView
+
 WIDTH: Final = 900
 HEIGHT: Final = 300
 LEFT, RIGHT, TOP, BOTTOM = 76, 12, 12, 28
@@ -203,6 +205,53 @@ def interval_chart(
             f'<circle class="f0" cx="{x(middle):.1f}" cy="{across:.1f}" r="4"><title>{middle:+,.2f}</title></circle>'
         )
     return _figure(f"{caption} ({unit})", height, parts, [])
+
+
+def heat_map(
+    caption: str,
+    columns: Sequence[str],
+    rows: Sequence[tuple[str, Sequence[float | None]]],
+    axes: tuple[str, str],
+    signs: tuple[str, str],
+    unit: str = "USD",
+) -> str:
+    """A cell for every column of every row: its colour says on which side of zero it lies, and its strength how far.
+    `axes`: what goes across and down. `signs`: what above and below zero are. None is left blank."""
+    most = max((abs(value) for _, cells in rows for value in cells if value is not None), default=0.0)
+    if most == 0:
+        return ""
+    left, top, high = 150, TOP + 34, 12
+    wide = (WIDTH - left - RIGHT) / len(columns)
+    parts = [
+        f'<text x="{left}" y="{TOP + 4}">{escape(axes[0])}</text>',
+        f'<text x="{left - 8}" y="{TOP + 22}" text-anchor="end">{escape(axes[1])}</text>',
+    ]
+    for place in range(0, len(columns), max(1, (len(columns) - 1) // 8)):
+        parts.append(
+            f'<text x="{left + wide * (place + 0.5):.1f}" y="{TOP + 22}" text-anchor="middle">'
+            f"{escape(columns[place])}</text>"
+        )
+    for number, (name, cells) in enumerate(rows):
+        y = top + number * high
+        if number % 2 == 0:  # a label is higher than a row
+            parts.append(f'<text x="{left - 8}" y="{y + high - 1}" text-anchor="end">{escape(name)}</text>')
+        for place, value in enumerate(cells):
+            if value is not None:
+                parts.append(
+                    f'<rect class="f{int(value < 0)}" fill-opacity="{0.08 + 0.92 * abs(value) / most:.2f}" '
+                    f'x="{left + wide * place:.1f}" y="{y}" width="{wide - 1:.1f}" height="{high - 1}">'
+                    f"<title>{escape(name)}, {escape(columns[place])}: {value:+,.2f}</title></rect>"
+                )
+    named = f"{caption} ({unit}, the strongest colour is {most:,.2f})"
+    return _figure(named, top + len(rows) * high + 6, parts, signs, filled=True)
+
+
+def describe_unfinished(view: PartialView, part: str) -> list[str]:
+    return [paragraph(f"Unfinished: stopped before every {part} was done.", "warn")] if view.stopped else []
+
+
+def format_moment(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def draw_down(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:

@@ -1,12 +1,14 @@
-"""What every long command of the lab is asked: in how many processes, and who hears how far it is."""
+"""What every long command of the lab has: processes, somebody who hears how far it is, and Ctrl-C."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from zuno.kernel.errors import Usage
 
+T = TypeVar("T")
 MOST_WORKERS: Final = 64
 Progress: TypeAlias = Callable[[int, int], None]
 """Told how much is done, and of how much."""
@@ -15,3 +17,24 @@ Progress: TypeAlias = Callable[[int, int], None]
 def check_workers(workers: int) -> None:
     if not 1 <= workers <= MOST_WORKERS:
         raise Usage(f"--workers is {workers}; give a whole number from 1 to {MOST_WORKERS}.")
+
+
+class StoppedEarly(Exception):
+    """Ctrl-C came before there was anything to report; whatever was reported before stays as it is."""
+
+
+async def read_or_stop(read: Callable[[str], T], folder: str, stop: asyncio.Event) -> T:
+    """Data of a folder, read in a thread. `StoppedEarly` once `stop` is set."""
+    reading, waiter = asyncio.ensure_future(asyncio.to_thread(read, folder)), asyncio.ensure_future(stop.wait())
+    await asyncio.wait({reading, waiter}, return_when=asyncio.FIRST_COMPLETED)
+    waiter.cancel()
+    if stop.is_set():
+        reading.cancel()
+        raise StoppedEarly("Stopped while the data was being read: nothing was run, and no report was written.")
+    return reading.result()
+
+
+def check_any_done(done: int) -> None:
+    """`StoppedEarly` where an empty report would take the place of an older one."""
+    if not done:
+        raise StoppedEarly("Stopped before the first result was there: no report was written.")

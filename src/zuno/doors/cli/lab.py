@@ -26,7 +26,7 @@ from zuno.doors.cli.options import Cluster, Home, Json, group, whole_number
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
     from zuno.lab.lp.ablation import LpAblationView
-    from zuno.lab.lp.sweep import SweepView
+    from zuno.lab.lp.sweep_views import SweepView
     from zuno.lab.lp.views import LpLabView
     from zuno.lab.memory_service import MemoryStudyView
     from zuno.lab.model import StudyView
@@ -197,11 +197,10 @@ def lab_sweep(
     """Sweep static ranges over a pool's recorded minutes with the vectorised engine."""
 
     async def ask(zuno: Zuno) -> SweepView:
-
-        lab_desk = zuno.lp_lab(cluster)
-        return await show_progress(
-            "ranges", lambda tell, stop: lab_desk.sweep.sweep(data, ranges, capital, workers, tell, stop)
-        )
+        sweep = zuno.lp_lab(cluster).sweep
+        view = await show_progress("ranges", lambda tell, stop: sweep.sweep(data, ranges, capital, workers, tell, stop))
+        run_command.complain(f"Report: {sweep.describe_place(view)}")
+        return view
 
     run_command.partial_verdict(ctx.obj.at(home), json, ask)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from zuno.doors.cli import run_command
 from zuno.doors.cli.options import whole_number
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ async def show_progress(unit: str, work: Callable[[Progress, asyncio.Event], Awa
     """Do it with a bar of how far it is; Ctrl-C sets the event."""
     from zuno.doors.cli.progress_bar import ProgressBar
     from zuno.doors.cli.service import stop_on_signals
+    from zuno.lab.workers import StoppedEarly
 
     with ProgressBar(unit) as bar:
-        return await work(bar.tell, stop_on_signals())
+        try:
+            return await work(bar.tell, stop_on_signals())
+        except StoppedEarly as stopped:
+            run_command.complain(f"zuno: {stopped}")
+            raise KeyboardInterrupt from stopped

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading
 from zuno.lab.lp.ablation import ArmGainView, LpAblationView
-from zuno.lab.lp.sweep import SweepView
+from zuno.lab.lp.sweep_views import SweepView
 from zuno.lab.lp.views import LpLabView
 from zuno.lab.memory_service import IntervalView, MemoryStudyView, WorldView
 from zuno.lab.model import CalibrationView, CountView, StudyView, SymmetryView

@@ -22,7 +22,7 @@ from zuno.lab.lp.fast import USD
 from zuno.lab.lp.service import LpQuestion, ReadMinutes, fingerprint_minutes, plan_schedule
 from zuno.lab.lp.views import DECIDED_BY
 from zuno.lab.reports import LabReports, build_report, report_id, trial_id
-from zuno.lab.workers import Progress, check_workers
+from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.market import HOUR
 
@@ -149,7 +149,7 @@ class LpAblation:
         """Every arm at the same moments. Once `stop` is set, the episodes that are done are the answer."""
         check_workers(workers)
         base = question.base
-        recorded = await asyncio.to_thread(self._read_minutes, base.folder)
+        recorded = await read_or_stop(self._read_minutes, base.folder, stop)
         schedule = plan_schedule(recorded, base.every_hours)
         moments = plan_moments(schedule, question.horizon_hours)
         data = fingerprint_minutes(recorded)
@@ -171,6 +171,7 @@ class LpAblation:
         tasks = [EpisodesTask(question, schedule, tuple(share)) for share in shares if share]
         if tasks:
             await self._run_episodes(tasks, workers, hear, stop)
+        check_any_done(len(done) or not moments)
         view = build_view(question, report, schedule, [done[at] for at in sorted(done)], len(moments))
         title = f"LP ablation: {view.episodes} frozen episodes"
         self._reports.save(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from zuno.lab.lp.views import ArmView, LpLabView
 from zuno.lab.report_page import (
     Bars,
     Line,
     bar_chart,
     build_page,
+    describe_unfinished,
     draw_down,
+    format_moment,
     format_span,
     heading,
     interval_chart,
@@ -28,7 +28,7 @@ def build_lp_page(view: LpLabView, title: str, command: str) -> str:
         title,
         command,
         [
-            *([] if not view.stopped else [paragraph("Unfinished: stopped before every arm was done.", "warn")]),
+            *describe_unfinished(view, "arm"),
             paragraph(describe_period(view)),
             paragraph(
                 "Every arm begins with half of the capital in each token. Fees, price effect, divergence loss, gas, "
@@ -64,12 +64,10 @@ def build_lp_page(view: LpLabView, title: str, command: str) -> str:
 
 
 def describe_period(view: LpLabView) -> str:
-    first, last = (
-        datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M") for moment in (view.since, view.until)
-    )
     models = ", ".join(view.models) or "none, the agents argue by rules"
     return (
-        f"{first} to {last} UTC, {view.hours} hours; {view.capital_usd:,} USD; a decision every {view.every_hours} h; "
+        f"{format_moment(view.since)} to {format_moment(view.until)} UTC, {view.hours} hours; "
+        f"{view.capital_usd:,} USD; a decision every {view.every_hours} h; "
         f"ranges of ±{view.half_width_pct:g} %; profile {view.profile}; gas {view.gas_gwei:g} gwei; "
         f"edition {view.edition}; models: {models}."
     )

@@ -49,10 +49,14 @@ class RangeView(View):
     max_drawdown: float
 
 
-def plan_ranges(tick: int, count: int, spacing: int = 10) -> tuple[Range, ...]:
-    """Every width at every shift, the narrowest first."""
+def check_count(count: int) -> None:
     if count % SHIFTS or not SHIFTS <= count <= MOST_RANGES:
         raise Usage(f"--ranges is {count}; give a multiple of {SHIFTS} from {SHIFTS} to {MOST_RANGES}.")
+
+
+def plan_ranges(tick: int, count: int, spacing: int = 10) -> tuple[Range, ...]:
+    """Every width at every shift, the narrowest first."""
+    check_count(count)
     widths = count // SHIFTS
     found = []
     for step in range(widths):

@@ -21,7 +21,7 @@ from zuno.lab.lp.fast import Convention, to_columns
 from zuno.lab.lp.page import build_lp_page
 from zuno.lab.lp.views import ArmView, LpLabView, build_arm_view, complete_arm
 from zuno.lab.reports import LabReports, build_report, report_id, trial_id
-from zuno.lab.workers import Progress, check_workers
+from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop
 from zuno.lp.model.ballot import EDITION, RiskProfile
 from zuno.lp.model.market import HOUR
 from zuno.lp.model.minutes import MinuteRepairs, PoolMinutes
@@ -136,7 +136,7 @@ class LpLab:
         """Every arm over the same hours. Once `stop` is set, the arms that are done are the answer, and `resume` goes
         on from them."""
         check_workers(workers)
-        recorded = await asyncio.to_thread(self._read_minutes, question.folder)
+        recorded = await read_or_stop(self._read_minutes, question.folder, stop)
         schedule = plan_schedule(recorded, question.every_hours)
         data, columns = fingerprint_minutes(recorded), to_columns(recorded)
         asked = question.conditions | {"arms": question.arms, "convention": question.convention}
@@ -166,6 +166,7 @@ class LpLab:
             ]
             if tasks and not stop.is_set():
                 await self._run_arms(tasks, workers, hear, stop)
+        check_any_done(len(done))
         arms = [done[arm] for arm in question.arms if arm in done]
         view = build_view(question, report, recorded.repairs, schedule, arms)
         self._save(view, question)
@@ -228,8 +229,7 @@ def read_question(
     """What a person typed. `Usage` says what of it cannot be."""
     if convention not in tuple(Convention):
         raise Usage(f"{plain_text(convention, 40)!r} is no convention; choose from {', '.join(Convention)}.")
-    if not 100 <= capital <= MOST_CAPITAL:
-        raise Usage(f"--capital is {capital}; give whole dollars from 100 to {MOST_CAPITAL:,}.")
+    check_capital(capital)
     if not 1 <= every_hours <= MOST_HOURS:
         raise Usage(f"--every is {every_hours}; give hours from 1 to {MOST_HOURS}.")
     if profile not in tuple(RiskProfile):
@@ -245,6 +245,11 @@ def read_question(
         convention=Convention(convention),
         models=models,
     )
+
+
+def check_capital(capital: int) -> None:
+    if not 100 <= capital <= MOST_CAPITAL:
+        raise Usage(f"--capital is {plain_text(str(capital), 40)}; give whole dollars from 100 to {MOST_CAPITAL:,}.")
 
 
 def _read_number(name: str, text: str, least: Decimal, most: Decimal) -> Decimal:

@@ -7,42 +7,24 @@ range does not need of one is swapped for the pool's fee, without impact. Fees c
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeAlias
 
+from zuno.amm.model import Range
 from zuno.kernel.text import plain_text
-from zuno.kernel.view import PartialView, View
 from zuno.lab.lp.fast import to_columns
-from zuno.lab.lp.ranges import RangeView, SweepTask, plan_ranges, share_ranges
-from zuno.lab.lp.service import ReadMinutes, fingerprint_minutes, plan_schedule
-from zuno.lab.reports import LabReports, trial_id
-from zuno.lab.workers import Progress, check_workers
+from zuno.lab.lp.ranges import RangeView, SweepTask, check_count, plan_ranges, share_ranges
+from zuno.lab.lp.service import ReadMinutes, check_capital, fingerprint_minutes, plan_schedule
+from zuno.lab.lp.sweep_page import build_sweep_page
+from zuno.lab.lp.sweep_views import QuantileView, SweepView
+from zuno.lab.reports import LabReports, build_report, report_id, trial_id
+from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop
 from zuno.lp.model.ballot import EDITION
 
 KIND: Final = "sweep-lp"
 SHOWN: Final = 5
 _QUANTILES: Final = (5, 25, 50, 75, 95)
-
-
-class QuantileView(View):
-    share: int
-    """Per cent of the ranges that did no better."""
-    vs_hold_usd: float
-
-
-class SweepView(PartialView):
-    data: str
-    since: int
-    until: int
-    capital_usd: int
-    ranges: int
-    above_hold: float
-    """Share of the ranges that ended above holding."""
-    quantiles: tuple[QuantileView, ...]
-    best: tuple[RangeView, ...]
-    worst: tuple[RangeView, ...]
-    trials: int
-    """Ranges that were ever tried in this home: the best of so many is no forecast."""
 
 
 RunSweep: TypeAlias = Callable[[Sequence[SweepTask], int, Callable[[RangeView], None], asyncio.Event], Awaitable[None]]
@@ -60,7 +42,9 @@ class LpSweep:
     ) -> SweepView:
         """So many ranges over the hours of a backtest. Once `stop` is set, those that are done are the answer."""
         check_workers(workers)
-        recorded = await asyncio.to_thread(self._read_minutes, folder)
+        check_count(count)
+        check_capital(capital)
+        recorded = await read_or_stop(self._read_minutes, folder, stop)
         schedule = plan_schedule(recorded, 1)
         columns = to_columns(recorded).select_minutes(schedule.start, schedule.end)
         ranges = plan_ranges(int(columns.before[0]), count)
@@ -72,21 +56,41 @@ class LpSweep:
 
         tell(0, count)
         await self._run_sweep(share_ranges(columns, ranges, capital, self._fee_pips, workers), workers, hear, stop)
+        check_any_done(len(found))
         data = fingerprint_minutes(recorded)
         names = [f"{view.lower}…{view.upper}" for view in found]
         asked = {"capital": capital}
         self._reports.note_trials(KIND, {trial_id(KIND, name, asked, data, EDITION): name for name in names})
         span = (schedule.start, schedule.end)
-        return build_view(found, folder, capital, span, count, self._reports.count_trials(KIND))
+        report = report_id(KIND, asked | {"ranges": count}, data, EDITION)
+        view = build_view(found, report, folder, capital, span, count, self._reports.count_trials(KIND))
+        self._save(view, count, ranges, found)
+        return view
+
+    def describe_place(self, view: SweepView) -> str:
+        return self._reports.describe_place(view.report)
+
+    def _save(self, view: SweepView, count: int, ranges: Sequence[Range], found: Sequence[RangeView]) -> None:
+        title = f"LP sweep: {view.ranges:,} ranges opened once and kept"
+        command = f"zuno lab sweep --data {shlex.quote(view.data)} --ranges {count} --capital {view.capital_usd}"
+        page = build_sweep_page(view, title, command, ranges, found)
+        self._reports.save(build_report(view.report, KIND, title, command, view), page)
 
 
 def build_view(
-    found: Sequence[RangeView], folder: str, capital: int, span: tuple[int, int], asked: int, trials: int
+    found: Sequence[RangeView],
+    report: str,
+    folder: str,
+    capital: int,
+    span: tuple[int, int],
+    asked: int,
+    trials: int,
 ) -> SweepView:
     ordered = sorted(found, key=lambda view: (view.vs_hold_usd, view.lower, view.upper))
     return SweepView(
         ok=True,
         stopped=len(found) < asked,
+        report=report,
         data=plain_text(folder, 200),
         since=span[0],
         until=span[1],

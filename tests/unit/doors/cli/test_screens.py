@@ -33,7 +33,7 @@ ROOMS = (
     "zuno.lp.service.plan_view",
     "zuno.lab.lp.ablation",
     "zuno.lab.lp.service",
-    "zuno.lab.lp.sweep",
+    "zuno.lab.lp.sweep_views",
     "zuno.lab.memory_service",
     "zuno.lp.service.portfolio",
     "zuno.lp.service.views",
