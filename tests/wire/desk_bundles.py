@@ -35,7 +35,7 @@ from zuno.trading.model.market import (
     Candle,
     Feed,
     Funding,
-    Heartbeat,
+    Heartbeats,
     Level,
     MacroRelease,
     MarkAndIndex,
@@ -134,7 +134,8 @@ def decided(call: str, hours: int = 4, mode: Mode = Mode.SWING) -> Slot:
 
 def _block(series: Series[Any], rows: Sequence[Any]) -> Block:
     limit = STALE_AFTER.get(series.feed, Seconds(2 * 7 * 86_400))
-    return Block(series, tuple(rows), AS_OF, Seconds(0), limit)
+    kept = rows if isinstance(rows, Heartbeats) else tuple(rows)
+    return Block(series, kept, AS_OF, Seconds(0), limit)
 
 
 def _rows(world: World) -> dict[str, list[Any]]:
@@ -152,7 +153,7 @@ def _rows(world: World) -> dict[str, list[Any]]:
         for side, usd in ((Side.LONG, 2e5 * (1 + world.whales)), (Side.SHORT, 2e5 * (1 - world.whales)))
     ]
     day = range(AS_OF - DAY_MS, AS_OF, MINUTE_MS)
-    found[str(market.alive(Feed.WHALES, BINANCE, BTC))] = [Heartbeat(Millis(at)) for at in day]
+    found[str(market.alive(Feed.WHALES, BINANCE, BTC))] = _beat(day)
     found[str(market.books(BINANCE, BTC))] = [
         _book(world.lean, AS_OF - back) for back in (56_000, 42_000, 28_000, 14_000, 0)
     ]
@@ -212,6 +213,11 @@ def _perpetual(venue: str, dice: np.random.Generator) -> dict[str, list[Any]]:
     }
 
 
+def _beat(minutes: range) -> Any:
+    """In one run, as the store gives them."""
+    return Heartbeats([(Millis(minutes.start), len(minutes))])
+
+
 @cache
 def _tape(venue: str) -> dict[str, list[Any]]:
     """$80,000 an hour and side, over all venues."""
@@ -222,7 +228,7 @@ def _tape(venue: str) -> dict[str, list[Any]]:
         for side in Side
     ]
     return {
-        str(market.alive(Feed.LIQUIDATIONS, venue, BTC)): [Heartbeat(Millis(at)) for at in minutes],
+        str(market.alive(Feed.LIQUIDATIONS, venue, BTC)): _beat(minutes),
         str(market.liquidations(venue, BTC)): sorted(strikes, key=lambda row: row.at),
     }
 
