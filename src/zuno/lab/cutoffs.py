@@ -32,9 +32,9 @@ class ModelCutoffView(View):
     in_sample: bool
 
 
-def judge_models(models: frozenset[str], last: int) -> tuple[ModelCutoffView, ...]:
-    """`last`: the last moment of the record, in Unix seconds."""
-    month = datetime.fromtimestamp(last, UTC).strftime("%Y-%m")
+def judge_models(models: frozenset[str], moment: int) -> tuple[ModelCutoffView, ...]:
+    """`moment`: in Unix seconds, which must lie after what a model was trained on."""
+    month = datetime.fromtimestamp(moment, UTC).strftime("%Y-%m")
     return tuple(
         ModelCutoffView(model=model, cutoff=cutoff, in_sample=cutoff is None or month <= cutoff)
         for model in sorted(models)

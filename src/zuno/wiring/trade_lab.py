@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,12 +17,14 @@ from zuno.settings import Settings
 
 if TYPE_CHECKING:
     from zuno.adapters.account.trade_log import MemoryTradeLog
+    from zuno.adapters.model.vendors import Price
     from zuno.adapters.series.sqlite import SqliteSeries
     from zuno.adapters.task_runner import TaskRunner
     from zuno.adapters.venues.paper.tape import MarketTape
     from zuno.adapters.venues.paper.ticks import Tick
     from zuno.adapters.venues.paper.venue import PaperVenue
     from zuno.kernel.units import Millis
+    from zuno.lab.replies import ModelMeter
     from zuno.lab.reports import LabReports
     from zuno.lab.trading.ablations import MarketVoices
     from zuno.lab.trading.arm_result import ArmResult
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from zuno.lab.trading.figures import MarketFigures
     from zuno.lab.trading.service import ArmsTask, SlotPlayed, TradeLab, TradeMarket
     from zuno.llm.ask import ModelContext
+    from zuno.llm.port import ModelRegistry, RoleModels
     from zuno.trading.model.bundle import Bundle
     from zuno.trading.model.market import Symbol
     from zuno.trading.model.outcome import Outcome
@@ -39,6 +44,8 @@ if TYPE_CHECKING:
     from zuno.wiring.recordings import Recordings
 
 CODE: Final = "backtest"
+REPLIES: Final = "replies"
+FRESH_REPLIES: Final = "replies-aa"
 FUNDING_FILE: Final = "funding-daily"
 FUNDING_SERIES: Final = "funding/binance/BTCUSDT"
 """Daily means of funding do not say whose they are; those of the known folder are BTC's."""
@@ -63,7 +70,7 @@ def build_trade_lab(settings: Settings, recordings: Recordings, reports: LabRepo
             finally:
                 await store.close()
 
-    return TradeLab(open_market, partial(run, run_task), reports)
+    return TradeLab(open_market, partial(run, partial(run_task, str(settings.home))), reports)
 
 
 async def import_history(folder: str, place: Path) -> SqliteSeries:
@@ -123,8 +130,9 @@ async def read_market(store: SeriesStore, place: Path, folder: str) -> TradeMark
     )
 
 
-async def run_task(task: ArmsTask) -> AsyncIterator[ArmResult | SlotPlayed]:
-    """Arms side by side; now and then how far each has come, and at the end what it came to."""
+async def run_task(home: str, task: ArmsTask) -> AsyncIterator[ArmResult | SlotPlayed]:
+    """Arms side by side; now and then how far each has come, and at the end what it came to. `home`: whose models are
+    asked where the task allows it, one arm after the other."""
     from zuno.adapters.series.sqlite import SqliteSeries
     from zuno.wiring.cycles import disable_tracing
     from zuno.wiring.recordings import INVENTED, RECORDED
@@ -133,7 +141,7 @@ async def run_task(task: ArmsTask) -> AsyncIterator[ArmResult | SlotPlayed]:
     store = SqliteSeries(Path(task.market.place), INVENTED if task.market.synthetic else RECORDED)
     heard: asyncio.Queue[ArmResult | SlotPlayed] = asyncio.Queue()
     with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
-        running = asyncio.ensure_future(_run_arms(task, store, Path(name), heard.put_nowait))
+        running = asyncio.ensure_future(_run_arms(home, task, store, Path(name), heard.put_nowait))
         try:
             while True:
                 getting = asyncio.ensure_future(heard.get())
@@ -150,7 +158,7 @@ async def run_task(task: ArmsTask) -> AsyncIterator[ArmResult | SlotPlayed]:
 
 
 async def _run_arms(
-    task: ArmsTask, store: SqliteSeries, folder: Path, hear: Callable[[ArmResult | SlotPlayed], None]
+    home: str, task: ArmsTask, store: SqliteSeries, folder: Path, hear: Callable[[ArmResult | SlotPlayed], None]
 ) -> None:
     from zuno.adapters.account.trade_log import MemoryTradeLog
     from zuno.adapters.venues.paper.venue import venue_account
@@ -174,7 +182,8 @@ async def _run_arms(
         await carry_out(arm.value, task.plan_orders(arm, prices), venue, clock, span, played)
         events = log.list_events(venue_account(arm.value, Exchange.BINANCE))
         hear(measure_arm(arm, events, prices, span, span.end))
-    desk_arms = [arm for arm in task.arms if arm not in ORDER_ARMS]
+    lab_models = LabModels(home if task.models else None, folder)
+    desk_arms = [arm for arm in task.arms if arm not in ORDER_ARMS and lab_models.can_run(arm)]
     if not desk_arms:
         return
     figures = {symbol: MarketFigures(store, symbol) for symbol in task.symbols}
@@ -182,8 +191,11 @@ async def _run_arms(
         await each.load([Millis(slot) for slot in slots_of(span)])
     voices = {symbol: MarketVoices() for symbol in task.symbols}
     tick = MINUTE_MS if task.market.minutes else HOUR_MS
-    desks = [build_desk_arm(arm, store, figures, voices, span.begin, tick, folder) for arm in desk_arms]
-    lockstep, stop = Lockstep(len(desks)), asyncio.Event()
+    desks = [
+        build_desk_arm(arm, store, figures, voices, span.begin, tick, folder, lab_models, task.vote_tokens)
+        for arm in desk_arms
+    ]
+    stop = asyncio.Event()
     told: dict[Arm, Millis] = {}
 
     def tell(desk: DeskArm) -> Callable[[Millis], Any]:
@@ -195,9 +207,13 @@ async def _run_arms(
 
         return tell_moment
 
-    await asyncio.gather(*(run_desk_arm(desk, span, lockstep, tell(desk), stop) for desk in desks))
-    for desk in desks:
-        hear(desk.measure(prices, span, span.end))
+    # What one arm was answered the next one finds in the book: arms that ask models do not come to a moment together.
+    for abreast in [[desk] for desk in desks] if task.models else [desks]:
+        lockstep = Lockstep(len(abreast))
+        await asyncio.gather(*(run_desk_arm(desk, span, lockstep, tell(desk), stop) for desk in abreast))
+        for desk in abreast:
+            hear(desk.measure(prices, span, span.end))
+    await lab_models.close()
 
 
 def open_order_venue(store: SeriesStore, log: MemoryTradeLog, arm: Arm, clock: MarketClock) -> PaperVenue:
@@ -237,6 +253,74 @@ def _without_funding(ticks: Sequence[Tick]) -> list[Tick]:
     return [tick for tick in ticks if not isinstance(tick, FundingRate)]
 
 
+class LabModels:
+    """The models of a home with the replies they gave, or none."""
+
+    def __init__(self, home: str | None, folder: Path) -> None:
+        """`folder`: for settings that are nobody's."""
+        from zuno.adapters.model.vendors import Price
+        from zuno.adapters.store.report_files import FolderOfReports
+        from zuno.lab.replies import ReplyBook
+        from zuno.settings import read_settings
+        from zuno.wiring.minds import Models
+
+        self.asks = home is not None
+        settings = Settings(home=folder, deterministic=True) if home is None else read_settings(os.environ, Path(home))
+        self._models = Models(settings)
+        self._books: dict[str, ReplyBook] = {}
+        if home is not None:
+            files = FolderOfReports(Path(home) / "lab")
+            price = partial(price_kept, {name: Price(*usd) for name, usd in settings.model_prices.items()})
+            self._books = {name: ReplyBook(files, name, price) for name in (REPLIES, FRESH_REPLIES)}
+
+    def can_run(self, arm: Arm) -> bool:
+        from zuno.lab.trading.arms import ASKED, Arm
+
+        def has_model(book: str, role: str) -> bool:
+            return bool(self._registry(book).models_for(role, 0).models)
+
+        if arm is Arm.AA and self.asks:
+            return has_model(FRESH_REPLIES, "judge") or not has_model(REPLIES, "judge")
+        return arm not in ASKED or has_model(REPLIES, ASKED[arm])
+
+    def open_minds(self, notebook: RunJournal, arm: Arm, meter: ModelMeter) -> ModelContext:
+        from zuno.lab.replies import keep_replies
+        from zuno.lab.trading.arms import Arm
+        from zuno.wiring.cycles import build_run_context
+
+        book = FRESH_REPLIES if arm is Arm.AA else REPLIES
+        minds = build_run_context(self._models, notebook, self._registry(book))
+        return keep_replies(minds, self._books[book], meter) if self.asks else minds
+
+    async def close(self) -> None:
+        await self._models.close()
+
+    def _registry(self, book: str) -> ModelRegistry:
+        """The configured models; of a role that has none, those whose replies are kept."""
+        registry = self._models.registry()
+        return KeptOrConfigured(registry, self._books[book]) if self.asks else registry
+
+
+async def price_kept(prices: Mapping[str, Price], model: str, tokens_in: int, tokens_out: int) -> Decimal | None:
+    """What a model would take whose replies are kept: a decision counts the review that comes after it."""
+    from zuno.adapters.model.vendors import price_tokens
+    from zuno.llm.names import parse_model
+
+    return await price_tokens(parse_model(model), prices.get(model), tokens_in, tokens_out)
+
+
+class KeptOrConfigured:
+    def __init__(self, configured: ModelRegistry, kept: ModelRegistry) -> None:
+        self._configured, self._kept = configured, kept
+
+    def models_for(self, role: str, round: int) -> RoleModels:
+        found = self._configured.models_for(role, round)
+        return found if found.models else self._kept.models_for(role, round)
+
+    async def close(self) -> None:
+        await self._configured.close()
+
+
 def build_desk_arm(
     arm: Arm,
     store: SqliteSeries,
@@ -245,35 +329,45 @@ def build_desk_arm(
     begin: Millis,
     tick_ms: int,
     folder: Path,
+    lab_models: LabModels | None = None,
+    vote_tokens: int = 0,
 ) -> DeskArm:
     """An account, a gate, a paper venue and a memory of its own."""
     from zuno.adapters.account.trade_log import MemoryTradeLog
+    from zuno.lab.replies import ModelMeter
     from zuno.lab.trading.ablations import share_voices
     from zuno.lab.trading.arms import Arm
     from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
     from zuno.lab.trading.engine import DeskArm
     from zuno.trading.model.trade_events import paper_account
     from zuno.trading.watch.desk_loop import MarketClock
-    from zuno.wiring.cycles import build_run_context
-    from zuno.wiring.minds import Models
     from zuno.wiring.orders import build_paper_gate
 
     settings = Settings(home=folder, deterministic=True)
-    models = Models(settings)
+    models = lab_models or LabModels(None, folder)
     log, clock, history = MemoryTradeLog(), MarketClock(begin), BacktestHistory()
     # Runs, intents and lessons are named after it: one name, or arms that do the same would not be alike.
     account = paper_account(store.origin.label)
+    meter = ModelMeter(clock.now)
     shared: list[ModelContext] = []
 
     def minds(notebook: RunJournal) -> ModelContext:
-        """Nobody is asked: one context serves every cycle."""
+        """Where nobody is asked one context serves every cycle."""
+        if models.asks:
+            return models.open_minds(notebook, arm, meter)
         if not shared:
-            shared.append(build_run_context(models, notebook, models.registry()))
+            shared.append(models.open_minds(notebook, arm, meter))
         return shared[0]
 
+    seats = choose_cycle(arm, vote_tokens)
     cycles = {
         symbol: BacktestCycles(
-            each, minds, history, code=CODE, account=account, cycle=share_voices(choose_cycle(arm), voices[symbol])
+            each,
+            minds,
+            history,
+            code=CODE,
+            account=account,
+            cycle=seats if models.asks else share_voices(seats, voices[symbol]),
         )
         for symbol, each in figures.items()
     }
@@ -287,17 +381,26 @@ def build_desk_arm(
         events=lambda: log.list_events(account),
         learning=learning,
         tick_ms=tick_ms,
+        charges=meter.charges,
     )
 
 
-def choose_cycle(arm: Arm) -> type[Cycle]:
+def choose_cycle(arm: Arm, vote_tokens: int = 0) -> type[Cycle]:
     from zuno.lab.trading.ablations import WithoutRiskOfficer, seat_alone
     from zuno.lab.trading.arms import ALONE, Arm
+    from zuno.lab.trading.model_arms import JudgeAlone, PlaceboOfficer, let_judges_vote
     from zuno.trading.run.nodes import Cycle
 
     if arm in ALONE:
         return seat_alone(ALONE[arm])
-    return WithoutRiskOfficer if arm is Arm.NO_CRO else Cycle
+    if arm is Arm.VOTE:
+        return let_judges_vote(vote_tokens)
+    others: dict[Arm, type[Cycle]] = {
+        Arm.NO_CRO: WithoutRiskOfficer,
+        Arm.SINGLE: JudgeAlone,
+        Arm.PLACEBO: PlaceboOfficer,
+    }
+    return others.get(arm, Cycle)
 
 
 def build_learning(

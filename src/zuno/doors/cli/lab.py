@@ -144,6 +144,7 @@ def lab_trade(
             "random, aa, single, vote, placebo.",
         ),
     ] = "debate,hold,sma,random",
+    models: WithModels = False,
     workers: Workers = 2,
     cluster: Cluster = None,
     resume: Resume = False,
@@ -153,7 +154,7 @@ def lab_trade(
     """Backtest the trading desk on recorded candles: same agents, rules, ledger and paper venue, every cost counted."""
 
     async def ask(zuno: Zuno) -> TradeLabView:
-        return await _compare_arms(zuno, data, symbols, since, until, arms, workers, cluster, resume)
+        return await _compare_arms(zuno, data, symbols, since, until, arms, models, workers, cluster, resume)
 
     run_command.partial_verdict(ctx.obj.at(home), json, ask)
 
@@ -165,6 +166,7 @@ async def _compare_arms(
     since: str | None,
     until: str | None,
     arms: str,
+    models: bool,
     workers: int,
     cluster: str | None,
     resume: bool,
@@ -173,7 +175,7 @@ async def _compare_arms(
 
     lab_desk = zuno.lab(cluster).trade
     assert lab_desk is not None
-    question = read_question(data, symbols, since, until, arms)
+    question = read_question(data, symbols, since, until, arms, models=models)
     view = await show_progress(
         "decisions", lambda tell, stop: lab_desk.compare(question, workers, tell, stop, resume=resume)
     )
@@ -244,7 +246,7 @@ def lab_ablate(
         if desk == "trade":
             everything = ",".join(Arm)
             return await _compare_arms(
-                zuno, data, "BTCUSDT,ETHUSDT", since, until, everything, workers, cluster, resume
+                zuno, data, "BTCUSDT,ETHUSDT", since, until, everything, models, workers, cluster, resume
             )
         if desk != "lp":
             raise Usage("--desk is lp or trade.")

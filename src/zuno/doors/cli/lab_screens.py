@@ -328,6 +328,21 @@ def shown_trade_lab(view: TradeLabView) -> RenderableType:
         Text(""),
         regimes,
         Text(""),
+        Text(view.headline),
+        *(
+            Text(
+                f"{model.model}: training cutoff {model.cutoff or 'not known'}"
+                f"{', in-sample for it' if model.in_sample else ''}",
+                style=QUIET,
+            )
+            for model in view.models
+        ),
+        Text(
+            f"Models: {sum(arm.model_tokens for arm in view.arms):,} tokens, "
+            f"{sum(arm.model_cost_usd for arm in view.arms):,.2f} USD; noise floor: {view.noise_floor_said}"
+            f"{'' if view.noise_floor_usd is None else f', {view.noise_floor_usd:,.2f} USD'}.",
+            style=QUIET,
+        ),
         *(Text(f"not run: {skipped.arm} ({skipped.reason})", style=QUIET) for skipped in view.not_run),
         *(Text(note, style=QUIET) for note in view.notes),
         Text(f"Sharpe ratios are deflated by {view.trials} trials.", style=QUIET),

@@ -12,6 +12,7 @@ from typing import Final
 from zuno.kernel.errors import Broken
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
+from zuno.lab.replies import ModelCharge
 from zuno.lab.trading.arms import Arm
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, Side, Symbol
@@ -89,6 +90,7 @@ class ArmResult(View):
     funding: int
     """Below zero: paid."""
     model_cost: int
+    """Of every reply that was heard, whatever came of it; taken off the worth."""
     exposure: float
     """Mean notional over the starting capital."""
     debits: str
@@ -96,6 +98,9 @@ class ArmResult(View):
     lessons: int = 0
     recalled: int = 0
     """Cycles whose memory took something off what was claimed."""
+    model_tokens: int = 0
+    models: tuple[str, ...] = ()
+    """Those that said something."""
 
     @property
     def net(self) -> int:
@@ -117,6 +122,7 @@ def measure_arm(
     cycles: int = 0,
     lessons: int = 0,
     recalled: int = 0,
+    charges: Sequence[ModelCharge] = (),
 ) -> ArmResult:
     """`events`: of the account, or of the venue's own log where no desk traded. Orders of the last moment are filled
     after it, and not counted."""
@@ -127,6 +133,7 @@ def measure_arm(
     closed = [*book.closed]
     closed += [book.summarise(trade, ExitReason.DECISION) for trade in book.finished.values()]
     figures = measure_trades(closed, None)
+    charges = [charge for charge in charges if charge.at <= until]
     reached = [mark for mark in span.marks() if mark <= until]
     ledger = book.ledger
     return ArmResult(
@@ -134,7 +141,7 @@ def measure_arm(
         until=until,
         worth=(
             _micro(STARTING_CASH[Exchange.BINANCE]),
-            *(_worth_at(mark, history.steps, prices) for mark in reached[1:]),
+            *(_worth_at(mark, history.steps, prices) - _sum_charges(charges, mark) for mark in reached[1:]),
         ),
         trades=tuple(map(_closed_line, closed)),
         decisions=tuple(decisions),
@@ -145,13 +152,19 @@ def measure_arm(
         expectancy_r=_figure(figures.expectancy_r),
         fees=_micro(ledger.balance(Exchange.BINANCE, LedgerAccount.FEES)),
         funding=_micro(-ledger.balance(Exchange.BINANCE, LedgerAccount.FUNDING)),
-        model_cost=_micro(figures.model_cost),
+        model_cost=_sum_charges(charges, until),
         exposure=_measure_exposure(history.steps, span.begin, until),
         debits=format(ledger.debits(Exchange.BINANCE), "f"),
         credits=format(ledger.credits(Exchange.BINANCE), "f"),
         lessons=lessons,
         recalled=recalled,
+        model_tokens=sum(charge.tokens for charge in charges),
+        models=tuple(sorted({charge.model for charge in charges if charge.model})),
     )
+
+
+def _sum_charges(charges: Sequence[ModelCharge], until: Millis) -> int:
+    return _micro(sum((charge.usd for charge in charges if charge.at <= until), ZERO))
 
 
 def _worth_at(moment: Millis, steps: Sequence[AccountStep], prices: Mapping[Symbol, PriceSeries]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -36,13 +35,20 @@ ALONE: Final[Mapping[Arm, Expert]] = {
     Arm.MACRO: Expert.MACRO,
     Arm.GEOMETRY: Expert.GEOMETRY,
 }
-NEED_MODEL: Final[Mapping[Arm, str]] = {
+MODELS_FOR: Final[Mapping[Arm, str]] = {
+    Arm.AA: "models that are asked everything once more",
     Arm.SINGLE: "one model asked once for the whole decision",
     Arm.VOTE: "models that vote at the debate's tokens",
     Arm.PLACEBO: "a risk officer whose model reads nothing of the case",
 }
-"""What is asked, and cannot be without models or their recorded replies."""
-DESK_ARMS: Final = (Arm.DEBATE, *ALONE, Arm.NO_CRO, Arm.NO_MEMORY, Arm.AA)
+"""What models are asked for, or their recorded replies."""
+NEED_MODEL: Final = (Arm.SINGLE, Arm.VOTE, Arm.PLACEBO)
+"""Arms that are nothing by rules."""
+ASKED: Final[Mapping[Arm, str]] = {Arm.SINGLE: "judge", Arm.VOTE: "judge", Arm.PLACEBO: "risk_manager"}
+"""The role whose model it is."""
+DESK_ARMS: Final = (Arm.DEBATE, *ALONE, Arm.NO_CRO, Arm.NO_MEMORY, Arm.AA, Arm.SINGLE, Arm.VOTE, Arm.PLACEBO)
+AFTER_DEBATE: Final[Mapping[Arm, str]] = {Arm.RANDOM: "trades", Arm.VOTE: "tokens"}
+"""Arms that are matched with something of the debate."""
 ORDER_ARMS: Final = (Arm.HOLD, Arm.SMA, Arm.RANDOM)
 DECIDED_BY: Final[Mapping[Arm, str]] = {
     Arm.DEBATE: "debate by rules",
@@ -52,17 +58,20 @@ DECIDED_BY: Final[Mapping[Arm, str]] = {
     Arm.NO_CRO: "debate by rules, without the risk officer's rules",
     Arm.NO_MEMORY: "debate by rules, without memory",
     Arm.RANDOM: "chance: as many entries as the debate, same sides, sizes and holds",
-    Arm.AA: "debate by rules, once more",
-    **{arm: f"not run: {what}" for arm, what in NEED_MODEL.items()},
+    Arm.AA: "debate by rules, once more: no noise, by construction",
 }
+BY_MODELS: Final[Mapping[Arm, str]] = {
+    Arm.AA: "debate with models, once more with fresh replies: the noise floor",
+    Arm.SINGLE: "the Judge's model, asked once, over a blackboard by rules",
+    Arm.VOTE: "votes of the Judge's model at the debate's tokens, over a blackboard by rules",
+    Arm.PLACEBO: "debate with models, the risk officer's shown nothing of the case",
+}
+NO_MODEL: Final = "it needs a model or recorded replies, and this backtest asks none (--models)"
+NO_REPLY: Final = "no model is configured for it, and no reply is kept"
 
 
-@dataclass(frozen=True, slots=True)
-class SkippedArm:
-    """An arm that was not run, and why."""
-
-    arm: Arm
-    reason: str
-
-
-NO_MODEL: Final = "it needs a model or recorded replies, and this backtest asks none"
+def describe_arm(arm: Arm, models: bool) -> str:
+    """Who decides. `models`: some spoke."""
+    if not models:
+        return DECIDED_BY.get(arm) or f"{MODELS_FOR[arm]}, whose place the rules took"
+    return BY_MODELS.get(arm) or DECIDED_BY[arm].replace("by rules", "with models")

@@ -37,6 +37,12 @@ def _sections(view: TradeLabView) -> Iterator[str]:
         f"{', '.join(f'{days} days {kind}' for kind, days in view.regime_days.items())}. Every figure is net of fees, "
         f"slippage, funding and models. Sharpe ratios are deflated by {view.trials} trials of the lab's run log."
     )
+    yield paragraph(view.headline)
+    floor = "" if view.noise_floor_usd is None else f"{view.noise_floor_usd:,.2f} USD, "
+    yield paragraph(f"Noise floor beside every gain: {floor}{view.noise_floor_said}.", "quiet")
+    for model in view.models:
+        known = "in-sample for it" if model.in_sample else "after its training"
+        yield paragraph(f"{model.model}: trained on what was known by {model.cutoff or 'nobody knows when'}, {known}.")
     for note in view.notes:
         yield paragraph(f"{note[0].upper()}{note[1:]}.", "quiet")
     curves = [Line(arm.arm, _points(view, arm)) for arm in view.arms]

@@ -16,7 +16,7 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.lab.reports import LabReport, LabReports, report_id, trial_id
 from zuno.lab.trading.arm_result import ArmResult, ClosedLine, PriceSeries, Span
-from zuno.lab.trading.arms import DESK_ARMS, NEED_MODEL, ORDER_ARMS, Arm
+from zuno.lab.trading.arms import AFTER_DEBATE, DESK_ARMS, NEED_MODEL, ORDER_ARMS, Arm
 from zuno.lab.trading.order_arms import TargetPosition, plan_hold, plan_random, plan_sma_cross, slots_of
 from zuno.lab.trading.page import build_trade_page
 from zuno.lab.trading.views import TradeLabView, build_view
@@ -55,6 +55,8 @@ class TradeQuestion:
     since: str | None
     until: str | None
     arms: tuple[Arm, ...]
+    models: bool = False
+    """Whether models argue, or replies of theirs that are kept."""
 
     @property
     def command(self) -> str:
@@ -66,7 +68,8 @@ class TradeQuestion:
             "--to": self.until,
             "--arms": ",".join(self.arms),
         }
-        return " ".join(["zuno lab trade", *(f"{name} {given}" for name, given in options.items() if given)])
+        words = [f"{name} {given}" for name, given in options.items() if given]
+        return " ".join(["zuno lab trade", *words, *(["--models"] if self.models else [])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,9 @@ class ArmsTask:
     arms: tuple[Arm, ...]
     matched: tuple[ClosedLine, ...] = ()
     """Trades that chance is matched with."""
+    models: bool = False
+    vote_tokens: int = 0
+    """Of one decision by vote."""
 
     def plan_orders(self, arm: Arm, prices: Mapping[Symbol, PriceSeries]) -> list[TargetPosition]:
         if arm is Arm.HOLD:
@@ -121,6 +127,7 @@ class TradeLab:
                 "symbols": [symbol.value for symbol in question.symbols],
                 "begin": span.begin,
                 "end": span.end,
+                **({"models": True} if question.models else {}),
             }
             report = report_id(KIND, {**asked, "arms": list(question.arms)}, market.fingerprint, EDITION)
             if not resume:
@@ -162,7 +169,7 @@ class TradeLab:
         stop: asyncio.Event,
     ) -> list[ArmResult]:
         results: dict[Arm, ArmResult] = dict(done)
-        wanted = [arm for arm in question.arms if arm not in NEED_MODEL and arm not in done]
+        wanted = [arm for arm in question.arms if (question.models or arm not in NEED_MODEL) and arm not in done]
         played, total = 0, len(slots_of(span)) * len(wanted)
 
         def hear(said: ArmResult | SlotPlayed) -> None:
@@ -176,9 +183,14 @@ class TradeLab:
                 self._reports.keep_part(report, said)
 
         tell(0, total)
-        await self._run_tasks(plan_tasks(wanted, question.symbols, market, span, workers), workers, hear, stop)
-        if Arm.RANDOM in wanted and not stop.is_set():
-            task = ArmsTask(market, question.symbols, span, (Arm.RANDOM,), results[Arm.DEBATE].trades)
+        tasks = plan_tasks(wanted, question.symbols, market, span, workers, models=question.models)
+        await self._run_tasks(tasks, workers, hear, stop)
+        if later := tuple(arm for arm in wanted if arm in AFTER_DEBATE):
+            if stop.is_set():
+                return [results[arm] for arm in question.arms if arm in results]
+            debate = results[Arm.DEBATE]
+            tokens = -(-debate.model_tokens // max(1, debate.cycles))
+            task = ArmsTask(market, question.symbols, span, later, debate.trades, question.models, tokens)
             await self._run_tasks([task], 1, hear, stop)
         return [results[arm] for arm in question.arms if arm in results]
 
@@ -188,13 +200,22 @@ def _read_part(document: str) -> ArmResult:
 
 
 def plan_tasks(
-    arms: Sequence[Arm], symbols: tuple[Symbol, ...], market: TradeMarket, span: Span, workers: int
+    arms: Sequence[Arm],
+    symbols: tuple[Symbol, ...],
+    market: TradeMarket,
+    span: Span,
+    workers: int,
+    *,
+    models: bool = False,
 ) -> list[ArmsTask]:
-    """Arms without a desk in one task; desks in as many as there are processes, each measuring the market once."""
-    plain = tuple(arm for arm in arms if arm in ORDER_ARMS and arm is not Arm.RANDOM)
-    desks = [arm for arm in arms if arm in DESK_ARMS]
-    shares = [plain, *(tuple(desks[place::workers]) for place in range(workers))]
-    return [ArmsTask(market, symbols, span, share) for share in shares if share]
+    """Arms without a desk in one task; desks in as many as there are processes, each measuring the market once. Those
+    that ask models share one, and what was answered there."""
+    first = [arm for arm in arms if arm not in AFTER_DEBATE]
+    plain = tuple(arm for arm in first if arm in ORDER_ARMS)
+    desks = [arm for arm in first if arm in DESK_ARMS]
+    shares = 1 if models else workers
+    split = [plain, *(tuple(desks[place::shares]) for place in range(shares))]
+    return [ArmsTask(market, symbols, span, share, models=models) for share in split if share]
 
 
 def choose_span(market: TradeMarket, question: TradeQuestion) -> Span:
@@ -214,14 +235,16 @@ def choose_span(market: TradeMarket, question: TradeQuestion) -> Span:
     return Span(begin, end)
 
 
-def read_question(folder: str | None, symbols: str, since: str | None, until: str | None, arms: str) -> TradeQuestion:
+def read_question(
+    folder: str | None, symbols: str, since: str | None, until: str | None, arms: str, *, models: bool = False
+) -> TradeQuestion:
     """What a person typed. `Usage` says what of it cannot be."""
     chosen = tuple(dict.fromkeys(parse_symbol(symbol) for symbol in symbols.split(",")))
-    return TradeQuestion(folder, chosen, since, until, parse_arms(arms))
+    return TradeQuestion(folder, chosen, since, until, parse_arms(arms), models)
 
 
 def parse_arms(text: str) -> tuple[Arm, ...]:
-    """Names with commas between them, each once. Chance is matched with the debate, and needs it."""
+    """Names with commas between them, each once. What is matched with the debate needs it."""
     found = []
     for name in text.split(","):
         try:
@@ -229,6 +252,7 @@ def parse_arms(text: str) -> tuple[Arm, ...]:
         except ValueError:
             raise Usage(f"{plain_text(name, 40)!r} is no arm; choose from {', '.join(Arm)}.") from None
     chosen = tuple(dict.fromkeys(found))
-    if Arm.RANDOM in chosen and Arm.DEBATE not in chosen:
-        raise Usage("The arm random is matched with the debate's trades: add debate.")
+    for arm, what in AFTER_DEBATE.items():
+        if arm in chosen and Arm.DEBATE not in chosen:
+            raise Usage(f"The arm {arm} is matched with the debate's {what}: add debate.")
     return chosen

@@ -13,9 +13,10 @@ from zuno.kernel.units import Millis
 from zuno.kernel.view import PartialView, View
 from zuno.lab.bootstrap import compare_pairs, interval_of_sum
 from zuno.lab.comparisons import correct_p_values
+from zuno.lab.cutoffs import ModelCutoffView, judge_models
 from zuno.lab.returns import deflated_sharpe, measure_returns
 from zuno.lab.trading.arm_result import MICRO, ArmResult, DecisionLine, PriceSeries, Span
-from zuno.lab.trading.arms import DECIDED_BY, NEED_MODEL, NO_MODEL, Arm
+from zuno.lab.trading.arms import MODELS_FOR, NO_MODEL, NO_REPLY, Arm, describe_arm
 from zuno.trading.model.cycle import EDITION, Call, Exchange
 from zuno.trading.model.market import DAY_MS, Symbol
 from zuno.trading.rules.trading_book import STARTING_CASH
@@ -31,6 +32,7 @@ TREND: Final = 0.10
 """A day is bull or bear where the market had moved so far in the thirty days before it, else sideways."""
 FLIP_MS: Final = DAY_MS
 """A decision that two arms see differently is judged by the day that followed."""
+SIGNIFICANT: Final = 0.05
 CUTOFF: Final = "2025-04"
 """The record's last month. A model trained later may have read it."""
 
@@ -79,6 +81,7 @@ class TradeArmView(View):
     fees: float
     funding: float
     model_cost_usd: float
+    model_tokens: int
     exits: dict[str, int]
     exploration: int
     """Trades that were explorations: a quarter of the size, because nothing is proven."""
@@ -111,6 +114,11 @@ class TradeLabView(PartialView):
     trials: int
     market_change: float
     regime_days: dict[str, int]
+    headline: str
+    noise_floor_usd: float | None
+    """By how much the debate and the debate with fresh replies differ in the end; null: not measured."""
+    noise_floor_said: str
+    models: tuple[ModelCutoffView, ...]
     arms: tuple[TradeArmView, ...]
     not_run: tuple[SkippedArmView, ...]
     notes: tuple[str, ...]
@@ -136,6 +144,8 @@ def build_view(
     sharpes = [value for result in results if (value := measure_returns(_returns(result), 1).sharpe) is not None]
     variance = _sample_variance(sharpes)
     change = _market_change(prices, span)
+    models = judge_models(frozenset(name for result in results for name in result.models), span.begin // 1_000)
+    floor, floor_said = _noise_floor(gains, bool(models))
     return TradeLabView(
         ok=True,
         stopped=stopped,
@@ -151,11 +161,17 @@ def build_view(
         trials=tries,
         market_change=change,
         regime_days=dict(sorted(Counter(kinds).items())),
+        headline=_headline(models, gains),
+        noise_floor_usd=floor,
+        noise_floor_said=floor_said,
+        models=models,
         arms=tuple(_arm_view(result, kinds, gains.get(result.arm), change, tries, variance) for result in results),
         not_run=tuple(
-            SkippedArmView(arm=arm.value, reason=f"{NEED_MODEL[arm]}: {NO_MODEL}")
+            SkippedArmView(arm=arm.value, reason=f"{MODELS_FOR[arm]}: {NO_REPLY if question.models else NO_MODEL}")
             for arm in question.arms
-            if arm in NEED_MODEL
+            if arm in MODELS_FOR
+            and not (stopped and question.models)
+            and all(result.arm is not arm for result in results)
         ),
         notes=_list_notes(question, market),
     )
@@ -177,7 +193,7 @@ def _arm_view(
     }
     return TradeArmView(
         arm=result.arm,
-        by=DECIDED_BY[result.arm],
+        by=describe_arm(result.arm, bool(result.models)),
         until=iso(Millis(result.until)),
         net_pnl_usd=_usd(result.net),
         sharpe=figures.sharpe,
@@ -195,6 +211,7 @@ def _arm_view(
         fees=_usd(result.fees),
         funding=_usd(result.funding),
         model_cost_usd=_usd(result.model_cost),
+        model_tokens=result.model_tokens,
         exits=dict(sorted(Counter(trade.reason.value for trade in result.trades).items())),
         exploration=sum(trade.exploration for trade in result.trades),
         cycles=result.cycles,
@@ -231,6 +248,29 @@ def compare_with_debate(
             worse=worse,
         )
     return gains
+
+
+def _noise_floor(gains: Mapping[Arm, GainView], models: bool) -> tuple[float | None, str]:
+    if not models:
+        return 0.0, "rules answer the same twice: 0 by construction"
+    again = gains.get(Arm.AA)
+    return (None, "not measured: add the arm aa") if again is None else (abs(again.net_pnl_usd), "measured by aa")
+
+
+def _headline(models: Sequence[ModelCutoffView], gains: Mapping[Arm, GainView]) -> str:
+    """Days that a model may have read make none."""
+    if known := [model.model for model in models if model.in_sample]:
+        names = ", ".join(known)
+        return f"Not provable here: of these days some lie before the end of what {names} was trained on."
+    who = "the debate" if models else "the debate by rules"
+    shown = [
+        f"{arm} {gain.net_pnl_usd:+,.2f} USD less {who}"
+        for arm, gain in gains.items()
+        if gain.p_holm is not None and gain.p_holm < SIGNIFICANT
+    ]
+    if not shown:
+        return f"No arm differs from {who} by more than chance, all comparisons taken together."
+    return f"Shown, all comparisons taken together: {'; '.join(shown)}."
 
 
 def _flips(debate: ArmResult, other: ArmResult, prices: Mapping[Symbol, PriceSeries]) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from math import ceil, isfinite
 from typing import Final
 
@@ -30,24 +30,17 @@ ROLE: Final = "risk_manager"
 PASSED: Final = "nothing new is risked: the risk officer concurs without being asked"
 
 
-async def ask_risk_manager(case: Case, draft: RulingDraft, minds: ModelContext) -> AgentAnswer[Tightening]:
+async def ask_risk_manager(
+    case: Case, draft: RulingDraft, minds: ModelContext, shown: Sequence[Section] | None = None
+) -> AgentAnswer[Tightening]:
+    """`shown`: instead of the case."""
     if not draft.opens:
         voice = AnswerSource(role=ROLE, source="deterministic", why=PASSED, model=None, tokens=0, usd=0.0)
         return AgentAnswer(value=Tightening(rationale=PASSED), voice=voice)
     spoken = await ask_agent(
         AgentQuestion(
             role=ROLE,
-            sections=lambda: (
-                prompt_facts.market_section(case),
-                prompt_facts.anomalies_section(case),
-                _draft_section(draft),
-                account_section(case),
-                prompt_facts.derivatives_section(case),
-                prompt_facts.liquidation_section(case, 75),
-                prompt_facts.options_section(case, 70),
-                prompt_facts.day_section(case, 60),
-                prompt_facts.economy_section(case, 50),
-            ),
+            sections=lambda: _list_sections(case, draft) if shown is None else shown,
             output=RiskOpinion,
             fallback=lambda: answer_by_rules(case, draft),
             texts=lambda said: ((said.rationale, LONG_TEXT),),
@@ -63,6 +56,20 @@ async def ask_risk_manager(case: Case, draft: RulingDraft, minds: ModelContext) 
         rationale=said.rationale,
     )
     return AgentAnswer(value=tightening, voice=voice_of(ROLE, spoken))
+
+
+def _list_sections(case: Case, draft: RulingDraft) -> tuple[Section, ...]:
+    return (
+        prompt_facts.market_section(case),
+        prompt_facts.anomalies_section(case),
+        _draft_section(draft),
+        account_section(case),
+        prompt_facts.derivatives_section(case),
+        prompt_facts.liquidation_section(case, 75),
+        prompt_facts.options_section(case, 70),
+        prompt_facts.day_section(case, 60),
+        prompt_facts.economy_section(case, 50),
+    )
 
 
 def answer_by_rules(case: Case, draft: RulingDraft) -> RiskOpinion:
