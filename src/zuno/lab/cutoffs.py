@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Final
 
@@ -20,7 +21,9 @@ CUTOFFS: Final = {
     "llama-3.1": "2023-12",
     "llama-3.3": "2023-12",
 }
-"""Months that vendors name, by how a model's name begins; of the others nobody knows."""
+"""Months that vendors name, by a model's name without its date or size; of the others nobody knows."""
+_VARIANT: Final = re.compile(r"(?:-(?!\d{1,2}(?:-|$)).+)?")
+"""What may follow a name: a date or a size. A further version is another model."""
 
 
 class ModelCutoffView(View):
@@ -45,4 +48,11 @@ def judge_models(models: frozenset[str], moment: int) -> tuple[ModelCutoffView, 
 def find_cutoff(model: str) -> str | None:
     """A name is `vendor:model`, or the model alone."""
     name = model.rsplit(":", 1)[-1].rsplit("/", 1)[-1].lower()
-    return next((month for prefix, month in CUTOFFS.items() if name.startswith(prefix)), None)
+    return next(
+        (
+            month
+            for known, month in CUTOFFS.items()
+            if name.startswith(known) and _VARIANT.fullmatch(name.removeprefix(known))
+        ),
+        None,
+    )

@@ -81,14 +81,20 @@ class ReportFiles(Protocol):
         ...
 
 
+ENGINE: Final = 2
+"""Raised when the same decisions come to other figures: by another fill, fee or test."""
+
+
 def report_id(kind: str, question: object, data: Digest, edition: int) -> str:
     """The same question about the same data has the same id. Whatever changes an answer belongs to the question."""
-    return f"{kind}-{digest(canonical({'kind': kind, 'question': question, 'data': data, 'edition': edition}))[:12]}"
+    asked = {"kind": kind, "question": question, "data": data, "edition": edition, "engine": ENGINE}
+    return f"{kind}-{digest(canonical(asked))[:12]}"
 
 
 def trial_id(kind: str, arm: str, question: object, data: Digest, edition: int) -> str:
     """Of one arm; the question without the list of arms, so that a trial in company is the trial alone."""
-    return digest(canonical({"kind": kind, "arm": arm, "question": question, "data": data, "edition": edition}))
+    asked = {"kind": kind, "arm": arm, "question": question, "data": data, "edition": edition, "engine": ENGINE}
+    return digest(canonical(asked))
 
 
 class LabReports:

@@ -101,8 +101,8 @@ async def read_market(store: SeriesStore, place: Path, folder: str) -> TradeMark
     from zuno.kernel.units import Millis
     from zuno.lab.trading.arm_result import PriceSeries
     from zuno.lab.trading.service import TradeMarket
-    from zuno.trading.model.market import HOUR_MS, Symbol, Timeframe, candles
-    from zuno.trading.model.venues import BINANCE, wanted_series
+    from zuno.trading.model.market import HOUR_MS, Symbol, Timeframe, candles, rates
+    from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW, wanted_series
 
     ever = Millis(2**53 - 1)
     prices: dict[Symbol, PriceSeries] = {}
@@ -115,9 +115,13 @@ async def read_market(store: SeriesStore, place: Path, folder: str) -> TradeMark
             )
             content.update(repr([tuple(row) for row in rows]).encode())
         for series in wanted_series(symbol):
-            span = await store.read(series, Millis(0), ever, ever, 1)
-            content.update(f"{series} {[tuple(row) for row in span]}".encode())
-            minutes = minutes or (bool(span) and series == candles(BINANCE, symbol, Timeframe.M1))
+            # A folder is read whole; of the home's own recording, which may be of minutes, the newest rows.
+            some = await store.read(series, Millis(0), ever, ever, None if folder else 1)
+            content.update(f"{series} {[tuple(row) for row in some]}".encode())
+            minutes = minutes or (bool(some) and series == candles(BINANCE, symbol, Timeframe.M1))
+    for span in await store.spans():
+        content.update(repr(span).encode())
+    won = await store.read(rates(UPBIT, USDT_KRW), Millis(0), ever, ever)
     return TradeMarket(
         place=str(place),
         folder=folder,
@@ -126,6 +130,7 @@ async def read_market(store: SeriesStore, place: Path, folder: str) -> TradeMark
         candles_only=store.origin.candles_only,
         minutes=minutes,
         prices=prices,
+        won=PriceSeries(tuple(row.at for row in won), tuple(float(row.value) for row in won)) if won else None,
         fingerprint=Digest(content.hexdigest()),
     )
 
@@ -179,9 +184,9 @@ async def _run_arms(
         log, clock = MemoryTradeLog(), MarketClock(span.begin)
         venue = open_order_venue(store, log, arm, clock)
         played = partial(hear, SlotPlayed(arm))
-        await carry_out(arm.value, task.plan_orders(arm, prices), venue, clock, span, played)
+        refused = await carry_out(arm.value, task.plan_orders(arm, prices), venue, clock, span, played)
         events = log.list_events(venue_account(arm.value, Exchange.BINANCE))
-        hear(measure_arm(arm, events, prices, span, span.end))
+        hear(measure_arm(arm, events, prices, span, span.end, refused=refused))
     lab_models = LabModels(home if task.models else None, folder)
     desk_arms = [arm for arm in task.arms if arm not in ORDER_ARMS and lab_models.can_run(arm)]
     if not desk_arms:
@@ -203,7 +208,7 @@ async def _run_arms(
             hear(SlotPlayed(desk.arm))
             if at - told.setdefault(desk.arm, span.begin) >= REPORT_MS:
                 told[desk.arm] = at
-                hear(desk.measure(prices, span, at))
+                hear(desk.measure(prices, task.market.won, span, at))
 
         return tell_moment
 
@@ -212,7 +217,7 @@ async def _run_arms(
         lockstep = Lockstep(len(abreast))
         await asyncio.gather(*(run_desk_arm(desk, span, lockstep, tell(desk), stop) for desk in abreast))
         for desk in abreast:
-            hear(desk.measure(prices, span, span.end))
+            hear(desk.measure(prices, task.market.won, span, span.end))
     await lab_models.close()
 
 

@@ -203,7 +203,7 @@ def build_view(
     question: AblationQuestion, report: str, schedule: Schedule, episodes: Sequence[EpisodeView], asked: int
 ) -> LpAblationView:
     base = question.base
-    models = judge_models(frozenset(name for episode in episodes for name in episode.models), schedule.end)
+    models = judge_models(frozenset(name for episode in episodes for name in episode.models), schedule.start)
     nets = _net_outcomes(episodes)
     block = question.horizon_hours // base.every_hours
     gains = _compare_all(episodes, nets, block)
@@ -348,6 +348,8 @@ def _headline(models: Sequence[ModelCutoffView], gains: Sequence[ArmGainView]) -
     if any(model.in_sample for model in models):
         names = ", ".join(model.model for model in models if model.in_sample)
         return f"Not provable here: these days lie before the end of what {names} was trained on."
+    if all(gain.p is None for gain in gains):
+        return "Not judged: too few episodes for any comparison."
     shown = [gain for gain in gains if gain.verdict in ("gain", "loss")]
     who = "the debate" if models else "the debate by rules"
     if not shown:

@@ -101,6 +101,8 @@ class ArmResult(View):
     model_tokens: int = 0
     models: tuple[str, ...] = ()
     """Those that said something."""
+    refused: int = 0
+    """Orders of an arm without a desk that did not end filled."""
 
     @property
     def net(self) -> int:
@@ -123,16 +125,23 @@ def measure_arm(
     lessons: int = 0,
     recalled: int = 0,
     charges: Sequence[ModelCharge] = (),
+    won: PriceSeries | None = None,
+    refused: int = 0,
 ) -> ArmResult:
     """`events`: of the account, or of the venue's own log where no desk traded. Orders of the last moment are filled
-    after it, and not counted."""
+    after it, and not counted. `won`: KRW for one dollar; of Upbit's cash only what trades made of it is counted, at
+    the rate of the day for the worth and of the last moment for trades and fees."""
     history = trace_account([event for event in events if event.at <= until])
     book = history.book
-    if book.ledger.debits(Exchange.BINANCE) != book.ledger.credits(Exchange.BINANCE):
+    if any(book.ledger.debits(exchange) != book.ledger.credits(exchange) for exchange in Exchange):
         raise Broken(f"Debits and credits of the arm {arm} differ.")
     closed = [*book.closed]
     closed += [book.summarise(trade, ExitReason.DECISION) for trade in book.finished.values()]
-    figures = measure_trades(closed, None)
+    rate = _read_rate(won, until)
+    exchanges = {trade.exchange for trade in closed} | {trade.exchange for trade in book.trades.values()}
+    if rate is None and Exchange.UPBIT in exchanges:
+        raise Broken(f"The arm {arm} traded for won, and no rate of the won is recorded.")
+    figures = measure_trades(closed, rate)
     charges = [charge for charge in charges if charge.at <= until]
     reached = [mark for mark in span.marks() if mark <= until]
     ledger = book.ledger
@@ -141,23 +150,26 @@ def measure_arm(
         until=until,
         worth=(
             _micro(STARTING_CASH[Exchange.BINANCE]),
-            *(_worth_at(mark, history.steps, prices) - _sum_charges(charges, mark) for mark in reached[1:]),
+            *(_worth_at(mark, history.steps, prices, won) - _sum_charges(charges, mark) for mark in reached[1:]),
         ),
-        trades=tuple(map(_closed_line, closed)),
+        trades=tuple(_closed_line(trade, _choose_rate(trade.exchange, rate)) for trade in closed),
         decisions=tuple(decisions),
         cycles=cycles,
         open_trades=len(book.trades),
         hit_rate=_figure(figures.win_rate),
         profit_factor=_figure(figures.profit_factor),
         expectancy_r=_figure(figures.expectancy_r),
-        fees=_micro(ledger.balance(Exchange.BINANCE, LedgerAccount.FEES)),
+        fees=_micro(
+            sum((ledger.balance(each, LedgerAccount.FEES) / _choose_rate(each, rate) for each in Exchange), ZERO)
+        ),
         funding=_micro(-ledger.balance(Exchange.BINANCE, LedgerAccount.FUNDING)),
         model_cost=_sum_charges(charges, until),
-        exposure=_measure_exposure(history.steps, span.begin, until),
+        exposure=_measure_exposure(history.steps, span.begin, until, rate),
         debits=format(ledger.debits(Exchange.BINANCE), "f"),
         credits=format(ledger.credits(Exchange.BINANCE), "f"),
         lessons=lessons,
         recalled=recalled,
+        refused=refused,
         model_tokens=sum(charge.tokens for charge in charges),
         models=tuple(sorted({charge.model for charge in charges if charge.model})),
     )
@@ -167,7 +179,9 @@ def _sum_charges(charges: Sequence[ModelCharge], until: Millis) -> int:
     return _micro(sum((charge.usd for charge in charges if charge.at <= until), ZERO))
 
 
-def _worth_at(moment: Millis, steps: Sequence[AccountStep], prices: Mapping[Symbol, PriceSeries]) -> int:
+def _worth_at(
+    moment: Millis, steps: Sequence[AccountStep], prices: Mapping[Symbol, PriceSeries], won: PriceSeries | None
+) -> int:
     """Cash and unrealised PnL by the last closes."""
     place = bisect_right(steps, moment, key=lambda step: step.at)
     if not place:
@@ -176,31 +190,42 @@ def _worth_at(moment: Millis, steps: Sequence[AccountStep], prices: Mapping[Symb
     marks = {
         part.symbol: _decimal(price) for part in step.held if (price := prices[part.symbol].at(moment)) is not None
     }
-    worth = equity_usd(step, marks, None)
+    rate = _read_rate(won, moment)
+    worth = equity_usd(step, marks, rate)
     if worth is None:
         raise Broken(f"Something is held at {moment} ms of which no price is known.")
-    return _micro(worth)
+    return _micro(worth if rate is None else worth - STARTING_CASH[Exchange.UPBIT] / rate)
 
 
-def _measure_exposure(steps: Sequence[AccountStep], begin: Millis, until: Millis) -> float:
+def _measure_exposure(steps: Sequence[AccountStep], begin: Millis, until: Millis, rate: Decimal | None) -> float:
     """Notional at cost over the starting capital, weighed by time."""
     total = Fraction(0)
     ends = [step.at for step in steps[1:]] + [until]
     for step, end in zip(steps, ends, strict=False):
-        held = sum((abs(part.quantity) * part.entry for part in step.held), ZERO)
+        held = sum((abs(part.quantity) * part.entry / _choose_rate(part.exchange, rate) for part in step.held), ZERO)
         total += Fraction(held) * max(0, end - max(step.at, begin))
     whole = Fraction(STARTING_CASH[Exchange.BINANCE]) * max(1, until - begin)
     return round(float(total / whole), 6)
 
 
-def _closed_line(trade: TradeSummary) -> ClosedLine:
+def _read_rate(won: PriceSeries | None, moment: Millis) -> Decimal | None:
+    found = None if won is None else won.at(moment)
+    return None if found is None else _decimal(found)
+
+
+def _choose_rate(exchange: Exchange, rate: Decimal | None) -> Decimal:
+    """What one dollar is in an exchange's currency."""
+    return rate if exchange is Exchange.UPBIT and rate is not None else Decimal(1)
+
+
+def _closed_line(trade: TradeSummary, rate: Decimal) -> ClosedLine:
     return ClosedLine(
         symbol=trade.symbol,
         side=trade.side,
         opened=trade.opened,
         closed=trade.closed,
-        notional=_micro(trade.quantity * trade.entry),
-        net=_micro(trade.net_pnl),
+        notional=_micro(trade.quantity * trade.entry / rate),
+        net=_micro(trade.net_pnl / rate),
         reason=trade.reason,
         exploration=trade.exploration,
     )

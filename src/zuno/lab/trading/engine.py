@@ -88,7 +88,9 @@ class DeskArm:
     lessons: int = 0
     recalled: int = 0
 
-    def measure(self, prices: Mapping[Symbol, PriceSeries], span: Span, until: Millis) -> ArmResult:
+    def measure(
+        self, prices: Mapping[Symbol, PriceSeries], won: PriceSeries | None, span: Span, until: Millis
+    ) -> ArmResult:
         return measure_arm(
             self.arm,
             self.events(),
@@ -100,6 +102,7 @@ class DeskArm:
             lessons=self.lessons,
             recalled=self.recalled,
             charges=self.charges,
+            won=won,
         )
 
 

@@ -19,10 +19,13 @@ from zuno.lab.trading.arm_result import MICRO, ClosedLine, PriceSeries, Span
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import HOUR_MS, Side, Symbol
 from zuno.trading.model.orders import (
+    Balance,
+    ClientId,
     Filters,
     Order,
     OrderRequest,
     OrderSide,
+    OrderStatus,
     OrderType,
     VenuePosition,
     VenueQuote,
@@ -53,6 +56,10 @@ class PaperOrders(Protocol):
     async def quote(self, symbol: Symbol) -> VenueQuote: ...
 
     async def place(self, order: OrderRequest) -> Order: ...
+
+    async def find(self, symbol: Symbol, client_id: ClientId) -> Order | None: ...
+
+    async def balance(self) -> Balance: ...
 
     async def positions(self) -> tuple[VenuePosition, ...]: ...
 
@@ -95,28 +102,45 @@ def plan_sma_cross(prices: Mapping[Symbol, PriceSeries], span: Span) -> list[Tar
     return sorted(found, key=lambda change: (change.at, change.symbol))
 
 
-def plan_random(trades: Sequence[ClosedLine], span: Span, seed: int = SEED) -> list[TargetPosition]:
-    """Trades as many as these, on the same side, as large and held as long, at moments drawn by chance. Of one symbol
-    no two are open at once."""
+@dataclass(frozen=True, slots=True)
+class RandomTrade:
+    """A trade like one of the debate's, at a moment drawn by chance."""
+
+    like: ClosedLine
+    begin: Millis
+    end: Millis
+
+
+def draw_trades(trades: Sequence[ClosedLine], span: Span, seed: int) -> list[RandomTrade]:
+    """As many as these, on the same side, as large and held as many hours. Of one symbol no two are open at once."""
     chance = Generator(PCG64(seed))
-    found: list[TargetPosition] = []
+    first, last = slots_of(span)[0], span.end // HOUR_MS * HOUR_MS
+    found: list[RandomTrade] = []
     for symbol in sorted({trade.symbol for trade in trades}):
         ours = [trade for trade in trades if trade.symbol is symbol]
-        steps = [max(1, -(-(trade.closed - trade.opened) // STEP_MS)) for trade in ours]
-        slots = slots_of(span)
-        free = len(slots) - 1 - sum(steps)
-        # Where a trade begins: chance orders them and deals out the slots that none of them takes.
+        held = [max(1, round((trade.closed - trade.opened) / HOUR_MS)) for trade in ours]
+        # An hour after each, in which its exit is filled.
+        free = (last - first) // HOUR_MS - sum(held) - len(held)
+        # Where a trade begins: chance orders them and deals out the hours that none of them takes.
         gaps = sorted(chance.integers(0, max(1, free), len(ours)).tolist())
         order = chance.permutation(len(ours)).tolist()
         taken = 0
         for gap, place in zip(gaps, order, strict=True):
-            trade, begin = ours[place], gap + taken
-            taken += steps[place]
-            if begin + steps[place] >= len(slots):
-                break
-            notional = Decimal(trade.notional) / MICRO * (1 if trade.side is Side.LONG else -1)
-            found.append(TargetPosition(Millis(slots[begin]), symbol, notional))
-            found.append(TargetPosition(Millis(slots[begin + steps[place]]), symbol, Decimal(0)))
+            begin = first + (gap + taken) * HOUR_MS
+            taken += held[place] + 1
+            end = begin + held[place] * HOUR_MS
+            if end < span.end:
+                found.append(RandomTrade(ours[place], Millis(begin), Millis(end)))
+    return found
+
+
+def plan_random(trades: Sequence[ClosedLine], span: Span, seed: int = SEED) -> list[TargetPosition]:
+    """Orders of one draw."""
+    found: list[TargetPosition] = []
+    for drawn in draw_trades(trades, span, seed):
+        notional = Decimal(drawn.like.notional) / MICRO * (1 if drawn.like.side is Side.LONG else -1)
+        found.append(TargetPosition(drawn.begin, drawn.like.symbol, notional))
+        found.append(TargetPosition(drawn.end, drawn.like.symbol, Decimal(0)))
     return sorted(found, key=lambda change: (change.at, change.symbol, change.notional != 0))
 
 
@@ -127,37 +151,49 @@ async def carry_out(
     clock: MarketClock,
     span: Span,
     tell: Callable[[], None],
-) -> None:
-    """Send a market order at each change; the venue is looked at at every slot, for funding and liquidations."""
+) -> int:
+    """Send a market order at each change; the venue is looked at at every slot, for funding and liquidations. An entry
+    that the cash does not pay is made smaller. How many orders did not end filled."""
     waiting = list(changes)
     number = 0
-    for slot in slots_of(span):
-        clock.move(Millis(slot))
+    sent: list[Order] = []
+    slots = frozenset(slots_of(span))
+    for moment in sorted(slots | {change.at for change in changes}):
+        clock.move(Millis(moment))
         held = {position.symbol: position for position in await venue.positions()}
-        while waiting and waiting[0].at <= slot:
+        while waiting and waiting[0].at <= moment:
             change = waiting.pop(0)
             position = held.get(change.symbol)
             number += 1
             if position is not None:
                 side = OrderSide.SELL if position.side is Side.LONG else OrderSide.BUY
-                await _send(venue, f"{name} {number} out", change.symbol, side, position.quantity, reduce_only=True)
+                sent.append(
+                    await _send(venue, f"{name} {number} out", change.symbol, side, position.quantity, reduce_only=True)
+                )
             if change.notional:
                 quote, filters = await venue.quote(change.symbol), await venue.filters(change.symbol)
                 lot = filters.lot
                 least = (filters.min_notional / quote.mark / lot).to_integral_value(ROUND_CEILING) * lot
-                wanted = (abs(change.notional) / quote.mark / lot).to_integral_value(ROUND_FLOOR) * lot
+                dollars = min(abs(change.notional), (await venue.balance()).available * SHARE)
+                wanted = (dollars / quote.mark / lot).to_integral_value(ROUND_FLOOR) * lot
                 side = OrderSide.BUY if change.notional > 0 else OrderSide.SELL
-                await _send(venue, f"{name} {number} in", change.symbol, side, max(wanted, least))
+                sent.append(await _send(venue, f"{name} {number} in", change.symbol, side, max(wanted, least)))
             held = {position.symbol: position for position in await venue.positions()}
-        tell()
+        if moment in slots:
+            tell()
     clock.move(span.end)
     await venue.positions()
+    # Orders of the last moment are filled after the span.
+    ended = [
+        await venue.find(order.request.symbol, order.request.client_id) for order in sent if order.updated < span.end
+    ]
+    return sum(order is None or order.status is not OrderStatus.FILLED for order in ended)
 
 
 async def _send(
     venue: PaperOrders, id: str, symbol: Symbol, side: OrderSide, quantity: Decimal, *, reduce_only: bool = False
-) -> None:
-    await venue.place(
+) -> Order:
+    return await venue.place(
         OrderRequest(
             client_id=client_order_id(id, venue.exchange, "entry" if not reduce_only else "exit"),
             exchange=venue.exchange,

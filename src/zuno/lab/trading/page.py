@@ -83,7 +83,6 @@ def _sections(view: TradeLabView) -> Iterator[str]:
             "fees",
             "funding",
             "models",
-            "ended by",
         ),
         (
             (
@@ -124,6 +123,13 @@ def _sections(view: TradeLabView) -> Iterator[str]:
             for arm, gain in compared
         ),
     )
+    if view.random is not None:
+        low, high = view.random.middle90_usd
+        yield paragraph(
+            f"Chance with the same sides, sizes and holds, {view.random.draws:,} draws before funding: mean "
+            f"{view.random.mean_usd:+,.2f} USD, nine of ten between {low:+,.2f} and {high:+,.2f}; the debate's "
+            f"{view.random.debate_usd:+,.2f} is above {view.random.share_below:.0%} of them."
+        )
     yield heading("Bull, bear, sideways")
     names = ("bull", "bear", "sideways")
     yield bar_chart(

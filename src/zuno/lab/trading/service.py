@@ -43,6 +43,8 @@ class TradeMarket:
     minutes: bool
     """Whether bars of a minute are recorded, or hours are the shortest."""
     prices: Mapping[Symbol, PriceSeries]
+    won: PriceSeries | None
+    """KRW for one dollar, where it is recorded."""
     fingerprint: Digest
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from math import fsum
 from typing import TYPE_CHECKING, Final
 
@@ -14,11 +15,13 @@ from zuno.kernel.view import PartialView, View
 from zuno.lab.bootstrap import compare_pairs, interval_of_sum
 from zuno.lab.comparisons import correct_p_values
 from zuno.lab.cutoffs import ModelCutoffView, judge_models
-from zuno.lab.returns import deflated_sharpe, measure_returns
+from zuno.lab.returns import deflated_sharpe, measure_returns, sample_variance
 from zuno.lab.trading.arm_result import MICRO, ArmResult, DecisionLine, PriceSeries, Span
 from zuno.lab.trading.arms import MODELS_FOR, NO_MODEL, NO_REPLY, Arm, describe_arm
+from zuno.lab.trading.order_arms import SEED, draw_trades
 from zuno.trading.model.cycle import EDITION, Call, Exchange
-from zuno.trading.model.market import DAY_MS, Symbol
+from zuno.trading.model.market import DAY_MS, Side, Symbol
+from zuno.trading.rules.inputs import ASSUMED_SLIPPAGE, Fees
 from zuno.trading.rules.trading_book import STARTING_CASH
 
 if TYPE_CHECKING:
@@ -33,6 +36,8 @@ TREND: Final = 0.10
 FLIP_MS: Final = DAY_MS
 """A decision that two arms see differently is judged by the day that followed."""
 SIGNIFICANT: Final = 0.05
+DRAWS: Final = 1_000
+"""Of random entries."""
 CUTOFF: Final = "2025-04"
 """The record's last month. A model trained later may have read it."""
 
@@ -73,6 +78,8 @@ class TradeArmView(View):
     max_drawdown: float
     trades: int
     open_trades: int
+    refused: int
+    """Orders of an arm without a desk that did not end filled."""
     hit_rate: float | None
     profit_factor: float | None
     expectancy_r: float | None
@@ -100,6 +107,18 @@ class SkippedArmView(View):
     reason: str
 
 
+class RandomDrawsView(View):
+    """The debate's closed trades among draws of chance with the same sides, sizes and holds, by closes, after fees and
+    slippage and before funding."""
+
+    draws: int
+    debate_usd: float
+    mean_usd: float
+    middle90_usd: tuple[float, float]
+    share_below: float
+    """Of the draws: those that came to less than the debate."""
+
+
 class TradeLabView(PartialView):
     report: str
     """Its id: `zuno lab reports` says where its page is."""
@@ -119,6 +138,7 @@ class TradeLabView(PartialView):
     """By how much the debate and the debate with fresh replies differ in the end; null: not measured."""
     noise_floor_said: str
     models: tuple[ModelCutoffView, ...]
+    random: RandomDrawsView | None
     arms: tuple[TradeArmView, ...]
     not_run: tuple[SkippedArmView, ...]
     notes: tuple[str, ...]
@@ -142,7 +162,8 @@ def build_view(
     gains = {} if debate is None else compare_with_debate(debate, results, prices)
     tries = max(trials or 0, len(results))
     sharpes = [value for result in results if (value := measure_returns(_returns(result), 1).sharpe) is not None]
-    variance = _sample_variance(sharpes)
+    # Ratios of a few arms that are alike vary less than luck alone would make them.
+    variance = max(sample_variance(sharpes) or 0.0, 1 / max(1, len(marks) - 2))
     change = _market_change(prices, span)
     models = judge_models(frozenset(name for result in results for name in result.models), span.begin // 1_000)
     floor, floor_said = _noise_floor(gains, bool(models))
@@ -165,6 +186,7 @@ def build_view(
         noise_floor_usd=floor,
         noise_floor_said=floor_said,
         models=models,
+        random=None if debate is None or not debate.trades else _compare_with_chance(debate, prices, span),
         arms=tuple(_arm_view(result, kinds, gains.get(result.arm), change, tries, variance) for result in results),
         not_run=tuple(
             SkippedArmView(arm=arm.value, reason=f"{MODELS_FOR[arm]}: {NO_REPLY if question.models else NO_MODEL}")
@@ -183,7 +205,7 @@ def _arm_view(
     gain: GainView | None,
     change: float,
     trials: int,
-    variance: float | None,
+    variance: float,
 ) -> TradeArmView:
     returns = _returns(result)
     figures = measure_returns(returns, DAYS_PER_YEAR)
@@ -203,6 +225,7 @@ def _arm_view(
         max_drawdown=figures.max_drawdown,
         trades=len(result.trades),
         open_trades=result.open_trades,
+        refused=result.refused,
         hit_rate=result.hit_rate,
         profit_factor=result.profit_factor,
         expectancy_r=result.expectancy_r,
@@ -248,6 +271,28 @@ def compare_with_debate(
             worse=worse,
         )
     return gains
+
+
+def _compare_with_chance(debate: ArmResult, prices: Mapping[Symbol, PriceSeries], span: Span) -> RandomDrawsView:
+    cost = 2 * Fees().at(Exchange.BINANCE).taker + ASSUMED_SLIPPAGE.buy + ASSUMED_SLIPPAGE.sell
+    ours = sum(trade.net for trade in debate.trades) - debate.funding
+    drawn = []
+    for draw in range(DRAWS):
+        nets = []
+        for trade in draw_trades(debate.trades, span, SEED + draw):
+            entry, exit = (prices[trade.like.symbol].at(moment) for moment in (trade.begin, trade.end))
+            if entry is not None and exit is not None:
+                move = (exit / entry - 1) * (1 if trade.like.side is Side.LONG else -1)
+                nets.append(trade.like.notional * (move - cost / 100))
+        drawn.append(round(fsum(nets)))
+    drawn.sort()
+    return RandomDrawsView(
+        draws=DRAWS,
+        debate_usd=_usd(ours),
+        mean_usd=_usd(round(Fraction(sum(drawn), DRAWS))),
+        middle90_usd=(_usd(drawn[DRAWS // 20]), _usd(drawn[-1 - DRAWS // 20])),
+        share_below=round(sum(net < ours for net in drawn) / DRAWS, 4),
+    )
 
 
 def _noise_floor(gains: Mapping[Arm, GainView], models: bool) -> tuple[float | None, str]:
@@ -356,13 +401,6 @@ def _returns(result: ArmResult) -> list[float]:
 def _interval(changes: Sequence[int]) -> tuple[float, float] | None:
     found = interval_of_sum(changes, BLOCK_DAYS)
     return None if found is None else (_usd(found[0]), _usd(found[1]))
-
-
-def _sample_variance(values: Sequence[float]) -> float | None:
-    if len(values) < 2:
-        return None
-    mean = fsum(values) / len(values)
-    return fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
 def _usd(amount: int) -> float:

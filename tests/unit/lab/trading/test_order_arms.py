@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.lab.trading.test_trade_lab import FIRST, HOURS, write_hours
+from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.kernel.units import Millis
 from zuno.lab.trading.arm_result import ClosedLine, DecisionLine, PriceSeries, Span
-from zuno.lab.trading.order_arms import STEP_MS, plan_random, plan_sma_cross, slots_of
+from zuno.lab.trading.arms import Arm
+from zuno.lab.trading.order_arms import STEP_MS, TargetPosition, carry_out, draw_trades, plan_random, plan_sma_cross
 from zuno.lab.trading.views import classify_days, count_flips
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Side, Symbol
 from zuno.trading.model.trade_events import ExitReason
+from zuno.trading.watch.desk_loop import MarketClock
+from zuno.wiring.trade_lab import import_history, open_order_venue
 
+END_OF_HOURS = (FIRST + 3_600 * HOURS) * 1_000
 SPAN = Span(Millis(400 * DAY_MS), Millis(460 * DAY_MS))
 TRADES = st.lists(
     st.builds(
@@ -44,12 +52,12 @@ def test_chance_enters_as_often_on_the_same_side_for_as_long(trades: list[Closed
         opened = ours[::2]
         assert all(change.notional for change in opened), "one after the other"
         assert not any(change.notional for change in ours[1::2])
-        steps = [(end.at - start.at) // STEP_MS for start, end in zip(opened, ours[1::2], strict=True)]
+        hours = [(end.at - start.at) / HOUR_MS for start, end in zip(opened, ours[1::2], strict=True)]
         wanted = [trade for trade in trades if trade.symbol is symbol]
-        assert sorted(steps) == sorted(max(1, -(-trade.closed // STEP_MS)) for trade in wanted)
+        assert sorted(hours) == sorted(max(1, round(trade.closed / HOUR_MS)) for trade in wanted)
         signed = [Decimal(trade.notional) / 10**6 * (1 if trade.side is Side.LONG else -1) for trade in wanted]
         assert sorted(change.notional for change in opened) == sorted(signed)
-        assert all(change.at in slots_of(SPAN) for change in ours)
+        assert all(SPAN.begin <= change.at < SPAN.end for change in ours)
 
 
 def test_a_crossing_reads_nothing_later() -> None:
@@ -76,3 +84,48 @@ def test_a_flip_is_judged_by_the_day_after() -> None:
     assert count_flips(debate, other, prices, 2 * DAY_MS) == (1, 1)
     assert count_flips(debate, other, prices, DAY_MS) == (0, 1), "the second day is not over"
     assert count_flips(debate, debate, prices, 2 * DAY_MS) == (0, 0)
+
+
+@pytest.mark.parametrize("dollars", [900, 1_200])
+async def test_an_entry_that_the_cash_does_not_pay_is_made_smaller_and_filled(tmp_path: Path, dollars: int) -> None:
+    store = await import_history(str(write_hours(tmp_path / "market")), tmp_path / "store")
+    span = Span(Millis(END_OF_HOURS - 4 * DAY_MS), Millis(END_OF_HOURS))
+    log, clock = MemoryTradeLog(), MarketClock(span.begin)
+    venue = open_order_venue(store, log, Arm.SMA, clock)
+    wanted = [
+        TargetPosition(Millis(span.begin), Symbol.BTCUSDT, Decimal(dollars)),
+        TargetPosition(Millis(span.begin + STEP_MS), Symbol.ETHUSDT, Decimal(dollars)),
+    ]
+    assert await carry_out("sma", wanted, venue, clock, span, lambda: None) == 0, "every order was filled"
+    assert [position.symbol for position in await venue.positions()] == [Symbol.BTCUSDT, Symbol.ETHUSDT]
+    await store.close()
+
+
+async def test_an_order_that_was_not_filled_is_counted(tmp_path: Path) -> None:
+    store = await import_history(str(write_hours(tmp_path / "market")), tmp_path / "store")
+    span = Span(Millis(END_OF_HOURS - 4 * DAY_MS), Millis(END_OF_HOURS))
+    log, clock = MemoryTradeLog(), MarketClock(span.begin)
+    venue = open_order_venue(store, log, Arm.SMA, clock)
+    # What the first leaves is less than the smallest order of the second.
+    everything = [
+        TargetPosition(Millis(span.begin), Symbol.ETHUSDT, Decimal(1_940)),
+        TargetPosition(Millis(span.begin + STEP_MS), Symbol.BTCUSDT, Decimal(1_940)),
+    ]
+    assert await carry_out("sma", everything, venue, clock, span, lambda: None) == 1
+    await store.close()
+
+
+def test_draws_of_chance_differ_and_repeat() -> None:
+    like = ClosedLine(
+        symbol=Symbol.BTCUSDT,
+        side=Side.LONG,
+        opened=0,
+        closed=9 * HOUR_MS,
+        notional=10**8,
+        net=0,
+        reason=ExitReason.STOP,
+        exploration=True,
+    )
+    begins = [tuple(trade.begin for trade in draw_trades([like] * 5, SPAN, seed)) for seed in range(20)]
+    assert len(set(begins)) == 20
+    assert begins == [tuple(trade.begin for trade in draw_trades([like] * 5, SPAN, seed)) for seed in range(20)]
