@@ -274,6 +274,7 @@ class LabModels:
         self._models = Models(settings)
         self._books: dict[str, ReplyBook] = {}
         if home is not None:
+            Path(home).mkdir(mode=0o700, parents=True, exist_ok=True)
             files = FolderOfReports(Path(home) / "lab")
             price = partial(price_kept, {name: Price(*usd) for name, usd in settings.model_prices.items()})
             self._books = {name: ReplyBook(files, name, price) for name in (REPLIES, FRESH_REPLIES)}

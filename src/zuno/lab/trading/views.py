@@ -233,7 +233,7 @@ def _arm_view(
         market_change=change,
         fees=_usd(result.fees),
         funding=_usd(result.funding),
-        model_cost_usd=_usd(result.model_cost),
+        model_cost_usd=round(result.model_cost / MICRO, 4),
         model_tokens=result.model_tokens,
         exits=dict(sorted(Counter(trade.reason.value for trade in result.trades).items())),
         exploration=sum(trade.exploration for trade in result.trades),
