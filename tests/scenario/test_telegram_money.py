@@ -15,7 +15,7 @@ from tests.crash.learning import open_position
 from tests.wire.telegram_api import ALICE, BOB, GROUP, WAIT_SECONDS, TelegramApi, telegram_api
 from tests.wire.telegram_side import RunningBot, running_bot
 from zuno.journal.port import Entry
-from zuno.trading.service.account_page import AccountReader
+from zuno.trading.service.account_page import AccountPageReader
 
 pytestmark = pytest.mark.usefixtures("invented_market")
 
@@ -122,13 +122,13 @@ async def test_a_kill_waits_for_no_look(
     """Neither its card nor its act, also where another process shows the card than acts on it."""
     home = tmp_path / "home"
     shutil.copytree(opened_home, home, symlinks=True)
-    look, killed = AccountReader.look, asyncio.Event()
+    look, killed = AccountPageReader.look, asyncio.Event()
 
-    async def look_late(reader: AccountReader) -> Any:
+    async def look_late(reader: AccountPageReader) -> Any:
         await killed.wait()
         return await look(reader)
 
-    monkeypatch.setattr(AccountReader, "look", look_late)
+    monkeypatch.setattr(AccountPageReader, "look", look_late)
     async with running_bot(home, api):
         api.say(ALICE, "/kill")
         card = await api.next()

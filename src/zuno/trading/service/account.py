@@ -35,7 +35,7 @@ from zuno.trading.rules.performance import (
 )
 from zuno.trading.rules.protections import describe_lock
 from zuno.trading.rules.trading_book import OpenTrade, TradingBook
-from zuno.trading.service.account_page import AccountBackends, AccountPage, AccountReader
+from zuno.trading.service.account_page import AccountBackends, AccountPage, AccountPageReader
 from zuno.trading.service.account_to_views import (
     closed_trade_view,
     fill_view,
@@ -90,7 +90,7 @@ class AccountDesk:
     def __init__(self, backends: AccountBackends, name: str | None = None) -> None:
         """`name`: of `--account`."""
         self._with = backends
-        self._reader = AccountReader(backends, name)
+        self._reader = AccountPageReader(backends, name)
 
     # -- looking
 

@@ -142,7 +142,7 @@ class AccountPage:
         )
 
 
-class AccountReader:
+class AccountPageReader:
     """One account: the home's paper account in the market it reads, another of its paper accounts, or a live one."""
 
     def __init__(self, backends: AccountBackends, name: str | None = None) -> None:
