@@ -9,6 +9,7 @@ from zuno.lab.report_page import heading, interval_chart, paragraph, table
 if TYPE_CHECKING:
     from zuno.lab.invariance import InvarianceView
     from zuno.lab.lookahead import LookaheadView
+    from zuno.lab.lp.debate_checks import PoolInvarianceView, PoolLookaheadView
     from zuno.lab.model import RateView
     from zuno.lab.noedge import NoEdgeView
     from zuno.trading.service.learning_view import TradeCalibrationView, VetoesView
@@ -61,11 +62,12 @@ def list_no_edge_sections(view: NoEdgeView) -> list[str]:
 def list_lookahead_sections(view: LookaheadView) -> list[str]:
     return [
         paragraph(
-            f"{view.leaks} of {view.moments:,} moments differ where the future is cut off or other "
-            f"({view.compared:,} rulings compared by the bytes of inputs, figures and ruling).",
-            "" if view.ok else "warn",
+            f"{len(view.differences)} of {view.moments:,} moments of the trading desk differ where the future is cut "
+            f"off or other ({view.compared:,} rulings compared by the bytes of inputs, figures and ruling).",
+            "warn" if view.differences else "",
         ),
         paragraph(f"{view.origin}; edition {view.edition}; agents by rules.", "quiet"),
+        *(_list_pool_lookahead(view.pool) if view.pool else []),
         *(
             [
                 heading("Leaks"),
@@ -110,6 +112,32 @@ def list_lookahead_sections(view: LookaheadView) -> list[str]:
     ]
 
 
+def _list_pool_lookahead(pool: PoolLookaheadView) -> list[str]:
+    return [
+        paragraph(
+            f"{pool.leaks} of {pool.moments:,} moments of the LP desk differ where the pool's later minutes are cut "
+            f"off or other ({pool.compared:,} debates compared by the bytes of inputs, ballots and decision).",
+            "warn" if pool.leaks else "",
+        ),
+        paragraph(_describe_pool(pool), "quiet"),
+        *(
+            [
+                table(
+                    ("moment", "differs"),
+                    [(leak.at, ", ".join(leak.differs)) for leak in pool.differences],
+                    text_columns=2,
+                )
+            ]
+            if pool.differences
+            else []
+        ),
+    ]
+
+
+def _describe_pool(pool: PoolLookaheadView | PoolInvarianceView) -> str:
+    return f"{pool.data}, {pool.since} to {pool.until}; edition {pool.edition} of the LP desk; agents by rules."
+
+
 def list_invariance_sections(view: InvarianceView) -> list[str]:
     return [
         paragraph(
@@ -137,6 +165,7 @@ def list_invariance_sections(view: InvarianceView) -> list[str]:
             [(row.change, 100 * (row.rulings.rate or 0.0), _percents(row.rulings)) for row in view.changes],
             "%",
         ),
+        *(_list_pool_invariance(view.pool) if view.pool else []),
         heading("Flips"),
         table(
             ("change", "moment", "ruling", "veto", "after the change", "veto"),
@@ -153,6 +182,37 @@ def list_invariance_sections(view: InvarianceView) -> list[str]:
                 for flip in row.flips
             ],
             text_columns=6,
+        ),
+    ]
+
+
+def _list_pool_invariance(pool: PoolInvarianceView) -> list[str]:
+    return [
+        heading("Choices of the LP desk that flip"),
+        table(
+            ("change", "moments", "choices flip", "95 %", "of choices that move", "95 %"),
+            [
+                (
+                    pool.change,
+                    f"{pool.moments}",
+                    format_rate(pool.choices),
+                    format_ends(pool.choices),
+                    format_rate(pool.active),
+                    format_ends(pool.active),
+                )
+            ],
+        ),
+        paragraph(_describe_pool(pool), "quiet"),
+        *(
+            [
+                table(
+                    ("moment", "choice", "after the change"),
+                    [(flip.at, flip.choice, flip.changed) for flip in pool.flips],
+                    text_columns=3,
+                )
+            ]
+            if pool.flips
+            else []
         ),
     ]
 

@@ -1,13 +1,15 @@
-"""Checks of the trading desk as a person asks for them: each answers with a view and leaves a report in the home."""
+"""Checks of the desks as a person asks for them: each answers with a view and leaves a report in the home."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from zuno.kernel.canonical import Digest, canonical, digest
+from zuno.kernel.text import plain_text
 from zuno.kernel.view import View, write_document
 from zuno.lab.model import CheckView
 from zuno.lab.reports import LabReport, LabReports, build_report, report_id
@@ -18,6 +20,7 @@ from zuno.trading.model.cycle import EDITION
 if TYPE_CHECKING:
     from zuno.lab.invariance import InvarianceMoment, InvarianceView
     from zuno.lab.lookahead import LookaheadMoment, LookaheadView
+    from zuno.lab.lp.debate_checks import DebateChecks
     from zuno.lab.noedge import NoEdgeStudy, NoEdgeView
     from zuno.trading.service.learning_view import TradeCalibrationView, VetoesView
 
@@ -31,11 +34,14 @@ class DeskChecks:
         noedge: NoEdgeStudy,
         lookahead: MarketStudy[LookaheadMoment, LookaheadView],
         invariance: MarketStudy[InvarianceMoment, InvarianceView],
+        debates: DebateChecks,
     ) -> None:
+        """`debates`: the same of the LP desk, over a recorded pool."""
         self._reports = reports
         self._noedge = noedge
         self._lookahead = lookahead
         self._invariance = invariance
+        self._debates = debates
 
     async def noedge(
         self, worlds: int, workers: int, tell: Progress, stop: asyncio.Event, *, resume: bool = False
@@ -59,26 +65,39 @@ class DeskChecks:
         return self._save("noedge", title, asked, data, view, list_no_edge_sections(view))
 
     async def lookahead(
-        self, moments: int, seeds: str, workers: int, tell: Progress, stop: asyncio.Event
+        self, moments: int, seeds: str, data: str | None, workers: int, tell: Progress, stop: asyncio.Event
     ) -> LookaheadView:
-        """Does a decision know anything of what came after it?"""
+        """Does a decision know anything of what came after it? `data`: a recorded pool, for the LP desk."""
         from zuno.lab.check_pages import list_lookahead_sections
 
         title = "Does a decision know anything of what came after it?"
+        if data is not None:
+            await self._debates.read(data)
         view = await self._lookahead.study(moments, seeds, workers, tell, stop)
-        asked, data = {"moments": moments, "seeds": seeds}, digest(canonical([view.origin]))
-        return self._save("lookahead", title, asked, data, view, list_lookahead_sections(view))
+        asked, read = {"moments": moments, "seeds": seeds}, [view.origin]
+        if data is not None and not stop.is_set():
+            pool, record, stopped = await self._debates.lookahead(data, moments, workers, tell, stop)
+            found = {"pool": pool, "stopped": stopped, "ok": view.ok and not pool.leaks}
+            view = view.model_copy(update=found | {"leaks": view.leaks + pool.leaks})
+            asked, read = asked | {"data": _quote(data)}, [*read, record]
+        return self._save("lookahead", title, asked, _fingerprint(read), view, list_lookahead_sections(view))
 
     async def invariance(
-        self, moments: int, seeds: str, workers: int, tell: Progress, stop: asyncio.Event
+        self, moments: int, seeds: str, data: str | None, workers: int, tell: Progress, stop: asyncio.Event
     ) -> InvarianceView:
-        """Does a ruling hang on what should not matter?"""
+        """Does a ruling hang on what should not matter? `data`: a recorded pool, for the LP desk."""
         from zuno.lab.check_pages import list_invariance_sections
 
         title = "Does a ruling hang on what should not matter?"
+        if data is not None:
+            await self._debates.read(data)
         view = await self._invariance.study(moments, seeds, workers, tell, stop)
-        asked, data = {"moments": moments, "seeds": seeds}, digest(canonical([view.origin]))
-        return self._save("invariance", title, asked, data, view, list_invariance_sections(view))
+        asked, read = {"moments": moments, "seeds": seeds}, [view.origin]
+        if data is not None and not stop.is_set():
+            pool, record, stopped = await self._debates.invariance(data, moments, workers, tell, stop)
+            view = view.model_copy(update={"pool": pool, "stopped": stopped})
+            asked, read = asked | {"data": _quote(data)}, [*read, record]
+        return self._save("invariance", title, asked, _fingerprint(read), view, list_invariance_sections(view))
 
     def report_calibration(self, view: TradeCalibrationView) -> None:
         """Keep what the trading desk says of its agents' calibration."""
@@ -112,3 +131,11 @@ class DeskChecks:
         report = build_report(named.report, kind, title, command, named)
         self._reports.save(report, build_page(title, command, sections))
         return named
+
+
+def _quote(folder: str) -> str:
+    return shlex.quote(plain_text(folder, 200))
+
+
+def _fingerprint(read: Sequence[str]) -> Digest:
+    return digest(canonical([*read]))

@@ -16,6 +16,7 @@ from zuno.kernel.units import Millis
 from zuno.kernel.view import View
 from zuno.lab.comparisons import measure_rate
 from zuno.lab.lookahead import Minds, rule_moment
+from zuno.lab.lp.debate_checks import PoolInvarianceView
 from zuno.lab.market_views import ChangedSeries
 from zuno.lab.mirror import mirror_account, mirror_call, open_mirror
 from zuno.lab.model import CheckView, RateView
@@ -24,7 +25,7 @@ from zuno.lab.rulings import make_account
 from zuno.lab.service import MarketPlan, format_seeds
 from zuno.lab.trading.figures import MarketFigures
 from zuno.trading.model.account import Account
-from zuno.trading.model.cycle import EDITION, Call
+from zuno.trading.model.cycle import EDITION, Call, Node
 from zuno.trading.model.market import (
     Book,
     Candle,
@@ -47,6 +48,7 @@ FACTOR: Final = 10.0
 LISTED: Final = 20
 """Flips of each change that are listed."""
 _OTHER: Final = {Symbol.BTCUSDT: Symbol.ETHUSDT, Symbol.ETHUSDT: Symbol.BTCUSDT}
+EXPERTS: Final = (Node.LIQUIDITY_EXPERT, Node.MICROSTRUCTURE_EXPERT, Node.MACRO_EXPERT, Node.VLM_EXPERT)
 _BASES: Final = re.compile("BTC|ETH")
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
 SYNONYMS: Final[Mapping[str, str]] = {
@@ -70,6 +72,8 @@ class Change(StrEnum):
     SCALED = "price × 10"
     MIRRORED = "mirrored"
     PARAPHRASED = "text paraphrased"
+    REORDERED = "experts reordered"
+    """They speak in the opposite order."""
 
 
 # -- changed markets
@@ -188,6 +192,13 @@ def scale_account(account: Account) -> Account:
     )
 
 
+def reverse_experts() -> tuple[Node, ...]:
+    """The nodes of a cycle with the experts from the last to the first; the chart is drawn before them."""
+    others = [node for node in Node if node not in EXPERTS]
+    before = others.index(Node.GENERATE_CHART) + 1
+    return (*others[:before], *reversed(EXPERTS), *others[before:])
+
+
 # -- one moment
 
 
@@ -222,8 +233,10 @@ async def study_invariance(market: StudyMarket, count: int, minds: Minds) -> Asy
 async def change_moment(store: SeriesStore, seed: int, moment: Moment, minds: Minds) -> InvarianceMoment:
     _, account = await make_account(store, moment)
 
-    async def rule(market: SeriesStore, held: Account, symbol: Symbol = moment.symbol) -> tuple[Call, Call, str | None]:
-        ruled = await rule_moment(MarketFigures(market, symbol, moment.mode), moment.at, held, minds, CODE)
+    async def rule(
+        market: SeriesStore, held: Account, symbol: Symbol = moment.symbol, order: Sequence[Node] = tuple(Node)
+    ) -> tuple[Call, Call, str | None]:
+        ruled = await rule_moment(MarketFigures(market, symbol, moment.mode), moment.at, held, minds, CODE, order)
         outcome = ruled.outcome
         return outcome.decision.decision, outcome.ruling.decision, outcome.ruling.veto
 
@@ -232,13 +245,15 @@ async def change_moment(store: SeriesStore, seed: int, moment: Moment, minds: Mi
         (Change.MASKED, RenamedSeries(store), rename_account(account), _OTHER[moment.symbol]),
         (Change.SCALED, ScaledSeries(store), scale_account(account), moment.symbol),
         (Change.PARAPHRASED, ParaphrasedSeries(store), account, moment.symbol),
+        (Change.REORDERED, store, account, moment.symbol),
     ]
     if not account.liquidity and moment.kind is not MomentKind.NO_KRW:  # else there is no mirror image
         mirror = await open_mirror(store, moment.at)
         markets.append((Change.MIRRORED, mirror, mirror_account(account, mirror), moment.symbol))
     changes = []
     for change, market, held, symbol in markets:
-        decision, ruling, veto = await rule(market, held, symbol)
+        order = reverse_experts() if change is Change.REORDERED else tuple(Node)
+        decision, ruling, veto = await rule(market, held, symbol, order)
         wanted = [mirror_call(call) if change is Change.MIRRORED else call for call in own[:2]]
         changes.append(
             ChangedRuling(change, decision.value, ruling.value, veto, decision is wanted[0], ruling is wanted[1])
@@ -291,6 +306,8 @@ class InvarianceView(CheckView):
     asked: int
     moments: int
     changes: tuple[ChangeView, ...]
+    pool: PoolInvarianceView | None = None
+    """Of the LP desk, where a recorded pool was named."""
 
 
 def build_invariance_view(

@@ -19,6 +19,7 @@ from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
 from zuno.lab.comparisons import measure_rate
+from zuno.lab.lp.debate_checks import PoolLookaheadView
 from zuno.lab.market_views import ChangedSeries
 from zuno.lab.model import CheckView, RateView
 from zuno.lab.moments import Moment, StudyMarket, choose_moments
@@ -32,7 +33,7 @@ from zuno.trading.measure.data_quality import complete_at
 from zuno.trading.measure.indicators.all import Indicators
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import BundleEncoder, Slot
-from zuno.trading.model.cycle import EDITION
+from zuno.trading.model.cycle import EDITION, Node
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Candle, Feed, Row, Series
 from zuno.trading.model.outcome import Outcome, content_for_hash
@@ -148,16 +149,21 @@ class LookaheadMoment:
 
 
 async def rule_moment(
-    figures: MarketFigures, at: Millis, account: Account, minds: Minds, code: str = CODE
+    figures: MarketFigures,
+    at: Millis,
+    account: Account,
+    minds: Minds,
+    code: str = CODE,
+    order: Sequence[Node] = tuple(Node),
 ) -> RuledMoment:
-    """A cycle with nothing before it."""
+    """A cycle with nothing before it. `order`: in which its agents speak."""
     seen: list[Case] = []
 
     async def look(case: Case) -> Sequence[Slot]:
         seen.append(case)
         return ()
 
-    cycles = BacktestCycles(figures, minds, BacktestHistory(), code=code)
+    cycles = BacktestCycles(figures, minds, BacktestHistory(), code=code, order=order)
     outcome = await cycles.run(at, account_slots(account, at, code), recall=look)
     return RuledMoment(seen[0], outcome)
 
@@ -305,8 +311,11 @@ class LookaheadView(CheckView):
     compared: int
     """Rulings that were compared with one that cannot know the future."""
     leaks: int
+    """Moments of which anything differs, of both desks."""
     differences: tuple[LeakView, ...]
     startups: tuple[StartupView, ...]
+    pool: PoolLookaheadView | None = None
+    """Of the LP desk, where a recorded pool was named."""
 
 
 def build_lookahead_view(

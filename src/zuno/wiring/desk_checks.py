@@ -1,4 +1,4 @@
-"""Wire the lab's checks of the trading desk: markets without an edge, the future cut off, and changes that should not
+"""Wire the lab's checks of the desks: markets without an edge, the future cut off, and changes that should not
 matter."""
 
 from __future__ import annotations
@@ -36,12 +36,14 @@ def build_desk_checks(reports: LabReports, open_own: Callable[[], SeriesStore], 
     from zuno.lab.lookahead import build_lookahead_view
     from zuno.lab.noedge import NoEdgeStudy
     from zuno.lab.service import MarketStudy
+    from zuno.wiring.lp_lab import build_debate_checks
 
     return DeskChecks(
         reports,
         NoEdgeStudy(partial(run, study_worlds_plan), lambda: read_pools(open_own)),
         MarketStudy(partial(run, study_lookahead_plan), build_lookahead_view),
         MarketStudy(partial(run, study_invariance_plan), build_invariance_view),
+        build_debate_checks(run),
     )
 
 

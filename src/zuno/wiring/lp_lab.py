@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from zuno.adapters.chain.recorded.world import RecordedWorld
     from zuno.adapters.task_runner import TaskRunner
     from zuno.journal.port import Journal
+    from zuno.kernel.units import Seconds
     from zuno.lab.lp.ablation import EpisodesTask
     from zuno.lab.lp.arms import Act, ArmPlan, Decide
     from zuno.lab.lp.backtest import ArmResult
+    from zuno.lab.lp.debate_checks import DebateChecks, DebateMoment, Minutes, PoolTask
     from zuno.lab.lp.episodes import EpisodeView
     from zuno.lab.lp.market import BacktestPool
     from zuno.lab.lp.service import ArmTask, HourPlayed, LpLab, LpQuestion
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from zuno.llm.port import ModelRegistry
     from zuno.lp.agents.strategist import Recall
     from zuno.lp.mesh.peer import Peer
-    from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, Wish
+    from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, PlanReady, Wish
     from zuno.lp.model.market import GasQuote
     from zuno.lp.model.minutes import PoolMinutes
 
@@ -102,12 +104,16 @@ async def _play(home: str, task: ArmTask, draw: int) -> AsyncIterator[ArmResult 
 
 def open_world(question: LpQuestion, start: int) -> RecordedWorld:
     """The recorded pool at the first decision, and a wallet with half of the capital in each token."""
+    world = warm_up(question.folder, start).copy()
+    _fund_wallet(world, question.capital)
+    return world
+
+
+def _fund_wallet(world: RecordedWorld, capital: int) -> None:
     from zuno.lab.lp.fast import USD
 
-    world = warm_up(question.folder, start).copy()
-    half = Fraction(question.capital * USD, 2)
+    half = Fraction(capital * USD, 2)
     world.balances = (int(half), int(half * world.state().price))
-    return world
 
 
 @lru_cache(maxsize=1)
@@ -167,6 +173,69 @@ async def run_moments(home: str, task: EpisodesTask) -> AsyncIterator[EpisodeVie
                 yield await run_episode(world, deciders, rules)
             if moment >= last:
                 return
+
+
+def build_debate_checks(run: TaskRunner) -> DebateChecks:
+    from zuno.lab.lp.debate_checks import DebateChecks
+
+    return DebateChecks(read_minutes, partial(run, argue_in_futures), partial(run, argue_in_orders))
+
+
+async def argue_in_futures(task: PoolTask) -> AsyncIterator[DebateMoment]:
+    from zuno.adapters.chain.recorded.chain import RecordedChain
+    from zuno.kernel.units import Seconds
+    from zuno.lab.lp.debate_checks import (
+        CUT,
+        SCRAMBLED,
+        WHOLE,
+        change_minutes,
+        compare_futures,
+        cut_minutes,
+        scramble_minutes,
+    )
+
+    minutes, start, gas = (
+        read_minutes(task.question.folder).minutes,
+        Seconds(task.schedule.start),
+        gas_of(task.question),
+    )
+    records = {
+        WHOLE: minutes,
+        CUT: cut_minutes(minutes, start),
+        SCRAMBLED: scramble_minutes(minutes, change_minutes(minutes), start),
+    }
+    with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
+        worlds = {}
+        for future, record in records.items():
+            world = replay_record(task.question, record, start)
+            desk = LabDesk(RecordedChain(world, gas), task.question, name, Path(name) / future)
+            worlds[future] = (world, desk.argue)
+        async for moment in compare_futures(worlds, minutes, task, gas):
+            yield moment
+
+
+async def argue_in_orders(task: PoolTask) -> AsyncIterator[DebateMoment]:
+    from zuno.adapters.chain.recorded.chain import RecordedChain
+    from zuno.lab.lp.debate_checks import ReversedStrategist, compare_orders
+
+    world, gas = open_world(task.question, task.schedule.start), gas_of(task.question)
+    with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
+        desk = LabDesk(RecordedChain(world, gas), task.question, name, Path(name))
+        reordered = partial(desk.argue, seat_strategist=ReversedStrategist)
+        async for moment in compare_orders(world, desk.argue, reordered, task, gas):
+            yield moment
+
+
+def replay_record(question: LpQuestion, minutes: Minutes, start: Seconds) -> RecordedWorld:
+    """A pool that knows these minutes alone, played to the first decision; nothing is shared with another."""
+    from zuno.adapters.chain.recorded.chain import USDC_WETH
+    from zuno.adapters.chain.recorded.world import RecordedWorld
+
+    record = replace(read_minutes(question.folder), minutes=minutes)
+    world = RecordedWorld(USDC_WETH, record, 0, 0)
+    world.play_until(start)
+    _fund_wallet(world, question.capital)
+    return world
 
 
 class LabDesk:
@@ -233,13 +302,8 @@ class LabDesk:
         from zuno.lab.lp.arms import STAY, ModelUse
         from zuno.lab.lp.lone_arms import act_on
         from zuno.lp.model.ballot import PlanVerdict
-        from zuno.wiring.table import build_table
 
-        minds, journal = self._open_minds(book, "zuno.lp.agents")
-        table = build_table(
-            journal, self._key, self._request_id(), self._rounds, self._look, minds, PATIENCE, seat_critic=seat_critic
-        )
-        ready = (await table.debate(self._start(pool), lambda thought: None)).ready
+        ready = await self.argue(pool, book, seat_critic=seat_critic)
         chosen = ready.debate.rounds[-1].candidates[ready.decision.index]
         used = ModelUse(
             sum(voice.tokens for voice in ready.debate.spoke),
@@ -250,6 +314,29 @@ class LabDesk:
             self._debated = used.tokens
         rejected = ready.decision.verdict is PlanVerdict.REJECT
         return replace(STAY if rejected else act_on(chosen), used=used)
+
+    async def argue(
+        self,
+        pool: BacktestPool,
+        book: str = "replies",
+        seat_critic: Callable[[Recall, ModelContext], Peer] | None = None,
+        seat_strategist: Callable[[Recall, ModelContext], Peer] | None = None,
+    ) -> PlanReady:
+        from zuno.wiring.table import build_table
+
+        minds, journal = self._open_minds(book, "zuno.lp.agents")
+        table = build_table(
+            journal,
+            self._key,
+            self._request_id(),
+            self._rounds,
+            self._look,
+            minds,
+            PATIENCE,
+            seat_critic=seat_critic,
+            seat_strategist=seat_strategist,
+        )
+        return (await table.debate(self._start(pool), lambda thought: None)).ready
 
     def _open_minds(self, book: str, prompts: str) -> tuple[ModelContext, Journal]:
         from zuno.adapters.clock.system import unix_millis

@@ -24,9 +24,10 @@ def build_table(
     minds: ModelContext,
     patience: float,
     seat_critic: Callable[[Recall, ModelContext], Peer] | None = None,
+    seat_strategist: Callable[[Recall, ModelContext], Peer] | None = None,
 ) -> LocalDebateRunner:
-    """`patience`: seconds after which a debate without an end has failed. `seat_critic`: who sits in the Critic's
-    place, where it is not the Critic."""
+    """`patience`: seconds after which a debate without an end has failed. `seat_critic`, `seat_strategist`: who sits
+    in their places, where it is not they."""
     from zuno.adapters.clock.system import unix_millis
     from zuno.adapters.transport.inproc import InProcess
     from zuno.lp.agents.arbiter import Arbiter
@@ -45,7 +46,7 @@ def build_table(
 
     peers = (
         Scout(observe, journal.put_bundle, minds),
-        Strategist(recall, minds),
+        (seat_strategist or Strategist)(recall, minds),
         (seat_critic or Critic)(recall, minds),
         Arbiter(recall, minds),
     )

@@ -8,6 +8,7 @@ from rich.text import Text
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, heading
 from zuno.lab.invariance import InvarianceView
 from zuno.lab.lookahead import LookaheadView
+from zuno.lab.lp.debate_checks import PoolLookaheadView
 from zuno.lab.model import CheckView, RateView
 from zuno.lab.noedge import NoEdgeView
 
@@ -60,15 +61,25 @@ def shown_lookahead(view: LookaheadView) -> RenderableType:
     return Group(
         heading(f"{view.origin}: {view.moments} of {view.asked} moments, edition {view.edition}, no model"),
         Text(
-            f"{view.leaks} leaks: {view.compared} rulings with the future cut off or scrambled, compared by the bytes "
-            "of inputs, figures and ruling.",
-            style=GOOD if view.ok else BAD,
+            f"{len(view.differences)} leaks: {view.compared} rulings with the future cut off or scrambled, compared by "
+            "the bytes of inputs, figures and ruling.",
+            style=BAD if leaks else GOOD,
         ),
         *leaks,
+        *(_pool_leaks(view.pool) if view.pool else []),
         Text(""),
         startups,
         *_name_report(view),
     )
+
+
+def _pool_leaks(pool: PoolLookaheadView) -> list[RenderableType]:
+    said = (
+        f"{pool.leaks} leaks of the LP desk: {pool.compared} debates over {pool.data} with later minutes cut off or "
+        f"scrambled, {pool.moments} of {pool.asked} moments, edition {pool.edition}."
+    )
+    leaks = [Text(f"LEAK  {leak.at}: {', '.join(leak.differs)}", style=BAD) for leak in pool.differences]
+    return [Text(said, style=BAD if pool.leaks else GOOD), *leaks]
 
 
 def shown_invariance(view: InvarianceView) -> RenderableType:
@@ -77,16 +88,21 @@ def shown_invariance(view: InvarianceView) -> RenderableType:
         changes.add_row(
             row.change, f"{row.rulings.total}", _rate(row.decisions)[0], *_rate(row.rulings), *_rate(row.active)
         )
+    if (pool := view.pool) is not None:
+        changes.add_row(f"LP desk: {pool.change}", f"{pool.moments}", "", *_rate(pool.choices), *_rate(pool.active))
     flips = Rows("flip", "ruling", "veto", "after the change", "veto")
     for row in view.changes:
         for flip in row.flips:
             place = f"{row.change}: seed {flip.seed} {flip.symbol} {flip.mode} {flip.at}"
             flips.add_row(place, flip.ruling, flip.veto or "", flip.changed, flip.changed_veto or "")
+    chosen = () if pool is None else pool.flips
+    for moved in chosen:
+        flips.add_row(f"LP desk: {moved.at}", moved.choice, "", moved.changed, "")
     return Group(
         heading(f"{view.origin}: {view.moments} of {view.asked} moments, edition {view.edition}, no model"),
         changes,
         Text(""),
-        flips if any(row.flips for row in view.changes) else Text("No ruling flips.", style=GOOD),
+        flips if chosen or any(row.flips for row in view.changes) else Text("No ruling flips.", style=GOOD),
         *_name_report(view),
     )
 

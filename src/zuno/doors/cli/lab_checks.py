@@ -1,4 +1,4 @@
-"""`zuno lab` commands that hold the trading desk to what it must not do."""
+"""`zuno lab` commands that hold the desks to what they must not do."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 Account = Annotated[
     str | None,
     typer.Option("--account", metavar="NAME", help="Another paper account (default: the market's own)."),
+]
+RecordedPool = Annotated[
+    str | None,
+    typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows: the LP desk is looked at too."),
 ]
 AsOf = Annotated[str | None, typer.Option("--as-of", metavar="WHEN", help="As known at that moment.")]
 
@@ -63,6 +67,7 @@ def lab_lookahead(
     ctx: typer.Context,
     moments: Moments = 60,
     seeds: Seeds = "1-4",
+    data: RecordedPool = None,
     workers: Workers = 2,
     cluster: Cluster = None,
     home: Home = None,
@@ -72,7 +77,9 @@ def lab_lookahead(
 
     async def ask(zuno: Zuno) -> LookaheadView:
         checks = _checks(zuno, cluster)
-        return await show_progress("moments", lambda tell, stop: checks.lookahead(moments, seeds, workers, tell, stop))
+        return await show_progress(
+            "moments", lambda tell, stop: checks.lookahead(moments, seeds, data, workers, tell, stop)
+        )
 
     run_command.partial_verdict(ctx.obj.at(home), json, ask)
 
@@ -82,16 +89,19 @@ def lab_invariance(
     ctx: typer.Context,
     moments: Moments = 60,
     seeds: Seeds = "1-4",
+    data: RecordedPool = None,
     workers: Workers = 2,
     cluster: Cluster = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Share of decisions that flip with masked symbols, scaled prices, a mirrored market or paraphrased texts."""
+    """Share of decisions that flip with masked symbols, scaled prices, a mirror, another order or other words."""
 
     async def ask(zuno: Zuno) -> InvarianceView:
         checks = _checks(zuno, cluster)
-        return await show_progress("moments", lambda tell, stop: checks.invariance(moments, seeds, workers, tell, stop))
+        return await show_progress(
+            "moments", lambda tell, stop: checks.invariance(moments, seeds, data, workers, tell, stop)
+        )
 
     run_command.partial_verdict(ctx.obj.at(home), json, ask)
 

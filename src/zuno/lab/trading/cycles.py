@@ -121,15 +121,18 @@ class BacktestCycles:
         account: str | None = None,
         cycle: OpenCycle = Cycle,
         name_bundles: bool = False,
+        order: Sequence[Node] = tuple(Node),
     ) -> None:
         """`history`: shared by the symbols of one backtest. `account`: the name of who acts on the rulings.
-        `name_bundles`: whether an outcome names its bundle, as the journaled one's does; else that name is empty."""
+        `name_bundles`: whether an outcome names its bundle, as the journaled one's does; else that name is empty.
+        `order`: of its nodes."""
         self._figures = figures
         self._minds = minds
         self._history = history
         self._code = code
         self._account = account
         self._cycle = cycle
+        self._order = order
         self._encoder = BundleEncoder() if name_bundles else None
 
     async def run(
@@ -211,7 +214,7 @@ class BacktestCycles:
         )
         cycle = self._cycle(notes, sources, minds, _ignore_event, self._code)
         steps = cycle.steps()
-        for node in Node:
+        for node in self._order:
             await steps[node]()
         outcome = cycle.outcome
         history.end_run(notes.run_id, summarise_run(outcome, account=self._account))

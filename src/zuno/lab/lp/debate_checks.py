@@ -1,0 +1,320 @@
+"""Whether the LP desk's debate knows anything of the minutes after it, or hangs on the order of its candidates.
+
+At moments of a recorded pool the desk argues about the position that resetting at the edge has come to. It argues again
+in a pool whose record ends there, in one whose record goes on otherwise, or over the same candidates in another order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from typing import Final, Protocol, TypeAlias
+
+from zuno.kernel.canonical import Digest, canonical, digest
+from zuno.kernel.clock import iso
+from zuno.kernel.errors import Refused
+from zuno.kernel.text import plain_text
+from zuno.kernel.units import Millis, Seconds
+from zuno.kernel.view import View
+from zuno.lab.comparisons import measure_rate
+from zuno.lab.lp.arms import Act, centre_range, reset_at_edge
+from zuno.lab.lp.backtest import Schedule, carry_out
+from zuno.lab.lp.episodes import describe_act
+from zuno.lab.lp.lone_arms import act_on
+from zuno.lab.lp.market import BacktestPool
+from zuno.lab.lp.service import LpQuestion, ReadMinutes, fingerprint_minutes, plan_schedule, read_question
+from zuno.lab.model import RateView
+from zuno.lab.service import RunTasks, collect_results
+from zuno.lab.workers import Progress
+from zuno.lp.agents.strategist import ProposalInputs, Strategist
+from zuno.lp.model.ballot import EDITION, PlanVerdict
+from zuno.lp.model.debate import Debate, PlanReady
+from zuno.lp.model.market import GasQuote
+from zuno.lp.model.minutes import PoolMinute
+from zuno.lp.rules.ranges import Move, Shape
+
+WHOLE: Final = "whole"
+CUT: Final = "cut"
+SCRAMBLED: Final = "scrambled"
+REORDERED: Final = "candidates reordered"
+LISTED: Final = 20
+"""Flips that are listed."""
+Minutes: TypeAlias = tuple[PoolMinute, ...]
+
+
+class ReplayedPool(BacktestPool, Protocol):
+    """A recorded pool whose record can be exchanged for another."""
+
+    minutes: Minutes
+
+
+Argue: TypeAlias = Callable[[BacktestPool], Awaitable[PlanReady]]
+
+
+@dataclass(frozen=True, slots=True)
+class DebateMoment:
+    """One moment: what was chosen, what differs where the future is cut off or other, what was chosen after the
+    candidates changed places."""
+
+    at: int
+    choice: str
+    leaks: tuple[str, ...] = ()
+    reordered: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolTask:
+    """Moments for one process."""
+
+    question: LpQuestion
+    schedule: Schedule
+    moments: tuple[int, ...]
+
+
+# -- other futures, another order
+
+
+def cut_minutes(minutes: Minutes, at: Seconds) -> Minutes:
+    """Those that were over by then."""
+    return minutes[: _count_over(minutes, at)]
+
+
+def scramble_minutes(minutes: Minutes, other: Minutes, at: Seconds) -> Minutes:
+    """`other` takes the place of all that were not over by then."""
+    over = _count_over(minutes, at)
+    return minutes[:over] + other[over:]
+
+
+def change_minutes(minutes: Minutes) -> Minutes:
+    """A price 7 % higher, thrice the trade, half the liquidity."""
+    return tuple(
+        replace(
+            minute,
+            open_tick=minute.open_tick + 677,
+            close_tick=minute.close_tick + 677,
+            lowest_tick=minute.lowest_tick + 677,
+            highest_tick=minute.highest_tick + 677,
+            in0=3 * minute.in0,
+            in1=3 * minute.in1,
+            liquidity=minute.liquidity // 2,
+        )
+        for minute in minutes
+    )
+
+
+def _count_over(minutes: Minutes, at: Seconds) -> int:
+    return bisect_right(minutes, int(at), key=lambda minute: minute.at // 1000 + 60)
+
+
+class _ReversedInputs(ProposalInputs):
+    def moves(self, shapes: Sequence[Shape]) -> list[Move]:
+        return super().moves(shapes)[::-1]
+
+
+class ReversedStrategist(Strategist):
+    """Names its ranges from the last to the first; what revises them follows that order."""
+
+    async def _build_inputs(self, debate: Debate) -> ProposalInputs:
+        inputs = await super()._build_inputs(debate)
+        return _ReversedInputs(**{field.name: getattr(inputs, field.name) for field in fields(inputs)})
+
+
+# -- one moment
+
+
+async def compare_futures(
+    worlds: Mapping[str, tuple[ReplayedPool, Argue]], minutes: Minutes, task: PoolTask, gas: GasQuote
+) -> AsyncIterator[DebateMoment]:
+    """`worlds`: the pool at the start of the schedule under each of the three names, and the desk that sees it."""
+    other = change_minutes(minutes)
+
+    def set_futures(at: Seconds) -> None:
+        worlds[CUT][0].minutes = cut_minutes(minutes, at)
+        worlds[SCRAMBLED][0].minutes = scramble_minutes(minutes, other, at)
+
+    async for at in _walk([pool for pool, _ in worlds.values()], task, gas, set_futures):
+        ready = {name: await argue(pool) for name, (pool, argue) in worlds.items()}
+        own = dict(fingerprint(ready[WHOLE]))
+        leaks = [
+            f"{name} {part}"
+            for name in (CUT, SCRAMBLED)
+            for part, found in fingerprint(ready[name])
+            if found != own[part]
+        ]
+        yield DebateMoment(at, describe_choice(ready[WHOLE]), tuple(leaks))
+
+
+async def compare_orders(
+    pool: ReplayedPool, argue: Argue, argue_reordered: Argue, task: PoolTask, gas: GasQuote
+) -> AsyncIterator[DebateMoment]:
+    async for at in _walk([pool], task, gas, lambda at: None):
+        own, other = await argue(pool), await argue_reordered(pool)
+        yield DebateMoment(at, describe_choice(own), reordered=describe_choice(other))
+
+
+async def _walk(
+    pools: Sequence[ReplayedPool], task: PoolTask, gas: GasQuote, set_futures: Callable[[Seconds], None]
+) -> AsyncIterator[int]:
+    """All pools at one wanted moment after the other, with the position that resetting at the edge has come to."""
+    schedule, width = task.schedule, task.question.half_width
+    decide = reset_at_edge(width)
+    for pool in pools:
+        carry_out(Act(centre_range(pool.state(), width)), pool, gas)
+    for moment in range(schedule.start + schedule.every, max(task.moments) + 1, schedule.every):
+        set_futures(Seconds(moment))
+        for pool in pools:
+            pool.play_until(Seconds(moment))
+        await asyncio.sleep(0)
+        if moment in task.moments:
+            yield moment
+        for pool in pools:
+            with suppress(Refused):
+                carry_out(await decide(pool), pool, gas)
+
+
+def fingerprint(ready: PlanReady) -> Iterator[tuple[str, Digest]]:
+    """Of what was read, of every candidate and its judgments, and of the decision."""
+    yield "inputs", Digest(ready.debate.context)
+    yield "debate", digest(canonical([part.model_dump(mode="json") for part in ready.debate.rounds]))
+    yield "decision", digest(canonical(ready.model_dump(mode="json", exclude={"debate"})))
+
+
+def describe_choice(ready: PlanReady) -> str:
+    """Which range, and whether it is approved; not its number on the ballot."""
+    chosen = ready.debate.rounds[-1].candidates[ready.decision.index]
+    return f"{describe_act(act_on(chosen))}, {ready.decision.verdict.value}"
+
+
+# -- all moments
+
+
+class PoolLeakView(View):
+    at: str
+    differs: tuple[str, ...]
+
+
+class PoolLookaheadView(View):
+    """The LP desk's debates over a recorded pool."""
+
+    data: str
+    edition: int
+    since: str
+    until: str
+    asked: int
+    moments: int
+    compared: int
+    """Debates that were compared with one that cannot know the future."""
+    leaks: int
+    differences: tuple[PoolLeakView, ...]
+
+
+class ChoiceFlipView(View):
+    at: str
+    choice: str
+    changed: str
+
+
+class PoolInvarianceView(View):
+    data: str
+    edition: int
+    since: str
+    until: str
+    asked: int
+    moments: int
+    change: str
+    choices: RateView
+    """How many flip."""
+    active: RateView
+    """The same of those that are not a stay on both sides."""
+    flips: tuple[ChoiceFlipView, ...]
+
+
+RunPoolTasks: TypeAlias = RunTasks[PoolTask, DebateMoment]
+
+
+class DebateChecks:
+    """The LP desk by rules at moments of a recorded pool."""
+
+    def __init__(self, read_minutes: ReadMinutes, run_futures: RunPoolTasks, run_orders: RunPoolTasks) -> None:
+        self._read_minutes = read_minutes
+        self._run_futures = run_futures
+        self._run_orders = run_orders
+
+    async def read(self, folder: str) -> None:
+        """Complains of what cannot be read before anything long begins."""
+        await asyncio.to_thread(self._read_minutes, folder)
+
+    async def lookahead(
+        self, folder: str, moments: int, workers: int, tell: Progress, stop: asyncio.Event
+    ) -> tuple[PoolLookaheadView, Digest, bool]:
+        """With the fingerprint of the record, and whether Ctrl-C came before the end."""
+        found, asked, data, stopped = await self._study(self._run_futures, folder, moments, workers, tell, stop)
+        return build_pool_lookahead(found, plain_text(folder, 200), asked), data, stopped
+
+    async def invariance(
+        self, folder: str, moments: int, workers: int, tell: Progress, stop: asyncio.Event
+    ) -> tuple[PoolInvarianceView, Digest, bool]:
+        found, asked, data, stopped = await self._study(self._run_orders, folder, moments, workers, tell, stop)
+        return build_pool_invariance(found, plain_text(folder, 200), asked), data, stopped
+
+    async def _study(
+        self, run: RunPoolTasks, folder: str, moments: int, workers: int, tell: Progress, stop: asyncio.Event
+    ) -> tuple[list[DebateMoment], int, Digest, bool]:
+        recorded = await asyncio.to_thread(self._read_minutes, folder)
+        question = read_question(folder, "debate", 10_000, 1, "5", "balanced", "0.1")
+        schedule = plan_schedule(recorded, question.every_hours)
+        wanted = choose_hours(schedule, moments)
+        shares = [wanted[place::workers] for place in range(workers)]
+        tasks = [PoolTask(question, schedule, share) for share in shares if share]
+        found, stopped = await collect_results(run, tasks, workers, len(wanted), lambda moment: moment.at, tell, stop)
+        return found, len(wanted), fingerprint_minutes(recorded), stopped
+
+
+def choose_hours(schedule: Schedule, count: int) -> tuple[int, ...]:
+    """So many decisions of the schedule as far apart as they can be; all of them where there are fewer."""
+    every = range(schedule.start + schedule.every, schedule.end, schedule.every)
+    count = min(count, len(every))
+    return tuple(every[(2 * place + 1) * len(every) // (2 * count)] for place in range(count))
+
+
+def build_pool_lookahead(moments: Sequence[DebateMoment], data: str, asked: int) -> PoolLookaheadView:
+    leaky = [moment for moment in moments if moment.leaks]
+    return PoolLookaheadView(
+        data=data,
+        edition=EDITION,
+        since=_moment(moments[:1]),
+        until=_moment(moments[-1:]),
+        asked=asked,
+        moments=len(moments),
+        compared=2 * len(moments),
+        leaks=len(leaky),
+        differences=tuple(PoolLeakView(at=_moment([moment]), differs=moment.leaks) for moment in leaky),
+    )
+
+
+def build_pool_invariance(moments: Sequence[DebateMoment], data: str, asked: int) -> PoolInvarianceView:
+    stays = {f"stay, {verdict}" for verdict in PlanVerdict}
+    active = [moment for moment in moments if not {moment.choice, moment.reordered} <= stays]
+    flipped = [moment for moment in moments if moment.reordered != moment.choice]
+    return PoolInvarianceView(
+        data=data,
+        edition=EDITION,
+        since=_moment(moments[:1]),
+        until=_moment(moments[-1:]),
+        asked=asked,
+        moments=len(moments),
+        change=REORDERED,
+        choices=measure_rate(len(flipped), len(moments)),
+        active=measure_rate(len(flipped), len(active)),
+        flips=tuple(
+            ChoiceFlipView(at=_moment([moment]), choice=moment.choice, changed=moment.reordered or "")
+            for moment in flipped[:LISTED]
+        ),
+    )
+
+
+def _moment(moments: Sequence[DebateMoment]) -> str:
+    return iso(Millis(1000 * moments[0].at)) if moments else ""
