@@ -190,15 +190,16 @@ def _list_pool_invariance(pool: PoolInvarianceView) -> list[str]:
     return [
         heading("Choices of the LP desk that flip"),
         table(
-            ("change", "moments", "choices flip", "95 %", "of choices that move", "95 %"),
+            ("change", "moments", "choices flip", "95 %", "of choices that take a range", "moments", "95 %"),
             [
                 (
                     pool.change,
                     f"{pool.moments}",
                     format_rate(pool.choices),
                     format_ends(pool.choices),
-                    format_rate(pool.active),
-                    format_ends(pool.active),
+                    format_rate(pool.ranges),
+                    f"{pool.ranges.total}",
+                    format_ends(pool.ranges),
                 )
             ],
         ),

@@ -89,7 +89,7 @@ def shown_invariance(view: InvarianceView) -> RenderableType:
             row.change, f"{row.rulings.total}", _rate(row.decisions)[0], *_rate(row.rulings), *_rate(row.active)
         )
     if (pool := view.pool) is not None:
-        changes.add_row(f"LP desk: {pool.change}", f"{pool.moments}", "", *_rate(pool.choices), *_rate(pool.active))
+        changes.add_row(f"LP desk: {pool.change}", f"{pool.moments}", "", *_rate(pool.choices), *_rate(pool.ranges))
     flips = Rows("flip", "ruling", "veto", "after the change", "veto")
     for row in view.changes:
         for flip in row.flips:

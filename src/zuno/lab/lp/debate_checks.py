@@ -30,7 +30,7 @@ from zuno.lab.model import RateView
 from zuno.lab.service import RunTasks, collect_results
 from zuno.lab.workers import Progress
 from zuno.lp.agents.strategist import ProposalInputs, Strategist
-from zuno.lp.model.ballot import EDITION, PlanVerdict
+from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import Debate, PlanReady
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.minutes import PoolMinute
@@ -227,8 +227,8 @@ class PoolInvarianceView(View):
     change: str
     choices: RateView
     """How many flip."""
-    active: RateView
-    """The same of those that are not a stay on both sides."""
+    ranges: RateView
+    """The same of those that take a new range on either side: to stay or to close has one place on every ballot."""
     flips: tuple[ChoiceFlipView, ...]
 
 
@@ -296,8 +296,7 @@ def build_pool_lookahead(moments: Sequence[DebateMoment], data: str, asked: int)
 
 
 def build_pool_invariance(moments: Sequence[DebateMoment], data: str, asked: int) -> PoolInvarianceView:
-    stays = {f"stay, {verdict}" for verdict in PlanVerdict}
-    active = [moment for moment in moments if not {moment.choice, moment.reordered} <= stays]
+    ranged = [moment for moment in moments if "…" in f"{moment.choice}{moment.reordered}"]
     flipped = [moment for moment in moments if moment.reordered != moment.choice]
     return PoolInvarianceView(
         data=data,
@@ -308,7 +307,7 @@ def build_pool_invariance(moments: Sequence[DebateMoment], data: str, asked: int
         moments=len(moments),
         change=REORDERED,
         choices=measure_rate(len(flipped), len(moments)),
-        active=measure_rate(len(flipped), len(active)),
+        ranges=measure_rate(sum(moment.reordered != moment.choice for moment in ranged), len(ranged)),
         flips=tuple(
             ChoiceFlipView(at=_moment([moment]), choice=moment.choice, changed=moment.reordered or "")
             for moment in flipped[:LISTED]

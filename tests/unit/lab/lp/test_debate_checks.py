@@ -107,9 +107,10 @@ def test_flips_are_counted() -> None:
         DebateMoment(0, "stay, approve", reordered="stay, approve"),
         DebateMoment(3600, "-10…10, approve", reordered="stay, approve"),
         DebateMoment(7200, "-10…10, approve", reordered="-10…10, approve"),
+        DebateMoment(10800, "close, approve", reordered="close, approve"),
     ]
-    view = build_pool_invariance(moments, "pool", 3)
-    assert (view.choices.count, view.choices.total, view.active.count, view.active.total) == (1, 3, 1, 2)
+    view = build_pool_invariance(moments, "pool", 4)
+    assert (view.choices.count, view.choices.total, view.ranges.count, view.ranges.total) == (1, 4, 1, 2)
     assert [(flip.at, flip.changed) for flip in view.flips] == [("1970-01-01T01:00:00Z", "stay, approve")]
 
 
