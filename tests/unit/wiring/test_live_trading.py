@@ -322,7 +322,8 @@ async def test_a_kill_acts_before_it_reads_what_may_be_slow(zuno: Application, f
         await note("inventory")
         return {}
 
-    desk._with = replace(desk._with, marks=read_marks, inventory=read_inventory)
+    reader = desk._reader
+    reader._with = replace(reader._with, marks=read_marks, inventory=read_inventory)
     assert ((await desk.open_risk()).trades, read) == (1, [])
     with pytest.raises(Refused):
         await desk.kill(no)
