@@ -140,6 +140,11 @@ def sample_variance(values: Sequence[float]) -> float | None:
     return fsum((value - mean) * (value - mean) for value in values) / (len(values) - 1)
 
 
+def estimate_trial_variance(sharpes: Sequence[float], bars: int) -> float:
+    """Of Sharpe ratios of a bar; never below what luck alone makes of them, as that of a few arms that are alike is."""
+    return max(sample_variance(sharpes) or 0.0, 1 / max(1, bars - 1))
+
+
 # -- the normal distribution
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from zuno.lab.returns import (
     compound,
     deflated_sharpe,
+    estimate_trial_variance,
     expected_best_sharpe,
     measure_returns,
     normal_cdf,
@@ -64,6 +65,15 @@ def test_the_published_example_of_a_deflated_sharpe():
     assert sharpe_probability(2.5 / sqrt(250), best, 1250, -3, 10) == pytest.approx(0.9004, abs=5e-5)
     fewer = expected_best_sharpe(46, 0.5 / 250)
     assert sharpe_probability(2.5 / sqrt(250), fewer, 1250, -3, 10) == pytest.approx(0.9505, abs=5e-5)
+
+
+def test_arms_that_are_alike_are_deflated_all_the_same():
+    returns = [0.02, -0.01, 0.015, -0.005] * 30
+    alike = estimate_trial_variance([0.2, 0.2, 0.2], len(returns))
+    assert alike == 1 / (len(returns) - 1)
+    deflated, plain = deflated_sharpe(returns, 50, alike), probabilistic_sharpe(returns)
+    assert deflated is not None and plain is not None and deflated < plain
+    assert estimate_trial_variance([0.0, 1.0], len(returns)) == 0.5
 
 
 def test_the_normal_distribution_is_that_of_the_standard_library():

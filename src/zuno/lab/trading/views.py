@@ -15,7 +15,7 @@ from zuno.kernel.view import PartialView, View
 from zuno.lab.bootstrap import compare_pairs, interval_of_sum
 from zuno.lab.comparisons import correct_p_values
 from zuno.lab.cutoffs import ModelCutoffView, judge_models
-from zuno.lab.returns import deflated_sharpe, measure_returns, sample_variance
+from zuno.lab.returns import deflated_sharpe, estimate_trial_variance, measure_returns
 from zuno.lab.trading.arm_result import MICRO, ArmResult, DecisionLine, PriceSeries, Span
 from zuno.lab.trading.arms import MODELS_FOR, NO_MODEL, NO_REPLY, Arm, describe_arm
 from zuno.lab.trading.order_arms import SEED, draw_trades
@@ -162,8 +162,7 @@ def build_view(
     gains = {} if debate is None else compare_with_debate(debate, results, prices)
     tries = max(trials or 0, len(results))
     sharpes = [value for result in results if (value := measure_returns(_returns(result), 1).sharpe) is not None]
-    # Ratios of a few arms that are alike vary less than luck alone would make them.
-    variance = max(sample_variance(sharpes) or 0.0, 1 / max(1, len(marks) - 2))
+    variance = estimate_trial_variance(sharpes, len(marks) - 1)
     change = _market_change(prices, span)
     models = judge_models(frozenset(name for result in results for name in result.models), span.begin // 1_000)
     floor, floor_said = _noise_floor(gains, bool(models))
@@ -307,6 +306,8 @@ def _headline(models: Sequence[ModelCutoffView], gains: Mapping[Arm, GainView]) 
     if known := [model.model for model in models if model.in_sample]:
         names = ", ".join(known)
         return f"Not provable here: of these days some lie before the end of what {names} was trained on."
+    if all(gain.p_holm is None for gain in gains.values()):
+        return "Not judged: too few days for any comparison."
     who = "the debate" if models else "the debate by rules"
     shown = [
         f"{arm} {gain.net_pnl_usd:+,.2f} USD less {who}"
