@@ -52,6 +52,8 @@ def draw_bars(count: int) -> list[Bar]:
 
 
 class BarTape:
+    opening_ms = 0
+
     def __init__(self, bars: Sequence[Bar]) -> None:
         self._bars, self._times = bars, [bar.at for bar in bars]
 

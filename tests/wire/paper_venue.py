@@ -28,6 +28,7 @@ class ListTape:
     """The market as a test writes it."""
 
     market: dict[Symbol, list[Tick]] = field(default_factory=lambda: {symbol: [] for symbol in Symbol})
+    opening_ms: int = 0
 
     async def ticks(self, symbol: Symbol, after: Millis, until: Millis) -> Sequence[Tick]:
         return [tick for tick in self.market[symbol] if after < tick.at <= until]

@@ -81,7 +81,7 @@ class ReportFiles(Protocol):
         ...
 
 
-ENGINE: Final = 2
+ENGINE: Final = 3
 """Raised when the same decisions come to other figures: by another fill, fee or test."""
 
 

@@ -94,7 +94,7 @@ def build_paper_venues(
             open_tape(store, exchange, live=live),
             read_clock,
             fees.at(exchange),
-            latency_ms=choose_latency(store, live=live),
+            latency_ms=choose_latency(store),
             sleep=asyncio.sleep if live else None,
         )
         for exchange in _exchanges()
@@ -108,14 +108,11 @@ def open_tape(store: SeriesStore, exchange: Exchange, *, live: bool = False) -> 
     return SeriesTape(store, exchange, live=live, openings=store.origin.candles_only and not live)
 
 
-def choose_latency(store: SeriesStore, *, live: bool = False) -> int:
-    """Milliseconds to an order's arrival."""
-    from zuno.adapters.venues.paper.tape import OPENING_MS
+def choose_latency(store: SeriesStore) -> int:
+    """Milliseconds to an order's arrival: none where bars alone are known."""
     from zuno.adapters.venues.paper.venue import LATENCY_MS
 
-    if not store.origin.candles_only:
-        return LATENCY_MS
-    return 0 if live else OPENING_MS
+    return 0 if store.origin.candles_only else LATENCY_MS
 
 
 def _exchanges() -> tuple[Exchange, ...]:

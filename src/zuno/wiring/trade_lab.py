@@ -244,6 +244,7 @@ class SpotTape:
 
     def __init__(self, tape: MarketTape) -> None:
         self._tape = tape
+        self.opening_ms = tape.opening_ms
 
     async def ticks(self, symbol: Symbol, after: Millis, until: Millis) -> Sequence[Tick]:
         return _without_funding(await self._tape.ticks(symbol, after, until))

@@ -72,7 +72,9 @@ def test_arms_that_are_alike_are_deflated_all_the_same():
     alike = estimate_trial_variance([0.2, 0.2, 0.2], len(returns))
     assert alike == 1 / (len(returns) - 1)
     deflated, plain = deflated_sharpe(returns, 50, alike), probabilistic_sharpe(returns)
-    assert deflated is not None and plain is not None and deflated < plain
+    assert deflated is not None
+    assert plain is not None
+    assert deflated < plain
     assert estimate_trial_variance([0.0, 1.0], len(returns)) == 0.5
 
 

@@ -12,7 +12,7 @@ from tests.wire.fakes.series import MemorySeries
 from tests.wire.paper_venue import START, ListTape, PaperHarness, depth, open_binance, open_upbit
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.adapters.venues.paper.matching import PaperExchange
-from zuno.adapters.venues.paper.tape import OPENING_MS, SeriesTape
+from zuno.adapters.venues.paper.tape import SeriesTape
 from zuno.adapters.venues.paper.ticks import Bar, Depth, FundingRate, Mark, Tick
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
@@ -40,6 +40,7 @@ from zuno.trading.model.orders import Order, OrderRequest, OrderSide, OrderStatu
 from zuno.trading.model.trade_events import AccountOpened, TradeEvent
 from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import PUBLIC_HISTORY, Batch, Origin, Source
+from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.margin import TIERS, liquidation_distance, liquidation_price, maintenance_margin
 from zuno.trading.watch.desk_loop import MarketClock
@@ -498,7 +499,7 @@ async def test_an_order_of_a_closed_bar_meets_the_next_one_from_its_open() -> No
     venue = venues[Exchange.BINANCE]
     assert (await venue.quote(BTC)).mark == 10_000
     bought = await venue.place(request("entry"))
-    assert (bought.average_price, bought.updated) == (D("10305.2"), clock.now() + OPENING_MS)
+    assert (bought.average_price, bought.updated) == (D("10305.2"), clock.now()), "at the start of the bar"
     half = request("stop", SELL, STOP, trigger=D(9_700), reduce_only=True).model_copy(update={"quantity": D("0.025")})
     stop = await venue.place(half)
     clock.move(Millis(day + 8 * HOUR_MS + 30 * 60_000))
@@ -509,6 +510,32 @@ async def test_an_order_of_a_closed_bar_meets_the_next_one_from_its_open() -> No
     assert stopped.average_price == D("9695.1")
     clock.move(Millis(day + 16 * HOUR_MS))
     assert [payment.at for payment in await venue.funding(BTC, Millis(0))] == [day + 16 * HOUR_MS]
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["one process", "a new process"])
+async def test_a_stop_that_a_bar_opens_beyond_is_filled_at_its_open(again: bool) -> None:
+    """And is dated at the start of that bar, also by a process that reads the market from the last stored event on."""
+    day = START // DAY_MS * DAY_MS
+    prices = [(10_000.0, 10_000.0, 10_000.0, 10_000.0)] * 10 + [(9_000.0, 9_900.0, 8_900.0, 9_800.0)] * 14
+    hours = [Candle(Millis(day + n * HOUR_MS), *row, 1.0, None) for n, row in enumerate(prices)]
+    store, log = MemorySeries(PUBLIC_HISTORY), MemoryTradeLog()
+    await store.write([Batch(candles(BINANCE, BTC, Timeframe.H1), hours, None, Source.IMPORTED)])
+    clock = MarketClock(Millis(day + 9 * HOUR_MS))
+
+    def open_venue() -> OrderVenue:
+        return build_paper_venues(store, log, "paper:test", clock.now, Fees())[Exchange.BINANCE]
+
+    venue = open_venue()
+    await venue.place(request("entry"))
+    stop = await venue.place(request("stop", SELL, STOP, trigger=D(9_700), reduce_only=True))
+    assert stop.updated == clock.now()
+    clock.move(Millis(day + 10 * HOUR_MS))
+    venue = open_venue() if again else venue
+    assert await venue.positions(), "the next open is not known at a close"
+    clock.move(Millis(day + 10 * HOUR_MS + 30 * 60_000))
+    assert not await (open_venue() if again else venue).positions()
+    [_, fill] = await venue.fills(BTC, Millis(0))
+    assert (fill.price, fill.at) == (D("8995.5"), day + 10 * HOUR_MS)
 
 
 def test_an_account_can_be_opened_with_other_cash() -> None:

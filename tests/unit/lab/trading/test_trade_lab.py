@@ -14,7 +14,6 @@ from tests.unit.lab.trading.test_backtest_cycles import BTC, END, hours_alone
 from tests.wire.real_hours import FOLDER
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.adapters.store.report_files import FolderOfReports
-from zuno.adapters.venues.paper.tape import OPENING_MS
 from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.units import Millis
 from zuno.lab.reports import LabReports
@@ -26,9 +25,11 @@ from zuno.lab.trading.figures import MarketFigures
 from zuno.lab.trading.service import TradeLab, read_question
 from zuno.lab.trading.views import TradeLabView
 from zuno.settings import Settings
+from zuno.trading.data.price_path import read_bars
 from zuno.trading.model.market import DAY_MS, HOUR_MS
-from zuno.trading.model.trade_events import FillBooked
+from zuno.trading.model.trade_events import FillBooked, TradeClosed
 from zuno.trading.ports.series import PUBLIC_HISTORY
+from zuno.trading.rules.realised_path import trace_path
 from zuno.wiring.lab import choose_runner
 from zuno.wiring.recordings import Recordings
 from zuno.wiring.trade_lab import build_desk_arm, build_trade_lab
@@ -132,11 +133,16 @@ async def test_without_a_risk_officer_the_same_is_traded_where_he_changes_nothin
         pass
 
     await asyncio.gather(*(run_desk_arm(desk, span, lockstep, tell, stop) for desk in desks))
+    trades = [event.summary for event in desks[0].events() if isinstance(event, TradeClosed)]
+    for trade in trades:
+        bars = await read_bars(store, trade.exchange, BTC, trade.opened, trade.closed, known_by=trade.closed)
+        assert trace_path(trade, bars).uncovered_hours == 0, "from the bar it was opened with"
     await store.close()
+    assert trades
     whole, without = ([event for event in desk.events() if isinstance(event, FillBooked)] for desk in desks)
     assert whole == without
     assert whole, "a desk that does nothing proves nothing"
-    assert all(fill.at % HOUR_MS in (0, OPENING_MS) for fill in whole)
+    assert all(fill.at % HOUR_MS == 0 for fill in whole)
 
 
 def test_the_report_is_kept_with_its_page(found: tuple[TradeLabView, Path]) -> None:

@@ -36,16 +36,19 @@ from zuno.trading.rules.inputs import ASSUMED_FUNDING
 _TIMEFRAMES: Final = (Timeframe.M1, Timeframe.H1, Timeframe.H4, Timeframe.D1)
 _RATE_MS: Final = STALE_AFTER[Feed.RATES] * 1_000
 _EVER: Final = Millis(2**53 - 1)
-OPENING_MS: Final = 1
-"""After a bar has begun its open is known, where a tape tells openings: an order that is as long on its way meets the
-next bar's open."""
+_OPENING_MS: Final = 1
 
 
 class MarketTape(Protocol):
     """The market of each symbol in the order it happened."""
 
+    @property
+    def opening_ms(self) -> int:
+        """How long after the start of a bar its open is told, dated at that start; 0: with the whole bar alone."""
+        ...
+
     async def ticks(self, symbol: Symbol, after: Millis, until: Millis) -> Sequence[Tick]:
-        """Those of (after, until], oldest first. A bar that came late is given once, with the next."""
+        """Those told in (after, until], oldest first. A bar that came late is given once, with the next."""
         ...
 
     async def before(self, symbol: Symbol, moment: Millis) -> Sequence[Tick]:
@@ -61,7 +64,7 @@ class SeriesTape:
         self._store = store
         self._exchange = exchange
         self._live = live
-        self._openings = openings
+        self.opening_ms = _OPENING_MS if openings else 0
         self._days: dict[tuple[Symbol, int], tuple[list[Tick], list[int]]] = {}
         self._newest_bar: dict[Symbol, Millis] = {}
 
@@ -123,11 +126,10 @@ class SeriesTape:
         *bar_rows, marks, more = state.rows[: len(_TIMEFRAMES) + 2]
         bars = select_finest_bars([*zip(_TIMEFRAMES, bar_rows, strict=True)], live=self._live)
         ticks: list[Tick] = [Bar(*bar) for bar in bars]
-        if self._openings:
-            ticks = [part for bar in bars for part in _split_at_open(Bar(*bar))]
+        opens: list[Tick] = [_open_of(Bar(*bar)) for bar in bars] if self.opening_ms else []
         ticks += [Mark(row.at, row.mark) for row in marks if row.mark > 0]
         if won:
-            ticks = _in_won(ticks, more)
+            ticks, opens = _in_won(ticks, more), _in_won(opens, more)
         else:
             ticks += [Depth(book.at, book.bids, book.asks) for book in more]
             settled = state.rows[-1]
@@ -136,20 +138,20 @@ class SeriesTape:
                 ticks += [
                     FundingRate(Millis(start + hours * HOUR_MS), ASSUMED_FUNDING, both_pay=True) for hours in (0, 8, 16)
                 ]
-        ticks.sort(key=_place)
-        return ticks, [tick.at for tick in ticks]
+        told = [(tick.at, tick) for tick in ticks] + [(tick.at + self.opening_ms, tick) for tick in opens]
+        told.sort(key=_place)
+        return [tick for _, tick in told], [at for at, _ in told]
 
 
-def _split_at_open(bar: Bar) -> tuple[Bar, Bar]:
-    """The open alone, which counts for as long as the bar would, and the bar from there on."""
-    opened = Millis(bar.start + OPENING_MS)
-    before = Millis(opened - (bar.at - bar.start))
-    return Bar(before, opened, bar.open, bar.open, bar.open, bar.open), bar._replace(start=opened)
+def _open_of(bar: Bar) -> Bar:
+    """As a bar of its own that ends there, and counts for as long as the bar would."""
+    return Bar(Millis(2 * bar.start - bar.at), bar.start, bar.open, bar.open, bar.open, bar.open)
 
 
-def _place(tick: Tick) -> tuple[int, int]:
+def _place(told: tuple[int, Tick]) -> tuple[int, int]:
     """By time; what moves the market before what is settled by it."""
-    return tick.at, (Bar, Depth, Mark, FundingRate).index(type(tick))
+    at, tick = told
+    return at, (Bar, Depth, Mark, FundingRate).index(type(tick))
 
 
 def _in_won(ticks: Sequence[Tick], rows: Sequence[Level]) -> list[Tick]:

@@ -40,8 +40,7 @@ from zuno.trading.rules.inputs import FeeRates
 from zuno.trading.rules.margin import liquidation_price
 
 LATENCY_MS: Final = 250
-"""From sending an order to its arrival, where books and marks are recorded. In a past of candles alone, whose clock
-ticks by the bar, an order that was sent at a close meets the next open."""
+"""From sending an order to its arrival, where books and marks are recorded."""
 _TRIES: Final = 5
 
 
@@ -102,10 +101,8 @@ class PaperVenue:
             await self._sleep(self._latency_ms / 1_000)
         for attempt in range(_TRIES):
             try:
-                async with self._market(order.symbol, 0 if self._sleep is not None else self._latency_ms) as (
-                    engine,
-                    now,
-                ):
+                latency = 0 if self._sleep is not None else self._latency_ms
+                async with self._market(order.symbol, latency, self._tape.opening_ms) as (engine, now):
                     known = engine.to_order(order.client_id)
                     if known is None and engine.is_stale(order.symbol, now):
                         # Nobody can say what would become of it: that is no rejection.
@@ -172,17 +169,19 @@ class PaperVenue:
 
     @asynccontextmanager
     async def _market(
-        self, symbol: Symbol | None = None, later_ms: int = 0
+        self, symbol: Symbol | None = None, later_ms: int = 0, opening_ms: int = 0
     ) -> AsyncIterator[tuple[PaperExchange, Millis]]:
         """The exchange, matched up to now; what happens inside is stored at the end. A symbol that is asked about is
-        brought to now even where nothing is open in it."""
+        brought to now even where nothing is open in it. With `opening_ms` it also shows the open of the bar that begins
+        now, which an order meets that was sent at a close."""
         async with self._busy:
             try:
                 engine = await self._read_log()
                 now = Millis(max(await self._now() + later_ms, engine.book.newest))
                 traded = [each for each in Symbol if each is symbol or not engine.is_idle(each)]
-                _advance(engine, {each: await self._read_market(engine, each, now) for each in traded})
-                self._matched |= dict.fromkeys(traded, now)
+                until = Millis(now + opening_ms)
+                _advance(engine, {each: await self._read_market(engine, each, until) for each in traded})
+                self._matched |= {each: max(until, self._matched.get(each, until)) for each in traded}
                 yield engine, now
                 await self._store(engine)
             except BaseException:
@@ -203,19 +202,19 @@ class PaperVenue:
         self._engine = engine
         return engine
 
-    async def _read_market(self, engine: PaperExchange, symbol: Symbol, now: Millis) -> Sequence[Tick]:
+    async def _read_market(self, engine: PaperExchange, symbol: Symbol, until: Millis) -> Sequence[Tick]:
         """What happened in a symbol since it was matched last."""
         after, idle = self._matched.get(symbol), engine.is_idle(symbol)
-        if after is None or (idle and now - after > DAY_MS):
+        if after is None or (idle and until - after > DAY_MS):
             # Where nothing is open only how the market stands matters; else everything since the last stored event.
-            after = now if idle else min(engine.book.newest, now)
+            after = until if idle else min(engine.book.newest, until)
             for tick in await self._tape.before(symbol, after):
                 engine.standing[symbol].see(tick)
-        if after >= now:
+        if after >= until:
             return ()
         # What a bar does that came late is told as news, after everything that was told before.
-        engine.not_before[symbol] = Millis(after + 1)
-        return await self._tape.ticks(symbol, after, now)
+        engine.not_before[symbol] = Millis(after + 1 - self._tape.opening_ms)
+        return await self._tape.ticks(symbol, after, until)
 
     async def _store(self, engine: PaperExchange) -> None:
         if not engine.events:
