@@ -2,49 +2,135 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Final, NamedTuple, TypeAlias
 
+from pydantic import ValidationError
+
 from zuno.kernel.units import Millis
+from zuno.kernel.view import View, write_document
 from zuno.lab.reports import ReportFiles, whole_lines
 from zuno.llm.ask import ModelContext
-from zuno.llm.port import Attempt, Failed, ModelRequest, Outcome, Reply, RoleModels
+from zuno.llm.port import (
+    Attempt,
+    Failed,
+    ModelRegistry,
+    ModelRequest,
+    Outcome,
+    Reply,
+    RoleModels,
+    Usage,
+)
 
 _KEPT: Final[frozenset[Outcome]] = frozenset({"ok", "malformed", "out_of_bounds", "unsupported_figure"})
 """What a model said. That nobody answered is no reply, and is asked again."""
 
 
-PriceModel: TypeAlias = Callable[[str, int, int], Awaitable[Decimal | None]]
+class PricedModel(View):
+    """A model by its name, and what one token takes in dollars; null: not known."""
+
+    name: str
+    usd_in: Decimal | None = None
+    usd_out: Decimal | None = None
+
+
+class RoleTable(View):
+    """The models of every role, best first."""
+
+    roles: dict[str, tuple[PricedModel, ...]]
+
+
+DescribeModels: TypeAlias = Callable[[], Awaitable[RoleTable]]
+
+
+async def describe_models(registry: ModelRegistry, roles: Sequence[str]) -> RoleTable:
+    """Whom a registry would ask. Prices go with the tokens, so those of one token tell them."""
+    found: dict[str, PricedModel] = {}
+    chains: dict[str, tuple[PricedModel, ...]] = {}
+    for role in roles:
+        models = registry.models_for(role, 0).models
+        for model in models:
+            if model.name not in found:
+                usd_in, usd_out = await model.price(1, 0), await model.price(0, 1)
+                found[model.name] = PricedModel(name=model.name, usd_in=usd_in, usd_out=usd_out)
+        chains[role] = tuple(found[model.name] for model in models)
+    return RoleTable(roles=chains)
 
 
 class ReplyBook:
-    """`replies.jsonl` of the lab's folder, or another file of the same form for replies that are to be fresh."""
+    """`replies.jsonl` of the lab's folder, or another file of the same form for replies that are to be fresh. Beside it
+    stands who was asked, in which order and at which price: `replies-models.json`."""
 
-    def __init__(self, files: ReportFiles, name: str, price: PriceModel | None = None) -> None:
-        """`price`: what tokens of a model by its name take; else nothing."""
-        self._price = price
-        self._files, self._name = files, f"{name}.jsonl"
-        lines = whole_lines(files.read(self._name))
-        self._attempts = {attempt.request: attempt for attempt in map(Attempt.model_validate_json, lines)}
+    def __init__(self, files: ReportFiles, name: str, describe: DescribeModels | None = None) -> None:
+        """`describe`: who is asked now; kept with the first fresh reply."""
+        self._describe = describe
+        self._files, self._name, self._table_name = files, f"{name}.jsonl", f"{name}-models.json"
+        self._attempts: dict[str, Attempt] = {}
+        for line in whole_lines(files.read(self._name)):
+            try:
+                attempt = Attempt.model_validate_json(line)
+            except ValidationError:
+                continue  # of another form: it is asked for again
+            self._attempts[attempt.request] = attempt
+        self._table = _read_table(files.read(self._table_name))
 
     def recall(self, request: ModelRequest) -> Attempt | None:
         return self._attempts.get(request.fingerprint)
 
     async def record(self, attempt: Attempt) -> None:
         if attempt.outcome in _KEPT and attempt.request not in self._attempts:
+            await self._keep_table()
             self._attempts[attempt.request] = attempt
             self._files.add_lines(self._name, [attempt.model_dump_json(by_alias=True)])
 
+    def has_reply(self, role: str) -> bool:
+        return any(attempt.role == role for attempt in self._attempts.values())
+
     def models_for(self, role: str, round: int) -> RoleModels:
-        """The models of which replies to this role are kept: a registry for whoever has no key."""
-        names = sorted({attempt.model for attempt in self._attempts.values() if attempt.role == role})
-        models = tuple(_KeptModel(name, self._price) for name in names)
+        """Those that were asked, in that order: a registry for whoever has no key."""
+        chain = self._list_speakers(role) if self._table is None else self._table.roles.get(role, ())
+        models = tuple(map(_KeptModel, chain))
         return RoleModels(models, "" if models else "no model is configured and no reply is kept")
 
     async def close(self) -> None:
         return None
+
+    def _list_speakers(self, role: str) -> tuple[PricedModel, ...]:
+        """Of replies that are older than the table: a model is asked after those that failed before it."""
+        first: dict[str, int] = {}
+        for attempt in self._attempts.values():
+            if attempt.role == role:
+                first[attempt.model] = min(attempt.attempt, first.get(attempt.model, attempt.attempt))
+        return tuple(PricedModel(name=name) for name in sorted(first, key=lambda name: (first[name], name)))
+
+    async def _keep_table(self) -> None:
+        if self._describe is not None:
+            describe, self._describe = self._describe, None
+            self._table = await describe()
+            self._files.write(self._table_name, (write_document(self._table) + "\n").encode())
+
+
+def _read_table(content: bytes | None) -> RoleTable | None:
+    try:
+        return None if content is None else RoleTable.model_validate_json(content)
+    except ValidationError:
+        return None
+
+
+class KeptOrConfigured:
+    """The configured models; of a role that has none, those whose replies are kept."""
+
+    def __init__(self, configured: ModelRegistry, kept: ModelRegistry) -> None:
+        self._configured, self._kept = configured, kept
+
+    def models_for(self, role: str, round: int) -> RoleModels:
+        found = self._configured.models_for(role, round)
+        return found if found.models else self._kept.models_for(role, round)
+
+    async def close(self) -> None:
+        await self._configured.close()
 
 
 class ModelCharge(NamedTuple):
@@ -102,20 +188,24 @@ def draw_again(minds: ModelContext, number: int) -> ModelContext:
 
 
 class _KeptModel:
-    """Known by name alone: what is not in the book it cannot answer."""
+    """Known by name and price alone: what is not in the book it cannot answer."""
 
-    def __init__(self, name: str, price: PriceModel | None) -> None:
-        self.name = name
-        self._price = price
+    def __init__(self, known: PricedModel) -> None:
+        self._known = known
+
+    @property
+    def name(self) -> str:
+        return self._known.name
 
     async def price(self, tokens_in: int, tokens_out: int) -> Decimal | None:
-        return Decimal(0) if self._price is None else await self._price(self.name, tokens_in, tokens_out)
+        usd_in, usd_out = self._known.usd_in, self._known.usd_out
+        return None if usd_in is None or usd_out is None else usd_in * tokens_in + usd_out * tokens_out
 
     async def ready(self) -> None:
         return None
 
     async def reply(self, request: ModelRequest) -> Reply:
-        return Failed("unavailable", "no reply to this request is kept")
+        return Failed("unavailable", "no reply to this request is kept", Usage(0, 0, Decimal(0)))
 
     async def close(self) -> None:
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -13,7 +12,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from zuno.settings import Settings
+from zuno.wiring.lab_models import FRESH_REPLIES, REPLIES, LabModels
 
 if TYPE_CHECKING:
     from zuno.adapters.chain.recorded.chain import RecordedChain
@@ -28,10 +27,8 @@ if TYPE_CHECKING:
     from zuno.lab.lp.episodes import EpisodeView
     from zuno.lab.lp.market import BacktestPool
     from zuno.lab.lp.service import ArmTask, HourPlayed, LpLab, LpQuestion
-    from zuno.lab.replies import ReplyBook
     from zuno.lab.reports import LabReports
     from zuno.llm.ask import ModelContext
-    from zuno.llm.port import ModelRegistry
     from zuno.lp.agents.strategist import Recall
     from zuno.lp.mesh.peer import Peer
     from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, PlanReady, Wish
@@ -93,13 +90,18 @@ async def _play(home: str, task: ArmTask, draw: int) -> AsyncIterator[ArmResult 
         plan = build_arm(task, world, desk, draw)
         played: asyncio.Queue[None] = asyncio.Queue()
         running = asyncio.ensure_future(run_arm(plan, world, task.schedule, gas, lambda: played.put_nowait(None)))
-        while not running.done() or not played.empty():
-            if played.empty():
-                await asyncio.sleep(0.05)
-                continue
-            played.get_nowait()
-            yield HourPlayed(task.arm)
-        yield running.result()
+        try:
+            while not running.done() or not played.empty():
+                if played.empty():
+                    await asyncio.sleep(0.05)
+                    continue
+                played.get_nowait()
+                yield HourPlayed(task.arm)
+            yield running.result()
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            await desk.close()
 
 
 def open_world(question: LpQuestion, start: int) -> RecordedWorld:
@@ -166,13 +168,16 @@ async def run_moments(home: str, task: EpisodesTask) -> AsyncIterator[EpisodeVie
     wanted, last = frozenset(task.moments), max(task.moments)
     with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
         desk = LabDesk(RecordedChain(world, gas), base, home, Path(name))
-        deciders = desk.ablation_deciders()
-        async for moment in walk_moments(world, task.schedule, rules):
-            await asyncio.sleep(0)
-            if moment in wanted:
-                yield await run_episode(world, deciders, rules)
-            if moment >= last:
-                return
+        try:
+            deciders = desk.ablation_deciders()
+            async for moment in walk_moments(world, task.schedule, rules):
+                await asyncio.sleep(0)
+                if moment in wanted:
+                    yield await run_episode(world, deciders, rules)
+                if moment >= last:
+                    return
+        finally:
+            await desk.close()
 
 
 def build_debate_checks(run: TaskRunner) -> DebateChecks:
@@ -248,28 +253,27 @@ class LabDesk:
         from zuno.adapters.prices.gas import ChainGas, NativePrice
         from zuno.adapters.prices.pool_history import PoolHistory
         from zuno.lp.ports.market import Feeds
-        from zuno.settings import read_settings
-        from zuno.wiring.minds import Models
 
-        settings = (
-            read_settings(os.environ, Path(home)) if question.models else Settings(home=folder, deterministic=True)
-        )
         self._chain, self._profile = chain, question.profile
-        self._models, self._key = Models(settings), KeyFile(folder / "keys")
-        self._rounds = settings.max_debate_rounds
-        self._replies = _open_books(home) if question.models else None
+        self._models, self._key = LabModels(home if question.models else None, folder), KeyFile(folder / "keys")
+        self._rounds = self._models.settings.max_debate_rounds
         self._debated = 0
         """Tokens of the last debate."""
         prices = PoolHistory(chain, chain.world.pool_id)
         self._feeds = Feeds(prices, ChainGas(chain), NativePrice(prices))
+
+    async def close(self) -> None:
+        await self._models.close()
 
     def ablation_deciders(self) -> dict[str, Decide]:
         """Of every arm that asks the desk; those that need a model are there where one is."""
         from zuno.lab.lp.arms import Arm
 
         arms = [Arm.SCORE, Arm.NO_CRITIC, Arm.PLACEBO, Arm.DEBATE]
-        if self._registry("replies").models_for("strategist", 0).models:
-            arms += [Arm.SINGLE, Arm.VOTE, Arm.AA]
+        if self._models.can_answer("strategist"):
+            arms += [Arm.SINGLE, Arm.VOTE]
+        if self._models.can_answer("strategist", FRESH_REPLIES):
+            arms.append(Arm.AA)
         return {arm: self.decider(arm) for arm in arms}
 
     def decider(self, arm: str) -> Decide:
@@ -281,7 +285,7 @@ class LabDesk:
             context = await self._look(self._start(pool))
             if arm == Arm.SCORE:
                 return choose_best_score(context)
-            minds, _ = self._open_minds("replies", "zuno.lab.lp")
+            minds, _ = self._open_minds(REPLIES, "zuno.lab.lp")
             return await (
                 choose_alone(context, minds) if arm == Arm.SINGLE else choose_by_vote(context, minds, self._debated)
             )
@@ -289,7 +293,7 @@ class LabDesk:
         if arm in (Arm.SCORE, Arm.SINGLE, Arm.VOTE):
             return decide_alone
         if arm == Arm.AA:
-            return partial(self._debate, None, book="replies-aa")
+            return partial(self._debate, None, book=FRESH_REPLIES)
         seats: dict[str, Callable[[Recall, ModelContext], Peer]] = {
             Arm.NO_CRITIC: AbsentCritic,
             Arm.PLACEBO: PlaceboCritic,
@@ -297,7 +301,7 @@ class LabDesk:
         return partial(self._debate, seats.get(arm))
 
     async def _debate(
-        self, seat_critic: Callable[[Recall, ModelContext], Peer] | None, pool: BacktestPool, book: str = "replies"
+        self, seat_critic: Callable[[Recall, ModelContext], Peer] | None, pool: BacktestPool, book: str = REPLIES
     ) -> Act:
         from zuno.lab.lp.arms import STAY, ModelUse
         from zuno.lab.lp.lone_arms import act_on
@@ -310,7 +314,7 @@ class LabDesk:
             sum((voice.usd or Decimal(0) for voice in ready.debate.spoke), Decimal(0)),
             frozenset(voice.model for voice in ready.debate.spoke if voice.model),
         )
-        if seat_critic is None and book == "replies":
+        if seat_critic is None and book == REPLIES:
             self._debated = used.tokens
         rejected = ready.decision.verdict is PlanVerdict.REJECT
         return replace(STAY if rejected else act_on(chosen), used=used)
@@ -318,7 +322,7 @@ class LabDesk:
     async def argue(
         self,
         pool: BacktestPool,
-        book: str = "replies",
+        book: str = REPLIES,
         seat_critic: Callable[[Recall, ModelContext], Peer] | None = None,
         seat_strategist: Callable[[Recall, ModelContext], Peer] | None = None,
     ) -> PlanReady:
@@ -344,18 +348,12 @@ class LabDesk:
         from zuno.journal.journal import ChainedJournal
 
         journal = ChainedJournal(MemoryStore(), self._key, code=lambda: CODE, now=unix_millis)
-        minds = self._models.minds(journal, self._request_id(), self._registry(book), desk=prompts)
-        if self._replies is None:
+        registry = self._models.registry(book)
+        minds = self._models.models.minds(journal, self._request_id(), registry, desk=prompts)
+        if not self._models.asks:
             return minds, journal
-        kept = self._replies[book]
+        kept = self._models.books[book]
         return replace(minds, recall=kept.recall, record=kept.record), journal
-
-    def _registry(self, book: str) -> ModelRegistry:
-        """The configured models; where there is none, those whose replies are kept."""
-        registry = self._models.registry()
-        if self._replies is None or registry.models_for("strategist", 0).models:
-            return registry
-        return self._replies[book]
 
     def _request_id(self) -> str:
         from zuno.lp.service.recommend import new_request_id
@@ -378,14 +376,6 @@ class LabDesk:
         if pool.range is None:
             return FlowCreateStart(wish=_wish_for(self._chain.world), **shared)
         return FlowStart(position_id=self._chain.world.position_id, **shared)
-
-
-def _open_books(home: str) -> dict[str, ReplyBook]:
-    from zuno.adapters.store.report_files import FolderOfReports
-    from zuno.lab.replies import ReplyBook
-
-    files = FolderOfReports(Path(home) / "lab")
-    return {name: ReplyBook(files, name) for name in ("replies", "replies-aa")}
 
 
 def _wish_for(world: RecordedWorld) -> Wish:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +15,6 @@ from zuno.settings import Settings
 
 if TYPE_CHECKING:
     from zuno.adapters.account.trade_log import MemoryTradeLog
-    from zuno.adapters.model.vendors import Price
     from zuno.adapters.series.sqlite import SqliteSeries
     from zuno.adapters.task_runner import TaskRunner
     from zuno.adapters.venues.paper.tape import MarketTape
@@ -33,7 +30,6 @@ if TYPE_CHECKING:
     from zuno.lab.trading.figures import MarketFigures
     from zuno.lab.trading.service import ArmsTask, SlotPlayed, TradeLab, TradeMarket
     from zuno.llm.ask import ModelContext
-    from zuno.llm.port import ModelRegistry, RoleModels
     from zuno.trading.model.bundle import Bundle
     from zuno.trading.model.market import Symbol
     from zuno.trading.model.outcome import Outcome
@@ -41,11 +37,10 @@ if TYPE_CHECKING:
     from zuno.trading.run.nodes import Cycle
     from zuno.trading.run.record import RunJournal
     from zuno.trading.watch.desk_loop import MarketClock
+    from zuno.wiring.lab_models import LabModels
     from zuno.wiring.recordings import Recordings
 
 CODE: Final = "backtest"
-REPLIES: Final = "replies"
-FRESH_REPLIES: Final = "replies-aa"
 FUNDING_FILE: Final = "funding-daily"
 FUNDING_SERIES: Final = "funding/binance/BTCUSDT"
 """Daily means of funding do not say whose they are; those of the known folder are BTC's."""
@@ -167,17 +162,13 @@ async def _run_arms(
 ) -> None:
     from zuno.adapters.account.trade_log import MemoryTradeLog
     from zuno.adapters.venues.paper.venue import venue_account
-    from zuno.kernel.units import Millis
-    from zuno.lab.trading.ablations import MarketVoices
     from zuno.lab.trading.arm_result import measure_arm
     from zuno.lab.trading.arms import ORDER_ARMS
-    from zuno.lab.trading.engine import Lockstep, run_desk_arm
-    from zuno.lab.trading.figures import MarketFigures
-    from zuno.lab.trading.order_arms import carry_out, slots_of
+    from zuno.lab.trading.order_arms import carry_out
     from zuno.lab.trading.service import SlotPlayed
     from zuno.trading.model.cycle import Exchange
-    from zuno.trading.model.market import HOUR_MS, MINUTE_MS
     from zuno.trading.watch.desk_loop import MarketClock
+    from zuno.wiring.lab_models import LabModels
 
     span, prices = task.span, {symbol: task.market.prices[symbol] for symbol in task.symbols}
     for arm in (arm for arm in task.arms if arm in ORDER_ARMS):
@@ -187,10 +178,35 @@ async def _run_arms(
         refused = await carry_out(arm.value, task.plan_orders(arm, prices), venue, clock, span, played)
         events = log.list_events(venue_account(arm.value, Exchange.BINANCE))
         hear(measure_arm(arm, events, prices, span, span.end, refused=refused))
+    if all(arm in ORDER_ARMS for arm in task.arms):
+        return
     lab_models = LabModels(home if task.models else None, folder)
-    desk_arms = [arm for arm in task.arms if arm not in ORDER_ARMS and lab_models.can_run(arm)]
+    try:
+        await _run_desk_arms(task, store, folder, lab_models, hear)
+    finally:
+        await lab_models.close()
+
+
+async def _run_desk_arms(
+    task: ArmsTask,
+    store: SqliteSeries,
+    folder: Path,
+    lab_models: LabModels,
+    hear: Callable[[ArmResult | SlotPlayed], None],
+) -> None:
+    from zuno.kernel.units import Millis
+    from zuno.lab.trading.ablations import MarketVoices
+    from zuno.lab.trading.arms import ORDER_ARMS
+    from zuno.lab.trading.engine import Lockstep, run_desk_arm
+    from zuno.lab.trading.figures import MarketFigures
+    from zuno.lab.trading.order_arms import slots_of
+    from zuno.lab.trading.service import SlotPlayed
+    from zuno.trading.model.market import HOUR_MS, MINUTE_MS
+
+    desk_arms = [arm for arm in task.arms if arm not in ORDER_ARMS and can_run(lab_models, arm)]
     if not desk_arms:
         return
+    span, prices = task.span, {symbol: task.market.prices[symbol] for symbol in task.symbols}
     figures = {symbol: MarketFigures(store, symbol) for symbol in task.symbols}
     for each in figures.values():
         await each.load([Millis(slot) for slot in slots_of(span)])
@@ -218,7 +234,6 @@ async def _run_arms(
         await asyncio.gather(*(run_desk_arm(desk, span, lockstep, tell(desk), stop) for desk in abreast))
         for desk in abreast:
             hear(desk.measure(prices, task.market.won, span, span.end))
-    await lab_models.close()
 
 
 def open_order_venue(store: SeriesStore, log: MemoryTradeLog, arm: Arm, clock: MarketClock) -> PaperVenue:
@@ -259,73 +274,25 @@ def _without_funding(ticks: Sequence[Tick]) -> list[Tick]:
     return [tick for tick in ticks if not isinstance(tick, FundingRate)]
 
 
-class LabModels:
-    """The models of a home with the replies they gave, or none."""
+def can_run(lab_models: LabModels, arm: Arm) -> bool:
+    """Whether an arm has the models it needs, or their kept replies."""
+    from zuno.lab.trading.arms import ASKED, Arm
+    from zuno.wiring.lab_models import FRESH_REPLIES
 
-    def __init__(self, home: str | None, folder: Path) -> None:
-        """`folder`: for settings that are nobody's."""
-        from zuno.adapters.model.vendors import Price
-        from zuno.adapters.store.report_files import FolderOfReports
-        from zuno.lab.replies import ReplyBook
-        from zuno.settings import read_settings
-        from zuno.wiring.minds import Models
-
-        self.asks = home is not None
-        settings = Settings(home=folder, deterministic=True) if home is None else read_settings(os.environ, Path(home))
-        self._models = Models(settings)
-        self._books: dict[str, ReplyBook] = {}
-        if home is not None:
-            Path(home).mkdir(mode=0o700, parents=True, exist_ok=True)
-            files = FolderOfReports(Path(home) / "lab")
-            price = partial(price_kept, {name: Price(*usd) for name, usd in settings.model_prices.items()})
-            self._books = {name: ReplyBook(files, name, price) for name in (REPLIES, FRESH_REPLIES)}
-
-    def can_run(self, arm: Arm) -> bool:
-        from zuno.lab.trading.arms import ASKED, Arm
-
-        def has_model(book: str, role: str) -> bool:
-            return bool(self._registry(book).models_for(role, 0).models)
-
-        if arm is Arm.AA and self.asks:
-            return has_model(FRESH_REPLIES, "judge") or not has_model(REPLIES, "judge")
-        return arm not in ASKED or has_model(REPLIES, ASKED[arm])
-
-    def open_minds(self, notebook: RunJournal, arm: Arm, meter: ModelMeter) -> ModelContext:
-        from zuno.lab.replies import keep_replies
-        from zuno.lab.trading.arms import Arm
-        from zuno.wiring.cycles import build_run_context
-
-        book = FRESH_REPLIES if arm is Arm.AA else REPLIES
-        minds = build_run_context(self._models, notebook, self._registry(book))
-        return keep_replies(minds, self._books[book], meter) if self.asks else minds
-
-    async def close(self) -> None:
-        await self._models.close()
-
-    def _registry(self, book: str) -> ModelRegistry:
-        """The configured models; of a role that has none, those whose replies are kept."""
-        registry = self._models.registry()
-        return KeptOrConfigured(registry, self._books[book]) if self.asks else registry
+    if arm is Arm.AA and lab_models.asks:
+        return lab_models.can_answer("judge", FRESH_REPLIES) or not lab_models.can_answer("judge")
+    return arm not in ASKED or lab_models.can_answer(ASKED[arm])
 
 
-async def price_kept(prices: Mapping[str, Price], model: str, tokens_in: int, tokens_out: int) -> Decimal | None:
-    """What a model would take whose replies are kept: a decision counts the review that comes after it."""
-    from zuno.adapters.model.vendors import price_tokens
-    from zuno.llm.names import parse_model
+def open_minds(lab_models: LabModels, notebook: RunJournal, arm: Arm, meter: ModelMeter) -> ModelContext:
+    from zuno.lab.replies import keep_replies
+    from zuno.lab.trading.arms import Arm
+    from zuno.wiring.cycles import build_run_context
+    from zuno.wiring.lab_models import FRESH_REPLIES, REPLIES
 
-    return await price_tokens(parse_model(model), prices.get(model), tokens_in, tokens_out)
-
-
-class KeptOrConfigured:
-    def __init__(self, configured: ModelRegistry, kept: ModelRegistry) -> None:
-        self._configured, self._kept = configured, kept
-
-    def models_for(self, role: str, round: int) -> RoleModels:
-        found = self._configured.models_for(role, round)
-        return found if found.models else self._kept.models_for(role, round)
-
-    async def close(self) -> None:
-        await self._configured.close()
+    book = FRESH_REPLIES if arm is Arm.AA else REPLIES
+    minds = build_run_context(lab_models.models, notebook, lab_models.registry(book))
+    return keep_replies(minds, lab_models.books[book], meter) if lab_models.asks else minds
 
 
 def build_desk_arm(
@@ -348,6 +315,7 @@ def build_desk_arm(
     from zuno.lab.trading.engine import DeskArm
     from zuno.trading.model.trade_events import paper_account
     from zuno.trading.watch.desk_loop import MarketClock
+    from zuno.wiring.lab_models import LabModels
     from zuno.wiring.orders import build_paper_gate
 
     settings = Settings(home=folder, deterministic=True)
@@ -361,9 +329,9 @@ def build_desk_arm(
     def minds(notebook: RunJournal) -> ModelContext:
         """Where nobody is asked one context serves every cycle."""
         if models.asks:
-            return models.open_minds(notebook, arm, meter)
+            return open_minds(models, notebook, arm, meter)
         if not shared:
-            shared.append(models.open_minds(notebook, arm, meter))
+            shared.append(open_minds(models, notebook, arm, meter))
         return shared[0]
 
     seats = choose_cycle(arm, vote_tokens)

@@ -1,0 +1,59 @@
+"""Wire the models of a backtest: those of a home with the replies they gave, or none."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from zuno.settings import Settings, agent_roles, read_settings
+from zuno.wiring.minds import Models, missing_models
+
+if TYPE_CHECKING:
+    from zuno.lab.replies import ReplyBook, RoleTable
+    from zuno.llm.port import ModelRegistry
+
+REPLIES: Final = "replies"
+FRESH_REPLIES: Final = "replies-aa"
+
+
+class LabModels:
+    def __init__(self, home: str | None, folder: Path) -> None:
+        """`home`: whose models are asked; None: nobody. `folder`: for settings that are nobody's."""
+        from zuno.adapters.store.report_files import FolderOfReports
+        from zuno.lab.replies import ReplyBook
+
+        self.asks = home is not None
+        self.settings = (
+            Settings(home=folder, deterministic=True) if home is None else read_settings(os.environ, Path(home))
+        )
+        self.models = Models(self.settings)
+        self.books: dict[str, ReplyBook] = {}
+        if home is not None:
+            self.models.offline = missing_models() is not None
+            Path(home).mkdir(mode=0o700, parents=True, exist_ok=True)
+            files = FolderOfReports(Path(home) / "lab")
+            self.books = {
+                name: ReplyBook(files, name, partial(self._describe, name)) for name in (REPLIES, FRESH_REPLIES)
+            }
+
+    def registry(self, book: str) -> ModelRegistry:
+        """The configured models; of a role that has none, those whose replies are kept."""
+        from zuno.lab.replies import KeptOrConfigured
+
+        registry = self.models.registry()
+        return KeptOrConfigured(registry, self.books[book]) if self.asks else registry
+
+    def can_answer(self, role: str, book: str = REPLIES) -> bool:
+        """Whether somebody can be asked, or was."""
+        configured = bool(self.models.registry().models_for(role, 0).models)
+        return configured or (self.asks and self.books[book].has_reply(role))
+
+    async def close(self) -> None:
+        await self.models.close()
+
+    async def _describe(self, book: str) -> RoleTable:
+        from zuno.lab.replies import describe_models
+
+        return await describe_models(self.registry(book), [role for desk in agent_roles().values() for role in desk])

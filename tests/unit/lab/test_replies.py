@@ -1,0 +1,99 @@
+"""Kept replies: asked in the same order and at the same price, without a key and without the vendors' libraries."""
+
+from __future__ import annotations
+
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from tests.wire.asking import GOOD, Desk, question
+from tests.wire.fakes.model import ScriptedModel
+from zuno.adapters.store.report_files import FolderOfReports
+from zuno.kernel.units import Millis
+from zuno.lab.replies import ModelMeter, ReplyBook, describe_models, keep_replies
+from zuno.llm.ask import ModelContext, ask
+from zuno.llm.port import Attempt, Failed, ModelRegistry
+from zuno.wiring.lab_models import REPLIES, LabModels
+
+DOWN = Failed("unavailable", "it could not be reached")
+PRICE = Decimal("0.00000015")
+
+
+def open_book(folder: Path, registry: ModelRegistry | None = None) -> ReplyBook:
+    files = FolderOfReports(folder / "lab")
+    if registry is None:
+        return ReplyBook(files, REPLIES)
+    return ReplyBook(files, REPLIES, lambda: describe_models(registry, ("scout", "critic")))
+
+
+def kept(minds: ModelContext, book: ReplyBook) -> tuple[ModelContext, ModelMeter]:
+    meter = ModelMeter(lambda: Millis(0))
+    return keep_replies(minds, book, meter), meter
+
+
+async def test_a_second_model_that_answered_for_the_first_answers_again(tmp_path: Path) -> None:
+    """The first by order is the last by name, and never said a word; a request names its place in the order."""
+    desk = Desk(tmp_path)
+    first = ScriptedModel(lambda request: DOWN, "z-first")
+    second = ScriptedModel(lambda request: GOOD, "a-second", usd_per_token=PRICE)
+    asked = desk.minds(first, second)
+    minds, _ = kept(asked, open_book(tmp_path, asked.registry))
+    answer = await ask(question(), minds)
+    assert (answer.source, len(answer.attempts)) == ("model", 2)
+    book = open_book(tmp_path)
+    again, _ = kept(desk.minds(registry=book), book)
+    assert [model.name for model in book.models_for("critic", 0).models] == ["z-first", "a-second"]
+    heard = await ask(question(), again)
+    assert (heard.source, heard.value) == ("model", answer.value)
+    assert len(second.asked) == 1
+
+
+async def test_a_kept_model_costs_what_it_cost(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    priced = ScriptedModel(lambda request: GOOD, "gpt-4o-mini", usd_per_token=PRICE)
+    asked = desk.minds(priced)
+    minds, _ = kept(asked, open_book(tmp_path, asked.registry))
+    await ask(question(), minds)
+    for role in ("critic", "scout"):
+        (model,) = open_book(tmp_path).models_for(role, 0).models
+        assert await model.price(3_000, 200) == await priced.price(3_000, 200)
+    assert open_book(tmp_path).has_reply("critic")
+    assert not open_book(tmp_path).has_reply("scout")
+
+
+async def test_older_replies_without_a_price_need_no_price_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A home of before prices were kept, where the vendors' libraries are not installed."""
+    attempt = Attempt(
+        role="risk_manager",
+        round=0,
+        attempt=1,
+        model="gpt-4o-mini",
+        request="f" * 64,
+        outcome="ok",
+        why="",
+        raw="{}",
+        cut=False,
+        tokens_in=1,
+        tokens_out=1,
+        usd=Decimal(0),
+        estimated=False,
+        latency_ms=1,
+    )
+    later = attempt.model_copy(update={"model": "a-second", "attempt": 2, "request": "e" * 64})
+    lines = [line.model_dump_json(by_alias=True) for line in (later, attempt)]
+    FolderOfReports(tmp_path / "lab").add_lines("replies.jsonl", [*lines, '{"of":"another form"}'])
+    for library in ("pydantic_ai", "genai_prices"):
+        monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.setattr("zuno.wiring.lab_models.missing_models", lambda: "pip install them")
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    models = LabModels(str(tmp_path), tmp_path)
+    chain = models.registry(REPLIES).models_for("risk_manager", 0).models
+    assert [model.name for model in chain] == ["gpt-4o-mini", "a-second"]
+    assert await chain[0].price(3_000, 200) is None
+    assert models.can_answer("risk_manager")
+    assert not models.can_answer("judge"), "a key without the library asks nobody"
+    await models.close()
