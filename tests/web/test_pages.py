@@ -245,6 +245,16 @@ def hide_page(page: Page, *, hidden: bool) -> None:
     )
 
 
+def test_the_days_fees_on_home_are_asked_for_again_when_the_hour_turns(server: WebServer, open_page: OpenPage) -> None:
+    page = open_page(server)
+    wait_until_drawn(page)
+    wait_until_connected(page)
+    page.evaluate("(() => { const real = Date.now; Date.now = () => real() + 3600e3; })()")
+    with page.expect_request(re.compile("/lp/positions/.*/history"), timeout=SLOWLY):
+        hide_page(page, hidden=True)
+        hide_page(page, hidden=False)
+
+
 def test_a_page_follows_its_server_into_another_mode_and_out_of_its_login(
     server: WebServer, open_page: OpenPage
 ) -> None:

@@ -7,6 +7,7 @@ import { xyChart } from "../charts.js";
 import { fetchPositions, planLink, planState, portfolioSource, positionsTable } from "./lp_parts.js";
 
 const REFRESH = 20_000;
+const HOUR = 3_600_000;
 const KEEP = { keep: true };
 
 export async function show(root, params, pageApi) {
@@ -29,7 +30,7 @@ export async function show(root, params, pageApi) {
         panel("Running now", { id: "running" }, slots.now, slots.desk))));
 
   const load = collapse(() => Promise.all([
-    fillWith(slots.positions, () => fetchPositions(api), (data) => {
+    fillWith(slots.positions, async () => ({ ...await fetchPositions(api), hour: Math.floor(Date.now() / HOUR) }), (data) => { // fees go on while nothing else changes
       replace(lp, lpStats(data.portfolio, api));
       fillWith(slots.fees, () => fetchFees(api, data.positions.positions), (days) => feesPart(days, api));
       return [positionsTable(data, { brief: true }), sourceLine({ href: api.address("/lp/positions"), at: data.positions.timestamp, text: `${data.positions.chain} block ${data.positions.block}` })];
