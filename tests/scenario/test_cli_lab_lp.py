@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.wire.commands import run_zuno
+from tests.wire.model_server import ModelServer, chat, serving
 from tests.wire.pool_minutes import draw_minutes, write_minutes
 from zuno.adapters.store.report_files import FolderOfReports
 from zuno.kernel.view import write_document
 from zuno.lab.lp.ablation import read_horizon
 from zuno.lab.lp.arms import WHOLE_RUN
 from zuno.lab.lp.service import read_question
-from zuno.lab.lp.views import LpLabView
+from zuno.lab.lp.views import ArmView, LpLabView
 from zuno.lab.reports import LabReports
 from zuno.lab.workers import StoppedEarly
 from zuno.wiring.lab import choose_runner
@@ -34,10 +35,19 @@ def read_home(home: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (home / "lab").iterdir() if path.name != ".lock"}
 
 
-async def compare_here(home: Path, data: Path, arms: str) -> LpLabView:
-    question = read_question(str(data), arms, 10_000, 12, "2", "balanced", "0.1")
+async def compare_here(home: Path, data: Path, arms: str, *, models: bool = False, resume: bool = False) -> LpLabView:
+    question = read_question(str(data), arms, 10_000, 12, "2", "balanced", "0.1", models=models)
     desk = build_lp_lab(home, LabReports(FolderOfReports(home / "lab")), choose_runner())
-    return await desk.compare(question, 1, lambda done, total: None, asyncio.Event())
+    return await desk.compare(question, 1, lambda done, total: None, asyncio.Event(), resume=resume)
+
+
+def configure(monkeypatch: pytest.MonkeyPatch, server: ModelServer) -> None:
+    """A model that costs 2 dollars a reply."""
+    name = f"{server.origin}/v1#small"
+    monkeypatch.setenv("ZUNO_AGENT_MODEL", name)
+    monkeypatch.setenv("ZUNO_MODEL_PRICES", f"{name}=10000/20000")
+    for limit in ("ZUNO_BUDGET_USD_PER_RUN", "ZUNO_BUDGET_USD_PER_DAY"):
+        monkeypatch.setenv(limit, "100000")
 
 
 async def test_every_arm_is_explained_over_the_same_hours(data: Path, tmp_path: Path) -> None:
@@ -58,6 +68,25 @@ async def test_every_arm_is_explained_over_the_same_hours(data: Path, tmp_path: 
     assert found["passive"].fees > 0 < found["passive"].gas
     assert found["debate"].decisions == 1
     assert found["random"].rebalances == found["debate"].rebalances
+
+
+async def test_questions_that_a_spent_budget_left_to_rules_are_told_and_asked_again(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports = LabReports(FolderOfReports(tmp_path / "lab"))
+    async with serving(lambda heard: chat("I cannot say.")) as server:
+        configure(monkeypatch, server)
+        monkeypatch.setenv("ZUNO_BUDGET_TOKENS_PER_DAY", "1")
+        spent = await compare_here(tmp_path, data, "hold,debate", models=True)
+        hold, debate = spent.arms
+        assert (server.heard, hold.unanswered, debate.model_tokens) == ([], 0, 0)
+        assert debate.unanswered > 0
+        assert [part.arm for part in reports.load_parts(spent.report, ArmView)] == ["hold"]
+        assert (await reports.read(spent.report)).partial
+        monkeypatch.delenv("ZUNO_BUDGET_TOKENS_PER_DAY")
+        asked = (await compare_here(tmp_path, data, "hold,debate", models=True, resume=True)).arms[1]
+        assert (asked.unanswered, asked.model_tokens) == (0, 150 * len(server.heard))
+        assert server.heard
 
 
 async def test_the_same_bytes_whatever_the_workers(data: Path, tmp_path: Path) -> None:

@@ -143,17 +143,30 @@ class ModelCharge(NamedTuple):
     """Empty where nothing was said."""
 
 
+def describe_unanswered(count: int) -> str:
+    return f"{count:,} questions to models had no answer, and rules answered for them; --resume asks again."
+
+
 class ModelMeter:
     """Counts what the models of one arm took."""
 
     def __init__(self, now: Callable[[], Millis]) -> None:
         self._now = now
         self.charges: list[ModelCharge] = []
+        self.unanswered = 0
+        """Questions to which no model said anything: the budget was spent, or nobody could be reached."""
+        self._silent: dict[tuple[str, int], bool] = {}
 
     def add(self, attempt: Attempt) -> None:
         spent = attempt.usd if attempt.usd is not None else Decimal(0)
-        said = attempt.model if attempt.outcome in _KEPT else ""
-        self.charges.append(ModelCharge(self._now(), attempt.tokens_in + attempt.tokens_out, spent, said))
+        said = attempt.outcome in _KEPT
+        model = attempt.model if said else ""
+        self.charges.append(ModelCharge(self._now(), attempt.tokens_in + attempt.tokens_out, spent, model))
+        question = (attempt.role, attempt.round)
+        if attempt.attempt > 1 and self._silent.get(question):
+            self.unanswered -= 1  # the model before it was silent, and this one is asked in its place
+        self._silent[question] = not said
+        self.unanswered += not said
 
 
 def keep_replies(minds: ModelContext, book: ReplyBook, meter: ModelMeter) -> ModelContext:

@@ -30,15 +30,17 @@ class LabReport(View):
     title: str
     command: str
     partial: bool
-    """Ctrl-C came before the end; `--resume` goes on from here."""
+    """Ctrl-C came before the end, or models left questions unanswered; `--resume` goes on from here."""
     body: dict[str, Any]
     """The document that the command prints."""
 
 
-def build_report(report: str, kind: str, title: str, command: str, view: PartialView) -> LabReport:
-    """The report of what a command prints."""
-    body = json.loads(write_document(view))
-    return LabReport(id=report, kind=kind, title=title, command=command, partial=view.stopped, body=body)
+def build_report(
+    report: str, kind: str, title: str, command: str, view: PartialView, *, unanswered: int = 0
+) -> LabReport:
+    """The report of what a command prints. `unanswered`: questions that models are to be asked again."""
+    body, partial = json.loads(write_document(view)), view.stopped or unanswered > 0
+    return LabReport(id=report, kind=kind, title=title, command=command, partial=partial, body=body)
 
 
 class ReportRow(View):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from zuno.lab.lp.episodes import EpisodeView
     from zuno.lab.lp.market import BacktestPool
     from zuno.lab.lp.service import ArmTask, HourPlayed, LpLab, LpQuestion
+    from zuno.lab.replies import ModelMeter
     from zuno.lab.reports import LabReports
     from zuno.llm.ask import ModelContext
     from zuno.lp.agents.strategist import Recall
@@ -285,10 +286,12 @@ class LabDesk:
             context = await self._look(self._start(pool))
             if arm == Arm.SCORE:
                 return choose_best_score(context)
-            minds, _ = self._open_minds(REPLIES, "zuno.lab.lp")
-            return await (
+            meter = self._open_meter()
+            minds, _ = self._open_minds(REPLIES, "zuno.lab.lp", meter)
+            act = await (
                 choose_alone(context, minds) if arm == Arm.SINGLE else choose_by_vote(context, minds, self._debated)
             )
+            return replace(act, used=replace(act.used, unanswered=meter.unanswered))
 
         if arm in (Arm.SCORE, Arm.SINGLE, Arm.VOTE):
             return decide_alone
@@ -307,12 +310,14 @@ class LabDesk:
         from zuno.lab.lp.lone_arms import act_on
         from zuno.lp.model.ballot import PlanVerdict
 
-        ready = await self.argue(pool, book, seat_critic=seat_critic)
+        meter = self._open_meter()
+        ready = await self.argue(pool, book, seat_critic=seat_critic, meter=meter)
         chosen = ready.debate.rounds[-1].candidates[ready.decision.index]
         used = ModelUse(
             sum(voice.tokens for voice in ready.debate.spoke),
             sum((voice.usd or Decimal(0) for voice in ready.debate.spoke), Decimal(0)),
             frozenset(voice.model for voice in ready.debate.spoke if voice.model),
+            meter.unanswered,
         )
         if seat_critic is None and book == REPLIES:
             self._debated = used.tokens
@@ -325,10 +330,11 @@ class LabDesk:
         book: str = REPLIES,
         seat_critic: Callable[[Recall, ModelContext], Peer] | None = None,
         seat_strategist: Callable[[Recall, ModelContext], Peer] | None = None,
+        meter: ModelMeter | None = None,
     ) -> PlanReady:
         from zuno.wiring.table import build_table
 
-        minds, journal = self._open_minds(book, "zuno.lp.agents")
+        minds, journal = self._open_minds(book, "zuno.lp.agents", meter or self._open_meter())
         table = build_table(
             journal,
             self._key,
@@ -342,18 +348,22 @@ class LabDesk:
         )
         return (await table.debate(self._start(pool), lambda thought: None)).ready
 
-    def _open_minds(self, book: str, prompts: str) -> tuple[ModelContext, Journal]:
+    def _open_meter(self) -> ModelMeter:
+        from zuno.kernel.units import Millis
+        from zuno.lab.replies import ModelMeter
+
+        return ModelMeter(lambda: Millis(1000 * self._chain.world.head.timestamp))
+
+    def _open_minds(self, book: str, prompts: str, meter: ModelMeter) -> tuple[ModelContext, Journal]:
         from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.store.memory import MemoryStore
         from zuno.journal.journal import ChainedJournal
+        from zuno.lab.replies import keep_replies
 
         journal = ChainedJournal(MemoryStore(), self._key, code=lambda: CODE, now=unix_millis)
         registry = self._models.registry(book)
         minds = self._models.models.minds(journal, self._request_id(), registry, desk=prompts)
-        if not self._models.asks:
-            return minds, journal
-        kept = self._models.books[book]
-        return replace(minds, recall=kept.recall, record=kept.record), journal
+        return keep_replies(minds, self._models.books[book], meter) if self._models.asks else minds, journal
 
     def _request_id(self) -> str:
         from zuno.lp.service.recommend import new_request_id

@@ -356,7 +356,7 @@ def build_desk_arm(
         events=lambda: log.list_events(account),
         learning=learning,
         tick_ms=tick_ms,
-        charges=meter.charges,
+        meter=meter,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from zuno.adapters.store.report_files import FolderOfReports
 from zuno.kernel.units import Millis
 from zuno.lab.replies import ModelMeter, ReplyBook, describe_models, keep_replies
 from zuno.llm.ask import ModelContext, ask
+from zuno.llm.breaker import Breakers
 from zuno.llm.port import Attempt, Failed, ModelRegistry
 from zuno.wiring.lab_models import REPLIES, LabModels
 
@@ -48,6 +50,17 @@ async def test_a_second_model_that_answered_for_the_first_answers_again(tmp_path
     heard = await ask(question(), again)
     assert (heard.source, heard.value) == ("model", answer.value)
     assert len(second.asked) == 1
+
+
+async def test_a_question_is_unanswered_where_nobody_said_anything(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, breakers=Breakers(threshold=None))
+    silent = ScriptedModel(lambda request: DOWN, "silent")
+    poor = ScriptedModel(lambda request: "not the object asked for", "poor")
+    for models, unanswered in (((silent,), 1), ((silent, poor), 0), ((poor,), 0), ((silent, silent), 1)):
+        minds, meter = kept(desk.minds(*models), ReplyBook(FolderOfReports(tmp_path / "none"), "unkept"))
+        for _ in range(2):
+            await ask(question(), replace(minds, recall=lambda request: None))
+        assert meter.unanswered == 2 * unanswered
 
 
 async def test_a_kept_model_costs_what_it_cost(tmp_path: Path) -> None:

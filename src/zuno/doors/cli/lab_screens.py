@@ -11,11 +11,11 @@ from rich.text import Text
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading
 from zuno.lab.lp.ablation import ArmGainView, LpAblationView
 from zuno.lab.lp.sweep_views import SweepView
-from zuno.lab.lp.views import LpLabView
+from zuno.lab.lp.views import ArmView, LpLabView
 from zuno.lab.memory_service import IntervalView, MemoryStudyView, WorldView
 from zuno.lab.model import CalibrationView, CountView, StudyView, SymmetryView
 from zuno.lab.reports import LabReportsView
-from zuno.lab.trading.views import TradeLabView
+from zuno.lab.trading.views import TradeArmView, TradeLabView
 from zuno.trading.service.report import format_signed
 
 
@@ -200,6 +200,7 @@ def shown_lp_lab(view: LpLabView) -> RenderableType:
         Text(""),
         engines,
         Text(""),
+        *_list_unanswered(view.arms),
         Text(f"{repairs.rows:,} rows in {repairs.files} files; {repairs.missing} minutes without a row.", style=QUIET),
         Text(f"UNEXPLAINED  {', '.join(unexplained)}", style=BAD)
         if unexplained
@@ -231,6 +232,7 @@ def shown_lp_ablation(view: LpAblationView) -> RenderableType:
         Text(""),
         skipped,
         Text(""),
+        *_list_unanswered(view.arms),
         Text(f"Noise floor {view.noise_floor_usd:.2f}: {view.noise_floor_said}.", style=QUIET),
         Text(f"Models: {models or 'none, the agents argued by rules'}.", style=QUIET),
         Text(view.headline),
@@ -273,6 +275,14 @@ def _gain_cells(arm: ArmGainView) -> tuple[str, ...]:
         *(format_signed(regime.gain_usd, 2) for regime in arm.regimes),
         *("" for _ in range(3 - len(arm.regimes))),
     )
+
+
+def _list_unanswered(arms: Sequence[ArmView | ArmGainView | TradeArmView]) -> list[Text]:
+    return [
+        Text(f"UNANSWERED  {arm.arm}: rules answered {arm.unanswered:,} questions to models", style=BAD)
+        for arm in arms
+        if arm.unanswered
+    ]
 
 
 def _span(ends: tuple[float, float] | None) -> str:
@@ -343,6 +353,7 @@ def shown_trade_lab(view: TradeLabView) -> RenderableType:
             f"{'' if view.noise_floor_usd is None else f', {view.noise_floor_usd:,.2f} USD'}.",
             style=QUIET,
         ),
+        *_list_unanswered(view.arms),
         *(Text(f"not run: {skipped.arm} ({skipped.reason})", style=QUIET) for skipped in view.not_run),
         *(Text(note, style=QUIET) for note in view.notes),
         Text(f"Sharpe ratios are deflated by {view.trials} trials.", style=QUIET),

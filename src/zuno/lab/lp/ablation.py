@@ -21,6 +21,7 @@ from zuno.lab.lp.episodes import EpisodeView, mix_random
 from zuno.lab.lp.fast import USD
 from zuno.lab.lp.service import LpQuestion, ReadMinutes, fingerprint_minutes, plan_schedule
 from zuno.lab.lp.views import DECIDED_BY
+from zuno.lab.replies import describe_unanswered
 from zuno.lab.reports import LabReports, build_report, report_id, trial_id
 from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop
 from zuno.lp.model.ballot import EDITION
@@ -93,6 +94,8 @@ class ArmGainView(View):
     net_usd: float
     model_tokens: int
     model_cost_usd: float
+    unanswered: int
+    """Questions to models that nobody answered, so that rules did."""
     gain_usd: float | None
     """Of the debate over it; null for the debate itself."""
     ci95: tuple[float, float] | None
@@ -163,7 +166,8 @@ class LpAblation:
 
         def hear(episode: EpisodeView) -> None:
             done[episode.at] = episode
-            self._reports.keep_part(report, episode)
+            if not episode.unanswered:
+                self._reports.keep_part(report, episode)
             tell(len(done), len(moments))
 
         tell(len(done), len(moments))
@@ -175,7 +179,14 @@ class LpAblation:
         view = build_view(question, report, schedule, [done[at] for at in sorted(done)], len(moments))
         title = f"LP ablation: {view.episodes} frozen episodes"
         self._reports.save(
-            build_report(report, KIND, title, question.command, view),
+            build_report(
+                report,
+                KIND,
+                title,
+                question.command,
+                view,
+                unanswered=sum(arm.unanswered for arm in view.arms),
+            ),
             build_ablation_page(view, title, question.command),
         )
         return view
@@ -289,6 +300,7 @@ def _gain_view(
         net_usd=_each(sum(theirs), count),
         model_tokens=sum(episode.tokens.get(arm, 0) for episode in episodes),
         model_cost_usd=round(sum(episode.model_usd.get(arm, 0.0) for episode in episodes), 6),
+        unanswered=sum(episode.unanswered.get(arm, 0) for episode in episodes),
         gain_usd=None if itself else _each(sum(ours) - sum(theirs), count),
         ci95=None if pair is None else (_each(pair.low, count), _each(pair.high, count)),
         p=None if pair is None else pair.p,
@@ -345,6 +357,8 @@ def _noise_floor(nets: Mapping[str, Sequence[int]]) -> float | None:
 
 
 def _headline(models: Sequence[ModelCutoffView], gains: Sequence[ArmGainView]) -> str:
+    if unanswered := sum(gain.unanswered for gain in gains):
+        return f"Not judged: {describe_unanswered(unanswered)}"
     if any(model.in_sample for model in models):
         names = ", ".join(model.model for model in models if model.in_sample)
         return f"Not provable here: these days lie before the end of what {names} was trained on."

@@ -48,9 +48,16 @@ class ModelUse:
     tokens: int = 0
     usd: Decimal = Decimal(0)
     models: frozenset[str] = frozenset()
+    unanswered: int = 0
+    """Questions to which no model said anything, so that rules answered."""
 
     def plus(self, other: ModelUse) -> ModelUse:
-        return ModelUse(self.tokens + other.tokens, self.usd + other.usd, self.models | other.models)
+        return ModelUse(
+            self.tokens + other.tokens,
+            self.usd + other.usd,
+            self.models | other.models,
+            self.unanswered + other.unanswered,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,8 @@ class EpisodeView(View):
     tokens: dict[str, int]
     model_usd: dict[str, float]
     models: tuple[str, ...]
+    unanswered: dict[str, int]
+    """Questions to models that nobody answered, so that rules did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ async def run_episode(pool: PoolCopy, deciders: Mapping[str, Decide], rules: Epi
         tokens={arm: act.used.tokens for arm, act in acts.items() if act.used.tokens},
         model_usd={arm: float(act.used.usd) for arm, act in acts.items() if act.used.usd},
         models=tuple(sorted(frozenset().union(*(act.used.models for act in acts.values())))),
+        unanswered={arm: act.used.unanswered for arm, act in acts.items() if act.used.unanswered},
     )
 
 

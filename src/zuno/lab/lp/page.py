@@ -114,7 +114,19 @@ def _results(view: LpLabView) -> str:
 
 def _costs(view: LpLabView) -> str:
     return table(
-        ("arm", "fees", "price", "divergence loss", "gas", "swap cost", "models", "tokens", "LVR", "residual"),
+        (
+            "arm",
+            "fees",
+            "price",
+            "divergence loss",
+            "gas",
+            "swap cost",
+            "models",
+            "tokens",
+            "unanswered",
+            "LVR",
+            "residual",
+        ),
         [
             (
                 arm.arm,
@@ -125,6 +137,7 @@ def _costs(view: LpLabView) -> str:
                 f"{arm.swap_cost:,.2f}",
                 f"{arm.model_cost_usd:,.2f}",
                 f"{arm.model_tokens:,}",
+                f"{arm.unanswered:,}",
                 f"{arm.lvr:,.2f}",
                 f"{arm.residual:g}",
             )

@@ -152,7 +152,9 @@ class LpLab:
             nonlocal played
             if isinstance(said, ArmResult):
                 done[said.arm] = build_arm_view(said, columns, self._fee_pips, question.convention)
-                self._reports.keep_part(report, done[said.arm])
+                matched = done[Arm.DEBATE] if said.arm is Arm.RANDOM else done[said.arm]
+                if not done[said.arm].unanswered and not matched.unanswered:
+                    self._reports.keep_part(report, done[said.arm])
             else:
                 played += 1
                 tell(min(played, total), total)
@@ -183,7 +185,8 @@ class LpLab:
 
     def _save(self, view: LpLabView, question: LpQuestion) -> None:
         title = f"LP backtest: {', '.join(question.arms)}"
-        report = build_report(view.report, KIND, title, question.command, view)
+        unanswered = sum(arm.unanswered for arm in view.arms)
+        report = build_report(view.report, KIND, title, question.command, view, unanswered=unanswered)
         self._reports.save(report, build_lp_page(view, title, question.command))
 
 

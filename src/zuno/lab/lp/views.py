@@ -51,6 +51,8 @@ class ArmView(View):
     residual: float
     model_tokens: int
     model_cost_usd: float
+    unanswered: int
+    """Questions to models that nobody answered, so that rules did."""
     time_in_range: float
     max_drawdown: float
     """Largest fall from a peak, as a share of it, between two hours' ends."""
@@ -120,6 +122,7 @@ def build_arm_view(result: ArmResult, columns: MinuteColumns, fee_pips: int, con
         residual=float(result.residual / USD),
         model_tokens=result.used.tokens,
         model_cost_usd=float(result.used.usd),
+        unanswered=result.used.unanswered,
         time_in_range=round(result.minutes_in_range / result.minutes, 6),
         max_drawdown=measure_drawdown(result.hourly),
         decisions=result.decisions,

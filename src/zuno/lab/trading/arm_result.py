@@ -101,6 +101,8 @@ class ArmResult(View):
     model_tokens: int = 0
     models: tuple[str, ...] = ()
     """Those that said something."""
+    unanswered: int = 0
+    """Questions to models that nobody answered, so that rules did."""
     refused: int = 0
     """Orders of an arm without a desk that did not end filled."""
 
@@ -125,6 +127,7 @@ def measure_arm(
     lessons: int = 0,
     recalled: int = 0,
     charges: Sequence[ModelCharge] = (),
+    unanswered: int = 0,
     won: PriceSeries | None = None,
     refused: int = 0,
 ) -> ArmResult:
@@ -172,6 +175,7 @@ def measure_arm(
         refused=refused,
         model_tokens=sum(charge.tokens for charge in charges),
         models=tuple(sorted({charge.model for charge in charges if charge.model})),
+        unanswered=unanswered,
     )
 
 

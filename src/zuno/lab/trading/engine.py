@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from zuno.kernel.units import Millis
-from zuno.lab.replies import ModelCharge
+from zuno.lab.replies import ModelMeter
 from zuno.lab.trading.arm_result import ArmResult, DecisionLine, PriceSeries, Span, measure_arm
 from zuno.lab.trading.arms import Arm
 from zuno.lab.trading.cycles import BacktestCycles
@@ -81,7 +81,7 @@ class DeskArm:
     learning: Learning | None
     tick_ms: int
     """Between two looks of the watch: the shortest bars there are."""
-    charges: Sequence[ModelCharge] = ()
+    meter: ModelMeter
     """What its models took so far."""
     decisions: list[DecisionLine] = field(default_factory=list)
     ran: int = 0
@@ -101,7 +101,8 @@ class DeskArm:
             cycles=self.ran,
             lessons=self.lessons,
             recalled=self.recalled,
-            charges=self.charges,
+            charges=self.meter.charges,
+            unanswered=self.meter.unanswered,
             won=won,
         )
 

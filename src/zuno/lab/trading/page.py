@@ -83,6 +83,7 @@ def _sections(view: TradeLabView) -> Iterator[str]:
             "fees",
             "funding",
             "models",
+            "unanswered",
         ),
         (
             (
@@ -96,6 +97,7 @@ def _sections(view: TradeLabView) -> Iterator[str]:
                 f"{arm.fees:,.2f}",
                 f"{arm.funding:+,.2f}",
                 f"{arm.model_cost_usd:,.2f}",
+                f"{arm.unanswered}",
             )
             for arm in view.arms
         ),

@@ -149,7 +149,7 @@ class TradeLab:
                 kind=KIND,
                 title=title,
                 command=question.command,
-                partial=stopped,
+                partial=stopped or any(result.unanswered for result in results),
                 body=view.model_dump(mode="json", by_alias=True),
             )
             self._reports.save(kept, build_trade_page(title, question.command, view))
@@ -181,7 +181,8 @@ class TradeLab:
                 tell(min(played, total), total)
                 return
             results[said.arm] = said
-            if said.until == span.end:
+            matched = results[Arm.DEBATE] if said.arm in AFTER_DEBATE else said
+            if said.until == span.end and not said.unanswered and not matched.unanswered:
                 self._reports.keep_part(report, said)
 
         tell(0, total)

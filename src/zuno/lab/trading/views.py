@@ -15,6 +15,7 @@ from zuno.kernel.view import PartialView, View
 from zuno.lab.bootstrap import compare_pairs, interval_of_sum
 from zuno.lab.comparisons import correct_p_values
 from zuno.lab.cutoffs import ModelCutoffView, judge_models
+from zuno.lab.replies import describe_unanswered
 from zuno.lab.returns import deflated_sharpe, estimate_trial_variance, measure_returns
 from zuno.lab.trading.arm_result import MICRO, ArmResult, DecisionLine, PriceSeries, Span
 from zuno.lab.trading.arms import MODELS_FOR, NO_MODEL, NO_REPLY, Arm, describe_arm
@@ -89,6 +90,8 @@ class TradeArmView(View):
     funding: float
     model_cost_usd: float
     model_tokens: int
+    unanswered: int
+    """Questions to models that nobody answered, so that rules did: the day's budget was spent, or nobody was there."""
     exits: dict[str, int]
     exploration: int
     """Trades that were explorations: a quarter of the size, because nothing is proven."""
@@ -181,7 +184,7 @@ def build_view(
         trials=tries,
         market_change=change,
         regime_days=dict(sorted(Counter(kinds).items())),
-        headline=_headline(models, gains),
+        headline=_headline(models, gains, sum(result.unanswered for result in results)),
         noise_floor_usd=floor,
         noise_floor_said=floor_said,
         models=models,
@@ -234,6 +237,7 @@ def _arm_view(
         funding=_usd(result.funding),
         model_cost_usd=round(result.model_cost / MICRO, 4),
         model_tokens=result.model_tokens,
+        unanswered=result.unanswered,
         exits=dict(sorted(Counter(trade.reason.value for trade in result.trades).items())),
         exploration=sum(trade.exploration for trade in result.trades),
         cycles=result.cycles,
@@ -301,8 +305,10 @@ def _noise_floor(gains: Mapping[Arm, GainView], models: bool) -> tuple[float | N
     return (None, "not measured: add the arm aa") if again is None else (abs(again.net_pnl_usd), "measured by aa")
 
 
-def _headline(models: Sequence[ModelCutoffView], gains: Mapping[Arm, GainView]) -> str:
-    """Days that a model may have read make none."""
+def _headline(models: Sequence[ModelCutoffView], gains: Mapping[Arm, GainView], unanswered: int) -> str:
+    """Days that a model may have read make none, nor do desks half of whose agents were rules."""
+    if unanswered:
+        return f"Not judged: {describe_unanswered(unanswered)}"
     if known := [model.model for model in models if model.in_sample]:
         names = ", ".join(known)
         return f"Not provable here: of these days some lie before the end of what {names} was trained on."

@@ -37,7 +37,9 @@ SCHEDULE = Schedule(Seconds(1_658_793_600), Seconds(1_658_793_600 + 360 * HOUR),
 DOLLAR = 1_000_000
 
 
-def episode(place: int, gain: int, *, change: float = 0.0, models: bool = False) -> EpisodeView:
+def episode(
+    place: int, gain: int, *, change: float = 0.0, models: bool = False, unanswered: dict[str, int] | None = None
+) -> EpisodeView:
     """The debate moves at every other moment and makes `gain` dollars more than staying there."""
     moved = place % 2 == 0
     outcomes = {"stay": 0, "centre": -DOLLAR, "hold": 0, "passive": 0, "reset": 0, "score": -2 * DOLLAR}
@@ -55,6 +57,7 @@ def episode(place: int, gain: int, *, change: float = 0.0, models: bool = False)
         tokens={"debate": 100} if models else {},
         model_usd={"debate": 0.5} if models else {},
         models=("openai:gpt-4o-mini",) if models else (),
+        unanswered=unanswered or {},
     )
 
 
@@ -98,6 +101,13 @@ def test_what_a_model_knew_never_makes_the_headline_and_its_costs_are_paid() -> 
     assert arms["reset"].gain_usd == 1.0
     assert arms["debate"].model_cost_usd == 42.0
     assert view.noise_floor_usd == 1.5
+
+
+def test_questions_that_nobody_answered_make_no_headline() -> None:
+    few = [episode(place, 3, models=True, unanswered={"debate": 2} if place == 4 else None) for place in range(84)]
+    view = build_view(QUESTION, "id", SCHEDULE, few, 84)
+    assert view.headline.startswith("Not judged: 2 questions")
+    assert {arm.arm: arm.unanswered for arm in view.arms if arm.unanswered} == {"debate": 2}
 
 
 def test_a_stopped_ablation_says_so_and_nothing_of_nothing() -> None:

@@ -15,6 +15,7 @@ from zuno.adapters.venues.synthetic.path import END
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Usage
 from zuno.kernel.units import Millis
+from zuno.lab.trading.arm_result import ArmResult
 from zuno.lab.trading.model_arms import UNSHOWN, count_votes
 from zuno.lab.trading.service import parse_arms, read_question
 from zuno.lab.trading.views import TradeArmView, TradeLabView
@@ -69,9 +70,9 @@ def answer(heard: Heard) -> bytes:
     return chat(json.dumps(HOLD) if "final_logic" in asked else "I cannot say.")
 
 
-async def compare(home: Path, folder: Path, arms: str, *, models: bool = True) -> TradeLabView:
+async def compare(home: Path, folder: Path, arms: str, *, models: bool = True, resume: bool = False) -> TradeLabView:
     question = read_question(str(folder), "BTCUSDT", *SPAN, arms, models=models)
-    return await open_lab(home)[0].compare(question, 1, lambda done, total: None, asyncio.Event())
+    return await open_lab(home)[0].compare(question, 1, lambda done, total: None, asyncio.Event(), resume=resume)
 
 
 def configure(monkeypatch: pytest.MonkeyPatch, server: ModelServer, *roles: str) -> None:
@@ -117,6 +118,29 @@ async def test_the_judge_alone_a_vote_and_fresh_replies_are_asked_once_and_paid(
     assert count_entries(by_name(ruled)["debate"]) == 1, "by rules something is opened"
     assert [skipped.arm for skipped in ruled.not_run] == ["single"]
     assert (ruled.models, ruled.noise_floor_usd) == ((), 0.0)
+
+
+async def test_what_a_spent_budget_left_to_rules_is_told_and_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, home = write_market(tmp_path / "market"), tmp_path / "home"
+    async with serving(answer) as server:
+        configure(monkeypatch, server, "JUDGE")
+        monkeypatch.setenv("ZUNO_BUDGET_TOKENS_PER_DAY", "1")
+        spent = await compare(home, folder, "debate,hold,random")
+        assert server.heard == []
+        found = by_name(spent)
+        assert (found["debate"].unanswered, found["debate"].model_tokens) == (CYCLES, 0), "rules decided"
+        assert found["hold"].unanswered == 0
+        assert spent.headline.startswith("Not judged")
+        reports = open_lab(home)[1]
+        assert (await reports.read(spent.report)).partial
+        kept = [part.arm for part in reports.load_parts(spent.report, ArmResult)]
+        assert kept == ["hold"], "what is matched with the debate goes with it"
+        monkeypatch.delenv("ZUNO_BUDGET_TOKENS_PER_DAY")
+        asked = by_name(await compare(home, folder, "debate,hold,random", resume=True))
+        assert len(server.heard) == CYCLES
+        assert (asked["debate"].unanswered, asked["debate"].model_tokens) == (0, CYCLES * 150)
 
 
 async def test_a_risk_officer_who_is_shown_nothing_vetoes_nothing(
