@@ -87,6 +87,10 @@ async def test_questions_that_a_spent_budget_left_to_rules_are_told_and_asked_ag
         asked = (await compare_here(tmp_path, data, "hold,debate", models=True, resume=True)).arms[1]
         assert (asked.unanswered, asked.model_tokens) == (0, 150 * len(server.heard))
         assert server.heard
+        assert asked.model_cost_usd == 2 * len(server.heard) > 10
+        assert asked.equity_usd[-1] - asked.equity_usd[0] == pytest.approx(asked.net_pnl_usd, abs=1e-5)
+        told = asked.fees + asked.price_effect - asked.divergence_loss - asked.gas - asked.swap_cost
+        assert (asked.residual, told - asked.model_cost_usd) == (0, pytest.approx(asked.net_pnl_usd, abs=1e-5))
 
 
 async def test_the_same_bytes_whatever_the_workers(data: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from zuno.amm.model import Range, price_of
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Seconds, Wei
 from zuno.lab.lp.arms import Act, Arm, ArmPlan, ModelUse
+from zuno.lab.lp.fast import USD
 from zuno.lab.lp.market import BacktestPool
 from zuno.lp.model.ballot import CandidateKind
 from zuno.lp.model.history import PositionEvent, WalletSwap
@@ -40,13 +41,14 @@ class ArmResult:
 
     arm: Arm
     net: Fraction
+    """Models not paid."""
     terms: PnlTerms
     """Of its positions."""
     idle_effect: Fraction
     """What the price did to tokens that lay in the wallet."""
     lvr: float
     hourly: tuple[int, ...]
-    """Worth at the end of every hour, the start first."""
+    """Worth at the end of every hour, the start first, less what models took by then."""
     fees0: int
     fees1: int
     """What its positions earned, in their tokens."""
@@ -89,6 +91,7 @@ async def run_arm(
     if plan.first is not None:
         pool.open_position(plan.first, _gas_of(CandidateKind.OPEN, gas))
     worths = [value_in_token0(first_balances, first_price)]
+    paid = [ZERO]
     used = ModelUse()
     minutes = inside = decisions = rebalances = refused = 0
     moment = schedule.start
@@ -100,6 +103,7 @@ async def run_arm(
             inside += pool.range is not None and pool.range.contains(pool.state().tick)
         moment = hour
         worths.append(value_in_token0(pool.worth(), pool.state().sqrt_price_x96))
+        paid.append(Fraction(used.usd) * USD)
         tell()
         await sleep(0)  # whoever waits for Ctrl-C hears it
         if moment < schedule.end and (moment - schedule.start) % schedule.every == 0:
@@ -121,7 +125,7 @@ async def run_arm(
         terms=terms,
         idle_effect=_idle_effect(pool, first_balances, first_price),
         lvr=lvr,
-        hourly=tuple(map(round, worths)),
+        hourly=tuple(round(worth - models) for worth, models in zip(worths, paid, strict=True)),
         fees0=fees0,
         fees1=fees1,
         spans=tuple(_held_spans(pool.events, schedule.end)),

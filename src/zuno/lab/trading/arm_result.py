@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
+from itertools import accumulate
 from typing import Final
 
 from zuno.kernel.errors import Broken
@@ -145,7 +146,9 @@ def measure_arm(
     if rate is None and Exchange.UPBIT in exchanges:
         raise Broken(f"The arm {arm} traded for won, and no rate of the won is recorded.")
     figures = measure_trades(closed, rate)
-    charges = [charge for charge in charges if charge.at <= until]
+    charges = sorted((charge for charge in charges if charge.at <= until), key=lambda charge: charge.at)
+    spent = [ZERO, *accumulate(charge.usd for charge in charges)]
+    charged = [charge.at for charge in charges]
     reached = [mark for mark in span.marks() if mark <= until]
     ledger = book.ledger
     return ArmResult(
@@ -153,7 +156,10 @@ def measure_arm(
         until=until,
         worth=(
             _micro(STARTING_CASH[Exchange.BINANCE]),
-            *(_worth_at(mark, history.steps, prices, won) - _sum_charges(charges, mark) for mark in reached[1:]),
+            *(
+                _worth_at(mark, history.steps, prices, won) - _micro(spent[bisect_right(charged, mark)])
+                for mark in reached[1:]
+            ),
         ),
         trades=tuple(_closed_line(trade, _choose_rate(trade.exchange, rate)) for trade in closed),
         decisions=tuple(decisions),
@@ -166,7 +172,7 @@ def measure_arm(
             sum((ledger.balance(each, LedgerAccount.FEES) / _choose_rate(each, rate) for each in Exchange), ZERO)
         ),
         funding=_micro(-ledger.balance(Exchange.BINANCE, LedgerAccount.FUNDING)),
-        model_cost=_sum_charges(charges, until),
+        model_cost=_micro(spent[-1]),
         exposure=_measure_exposure(history.steps, span.begin, until, rate),
         debits=format(ledger.debits(Exchange.BINANCE), "f"),
         credits=format(ledger.credits(Exchange.BINANCE), "f"),
@@ -177,10 +183,6 @@ def measure_arm(
         models=tuple(sorted({charge.model for charge in charges if charge.model})),
         unanswered=unanswered,
     )
-
-
-def _sum_charges(charges: Sequence[ModelCharge], until: Millis) -> int:
-    return _micro(sum((charge.usd for charge in charges if charge.at <= until), ZERO))
 
 
 def _worth_at(
