@@ -44,9 +44,11 @@ class VerdictView(View):
     ok: bool
 
 
-class PartialView(VerdictView):
+class PartialView(View):
     """An answer that Ctrl-C may cut short: `stopped` true is exit code 130, with what was known by then on stdout."""
 
+    ok: bool | None
+    """False is exit code 5; null: not judged."""
     stopped: bool
 
 

@@ -49,6 +49,7 @@ LEVEL: Final = 0.05
 CODE: Final = "noedge"
 COSTS_PCT: Final = 2 * Fees().binance.taker + ASSUMED_SLIPPAGE.buy + ASSUMED_SLIPPAGE.sell
 _MICRO: Final = 1_000_000
+_NOT_JUDGED: Final = f"Not judged: {MIN_WORLDS:,} worlds are needed, and {LEAST_TRADES} trades in some of them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class WorldKindView(View):
 
 
 class NoEdgeView(CheckView):
-    """`ok`: the lower end of no interval lies above 0.05; judged from 1,000 worlds on."""
+    """`ok`: the lower end of no interval lies above 0.05; null where fewer than 1,000 worlds are done."""
 
     edition: int
     origin: str
@@ -280,8 +281,9 @@ def build_no_edge_view(results: Sequence[WorldResult], asked: int, origin: str, 
     )
     claims = (whole.net, whole.before_costs, whole.desk)
     passed = all(claim.ci95 is None or claim.ci95[0] <= LEVEL for claim in claims)
+    judged = len(results) >= MIN_WORLDS and whole.judged > 0 and not stopped
     return NoEdgeView(
-        ok=passed or len(results) < MIN_WORLDS or stopped,
+        ok=passed if judged else None,
         stopped=stopped,
         edition=EDITION,
         origin=origin,
@@ -294,13 +296,11 @@ def build_no_edge_view(results: Sequence[WorldResult], asked: int, origin: str, 
         desk=whole.desk,
         weighed=whole.weighed,
         kinds=kinds,
-        said=_verdict(len(results), passed=passed, stopped=stopped),
+        said=_verdict(passed) if judged else _NOT_JUDGED,
     )
 
 
-def _verdict(worlds: int, *, passed: bool, stopped: bool) -> str:
-    if stopped or worlds < MIN_WORLDS:
-        return f"Not judged: a whole study of {MIN_WORLDS} worlds is needed."
+def _verdict(passed: bool) -> str:
     return "No edge is claimed more often than chance allows." if passed else "An edge is claimed where there is none."
 
 

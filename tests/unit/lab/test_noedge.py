@@ -143,7 +143,12 @@ def test_chance_alone_passes_and_an_edge_is_claimed() -> None:
 
 def test_too_few_trades_or_worlds_are_not_judged() -> None:
     view = build_no_edge_view([result(seed, count=9) for seed in range(4)], 4, "x", stopped=False)
-    assert (view.ok, view.worlds, view.judged, view.false_edge_rate, view.ci95) == (True, 4, 0, None, None)
+    assert (view.ok, view.worlds, view.judged, view.false_edge_rate, view.ci95) == (None, 4, 0, None, None)
+    idle = build_no_edge_view(250 * [result(seed, count=9) for seed in range(4)], 1_000, "x", stopped=False)
+    assert (idle.ok, idle.worlds) == (None, 1_000)
+    edges = 20 * [result(seed, 700_000) for seed in range(50)]
+    assert [build_no_edge_view(edges, 1_000, "x", stopped=stopped).ok for stopped in (False, True)] == [False, None]
+    assert build_no_edge_view(edges[:-1], 999, "x", stopped=False).said.startswith("Not judged")
 
 
 async def test_whoever_works_on_it_in_whatever_order_and_in_how_many_goes(pool: HourPool) -> None:

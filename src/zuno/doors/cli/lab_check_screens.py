@@ -44,7 +44,7 @@ def shown_no_edge(view: NoEdgeView) -> RenderableType:
         trades,
         Text(""),
         Text(rate),
-        Text(view.said, style=GOOD if view.ok else BAD),
+        Text(view.said, style={True: GOOD, False: BAD, None: QUIET}[view.ok]),
         *_name_report(view),
     )
 

@@ -85,7 +85,7 @@ def partial_verdict(
     if view.stopped:
         complain("zuno: Stopped.")
         raise Failed(STOPPED)
-    if not view.ok:
+    if view.ok is False:
         raise Failed(no)
 
 
