@@ -14,7 +14,8 @@ from zuno.kernel.view import View, write_document
 from zuno.lab.model import CheckView
 from zuno.lab.reports import LabReport, LabReports, build_report, report_id
 from zuno.lab.service import MarketStudy
-from zuno.lab.workers import Progress
+from zuno.lab.workers import Progress, check_any_done
+from zuno.lp.model.ballot import EDITION as LP_EDITION
 from zuno.trading.model.cycle import EDITION
 
 if TYPE_CHECKING:
@@ -56,13 +57,14 @@ class DeskChecks:
         report = report_id("noedge", asked, data, EDITION)
         if not resume:
             self._reports.forget_parts(report)
-        done = [WorldResult.model_validate_json(part) for part in self._reports.read_parts(report)]
+        done = self._reports.load_parts(report, WorldResult)
 
         def keep(result: WorldResult) -> None:
             self._reports.keep_part(report, result)
 
         view = await self._noedge.study(worlds, pools, workers, tell, stop, done, keep)
-        return self._save("noedge", title, asked, data, view, list_no_edge_sections(view))
+        check_any_done(view.worlds)
+        return self._save("noedge", title, report, asked, view, list_no_edge_sections(view))
 
     async def lookahead(
         self, moments: int, seeds: str, data: str | None, workers: int, tell: Progress, stop: asyncio.Event
@@ -70,17 +72,16 @@ class DeskChecks:
         """Does a decision know anything of what came after it? `data`: a recorded pool, for the LP desk."""
         from zuno.lab.check_pages import list_lookahead_sections
 
-        title = "Does a decision know anything of what came after it?"
-        if data is not None:
-            await self._debates.read(data)
+        title, asked = "Does a decision know anything of what came after it?", {"moments": moments, "seeds": seeds}
+        record = None if data is None else await self._debates.read(data)
         view = await self._lookahead.study(moments, seeds, workers, tell, stop)
-        asked, read = {"moments": moments, "seeds": seeds}, [view.origin]
-        if data is not None and not stop.is_set():
-            pool, record, stopped = await self._debates.lookahead(data, moments, workers, tell, stop)
-            found = {"pool": pool, "stopped": stopped, "ok": view.ok and not pool.leaks}
+        check_any_done(view.moments)
+        if data is not None:
+            pool, stopped = await self._debates.lookahead(data, moments, workers, tell, stop)
+            found = {"pool": pool, "stopped": stopped or view.stopped, "ok": view.ok and not pool.leaks}
             view = view.model_copy(update=found | {"leaks": view.leaks + pool.leaks})
-            asked, read = asked | {"data": _quote(data)}, [*read, record]
-        return self._save("lookahead", title, asked, _fingerprint(read), view, list_lookahead_sections(view))
+        report = _name_check("lookahead", asked, view.origin, record)
+        return self._save("lookahead", title, report, asked, view, list_lookahead_sections(view), data)
 
     async def invariance(
         self, moments: int, seeds: str, data: str | None, workers: int, tell: Progress, stop: asyncio.Event
@@ -88,16 +89,15 @@ class DeskChecks:
         """Does a ruling hang on what should not matter? `data`: a recorded pool, for the LP desk."""
         from zuno.lab.check_pages import list_invariance_sections
 
-        title = "Does a ruling hang on what should not matter?"
-        if data is not None:
-            await self._debates.read(data)
+        title, asked = "Does a ruling hang on what should not matter?", {"moments": moments, "seeds": seeds}
+        record = None if data is None else await self._debates.read(data)
         view = await self._invariance.study(moments, seeds, workers, tell, stop)
-        asked, read = {"moments": moments, "seeds": seeds}, [view.origin]
-        if data is not None and not stop.is_set():
-            pool, record, stopped = await self._debates.invariance(data, moments, workers, tell, stop)
-            view = view.model_copy(update={"pool": pool, "stopped": stopped})
-            asked, read = asked | {"data": _quote(data)}, [*read, record]
-        return self._save("invariance", title, asked, _fingerprint(read), view, list_invariance_sections(view))
+        check_any_done(view.moments)
+        if data is not None:
+            pool, stopped = await self._debates.invariance(data, moments, workers, tell, stop)
+            view = view.model_copy(update={"pool": pool, "stopped": stopped or view.stopped})
+        report = _name_check("invariance", asked, view.origin, record)
+        return self._save("invariance", title, report, asked, view, list_invariance_sections(view), data)
 
     def report_calibration(self, view: TradeCalibrationView) -> None:
         """Keep what the trading desk says of its agents' calibration."""
@@ -122,20 +122,27 @@ class DeskChecks:
         self._reports.save(report, build_page(title, command, sections))
 
     def _save(
-        self, kind: str, title: str, question: Mapping[str, object], data: Digest, view: V, sections: Sequence[str]
+        self,
+        kind: str,
+        title: str,
+        report: str,
+        asked: Mapping[str, object],
+        view: V,
+        sections: Sequence[str],
+        data: str | None = None,
     ) -> V:
         from zuno.lab.report_page import build_page
 
-        command = " ".join(["zuno", "lab", kind, *(f"--{name} {given}" for name, given in question.items())])
-        named = view.model_copy(update={"report": report_id(kind, dict(question), data, EDITION)})
-        report = build_report(named.report, kind, title, command, named)
-        self._reports.save(report, build_page(title, command, sections))
+        options = {**asked, **({} if data is None else {"data": shlex.quote(plain_text(data, 200))})}
+        command = " ".join(["zuno", "lab", kind, *(f"--{name} {given}" for name, given in options.items())])
+        named = view.model_copy(update={"report": report})
+        self._reports.save(build_report(report, kind, title, command, named), build_page(title, command, sections))
         return named
 
 
-def _quote(folder: str) -> str:
-    return shlex.quote(plain_text(folder, 200))
-
-
-def _fingerprint(read: Sequence[str]) -> Digest:
-    return digest(canonical([*read]))
+def _name_check(kind: str, asked: Mapping[str, object], origin: str, record: Digest | None) -> str:
+    """`record`: of the pool that the LP desk is looked at over, whatever its folder is called."""
+    if record is None:
+        return report_id(kind, dict(asked), digest(canonical([origin])), EDITION)
+    data = digest(canonical([origin, record]))
+    return report_id(kind, {**asked, "lpEdition": LP_EDITION}, data, EDITION)

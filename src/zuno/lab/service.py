@@ -63,7 +63,8 @@ async def collect_results(
         tell(len(found), asked)
 
     tell(len(found), asked)
-    await run(plans, workers, hear, stop)
+    if not stop.is_set():
+        await run(plans, workers, hear, stop)
     found.sort(key=order)
     return found, stop.is_set() and len(found) < asked
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from zuno.adapters.store.report_files import FolderOfReports
 from zuno.kernel.canonical import digest
 from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.units import Millis
+from zuno.lab.checks import DeskChecks
 from zuno.lab.no_edge_worlds import (
     HOURS,
     STEPS,
@@ -31,6 +35,8 @@ from zuno.lab.noedge import (
     is_gain,
     plan_worlds,
 )
+from zuno.lab.reports import LabReports
+from zuno.lab.workers import StoppedEarly
 from zuno.trading.measure.portable import price_units
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Candle, Side, Symbol, Timeframe, candles
 from zuno.trading.model.venues import BINANCE
@@ -177,6 +183,32 @@ async def test_whoever_works_on_it_in_whatever_order_and_in_how_many_goes(pool: 
     for worlds, workers in ((1, 1), (10, 0)):
         with pytest.raises(Usage):
             await ask(workers, worlds=worlds)
+
+
+async def test_a_stopped_study_leaves_the_older_report_and_reads_no_part_of_another_form(
+    pool: HourPool, tmp_path: Path
+) -> None:
+    async def run(
+        plans: Sequence[WorldsPlan], workers: int, hear: Callable[[WorldResult], None], stop: asyncio.Event
+    ) -> None:
+        for plan in plans:
+            for seed in plan.seeds:
+                hear(result(seed, kind=plan.kind))
+
+    async def read() -> list[HourPool]:
+        return [pool]
+
+    none: Any = None
+    reports = LabReports(FolderOfReports(tmp_path / "lab"))
+    checks = DeskChecks(reports, NoEdgeStudy(run, read), none, none, none)
+    whole = await checks.noedge(4, 1, lambda *n: None, asyncio.Event())
+    stop = asyncio.Event()
+    stop.set()
+    with pytest.raises(StoppedEarly):
+        await checks.noedge(4, 1, lambda *n: None, stop)
+    assert (await reports.read(whole.report)).body["worlds"] == 4
+    (tmp_path / "lab" / f"{whole.report}.part.jsonl").write_text('{"kind":"walk","seed":0}\n')
+    assert await checks.noedge(4, 1, lambda *n: None, asyncio.Event(), resume=True) == whole
 
 
 def test_every_world_is_planned_once(pool: HourPool) -> None:

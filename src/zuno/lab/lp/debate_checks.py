@@ -243,26 +243,26 @@ class DebateChecks:
         self._run_futures = run_futures
         self._run_orders = run_orders
 
-    async def read(self, folder: str) -> None:
-        """Complains of what cannot be read before anything long begins."""
-        await asyncio.to_thread(self._read_minutes, folder)
+    async def read(self, folder: str) -> Digest:
+        """The fingerprint of the record. Complains of what cannot be read before anything long begins."""
+        return fingerprint_minutes(await asyncio.to_thread(self._read_minutes, folder))
 
     async def lookahead(
         self, folder: str, moments: int, workers: int, tell: Progress, stop: asyncio.Event
-    ) -> tuple[PoolLookaheadView, Digest, bool]:
-        """With the fingerprint of the record, and whether Ctrl-C came before the end."""
-        found, asked, data, stopped = await self._study(self._run_futures, folder, moments, workers, tell, stop)
-        return build_pool_lookahead(found, plain_text(folder, 200), asked), data, stopped
+    ) -> tuple[PoolLookaheadView, bool]:
+        """And whether Ctrl-C came before the end."""
+        found, asked, stopped = await self._study(self._run_futures, folder, moments, workers, tell, stop)
+        return build_pool_lookahead(found, plain_text(folder, 200), asked), stopped
 
     async def invariance(
         self, folder: str, moments: int, workers: int, tell: Progress, stop: asyncio.Event
-    ) -> tuple[PoolInvarianceView, Digest, bool]:
-        found, asked, data, stopped = await self._study(self._run_orders, folder, moments, workers, tell, stop)
-        return build_pool_invariance(found, plain_text(folder, 200), asked), data, stopped
+    ) -> tuple[PoolInvarianceView, bool]:
+        found, asked, stopped = await self._study(self._run_orders, folder, moments, workers, tell, stop)
+        return build_pool_invariance(found, plain_text(folder, 200), asked), stopped
 
     async def _study(
         self, run: RunPoolTasks, folder: str, moments: int, workers: int, tell: Progress, stop: asyncio.Event
-    ) -> tuple[list[DebateMoment], int, Digest, bool]:
+    ) -> tuple[list[DebateMoment], int, bool]:
         recorded = await asyncio.to_thread(self._read_minutes, folder)
         question = read_question(folder, "debate", 10_000, 1, "5", "balanced", "0.1")
         schedule = plan_schedule(recorded, question.every_hours)
@@ -270,7 +270,7 @@ class DebateChecks:
         shares = [wanted[place::workers] for place in range(workers)]
         tasks = [PoolTask(question, schedule, share) for share in shares if share]
         found, stopped = await collect_results(run, tasks, workers, len(wanted), lambda moment: moment.at, tell, stop)
-        return found, len(wanted), fingerprint_minutes(recorded), stopped
+        return found, len(wanted), stopped
 
 
 def choose_hours(schedule: Schedule, count: int) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from zuno.lab.trading.arms import AFTER_DEBATE, DESK_ARMS, NEED_MODEL, ORDER_ARM
 from zuno.lab.trading.order_arms import TargetPosition, plan_hold, plan_random, plan_sma_cross, slots_of
 from zuno.lab.trading.page import build_trade_page
 from zuno.lab.trading.views import TradeLabView, build_view
-from zuno.lab.workers import Progress, check_workers
+from zuno.lab.workers import Progress, check_any_done, check_workers
 from zuno.trading.model.cycle import EDITION
 from zuno.trading.model.market import DAY_MS, Symbol, parse_symbol
 
@@ -134,8 +134,9 @@ class TradeLab:
             report = report_id(KIND, {**asked, "arms": list(question.arms)}, market.fingerprint, EDITION)
             if not resume:
                 self._reports.forget_parts(report)
-            done = {result.arm: result for result in map(_read_part, self._reports.read_parts(report))}
+            done = {result.arm: result for result in self._reports.load_parts(report, ArmResult)}
             results = await self._run(question, market, span, report, done, workers, tell, stop)
+            check_any_done(len(results) or not stop.is_set())
             self._reports.note_trials(
                 KIND,
                 {trial_id(KIND, result.arm, asked, market.fingerprint, EDITION): result.arm for result in results},
@@ -196,10 +197,6 @@ class TradeLab:
             task = ArmsTask(market, question.symbols, span, later, debate.trades, question.models, tokens)
             await self._run_tasks([task], 1, hear, stop)
         return [results[arm] for arm in question.arms if arm in results]
-
-
-def _read_part(document: str) -> ArmResult:
-    return ArmResult.model_validate_json(document)
 
 
 def plan_tasks(

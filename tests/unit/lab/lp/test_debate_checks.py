@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from zuno.lab.lp.debate_checks import (
 from zuno.lab.lp.service import plan_schedule, read_question
 from zuno.lab.reports import LabReports
 from zuno.lab.service import MarketPlan, MarketStudy
+from zuno.lab.workers import StoppedEarly
 from zuno.lp.model.ballot import Candidate, Judgment, Verdict
 from zuno.lp.model.history import PricedBlock
 from zuno.lp.model.market import HOUR
@@ -158,3 +160,28 @@ async def test_leaks_of_both_desks_count(task: PoolTask, tmp_path: Path) -> None
     assert alone.report != view.report
     (named,) = (row for row in (await reports.list()).reports if row.id == view.report)
     assert f"--data {folder}" in named.command
+    before, stop = (await reports.read(alone.report), await reports.read(view.report)), asyncio.Event()
+
+    async def rule_and_stop(
+        plans: Sequence[MarketPlan], workers: int, hear: Callable[[LookaheadMoment], None], stop: asyncio.Event
+    ) -> None:
+        await rule(plans, workers, hear, stop)
+        stop.set()
+
+    stopped_checks = DeskChecks(
+        reports,
+        none,
+        MarketStudy(rule_and_stop, build_lookahead_view),
+        none,
+        DebateChecks(read_minutes, argue, argue),
+    )
+    moved = tmp_path / "moved"
+    shutil.copytree(folder, moved)
+    cut = await stopped_checks.lookahead(1, "1", str(moved), 1, lambda *n: None, stop)
+    assert (cut.report, cut.stopped) == (view.report, True), "an id is made of the data, not of its folder"
+    assert cut.pool is not None
+    assert (cut.pool.moments, cut.pool.asked) == (0, 1)
+    assert await reports.read(alone.report) == before[0], "the report without --data is another one"
+    with pytest.raises(StoppedEarly):
+        await stopped_checks.lookahead(1, "1", folder, 1, lambda *n: None, stop)
+    assert (await reports.read(view.report)).body["moments"] == 1

@@ -24,6 +24,7 @@ from zuno.lab.trading.engine import Lockstep, run_desk_arm
 from zuno.lab.trading.figures import MarketFigures
 from zuno.lab.trading.service import TradeLab, read_question
 from zuno.lab.trading.views import TradeLabView
+from zuno.lab.workers import StoppedEarly
 from zuno.settings import Settings
 from zuno.trading.data.price_path import read_bars
 from zuno.trading.model.market import DAY_MS, HOUR_MS
@@ -175,6 +176,28 @@ def test_an_arm_that_was_done_is_not_run_again(tmp_path: Path, folder: Path) -> 
     assert all(Decimal(result.debits) == Decimal(result.credits) > 0 for result in kept)
     assert asyncio.run(lab.compare(question, 1, look, asyncio.Event(), resume=True)) == whole
     assert totals[-1] == totals[0] / 2
+
+
+def test_a_run_that_is_stopped_before_its_first_result_leaves_the_older_report(tmp_path: Path, folder: Path) -> None:
+    lab, reports = open_lab(tmp_path)
+    question = read_question(str(folder), "BTCUSDT", *SPAN, "sma")
+    whole = asyncio.run(lab.compare(question, 1, lambda *_: None, asyncio.Event()))
+    stop = asyncio.Event()
+    stop.set()
+    with pytest.raises(StoppedEarly):
+        asyncio.run(lab.compare(question, 1, lambda *_: None, stop))
+    assert not asyncio.run(reports.read(whole.report)).partial
+    nobody = read_question(str(folder), "BTCUSDT", *SPAN, "debate,vote")
+    with pytest.raises(StoppedEarly):
+        asyncio.run(lab.compare(nobody, 1, lambda *_: None, stop))
+
+
+def test_a_part_of_another_form_is_run_again(tmp_path: Path, folder: Path) -> None:
+    lab, _ = open_lab(tmp_path)
+    question = read_question(str(folder), "BTCUSDT", *SPAN, "sma")
+    whole = asyncio.run(lab.compare(question, 1, lambda *_: None, asyncio.Event()))
+    (tmp_path / "lab" / f"{whole.report}.part.jsonl").write_text('{"arm":"sma","worth":[1,2]}\n')
+    assert asyncio.run(lab.compare(question, 1, lambda *_: None, asyncio.Event(), resume=True)) == whole
 
 
 def test_what_comes_later_changes_nothing_before(found: tuple[TradeLabView, Path], tmp_path: Path) -> None:
