@@ -57,6 +57,24 @@ async def test_every_result_is_told_once(runner: Runner) -> None:
     assert sorted(told) == [(1, 0), (1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)]
 
 
+async def test_tasks_that_are_still_being_planned_are_waited_for(runner: Runner) -> None:
+    run, workers = runner
+    told: list[tuple[int, int]] = []
+
+    async def plan() -> tuple[int, ...]:
+        await asyncio.sleep(0.01)
+        return 1, 2, 1
+
+    await run(count, plan(), workers, told.append, asyncio.Event())
+    assert sorted(told) == [(1, 0), (1, 0), (2, 0), (2, 1)]
+
+    async def fail_to_plan() -> tuple[int, ...]:
+        raise Refused("no")
+
+    with pytest.raises(Refused):
+        await run(count, fail_to_plan(), workers, told.append, asyncio.Event())
+
+
 async def test_what_a_task_raises_is_raised(runner: Runner) -> None:
     run, workers = runner
     with pytest.raises(Refused):

@@ -151,6 +151,8 @@ async def test_a_sweep_leaves_a_report_with_a_cell_for_every_range(data: Path, t
     report = done.document["report"]
     assert set(kept) == {f"{report}.json", f"{report}.html", "trials.jsonl"}
     assert kept[f"{report}.html"].count(b"<rect") == 50 + 2
+    assert done.document["asked"] == 50
+    assert done.document["ranges"] == done.document["trials"] == kept["trials.jsonl"].count(b"\n") < 50
     again = await asyncio.to_thread(run_zuno, tmp_path / "b", *words, "--workers", "2")
     assert (again.document, read_home(tmp_path / "b")) == (done.document, kept)
     for wrong in (["--capital", "0"], ["--capital", "-5"], ["--ranges", "26"], ["--workers", "0"]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from importlib.metadata import version
 from typing import Any, Final, TypeVar
 
@@ -27,7 +27,7 @@ class DaskCluster:
     async def __call__(
         self,
         work: Callable[[T], AsyncIterator[R]],
-        tasks: Sequence[T],
+        tasks: Sequence[T] | Awaitable[Sequence[T]],
         workers: int,
         hear: Callable[[R], None],
         stop: asyncio.Event,
@@ -42,8 +42,9 @@ class DaskCluster:
             raise Unavailable(f"No cluster answers at {plain_text(self._address, 60)}.") from error
         waiter = asyncio.ensure_future(stop.wait())
         try:
+            planned = await tasks if isinstance(tasks, Awaitable) else tasks
             own = version("zuno")
-            futures = [client.submit(run_task, own, work, task, pure=False) for task in tasks]
+            futures = [client.submit(run_task, own, work, task, pure=False) for task in planned]
             done = as_completed(futures, with_results=True, loop=client.loop)
             while not stop.is_set():
                 coming = asyncio.ensure_future(anext(done, None))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
@@ -16,13 +16,14 @@ class TaskRunner(Protocol):
     - Every result of every task is told once, in whatever order they come.
     - What a task raises is raised here, and the others are given up.
     - Once `stop` is set the rest is given up; what was told stays told.
+    - Tasks that are still being planned are waited for; what planning raises is raised here.
     - `work` is a function of a module, tasks and results are plain values: they cross the border of a process.
     """
 
     async def __call__(
         self,
         work: Callable[[T], AsyncIterator[R]],
-        tasks: Sequence[T],
+        tasks: Sequence[T] | Awaitable[Sequence[T]],
         workers: int,
         hear: Callable[[R], None],
         stop: asyncio.Event,

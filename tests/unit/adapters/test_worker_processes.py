@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator
+from multiprocessing import active_children
 
 import pytest
 
@@ -27,6 +28,24 @@ async def test_as_many_processes_work_as_were_asked_for(workers: int) -> None:
     await run_in_processes(count, (3, 1, 2), workers, told.append, asyncio.Event())
     assert sorted(found[:2] for found in told) == [(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)]
     assert len({found[2] for found in told}) == workers
+
+
+async def read_environment(task: str) -> AsyncIterator[str | None]:
+    yield os.environ.get(task)
+
+
+async def test_processes_start_while_the_tasks_are_planned_and_with_their_own_environment() -> None:
+    told: list[str | None] = []
+
+    async def plan() -> list[str]:
+        assert len(active_children()) == 2
+        return ["OPENBLAS_NUM_THREADS", "MALLOC_TRIM_THRESHOLD_"]
+
+    before = dict(os.environ)
+    await run_in_processes(read_environment, plan(), 2, told.append, asyncio.Event())
+    assert sorted(map(str, told)) == ["1", "134217728"]
+    assert dict(os.environ) == before
+    assert not active_children()
 
 
 async def test_a_worker_that_dies_is_noticed() -> None:

@@ -92,7 +92,7 @@ def lab_lp(
     profile: Profile = "balanced",
     gas: GasPrice = "0.1",
     convention: Annotated[
-        str, typer.Option("--convention", help="Fee convention of the vectorised engine: intrabar, close-tick.")
+        str, typer.Option("--convention", help="Fee convention of the fast engine: intrabar, close-tick.")
     ] = "intrabar",
     models: WithModels = False,
     resume: Resume = False,
@@ -196,7 +196,7 @@ def lab_sweep(
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Sweep static ranges over a pool's recorded minutes with the vectorised engine."""
+    """Sweep static ranges over a pool's recorded minutes with the fast engine."""
 
     async def ask(zuno: Zuno) -> SweepView:
         sweep = zuno.lp_lab(cluster).sweep

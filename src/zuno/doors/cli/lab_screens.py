@@ -10,7 +10,7 @@ from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading
 from zuno.lab.lp.ablation import ArmGainView, LpAblationView
-from zuno.lab.lp.sweep_views import SweepView
+from zuno.lab.lp.sweep_views import SweepView, describe_alike
 from zuno.lab.lp.views import ArmView, LpLabView
 from zuno.lab.memory_service import IntervalView, MemoryStudyView, WorldView
 from zuno.lab.model import CalibrationView, CountView, StudyView, SymmetryView
@@ -256,6 +256,7 @@ def shown_sweep(view: SweepView) -> RenderableType:
         table,
         Text(""),
         Text(f"Against holding, by share of the ranges: {spread}; {view.above_hold:.0%} ended above it."),
+        *([Text(alike, style=QUIET)] if (alike := describe_alike(view)) else []),
         Text(f"{view.trials:,} ranges were ever tried here: the best of so many is no forecast.", style=QUIET),
     )
 

@@ -55,7 +55,7 @@ def check_count(count: int) -> None:
 
 
 def plan_ranges(tick: int, count: int, spacing: int = 10) -> tuple[Range, ...]:
-    """Every width at every shift, the narrowest first."""
+    """Every width at every shift, the narrowest first. Rounded to the spacing, some of the narrowest are alike."""
     check_count(count)
     widths = count // SHIFTS
     found = []

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from zuno.amm.model import Range
 from zuno.kernel.text import plain_text
+from zuno.lab.lp.backtest import Schedule
 from zuno.lab.lp.fast import to_columns
 from zuno.lab.lp.ranges import RangeView, SweepTask, check_count, plan_ranges, share_ranges
 from zuno.lab.lp.service import ReadMinutes, check_capital, fingerprint_minutes, plan_schedule
@@ -21,13 +22,16 @@ from zuno.lab.lp.sweep_views import QuantileView, SweepView
 from zuno.lab.reports import LabReports, build_report, report_id, trial_id
 from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop
 from zuno.lp.model.ballot import EDITION
+from zuno.lp.model.minutes import PoolMinutes
 
 KIND: Final = "sweep-lp"
 SHOWN: Final = 5
 _QUANTILES: Final = (5, 25, 50, 75, 95)
 
 
-RunSweep: TypeAlias = Callable[[Sequence[SweepTask], int, Callable[[RangeView], None], asyncio.Event], Awaitable[None]]
+RunSweep: TypeAlias = Callable[
+    [Awaitable[Sequence[SweepTask]], int, Callable[[RangeView], None], asyncio.Event], Awaitable[None]
+]
 
 
 class LpSweep:
@@ -44,18 +48,28 @@ class LpSweep:
         check_workers(workers)
         check_count(count)
         check_capital(capital)
-        recorded = await read_or_stop(self._read_minutes, folder, stop)
-        schedule = plan_schedule(recorded, 1)
-        columns = to_columns(recorded).select_minutes(schedule.start, schedule.end)
-        ranges = plan_ranges(int(columns.before[0]), count)
+        recorded: PoolMinutes
+        schedule: Schedule
+        grid: tuple[Range, ...]
+        ranges: tuple[Range, ...] = ()
         found: list[RangeView] = []
+
+        async def plan() -> list[SweepTask]:
+            """Worker processes start while the minutes are read."""
+            nonlocal recorded, schedule, grid, ranges
+            recorded = await read_or_stop(self._read_minutes, folder, stop)
+            schedule = plan_schedule(recorded, 1)
+            columns = to_columns(recorded).select_minutes(schedule.start, schedule.end)
+            grid = plan_ranges(int(columns.before[0]), count)
+            ranges = tuple(dict.fromkeys(grid))
+            tell(0, len(ranges))
+            return share_ranges(columns, ranges, capital, self._fee_pips, workers)
 
         def hear(view: RangeView) -> None:
             found.append(view)
-            tell(len(found), count)
+            tell(len(found), len(ranges))
 
-        tell(0, count)
-        await self._run_sweep(share_ranges(columns, ranges, capital, self._fee_pips, workers), workers, hear, stop)
+        await self._run_sweep(plan(), workers, hear, stop)
         check_any_done(len(found))
         data = fingerprint_minutes(recorded)
         names = [f"{view.lower}…{view.upper}" for view in found]
@@ -63,17 +77,19 @@ class LpSweep:
         self._reports.note_trials(KIND, {trial_id(KIND, name, asked, data, EDITION): name for name in names})
         span = (schedule.start, schedule.end)
         report = report_id(KIND, asked | {"ranges": count}, data, EDITION)
-        view = build_view(found, report, folder, capital, span, count, self._reports.count_trials(KIND))
-        self._save(view, count, ranges, found)
+        stopped = len(found) < len(ranges)
+        trials = self._reports.count_trials(KIND)
+        view = build_view(found, report, folder, capital, span, count, trials, stopped=stopped)
+        self._save(view, grid, found)
         return view
 
     def describe_place(self, view: SweepView) -> str:
         return self._reports.describe_place(view.report)
 
-    def _save(self, view: SweepView, count: int, ranges: Sequence[Range], found: Sequence[RangeView]) -> None:
+    def _save(self, view: SweepView, grid: Sequence[Range], found: Sequence[RangeView]) -> None:
         title = f"LP sweep: {view.ranges:,} ranges opened once and kept"
-        command = f"zuno lab sweep --data {shlex.quote(view.data)} --ranges {count} --capital {view.capital_usd}"
-        page = build_sweep_page(view, title, command, ranges, found)
+        command = f"zuno lab sweep --data {shlex.quote(view.data)} --ranges {view.asked} --capital {view.capital_usd}"
+        page = build_sweep_page(view, title, command, grid, found)
         self._reports.save(build_report(view.report, KIND, title, command, view), page)
 
 
@@ -85,16 +101,19 @@ def build_view(
     span: tuple[int, int],
     asked: int,
     trials: int,
+    *,
+    stopped: bool,
 ) -> SweepView:
     ordered = sorted(found, key=lambda view: (view.vs_hold_usd, view.lower, view.upper))
     return SweepView(
         ok=True,
-        stopped=len(found) < asked,
+        stopped=stopped,
         report=report,
         data=plain_text(folder, 200),
         since=span[0],
         until=span[1],
         capital_usd=capital,
+        asked=asked,
         ranges=len(found),
         above_hold=round(sum(view.vs_hold_usd > 0 for view in found) / max(1, len(found)), 6),
         quantiles=tuple(

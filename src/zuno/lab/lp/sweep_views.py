@@ -18,7 +18,9 @@ class SweepView(PartialView):
     since: int
     until: int
     capital_usd: int
+    asked: int
     ranges: int
+    """That were played, each once: narrow ones that are alike after rounding to the pool's tick spacing are one."""
     above_hold: float
     """Share of the ranges that ended above holding."""
     quantiles: tuple[QuantileView, ...]
@@ -26,3 +28,13 @@ class SweepView(PartialView):
     worst: tuple[RangeView, ...]
     trials: int
     """Ranges that were ever tried in this home: the best of so many is no forecast."""
+
+
+def describe_alike(view: SweepView) -> str:
+    """How many of the ranges that were asked for are no ranges of their own; empty where all are."""
+    if view.stopped or view.ranges == view.asked:
+        return ""
+    return (
+        f"Of {view.asked:,} ranges {view.asked - view.ranges:,} narrow ones are the same as another after rounding "
+        f"to the pool's tick spacing: {view.ranges:,} distinct ones were played."
+    )
