@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
-from itertools import accumulate
+from functools import partial
+from itertools import accumulate, takewhile
 from typing import Final
 
 from zuno.kernel.errors import Broken
@@ -18,7 +19,7 @@ from zuno.lab.trading.arms import Arm
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, Side, Symbol
 from zuno.trading.model.orders import ZERO
-from zuno.trading.model.trade_events import ExitReason, TradeEvent, TradeSummary
+from zuno.trading.model.trade_events import ExitReason, IntentStored, OrderPlanned, TradeEvent, TradeSummary
 from zuno.trading.rules.account_history import trace_account
 from zuno.trading.rules.ledger import LedgerAccount
 from zuno.trading.rules.performance import AccountStep, equity_usd, measure_trades
@@ -60,6 +61,8 @@ class ClosedLine(View):
     closed: int
     notional: int
     net: int
+    funding: int
+    """Below zero: paid. In the net."""
     reason: ExitReason
     exploration: bool
 
@@ -132,10 +135,10 @@ def measure_arm(
     won: PriceSeries | None = None,
     refused: int = 0,
 ) -> ArmResult:
-    """`events`: of the account, or of the venue's own log where no desk traded. Orders of the last moment are filled
-    after it, and not counted. `won`: KRW for one dollar; of Upbit's cash only what trades made of it is counted, at
-    the rate of the day for the worth and of the last moment for trades and fees."""
-    history = trace_account([event for event in events if event.at <= until])
+    """`events`: of the account, or of the venue's own log where no desk traded. What is ordered at the last moment is
+    filled after it, though dated by it, and not counted. `won`: KRW for one dollar; of Upbit's cash only what trades
+    made of it is counted, at the rate of the day for the worth and of the last moment for trades and fees."""
+    history = trace_account([event for event in takewhile(partial(_is_before, until), events) if event.at <= until])
     book = history.book
     if any(book.ledger.debits(exchange) != book.ledger.credits(exchange) for exchange in Exchange):
         raise Broken(f"Debits and credits of the arm {arm} differ.")
@@ -185,6 +188,11 @@ def measure_arm(
     )
 
 
+def _is_before(until: Millis, event: TradeEvent) -> bool:
+    """Whatever the market did by then is booked before anything is ordered at that moment."""
+    return event.at < until or not isinstance(event, IntentStored | OrderPlanned)
+
+
 def _worth_at(
     moment: Millis, steps: Sequence[AccountStep], prices: Mapping[Symbol, PriceSeries], won: PriceSeries | None
 ) -> int:
@@ -232,6 +240,7 @@ def _closed_line(trade: TradeSummary, rate: Decimal) -> ClosedLine:
         closed=trade.closed,
         notional=_micro(trade.quantity * trade.entry / rate),
         net=_micro(trade.net_pnl / rate),
+        funding=_micro(trade.funding / rate),
         reason=trade.reason,
         exploration=trade.exploration,
     )

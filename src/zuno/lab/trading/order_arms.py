@@ -153,12 +153,13 @@ async def carry_out(
     tell: Callable[[], None],
 ) -> int:
     """Send a market order at each change; the venue is looked at at every slot, for funding and liquidations. An entry
-    that the cash does not pay is made smaller. How many orders did not end filled."""
-    waiting = list(changes)
+    that the cash does not pay is made smaller; one of the last moment, which is filled after it, is not sent. How many
+    orders did not end filled."""
+    waiting = [change for change in changes if change.at < span.end]
     number = 0
     sent: list[Order] = []
     slots = frozenset(slots_of(span))
-    for moment in sorted(slots | {change.at for change in changes}):
+    for moment in sorted(slots | {change.at for change in waiting}):
         clock.move(Millis(moment))
         held = {position.symbol: position for position in await venue.positions()}
         while waiting and waiting[0].at <= moment:
@@ -183,10 +184,7 @@ async def carry_out(
             tell()
     clock.move(span.end)
     await venue.positions()
-    # Orders of the last moment are filled after the span.
-    ended = [
-        await venue.find(order.request.symbol, order.request.client_id) for order in sent if order.updated < span.end
-    ]
+    ended = [await venue.find(order.request.symbol, order.request.client_id) for order in sent]
     return sum(order is None or order.status is not OrderStatus.FILLED for order in ended)
 
 

@@ -278,7 +278,7 @@ def compare_with_debate(
 
 def _compare_with_chance(debate: ArmResult, prices: Mapping[Symbol, PriceSeries], span: Span) -> RandomDrawsView:
     cost = 2 * Fees().at(Exchange.BINANCE).taker + ASSUMED_SLIPPAGE.buy + ASSUMED_SLIPPAGE.sell
-    ours = sum(trade.net for trade in debate.trades) - debate.funding
+    ours = sum(trade.net - trade.funding for trade in debate.trades)
     drawn = []
     for draw in range(DRAWS):
         nets = []

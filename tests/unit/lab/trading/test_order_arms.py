@@ -32,6 +32,7 @@ TRADES = st.lists(
         closed=st.integers(1, 2 * DAY_MS),
         notional=st.integers(10**6, 10**9),
         net=st.just(0),
+        funding=st.just(0),
         reason=st.just(ExitReason.STOP),
         exploration=st.just(True),
     ),
@@ -101,6 +102,17 @@ async def test_an_entry_that_the_cash_does_not_pay_is_made_smaller_and_filled(tm
     await store.close()
 
 
+async def test_an_order_of_the_last_moment_is_not_sent(tmp_path: Path) -> None:
+    store = await import_history(str(write_hours(tmp_path / "market")), tmp_path / "store")
+    span = Span(Millis(END_OF_HOURS - 8 * DAY_MS), Millis(END_OF_HOURS - 4 * DAY_MS))
+    log, clock = MemoryTradeLog(), MarketClock(span.begin)
+    venue = open_order_venue(store, log, Arm.SMA, clock)
+    late = [TargetPosition(span.end, Symbol.BTCUSDT, Decimal(900))]
+    assert await carry_out("sma", late, venue, clock, span, lambda: None) == 0
+    assert await venue.positions() == ()
+    await store.close()
+
+
 async def test_an_order_that_was_not_filled_is_counted(tmp_path: Path) -> None:
     store = await import_history(str(write_hours(tmp_path / "market")), tmp_path / "store")
     span = Span(Millis(END_OF_HOURS - 4 * DAY_MS), Millis(END_OF_HOURS))
@@ -123,6 +135,7 @@ def test_draws_of_chance_differ_and_repeat() -> None:
         closed=9 * HOUR_MS,
         notional=10**8,
         net=0,
+        funding=0,
         reason=ExitReason.STOP,
         exploration=True,
     )

@@ -1,0 +1,81 @@
+"""What an arm's events come to: won in dollars, funding by trade, and nothing of what is ordered at the last moment."""
+
+from __future__ import annotations
+
+from decimal import Decimal as D
+
+import pytest
+
+from tests.unit.trading.rules.test_trading_book import fill, intent
+from zuno.kernel.canonical import Digest
+from zuno.kernel.units import Millis
+from zuno.lab.trading.arm_result import ArmResult, PriceSeries, Span, measure_arm
+from zuno.lab.trading.arms import Arm
+from zuno.lab.trading.service import TradeMarket, read_question
+from zuno.lab.trading.views import build_view
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol
+from zuno.trading.model.orders import FundingPayment, OrderSide
+from zuno.trading.model.trade_events import AccountOpened, FundingBooked, TradeEvent
+from zuno.trading.rules.trading_book import STARTING_CASH
+
+BTC = Symbol.BTCUSDT
+SPAN = Span(Millis(0), Millis(2 * DAY_MS))
+PRICES = {BTC: PriceSeries((0, DAY_MS), (90_000.0, 93_000.0))}
+WON = PriceSeries((0, DAY_MS + 1), (1_000.0, 1_250.0))
+"""A dollar is worth more on the second day."""
+OPENED = AccountOpened(at=Millis(0), usd=STARTING_CASH[Exchange.BINANCE], krw=STARTING_CASH[Exchange.UPBIT])
+
+
+def measure(*events: TradeEvent, won: PriceSeries | None = None) -> ArmResult:
+    return measure_arm(Arm.DEBATE, [OPENED, *events], PRICES, SPAN, SPAN.end, won=won)
+
+
+def pay_funding(at: int, amount: str) -> FundingBooked:
+    payment = FundingPayment(id=f"p{at}", exchange=Exchange.BINANCE, symbol=BTC, amount=D(amount), at=Millis(at))
+    return FundingBooked(at=Millis(at), payment=payment)
+
+
+def test_won_is_counted_in_dollars() -> None:
+    bought = fill(HOUR_MS, OrderSide.BUY, "0.01", "90000000", "450", exchange=Exchange.UPBIT)
+    sold = fill(30 * HOUR_MS, OrderSide.SELL, "0.01", "93600000", "468", exchange=Exchange.UPBIT)
+    result = measure(bought, sold, won=WON)
+    (trade,) = result.trades
+    assert trade.net == round((36_000 - 450 - 468) / 1_250 * 10**6)
+    assert trade.notional == 900_000 // 1_250 * 10**6
+    assert result.fees == round(918 / 1_250 * 10**6)
+    begin, midnight, end = result.worth
+    assert begin == 2_000 * 10**6
+    assert midnight == begin + round((930 - 900_450 / 1_000) * 10**6), "coins in dollars, cash at the day's rate"
+    assert end == begin + trade.net
+    assert 0 < result.exposure < 1
+    with pytest.raises(Exception, match="no rate"):
+        measure(bought)
+
+
+def test_what_is_ordered_at_the_last_moment_is_not_counted() -> None:
+    last = fill(SPAN.end, OrderSide.BUY, "0.01", "90000")
+    assert measure(last).open_trades == 1, "a fill of an order that waited"
+    ordered = intent().model_copy(update={"at": SPAN.end})
+    after = measure(ordered, last)
+    assert (after.open_trades, after.net) == (0, 0)
+    early = intent().model_copy(update={"at": Millis(SPAN.end - 1)})
+    assert measure(early, last).open_trades == 1
+
+
+def test_chance_is_compared_with_closed_trades_before_their_own_funding() -> None:
+    """The open trade paid more than all the others; its funding is none of theirs."""
+    result = measure(
+        fill(HOUR_MS, OrderSide.BUY, "0.01", "90000", "0.5"),
+        pay_funding(8 * HOUR_MS, "-1.25"),
+        fill(9 * HOUR_MS, OrderSide.SELL, "0.01", "91000", "0.5"),
+        fill(10 * HOUR_MS, OrderSide.BUY, "0.01", "91000", "0.5"),
+        pay_funding(16 * HOUR_MS, "-40"),
+    )
+    (trade,) = result.trades
+    assert (trade.net, trade.funding, result.funding) == (7_750_000, -1_250_000, -41_250_000)
+    question = read_question(None, "BTCUSDT", None, None, "debate")
+    market = TradeMarket("", "", "made up", True, True, False, PRICES, None, Digest("0" * 64))
+    view = build_view("id", question, market, SPAN, [result], stopped=False)
+    assert view.random is not None
+    assert view.random.debate_usd == 9.0
