@@ -88,8 +88,9 @@ def shown_invariance(view: InvarianceView) -> RenderableType:
         changes.add_row(
             row.change, f"{row.rulings.total}", _rate(row.decisions)[0], *_rate(row.rulings), *_rate(row.active)
         )
+    choices = Rows("LP desk", "moments", "choices flip", "95 %", "new range: flip", "95 %")
     if (pool := view.pool) is not None:
-        changes.add_row(f"LP desk: {pool.change}", f"{pool.moments}", "", *_rate(pool.choices), *_rate(pool.ranges))
+        choices.add_row(pool.change, f"{pool.moments}", *_rate(pool.choices), *_rate(pool.ranges))
     flips = Rows("flip", "ruling", "veto", "after the change", "veto")
     for row in view.changes:
         for flip in row.flips:
@@ -101,6 +102,7 @@ def shown_invariance(view: InvarianceView) -> RenderableType:
     return Group(
         heading(f"{view.origin}: {view.moments} of {view.asked} moments, edition {view.edition}, no model"),
         changes,
+        *(() if pool is None else (Text(""), choices)),
         Text(""),
         flips if chosen or any(row.flips for row in view.changes) else Text("No ruling flips.", style=GOOD),
         *_name_report(view),

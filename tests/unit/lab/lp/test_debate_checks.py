@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from tests.wire.pool_minutes import draw_minutes, write_minutes
 from zuno.adapters.chain.recorded.chain import RecordedChain
 from zuno.adapters.store.report_files import FolderOfReports
 from zuno.amm.model import Block
 from zuno.amm.ticks import cached_sqrt_price_at_tick
+from zuno.doors.cli.lab_check_screens import shown_invariance
 from zuno.kernel.units import HexId, Millis, Seconds, SqrtPriceX96
 from zuno.lab.checks import DeskChecks
 from zuno.lab.invariance import build_invariance_view
@@ -114,6 +116,15 @@ def test_flips_are_counted() -> None:
     view = build_pool_invariance(moments, "pool", 4)
     assert (view.choices.count, view.choices.total, view.ranges.count, view.ranges.total) == (1, 4, 1, 2)
     assert [(flip.at, flip.changed) for flip in view.flips] == [("1970-01-01T01:00:00Z", "stay, approve")]
+    checked = build_invariance_view([], [MarketPlan(1, 0)], stopped=False).model_copy(update={"pool": view})
+    console = Console(width=200, color_system=None)
+    with console.capture() as caught:
+        console.print(shown_invariance(checked))
+    lines = caught.get().splitlines()
+    row = next(place for place, line in enumerate(lines) if "candidates reordered" in line)
+    heads = next(line for line in reversed(lines[:row]) if "moments" in line)
+    assert "range" in heads
+    assert "HOLD" not in heads
 
 
 def test_minutes_that_were_over_stay(task: PoolTask) -> None:
