@@ -96,11 +96,12 @@ async def read_market(store: SeriesStore, place: Path, folder: str) -> TradeMark
     from zuno.kernel.units import Millis
     from zuno.lab.trading.arm_result import PriceSeries
     from zuno.lab.trading.service import TradeMarket
-    from zuno.trading.model.market import HOUR_MS, Symbol, Timeframe, candles, rates
+    from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol, Timeframe, candles, funding, rates
     from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW, wanted_series
 
     ever = Millis(2**53 - 1)
     prices: dict[Symbol, PriceSeries] = {}
+    funded: dict[Symbol, frozenset[int]] = {}
     content, minutes = hashlib.sha256(store.origin.label.encode()), False
     for symbol in Symbol:
         rows = await store.read(candles(BINANCE, symbol, Timeframe.H1), Millis(0), ever, ever)
@@ -109,6 +110,8 @@ async def read_market(store: SeriesStore, place: Path, folder: str) -> TradeMark
                 tuple(row.at + HOUR_MS for row in rows), tuple(float(row.close) for row in rows)
             )
             content.update(repr([tuple(row) for row in rows]).encode())
+        settled = await store.read(funding(BINANCE, symbol), Millis(0), ever, ever)
+        funded[symbol] = frozenset(row.at // DAY_MS for row in settled)
         for series in wanted_series(symbol):
             # A folder is read whole; of the home's own recording, which may be of minutes, the newest rows.
             some = await store.read(series, Millis(0), ever, ever, None if folder else 1)
@@ -125,6 +128,7 @@ async def read_market(store: SeriesStore, place: Path, folder: str) -> TradeMark
         candles_only=store.origin.candles_only,
         minutes=minutes,
         prices=prices,
+        funded_days=funded,
         won=PriceSeries(tuple(row.at for row in won), tuple(float(row.value) for row in won)) if won else None,
         fingerprint=Digest(content.hexdigest()),
     )

@@ -43,6 +43,8 @@ class TradeMarket:
     minutes: bool
     """Whether bars of a minute are recorded, or hours are the shortest."""
     prices: Mapping[Symbol, PriceSeries]
+    funded_days: Mapping[Symbol, frozenset[int]]
+    """Days of which funding is recorded, counted from the epoch."""
     won: PriceSeries | None
     """KRW for one dollar, where it is recorded."""
     fingerprint: Digest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from math import fsum
 from typing import TYPE_CHECKING, Final
@@ -18,11 +18,11 @@ from zuno.lab.cutoffs import ModelCutoffView, judge_models
 from zuno.lab.replies import describe_unanswered
 from zuno.lab.returns import deflated_sharpe, estimate_trial_variance, measure_returns
 from zuno.lab.trading.arm_result import MICRO, ArmResult, DecisionLine, PriceSeries, Span
-from zuno.lab.trading.arms import MODELS_FOR, NO_MODEL, NO_REPLY, Arm, describe_arm
+from zuno.lab.trading.arms import MODELS_FOR, NEED_MODEL, NO_MODEL, NO_REPLY, Arm, describe_arm
 from zuno.lab.trading.order_arms import SEED, draw_trades
 from zuno.trading.model.cycle import EDITION, Call, Exchange
 from zuno.trading.model.market import DAY_MS, Side, Symbol
-from zuno.trading.rules.inputs import ASSUMED_SLIPPAGE, Fees
+from zuno.trading.rules.inputs import ASSUMED_FUNDING, ASSUMED_SLIPPAGE, Fees
 from zuno.trading.rules.trading_book import STARTING_CASH
 
 if TYPE_CHECKING:
@@ -39,8 +39,6 @@ FLIP_MS: Final = DAY_MS
 SIGNIFICANT: Final = 0.05
 DRAWS: Final = 1_000
 """Of random entries."""
-CUTOFF: Final = "2025-04"
-"""The record's last month. A model trained later may have read it."""
 
 
 class GainView(View):
@@ -193,12 +191,18 @@ def build_view(
         not_run=tuple(
             SkippedArmView(arm=arm.value, reason=f"{MODELS_FOR[arm]}: {NO_REPLY if question.models else NO_MODEL}")
             for arm in question.arms
-            if arm in MODELS_FOR
-            and not (stopped and question.models)
-            and all(result.arm is not arm for result in results)
+            if arm in _cannot_run(question, stopped) and all(result.arm is not arm for result in results)
         ),
-        notes=_list_notes(question, market),
+        notes=_list_notes(question, market, span),
     )
+
+
+def _cannot_run(question: TradeQuestion, stopped: bool) -> Collection[Arm]:
+    """Arms that are missing for want of a model: without models those that are nothing by rules; with them, where the
+    run came to its end, every one that asks."""
+    if not question.models:
+        return NEED_MODEL
+    return () if stopped else MODELS_FOR
 
 
 def _arm_view(
@@ -383,16 +387,22 @@ def _market_change(prices: Mapping[Symbol, PriceSeries], span: Span) -> float:
     return round(fsum(changes) / len(changes), 6) if changes else 0.0
 
 
-def _list_notes(question: TradeQuestion, market: TradeMarket) -> tuple[str, ...]:
+def _list_notes(question: TradeQuestion, market: TradeMarket, span: Span) -> tuple[str, ...]:
     notes = ["decided when a bar has closed, filled at the open of the next with slippage of 5 basis points"]
     if market.candles_only:
         notes.append("candles alone: what books, options and liquidations would have said is missing, not zero")
-    if Symbol.ETHUSDT in question.symbols and market.folder:
-        notes.append("no funding of ETH was recorded: 0.01 % of 8 h is charged to either side")
+    days = range(span.begin // DAY_MS, (span.end - 1) // DAY_MS + 1)
+    charged = (
+        f"{100 * ASSUMED_FUNDING:g} % of 8 h is charged to either side" if market.candles_only else "none is charged"
+    )
+    for symbol in question.symbols:
+        if unfunded := sum(day not in market.funded_days[symbol] for day in days):
+            notes.append(f"no funding of {symbol} was recorded on {unfunded} of {len(days)} days: {charged}")
     if not market.synthetic:
+        last = max(market.prices[symbol].times[-1] for symbol in question.symbols)
         notes.append(
-            f"the record ends in {CUTOFF}: a model trained later may know it, so an edge of its debate is not provable "
-            "here; arms by rules have read nothing"
+            f"the record ends in {iso(Millis(last))[:7]}: a model trained later may know it, so an edge of its debate "
+            "is not provable here; arms by rules have read nothing"
         )
     return tuple(notes)
 

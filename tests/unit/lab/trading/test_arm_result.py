@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal as D
 
 import pytest
@@ -25,6 +26,20 @@ PRICES = {BTC: PriceSeries((0, DAY_MS), (90_000.0, 93_000.0))}
 WON = PriceSeries((0, DAY_MS + 1), (1_000.0, 1_250.0))
 """A dollar is worth more on the second day."""
 OPENED = AccountOpened(at=Millis(0), usd=STARTING_CASH[Exchange.BINANCE], krw=STARTING_CASH[Exchange.UPBIT])
+
+
+MARKET = TradeMarket(
+    place="",
+    folder="",
+    origin="made up",
+    synthetic=False,
+    candles_only=True,
+    minutes=False,
+    prices=PRICES,
+    funded_days={BTC: frozenset({0})},
+    won=None,
+    fingerprint=Digest("0" * 64),
+)
 
 
 def measure(*events: TradeEvent, won: PriceSeries | None = None) -> ArmResult:
@@ -75,7 +90,31 @@ def test_chance_is_compared_with_closed_trades_before_their_own_funding() -> Non
     (trade,) = result.trades
     assert (trade.net, trade.funding, result.funding) == (7_750_000, -1_250_000, -41_250_000)
     question = read_question(None, "BTCUSDT", None, None, "debate")
-    market = TradeMarket("", "", "made up", True, True, False, PRICES, None, Digest("0" * 64))
-    view = build_view("id", question, market, SPAN, [result], stopped=False)
+    view = build_view("id", question, MARKET, SPAN, [result], stopped=False)
     assert view.random is not None
     assert view.random.debate_usd == 9.0
+
+
+def test_notes_tell_what_the_record_holds() -> None:
+    question = read_question(None, "BTCUSDT", None, None, "debate")
+
+    def notes(market: TradeMarket) -> str:
+        return " ".join(build_view("id", question, market, SPAN, [measure()], stopped=False).notes)
+
+    assert "no funding of BTCUSDT was recorded on 1 of 2 days: 0.01 %" in notes(MARKET)
+    assert "the record ends in 1970-01" in notes(MARKET)
+    whole = replace(MARKET, funded_days={BTC: frozenset({0, 1})}, synthetic=True)
+    assert "funding" not in notes(whole)
+    assert "ends in" not in notes(whole)
+    later = PriceSeries((0, 400 * DAY_MS), (90_000.0, 93_000.0))
+    assert "the record ends in 1971-02" in notes(replace(MARKET, prices={BTC: later}))
+
+
+def test_an_arm_that_a_stopped_run_had_not_come_to_needs_no_model() -> None:
+    def list_not_run(*, models: bool, stopped: bool) -> list[str]:
+        question = read_question(None, "BTCUSDT", None, None, "debate,aa,single", models=models)
+        return [row.arm for row in build_view("id", question, MARKET, SPAN, [measure()], stopped=stopped).not_run]
+
+    assert list_not_run(models=False, stopped=True) == ["single"]
+    assert list_not_run(models=True, stopped=True) == []
+    assert list_not_run(models=True, stopped=False) == ["aa", "single"]
