@@ -99,24 +99,24 @@ class DeskChecks:
         report = _name_check("invariance", asked, view.origin, record)
         return self._save("invariance", title, report, asked, view, list_invariance_sections(view), data)
 
-    def report_calibration(self, view: TradeCalibrationView) -> None:
-        """Keep what the trading desk says of its agents' calibration."""
+    def report_calibration(self, view: TradeCalibrationView, options: str = "") -> None:
+        """Keep what the trading desk says of its agents' calibration. `options`: of the command."""
         from zuno.lab.check_pages import list_calibration_sections
 
-        self._keep("calibration", f"Calibration of {view.account}", view, list_calibration_sections(view))
+        self._keep("calibration", f"Calibration of {view.account}", options, view, list_calibration_sections(view))
 
-    def report_vetoes(self, view: VetoesView) -> None:
+    def report_vetoes(self, view: VetoesView, options: str = "") -> None:
         """Keep what the trading desk says of its vetoes."""
         from zuno.lab.check_pages import list_veto_sections
 
-        self._keep("vetoes", f"Vetoes and cuts of {view.account}", view, list_veto_sections(view))
+        self._keep("vetoes", f"Vetoes and cuts of {view.account}", options, view, list_veto_sections(view))
 
-    def _keep(self, kind: str, title: str, view: View, sections: Sequence[str]) -> None:
-        """A report of what the home has recorded: its id changes with what is known."""
+    def _keep(self, kind: str, title: str, options: str, view: View, sections: Sequence[str]) -> None:
+        """A report of what is recorded: its id changes with what is known."""
         from zuno.lab.report_page import build_page
 
         document = write_document(view)
-        command = f"zuno lab {kind}"
+        command = f"zuno lab {kind}{options}"
         name = report_id(kind, {}, digest(document.encode()), EDITION)
         report = LabReport(id=name, kind=kind, title=title, command=command, partial=False, body=json.loads(document))
         self._reports.save(report, build_page(title, command, sections))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol, TypeVar
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from zuno.kernel.canonical import Digest, canonical, digest
 from zuno.kernel.errors import Broken, Unknown
@@ -33,6 +33,8 @@ class LabReport(View):
     """Ctrl-C came before the end, or models left questions unanswered; `--resume` goes on from here."""
     body: dict[str, Any]
     """The document that the command prints."""
+    arms: dict[str, dict[str, Any]] = Field(default={}, exclude_if=lambda arms: not arms)
+    """Of a backtest of trading, by arm: how its decisions were scored, for `lab calibration` and `lab vetoes`."""
 
 
 def build_report(

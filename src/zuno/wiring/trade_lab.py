@@ -237,7 +237,8 @@ async def _run_desk_arms(
         lockstep = Lockstep(len(abreast))
         await asyncio.gather(*(run_desk_arm(desk, span, lockstep, tell(desk), stop) for desk in abreast))
         for desk in abreast:
-            hear(desk.measure(prices, task.market.won, span, span.end))
+            scored = await desk.record.score(desk.events(), store, span.end)
+            hear(desk.measure(prices, task.market.won, span, span.end, scored))
 
 
 def open_order_venue(store: SeriesStore, log: MemoryTradeLog, arm: Arm, clock: MarketClock) -> PaperVenue:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from zuno.lab.invariance import InvarianceView
     from zuno.lab.lookahead import LookaheadView
     from zuno.lab.noedge import NoEdgeView
+    from zuno.lab.trading.service import TradeLab
     from zuno.trading.service.learning_view import TradeCalibrationView, VetoesView
 
 Account = Annotated[
@@ -28,6 +29,12 @@ RecordedPool = Annotated[
     typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows: the LP desk is looked at too."),
 ]
 AsOf = Annotated[str | None, typer.Option("--as-of", metavar="WHEN", help="As known at that moment.")]
+
+Report = Annotated[
+    str | None,
+    typer.Option("--report", metavar="ID", help="A backtest of `lab trade` instead (`lab reports` lists them)."),
+]
+DeskArm = Annotated[str, typer.Option("--arm", metavar="ARM", help="With --report: whose decisions.")]
 
 
 def _checks(zuno: Zuno, cluster: str | None = None) -> DeskChecks:
@@ -108,14 +115,23 @@ def lab_invariance(
 
 @lab.command("calibration")
 def lab_calibration(
-    ctx: typer.Context, as_of: AsOf = None, account: Account = None, home: Home = None, json: Json = False
+    ctx: typer.Context,
+    report: Report = None,
+    arm: DeskArm = "debate",
+    as_of: AsOf = None,
+    account: Account = None,
+    home: Home = None,
+    json: Json = False,
 ) -> None:
-    """Calibration of each agent's probabilities; writes a report."""
+    """Calibration of each agent's probabilities, in this home's account or in a backtest; writes a report."""
 
     async def ask(zuno: Zuno) -> TradeCalibrationView:
-        view = await zuno.learning(account).reliability(as_of)
-        checks = _checks(zuno)
-        checks.report_calibration(view)
+        if report is None:
+            view, command = await zuno.learning(account).reliability(as_of), ""
+        else:
+            view = await _backtests(zuno, as_of, account).read_calibration(report, arm)
+            command = f" --report {report} --arm {arm}"
+        _checks(zuno).report_calibration(view, command)
         return view
 
     run_command.answer(ctx.obj.at(home), json, ask)
@@ -123,14 +139,33 @@ def lab_calibration(
 
 @lab.command("vetoes")
 def lab_vetoes(
-    ctx: typer.Context, as_of: AsOf = None, account: Account = None, home: Home = None, json: Json = False
+    ctx: typer.Context,
+    report: Report = None,
+    arm: DeskArm = "debate",
+    as_of: AsOf = None,
+    account: Account = None,
+    home: Home = None,
+    json: Json = False,
 ) -> None:
-    """What vetoes and cuts saved or cost; writes a report."""
+    """What vetoes and cuts saved or cost, in this home's account or in a backtest; writes a report."""
 
     async def ask(zuno: Zuno) -> VetoesView:
-        view = await zuno.learning(account).vetoes(as_of)
-        checks = _checks(zuno)
-        checks.report_vetoes(view)
+        if report is None:
+            view, command = await zuno.learning(account).vetoes(as_of), ""
+        else:
+            view = await _backtests(zuno, as_of, account).read_vetoes(report, arm)
+            command = f" --report {report} --arm {arm}"
+        _checks(zuno).report_vetoes(view, command)
         return view
 
     run_command.answer(ctx.obj.at(home), json, ask)
+
+
+def _backtests(zuno: Zuno, as_of: str | None, account: str | None) -> TradeLab:
+    from zuno.kernel.errors import Usage
+
+    if as_of is not None or account is not None:
+        raise Usage("--as-of and --account are of this home's own record; a --report is as its backtest ended.")
+    trade = zuno.lab().trade
+    assert trade is not None
+    return trade

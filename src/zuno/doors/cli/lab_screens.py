@@ -10,6 +10,7 @@ from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading
 from zuno.lab.lp.ablation import ArmGainView, LpAblationView
+from zuno.lab.lp.repairs import describe_repairs
 from zuno.lab.lp.sweep_views import SweepView, describe_alike
 from zuno.lab.lp.views import ArmView, LpLabView
 from zuno.lab.memory_service import IntervalView, MemoryStudyView, WorldView
@@ -191,7 +192,6 @@ def shown_lp_lab(view: LpLabView) -> RenderableType:
             gap = "" if fees.difference_pct is None else f"{fees.difference_pct:+.4f} %"
             engines.add_row(arm.arm, fees.convention, f"{fees.exact_usd:.4f}", f"{fees.fast_usd:.4f}", gap)
     unexplained = [arm.arm for arm in view.arms if arm.residual]
-    repairs = view.repairs
     return Group(
         heading(
             f"{first} to {last} UTC ({view.hours} h), {view.capital_usd:,} USD, decided every {view.every_hours} h"
@@ -201,7 +201,7 @@ def shown_lp_lab(view: LpLabView) -> RenderableType:
         engines,
         Text(""),
         *_list_unanswered(view.arms),
-        Text(f"{repairs.rows:,} rows in {repairs.files} files; {repairs.missing} minutes without a row.", style=QUIET),
+        Text(describe_repairs(view.repairs), style=QUIET),
         Text(f"UNEXPLAINED  {', '.join(unexplained)}", style=BAD)
         if unexplained
         else Text("Every arm's result is explained by its terms to the last unit.", style=GOOD),
@@ -235,6 +235,7 @@ def shown_lp_ablation(view: LpAblationView) -> RenderableType:
         *_list_unanswered(view.arms),
         Text(f"Noise floor {view.noise_floor_usd:.2f}: {view.noise_floor_said}.", style=QUIET),
         Text(f"Models: {models or 'none, the agents argued by rules'}.", style=QUIET),
+        Text(describe_repairs(view.repairs), style=QUIET),
         Text(view.headline),
     )
 
@@ -258,6 +259,7 @@ def shown_sweep(view: SweepView) -> RenderableType:
         Text(f"Against holding, by share of the ranges: {spread}; {view.above_hold:.0%} ended above it."),
         *([Text(alike, style=QUIET)] if (alike := describe_alike(view)) else []),
         Text(f"{view.trials:,} ranges were ever tried here: the best of so many is no forecast.", style=QUIET),
+        Text(describe_repairs(view.repairs), style=QUIET),
     )
 
 

@@ -26,6 +26,7 @@ from zuno.lab.reports import LabReports, build_report, report_id, trial_id
 from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.market import HOUR
+from zuno.lp.model.minutes import MinuteRepairs
 
 KIND: Final = "ablate-lp"
 MOST_HORIZON: Final = 168
@@ -129,6 +130,7 @@ class LpAblationView(PartialView):
     capital_usd: int
     half_width_pct: float
     profile: str
+    repairs: MinuteRepairs
     reference: str
     """What the others are held against."""
     noise_floor_usd: float
@@ -176,7 +178,7 @@ class LpAblation:
         if tasks:
             await self._run_episodes(tasks, workers, hear, stop)
         check_any_done(len(done) or not moments)
-        view = build_view(question, report, schedule, [done[at] for at in sorted(done)], len(moments))
+        view = build_view(question, report, recorded.repairs, schedule, [done[at] for at in sorted(done)], len(moments))
         title = f"LP ablation: {view.episodes} frozen episodes"
         self._reports.save(
             build_report(
@@ -211,7 +213,12 @@ def plan_moments(schedule: Schedule, horizon_hours: int) -> tuple[int, ...]:
 
 
 def build_view(
-    question: AblationQuestion, report: str, schedule: Schedule, episodes: Sequence[EpisodeView], asked: int
+    question: AblationQuestion,
+    report: str,
+    repairs: MinuteRepairs,
+    schedule: Schedule,
+    episodes: Sequence[EpisodeView],
+    asked: int,
 ) -> LpAblationView:
     base = question.base
     models = judge_models(frozenset(name for episode in episodes for name in episode.models), schedule.start)
@@ -235,6 +242,7 @@ def build_view(
         capital_usd=base.capital,
         half_width_pct=float(100 * base.half_width),
         profile=base.profile,
+        repairs=repairs,
         reference="debate" if models else "debate (rules)",
         noise_floor_usd=floor or 0.0,
         noise_floor_said="measured by aa" if floor is not None else _WHY_NOT[Arm.AA],

@@ -8,6 +8,7 @@ from zuno.lab.report_page import build_page, format_span, heading, interval_char
 
 if TYPE_CHECKING:
     from zuno.lab.lp.ablation import ArmGainView, LpAblationView
+from zuno.lab.lp.repairs import describe_repairs
 
 
 def build_ablation_page(view: LpAblationView, title: str, command: str) -> str:
@@ -67,6 +68,8 @@ def build_ablation_page(view: LpAblationView, title: str, command: str) -> str:
             ),
             heading("Not run"),
             table(("arm", "why"), [(arm.arm, arm.why) for arm in view.not_run], text_columns=2),
+            heading("Data"),
+            paragraph(describe_repairs(view.repairs)),
         ],
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from zuno.lab.lp.repairs import describe_repairs
 from zuno.lab.lp.views import ArmView, LpLabView
 from zuno.lab.report_page import (
     Bars,
@@ -58,7 +59,7 @@ def build_lp_page(view: LpLabView, title: str, command: str) -> str:
             ),
             _engines(view),
             heading("Data"),
-            paragraph(describe_repairs(view)),
+            paragraph(describe_repairs(view.repairs)),
         ],
     )
 
@@ -70,16 +71,6 @@ def describe_period(view: LpLabView) -> str:
         f"{view.capital_usd:,} USD; a decision every {view.every_hours} h; "
         f"ranges of ±{view.half_width_pct:g} %; profile {view.profile}; gas {view.gas_gwei:g} gwei; "
         f"edition {view.edition}; models: {models}."
-    )
-
-
-def describe_repairs(view: LpLabView) -> str:
-    repairs = view.repairs
-    return (
-        f"{repairs.rows:,} rows in {repairs.files} files. Put right: {repairs.sorted_rows} out of order, "
-        f"{repairs.repeated} repeated, {repairs.contradicted} contradicted (the first stands), {repairs.widened} with "
-        f"open or close outside of lowest and highest. {repairs.missing} minutes without a row (nothing traded), days "
-        f"missing: {', '.join(repairs.missing_days) or 'none'}; {repairs.without_liquidity} rows without liquidity."
     )
 
 

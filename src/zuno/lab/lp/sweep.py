@@ -22,7 +22,7 @@ from zuno.lab.lp.sweep_views import QuantileView, SweepView
 from zuno.lab.reports import LabReports, build_report, report_id, trial_id
 from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop
 from zuno.lp.model.ballot import EDITION
-from zuno.lp.model.minutes import PoolMinutes
+from zuno.lp.model.minutes import MinuteRepairs, PoolMinutes
 
 KIND: Final = "sweep-lp"
 SHOWN: Final = 5
@@ -77,9 +77,8 @@ class LpSweep:
         self._reports.note_trials(KIND, {trial_id(KIND, name, asked, data, EDITION): name for name in names})
         span = (schedule.start, schedule.end)
         report = report_id(KIND, asked | {"ranges": count}, data, EDITION)
-        stopped = len(found) < len(ranges)
-        trials = self._reports.count_trials(KIND)
-        view = build_view(found, report, folder, capital, span, count, trials, stopped=stopped)
+        stopped, trials = len(found) < len(ranges), self._reports.count_trials(KIND)
+        view = build_view(found, report, folder, capital, span, count, recorded.repairs, trials, stopped=stopped)
         self._save(view, grid, found)
         return view
 
@@ -100,6 +99,7 @@ def build_view(
     capital: int,
     span: tuple[int, int],
     asked: int,
+    repairs: MinuteRepairs,
     trials: int,
     *,
     stopped: bool,
@@ -123,5 +123,6 @@ def build_view(
         ),
         best=tuple(reversed(ordered[-SHOWN:])),
         worst=tuple(ordered[:SHOWN]),
+        repairs=repairs,
         trials=trials,
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from zuno.amm.model import Range
 from zuno.lab.lp.ranges import SHIFTS, RangeView
+from zuno.lab.lp.repairs import describe_repairs
 from zuno.lab.lp.sweep_views import SweepView, describe_alike
 from zuno.lab.report_page import build_page, describe_unfinished, format_moment, heading, heat_map, paragraph, table
 
@@ -47,6 +48,8 @@ def build_sweep_page(
             _table(view.best),
             heading("The worst"),
             _table(view.worst),
+            heading("Data"),
+            paragraph(describe_repairs(view.repairs)),
         ],
     )
 

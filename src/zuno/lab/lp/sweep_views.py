@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from zuno.kernel.view import PartialView, View
 from zuno.lab.lp.ranges import RangeView
+from zuno.lp.model.minutes import MinuteRepairs
 
 
 class QuantileView(View):
@@ -26,6 +27,7 @@ class SweepView(PartialView):
     quantiles: tuple[QuantileView, ...]
     best: tuple[RangeView, ...]
     worst: tuple[RangeView, ...]
+    repairs: MinuteRepairs
     trials: int
     """Ranges that were ever tried in this home: the best of so many is no forecast."""
 

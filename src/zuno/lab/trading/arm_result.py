@@ -16,6 +16,7 @@ from zuno.kernel.units import Millis
 from zuno.kernel.view import View
 from zuno.lab.replies import ModelCharge
 from zuno.lab.trading.arms import Arm
+from zuno.lab.trading.scored_decisions import ScoredDecisions
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, Side, Symbol
 from zuno.trading.model.orders import ZERO
@@ -107,6 +108,8 @@ class ArmResult(View):
     """Those that said something."""
     unanswered: int = 0
     """Questions to models that nobody answered, so that rules did."""
+    scored: ScoredDecisions | None = None
+    """Of a desk that has come to the end."""
     refused: int = 0
     """Orders of an arm without a desk that did not end filled."""
 
@@ -134,6 +137,7 @@ def measure_arm(
     unanswered: int = 0,
     won: PriceSeries | None = None,
     refused: int = 0,
+    scored: ScoredDecisions | None = None,
 ) -> ArmResult:
     """`events`: of the account, or of the venue's own log where no desk traded. What is ordered at the last moment is
     filled after it, though dated by it, and not counted. `won`: KRW for one dollar; of Upbit's cash only what trades
@@ -182,6 +186,7 @@ def measure_arm(
         lessons=lessons,
         recalled=recalled,
         refused=refused,
+        scored=scored,
         model_tokens=sum(charge.tokens for charge in charges),
         models=tuple(sorted({charge.model for charge in charges if charge.model})),
         unanswered=unanswered,

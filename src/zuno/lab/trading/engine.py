@@ -15,6 +15,7 @@ from zuno.lab.replies import ModelMeter
 from zuno.lab.trading.arm_result import ArmResult, DecisionLine, PriceSeries, Span, measure_arm
 from zuno.lab.trading.arms import Arm
 from zuno.lab.trading.cycles import BacktestCycles
+from zuno.lab.trading.scored_decisions import DecisionRecord, ScoredDecisions
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.learned import find_cut
 from zuno.trading.execute.order_gate import OrderGate
@@ -84,12 +85,21 @@ class DeskArm:
     meter: ModelMeter
     """What its models took so far."""
     decisions: list[DecisionLine] = field(default_factory=list)
+    record: DecisionRecord = field(init=False)
     ran: int = 0
     lessons: int = 0
     recalled: int = 0
 
+    def __post_init__(self) -> None:
+        self.record = DecisionRecord(self.account)
+
     def measure(
-        self, prices: Mapping[Symbol, PriceSeries], won: PriceSeries | None, span: Span, until: Millis
+        self,
+        prices: Mapping[Symbol, PriceSeries],
+        won: PriceSeries | None,
+        span: Span,
+        until: Millis,
+        scored: ScoredDecisions | None = None,
     ) -> ArmResult:
         return measure_arm(
             self.arm,
@@ -104,6 +114,7 @@ class DeskArm:
             charges=self.meter.charges,
             unanswered=self.meter.unanswered,
             won=won,
+            scored=scored,
         )
 
 
@@ -162,6 +173,7 @@ class _ArmWork:
             run_id=run_id,
         )
         desk.ran += 1
+        desk.record.keep(run_id, outcome)
         call = outcome.ruling.decision
         if call is not Call.HOLD:
             desk.decisions.append(DecisionLine(at=at, symbol=symbol, call=call.value))

@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
+
+from pydantic import ValidationError
 
 from zuno.kernel import arguments
 from zuno.kernel.canonical import Digest, Json
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Broken, Refused, Usage
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.lab.reports import LabReport, LabReports, report_id, trial_id
@@ -19,10 +21,13 @@ from zuno.lab.trading.arm_result import ArmResult, ClosedLine, PriceSeries, Span
 from zuno.lab.trading.arms import AFTER_DEBATE, DESK_ARMS, NEED_MODEL, ORDER_ARMS, Arm
 from zuno.lab.trading.order_arms import TargetPosition, plan_hold, plan_random, plan_sma_cross, slots_of
 from zuno.lab.trading.page import build_trade_page
+from zuno.lab.trading.scored_decisions import ScoredDecisions
 from zuno.lab.trading.views import TradeLabView, build_view
 from zuno.lab.workers import Progress, check_any_done, check_workers
 from zuno.trading.model.cycle import EDITION
 from zuno.trading.model.market import DAY_MS, Symbol, parse_symbol
+from zuno.trading.service.learning import describe_outcomes, describe_vetoes
+from zuno.trading.service.learning_view import TradeCalibrationView, VetoesView
 
 KIND: Final = "trade"
 WARM_UP_MS: Final = 200 * DAY_MS
@@ -154,9 +159,57 @@ class TradeLab:
                 command=question.command,
                 partial=stopped or any(result.unanswered for result in results),
                 body=view.model_dump(mode="json", by_alias=True),
+                arms={
+                    result.arm: result.scored.model_dump(mode="json", by_alias=True)
+                    for result in results
+                    if result.scored is not None
+                },
             )
             self._reports.save(kept, build_trade_page(title, question.command, view))
             return view
+
+    async def read_calibration(self, report: str, arm: str) -> TradeCalibrationView:
+        """How far the claims of an arm's agents could be relied on. `Unknown`, `Refused`, `Usage` where a report says
+        nothing of it."""
+        head, scored = await self._read_scored(report, arm)
+        return TradeCalibrationView(
+            **head, said=describe_outcomes(scored.outcomes), outcomes=scored.outcomes, agents=scored.agents
+        )
+
+    async def read_vetoes(self, report: str, arm: str) -> VetoesView:
+        """What an arm's vetoes and cuts saved or cost."""
+        head, scored = await self._read_scored(report, arm)
+        return VetoesView(
+            **head, said=describe_vetoes(scored.rules), outcomes=scored.vetoed, rules=scored.rules, scores=scored.scores
+        )
+
+    async def _read_scored(self, report: str, arm: str) -> tuple[dict[str, Any], ScoredDecisions]:
+        kept = await self._reports.read(report)
+        if kept.kind != KIND:
+            raise Refused(
+                f"{report} is no backtest of the trading desk; `zuno lab reports` lists those of `lab trade`."
+            )
+        if arm not in DESK_ARMS:
+            raise Usage(f"{plain_text(arm, 40)!r} is no arm with a desk; choose from {', '.join(DESK_ARMS)}.")
+        if arm not in kept.arms and kept.partial:
+            raise Refused(f"{report} was stopped before its arm {arm} was done; run `{kept.command} --resume`.")
+        if arm not in kept.arms and kept.arms:
+            raise Refused(f"{report} did not run the arm {arm}; --arm takes {', '.join(kept.arms)}.")
+        if arm not in kept.arms:
+            raise Refused(f"{report} scored no decisions: no desk was run, or by an older Zuno; run `{kept.command}`.")
+        try:
+            scored = ScoredDecisions.model_validate(kept.arms[arm])
+        except ValidationError as error:
+            raise Broken(f"The report {report} is damaged; run `{kept.command}`.") from error
+        origin = str(kept.body.get("origin"))
+        head = {
+            "synthetic": origin.startswith("SYNTHETIC"),
+            "origin": origin,
+            "account": f"{report}, arm {arm}",
+            "mode": "paper",
+            "as_of": str(kept.body.get("until")),
+        }
+        return head, scored
 
     def describe_place(self, view: TradeLabView) -> str:
         """Where the page of a report is."""

@@ -3,7 +3,7 @@ scored once, when that is known."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,8 +26,8 @@ AUTHOR: Final = Author("veto_ledger")
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
-    """A decision that is not resolved yet."""
+class WaitingVeto:
+    """A decision that was vetoed or cut and is not resolved yet."""
 
     id: str
     run: str
@@ -45,7 +45,7 @@ class VetoLedger:
         self._fees = fees
         self._read_runs = self._read_scores = 0
         self._scores: dict[str, VetoScore] = {}
-        self._waiting: dict[str, _Waiting] = {}
+        self._waiting: dict[str, WaitingVeto] = {}
 
     async def read(self) -> tuple[VetoScore, ...]:
         """Every score, in the order they were written."""
@@ -72,48 +72,12 @@ class VetoLedger:
             and counts_for(account, waiting.summary.account)
             and waiting.summary.as_of < at
         ]
-        found: list[VetoScore] = []
-        for symbol in dict.fromkeys(waiting.summary.symbol for waiting in due):
-            found += await self._play(symbol, [each for each in due if each.summary.symbol is symbol], at)
+        found = await play_vetoes(due, self._store, self._fees, at)
         journal = await self._journal()
         for score in found:
             await journal.append_once(kind=VETO_SCORE, author=AUTHOR, payload=score, request_id=score.id)
         await self.read()
         return tuple(self._scores[score.id] for score in found), len(due) - len(found)
-
-    async def _play(self, symbol: Symbol, due: list[_Waiting], at: Millis) -> list[VetoScore]:
-        since = min(waiting.wanted.at for waiting in due)
-        until = Millis(min(at, max(waiting.wanted.hold_until for waiting in due)))
-        bars = BarColumns(await read_bars(self._store, Exchange.BINANCE, symbol, since, until, known_by=at))
-        funding = await read_funding(self._store, symbol, since, until, known_by=at)
-        fees = 2 * self._fees.at(Exchange.BINANCE).taker
-        assumed = self._store.origin.candles_only and not funding
-        found = []
-        for waiting in due:
-            played = simulate_trade(waiting.wanted, bars, funding, fees, at, assumed=assumed)
-            if played is None:
-                continue
-            past = waiting.summary
-            found.append(
-                VetoScore(
-                    id=waiting.id,
-                    run=waiting.run,
-                    account=past.account,
-                    origin=past.origin,
-                    symbol=past.symbol,
-                    mode=past.mode,
-                    side=waiting.wanted.side,
-                    regime=past.regime,
-                    judge=past.judge,
-                    decided=past.as_of,
-                    resolved=played.resolved,
-                    exit=played.exit,
-                    pct=played.pct,
-                    r=played.r,
-                    rules=waiting.rules,
-                )
-            )
-        return found
 
     async def _read_new_runs(self) -> None:
         journal = await self._journal()
@@ -123,10 +87,62 @@ class VetoLedger:
             id = _score_id(past)
             if id in self._scores or id in self._waiting:
                 continue
-            wanted = _planned_trade(past)
-            rules = () if wanted is None else await _list_rules(journal, entry.request_id or "", past)
-            if wanted is not None and rules:
-                self._waiting[id] = _Waiting(id, entry.request_id or "", past, wanted, rules)
+            run = entry.request_id or ""
+            waiting = find_veto(run, past, await _read_changes(journal, run, past))
+            if waiting is not None:
+                self._waiting[id] = waiting
+
+
+def find_veto(run: str, past: RunSummary, changed: Sequence[RuleShare]) -> WaitingVeto | None:
+    """`changed`: what rules took away of a trade that was opened all the same. None: nothing was taken away."""
+    rules = (share_of_veto(past.veto),) if past.ruling is Call.HOLD and past.veto is not None else tuple(changed)
+    wanted = _planned_trade(past)
+    return None if wanted is None or not rules else WaitingVeto(_score_id(past), run, past, wanted, rules)
+
+
+async def play_vetoes(due: Sequence[WaitingVeto], store: SeriesStore, fees: Fees, at: Millis) -> list[VetoScore]:
+    """Those that are resolved by a moment of the market."""
+    found: list[VetoScore] = []
+    for symbol in dict.fromkeys(waiting.summary.symbol for waiting in due):
+        found += await _play(symbol, [each for each in due if each.summary.symbol is symbol], store, fees, at)
+    return found
+
+
+async def _play(
+    symbol: Symbol, due: Sequence[WaitingVeto], store: SeriesStore, fees: Fees, at: Millis
+) -> list[VetoScore]:
+    since = min(waiting.wanted.at for waiting in due)
+    until = Millis(min(at, max(waiting.wanted.hold_until for waiting in due)))
+    bars = BarColumns(await read_bars(store, Exchange.BINANCE, symbol, since, until, known_by=at))
+    funding = await read_funding(store, symbol, since, until, known_by=at)
+    taken = 2 * fees.at(Exchange.BINANCE).taker
+    assumed = store.origin.candles_only and not funding
+    found = []
+    for waiting in due:
+        played = simulate_trade(waiting.wanted, bars, funding, taken, at, assumed=assumed)
+        if played is None:
+            continue
+        past = waiting.summary
+        found.append(
+            VetoScore(
+                id=waiting.id,
+                run=waiting.run,
+                account=past.account,
+                origin=past.origin,
+                symbol=past.symbol,
+                mode=past.mode,
+                side=waiting.wanted.side,
+                regime=past.regime,
+                judge=past.judge,
+                decided=past.as_of,
+                resolved=played.resolved,
+                exit=played.exit,
+                pct=played.pct,
+                r=played.r,
+                rules=waiting.rules,
+            )
+        )
+    return found
 
 
 def _score_id(past: RunSummary) -> str:
@@ -142,9 +158,7 @@ def _planned_trade(past: RunSummary) -> PlannedTrade | None:
     return PlannedTrade(past.as_of, side, past.stop_loss, past.take_profit, Millis(past.as_of + hold))
 
 
-async def _list_rules(journal: Journal, run: str, past: RunSummary) -> tuple[RuleShare, ...]:
-    if past.ruling is Call.HOLD and past.veto is not None:
-        return (share_of_veto(past.veto),)
+async def _read_changes(journal: Journal, run: str, past: RunSummary) -> tuple[RuleShare, ...]:
     if past.ruling.side is None:
         return ()
     reports = await journal.latest(1, request_id=run, kind=kind_of(Node.GENERATE_REPORT))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import Final
+from typing import Final, Protocol
 
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.cycle import JudgeKind, Regime
-from zuno.trading.model.memory import AgentClaim, CaseRecord
+from zuno.trading.model.memory import AgentClaim
 
 LEAST_OUTCOMES: Final = 50
 """Below this many no verdict is given: chance alone explains what is seen."""
@@ -52,7 +52,17 @@ class Reliability:
         return self.n >= LEAST_OUTCOMES
 
 
-def measure_reliability(cases: Iterable[CaseRecord]) -> tuple[Reliability, ...]:
+class ClaimedTrade(Protocol):
+    """A closed trade and what agents had claimed of it."""
+
+    @property
+    def claims(self) -> Sequence[AgentClaim]: ...
+
+    @property
+    def regime(self) -> Regime | None: ...
+
+
+def measure_reliability(cases: Iterable[ClaimedTrade]) -> tuple[Reliability, ...]:
     """Each agent, first over all regimes, then in each that occurred."""
     groups: dict[tuple[str, JudgeKind, str], list[AgentClaim]] = {}
     for case in cases:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -100,12 +100,11 @@ class LearningDesk:
         cases = await self._with.evaluator.cases(asked.account, asked.before)
         rows = measure_reliability(cases)
         outcomes = sum(bool(case.claims) for case in cases)
-        said = "No closed trade has been scored yet." if not rows else NO_VERDICT if outcomes < LEAST_OUTCOMES else ""
         view = TradeCalibrationView(
             **{**asked.head, "notes": await self._notes(asked, len(cases))},
-            said=said,
+            said=describe_outcomes(outcomes),
             outcomes=outcomes,
-            agents=tuple(map(_calibration_view, rows)),
+            agents=tuple(map(calibration_view, rows)),
         )
         return view, tuple(rows)
 
@@ -119,17 +118,13 @@ class LearningDesk:
             and counts_for(asked.account, score.account)
             and score.resolved < asked.before
         ]
-        scores.sort(key=lambda score: (-score.decided, score.id))
-        rules = total_vetoes(scores)
-        said = "No decision that was vetoed or cut has been scored yet." if not rules else ""
-        if rules and max(row.n for row in rules) < LEAST_OUTCOMES:
-            said = NO_VERDICT
+        rules = total_veto_views(scores)
         return VetoesView(
             **asked.head,
-            said=said,
+            said=describe_vetoes(rules),
             outcomes=len(scores),
-            rules=tuple(map(_totals_view, rules)),
-            scores=tuple(map(_score_view, scores[:RECENT])),
+            rules=rules,
+            scores=newest_scores(scores),
         )
 
     async def _ask(self, as_of: str | None) -> _Asked:
@@ -164,6 +159,28 @@ class LearningDesk:
         )
 
 
+def describe_outcomes(outcomes: int) -> str:
+    """What is to be said before closed trades that were scored; empty: they speak for themselves."""
+    if not outcomes:
+        return "No closed trade has been scored yet."
+    return NO_VERDICT if outcomes < LEAST_OUTCOMES else ""
+
+
+def describe_vetoes(rules: Sequence[VetoTotalsView]) -> str:
+    if not rules:
+        return "No decision that was vetoed or cut has been scored yet."
+    return "" if any(row.enough for row in rules) else NO_VERDICT
+
+
+def total_veto_views(scores: Iterable[VetoScore]) -> tuple[VetoTotalsView, ...]:
+    return tuple(map(_totals_view, total_vetoes(scores)))
+
+
+def newest_scores(scores: Iterable[VetoScore]) -> tuple[VetoScoreView, ...]:
+    newest = sorted(scores, key=lambda score: (-score.decided, score.id))
+    return tuple(map(_score_view, newest[:RECENT]))
+
+
 def _learned_view(written: PostMortem) -> LearnedTradeView:
     return LearnedTradeView(
         id=written.id,
@@ -196,7 +213,7 @@ def _score_view(score: VetoScore) -> VetoScoreView:
     )
 
 
-def _calibration_view(row: Reliability) -> AgentCalibrationView:
+def calibration_view(row: Reliability) -> AgentCalibrationView:
     return AgentCalibrationView(
         role=row.role,
         source=row.source,

@@ -13,6 +13,7 @@ import pytest
 from tests.wire.asking import Desk
 from tests.wire.debating import observed
 from tests.wire.fakes.model import ScriptedModel
+from tests.wire.pool_minutes import no_repairs
 from zuno.adapters.store.report_files import FolderOfReports
 from zuno.kernel.errors import Usage
 from zuno.kernel.units import Seconds
@@ -33,6 +34,7 @@ from zuno.lp.rules.ballot import judge_all
 
 BASE = LpQuestion("data", (Arm.DEBATE,), 10_000, 4, Fraction(1, 20), Decimal("0.1"), RiskProfile.BALANCED)
 QUESTION = AblationQuestion(BASE, 24)
+REPAIRS = no_repairs(1)
 SCHEDULE = Schedule(Seconds(1_658_793_600), Seconds(1_658_793_600 + 360 * HOUR), Seconds(4 * HOUR))
 DOLLAR = 1_000_000
 
@@ -62,7 +64,7 @@ def episode(
 
 
 def test_gains_flips_and_corrections_of_a_debate_that_pays() -> None:
-    view = build_view(QUESTION, "id", SCHEDULE, [episode(place, 3) for place in range(84)], 84)
+    view = build_view(QUESTION, "id", REPAIRS, SCHEDULE, [episode(place, 3) for place in range(84)], 84)
     arms = {arm.arm: arm for arm in view.arms}
     assert set(arms) == set(Arm) - {Arm.SINGLE, Arm.VOTE, Arm.AA}
     assert [row.arm for row in view.not_run] == ["single", "vote", "aa"]
@@ -82,7 +84,7 @@ def test_gains_flips_and_corrections_of_a_debate_that_pays() -> None:
 def test_regimes_partition_the_episodes_and_too_few_have_no_interval() -> None:
     changes = [0.05, -0.05, 0.0, 0.019]
     view = build_view(
-        QUESTION, "id", SCHEDULE, [episode(place, 3, change=changes[place % 4]) for place in range(84)], 84
+        QUESTION, "id", REPAIRS, SCHEDULE, [episode(place, 3, change=changes[place % 4]) for place in range(84)], 84
     )
     regimes = view.arms[0].regimes
     assert {regime.regime: regime.episodes for regime in regimes} == {"bull": 21, "bear": 21, "sideways": 42}
@@ -91,7 +93,7 @@ def test_regimes_partition_the_episodes_and_too_few_have_no_interval() -> None:
 
 
 def test_what_a_model_knew_never_makes_the_headline_and_its_costs_are_paid() -> None:
-    view = build_view(QUESTION, "id", SCHEDULE, [episode(place, 3, models=True) for place in range(84)], 84)
+    view = build_view(QUESTION, "id", REPAIRS, SCHEDULE, [episode(place, 3, models=True) for place in range(84)], 84)
     assert [(model.model, model.cutoff, model.in_sample) for model in view.models] == [
         ("openai:gpt-4o-mini", "2023-10", True)
     ]
@@ -105,15 +107,15 @@ def test_what_a_model_knew_never_makes_the_headline_and_its_costs_are_paid() -> 
 
 def test_questions_that_nobody_answered_make_no_headline() -> None:
     few = [episode(place, 3, models=True, unanswered={"debate": 2} if place == 4 else None) for place in range(84)]
-    view = build_view(QUESTION, "id", SCHEDULE, few, 84)
+    view = build_view(QUESTION, "id", REPAIRS, SCHEDULE, few, 84)
     assert view.headline.startswith("Not judged: 2 questions")
     assert {arm.arm: arm.unanswered for arm in view.arms if arm.unanswered} == {"debate": 2}
 
 
 def test_a_stopped_ablation_says_so_and_nothing_of_nothing() -> None:
-    view = build_view(QUESTION, "id", SCHEDULE, [], 84)
+    view = build_view(QUESTION, "id", REPAIRS, SCHEDULE, [], 84)
     assert (view.stopped, view.arms) == (True, ())
-    few = build_view(QUESTION, "id", SCHEDULE, [episode(place, 3) for place in range(5)], 84)
+    few = build_view(QUESTION, "id", REPAIRS, SCHEDULE, [episode(place, 3) for place in range(5)], 84)
     assert {arm.verdict for arm in few.arms} == {"", "not shown"}
 
 

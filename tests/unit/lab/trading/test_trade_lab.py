@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import datetime
 from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
@@ -14,7 +15,7 @@ from tests.unit.lab.trading.test_backtest_cycles import BTC, END, hours_alone
 from tests.wire.real_hours import FOLDER
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.adapters.store.report_files import FolderOfReports
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Refused, Unknown, Usage
 from zuno.kernel.units import Millis
 from zuno.lab.reports import LabReports
 from zuno.lab.trading.ablations import MarketVoices
@@ -31,6 +32,7 @@ from zuno.trading.model.market import DAY_MS, HOUR_MS
 from zuno.trading.model.trade_events import FillBooked, TradeClosed
 from zuno.trading.ports.series import PUBLIC_HISTORY
 from zuno.trading.rules.realised_path import trace_path
+from zuno.trading.service.learning_view import VetoScoreView
 from zuno.wiring.lab import choose_runner
 from zuno.wiring.recordings import Recordings
 from zuno.wiring.trade_lab import build_desk_arm, build_trade_lab
@@ -156,6 +158,49 @@ def test_the_report_is_kept_with_its_page(found: tuple[TradeLabView, Path]) -> N
     assert report.command in page
 
 
+async def test_a_report_says_how_the_decisions_of_an_arm_came_out(found: tuple[TradeLabView, Path]) -> None:
+    view, home = found
+    lab, _ = open_lab(home)
+    geometry = next(arm for arm in view.arms if arm.arm == "geometry")
+    calibration = await lab.read_calibration(view.report, "geometry")
+    judge = calibration.agents[0]
+    assert (judge.role, judge.regime, judge.n, calibration.outcomes) == ("judge", "all", geometry.trades, judge.n)
+    assert sum(row.n for row in judge.bins) == judge.n
+    assert (calibration.as_of, calibration.account) == (view.until, f"{view.report}, arm geometry")
+    assert "verdict" in calibration.said
+    vetoes = await lab.read_vetoes(view.report, "geometry")
+    assert vetoes.outcomes == len(vetoes.scores) > 0
+    assert sum(row.n for row in vetoes.rules) == sum(len(score.rules) for score in vetoes.scores)
+    assert all(score.resolved <= view.until for score in vetoes.scores)
+    assert sum(row.total_r for row in vetoes.rules) == pytest.approx(
+        sum(-score.r * part.share for score in vetoes.scores for part in score.rules)
+    )
+
+
+async def test_a_report_that_scored_no_decisions_says_what_to_do(found: tuple[TradeLabView, Path]) -> None:
+    view, home = found
+    lab, reports = open_lab(home)
+    kept = await reports.read(view.report)
+    old, stopped, pool = (
+        kept.model_copy(update={"id": f"trade-{digit * 12}"} | changed)
+        for digit, changed in (("a", {"arms": {}}), ("b", {"arms": {}, "partial": True}), ("c", {"kind": "lp"}))
+    )
+    for other in (old, stopped, pool):
+        reports.save(other, "")
+    for report, arm, failure, said in (
+        ("trade-000000000000", "debate", Unknown, "lab reports"),
+        (old.id, "debate", Refused, kept.command),
+        (stopped.id, "debate", Refused, "--resume"),
+        (pool.id, "debate", Refused, "lab trade"),
+        (view.report, "no-cro", Refused, "debate, geometry"),
+        (view.report, "hold", Usage, "debate"),
+        (view.report, "hodl", Usage, "debate"),
+    ):
+        for read in (lab.read_calibration, lab.read_vetoes):
+            with pytest.raises(failure, match=re.escape(said)):
+                await read(report, arm)
+
+
 def test_an_arm_that_was_done_is_not_run_again(tmp_path: Path, folder: Path) -> None:
     """The parts of a run that was killed before its end; each balances to the last digit."""
     lab, reports = open_lab(tmp_path)
@@ -236,18 +281,33 @@ async def test_an_arm_trades_what_the_desk_trades(tmp_path: Path) -> None:
         (folder / path.name).symlink_to(path)
     lab, _ = open_lab(tmp_path / "lab")
     question = read_question(str(folder), "BTCUSDT,ETHUSDT", *span, "debate")
-    arm = (await lab.compare(question, 1, lambda done, total: None, asyncio.Event())).arms[0]
+    view = await lab.compare(question, 1, lambda done, total: None, asyncio.Event())
+    arm = view.arms[0]
     house = Application(Settings(home=tmp_path / "desk", recording="own"))
     try:
         await house.imports().run([str(folder)], None, "auto", lambda _: None)
         run = await house.trade_desk().start(
             lambda event: None, asyncio.Event(), speed="max", since=span[0], until=span[1]
         )
+        await house.learning().evaluate()
+        calibration = await house.learning().reliability(span[1])
+        vetoes = await house.learning().vetoes(span[1])
     finally:
         await house.close()
     assert (run.cycles, run.trades, run.open_trades) == (arm.cycles, arm.trades, arm.open_trades)
     assert arm.trades, "a desk that does nothing proves nothing"
     assert run.ledger.equity["USD"] == pytest.approx(arm.equity[-1], abs=0.006)
+    assert (await lab.read_calibration(view.report, "debate")).agents == calibration.agents
+    found = await lab.read_vetoes(view.report, "debate")
+    assert found.rules == vetoes.rules
+    assert calibration.agents, "a desk that closed nothing proves nothing"
+    assert vetoes.rules
+    assert [replace_run(score) for score in found.scores] == [replace_run(score) for score in vetoes.scores]
+
+
+def replace_run(score: VetoScoreView) -> VetoScoreView:
+    """Runs of a desk have names of their own."""
+    return score.model_copy(update={"run": ""})
 
 
 @pytest.mark.soak
