@@ -93,6 +93,19 @@ async def test_questions_that_a_spent_budget_left_to_rules_are_told_and_asked_ag
         assert (asked.residual, told - asked.model_cost_usd) == (0, pytest.approx(asked.net_pnl_usd, abs=1e-5))
 
 
+async def test_an_id_holds_the_models_and_the_rounds_they_argue(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports, ids = LabReports(FolderOfReports(tmp_path / "lab")), set()
+    for model, rounds in (("small", "2"), ("large", "2"), ("small", "1"), ("small", "2")):
+        monkeypatch.setenv("ZUNO_AGENT_MODEL", f"http://127.0.0.1:9/v1#{model}")
+        monkeypatch.setenv("ZUNO_MAX_DEBATE_ROUNDS", rounds)
+        ids.add((await compare_here(tmp_path, data, "hold", models=True)).report)
+    ids.add((await compare_here(tmp_path, data, "hold")).report)
+    assert len(ids) == 4
+    assert reports.count_trials("lp") == 1, "who holds asks nobody"
+
+
 async def test_the_same_bytes_whatever_the_workers(data: Path, tmp_path: Path) -> None:
     words = ["lab", "lp", "--data", str(data), "--width", "2", "--every", "12", "--arms", "hold,reset", "--json"]
     done = await asyncio.to_thread(run_zuno, tmp_path / "a", *words, "--workers", "2")
@@ -126,7 +139,10 @@ async def test_a_stopped_run_keeps_what_is_done_and_goes_on_to_the_same_report(d
     kept = read_home(tmp_path)
     assert set(kept) == {f"{whole.report}.json", f"{whole.report}.html", "trials.jsonl"}
     assert await compare_here(tmp_path / "b", data, "hold,passive,reset") == whole
-    assert read_home(tmp_path / "b") == kept
+    other = read_home(tmp_path / "b")
+    trials = [sorted(home.pop("trials.jsonl").splitlines()) for home in (kept, other)]
+    assert other == kept
+    assert trials[0] == trials[1]
     assert reports.count_trials("lp") == 3
 
 

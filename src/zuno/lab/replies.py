@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Final, NamedTuple, TypeAlias
 
 from pydantic import ValidationError
 
+from zuno.kernel.canonical import Json
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View, write_document
 from zuno.lab.reports import ReportFiles, whole_lines
@@ -57,6 +58,10 @@ async def describe_models(registry: ModelRegistry, roles: Sequence[str]) -> Role
                 found[model.name] = PricedModel(name=model.name, usd_in=usd_in, usd_out=usd_out)
         chains[role] = tuple(found[model.name] for model in models)
     return RoleTable(roles=chains)
+
+
+NameModels: TypeAlias = Callable[[], Awaitable[Mapping[str, Json]]]
+"""Whom a desk would ask, by role, and how many rounds it argues: what models say hangs on it."""
 
 
 class ReplyBook:

@@ -11,11 +11,21 @@ from zuno.settings import Settings, agent_roles, read_settings
 from zuno.wiring.minds import Models, missing_models
 
 if TYPE_CHECKING:
+    from zuno.kernel.canonical import Json
     from zuno.lab.replies import ReplyBook, RoleTable
     from zuno.llm.port import ModelRegistry
 
 REPLIES: Final = "replies"
 FRESH_REPLIES: Final = "replies-aa"
+
+
+async def name_models(home: Path, desk: str) -> dict[str, Json]:
+    """Of a home, without asking anybody."""
+    lab_models = LabModels(str(home), home)
+    try:
+        return lab_models.name_models(desk)
+    finally:
+        await lab_models.close()
 
 
 class LabModels:
@@ -52,6 +62,13 @@ class LabModels:
 
     async def close(self) -> None:
         await self.models.close()
+
+    def name_models(self, desk: str) -> dict[str, Json]:
+        registry = self.registry(REPLIES)
+        names: dict[str, Json] = {
+            role: [model.name for model in registry.models_for(role, 0).models] for role in agent_roles()[desk]
+        }
+        return {"models": names, **({"rounds": self.settings.max_debate_rounds} if desk == "lp" else {})}
 
     async def _describe(self, book: str) -> RoleTable:
         from zuno.lab.replies import describe_models

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from zuno.wiring.lab_models import FRESH_REPLIES, REPLIES, LabModels
+from zuno.wiring.lab_models import FRESH_REPLIES, REPLIES, LabModels, name_models
 
 if TYPE_CHECKING:
     from zuno.adapters.chain.recorded.chain import RecordedChain
@@ -48,10 +48,11 @@ def build_lp_lab(home: Path, reports: LabReports, run: TaskRunner) -> LpLab:
     from zuno.lab.lp.service import LpLab
     from zuno.lab.lp.sweep import LpSweep
 
+    name = partial(name_models, home, "lp")
     sweep = LpSweep(read_minutes, partial(run, play_ranges), reports, USDC_WETH.fee)
-    ablation = LpAblation(read_minutes, partial(run, partial(run_moments, str(home))), reports)
+    ablation = LpAblation(read_minutes, partial(run, partial(run_moments, str(home))), reports, name)
     play = partial(run, partial(run_task, str(home)))
-    return LpLab(read_minutes, play, reports, USDC_WETH.fee, ablation, sweep)
+    return LpLab(read_minutes, play, reports, USDC_WETH.fee, ablation, sweep, name)
 
 
 @lru_cache(maxsize=1)

@@ -50,6 +50,7 @@ REPORT_MS: Final = 30 * 86_400_000
 
 def build_trade_lab(settings: Settings, recordings: Recordings, reports: LabReports, run: TaskRunner) -> TradeLab:
     from zuno.lab.trading.service import TradeLab
+    from zuno.wiring.lab_models import name_models
 
     @asynccontextmanager
     async def open_market(folder: str | None) -> AsyncIterator[TradeMarket]:
@@ -65,7 +66,8 @@ def build_trade_lab(settings: Settings, recordings: Recordings, reports: LabRepo
             finally:
                 await store.close()
 
-    return TradeLab(open_market, partial(run, partial(run_task, str(settings.home))), reports)
+    play = partial(run, partial(run_task, str(settings.home)))
+    return TradeLab(open_market, play, reports, partial(name_models, settings.home, "trading"))
 
 
 async def import_history(folder: str, place: Path) -> SqliteSeries:

@@ -21,7 +21,7 @@ from zuno.lab.lp.episodes import EpisodeView, mix_random
 from zuno.lab.lp.fast import USD
 from zuno.lab.lp.service import LpQuestion, ReadMinutes, fingerprint_minutes, plan_schedule
 from zuno.lab.lp.views import DECIDED_BY
-from zuno.lab.replies import describe_unanswered
+from zuno.lab.replies import NameModels, describe_unanswered
 from zuno.lab.reports import LabReports, build_report, report_id, trial_id
 from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop
 from zuno.lp.model.ballot import EDITION
@@ -143,7 +143,10 @@ class LpAblationView(PartialView):
 
 
 class LpAblation:
-    def __init__(self, read_minutes: ReadMinutes, run_episodes: RunEpisodes, reports: LabReports) -> None:
+    def __init__(
+        self, read_minutes: ReadMinutes, run_episodes: RunEpisodes, reports: LabReports, name_models: NameModels
+    ) -> None:
+        self._name_models = name_models
         self._read_minutes = read_minutes
         self._run_episodes = run_episodes
         self._reports = reports
@@ -158,12 +161,12 @@ class LpAblation:
         schedule = plan_schedule(recorded, base.every_hours)
         moments = plan_moments(schedule, question.horizon_hours)
         data = fingerprint_minutes(recorded)
-        asked = base.conditions | {"horizonHours": question.horizon_hours}
+        models = dict(await self._name_models() if base.models else {})
+        asked = base.conditions | models | {"horizonHours": question.horizon_hours}
         report = report_id(KIND, asked, data, EDITION)
         if not resume:
             self._reports.forget_parts(report)
         done = {episode.at: episode for episode in self._reports.load_parts(report, EpisodeView)}
-        self._reports.note_trials(KIND, {trial_id(KIND, arm, asked, data, EDITION): arm for arm in EVERY_ARM})
         left = [moment for moment in moments if moment not in done]
 
         def hear(episode: EpisodeView) -> None:
@@ -179,6 +182,8 @@ class LpAblation:
             await self._run_episodes(tasks, workers, hear, stop)
         check_any_done(len(done) or not moments)
         view = build_view(question, report, recorded.repairs, schedule, [done[at] for at in sorted(done)], len(moments))
+        tried = {trial_id(KIND, row.arm, asked, data, EDITION): row.arm for row in view.arms}
+        self._reports.note_trials(KIND, tried)
         title = f"LP ablation: {view.episodes} frozen episodes"
         self._reports.save(
             build_report(

@@ -36,6 +36,8 @@ class Arm(StrEnum):
     AA = "aa"
 
 
+ASK_NOBODY: Final = (Arm.HOLD, Arm.PASSIVE, Arm.RESET, Arm.SCORE)
+"""Arms that are the same whatever models there are."""
 NEED_MODEL: Final = (Arm.SINGLE, Arm.VOTE, Arm.AA)
 """Arms that are nothing without a model; they decide at the moments of an ablation alone."""
 WHOLE_RUN: Final = tuple(arm for arm in Arm if arm not in NEED_MODEL)

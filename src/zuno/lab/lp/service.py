@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from hashlib import sha256
@@ -15,11 +15,12 @@ from zuno.kernel.canonical import Digest, canonical
 from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Seconds
-from zuno.lab.lp.arms import WHOLE_RUN, Arm
+from zuno.lab.lp.arms import ASK_NOBODY, WHOLE_RUN, Arm
 from zuno.lab.lp.backtest import ArmResult, Schedule
 from zuno.lab.lp.fast import Convention, to_columns
 from zuno.lab.lp.page import build_lp_page
 from zuno.lab.lp.views import ArmView, LpLabView, build_arm_view, complete_arm
+from zuno.lab.replies import NameModels
 from zuno.lab.reports import LabReports, build_report, report_id, trial_id
 from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop
 from zuno.lp.model.ballot import EDITION, RiskProfile
@@ -121,6 +122,7 @@ class LpLab:
         fee_pips: int,
         ablation: LpAblation,
         sweep: LpSweep,
+        name_models: NameModels,
     ) -> None:
         """`fee_pips`: of the recorded pool. `ablation`: what each part of the argument adds. `sweep`: many ranges."""
         self.ablation = ablation
@@ -129,6 +131,7 @@ class LpLab:
         self._run_arms = run_arms
         self._reports = reports
         self._fee_pips = fee_pips
+        self._name_models = name_models
 
     async def compare(
         self, question: LpQuestion, workers: int, tell: Progress, stop: asyncio.Event, *, resume: bool = False
@@ -139,12 +142,10 @@ class LpLab:
         recorded = await read_or_stop(self._read_minutes, question.folder, stop)
         schedule = plan_schedule(recorded, question.every_hours)
         data, columns = fingerprint_minutes(recorded), to_columns(recorded)
-        asked = question.conditions | {"arms": question.arms, "convention": question.convention}
+        conditions = question.conditions | dict(await self._name_models() if question.models else {})
+        asked = conditions | {"arms": question.arms, "convention": question.convention}
         report = report_id(KIND, asked, data, EDITION)
         done = self._take_up(report, resume=resume)
-        self._reports.note_trials(
-            KIND, {trial_id(KIND, arm, question.conditions, data, EDITION): arm for arm in question.arms}
-        )
         hours, played = -(-(schedule.end - schedule.start) // HOUR), 0
         total = hours * sum(arm not in done for arm in question.arms)
 
@@ -169,6 +170,9 @@ class LpLab:
             if tasks and not stop.is_set():
                 await self._run_arms(tasks, workers, hear, stop)
         check_any_done(len(done))
+        alone = replace(question, models=False).conditions
+        asked_of = {arm: alone if arm in ASK_NOBODY else conditions for arm in done}
+        self._reports.note_trials(KIND, {trial_id(KIND, arm, of, data, EDITION): arm for arm, of in asked_of.items()})
         arms = [done[arm] for arm in question.arms if arm in done]
         view = build_view(question, report, recorded.repairs, schedule, arms)
         self._save(view, question)

@@ -50,6 +50,8 @@ DESK_ARMS: Final = (Arm.DEBATE, *ALONE, Arm.NO_CRO, Arm.NO_MEMORY, Arm.AA, Arm.S
 AFTER_DEBATE: Final[Mapping[Arm, str]] = {Arm.RANDOM: "trades", Arm.VOTE: "tokens"}
 """Arms that are matched with something of the debate."""
 ORDER_ARMS: Final = (Arm.HOLD, Arm.SMA, Arm.RANDOM)
+ASK_NOBODY: Final = (Arm.HOLD, Arm.SMA)
+"""Arms that are the same whatever models there are."""
 DECIDED_BY: Final[Mapping[Arm, str]] = {
     Arm.DEBATE: "debate by rules",
     Arm.HOLD: "nobody: bought at the start, spot, no funding",

@@ -16,9 +16,10 @@ from zuno.kernel.clock import iso
 from zuno.kernel.errors import Broken, Refused, Usage
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
+from zuno.lab.replies import NameModels
 from zuno.lab.reports import LabReport, LabReports, report_id, trial_id
 from zuno.lab.trading.arm_result import ArmResult, ClosedLine, PriceSeries, Span
-from zuno.lab.trading.arms import AFTER_DEBATE, DESK_ARMS, NEED_MODEL, ORDER_ARMS, Arm
+from zuno.lab.trading.arms import AFTER_DEBATE, ASK_NOBODY, DESK_ARMS, NEED_MODEL, ORDER_ARMS, Arm
 from zuno.lab.trading.order_arms import TargetPosition, plan_hold, plan_random, plan_sma_cross, slots_of
 from zuno.lab.trading.page import build_trade_page
 from zuno.lab.trading.scored_decisions import ScoredDecisions
@@ -119,7 +120,10 @@ RunTasks: TypeAlias = Callable[
 class TradeLab:
     """Of a home it reads the recorded market, and writes reports; its accounts are left alone."""
 
-    def __init__(self, open_market: OpenMarket, run_tasks: RunTasks, reports: LabReports) -> None:
+    def __init__(
+        self, open_market: OpenMarket, run_tasks: RunTasks, reports: LabReports, name_models: NameModels
+    ) -> None:
+        self._name_models = name_models
         self._open_market = open_market
         self._run_tasks = run_tasks
         self._reports = reports
@@ -136,9 +140,9 @@ class TradeLab:
                 "symbols": [symbol.value for symbol in question.symbols],
                 "begin": span.begin,
                 "end": span.end,
-                **({"models": True} if question.models else {}),
             }
-            report = report_id(KIND, {**asked, "arms": list(question.arms)}, market.fingerprint, EDITION)
+            models = await self._name_models() if question.models else {}
+            report = report_id(KIND, {**asked, **models, "arms": list(question.arms)}, market.fingerprint, EDITION)
             if not resume:
                 self._reports.forget_parts(report)
             done = {result.arm: result for result in self._reports.load_parts(report, ArmResult)}
@@ -146,7 +150,16 @@ class TradeLab:
             check_any_done(len(results) or not stop.is_set())
             self._reports.note_trials(
                 KIND,
-                {trial_id(KIND, result.arm, asked, market.fingerprint, EDITION): result.arm for result in results},
+                {
+                    trial_id(
+                        KIND,
+                        result.arm,
+                        asked if result.arm in ASK_NOBODY else {**asked, **models},
+                        market.fingerprint,
+                        EDITION,
+                    ): result.arm
+                    for result in results
+                },
             )
             trials = self._reports.count_trials(KIND)
             stopped = stop.is_set()

@@ -120,6 +120,22 @@ async def test_the_judge_alone_a_vote_and_fresh_replies_are_asked_once_and_paid(
     assert (ruled.models, ruled.noise_floor_usd) == ((), 0.0)
 
 
+async def test_another_model_is_another_trial_of_the_arms_that_ask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, home = write_market(tmp_path / "market"), tmp_path / "home"
+    reports, ids = open_lab(home)[1], set()
+    async with serving(answer) as server:
+        configure(monkeypatch, server, "JUDGE")
+        for name, trials in (("small", 2), ("small", 2), ("large", 3)):
+            monkeypatch.setenv("ZUNO_MODEL_JUDGE", f"{server.origin}/v1#{name}")
+            ids.add((await compare(home, folder, "hold,single")).report)
+            assert reports.count_trials("trade") == trials
+    assert len(ids) == 2
+    await compare(home, folder, "hold,single", models=False)
+    assert reports.count_trials("trade") == 3, "who holds asks nobody, and single was not run"
+
+
 async def test_what_a_spent_budget_left_to_rules_is_told_and_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
