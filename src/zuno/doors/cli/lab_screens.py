@@ -229,6 +229,9 @@ def shown_lp_ablation(view: LpAblationView) -> RenderableType:
             f"USD a decision, gas, swaps and models paid"
         ),
         gains,
+        Text(
+            f"Bull, bear and sideways: the same {view.horizon_hours} h that are scored, told afterwards.", style=QUIET
+        ),
         Text(""),
         skipped,
         Text(""),

@@ -75,7 +75,8 @@ RunEpisodes: TypeAlias = Callable[
 
 
 class RegimeGainView(View):
-    """Of the episodes of one kind of market."""
+    """Of the episodes of one kind of market, told by the price over the same horizon that is scored: nobody knew it
+    when deciding."""
 
     regime: str
     episodes: int

@@ -46,6 +46,10 @@ def build_ablation_page(view: LpAblationView, title: str, command: str) -> str:
             ),
             paragraph(f"Noise floor: {view.noise_floor_usd:.2f} USD a decision ({view.noise_floor_said}).", "quiet"),
             heading("By market"),
+            paragraph(
+                f"Told afterwards: by whether the price moved 2 % in the same {view.horizon_hours} h that are scored.",
+                "quiet",
+            ),
             table(
                 ("arm", *(f"{regime.regime} ({regime.episodes})" for regime in compared[0].regimes))
                 if compared
