@@ -151,8 +151,7 @@ def build_arm(task: ArmTask, world: RecordedWorld, desk: LabDesk, draw: int) -> 
         case Arm.RESET:
             return ArmPlan(task.arm, first, reset_at_edge(question.half_width))
         case Arm.RANDOM:
-            decide = move_at_random(question.half_width, task.schedule.decisions, task.moves, draw)
-            return ArmPlan(task.arm, first, decide)
+            return ArmPlan(task.arm, first, move_at_random(task.moves, task.schedule.decisions, draw))
         case _:
             return ArmPlan(task.arm, first, desk.decider(task.arm))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
@@ -72,6 +72,8 @@ class Act:
 
 
 STAY: Final = Act()
+Move: TypeAlias = tuple[int, int] | None
+"""Where an act that was carried out put the range, in ticks from the price; None: it closed the position."""
 Decide: TypeAlias = Callable[[BacktestPool], Awaitable[Act]]
 """Asked at every decision; sees the pool as it is played so far."""
 
@@ -113,14 +115,31 @@ def reset_at_edge(half_width: Fraction) -> Decide:
     return decide
 
 
-def move_at_random(half_width: Fraction, decisions: int, moves: int, seed: int) -> Decide:
-    """Centre the range anew at so many of the decisions, drawn without looking at anything."""
-    chosen = frozenset(Random(seed).sample(range(decisions), min(moves, decisions)))
+def move_at_random(moves: Sequence[Move], decisions: int, seed: int) -> Decide:
+    """Make these moves in another order, at decisions that are drawn without looking at anything."""
+    chance = Random(seed)
+    places = chance.sample(range(decisions), len(moves))
+    planned = dict(zip(places, chance.sample(moves, len(moves)), strict=True))
     number = -1
 
     async def decide(pool: BacktestPool) -> Act:
         nonlocal number
         number += 1
-        return Act(centre_range(pool.state(), half_width)) if number in chosen else STAY
+        if number not in planned:
+            return STAY
+        move = planned[number]
+        return Act(close=True) if move is None else Act(place_range(pool.state(), move))
 
     return decide
+
+
+def describe_move(act: Act, pool: PoolState) -> Move:
+    return None if act.range is None else (act.range.lower - pool.tick, act.range.upper - pool.tick)
+
+
+def place_range(pool: PoolState, move: tuple[int, int]) -> Range:
+    """As wide, and as far from the price as the grid lets it."""
+    spacing = pool.key.tick_spacing
+    edge = MAX_TICK // spacing * spacing
+    lower = max(-edge, floor_to_spacing(pool.tick + move[0], spacing))
+    return Range(Tick(lower), Tick(min(edge, lower + move[1] - move[0])))

@@ -13,7 +13,7 @@ from typing import Final
 from zuno.amm.model import Range, price_of
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Seconds, Wei
-from zuno.lab.lp.arms import Act, Arm, ArmPlan, ModelUse
+from zuno.lab.lp.arms import Act, Arm, ArmPlan, ModelUse, Move, describe_move
 from zuno.lab.lp.fast import USD
 from zuno.lab.lp.market import BacktestPool
 from zuno.lp.model.ballot import CandidateKind
@@ -58,10 +58,15 @@ class ArmResult:
     minutes: int
     minutes_in_range: int
     decisions: int
-    rebalances: int
     refused: int
     """Decisions that the wallet could not carry out."""
+    moves: tuple[Move, ...]
+    """What was carried out, in order."""
     used: ModelUse
+
+    @property
+    def rebalances(self) -> int:
+        return len(self.moves)
 
     @property
     def residual(self) -> Fraction:
@@ -93,7 +98,8 @@ async def run_arm(
     worths = [value_in_token0(first_balances, first_price)]
     paid = [ZERO]
     used = ModelUse()
-    minutes = inside = decisions = rebalances = refused = 0
+    moves: list[Move] = []
+    minutes = inside = decisions = refused = 0
     moment = schedule.start
     while moment < schedule.end:
         hour = Seconds(min(moment + HOUR, schedule.end))
@@ -110,8 +116,10 @@ async def run_arm(
             decisions += 1
             act = await plan.decide(pool)
             used = used.plus(act.used)
+            move = describe_move(act, pool.state())
             try:
-                rebalances += carry_out(act, pool, gas)
+                if carry_out(act, pool, gas):
+                    moves.append(move)
             except Refused:
                 refused += 1
     terms, lvr, fees0, fees1 = PnlTerms(), 0.0, 0, 0
@@ -133,8 +141,8 @@ async def run_arm(
         minutes=minutes,
         minutes_in_range=inside,
         decisions=decisions,
-        rebalances=rebalances,
         refused=refused,
+        moves=tuple(moves),
         used=used,
     )
 

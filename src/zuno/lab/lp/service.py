@@ -15,7 +15,7 @@ from zuno.kernel.canonical import Digest, canonical
 from zuno.kernel.errors import Refused, Usage
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Seconds
-from zuno.lab.lp.arms import ASK_NOBODY, WHOLE_RUN, Arm
+from zuno.lab.lp.arms import ASK_NOBODY, WHOLE_RUN, Arm, Move
 from zuno.lab.lp.backtest import ArmResult, Schedule
 from zuno.lab.lp.fast import Convention, to_columns
 from zuno.lab.lp.page import build_lp_page
@@ -94,8 +94,8 @@ class ArmTask:
     question: LpQuestion
     arm: Arm
     schedule: Schedule
-    moves: int = 0
-    """Of the random arm: how often it moves."""
+    moves: tuple[Move, ...] = ()
+    """Of the random arm: those of the debate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class LpLab:
         tell(0, total)
         for wave in plan_waves(question.arms):
             tasks = [
-                ArmTask(question, arm, schedule, done[Arm.DEBATE].rebalances if arm is Arm.RANDOM else 0)
+                ArmTask(question, arm, schedule, done[Arm.DEBATE].moves if arm is Arm.RANDOM else ())
                 for arm in wave
                 if arm not in done
             ]
@@ -195,7 +195,7 @@ class LpLab:
 
 
 def plan_waves(arms: Sequence[Arm]) -> tuple[tuple[Arm, ...], ...]:
-    """The random arm moves as often as the debate did, so it comes after it."""
+    """The random arm makes the debate's moves, so it comes after it."""
     return tuple(arm for arm in arms if arm is not Arm.RANDOM), tuple(arm for arm in arms if arm is Arm.RANDOM)
 
 
@@ -277,7 +277,7 @@ def parse_arms(text: str) -> tuple[Arm, ...]:
             raise Usage(f"{plain_text(name, 40)!r} is no arm; choose from {', '.join(WHOLE_RUN)}.")
         found.append(Arm(name.strip()))
     if Arm.RANDOM in found and Arm.DEBATE not in found:
-        raise Usage("The arm random moves as often as the debate: name debate too.")
+        raise Usage("The arm random makes the debate's moves: name debate too.")
     return tuple(dict.fromkeys(found))
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from zuno.amm.model import price_of
 from zuno.kernel.view import PartialView, View
 from zuno.lab.bootstrap import interval_of_sum
-from zuno.lab.lp.arms import Arm
+from zuno.lab.lp.arms import Arm, Move
 from zuno.lab.lp.backtest import ArmResult
 from zuno.lab.lp.fast import USD, Convention, MinuteColumns, earn_fees
 from zuno.lp.model.minutes import MinuteRepairs
@@ -59,6 +59,8 @@ class ArmView(View):
     decisions: int
     rebalances: int
     refused: int
+    moves: tuple[Move, ...]
+    """Where each rebalance put the range, in ticks from the price; null: it closed the position."""
     ci95: tuple[float, float] | None
     """Of the net result, days resampled; null where there are too few."""
     vs_hold: ComparisonView | None
@@ -128,6 +130,7 @@ def build_arm_view(result: ArmResult, columns: MinuteColumns, fee_pips: int, con
         decisions=result.decisions,
         rebalances=result.rebalances,
         refused=result.refused,
+        moves=result.moves,
         ci95=None,
         vs_hold=None,
         fast_fees=compare_engines(result, columns, fee_pips, convention),
