@@ -23,7 +23,7 @@ from tests.skips import check_skips
 from tests.wire.certificates import trust_nobody
 from tests.wire.copied_world import CopiedWorld
 from zuno.adapters.chain.sim import world_file
-from zuno.adapters.recursion import limit_recursion
+from zuno.adapters.eth_imports import limit_recursion
 
 # Import order differs from worker to worker; whoever raised the recursion limit has done so after these.
 for name in ("py_ecc", "eth", "web3"):

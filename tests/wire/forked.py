@@ -1,4 +1,4 @@
-"""`zuno` as a process of its own without the half second its imports take: forked from a process that has made them.
+"""`zuno` as a process of its own without the second or two its imports take: forked from a process that has made them.
 
 Its streams, environment, session, signals and exit code are its own. What only a fresh interpreter has (the encoding of
 its streams, settings of libraries, memory nobody shares) needs `[sys.executable, "-m", "zuno"]`.
@@ -28,7 +28,30 @@ from tests.paths import CHECKOUT
 STREAMS = 3
 LARGEST = 1 << 20
 NUMBER = struct.Struct("=i")
-IMPORTED = ("zuno.wiring", "zuno.doors.cli.render", "zuno.adapters.store.sqlite", "zuno.lp.service.recommend")
+IMPORTED = (
+    "cryptography.hazmat.primitives.serialization",
+    "httpx2",
+    "rich.markdown",
+    "zuno.adapters.chain.dev_signer",
+    "zuno.adapters.chain.sim.writer",
+    "zuno.adapters.keys.ed25519",
+    "zuno.adapters.keys.wallets",
+    "zuno.adapters.prices.combined",
+    "zuno.adapters.prices.gas",
+    "zuno.adapters.prices.hourly",
+    "zuno.adapters.prices.pool_history",
+    "zuno.adapters.prices.seeded",
+    "zuno.adapters.store.sqlite",
+    "zuno.doors.cli.plan_screens",
+    "zuno.doors.cli.render",
+    "zuno.lp.execute.gate",
+    "zuno.lp.service.archive",
+    "zuno.lp.service.execution",
+    "zuno.lp.service.mesh",
+    "zuno.lp.service.recommend",
+    "zuno.wiring",
+    "zuno.wiring.table",
+)
 
 
 class ZunoProcess(subprocess.Popen[Any]):
@@ -166,12 +189,16 @@ def _open_stream(number: int, mode: str, errors: str) -> IO[str]:
 def main() -> None:
     from importlib import import_module
 
+    from tests.wire.certificates import trust_nobody
     from tests.wire.copied_world import CopiedWorld
     from zuno.__main__ import main as zuno
     from zuno.adapters.chain.sim import world_file
     from zuno.adapters.chain.world import DEFAULT_SEED
+    from zuno.adapters.eth_imports import import_eth_account
     from zuno.doors.cli.main import build_command
 
+    trust_nobody()
+    import_eth_account()
     for name in IMPORTED:
         import_module(name)
     for word in ("", *getattr(build_command(), "commands", ())):

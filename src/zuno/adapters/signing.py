@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretBytes
 
-from zuno.adapters.recursion import limit_recursion
+from zuno.adapters.eth_imports import import_eth_account
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Address, HexId
 from zuno.lp.ports.spending import Signed, Unsigned
@@ -47,10 +47,7 @@ def sign(key: SecretBytes, tx: Unsigned) -> Signed:
 
 
 def _account(key: SecretBytes) -> LocalAccount:
-    from eth_account import Account
-
-    limit_recursion()
-    account: LocalAccount = Account.from_key(key.get_secret_value())
+    account: LocalAccount = import_eth_account().from_key(key.get_secret_value())
     return account
 
 

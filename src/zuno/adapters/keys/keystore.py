@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretBytes, SecretStr, ValidationError
 
+from zuno.adapters.eth_imports import import_eth_account
 from zuno.adapters.foreign_json import parse
-from zuno.adapters.recursion import limit_recursion
 from zuno.adapters.signing import address_of, is_key
 from zuno.kernel.units import Address
 
@@ -86,13 +86,10 @@ class Keystore:
 
     def open(self, passphrase: SecretStr) -> SecretBytes | None:
         """The key, or None where the passphrase is another one. `ValueError` for a key of another address."""
-        from eth_account import Account
-
-        limit_recursion()
         sealed = {"version": VERSION, "crypto": self.document.crypto.model_dump()}
         key: SecretBytes | None = None
         with suppress(ValueError):  # "MAC mismatch"; the vendor's frames hold the passphrase: nothing is raised from it
-            key = SecretBytes(bytes(Account.decrypt(sealed, passphrase.get_secret_value())))
+            key = SecretBytes(bytes(import_eth_account().decrypt(sealed, passphrase.get_secret_value())))
         if key is None:
             return None
         if not is_key(key.get_secret_value()):
@@ -129,10 +126,8 @@ def read_keystore(body: bytes) -> Keystore:
 
 def write_keystore(key: SecretBytes, passphrase: SecretStr, rounds: int | None = None) -> bytes:
     """The key as a document under this passphrase, by scrypt; `rounds` is its n, and None what wallets use."""
-    from eth_account import Account
-
-    limit_recursion()
-    document = Account.encrypt(key.get_secret_value(), passphrase.get_secret_value(), kdf="scrypt", iterations=rounds)
+    account = import_eth_account()
+    document = account.encrypt(key.get_secret_value(), passphrase.get_secret_value(), kdf="scrypt", iterations=rounds)
     return json.dumps(document, indent=1).encode() + b"\n"
 
 

@@ -13,6 +13,7 @@ from typing import NoReturn
 from pydantic import SecretBytes, SecretStr
 
 from zuno.adapters.atomic_file import create_file
+from zuno.adapters.eth_imports import import_eth_account
 from zuno.adapters.full_disk import unwritable
 from zuno.adapters.keys.keystore import MAX_BYTES, read_keystore, write_keystore
 from zuno.adapters.keys.passphrases import Passphrases
@@ -128,9 +129,7 @@ class WalletFolder:
 
     def create(self) -> StoredWallet:
         passphrase = self._passphrases.new()
-        from eth_account import Account
-
-        return self._keep(SecretBytes(bytes(Account.create().key)), passphrase)
+        return self._keep(SecretBytes(bytes(import_eth_account().create().key)), passphrase)
 
     def add_key(self) -> StoredWallet:
         typed = self._passphrases.key().get_secret_value().strip()

@@ -13,7 +13,7 @@ from eth.db.backends.memory import MemoryDB
 from eth_keys.datatypes import PrivateKey
 from eth_typing import Address
 
-from zuno.adapters.recursion import limit_recursion
+from zuno.adapters.eth_imports import limit_recursion
 
 from .block_builder import BlockBuilder, genesis_header, next_base_fee, next_header
 from .execution import CallMessage, EvmState, ExecutionResult, FreeState, StateKind, execute, open_state

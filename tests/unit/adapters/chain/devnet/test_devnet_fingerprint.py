@@ -24,7 +24,7 @@ NOT_SHAPING = (
     "zuno.adapters.chain.sim.ledger",
     "zuno.adapters.chain.sim.transactions",
     "zuno.adapters.full_disk",
-    "zuno.adapters.recursion",
+    "zuno.adapters.eth_imports",
     "zuno.amm.model",
     "zuno.kernel.errors",
     "zuno.kernel.text",

@@ -1,0 +1,52 @@
+"""Undoes what libraries of the chain do when they are imported.
+
+py_ecc raises the recursion limit to 100,000. Beyond some 50,000 levels, JSON that nests without end then kills the
+process instead of raising `RecursionError`. py-evm needs room for 1,024 nested calls, which LIMIT leaves.
+
+eth_keyfile, which eth_account needs and web3 needs with it, loads BLS12-381 for keystores of version 4, and py_ecc then
+computes tables of pairings for most of a second. Zuno reads version 3 alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from eth_account import Account
+
+LIMIT = 20_000
+_BLS_ORDER = 0x73EDA753299D7D483339D80809A1D80553BDA402FFFE5BFEFFFFFFFF00000001
+_PAIRINGS: Mapping[str, Mapping[str, object]] = {
+    "py_ecc.bls": {"G2ProofOfPossession": None},
+    "py_ecc.bls12_381": {"curve_order": _BLS_ORDER},
+}
+"""All that eth_keyfile asks of them while it is imported."""
+
+
+def limit_recursion() -> None:
+    """Call after importing web3 or py-evm."""
+    sys.setrecursionlimit(min(sys.getrecursionlimit(), LIMIT))
+
+
+def import_eth_account() -> type[Account]:
+    """Call before importing web3. Whoever imports py_ecc later gets the whole of it."""
+    if "eth_keyfile" not in sys.modules:
+        absent = {name: ModuleType(name) for name in _PAIRINGS if name not in sys.modules}
+        for name, module in absent.items():
+            vars(module).update(_PAIRINGS[name])
+        sys.modules.update(absent)
+        try:
+            with suppress(ImportError):  # it asks for more: then it gets all
+                import_module("eth_keyfile")
+        finally:
+            for name in absent:
+                del sys.modules[name]
+    from eth_account import Account
+
+    limit_recursion()
+    return Account
