@@ -10,6 +10,7 @@ from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading
 from zuno.lab.lp.ablation import ArmGainView, LpAblationView
+from zuno.lab.lp.ablation_page import describe_floor
 from zuno.lab.lp.repairs import describe_repairs
 from zuno.lab.lp.sweep_views import SweepView, describe_alike
 from zuno.lab.lp.views import ArmView, LpLabView
@@ -236,7 +237,7 @@ def shown_lp_ablation(view: LpAblationView) -> RenderableType:
         skipped,
         Text(""),
         *_list_unanswered(view.arms),
-        Text(f"Noise floor {view.noise_floor_usd:.2f}: {view.noise_floor_said}.", style=QUIET),
+        Text(f"Noise floor: {describe_floor(view)}.", style=QUIET),
         Text(f"Models: {models or 'none, the agents argued by rules'}.", style=QUIET),
         Text(describe_repairs(view.repairs), style=QUIET),
         Text(view.headline),

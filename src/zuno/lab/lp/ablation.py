@@ -42,6 +42,7 @@ _WHY_NOT: Final = {
     Arm.VOTE: "it is a vote of models, and no model argued",
     Arm.AA: "rules answer the same twice, so the noise floor is 0 by construction; it needs a model",
 }
+_NO_FRESH: Final = "not measured: nobody can be asked once more, and no fresh reply is kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +135,8 @@ class LpAblationView(PartialView):
     repairs: MinuteRepairs
     reference: str
     """What the others are held against."""
-    noise_floor_usd: float
-    """Mean absolute difference, a decision, between the debate and the debate with fresh replies."""
+    noise_floor_usd: float | None
+    """Mean absolute difference, a decision, of the debate and the debate with fresh replies; null: not measured."""
     noise_floor_said: str
     headline: str
     models: tuple[ModelCutoffView, ...]
@@ -250,17 +251,21 @@ def build_view(
         profile=base.profile,
         repairs=repairs,
         reference="debate" if models else "debate (rules)",
-        noise_floor_usd=floor or 0.0,
-        noise_floor_said="measured by aa" if floor is not None else _WHY_NOT[Arm.AA],
+        noise_floor_usd=0.0 if floor is None and not models else floor,
+        noise_floor_said="measured by aa" if floor is not None else _NO_FRESH if models else _WHY_NOT[Arm.AA],
         headline=_headline(models, gains),
         models=models,
         arms=tuple(gains),
         not_run=tuple(
-            NotRunView(arm=arm, why=_WHY_NOT[arm] if arm in NEED_MODEL else "no episode is done")
-            for arm in EVERY_ARM
-            if arm not in nets
+            NotRunView(arm=arm, why=_explain_not_run(arm, bool(models))) for arm in EVERY_ARM if arm not in nets
         ),
     )
+
+
+def _explain_not_run(arm: Arm, models: bool) -> str:
+    if arm not in NEED_MODEL:
+        return "no episode is done"
+    return _NO_FRESH if models and arm is Arm.AA else _WHY_NOT[arm]
 
 
 def _net_outcomes(episodes: Sequence[EpisodeView]) -> dict[str, list[int]]:

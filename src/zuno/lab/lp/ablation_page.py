@@ -44,7 +44,7 @@ def build_ablation_page(view: LpAblationView, title: str, command: str) -> str:
                 [_row(arm) for arm in view.arms],
                 text_columns=2,
             ),
-            paragraph(f"Noise floor: {view.noise_floor_usd:.2f} USD a decision ({view.noise_floor_said}).", "quiet"),
+            paragraph(f"Noise floor: {describe_floor(view)}.", "quiet"),
             heading("By market"),
             paragraph(
                 f"Told afterwards: by whether the price moved 2 % in the same {view.horizon_hours} h that are scored.",
@@ -76,6 +76,12 @@ def build_ablation_page(view: LpAblationView, title: str, command: str) -> str:
             paragraph(describe_repairs(view.repairs)),
         ],
     )
+
+
+def describe_floor(view: LpAblationView) -> str:
+    if view.noise_floor_usd is None:
+        return view.noise_floor_said
+    return f"{view.noise_floor_usd:.2f} USD a decision ({view.noise_floor_said})"
 
 
 def _row(arm: ArmGainView) -> tuple[str, ...]:

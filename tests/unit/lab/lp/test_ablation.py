@@ -19,6 +19,7 @@ from zuno.kernel.errors import Usage
 from zuno.kernel.units import Seconds
 from zuno.lab.cutoffs import find_cutoff, judge_models
 from zuno.lab.lp.ablation import AblationQuestion, build_view, name_regime, plan_moments, read_horizon
+from zuno.lab.lp.ablation_page import build_ablation_page
 from zuno.lab.lp.arms import STAY, Act, Arm
 from zuno.lab.lp.backtest import Schedule
 from zuno.lab.lp.critics import AbsentCritic, PlaceboCritic
@@ -110,6 +111,18 @@ def test_questions_that_nobody_answered_make_no_headline() -> None:
     view = build_view(QUESTION, "id", REPAIRS, SCHEDULE, few, 84)
     assert view.headline.startswith("Not judged: 2 questions")
     assert {arm.arm: arm.unanswered for arm in view.arms if arm.unanswered} == {"debate": 2}
+
+
+def test_without_a_fresh_reply_the_noise_of_models_is_not_measured() -> None:
+    spoke = [episode(place, 3, models=True) for place in range(84)]
+    for arm in ("acts", "outcomes"):
+        for each in spoke:
+            del getattr(each, arm)["aa"]
+    view = build_view(QUESTION, "id", REPAIRS, SCHEDULE, spoke, 84)
+    assert view.noise_floor_usd is None
+    assert [row.arm for row in view.not_run] == ["aa"]
+    assert view.noise_floor_said == view.not_run[0].why
+    assert "not measured" in build_ablation_page(view, "t", "c")
 
 
 def test_a_stopped_ablation_says_so_and_nothing_of_nothing() -> None:
