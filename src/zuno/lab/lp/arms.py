@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
+from itertools import pairwise
 from math import log
 from random import Random
 from typing import Final, TypeAlias
@@ -118,8 +119,8 @@ def reset_at_edge(half_width: Fraction) -> Decide:
 def move_at_random(moves: Sequence[Move], decisions: int, seed: int) -> Decide:
     """Make these moves in another order, at decisions that are drawn without looking at anything."""
     chance = Random(seed)
-    places = chance.sample(range(decisions), len(moves))
-    planned = dict(zip(places, chance.sample(moves, len(moves)), strict=True))
+    places = sorted(chance.sample(range(decisions), len(moves)))
+    planned = dict(zip(places, _shuffle_moves(moves, chance), strict=True))
     number = -1
 
     async def decide(pool: BacktestPool) -> Act:
@@ -131,6 +132,15 @@ def move_at_random(moves: Sequence[Move], decisions: int, seed: int) -> Decide:
         return Act(close=True) if move is None else Act(place_range(pool.state(), move))
 
     return decide
+
+
+def _shuffle_moves(moves: Sequence[Move], chance: Random) -> Sequence[Move]:
+    """An order in which every close has something to close; where chance finds none, the one they were made in."""
+    for _ in range(1_000):
+        order = chance.sample(moves, len(moves))
+        if not any(first is None and second is None for first, second in pairwise(order)):
+            return order
+    return moves
 
 
 def describe_move(act: Act, pool: PoolState) -> Move:

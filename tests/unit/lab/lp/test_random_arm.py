@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,7 @@ from zuno.kernel.units import Tick
 from zuno.lab.lp.arms import STAY, Act, Move, describe_move, move_at_random, place_range
 
 SPACING = 10
-MOVES: tuple[Move, ...] = ((-503, 497), (-103, 197), None, (-13, 7))
+MOVES: tuple[Move, ...] = (None, (-503, 497), (-103, 197), None, (-13, 7))
 
 
 def pool(tick: int) -> Any:
@@ -31,7 +32,8 @@ async def test_every_move_is_made_once_and_as_wide() -> None:
         acts = [act for act in await draw(seed) if act != STAY]
         widths = sorted(act.range.upper - act.range.lower for act in acts if act.range is not None)
         assert widths == [20, 300, 1_000]
-        assert sum(act.close for act in acts) == 1
+        assert sum(act.close for act in acts) == 2
+        assert not any(first.close and second.close for first, second in pairwise(acts)), "nothing would be open"
     assert len({tuple(await draw(seed)) for seed in range(20)}) == 20
     assert await draw(3) == await draw(3)
     assert sum(act != STAY for act in await draw(0, decisions=len(MOVES))) == len(MOVES)
