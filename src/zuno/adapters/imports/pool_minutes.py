@@ -1,8 +1,8 @@
 """Minute rows of a pool from a folder of CSV files, plain or compressed by gzip.
 
 Repairs, all counted: rows are put in order, the first row of a minute stands, lowest and highest tick are widened to
-hold open and close, a missing minute or day is one without a trade. Everything else that is wrong is refused with its
-file and row.
+hold open and close, a missing minute or day is one without a trade. Everything else that is wrong, and a gap of more
+than a month, is refused with its file and row.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -36,6 +36,7 @@ COLUMNS: Final = (
     "currentLiquidity",
 )
 _DAY_MS: Final = 86_400_000
+_LONGEST_GAP_MS: Final = 31 * _DAY_MS
 _DIGITS: Final = 78
 """Of the largest uint256."""
 _TOO_LARGE: Final = 10**_DIGITS
@@ -54,7 +55,7 @@ def read_pool_minutes(folder: Path) -> PoolMinutes:
     rows = widened = sorted_rows = repeated = contradicted = 0
     last: Millis | None = None
     for path in files:
-        for minute in _read_file(path):
+        for _, minute in _read_file(path):
             rows += 1
             minute, fits = _hold_open_and_close(minute)
             widened += not fits
@@ -67,6 +68,7 @@ def read_pool_minutes(folder: Path) -> PoolMinutes:
     if not found:
         raise Refused(f"{plain_text(str(folder), 200)} holds no row.")
     minutes = tuple(found[at] for at in sorted(found))
+    _check_gaps(files, minutes)
     return PoolMinutes(
         minutes,
         MinuteRepairs(
@@ -90,18 +92,39 @@ def _hold_open_and_close(minute: PoolMinute) -> tuple[PoolMinute, bool]:
     return (minute, True) if fits else (replace(minute, lowest_tick=low, highest_tick=high), False)
 
 
+def _check_gaps(files: Sequence[Path], minutes: Sequence[PoolMinute]) -> None:
+    """A date that was written wrong would stretch the record over years: the lone side of a gap is refused."""
+    for place, (earlier, later) in enumerate(pairwise(minutes), 1):
+        if later.at - earlier.at > _LONGEST_GAP_MS:
+            lone = earlier if 2 * place <= len(minutes) else later
+            name, number = next(
+                (path.name, number) for path in files for number, row in _read_file(path) if row.at == lone.at
+            )
+            days = (later.at - earlier.at) // _DAY_MS
+            raise Malformed(
+                f"{name}, row {number}: {_to_utc(lone.at):%Y-%m-%d %H:%M} is {days:,} days away from the other rows; "
+                f"a gap of more than {_LONGEST_GAP_MS // _DAY_MS} days is no missing day."
+            )
+
+
+def _to_utc(at: Millis) -> datetime:
+    return datetime.fromtimestamp(at // 1000, UTC)
+
+
 def _missing_days(minutes: tuple[PoolMinute, ...]) -> Iterator[str]:
     days = sorted({minute.at // _DAY_MS for minute in minutes})
     for day_before, later in pairwise(days):
         for day in range(day_before + 1, later):
-            yield datetime.fromtimestamp(day * 86_400, UTC).strftime("%Y-%m-%d")
+            yield _to_utc(Millis(day * _DAY_MS)).strftime("%Y-%m-%d")
 
 
-def _read_file(path: Path) -> Iterator[PoolMinute]:
+def _read_file(path: Path) -> Iterator[tuple[int, PoolMinute]]:
+    """Each with the number of its row."""
+    number = 0
     try:
         with _open(path) as text:
             lines = csv.reader(text, strict=True)
-            header = next(lines, None)
+            header, number = next(lines, None), 1
             if header is None:
                 raise Refused(f"{path.name} is empty.")
             names = [name.strip().lstrip("\ufeff") for name in header]
@@ -113,14 +136,14 @@ def _read_file(path: Path) -> Iterator[PoolMinute]:
                 if not any(map(str.strip, fields)):
                     continue
                 try:
-                    yield _read_minute([fields[place] for place in places])
+                    yield number, _read_minute([fields[place] for place in places])
                 except (IndexError, ValueError) as error:
                     why = "it has too few fields" if isinstance(error, IndexError) else str(error)
                     raise Malformed(f"{path.name}, row {number}: {plain_text(why, 200)}.") from error
     except (csv.Error, UnicodeDecodeError) as error:
-        raise Malformed(f"{path.name} is no CSV file.") from error
+        raise Malformed(f"{path.name} is no CSV file, as is seen after row {number}.") from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise Malformed(f"{path.name} ends before its end or is damaged.") from error
+        raise Malformed(f"{path.name} is cut off or damaged after row {number}.") from error
     except OSError as error:
         raise Unavailable(f"{path.name} cannot be read ({error.strerror}).") from error
 

@@ -68,6 +68,14 @@ def test_missing_days_are_named(tmp_path: Path) -> None:
     assert repairs.missing == 3 * 1440 - 2
 
 
+@pytest.mark.parametrize("written", ["1970-01-01", "2062-07-19"])
+def test_a_date_that_was_written_wrong_is_no_gap(tmp_path: Path, written: str) -> None:
+    write(tmp_path, HEADER, *(ROW.format(number) for number in range(5)))
+    write(tmp_path, HEADER, ROW.format(6), "", ROW.format(7).replace("2022-07-19", written), name="b.csv")
+    with pytest.raises(Malformed, match=rf"b\.csv, row 4: {written}"):
+        read_pool_minutes(tmp_path)
+
+
 def test_open_and_close_widen_lowest_and_highest(tmp_path: Path) -> None:
     write(tmp_path, HEADER, "2022-07-19 00:00:00,10,14,11,13,1,1,0")
     found = read_pool_minutes(tmp_path)
