@@ -34,7 +34,7 @@ def list_no_edge_sections(view: NoEdgeView) -> list[str]:
         ),
         heading("Share of worlds with a claim"),
         table(
-            ("worlds", "judged", "claims", "share", "95 %"),
+            ("market", "judged", "claims", "share", "95 %"),
             [(name, f"{rate.total}", f"{rate.count}", format_rate(rate), format_ends(rate)) for name, rate in rates],
         ),
         interval_chart(
@@ -42,7 +42,7 @@ def list_no_edge_sections(view: NoEdgeView) -> list[str]:
         ),
         heading("Trades"),
         table(
-            ("worlds", "worlds", "cycles", "trades", "mean before costs", "standard error", "mean after costs"),
+            ("market", "worlds", "cycles", "trades", "mean before costs", "standard error", "mean after costs"),
             [
                 (
                     kind.kind,

@@ -14,7 +14,7 @@ from zuno.kernel.view import PartialView
 
 WIDTH: Final = 900
 HEIGHT: Final = 300
-LEFT, RIGHT, TOP, BOTTOM = 76, 12, 12, 28
+LEFT, RIGHT, TOP, BOTTOM = 100, 12, 18, 28
 ROW: Final = 22
 COLOURS: Final = 8
 MOST_POINTS: Final = 1_500
@@ -34,15 +34,19 @@ h1 { font-size: 1.4rem; margin: 0; }
 h2 { font-size: 1.1rem; margin: 2rem 0 .6rem; border-bottom: 1px solid var(--line); }
 p { margin: .4rem 0; } .quiet { color: var(--quiet); } .warn { color: var(--bad); font-weight: 700; }
 code { font: .85rem/1.4 ui-monospace, "DejaVu Sans Mono", monospace; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; min-width: 100%; }
+.wide { overflow-x: auto; } .wide + .wide { margin-top: 1.2rem; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; min-width: 100%; }
 th, td { text-align: right; padding: .25rem .45rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th { color: var(--quiet); font-weight: 600; } th.t, td.t { text-align: left; }
-figure { margin: .8rem 0; overflow-x: auto; } figcaption { font-weight: 600; }
-svg { width: 100%; min-width: 32rem; height: auto; display: block; }
+th.t:first-child, td.t:first-child { position: sticky; left: 0; background: var(--paper); }
+figure { margin: .8rem 0; } figcaption { font-weight: 600; }
+svg { width: 100%; height: auto; display: block; }
 svg text { fill: var(--quiet); font-size: 13px; } svg .grid { stroke: var(--line); stroke-width: 1; }
 svg .zero { stroke: var(--quiet); stroke-width: 1.2; } svg path { fill: none; stroke-width: 2; stroke-linejoin: round; }
 .legend { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; margin: .3rem 0; padding: 0; list-style: none; }
-.legend svg { width: 2rem; min-width: 0; height: .8rem; display: inline-block; }
+.legend svg { width: 2rem; height: .8rem; display: inline-block; }
+@media (max-width: 40rem) { svg text { font-size: 24px; } svg text.name { font-size: 20px; }
+  svg path { stroke-width: 4; } svg circle { r: 9px; } svg .spare { display: none; } }
 @media print { :root { --ink: #000; --quiet: #444; --paper: #fff; --card: #fff; --line: #999; }
   body { max-width: none; } figure, tr { break-inside: avoid; } }
 """ + "".join(
@@ -128,8 +132,9 @@ def line_chart(caption: str, lines: Sequence[Line], unit: str = "USD") -> str:
     for place in range(5):
         at = first + (last - first) * place // 4
         anchor = "start" if place == 0 else "end" if place == 4 else "middle"
-        day = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
-        parts.append(f'<text x="{x(at):.1f}" y="{HEIGHT - 8}" text-anchor="{anchor}">{day}</text>')
+        spare = ' class="spare"' if place % 2 else ""
+        day = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d" if last - first >= 8 * 86_400 else "%m-%d %H:%M")
+        parts.append(f'<text{spare} x="{x(at):.1f}" y="{HEIGHT - 8}" text-anchor="{anchor}">{day}</text>')
     for number, line in enumerate(drawn):
         points = _thin(line.points)
         path = "M" + "L".join(f"{x(at):.1f} {y(value):.1f}" for at, value in points)
@@ -144,7 +149,7 @@ def bar_chart(caption: str, names: Sequence[str], rows: Sequence[Bars], unit: st
     sums = [sum(part for part in row.parts if part * sign > 0) for row in rows for sign in (1, -1)]
     marks = _ticks(min(0.0, *sums), max(0.0, *sums))
     low, high = marks[0], marks[-1]
-    left = 150
+    left = _name_space([row.name for row in rows])
 
     def x(value: float) -> float:
         return left + (WIDTH - left - RIGHT) * (value - low) / (high - low)
@@ -157,7 +162,7 @@ def bar_chart(caption: str, names: Sequence[str], rows: Sequence[Bars], unit: st
     ]
     for place, row in enumerate(rows):
         top = TOP + place * ROW
-        parts.append(f'<text x="{left - 8}" y="{top + 15}" text-anchor="end">{escape(row.name)}</text>')
+        parts.append(f'<text class="name" x="{left - 8}" y="{top + 15}" text-anchor="end">{escape(row.name)}</text>')
         reached = {True: 0.0, False: 0.0}
         for number, part in enumerate(row.parts):
             if part == 0:
@@ -182,7 +187,7 @@ def interval_chart(
     ends = [0.0] + [value for _, middle, span in rows for value in (middle, *(span or ()))]
     marks = _ticks(min(ends), max(ends))
     low, high = marks[0], marks[-1]
-    left = 220
+    left = _name_space([name for name, _, _ in rows])
 
     def x(value: float) -> float:
         return left + (WIDTH - left - RIGHT) * (value - low) / (high - low)
@@ -195,7 +200,7 @@ def interval_chart(
     ]
     for place, (name, middle, span) in enumerate(rows):
         across = TOP + place * ROW + ROW / 2
-        parts.append(f'<text x="{left - 8}" y="{across + 4:.1f}" text-anchor="end">{escape(name)}</text>')
+        parts.append(f'<text class="name" x="{left - 8}" y="{across + 4:.1f}" text-anchor="end">{escape(name)}</text>')
         if span is not None:
             parts.append(
                 f'<path class="k0" d="M{x(span[0]):.1f} {across:.1f}L{x(span[1]):.1f} {across:.1f}">'
@@ -220,21 +225,25 @@ def heat_map(
     most = max((abs(value) for _, cells in rows for value in cells if value is not None), default=0.0)
     if most == 0:
         return ""
-    left, top, high = 150, TOP + 34, 12
+    left, top, high = LEFT, TOP + 34, 12
     wide = (WIDTH - left - RIGHT) / len(columns)
     parts = [
-        f'<text x="{left}" y="{TOP + 4}">{escape(axes[0])}</text>',
-        f'<text x="{left - 8}" y="{TOP + 22}" text-anchor="end">{escape(axes[1])}</text>',
+        f'<text class="name" x="{WIDTH - RIGHT}" y="{TOP + 4}" text-anchor="end">{escape(axes[0])} →</text>',
+        f'<text class="name" x="0" y="{TOP + 4}">{escape(axes[1])} ↓</text>',
     ]
     for place in range(0, len(columns), max(1, (len(columns) - 1) // 8)):
+        last = place == len(columns) - 1
+        x = WIDTH - RIGHT if last else left + wide * (place + 0.5)
         parts.append(
-            f'<text x="{left + wide * (place + 0.5):.1f}" y="{TOP + 22}" text-anchor="middle">'
+            f'<text class="name" x="{x:.1f}" y="{TOP + 26}" text-anchor="{"end" if last else "middle"}">'
             f"{escape(columns[place])}</text>"
         )
     for number, (name, cells) in enumerate(rows):
         y = top + number * high
         if number % 2 == 0:  # a label is higher than a row
-            parts.append(f'<text x="{left - 8}" y="{y + high - 1}" text-anchor="end">{escape(name)}</text>')
+            parts.append(
+                f'<text class="name" x="{left - 8}" y="{y + high - 1}" text-anchor="end">{escape(name)}</text>'
+            )
         for place, value in enumerate(cells):
             if value is not None:
                 parts.append(
@@ -280,6 +289,11 @@ def _figure(caption: str, height: int, parts: Sequence[str], names: Sequence[str
         + "\n".join(parts)
         + "\n</svg></figure>"
     )
+
+
+def _name_space(names: Sequence[str]) -> int:
+    """Room for the longest name as a phone writes it."""
+    return min(16 + 12 * max(map(len, names)), WIDTH // 2)
 
 
 def _grid_line(mark: float, x1: float, y1: float, x2: float, y2: float) -> str:

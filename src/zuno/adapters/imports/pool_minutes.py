@@ -40,6 +40,8 @@ _LONGEST_GAP_MS: Final = 31 * _DAY_MS
 _DIGITS: Final = 78
 """Of the largest uint256."""
 _TOO_LARGE: Final = 10**_DIGITS
+_MOST_AMOUNT: Final = 2**127
+"""What a pool adds or swaps at once is an int128."""
 _WHOLE: Final = re.compile(rf"([+-]?[0-9]{{1,{_DIGITS}}})(?:\.0*)?")
 _SCIENTIFIC: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?[eE][+-]?[0-9]+")
 
@@ -141,7 +143,7 @@ def _read_file(path: Path) -> Iterator[tuple[int, PoolMinute]]:
                     why = "it has too few fields" if isinstance(error, IndexError) else str(error)
                     raise Malformed(f"{path.name}, row {number}: {plain_text(why, 200)}.") from error
     except (csv.Error, UnicodeDecodeError) as error:
-        raise Malformed(f"{path.name} is no CSV file, as is seen after row {number}.") from error
+        raise Malformed(f"{path.name} is no CSV file after row {number}.") from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise Malformed(f"{path.name} is cut off or damaged after row {number}.") from error
     except OSError as error:
@@ -160,10 +162,12 @@ def _read_minute(fields: list[str]) -> PoolMinute:
     open_tick, close_tick, lowest, highest, in0, in1, liquidity = _read_numbers(fields[1:])
     if lowest > highest:
         raise ValueError(f"the lowest tick {lowest} is above the highest {highest}")
-    if not MIN_TICK <= min(lowest, open_tick, close_tick) <= max(highest, open_tick, close_tick) <= MAX_TICK:
-        raise ValueError(f"a tick is outside {MIN_TICK}…{MAX_TICK}")
+    if not MIN_TICK < min(lowest, open_tick, close_tick) <= max(highest, open_tick, close_tick) < MAX_TICK:
+        raise ValueError(f"a tick is not between {MIN_TICK} and {MAX_TICK}")
     if min(in0, in1, liquidity) < 0:
         raise ValueError("an amount or the liquidity is negative")
+    if max(in0, in1, liquidity) >= _MOST_AMOUNT:
+        raise ValueError("an amount or the liquidity is more than a pool can hold")
     return PoolMinute(at, open_tick, close_tick, lowest, highest, in0, in1, liquidity)
 
 

@@ -55,7 +55,13 @@ def build_ablation_page(view: LpAblationView, title: str, command: str) -> str:
                 if compared
                 else ("arm",),
                 [
-                    (arm.arm, *(f"{regime.gain_usd:+.2f}, {format_span(regime.ci95)}" for regime in arm.regimes))
+                    (
+                        arm.arm,
+                        *(
+                            f"{regime.gain_usd:+.2f}, {format_span(regime.ci95)}" if regime.episodes else ""
+                            for regime in arm.regimes
+                        ),
+                    )
                     for arm in compared
                 ],
             ),
