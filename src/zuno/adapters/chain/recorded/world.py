@@ -165,9 +165,18 @@ class RecordedWorld:
     # -- the wallet
 
     def open_position(self, held: Range, gas: Wei) -> None:
-        """Swap what the range does not need of one token, mint with the rest and pay for the gas."""
+        """Swap what the range does not need of one token, mint with the rest and pay for the gas. What is refused was
+        never sent."""
         if self.range is not None:
             raise Refused("The wallet holds a position already.")
+        before = (self._pool, self.balances, self.head, self._number, [*self.events])
+        try:
+            self._swap_and_mint(held, gas)
+        except Refused:
+            self._pool, self.balances, self.head, self._number, self.events = before
+            raise
+
+    def _swap_and_mint(self, held: Range, gas: Wei) -> None:
         self._pay_gas(gas)
         gas = Wei(0) if self._swap_for(held, gas) else gas
         pool, price = self._pool, self._pool.slot0.sqrt_price_x96
@@ -185,9 +194,11 @@ class RecordedWorld:
         self._note_change(liquidity, change, gas)
 
     def close_position(self, gas: Wei) -> None:
-        """Take everything home, fees included."""
+        """Take everything home, fees included; the gas is paid from it."""
         held = self._held()
         liquidity = self._info().liquidity
+        if self.worth()[self.market.native_side] < gas:
+            raise Refused("The wallet cannot pay for the gas.")
         change = self._pool.modify_liquidity(WALLET, held.lower, held.upper, -liquidity, self.position_id)
         self._note_change(-liquidity, change, gas)
         self.range = None

@@ -122,6 +122,35 @@ def test_a_minute_without_liquidity_pays_nothing() -> None:
     assert (after.fees0, after.fees1) == (before.fees0, before.fees1)
 
 
+def empty_pool(minutes: int = 3) -> PoolMinutes:
+    recorded = draw_minutes(minutes)
+    return replace(recorded, minutes=tuple(replace(row, liquidity=0) for row in recorded.minutes))
+
+
+def test_in_a_pool_without_liquidity_nothing_is_swapped() -> None:
+    world = open_world(empty_pool())
+    assert [type(event).__name__ for event in world.events] == ["PositionEvent"]
+    assert world.state().tick == world.minutes[0].open_tick
+    play_all(world)
+    assert attribute(world.history()).exact
+
+
+def test_what_is_refused_leaves_no_trace() -> None:
+    """Not even its gas: a transaction that fails its simulation is never sent."""
+    world = RecordedWorld(USDC_WETH, empty_pool(), 0, 3 * 10**18)
+    held = Range(Tick(TICK // 10 * 10 - 50), Tick(TICK // 10 * 10 + 50))
+    before = (world.balances, world.head, world.state(), [*world.events])
+    with pytest.raises(Refused):
+        world.open_position(held, GAS)  # it needs both tokens, and nobody sells any
+    assert (world.balances, world.head, world.state(), world.events) == before
+    world.balances = (5_000 * 10**6, 3 * 10**18)
+    world.open_position(held, GAS)
+    standing = (world.balances, world.range, world.worth(), [*world.events])
+    with pytest.raises(Refused):
+        world.close_position(Wei(world.worth()[1] + 1))
+    assert (world.balances, world.range, world.worth(), world.events) == standing
+
+
 async def test_the_chain_knows_the_past_and_not_the_future() -> None:
     recorded = draw_minutes(180)
     world = open_world(recorded)
