@@ -276,7 +276,7 @@ def _net_outcomes(episodes: Sequence[EpisodeView]) -> dict[str, list[int]]:
             continue
         found[arm] = [episode.outcomes[arm] - round(episode.model_usd.get(arm, 0.0) * USD) for episode in episodes]
     if Arm.DEBATE in found:
-        found[Arm.RANDOM] = mix_random(episodes, count_moves(episodes, Arm.DEBATE))
+        found[Arm.RANDOM] = mix_random(episodes, Arm.DEBATE)
     return found
 
 

@@ -22,8 +22,9 @@ from zuno.lab.lp.market import BacktestPool
 from zuno.lp.model.market import GasQuote
 
 CENTRE: Final = "centre"
-"""Not an arm: the range centred anew, which is what the random arm does when it moves."""
+"""Not an arm: the range centred anew, which is what the random arm does when it takes a new range."""
 HELD: Final = "stay"
+CLOSE: Final = "close"
 
 
 class PoolCopy(BacktestPool, Protocol):
@@ -108,11 +109,21 @@ def _play(pool: PoolCopy, act: Act, rules: EpisodeRules) -> tuple[int, Fraction]
 
 def describe_act(act: Act) -> str:
     if act.close:
-        return "close"
-    return "stay" if act.range is None else f"{act.range.lower}…{act.range.upper}"
+        return CLOSE
+    return HELD if act.range is None else f"{act.range.lower}…{act.range.upper}"
 
 
-def mix_random(episodes: Sequence[EpisodeView], moves: int) -> list[int]:
-    """What so many moves at episodes drawn blindly come to on average over all draws, for every episode."""
-    share = Fraction(moves, max(1, len(episodes)))
-    return [round(share * episode.outcomes[CENTRE] + (1 - share) * episode.outcomes[HELD]) for episode in episodes]
+def mix_random(episodes: Sequence[EpisodeView], arm: str) -> list[int]:
+    """What as many closes and as many new ranges as an arm's, at episodes drawn blindly, come to on average over all
+    draws, for every episode."""
+    acts, count = [episode.acts[arm] for episode in episodes], max(1, len(episodes))
+    closes = Fraction(acts.count(CLOSE), count)
+    ranges = Fraction(sum(act not in (HELD, CLOSE) for act in acts), count)
+    return [
+        round(
+            closes * episode.outcomes[Arm.HOLD]
+            + ranges * episode.outcomes[CENTRE]
+            + (1 - closes - ranges) * episode.outcomes[HELD]
+        )
+        for episode in episodes
+    ]

@@ -23,7 +23,7 @@ from zuno.lab.lp.ablation_page import build_ablation_page
 from zuno.lab.lp.arms import STAY, Act, Arm
 from zuno.lab.lp.backtest import Schedule
 from zuno.lab.lp.critics import AbsentCritic, PlaceboCritic
-from zuno.lab.lp.episodes import EpisodeView
+from zuno.lab.lp.episodes import EpisodeView, mix_random
 from zuno.lab.lp.lone_arms import choose_alone, choose_best_score, choose_by_vote, propose_by_rules
 from zuno.lab.lp.service import LpQuestion
 from zuno.lab.replies import ReplyBook
@@ -80,6 +80,20 @@ def test_gains_flips_and_corrections_of_a_debate_that_pays() -> None:
     for arm in arms.values():
         if arm.p is not None and arm.p_corrected is not None:
             assert arm.p_corrected >= arm.p
+
+
+def test_chance_closes_as_often_as_the_debate_and_centres_as_often() -> None:
+    acts = ("close", "close", "1…2", "stay")
+    episodes = [
+        episode(place, 0).model_copy(
+            update={
+                "acts": {"debate": acts[place]},
+                "outcomes": {"stay": 4 * place, "centre": -80 * (place + 1), "hold": 40 * place},
+            }
+        )
+        for place in range(4)
+    ]
+    assert mix_random(episodes, Arm.DEBATE) == [20 * place - 20 * (place + 1) + place for place in range(4)]
 
 
 def test_regimes_partition_the_episodes_and_too_few_have_no_interval() -> None:
