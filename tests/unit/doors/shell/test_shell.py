@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from rich.text import Text
@@ -207,6 +210,17 @@ def test_an_ordinary_line_is_kept(tmp_path: Path, line: str) -> None:
     assert not looks_secret(line)
     PrivateHistory(tmp_path / "history", replace_file).append_string(line)
     assert (tmp_path / "history").read_text() == line + "\n"
+
+
+@given(st.lists(st.sampled_from(["a" * 23, "A", "0", ":", "://", "@", " ", "/", "é"]), max_size=12).map("".join))
+@example("://a@b:c@")
+@example("a" * 24 + ":0A")
+@example("0A" + ":" + "a" * 24)
+def test_what_looks_secret_by_search_is_what_does_by_definition(line: str) -> None:
+    """At every place of a line, which takes a time that grows with its square."""
+    blob = re.compile(r"(?=[^\s]*[0-9])(?=[^\s]*[a-z])(?=[^\s]*[A-Z])[0-9A-Za-z+/=_-]{24,}")
+    address = re.compile(r"://[^\s/]*:[^\s/]*@")
+    assert looks_secret(line) == bool(blob.search(line) or address.search(line))
 
 
 def test_a_home_that_cannot_be_written_has_no_history(tmp_path: Path) -> None:
