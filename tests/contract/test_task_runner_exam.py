@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
+from tests.unit.lab.trading.test_trade_lab import SPAN, write_hours
+from tests.wire.pool_minutes import draw_minutes, write_minutes
 from zuno.adapters.dask_cluster import DaskCluster
+from zuno.adapters.store.report_files import FolderOfReports
 from zuno.adapters.task_runner import TaskRunner
 from zuno.adapters.worker_processes import run_in_processes
 from zuno.kernel.canonical import digest
@@ -15,7 +19,13 @@ from zuno.kernel.errors import Refused, Unavailable, Usage
 from zuno.kernel.view import write_document
 from zuno.lab.no_edge_worlds import WorldKind
 from zuno.lab.noedge import WorldResult, WorldsPlan
+from zuno.lab.reports import LabReports
+from zuno.lab.trading.service import read_question
+from zuno.settings import Settings
 from zuno.wiring.desk_checks import study_worlds_plan
+from zuno.wiring.lp_lab import build_lp_lab
+from zuno.wiring.recordings import Recordings
+from zuno.wiring.trade_lab import build_trade_lab
 
 
 async def count(task: int) -> AsyncIterator[tuple[int, int]]:
@@ -114,4 +124,25 @@ async def test_a_study_has_the_same_bytes_whoever_works(runner: Runner) -> None:
     plans = [WorldsPlan(WorldKind.WALK, (seed,), None) for seed in (5, 6)]
     await run(study_worlds_plan, plans, workers, told.append, asyncio.Event())
     told.sort(key=lambda result: result.seed)
-    assert digest(b"".join(write_document(result).encode() for result in told))[:12] == "67927542ccb4"
+    assert digest(b"".join(write_document(result).encode() for result in told))[:12] == "d33cc1a2ffa4"
+
+
+@pytest.mark.soak
+async def test_a_backtest_and_a_sweep_leave_the_same_bytes_whoever_works(runner: Runner, tmp_path: Path) -> None:
+    """Reports, their pages and the trials of a home, against those of one process."""
+    candles = write_hours(tmp_path / "candles")
+    (tmp_path / "pool").mkdir()
+    minutes = write_minutes(tmp_path / "pool", draw_minutes(60 * (168 + 25)))
+    question = read_question(str(candles), "BTCUSDT", *SPAN, "debate,geometry,hold,sma,random")
+
+    async def fill_home(home: Path, run: TaskRunner, workers: int) -> dict[str, bytes]:
+        settings, reports = Settings(home=home), LabReports(FolderOfReports(home / "lab"))
+        trade = build_trade_lab(settings, Recordings(settings), reports, run)
+        await trade.compare(question, workers, lambda done, total: None, asyncio.Event())
+        sweep = build_lp_lab(home, reports, run).sweep
+        await sweep.sweep(str(minutes), 50, 10_000, workers, lambda done, total: None, asyncio.Event())
+        return {path.name: path.read_bytes() for path in (home / "lab").iterdir()}
+
+    alone = await fill_home(tmp_path / "alone", run_in_processes, 1)
+    assert sorted(name.partition("-")[0] for name in alone if name.endswith("html")) == ["sweep", "trade"]
+    assert await fill_home(tmp_path / "spread", *runner) == alone

@@ -9,7 +9,7 @@ from zuno.lab.report_page import heading, interval_chart, paragraph, table
 if TYPE_CHECKING:
     from zuno.lab.invariance import InvarianceView
     from zuno.lab.lookahead import LookaheadView
-    from zuno.lab.lp.debate_checks import PoolInvarianceView, PoolLookaheadView
+    from zuno.lab.lp.debate_checks import PoolCheckView, PoolInvarianceView, PoolLookaheadView
     from zuno.lab.model import RateView
     from zuno.lab.noedge import NoEdgeView
     from zuno.trading.service.learning_view import TradeCalibrationView, VetoesView
@@ -134,7 +134,7 @@ def _list_pool_lookahead(pool: PoolLookaheadView) -> list[str]:
     ]
 
 
-def _describe_pool(pool: PoolLookaheadView | PoolInvarianceView) -> str:
+def _describe_pool(pool: PoolCheckView) -> str:
     return f"{pool.data}, {pool.since} to {pool.until}; edition {pool.edition} of the LP desk; agents by rules."
 
 

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from zuno.kernel.canonical import Digest, canonical, digest
 from zuno.kernel.clock import iso
@@ -196,7 +196,7 @@ class PoolLeakView(View):
     differs: tuple[str, ...]
 
 
-class PoolLookaheadView(View):
+class PoolCheckView(View):
     """The LP desk's debates over a recorded pool."""
 
     data: str
@@ -205,6 +205,9 @@ class PoolLookaheadView(View):
     until: str
     asked: int
     moments: int
+
+
+class PoolLookaheadView(PoolCheckView):
     compared: int
     """Debates that were compared with one that cannot know the future."""
     leaks: int
@@ -217,13 +220,7 @@ class ChoiceFlipView(View):
     changed: str
 
 
-class PoolInvarianceView(View):
-    data: str
-    edition: int
-    since: str
-    until: str
-    asked: int
-    moments: int
+class PoolInvarianceView(PoolCheckView):
     change: str
     choices: RateView
     """How many flip."""
@@ -283,12 +280,7 @@ def choose_hours(schedule: Schedule, count: int) -> tuple[int, ...]:
 def build_pool_lookahead(moments: Sequence[DebateMoment], data: str, asked: int) -> PoolLookaheadView:
     leaky = [moment for moment in moments if moment.leaks]
     return PoolLookaheadView(
-        data=data,
-        edition=EDITION,
-        since=_moment(moments[:1]),
-        until=_moment(moments[-1:]),
-        asked=asked,
-        moments=len(moments),
+        **_describe_moments(moments, data, asked),
         compared=2 * len(moments),
         leaks=len(leaky),
         differences=tuple(PoolLeakView(at=_moment([moment]), differs=moment.leaks) for moment in leaky),
@@ -299,12 +291,7 @@ def build_pool_invariance(moments: Sequence[DebateMoment], data: str, asked: int
     ranged = [moment for moment in moments if "…" in f"{moment.choice}{moment.reordered}"]
     flipped = [moment for moment in moments if moment.reordered != moment.choice]
     return PoolInvarianceView(
-        data=data,
-        edition=EDITION,
-        since=_moment(moments[:1]),
-        until=_moment(moments[-1:]),
-        asked=asked,
-        moments=len(moments),
+        **_describe_moments(moments, data, asked),
         change=REORDERED,
         choices=measure_rate(len(flipped), len(moments)),
         ranges=measure_rate(sum(moment.reordered != moment.choice for moment in ranged), len(ranged)),
@@ -313,6 +300,17 @@ def build_pool_invariance(moments: Sequence[DebateMoment], data: str, asked: int
             for moment in flipped[:LISTED]
         ),
     )
+
+
+def _describe_moments(moments: Sequence[DebateMoment], data: str, asked: int) -> dict[str, Any]:
+    return {
+        "data": data,
+        "edition": EDITION,
+        "since": _moment(moments[:1]),
+        "until": _moment(moments[-1:]),
+        "asked": asked,
+        "moments": len(moments),
+    }
 
 
 def _moment(moments: Sequence[DebateMoment]) -> str:
