@@ -112,7 +112,7 @@ def rulings(given: RulingInputs, said: list[Decision]) -> list[RulingDraft]:
 @pytest.mark.parametrize(
     ("at", "feeds", "every"),
     [
-        (QUIET, "", 3),
+        (QUIET, "", 12),
         (LOUD, "macro dvol options liquidations rates", 1),
         pytest.param(QUIET, "", 1, marks=pytest.mark.soak),
     ],
