@@ -202,6 +202,7 @@ async def _run_desk_arms(
 ) -> None:
     from zuno.kernel.units import Millis
     from zuno.lab.trading.ablations import MarketVoices
+    from zuno.lab.trading.arm_result import cut_events
     from zuno.lab.trading.arms import ORDER_ARMS
     from zuno.lab.trading.engine import Lockstep, run_desk_arm
     from zuno.lab.trading.figures import MarketFigures
@@ -239,7 +240,7 @@ async def _run_desk_arms(
         lockstep = Lockstep(len(abreast))
         await asyncio.gather(*(run_desk_arm(desk, span, lockstep, tell(desk), stop) for desk in abreast))
         for desk in abreast:
-            scored = await desk.record.score(desk.events(), store, span.end)
+            scored = await desk.record.score(cut_events(desk.events(), span.end), store, span.end)
             hear(desk.measure(prices, task.market.won, span, span.end, scored))
 
 

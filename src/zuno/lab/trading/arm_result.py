@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
-from functools import partial
-from itertools import accumulate, takewhile
+from itertools import accumulate
 from typing import Final
 
 from zuno.kernel.errors import Broken
@@ -20,7 +19,17 @@ from zuno.lab.trading.scored_decisions import ScoredDecisions
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, Side, Symbol
 from zuno.trading.model.orders import ZERO
-from zuno.trading.model.trade_events import ExitReason, IntentStored, OrderPlanned, TradeEvent, TradeSummary
+from zuno.trading.model.trade_events import (
+    ExitReason,
+    FillBooked,
+    FundingBooked,
+    IntentStored,
+    OrderPlanned,
+    OrderUpdated,
+    TradeClosed,
+    TradeEvent,
+    TradeSummary,
+)
 from zuno.trading.rules.account_history import trace_account
 from zuno.trading.rules.ledger import LedgerAccount
 from zuno.trading.rules.performance import AccountStep, equity_usd, measure_trades
@@ -139,10 +148,10 @@ def measure_arm(
     refused: int = 0,
     scored: ScoredDecisions | None = None,
 ) -> ArmResult:
-    """`events`: of the account, or of the venue's own log where no desk traded. What is ordered at the last moment is
-    filled after it, though dated by it, and not counted. `won`: KRW for one dollar; of Upbit's cash only what trades
-    made of it is counted, at the rate of the day for the worth and of the last moment for trades and fees."""
-    history = trace_account([event for event in takewhile(partial(_is_before, until), events) if event.at <= until])
+    """`events`: of the account, or of the venue's own log where no desk traded; `cut_events` says which count. `won`:
+    KRW for one dollar; of Upbit's cash only what trades made of it is counted, at the rate of the day for the worth
+    and of the last moment for trades and fees."""
+    history = trace_account(cut_events(events, until))
     book = history.book
     if any(book.ledger.debits(exchange) != book.ledger.credits(exchange) for exchange in Exchange):
         raise Broken(f"Debits and credits of the arm {arm} differ.")
@@ -193,9 +202,33 @@ def measure_arm(
     )
 
 
-def _is_before(until: Millis, event: TradeEvent) -> bool:
-    """Whatever the market did by then is booked before anything is ordered at that moment."""
-    return event.at < until or not isinstance(event, IntentStored | OrderPlanned)
+def cut_events(events: Iterable[TradeEvent], until: Millis) -> list[TradeEvent]:
+    """Those up to a moment. What is ordered at that moment is filled at the open after it, though dated by it, and is
+    none of them; what the market did until then is, also where it was noted between the orders."""
+    found: list[TradeEvent] = []
+    ordered: set[str] = set()
+    changed: set[tuple[Exchange, Symbol]] = set()
+    """Where something was filled that was ordered at that moment."""
+    began = False
+    for event in events:
+        if event.at > until:
+            break
+        if event.at == until and isinstance(event, IntentStored | OrderPlanned):
+            began = True
+            ordered |= {event.order.client_id} if isinstance(event, OrderPlanned) else set()
+            continue
+        match event:
+            case FillBooked(fill=fill):
+                changed |= {(fill.exchange, fill.symbol)} if fill.client_id in ordered else set()
+                counts = (fill.exchange, fill.symbol) not in changed
+            case TradeClosed(summary=trade):
+                counts = (trade.exchange, trade.symbol) not in changed
+            case OrderUpdated():
+                counts = event.order.request.client_id not in ordered
+            case _:
+                counts = not began or isinstance(event, FundingBooked)
+        found += [event] if counts else []
+    return found
 
 
 def _worth_at(

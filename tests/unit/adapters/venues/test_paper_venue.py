@@ -538,6 +538,30 @@ async def test_a_stop_that_a_bar_opens_beyond_is_filled_at_its_open(again: bool)
     assert (fill.price, fill.at) == (D("8995.5"), day + 10 * HOUR_MS)
 
 
+async def test_an_order_shows_no_open_of_another_symbol() -> None:
+    """What is decided about ETH at a close must not hang on whether BTC was ordered at it."""
+    day = START // DAY_MS * DAY_MS
+    prices = [(10_000.0, 10_000.0, 10_000.0, 10_000.0)] * 10 + [(9_000.0, 9_900.0, 8_900.0, 9_800.0)] * 14
+    hours = [Candle(Millis(day + n * HOUR_MS), *row, 1.0, None) for n, row in enumerate(prices)]
+    store = MemorySeries(PUBLIC_HISTORY)
+    for symbol in Symbol:
+        await store.write([Batch(candles(BINANCE, symbol, Timeframe.H1), hours, None, Source.IMPORTED)])
+    clock = MarketClock(Millis(day + 9 * HOUR_MS))
+    venue = build_paper_venues(store, MemoryTradeLog(), "paper:test", clock.now, Fees())[Exchange.BINANCE]
+    eth = {"symbol": Symbol.ETHUSDT}
+    await venue.place(request("entry").model_copy(update=eth))
+    await venue.place(request("stop", SELL, STOP, trigger=D(9_700), reduce_only=True).model_copy(update=eth))
+    clock.move(Millis(day + 10 * HOUR_MS))
+    bought = await venue.place(request("other"))
+    assert (bought.average_price, bought.updated) == (D("9004.5"), clock.now())
+    assert {position.symbol for position in await venue.positions()} == {*Symbol}
+    assert (await venue.quote(Symbol.ETHUSDT)).mark == 10_000
+    clock.move(Millis(day + 11 * HOUR_MS))
+    assert [position.symbol for position in await venue.positions()] == [BTC]
+    [_, fill] = await venue.fills(Symbol.ETHUSDT, Millis(0))
+    assert (fill.price, fill.at) == (D("8995.5"), day + 10 * HOUR_MS)
+
+
 def test_an_account_can_be_opened_with_other_cash() -> None:
     floor = Floor()
     floor.engine.restore([AccountOpened(at=Millis(1), usd=D(50), krw=D(0))])

@@ -7,7 +7,7 @@ from decimal import Decimal as D
 
 import pytest
 
-from tests.unit.trading.rules.test_trading_book import fill, intent
+from tests.unit.trading.rules.test_trading_book import fill, intent, planned
 from zuno.kernel.canonical import Digest
 from zuno.kernel.units import Millis
 from zuno.lab.trading.arm_result import ArmResult, PriceSeries, Span, measure_arm
@@ -22,7 +22,10 @@ from zuno.trading.rules.trading_book import STARTING_CASH
 
 BTC = Symbol.BTCUSDT
 SPAN = Span(Millis(0), Millis(2 * DAY_MS))
-PRICES = {BTC: PriceSeries((0, DAY_MS), (90_000.0, 93_000.0))}
+PRICES = {
+    BTC: PriceSeries((0, DAY_MS), (90_000.0, 93_000.0)),
+    Symbol.ETHUSDT: PriceSeries((0, DAY_MS), (3_000.0, 2_900.0)),
+}
 WON = PriceSeries((0, DAY_MS + 1), (1_000.0, 1_250.0))
 """A dollar is worth more on the second day."""
 OPENED = AccountOpened(at=Millis(0), usd=STARTING_CASH[Exchange.BINANCE], krw=STARTING_CASH[Exchange.UPBIT])
@@ -71,11 +74,27 @@ def test_won_is_counted_in_dollars() -> None:
 def test_what_is_ordered_at_the_last_moment_is_not_counted() -> None:
     last = fill(SPAN.end, OrderSide.BUY, "0.01", "90000")
     assert measure(last).open_trades == 1, "a fill of an order that waited"
-    ordered = intent().model_copy(update={"at": SPAN.end})
-    after = measure(ordered, last)
+    ordered = [event.model_copy(update={"at": SPAN.end}) for event in (intent(), planned(quantity="0.01"))]
+    after = measure(*ordered, last)
     assert (after.open_trades, after.net) == (0, 0)
-    early = intent().model_copy(update={"at": Millis(SPAN.end - 1)})
-    assert measure(early, last).open_trades == 1
+    early = [event.model_copy(update={"at": Millis(SPAN.end - 1)}) for event in (intent(), planned(quantity="0.01"))]
+    assert measure(*early, last).open_trades == 1
+
+
+def test_what_the_market_did_in_the_last_bar_counts_though_something_was_ordered_before_it_was_noted() -> None:
+    """The exit of BTC is ordered at the last moment; the stop of ETH was passed in the bar before it."""
+    eth: dict[str, object] = {"exchange": Exchange.BINANCE, "symbol": Symbol.ETHUSDT}
+    events: list[TradeEvent] = [
+        fill(1, OrderSide.BUY, "0.01", "90000", client="b"),
+        fill(2, OrderSide.BUY, "0.1", "3000", client="e", **eth),
+        planned("exit", "0.01", reduce_only=True).model_copy(update={"at": SPAN.end}),
+        fill(SPAN.end, OrderSide.SELL, "0.01", "95000", client="exit"),
+        fill(SPAN.end, OrderSide.SELL, "0.1", "2900", client="stop", id="f9", **eth),
+        pay_funding(SPAN.end, "-1"),
+    ]
+    result = measure(*events)
+    assert [(trade.symbol, trade.net) for trade in result.trades] == [(Symbol.ETHUSDT, -10_000_000)]
+    assert (result.open_trades, result.funding) == (1, -1_000_000)
 
 
 def test_chance_is_compared_with_closed_trades_before_their_own_funding() -> None:

@@ -172,16 +172,16 @@ class PaperVenue:
         self, symbol: Symbol | None = None, later_ms: int = 0, opening_ms: int = 0
     ) -> AsyncIterator[tuple[PaperExchange, Millis]]:
         """The exchange, matched up to now; what happens inside is stored at the end. A symbol that is asked about is
-        brought to now even where nothing is open in it. With `opening_ms` it also shows the open of the bar that begins
-        now, which an order meets that was sent at a close."""
+        brought to now even where nothing is open in it. With `opening_ms` it, and no other, also shows the open of the
+        bar that begins now, which an order meets that was sent at a close."""
         async with self._busy:
             try:
                 engine = await self._read_log()
                 now = Millis(max(await self._now() + later_ms, engine.book.newest))
                 traded = [each for each in Symbol if each is symbol or not engine.is_idle(each)]
-                until = Millis(now + opening_ms)
-                _advance(engine, {each: await self._read_market(engine, each, until) for each in traded})
-                self._matched |= {each: max(until, self._matched.get(each, until)) for each in traded}
+                until = {each: Millis(now + opening_ms if each is symbol else now) for each in traded}
+                _advance(engine, {each: await self._read_market(engine, each, until[each]) for each in traded})
+                self._matched |= {each: max(end, self._matched.get(each, end)) for each, end in until.items()}
                 yield engine, now
                 await self._store(engine)
             except BaseException:
