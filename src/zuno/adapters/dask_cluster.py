@@ -35,10 +35,12 @@ class DaskCluster:
         try:
             from distributed import Client, as_completed
         except ImportError as error:
+            _give_up(tasks)
             raise Unavailable("A cluster needs Dask: pip install 'zuno[cluster]'.") from error
         try:
             client = await Client(self._address, asynchronous=True, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, TimeoutError) as error:
+            _give_up(tasks)
             raise Unavailable(f"No cluster answers at {plain_text(self._address, 60)}.") from error
         waiter = asyncio.ensure_future(stop.wait())
         try:
@@ -73,3 +75,9 @@ def run_task(own: str, work: Callable[[Any], AsyncIterator[Any]], task: Any) -> 
         return [result async for result in work(task)]
 
     return asyncio.run(run())
+
+
+def _give_up(tasks: object) -> None:
+    """Plan nothing: a coroutine that nobody waits for would be warned about."""
+    if asyncio.iscoroutine(tasks):
+        tasks.close()

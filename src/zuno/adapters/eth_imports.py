@@ -41,11 +41,11 @@ def import_eth_account() -> type[Account]:
             vars(module).update(_PAIRINGS[name])
         sys.modules.update(absent)
         try:
-            with suppress(ImportError):  # it asks for more: then it gets all
+            with suppress(Exception):  # it asks for more: then it gets all
                 import_module("eth_keyfile")
         finally:
             for name in absent:
-                del sys.modules[name]
+                sys.modules.pop(name, None)
     from eth_account import Account
 
     limit_recursion()

@@ -22,7 +22,7 @@ def list_no_edge_sections(view: NoEdgeView) -> list[str]:
         for name, rate in (("after costs", kind.net), ("before costs", kind.before_costs), ("record", kind.weighed))
     ]
     return [
-        paragraph(view.said, "" if view.ok else "warn"),
+        paragraph(view.said, "warn" if view.ok is False else ""),
         paragraph(
             f"{view.worlds:,} of {view.asked:,} worlds, {view.judged:,} of them with ten trades or more; blocks of "
             f"{view.origin}; edition {view.edition}; agents by rules.",

@@ -78,7 +78,7 @@ class ReplyBook:
                 attempt = Attempt.model_validate_json(line)
             except ValidationError:
                 continue  # of another form: it is asked for again
-            self._attempts[attempt.request] = attempt
+            self._attempts.setdefault(attempt.request, attempt)
         self._table = _read_table(files.read(self._table_name))
 
     def recall(self, request: ModelRequest) -> Attempt | None:
@@ -160,18 +160,18 @@ class ModelMeter:
         self.charges: list[ModelCharge] = []
         self.unanswered = 0
         """Questions to which no model said anything: the budget was spent, or nobody could be reached."""
-        self._silent: dict[tuple[str, int], bool] = {}
+        self._answered: dict[tuple[str, int], bool] = {}
 
     def add(self, attempt: Attempt) -> None:
         spent = attempt.usd if attempt.usd is not None else Decimal(0)
-        said = attempt.outcome in _KEPT
-        model = attempt.model if said else ""
+        model = attempt.model if attempt.outcome in _KEPT else ""
         self.charges.append(ModelCharge(self._now(), attempt.tokens_in + attempt.tokens_out, spent, model))
         question = (attempt.role, attempt.round)
-        if attempt.attempt > 1 and self._silent.get(question):
-            self.unanswered -= 1  # the model before it was silent, and this one is asked in its place
-        self._silent[question] = not said
-        self.unanswered += not said
+        before = self._answered.get(question) if attempt.attempt > 1 else None
+        self.unanswered -= before is False  # the model before it was silent, and this one is asked in its place
+        answered = bool(before) or attempt.outcome in (*_KEPT, "refused")
+        self._answered[question] = answered
+        self.unanswered += not answered
 
 
 def keep_replies(minds: ModelContext, book: ReplyBook, meter: ModelMeter) -> ModelContext:

@@ -63,6 +63,33 @@ async def test_a_question_is_unanswered_where_nobody_said_anything(tmp_path: Pat
         assert meter.unanswered == 2 * unanswered
 
 
+async def test_an_answer_counts_though_the_question_back_was_not_answered_and_so_does_a_refusal(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    (said,) = (await ask(question(), desk.minds(ScriptedModel(lambda request: GOOD, "good")))).attempts
+    second = said.model_copy(update={"attempt": 2})
+    silent = second.model_copy(update={"outcome": "timeout"})
+    refused = said.model_copy(update={"outcome": "refused"})
+    for attempts, unanswered in (([said, silent], 0), ([silent], 1), ([silent, second], 0), ([refused], 0)):
+        meter = ModelMeter(lambda: Millis(0))
+        for attempt in attempts:
+            meter.add(attempt)
+        assert meter.unanswered == unanswered
+    meter.add(said.model_copy(update={"outcome": "timeout"}))
+    assert meter.unanswered == 1
+
+
+async def test_of_two_answers_to_one_request_the_first_stands(tmp_path: Path) -> None:
+    desk, book = Desk(tmp_path), open_book(tmp_path)
+    (said,) = (await ask(question(), desk.minds(ScriptedModel(lambda request: GOOD, "good")))).attempts
+    for _ in range(2):
+        await book.record(said)
+    files = FolderOfReports(tmp_path / "two")
+    lines = [said.model_copy(update={"raw": raw}).model_dump_json(by_alias=True) for raw in ("first", "second")]
+    files.add_lines("replies.jsonl", lines)
+    found = ReplyBook(files, "replies")._attempts[said.request]
+    assert found.raw == "first"
+
+
 async def test_a_kept_model_costs_what_it_cost(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     priced = ScriptedModel(lambda request: GOOD, "gpt-4o-mini", usd_per_token=PRICE)

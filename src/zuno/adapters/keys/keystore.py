@@ -88,8 +88,9 @@ class Keystore:
         """The key, or None where the passphrase is another one. `ValueError` for a key of another address."""
         sealed = {"version": VERSION, "crypto": self.document.crypto.model_dump()}
         key: SecretBytes | None = None
+        account = import_eth_account()
         with suppress(ValueError):  # "MAC mismatch"; the vendor's frames hold the passphrase: nothing is raised from it
-            key = SecretBytes(bytes(import_eth_account().decrypt(sealed, passphrase.get_secret_value())))
+            key = SecretBytes(bytes(account.decrypt(sealed, passphrase.get_secret_value())))
         if key is None:
             return None
         if not is_key(key.get_secret_value()):

@@ -148,7 +148,7 @@ async def run_arm(
 
 
 def carry_out(act: Act, pool: BacktestPool, gas: GasQuote) -> bool:
-    """Whether anything was done."""
+    """Whether anything was done; `Refused` with nothing done."""
     if act.close:
         if pool.range is None:
             return False
@@ -159,9 +159,10 @@ def carry_out(act: Act, pool: BacktestPool, gas: GasQuote) -> bool:
     if pool.range is None:
         pool.open_position(act.range, _gas_of(CandidateKind.OPEN, gas))
     else:
-        # Burnt and minted by two transactions, with a swap in the second, as the planner does it.
-        pool.close_position(_gas_of(CandidateKind.CLOSE, gas))
-        pool.open_position(act.range, _gas_of(CandidateKind.OPEN, gas))
+        # Burnt and minted by two transactions, with a swap in the second, as the planner does it: tried before sent.
+        for each in (pool.copy(), pool):
+            each.close_position(_gas_of(CandidateKind.CLOSE, gas))
+            each.open_position(act.range, _gas_of(CandidateKind.OPEN, gas))
     return True
 
 

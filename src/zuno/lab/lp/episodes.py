@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Protocol
+from typing import Final
 
 from zuno.amm.model import price_of
 from zuno.kernel.errors import Refused
@@ -25,12 +25,6 @@ CENTRE: Final = "centre"
 """Not an arm: the range centred anew, which is what the random arm does when it takes a new range."""
 HELD: Final = "stay"
 CLOSE: Final = "close"
-
-
-class PoolCopy(BacktestPool, Protocol):
-    """A recorded pool that can be played in several ways from here."""
-
-    def copy(self) -> PoolCopy: ...
 
 
 class EpisodeView(View):
@@ -56,7 +50,7 @@ class EpisodeRules:
     gas: GasQuote
 
 
-async def walk_moments(pool: PoolCopy, schedule: Schedule, rules: EpisodeRules) -> AsyncIterator[Seconds]:
+async def walk_moments(pool: BacktestPool, schedule: Schedule, rules: EpisodeRules) -> AsyncIterator[Seconds]:
     """The pool at one decision after the other, with the position that resetting at the edge has come to."""
     carry_out(Act(centre_range(pool.state(), rules.half_width)), pool, rules.gas)
     decide = reset_at_edge(rules.half_width)
@@ -67,7 +61,7 @@ async def walk_moments(pool: PoolCopy, schedule: Schedule, rules: EpisodeRules) 
             carry_out(await decide(pool), pool, rules.gas)
 
 
-async def run_episode(pool: PoolCopy, deciders: Mapping[str, Decide], rules: EpisodeRules) -> EpisodeView:
+async def run_episode(pool: BacktestPool, deciders: Mapping[str, Decide], rules: EpisodeRules) -> EpisodeView:
     """`deciders`: of the arms that ask the desk; each is handed the pool as it stands, and the others decide here."""
     state = pool.state()
     acts: dict[str, Act] = {
@@ -97,7 +91,7 @@ async def run_episode(pool: PoolCopy, deciders: Mapping[str, Decide], rules: Epi
     )
 
 
-def _play(pool: PoolCopy, act: Act, rules: EpisodeRules) -> tuple[int, Fraction]:
+def _play(pool: BacktestPool, act: Act, rules: EpisodeRules) -> tuple[int, Fraction]:
     start = pool.head.timestamp
     before = value_in_token0(pool.worth(), pool.state().sqrt_price_x96)
     with suppress(Refused):  # what cannot be carried out leaves everything as it is

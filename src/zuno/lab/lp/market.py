@@ -35,6 +35,10 @@ class BacktestPool(Protocol):
         """What the wallet did, oldest first."""
         ...
 
+    def copy(self) -> BacktestPool:
+        """The same moment with a future of its own."""
+        ...
+
     def play_until(self, moment: Seconds) -> None: ...
 
     def open_position(self, held: Range, gas: Wei) -> None:

@@ -162,13 +162,16 @@ class LpLab:
 
         tell(0, total)
         for wave in plan_waves(question.arms):
+            if stop.is_set():
+                break
             tasks = [
                 ArmTask(question, arm, schedule, done[Arm.DEBATE].moves if arm is Arm.RANDOM else ())
                 for arm in wave
                 if arm not in done
             ]
-            if tasks and not stop.is_set():
-                await self._run_arms(tasks, workers, hear, stop)
+            if tasks:
+                # What one arm was answered the next one finds in the book: arms that ask models run one by one.
+                await self._run_arms(tasks, 1 if question.models else workers, hear, stop)
         check_any_done(len(done))
         alone = replace(question, models=False).conditions
         asked_of = {arm: alone if arm in ASK_NOBODY else conditions for arm in done}

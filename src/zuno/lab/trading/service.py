@@ -205,7 +205,11 @@ class TradeLab:
         if arm not in DESK_ARMS:
             raise Usage(f"{plain_text(arm, 40)!r} is no arm with a desk; choose from {', '.join(DESK_ARMS)}.")
         if arm not in kept.arms and kept.partial:
-            raise Refused(f"{report} was stopped before its arm {arm} was done; run `{kept.command} --resume`.")
+            others = f"; --arm takes {', '.join(kept.arms)}" if kept.arms else ""
+            raise Refused(
+                f"{report} is unfinished and holds nothing of the arm {arm}{others}. If it was asked for, run "
+                f"`{kept.command} --resume`."
+            )
         if arm not in kept.arms and kept.arms:
             raise Refused(f"{report} did not run the arm {arm}; --arm takes {', '.join(kept.arms)}.")
         if arm not in kept.arms:

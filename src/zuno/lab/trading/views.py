@@ -316,6 +316,8 @@ def _headline(models: Sequence[ModelCutoffView], gains: Mapping[Arm, GainView], 
     if known := [model.model for model in models if model.in_sample]:
         names = ", ".join(known)
         return f"Not provable here: of these days some lie before the end of what {names} was trained on."
+    if not gains:
+        return "Not judged: nothing was compared with the debate."
     if all(gain.p_holm is None for gain in gains.values()):
         return "Not judged: too few days for any comparison."
     who = "the debate" if models else "the debate by rules"

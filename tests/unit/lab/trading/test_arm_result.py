@@ -83,17 +83,17 @@ def test_what_is_ordered_at_the_last_moment_is_not_counted() -> None:
 
 def test_what_the_market_did_in_the_last_bar_counts_though_something_was_ordered_before_it_was_noted() -> None:
     """The exit of BTC is ordered at the last moment; the stop of ETH was passed in the bar before it."""
-    eth: dict[str, object] = {"exchange": Exchange.BINANCE, "symbol": Symbol.ETHUSDT}
+    eth = Symbol.ETHUSDT
     events: list[TradeEvent] = [
         fill(1, OrderSide.BUY, "0.01", "90000", client="b"),
-        fill(2, OrderSide.BUY, "0.1", "3000", client="e", **eth),
+        fill(2, OrderSide.BUY, "0.1", "3000", client="e", symbol=eth),
         planned("exit", "0.01", reduce_only=True).model_copy(update={"at": SPAN.end}),
         fill(SPAN.end, OrderSide.SELL, "0.01", "95000", client="exit"),
-        fill(SPAN.end, OrderSide.SELL, "0.1", "2900", client="stop", id="f9", **eth),
+        fill(SPAN.end, OrderSide.SELL, "0.1", "2900", client="stop", id="f9", symbol=eth),
         pay_funding(SPAN.end, "-1"),
     ]
     result = measure(*events)
-    assert [(trade.symbol, trade.net) for trade in result.trades] == [(Symbol.ETHUSDT, -10_000_000)]
+    assert [(trade.symbol, trade.net) for trade in result.trades] == [(eth, -10_000_000)]
     assert (result.open_trades, result.funding) == (1, -1_000_000)
 
 
@@ -112,6 +112,12 @@ def test_chance_is_compared_with_closed_trades_before_their_own_funding() -> Non
     view = build_view("id", question, MARKET, SPAN, [result], stopped=False)
     assert view.random is not None
     assert view.random.debate_usd == 9.0
+
+
+def test_a_debate_alone_is_compared_with_nothing() -> None:
+    question = read_question(None, "BTCUSDT", None, None, "debate")
+    view = build_view("id", question, MARKET, SPAN, [measure()], stopped=False)
+    assert view.headline == "Not judged: nothing was compared with the debate."
 
 
 def test_notes_tell_what_the_record_holds() -> None:
