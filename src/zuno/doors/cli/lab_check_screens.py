@@ -24,12 +24,13 @@ def shown_no_edge(view: NoEdgeView) -> RenderableType:
             _rate(kind.desk)[0],
             _rate(kind.weighed)[0],
         )
+    before, span = _rate(view.before_costs)
     rate = (
         ""
         if view.false_edge_rate is None or view.ci95 is None
         else (
             f"An edge is claimed after costs in {view.false_edge_rate:.1%} of {view.judged} worlds "
-            f"({view.ci95[0]:.1%} to {view.ci95[1]:.1%}), before costs in {' '.join(_rate(view.before_costs))}."
+            f"({view.ci95[0]:.1%} to {view.ci95[1]:.1%}), before costs in {before} ({span})."
         )
     )
     trades = Rows("worlds", "cycles", "trades", "mean before costs", "standard error", "mean after costs")
