@@ -67,7 +67,7 @@ class BenchHouse(Application):
 
     def __init__(self, settings: Settings, model: ScriptedModel | None = None) -> None:
         super().__init__(settings)
-        self._chains.sim = PreparedChain(SimFile(settings.home))
+        self._chains._sim = PreparedChain(SimFile(settings.home))
         self._model = model
 
     def _registry(self) -> ModelRegistry:

@@ -5,26 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.world_file import SimFile
-from zuno.adapters.chain.world import DEFAULT_SEED, DEVNET, SIM
 from zuno.kernel.errors import Unavailable, Usage
-from zuno.kernel.units import Address, HexId
-from zuno.lp.model.chains import CHAINS, ChainInfo, chain_named
-from zuno.lp.model.market import Pair
-from zuno.lp.ports.chain import Chain
-from zuno.lp.ports.market import Feeds, PriceFeed
 from zuno.settings import Settings
 from zuno.wiring.version import PACKAGE
 
 if TYPE_CHECKING:
     from zuno.adapters.chain.devnet.process import DevnetProcess
+    from zuno.adapters.chain.sim.chain import SimChain
     from zuno.adapters.prices.coingecko import CoinGecko
+    from zuno.kernel.units import Address, HexId
+    from zuno.lp.model.chains import ChainInfo
+    from zuno.lp.ports.chain import Chain
+    from zuno.lp.ports.market import Feeds, PriceFeed
     from zuno.lp.ports.spending import Writer
 
-LOCAL = (SIM, DEVNET)
+LOCAL_CHAINS: Final = ("sim", "devnet")
 _CHECKOUT = PACKAGE.parents[1]
 
 
@@ -37,15 +34,26 @@ class Chains:
 
     def __init__(self, settings: Settings, sealed: str | None, own_wallet: Callable[[], Address | None]) -> None:
         """`sealed`: why nothing can be written in the home, if so."""
-        self.sim = SimChain(SimFile(settings.home))
         self._settings = settings
         self._sealed = sealed
         self._own_wallet = own_wallet
+        self._sim: SimChain | None = None
         self._opened: dict[str, Chain] = {}
         self._left: list[Chain] = []
         """Of a devnet that is no more."""
         self._devnet_url = ""
         self._service: CoinGecko | None = None
+
+    @property
+    def sim(self) -> SimChain:
+        self._sim = self._sim or self._open_sim()
+        return self._sim
+
+    def _open_sim(self) -> SimChain:
+        from zuno.adapters.chain.sim.chain import SimChain
+        from zuno.adapters.chain.sim.world_file import SimFile
+
+        return SimChain(SimFile(self._settings.home))
 
     @property
     def writable(self) -> bool:
@@ -65,7 +73,7 @@ class Chains:
     def current_chain(self, name: str) -> Chain:
         """The chain as it is now: another process may have moved the sim or restarted the devnet."""
         if name == "sim":
-            return SimChain(SimFile(self._settings.home))
+            return self._open_sim()
         if name == "devnet" and (url := self.devnet().url()) != self._devnet_url:
             if gone := self._opened.pop(name, None):
                 self._left.append(gone)
@@ -74,7 +82,8 @@ class Chains:
 
     def refresh(self) -> None:
         """See what other processes did since: moved the sim, started the devnet anew."""
-        self.sim.refresh()
+        if self._sim is not None:
+            self._sim.refresh()
         if "devnet" in self._opened and not self._devnet_stays():
             self._left.append(self._opened.pop("devnet"))
 
@@ -87,7 +96,7 @@ class Chains:
     def writer(self, name: str) -> Writer:
         """A chain as it can be written to, on the connection it is read by."""
         opened = self.open_chain(name)
-        if opened is self.sim:
+        if opened is self._sim:
             from zuno.adapters.chain.sim.writer import SimWriter
 
             return SimWriter(self.sim)
@@ -99,6 +108,7 @@ class Chains:
 
     def devnet(self) -> DevnetProcess:
         from zuno.adapters.chain.devnet.process import DevnetProcess
+        from zuno.adapters.chain.world import DEFAULT_SEED
 
         self.require_writable()
         packages = self._settings.contracts_dir or _CHECKOUT / "contracts" / "node_modules"
@@ -115,6 +125,7 @@ class Chains:
 
     def feeds(self, chain: Chain, pool_id: HexId) -> Feeds:
         from zuno.adapters.prices.gas import ChainGas, NativePrice
+        from zuno.lp.ports.market import Feeds
 
         prices = self._prices(chain, pool_id)
         return Feeds(prices, ChainGas(chain), NativePrice(prices))
@@ -137,13 +148,15 @@ class Chains:
             return self.sim
         self.require_writable()
         if name == "devnet":
-            from zuno.adapters.chain.world import WALLET
+            from zuno.adapters.chain.world import DEVNET, WALLET
 
             self._devnet_url = self.devnet().url()
             return self._rpc(DEVNET, (self._devnet_url,), WALLET)
+        from zuno.lp.model.chains import CHAINS, chain_named
+
         info = chain_named(name)
         if info is None:
-            known = ", ".join(("sim", "devnet", *(chain.name for chain in CHAINS)))
+            known = ", ".join((*LOCAL_CHAINS, *(chain.name for chain in CHAINS)))
             raise Usage(f"No chain is called {name[:40]!r}; Zuno knows {known}.")
         urls = tuple(url.get_secret_value() for url in self._settings.rpc_urls(info.name))
         if not urls:
@@ -162,11 +175,12 @@ class Chains:
         from zuno.adapters.prices.combined import FirstThatAnswers
         from zuno.adapters.prices.pool_history import PoolHistory
         from zuno.adapters.prices.seeded import SeededFeed
+        from zuno.lp.model.market import Pair
 
-        if chain is self.sim:
+        if chain is self._sim:
             return SeededFeed(Pair("ETH", "USDC"), self.sim.reference_closes)
         own = PoolHistory(chain, pool_id)
-        if chain.info is DEVNET:
+        if chain.info.name == "devnet":
             from zuno.adapters.chain.devnet.process import DevnetWorld
             from zuno.adapters.prices.combined import WithReference
 

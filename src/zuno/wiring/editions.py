@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING
 
-from zuno.journal.port import Journal
 from zuno.kernel.errors import Refused
 from zuno.kernel.wire import FIRST_EDITION
-from zuno.lp.model import ballot
-from zuno.lp.model.debate import Kind
-from zuno.trading.model import cycle
 
-_STARTS: Final = (
-    ("LP", ballot.EDITION, (Kind.FLOW_START.value, Kind.FLOW_CREATE_START.value)),
-    ("trading", cycle.EDITION, (cycle.STARTED,)),
-)
-"""Each desk, the edition it argues in, and the kinds of the entries that begin a debate or a run."""
+if TYPE_CHECKING:
+    from zuno.journal.port import Journal
 
 
 async def check_editions(journal: Journal) -> None:
     """`Refused` for a home in which a newer Zuno has argued: its entries may say what this one cannot read."""
-    for desk, edition, kinds in _STARTS:
+    from zuno.lp.model import ballot
+    from zuno.lp.model.debate import Kind
+    from zuno.trading.model import cycle
+
+    desks = (
+        ("LP", ballot.EDITION, (Kind.FLOW_START.value, Kind.FLOW_CREATE_START.value)),
+        ("trading", cycle.EDITION, (cycle.STARTED,)),
+    )
+    for desk, edition, kinds in desks:
         for kind in kinds:
             for entry in await journal.latest(1, kind=kind):
                 found = entry.payload.get("edition", FIRST_EDITION)

@@ -12,18 +12,11 @@ from errno import EACCES, EPERM, EROFS
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zuno.adapters.chain.world import DEFAULT_SEED, DEVNET
 from zuno.adapters.log_file import start_log, stop_log
 from zuno.adapters.store.lease import Fences
-from zuno.journal.audit import JournalAudit
-from zuno.journal.port import JournalStore
 from zuno.kernel.errors import Refused, Unavailable, Usage
-from zuno.kernel.units import Address, Millis
-from zuno.lp.model.chains import ChainInfo
-from zuno.lp.service.local_chains import Devnet, LocalChain, SimPlayground
-from zuno.lp.service.positions import LpDesk, token_amounts
 from zuno.settings import Settings, agent_roles, read_settings
-from zuno.wiring.chains import LOCAL, Chains, unusable_home
+from zuno.wiring.chains import LOCAL_CHAINS, Chains, unusable_home
 from zuno.wiring.editions import check_editions
 from zuno.wiring.markets import Markets
 from zuno.wiring.mesh import Meshes, tell
@@ -53,8 +46,10 @@ if TYPE_CHECKING:
     from zuno.doors.telegram_door import TelegramDoor
     from zuno.doors.web_door import WebDoor
     from zuno.doors.zuno import AssistantDoor
+    from zuno.journal.audit import JournalAudit
     from zuno.journal.journal import ChainedJournal
-    from zuno.journal.port import Journal
+    from zuno.journal.port import Journal, JournalStore
+    from zuno.kernel.units import Millis
     from zuno.kernel.view import ReplayView
     from zuno.lab.lp.service import LpLab
     from zuno.lab.service import StudyDesk
@@ -62,15 +57,18 @@ if TYPE_CHECKING:
     from zuno.llm.port import ModelRegistry
     from zuno.lp.agents.scout import Observe
     from zuno.lp.execute.context import ExecutionContext, SpendingLimits, Timeouts
+    from zuno.lp.model.chains import ChainInfo
     from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, SceneFacts
     from zuno.lp.ports.chain import Chain
     from zuno.lp.service.archive import Archive, RecordedRequest, ReplayDebateRunner
     from zuno.lp.service.execution import Execution
+    from zuno.lp.service.local_chains import Devnet, LocalChain, SimPlayground
     from zuno.lp.service.mesh import MeshService
     from zuno.lp.service.mesh_debate import MeshDebateRunner, OwnerEndpoint
     from zuno.lp.service.mesh_peer import PeerService
     from zuno.lp.service.mesh_supervisor import MeshHost
     from zuno.lp.service.portfolio import PortfolioDesk
+    from zuno.lp.service.positions import LpDesk
     from zuno.lp.service.recommend import DebateRunner, LocalDebateRunner, RecommendService
     from zuno.lp.service.wallets import BalancesView, WalletOnChain, WalletService
     from zuno.lp.watch.alerts import AlertDesk
@@ -150,12 +148,15 @@ class Application:
 
     def lp(self, chain: str | None) -> LpDesk:
         from zuno.adapters.clock.system import SystemClock
+        from zuno.lp.service.positions import LpDesk
 
         opened = self._chains.open_chain(self._settings.default_chain() if chain is None else chain)
-        now = None if opened.info in LOCAL else SystemClock().now
+        now = None if opened.info.name in LOCAL_CHAINS else SystemClock().now
         return LpDesk(opened, lambda pool_id: self._chains.feeds(opened, pool_id), now)
 
     def audit(self) -> JournalAudit:
+        from zuno.journal.audit import JournalAudit
+
         return JournalAudit(self._journal_to_read())
 
     def advice(self, *, offline: bool = False, transport: str | None = None) -> RecommendService:
@@ -402,10 +403,12 @@ class Application:
         chain = self._settings.default_chain()
         if self._settings.market != "live":
             return "liquidity positions are read where the market is live; `zuno trade book lp` states them by hand"
-        if chain in {local.name for local in LOCAL}:
+        if chain in LOCAL_CHAINS:
             return f"the default chain, {chain}, is invented: its liquidity positions are not counted"
 
         async def read_amounts() -> Mapping[str, Decimal]:
+            from zuno.lp.service.positions import token_amounts
+
             return token_amounts(await self.lp(chain).positions())
 
         return read_amounts
@@ -773,14 +776,20 @@ class Application:
 
     def sim(self) -> SimPlayground:
         self._chains.require_writable()
+        from zuno.adapters.chain.world import DEFAULT_SEED
+        from zuno.lp.service.local_chains import SimPlayground
+
         return SimPlayground("sim", self._chains.sim, DEFAULT_SEED)
 
     def devnet(self) -> Devnet:
+        from zuno.lp.service.local_chains import Devnet
+
         process = self._chains.devnet()
         return Devnet(process, process.file)
 
     def devnet_world(self) -> LocalChain:
         from zuno.adapters.chain.devnet.process import DevnetWorld
+        from zuno.lp.service.local_chains import LocalChain
 
         return LocalChain("devnet", DevnetWorld(self._chains.devnet()))
 
@@ -956,7 +965,7 @@ class Application:
 
     def _samples_of(self, chain: Chain) -> SqliteSamples | None:
         """A local world keeps its whole past and may be made anew: samples of the world before would lie about it."""
-        return None if chain.info in LOCAL else self._samples()
+        return None if chain.info.name in LOCAL_CHAINS else self._samples()
 
     def _minds(self, journal: Journal, request_id: str) -> ModelContext:
         return self._models.minds(journal, request_id, self._registry())
@@ -975,7 +984,7 @@ class Application:
 
         journal, key, opened = await self._open_journal(), self._key(), self._chains.open_chain(chain)
         key.ensure()
-        if opened.info is DEVNET:
+        if opened.info.name == "devnet":
             from zuno.adapters.chain.devnet.process import DevnetWorld
 
             await DevnetWorld(self._chains.devnet()).wake()
@@ -995,6 +1004,7 @@ class Application:
         )
 
     def _limits(self) -> SpendingLimits:
+        from zuno.kernel.units import Address
         from zuno.lp.execute.context import SpendingLimits
         from zuno.lp.model.plan import Bounds
 
@@ -1011,4 +1021,4 @@ class Application:
         from zuno.lp.execute.context import Timeouts
 
         usual = Timeouts(patience=self._settings.receipt_seconds)
-        return replace(usual, poll_interval=LOCAL_LOOK) if info in LOCAL else usual
+        return replace(usual, poll_interval=LOCAL_LOOK) if info.name in LOCAL_CHAINS else usual

@@ -13,7 +13,6 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from zuno.kernel.errors import Refused, Unavailable, Usage
-from zuno.lp.model.debate import Role
 from zuno.settings import Settings
 from zuno.wiring.version import code_version
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from zuno.lp.mesh.peer import Peer
     from zuno.lp.mesh.peer_process import MeshPeer
     from zuno.lp.mesh.running import PeerRunner
+    from zuno.lp.model.debate import Role
     from zuno.lp.ports.mesh import Table
     from zuno.lp.ports.transport import Transport
     from zuno.lp.service.mesh import MeshService
@@ -92,6 +92,7 @@ class Meshes:
     ) -> PeerService:
         """One agent in this process, with a journal of its own."""
         from zuno.adapters.clock.system import unix_millis
+        from zuno.lp.model.debate import Role
         from zuno.lp.service.mesh_peer import PeerPerDebate, PeerService
         from zuno.wiring.editions import check_editions
 
@@ -162,6 +163,7 @@ class Meshes:
         return await self._room(await self._open_endpoint(self.keeper().way(None)), request_id)
 
     async def _open_endpoint(self, way: str) -> OwnerEndpoint:
+        from zuno.lp.model.debate import Role
         from zuno.lp.service.mesh_debate import OwnerEndpoint, OwnerInbox
 
         inbox = OwnerInbox()
@@ -211,6 +213,7 @@ class Meshes:
             url = self._axl(role)[1] if self._is_set(f"axl_{role.value}_api_url") else table[role].axl_api_url
             return AxlTransport(role, url, ids)
         from zuno.adapters.transport.iroh import IrohPeer, IrohTransport
+        from zuno.lp.model.debate import Role
 
         book = {peer: IrohPeer(line.key, line.iroh_address) for peer, line in table.items()}
         host, _, port = table[role].iroh_address.rpartition(":")
@@ -259,7 +262,7 @@ def _build_agent(role: Role, request_id: str, journal: Journal, models: Models, 
     from zuno.lp.agents.critic import Critic
     from zuno.lp.agents.scout import Scout
     from zuno.lp.agents.strategist import Strategist
-    from zuno.lp.model.debate import Context
+    from zuno.lp.model.debate import Context, Role
     from zuno.lp.service.recommend import load_context
 
     minds = models.minds(journal, request_id, models.registry())

@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from zuno.kernel.errors import Broken
 from zuno.settings import Settings
-from zuno.trading.ports.series import Batch, Origin, RenewedStore, SeriesStore
 
 if TYPE_CHECKING:
     from zuno.adapters.series.sqlite import SqliteSeries
-
-INVENTED: Final = Origin(True, "SYNTHETIC")
-RECORDED: Final = Origin(False, "recorded")
+    from zuno.trading.ports.series import Batch, Origin, RenewedStore, SeriesStore
 
 
 class Recordings:
@@ -32,9 +29,13 @@ class Recordings:
         return self.synthetic() if invented else self.own()
 
     def synthetic(self) -> SqliteSeries:
+        from zuno.trading.ports.series import INVENTED
+
         return self._store("synthetic", INVENTED)
 
     def own(self) -> SqliteSeries:
+        from zuno.trading.ports.series import RECORDED
+
         return self._store("own", RECORDED)
 
     async def invent(self, seed: int) -> RenewedStore:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Address
 from zuno.settings import Settings
-from zuno.wiring.chains import LOCAL
+from zuno.wiring.chains import LOCAL_CHAINS
 
 if TYPE_CHECKING:
     from zuno.adapters.keys.passphrases import Passphrases
@@ -46,11 +46,12 @@ class Signers:
 
     def of(self, chain: str) -> Signer:
         """Who acts on a chain: the built-in wallet of a local world, else the wallet set or the only one kept."""
-        local = {wallet.name: wallet for wallet in LOCAL}.get(chain.strip().lower())
-        if local is not None:
+        name = chain.strip().lower()
+        if name in LOCAL_CHAINS:
             from zuno.adapters.chain.dev_signer import DevSigner
+            from zuno.adapters.chain.world import DEVNET, SIM
 
-            return DevSigner(local.id)
+            return DevSigner((SIM if name == SIM.name else DEVNET).id)
         if self._own_signer is None:  # one for all chains, so that its passphrase is asked for once
             self._own_signer = self.folder().signer(self._acting_wallet())
         return self._own_signer

@@ -76,8 +76,8 @@ async def import_history(folder: str, place: Path) -> SqliteSeries:
     from zuno.adapters.imports.files import HistoryFiles
     from zuno.adapters.series.sqlite import SqliteSeries
     from zuno.kernel.errors import Refused
+    from zuno.trading.ports.series import RECORDED
     from zuno.trading.service.imports import Imports
-    from zuno.wiring.recordings import RECORDED
 
     store = SqliteSeries(place, RECORDED)
     imports = Imports(HistoryFiles(), store, unix_millis, read_here=True)
@@ -140,8 +140,8 @@ async def run_task(home: str, task: ArmsTask) -> AsyncIterator[ArmResult | SlotP
     """Arms side by side; now and then how far each has come, and at the end what it came to. `home`: whose models are
     asked where the task allows it, one arm after the other."""
     from zuno.adapters.series.sqlite import SqliteSeries
+    from zuno.trading.ports.series import INVENTED, RECORDED
     from zuno.wiring.cycles import disable_tracing
-    from zuno.wiring.recordings import INVENTED, RECORDED
 
     disable_tracing()
     store = SqliteSeries(Path(task.market.place), INVENTED if task.market.synthetic else RECORDED)

@@ -99,6 +99,8 @@ class Origin:
         return self.label.startswith(CANDLES_ONLY)
 
 
+INVENTED: Final = Origin(True, "SYNTHETIC")
+RECORDED: Final = Origin(False, "recorded")
 PUBLIC_HISTORY: Final = Origin(False, f"{CANDLES_ONLY} (public history)")
 """Of a store that holds what was imported or downloaded and nothing that was collected."""
 
