@@ -1,19 +1,22 @@
-"""Work spread over processes of our own: each takes a share of the tasks and sends back results as they come."""
+"""Work spread over processes of our own: each takes the next task when it is free, and tells results as they come."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
+from time import monotonic
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+TELL_SECONDS: Final = 0.2
+"""Results that come faster are told together: the parent has no core of its own."""
 ENV: Final = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -41,10 +44,10 @@ async def run_in_processes(
     readers: list[asyncio.Future[None]] = []
     waiter = asyncio.ensure_future(stop.wait())
     try:
-        await _send(pipes, [work] * wanted)
+        await _send(pipes, work)
         planned = await tasks if isinstance(tasks, Awaitable) else tasks
-        await _send(pipes, [planned[place::wanted] for place in range(wanted)])
-        readers = [asyncio.ensure_future(_read_all(pipe, hear)) for pipe in pipes]
+        left = iter(planned)
+        readers = [asyncio.ensure_future(_hand_out(left, pipe, hear)) for pipe in pipes]
         pending: set[asyncio.Future[Any]] = {*readers, waiter}
         while not stop.is_set() and pending != {waiter}:
             done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
@@ -81,14 +84,14 @@ def _start(count: int) -> tuple[list[Connection], list[SpawnProcess]]:
     return pipes, processes
 
 
-async def _send(pipes: Sequence[Connection], contents: Sequence[Any]) -> None:
-    """To each its own. A worker that is gone is noticed by who reads its answer."""
+async def _send(pipes: Sequence[Connection], content: Any) -> None:
+    """To each of them. A worker that is gone is noticed by who reads its answer."""
 
-    def send(pipe: Connection, content: Any) -> None:
+    def send(pipe: Connection) -> None:
         with suppress(BrokenPipeError, ConnectionResetError):
             pipe.send(content)
 
-    await asyncio.gather(*(asyncio.to_thread(send, *pair) for pair in zip(pipes, contents, strict=True)))
+    await asyncio.gather(*(asyncio.to_thread(send, pipe) for pipe in pipes))
 
 
 async def _run_here(
@@ -111,37 +114,48 @@ async def _run_here(
         running.result()
 
 
-async def _read_all(receiver: Connection, hear: Callable[[Any], None]) -> None:
-    while True:
+async def _hand_out(tasks: Iterator[Any], pipe: Connection, hear: Callable[[Any], None]) -> None:
+    """Give a worker one task after the other, as long as there are any."""
+    for task in tasks:
+        await _send([pipe], task)
+        await _read_results(pipe, hear)
+
+
+async def _read_results(pipe: Connection, hear: Callable[[Any], None]) -> None:
+    """What a task found, until it is done."""
+    done = False
+    while not done:
         try:
-            kind, content = await asyncio.to_thread(receiver.recv)
+            found, done, error = await asyncio.to_thread(pipe.recv)
         except (EOFError, ConnectionResetError):
             raise RuntimeError("a worker process ended before its work was done") from None
-        if kind == "error":
-            raise content
-        if kind == "done":
-            return
-        hear(content)
+        for result in found:
+            hear(result)
+        if error is not None:
+            raise error
 
 
 def _serve(pipe: Connection) -> None:
     """In the worker. Ctrl-C reaches it too, and is its parent's to answer."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with suppress(EOFError, BrokenPipeError):  # nobody has work for us, or waits for it, any more
+        work = pipe.recv()
+        while True:
+            asyncio.run(_work(work, pipe.recv(), pipe))
 
+
+async def _work(work: Callable[[T], AsyncIterator[R]], task: T, pipe: Connection) -> None:
+    found: list[R] = []
+    told = monotonic()
     try:
-        work, tasks = pipe.recv(), pipe.recv()
-    except EOFError:  # who would have sent them is gone
-        return
-
-    async def run() -> None:
-        for task in tasks:
-            async for result in work(task):
-                pipe.send(("result", result))
-
-    with suppress(BrokenPipeError):  # nobody waits for us any more
-        try:
-            asyncio.run(run())
-        except Exception as error:
-            pipe.send(("error", error))
-        else:
-            pipe.send(("done", None))
+        async for result in work(task):
+            found.append(result)
+            if monotonic() - told >= TELL_SECONDS:
+                pipe.send((found, False, None))
+                found, told = [], monotonic()
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        pipe.send((found, True, error))
+    else:
+        pipe.send((found, True, None))

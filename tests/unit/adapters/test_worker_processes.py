@@ -6,10 +6,12 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from multiprocessing import active_children
+from pathlib import Path
 
 import pytest
 
 from zuno.adapters.worker_processes import run_in_processes
+from zuno.kernel.errors import Refused
 
 
 async def count(task: int) -> AsyncIterator[tuple[int, int, int]]:
@@ -28,6 +30,38 @@ async def test_as_many_processes_work_as_were_asked_for(workers: int) -> None:
     await run_in_processes(count, (3, 1, 2), workers, told.append, asyncio.Event())
     assert sorted(found[:2] for found in told) == [(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)]
     assert len({found[2] for found in told}) == workers
+
+
+async def wait_for_others(task: tuple[Path, int]) -> AsyncIterator[int]:
+    """The first task goes on until the others are done."""
+    folder, number = task
+    if number == 0:
+        for _ in range(6_000):
+            if len(list(folder.iterdir())) == 4:
+                break
+            await asyncio.sleep(0.01)
+    (folder / str(number)).touch()
+    yield number
+
+
+async def test_whoever_is_free_takes_the_next_task(tmp_path: Path) -> None:
+    told: list[int] = []
+    tasks = [(tmp_path, number) for number in range(5)]
+    await run_in_processes(wait_for_others, tasks, 2, told.append, asyncio.Event())
+    assert told[-1] == 0
+    assert sorted(told) == [0, 1, 2, 3, 4]
+
+
+async def fail_later(task: int) -> AsyncIterator[int]:
+    yield task
+    raise Refused("no")
+
+
+async def test_what_was_found_before_a_failure_is_told() -> None:
+    told: list[int] = []
+    with pytest.raises(Refused):
+        await run_in_processes(fail_later, (7, 7), 2, told.append, asyncio.Event())
+    assert 7 in told
 
 
 async def read_environment(task: str) -> AsyncIterator[str | None]:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -35,11 +36,12 @@ COLUMNS: Final = (
     "inAmount1",
     "currentLiquidity",
 )
+_EPOCH: Final = datetime(1970, 1, 1)
+_EPOCH_UTC: Final = _EPOCH.replace(tzinfo=UTC)
 _DAY_MS: Final = 86_400_000
 _LONGEST_GAP_MS: Final = 31 * _DAY_MS
 _DIGITS: Final = 78
 """Of the largest uint256."""
-_TOO_LARGE: Final = 10**_DIGITS
 _MOST_AMOUNT: Final = 2**127
 """What a pool adds or swaps at once is an int128."""
 _WHOLE: Final = re.compile(rf"([+-]?[0-9]{{1,{_DIGITS}}})(?:\.0*)?")
@@ -133,13 +135,13 @@ def _read_file(path: Path) -> Iterator[tuple[int, PoolMinute]]:
             absent = [name for name in COLUMNS if name not in names]
             if absent:
                 raise Malformed(f"{path.name} is no table of pool minutes: column {', '.join(absent)} is missing.")
-            places = [names.index(name) for name in COLUMNS]
+            select_columns = itemgetter(*(names.index(name) for name in COLUMNS))
             for number, fields in enumerate(lines, 2):
-                if not any(map(str.strip, fields)):
-                    continue
                 try:
-                    yield number, _read_minute([fields[place] for place in places])
+                    yield number, _read_minute(select_columns(fields))
                 except (IndexError, ValueError) as error:
+                    if not any(map(str.strip, fields)):  # a blank line
+                        continue
                     why = "it has too few fields" if isinstance(error, IndexError) else str(error)
                     raise Malformed(f"{path.name}, row {number}: {plain_text(why, 200)}.") from error
     except (csv.Error, UnicodeDecodeError) as error:
@@ -156,7 +158,7 @@ def _open(path: Path) -> TextIO:
     return gzip.open(path, "rt", encoding="utf-8", newline="") if packed else open(path, encoding="utf-8", newline="")
 
 
-def _read_minute(fields: list[str]) -> PoolMinute:
+def _read_minute(fields: tuple[str, ...]) -> PoolMinute:
     """`ValueError` says which field is wrong."""
     at = _read_time(fields[0].strip())
     open_tick, close_tick, lowest, highest, in0, in1, liquidity = _read_numbers(fields[1:])
@@ -176,19 +178,17 @@ def _read_time(text: str) -> Millis:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(f"timestamp {text[:40]!r} is no time") from None
-    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
-    millis = round(moment.timestamp()) * 1000
+    since = moment - (_EPOCH if moment.tzinfo is None else _EPOCH_UTC)
+    millis = round(since.total_seconds()) * 1000
     if millis % MINUTE_MS:
         raise ValueError(f"timestamp {text[:40]!r} is no whole minute")
     return Millis(millis)
 
 
-def _read_numbers(fields: list[str]) -> list[int]:
+def _read_numbers(fields: tuple[str, ...]) -> list[int]:
     digits = "".join(fields)
-    if digits.isdecimal() and digits.isascii() and all(fields):  # as in nearly every row: digits and nothing else
-        numbers = [int(field) for field in fields]
-        if max(numbers) < _TOO_LARGE:
-            return numbers
+    if digits.isdecimal() and digits.isascii() and all(fields) and len(digits) < _DIGITS:
+        return list(map(int, fields))  # as in nearly every row: digits and nothing else
     return [_read_whole(name, field.strip()) for name, field in zip(COLUMNS[1:], fields, strict=True)]
 
 

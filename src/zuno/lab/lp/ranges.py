@@ -23,6 +23,7 @@ from zuno.lab.lp.fast import PIPS, USD, MinuteColumns, amounts_by_minute, fees_b
 SHIFTS: Final = 25
 """Of a range's centre from the price, for every width: from half a width below to half a width above."""
 MOST_RANGES: Final = 10_000
+TASKS_PER_WORKER: Final = 8
 NARROWEST, WIDEST = 60, 6_000
 """Half-widths in ticks: 0.6 % and 82 %."""
 
@@ -71,7 +72,9 @@ def plan_ranges(tick: int, count: int, spacing: int = 10) -> tuple[Range, ...]:
 def share_ranges(
     columns: MinuteColumns, ranges: Sequence[Range], capital: int, fee_pips: int, workers: int
 ) -> list[SweepTask]:
-    shares = (ranges[place::workers] for place in range(workers))
+    """More tasks than workers: one that is slower than the others does less."""
+    count = 1 if workers == 1 else TASKS_PER_WORKER * workers
+    shares = (ranges[place::count] for place in range(count))
     return [SweepTask(columns, tuple(share), capital, fee_pips) for share in shares if share]
 
 
