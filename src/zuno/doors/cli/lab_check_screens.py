@@ -11,6 +11,7 @@ from zuno.lab.lookahead import LookaheadView
 from zuno.lab.lp.debate_checks import PoolLookaheadView
 from zuno.lab.model import CheckView, RateView
 from zuno.lab.noedge import NoEdgeView
+from zuno.trading.service.report import format_signed
 
 
 def shown_no_edge(view: NoEdgeView) -> RenderableType:
@@ -35,7 +36,8 @@ def shown_no_edge(view: NoEdgeView) -> RenderableType:
     )
     trades = Rows("worlds", "cycles", "trades", "mean before costs", "standard error", "mean after costs")
     for kind in view.kinds:
-        before, after = ("" if mean is None else f"{mean:+.3f} %" for mean in (kind.mean_gross_pct, kind.mean_net_pct))
+        means = (kind.mean_gross_pct, kind.mean_net_pct)
+        before, after = ("" if mean is None else f"{format_signed(mean, 3)} %" for mean in means)
         error = "" if kind.standard_error_pct is None else f"{kind.standard_error_pct:.3f} %"
         trades.add_row(kind.kind, f"{kind.cycles}", f"{kind.trades}", before, error, after)
     return Group(

@@ -113,7 +113,7 @@ def _describe_bars(view: StudyView) -> Iterator[RenderableType]:
 
 
 def _percent(value: float | None) -> str:
-    return "" if value is None else f"{value:+.2f} %"
+    return "" if value is None else f"{format_signed(value)} %"
 
 
 # -- does memory help?
@@ -146,8 +146,8 @@ def _describe_world(view: WorldView) -> Iterator[RenderableType]:
         hit, r = pair.hit_rate, pair.r
         pairs.add_row(
             f"{pair.first} less {pair.second}",
-            "" if hit is None else f"{hit.difference:+.1%}",
-            "" if hit is None else f"{hit.low:+.1%} to {hit.high:+.1%}",
+            "" if hit is None else f"{format_signed(100 * hit.difference, 1)}%",
+            "" if hit is None else f"{format_signed(100 * hit.low, 1)}% to {format_signed(100 * hit.high, 1)}%",
             format_signed(None if r is None else r.difference, 3),
             "" if r is None else _interval(r),
             "" if r is None else f"{r.detectable:.3f}",
@@ -157,7 +157,7 @@ def _describe_world(view: WorldView) -> Iterator[RenderableType]:
 
 
 def _interval(view: IntervalView) -> str:
-    return f"{view.low:+.3f} to {view.high:+.3f}"
+    return f"{format_signed(view.low, 3)} to {format_signed(view.high, 3)}"
 
 
 def shown_lp_lab(view: LpLabView) -> RenderableType:
@@ -190,7 +190,7 @@ def shown_lp_lab(view: LpLabView) -> RenderableType:
     engines = Rows("fees by both engines", "convention", "exact", "fast", "difference")
     for arm in view.arms:
         if (fees := arm.fast_fees) is not None:
-            gap = "" if fees.difference_pct is None else f"{fees.difference_pct:+.4f} %"
+            gap = "" if fees.difference_pct is None else f"{format_signed(fees.difference_pct, 4)} %"
             engines.add_row(arm.arm, fees.convention, f"{fees.exact_usd:.4f}", f"{fees.fast_usd:.4f}", gap)
     unexplained = [arm.arm for arm in view.arms if arm.residual]
     return Group(
@@ -255,7 +255,7 @@ def shown_sweep(view: SweepView) -> RenderableType:
             f"{row.time_in_range:.0%}",
             f"{row.max_drawdown:.2%}",
         )
-    spread = ", ".join(f"{row.share} %: {row.vs_hold_usd:+,.2f}" for row in view.quantiles)
+    spread = ", ".join(f"{row.share} %: {format_signed(row.vs_hold_usd)}" for row in view.quantiles)
     return Group(
         heading(f"{view.ranges:,} ranges opened once and kept, {view.capital_usd:,} USD: the best and the worst"),
         table,
@@ -274,7 +274,7 @@ def _gain_cells(arm: ArmGainView) -> tuple[str, ...]:
         f"{arm.moved} of {arm.episodes}",
         format_signed(arm.net_usd, 2),
         format_signed(arm.gain_usd, 2),
-        "" if arm.ci95 is None else f"{arm.ci95[0]:+.2f} to {arm.ci95[1]:+.2f}",
+        "" if arm.ci95 is None else f"{format_signed(arm.ci95[0])} to {format_signed(arm.ci95[1])}",
         "" if arm.p_corrected is None else f"{arm.p_corrected:.3f}",
         "" if arm.better is None else f"{arm.better}",
         "" if arm.worse is None else f"{arm.worse}",
@@ -293,7 +293,7 @@ def _list_unanswered(arms: Sequence[ArmView | ArmGainView | TradeArmView]) -> li
 
 
 def _span(ends: tuple[float, float] | None) -> str:
-    return "too few days" if ends is None else f"{ends[0]:+,.0f} to {ends[1]:+,.0f}"
+    return "too few days" if ends is None else f"{format_signed(ends[0], 0)} to {format_signed(ends[1], 0)}"
 
 
 def shown_reports(view: LabReportsView) -> RenderableType:
@@ -318,12 +318,12 @@ def shown_trade_lab(view: TradeLabView) -> RenderableType:
             arm.arm,
             format_signed(arm.net_pnl_usd, 2),
             _span(arm.ci95),
-            "" if arm.sharpe is None else f"{arm.sharpe:.2f}",
+            "" if arm.sharpe is None else format_signed(arm.sharpe),
             "" if arm.deflated_sharpe is None else f"{arm.deflated_sharpe:.2f}",
             f"{arm.max_drawdown:.1%}",
             f"{arm.trades}",
             "" if arm.hit_rate is None else f"{arm.hit_rate:.0%}",
-            "" if arm.expectancy_r is None else f"{arm.expectancy_r:+.2f}",
+            "" if arm.expectancy_r is None else format_signed(arm.expectancy_r),
             f"{arm.fees:.2f}",
             format_signed(arm.funding, 2),
             f"{arm.exposure:.2f}",
@@ -339,7 +339,7 @@ def shown_trade_lab(view: TradeLabView) -> RenderableType:
     return Group(
         heading(
             f"{', '.join(view.symbols)}, {view.since[:10]} to {view.until[:10]} ({view.days} days), "
-            f"{view.capital_usd:,.0f} USD; the market {view.market_change:+.1%}"
+            f"{view.capital_usd:,.0f} USD; the market {format_signed(100 * view.market_change, 1)}%"
         ),
         arms,
         Text(""),
