@@ -1,4 +1,4 @@
-"""Settings, read once from the environment. `Usage` names the variable that cannot be read."""
+"""Settings, read once from the environment. `UsageError` names the variable that cannot be read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor, parse_model, parse_model_list
 from zuno.lp.model.chains import CHAINS, chain_named
 from zuno.pushes.rules import parse_push_modes, parse_quiet_hours
@@ -89,7 +89,7 @@ def _quiet_hours(text: str) -> str:
 def _as_value_error() -> Iterator[None]:
     try:
         yield
-    except Usage as error:
+    except UsageError as error:
         raise ValueError(str(error).rstrip(".")) from error
 
 
@@ -153,7 +153,7 @@ def _embedding_model(text: str) -> str:
         return name
     try:
         model = parse_model(name)
-    except Usage as error:
+    except UsageError as error:
         raise ValueError(f"expected {', '.join(OFFLINE_EMBEDDINGS)} or a model: {str(error).rstrip('.')}") from None
     if model.vendor is Vendor.ANTHROPIC:
         raise ValueError("Anthropic has no embedding models")
@@ -175,7 +175,7 @@ def _model_keys(raw: object) -> object:
 def _models(text: str) -> str:
     try:
         return ",".join(map(str, parse_model_list(text)))
-    except Usage as error:
+    except UsageError as error:
         raise ValueError(str(error).rstrip(".")) from None
 
 
@@ -189,7 +189,7 @@ def _model_prices(raw: object) -> object:
         try:
             usd_in, usd_out = map(Decimal, text.split("/"))
             model = str(parse_model(name))
-        except (ValueError, InvalidOperation, Usage):
+        except (ValueError, InvalidOperation, UsageError):
             raise ValueError("expected MODEL=IN/OUT in dollars for a million tokens, separated by commas") from None
         if not all(usd.is_finite() and usd >= 0 for usd in (usd_in, usd_out)):
             raise ValueError("a price is a number of dollars, 0 or more")
@@ -543,7 +543,7 @@ def variable_of(field_name: str) -> str:
 
 
 def read_settings(environment: Mapping[str, str], home: Path | None = None) -> Settings:
-    """The settings of this process, or `Usage` that names the variable to fix.
+    """The settings of this process, or `UsageError` that names the variable to fix.
 
     `environment` is what pydantic-settings will read too: it must be the process's own.
     """
@@ -551,14 +551,14 @@ def read_settings(environment: Mapping[str, str], home: Path | None = None) -> S
     for name in map(str.upper, environment):
         if name.startswith("ZUNO_") and not name.startswith(_IGNORED_PREFIX) and name not in known:
             near = _nearest(name, known)
-            raise Usage(f"{name} is not a setting of Zuno" + (f"; did you mean {near}?" if near else "."))
+            raise UsageError(f"{name} is not a setting of Zuno" + (f"; did you mean {near}?" if near else "."))
     try:
         settings = Settings() if home is None else Settings(home=home)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = str(first["loc"][0]) if first["loc"] else ""
         name = variable_of(field) if field in Settings.model_fields else field
-        raise Usage(f"{name} cannot be read: {first['msg'].removeprefix('Value error, ')}.") from None
+        raise UsageError(f"{name} cannot be read: {first['msg'].removeprefix('Value error, ')}.") from None
     return settings.model_copy(update={"home": settings.home.expanduser()})
 
 

@@ -35,7 +35,7 @@ from zuno.adapters.prices.gas import ChainGas, NativePrice
 from zuno.adapters.prices.seeded import SeededFeed
 from zuno.amm import identity
 from zuno.amm.ticks import MAX_TICK, MIN_TICK
-from zuno.kernel.errors import PoolNotInitialized, Refused, Unavailable, Unknown, Usage
+from zuno.kernel.errors import NotFound, PoolNotInitialized, Refused, Unavailable, UsageError
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds
 from zuno.lp.agents.observe import observe
@@ -148,11 +148,11 @@ async def test_a_pool_id_may_be_typed_in_capitals(chain_case: ChainCase) -> None
 
 
 async def test_an_id_that_names_no_pool(chain_case: ChainCase) -> None:
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await chain_case.chain.pool(chain_case.unknown_pool)
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await chain_case.chain.price_path(chain_case.unknown_pool, chain_case.minted)
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await chain_case.chain.depth(chain_case.unknown_pool)
 
 
@@ -193,7 +193,7 @@ async def test_a_pool_s_past_is_of_the_last_block_not_later(chain_case: ChainCas
     assert await chain.pool_at(pool_id, Seconds(chain_case.ended + 10**6)) == now
     with pytest.raises(Unavailable):
         await chain.pool_at(pool_id, Seconds(GENESIS_TIME - 5))
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await chain.pool_at(chain_case.unknown_pool, chain_case.ended)
 
 
@@ -307,9 +307,9 @@ async def test_a_window_opens_at_the_last_block_not_later(chain_case: ChainCase)
 
 
 async def test_histories_of_nothing(chain_case: ChainCase) -> None:
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await chain_case.chain.history(chain_case.unknown_id, None)
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         await chain_case.chain.history(chain_case.held[0], Seconds(chain_case.ended + HOUR))
 
 
@@ -375,7 +375,7 @@ async def test_a_window_leaves_out_what_was_not_there(chain_case: ChainCase) -> 
 async def test_no_swap_no_fees(chain_case: ChainCase) -> None:
     with pytest.raises(Unavailable):
         await chain_case.chain.swap_fees(chain_case.pools[0], Seconds(chain_case.ended + 1))
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await chain_case.chain.swap_fees(chain_case.unknown_pool, chain_case.minted)
 
 

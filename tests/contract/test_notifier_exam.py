@@ -20,7 +20,7 @@ from zuno.adapters.notifier.console import ConsoleNotifier
 from zuno.adapters.notifier.telegram import LONGEST_CAPTION, LONGEST_TEXT, TelegramNotifier, as_html
 from zuno.doors.telegram.terminal_words import translate_commands
 from zuno.kernel.chat_text import JOINER
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.notify import (
     Button,
     Fact,
@@ -341,7 +341,7 @@ async def test_a_bot_that_may_not_write_is_for_later(
     ],
 )
 def test_settings_that_cannot_work_are_refused_without_being_repeated(token: str, chat: str, url: str) -> None:
-    with pytest.raises(Usage) as refusal:
+    with pytest.raises(UsageError) as refusal:
         TelegramNotifier(token, chat, url)
     assert token not in str(refusal.value)
 

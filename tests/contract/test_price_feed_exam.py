@@ -25,7 +25,7 @@ from zuno.adapters.prices.combined import FirstThatAnswers
 from zuno.adapters.prices.pool_history import PoolHistory
 from zuno.adapters.prices.seeded import SeededFeed
 from zuno.amm.model import Block, PoolKey, PoolState
-from zuno.kernel.errors import Malformed, Unavailable, Unknown
+from zuno.kernel.errors import Malformed, NotFound, Unavailable
 from zuno.kernel.units import HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick
 from zuno.lp.model.chains import ETH
 from zuno.lp.model.history import PricedBlock
@@ -96,7 +96,7 @@ class PoolChain(Chain):
 
     async def pool(self, pool_id: HexId) -> PoolState:
         if not self._path:
-            raise Unknown("There is no such pool")
+            raise NotFound("There is no such pool")
         key = PoolKey(ETH.address, USDC.address, Pips(500), 10)
         past = [priced for priced in self._path if priced.block.timestamp <= self._head.timestamp]
         price = (past or [self._path[0]])[-1].sqrt_price_x96

@@ -15,7 +15,7 @@ from zuno.adapters.store.report_files import FolderOfReports
 from zuno.adapters.task_runner import TaskRunner
 from zuno.adapters.worker_processes import run_in_processes
 from zuno.kernel.canonical import digest
-from zuno.kernel.errors import Refused, Unavailable, Usage
+from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.kernel.view import write_document
 from zuno.lab.no_edge_worlds import WorldKind
 from zuno.lab.noedge import WorldResult, WorldsPlan
@@ -105,7 +105,7 @@ async def test_once_stopped_the_rest_is_given_up(runner: Runner) -> None:
 
 
 def test_an_address_that_is_none() -> None:
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         DaskCluster("localhost")
 
 

@@ -32,7 +32,7 @@ from tests.wire.paper_venue import binance_on_paper, upbit_on_paper
 from tests.wire.vendors.serving import fields, without
 from zuno.adapters.http import RateLimited
 from zuno.adapters.venues.exchange import PATIENCE
-from zuno.kernel.errors import Refused, Unavailable, Unknown, ZunoError
+from zuno.kernel.errors import NotFound, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Side
@@ -224,7 +224,7 @@ async def test_a_cancel_of_what_is_filled_says_so(here: VenueHarness) -> None:
 
 
 async def test_a_cancel_of_nothing_is_unknown(here: VenueHarness) -> None:
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await here.venue.cancel(here.symbol, request_order(here, "nothing").client_id)
 
 
@@ -850,7 +850,7 @@ async def test_wrong_keys_are_refused(here: WireHarness, monkeypatch: pytest.Mon
 @only(BY_HTTP)
 async def test_a_symbol_the_venue_does_not_have_is_unknown(here: WireHarness) -> None:
     del here.fake.engine.markets[here.market]
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await here.venue.filters(here.symbol)
     assert (await here.venue.place(request_order(here, "gone"))).status is OrderStatus.REJECTED
 
@@ -947,7 +947,7 @@ async def test_a_renamed_field_is_noticed(here: WireHarness) -> None:
             await here.restart()
             try:
                 found = await questions(here)[question]()
-            except (Unavailable, Unknown):
+            except (Unavailable, NotFound):
                 missed.add(place)
             else:
                 if question not in ("now", "quote") and place not in OPTIONAL:

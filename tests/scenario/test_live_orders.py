@@ -14,7 +14,7 @@ from tests.wire.exchanges.desk import WireDesk
 from tests.wire.exchanges.harness import over_binance, over_upbit
 from tests.wire.exchanges.serving import DOWN, Request, json_answer
 from zuno.adapters.account.trade_log import MemoryTradeLog
-from zuno.kernel.errors import NoRoom, Unavailable, Unknown
+from zuno.kernel.errors import NoRoom, NotFound, Unavailable
 from zuno.trading.model.cycle import Exchange, Style
 from zuno.trading.model.market import MINUTE_MS, Symbol
 from zuno.trading.model.orders import OrderRequest, OrderSide, OrderStatus, OrderType
@@ -453,7 +453,7 @@ async def test_a_full_disk_keeps_nobody_from_closing_one_trade(by: str) -> None:
             with pytest.raises(Unavailable):
                 await desk.gate.close(trade if by == "id" else BTC)
             assert (desk.held(BTC), desk.held(ETH)) == (0, Decimal("0.5"))
-        with pytest.raises(Unknown):
+        with pytest.raises(NotFound):
             await desk.gate.close("trd_unknown")
         log.room = None
         await desk.gate.advance()

@@ -20,7 +20,7 @@ from zuno.doors.telegram.commands import Asked, Command, Level
 from zuno.doors.telegram.reply import Button, Reply
 from zuno.doors.zuno import Zuno
 from zuno.kernel.backoff import Backoff
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Refused, UsageError
 
 
 @pytest_asyncio.fixture
@@ -236,7 +236,7 @@ async def test_one_bot_for_a_home(api: TelegramApi, bot: RunningBot, home: Path)
 
 
 async def test_a_wrong_token_ends_it_and_is_not_told(api: TelegramApi, home: Path) -> None:
-    with pytest.raises(Usage) as wrong:
+    with pytest.raises(UsageError) as wrong:
         async with running_bot(home, api, telegram_bot_token="999:wrong-token"):
             pass
     assert "wrong-token" not in str(wrong.value)

@@ -23,7 +23,7 @@ from zuno.adapters.keys.passphrases import Passphrases
 from zuno.adapters.keys.wallets import WalletFolder
 from zuno.doors.telegram.command_table import COMMANDS
 from zuno.doors.telegram_door import TelegramSetupView
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Refused, UsageError
 from zuno.wiring.house import Application
 
 
@@ -93,7 +93,7 @@ async def test_a_setup_can_be_stopped(api: TelegramApi, home: Path) -> None:
 
 async def test_a_wrong_token_is_said_at_once(api: TelegramApi, home: Path) -> None:
     api.fail("getMe", 401, "Unauthorized")
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         await Setup(home, api).end()
 
 

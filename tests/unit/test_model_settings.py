@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.llm.names import Vendor
 from zuno.settings import read_settings
 
@@ -27,7 +27,7 @@ REFUSED = {
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in REFUSED.items() for value in values])
 def test_what_cannot_be_read_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
-    with pytest.raises(Usage, match=name) as refused:
+    with pytest.raises(UsageError, match=name) as refused:
         read_settings(os.environ)
     assert "SECRETKEY" not in str(refused.value)
 
@@ -122,5 +122,5 @@ def test_the_newer_name_of_googles_key_wins(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("value", ["-0.01", "5.1", "nan", "cheap"])
 def test_a_fee_is_a_few_per_cent(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(f"ZUNO_FEE_{name}_PCT", value)
-    with pytest.raises(Usage, match=f"ZUNO_FEE_{name}_PCT"):
+    with pytest.raises(UsageError, match=f"ZUNO_FEE_{name}_PCT"):
         read_settings(os.environ)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.lp.model.chains import CHAINS
 from zuno.settings import read_settings, variables
 
@@ -51,7 +51,7 @@ def test_every_chain_has_its_rpc_variable() -> None:
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_malformed_value_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, REFUSED[name])
-    with pytest.raises(Usage, match=name):
+    with pytest.raises(UsageError, match=name):
         read_settings(os.environ)
 
 
@@ -60,7 +60,7 @@ def test_a_malformed_value_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatc
 def test_a_node_has_a_port_that_there_is(monkeypatch: pytest.MonkeyPatch, role: str, port: str) -> None:
     name = f"ZUNO_AXL_{role}_API_URL"
     monkeypatch.setenv(name, f"http://127.0.0.1:{port}")
-    with pytest.raises(Usage, match=f"{name} cannot be read: expected an http.* URL with a port from 2 to 65535"):
+    with pytest.raises(UsageError, match=f"{name} cannot be read: expected an http.* URL with a port from 2 to 65535"):
         read_settings(os.environ)
     monkeypatch.setenv(name, "http://127.0.0.1:65535/")
     assert getattr(read_settings(os.environ), name.removeprefix("ZUNO_").lower()) == "http://127.0.0.1:65535"
@@ -68,7 +68,7 @@ def test_a_node_has_a_port_that_there_is(monkeypatch: pytest.MonkeyPatch, role: 
 
 def test_a_malformed_url_is_not_echoed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZUNO_BASE_RPC_URL", "wss://node.example/SECRETKEY")
-    with pytest.raises(Usage) as refused:
+    with pytest.raises(UsageError) as refused:
         read_settings(os.environ)
     assert "SECRETKEY" not in str(refused.value)
     assert "SECRETKEY" not in repr(refused.value.__cause__)
@@ -76,7 +76,7 @@ def test_a_malformed_url_is_not_echoed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_unknown_name_is_refused_and_a_near_one_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZUNO_BASE_RPC_URLS", "https://node.example")
-    with pytest.raises(Usage, match=r"ZUNO_BASE_RPC_URLS .* did you mean ZUNO_BASE_RPC_URL\?"):
+    with pytest.raises(UsageError, match=r"ZUNO_BASE_RPC_URLS .* did you mean ZUNO_BASE_RPC_URL\?"):
         read_settings(os.environ)
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from importlib.metadata import version
 from typing import Any, Final, TypeVar
 
-from zuno.kernel.errors import Refused, Unavailable, Usage
+from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.kernel.text import plain_text
 
 T = TypeVar("T")
@@ -21,7 +21,7 @@ class DaskCluster:
 
     def __init__(self, address: str) -> None:
         if not address.startswith(SCHEMES):
-            raise Usage(f"{plain_text(address, 60)!r} is no address of a cluster; write tcp://HOST:PORT.")
+            raise UsageError(f"{plain_text(address, 60)!r} is no address of a cluster; write tcp://HOST:PORT.")
         self._address = address
 
     async def __call__(

@@ -40,7 +40,7 @@ from zuno.kernel.errors import (
     TicksMisordered,
     TickUpperOutOfBounds,
     UnauthorizedDynamicLPFeeUpdate,
-    Usage,
+    UsageError,
 )
 
 # These values are named tuples rather than dataclasses: swaps build them by the million, and a frozen
@@ -405,7 +405,7 @@ class Pool:
                 pool._positions[_position_key(owner, lower, upper, salt)] = PositionInfo(
                     to_uint128(liquidity), to_uint256(inside0), to_uint256(inside1)
                 )
-        except (KeyError, TypeError, ValueError, AttributeError, PoolRefusal, Usage) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, PoolRefusal, UsageError) as error:
             raise Malformed(f"not the state of a pool: {error}") from error
         return pool
 
@@ -467,7 +467,7 @@ class Pool:
 
 def _position_key(owner: str, tick_lower: int, tick_upper: int, salt: int) -> PositionKey:
     if not _ADDRESS.fullmatch(owner):
-        raise Usage(f"{owner!r} is not an address: 0x and up to 40 hex digits")
+        raise UsageError(f"{owner!r} is not an address: 0x and up to 40 hex digits")
     return PositionKey(
         "0x" + owner[2:].lower().rjust(40, "0"), index(tick_lower), index(tick_upper), to_uint256(index(salt))
     )

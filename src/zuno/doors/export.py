@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import Unknown, ZunoError
+from zuno.kernel.errors import NotFound, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
@@ -68,7 +68,7 @@ async def export_positions(desk: LpDesk, wallet: str | None = None) -> ExportVie
         pnl: PnlView | None = None
         try:
             pnl = await desk.pnl(position.id, None)
-        except Unknown:
+        except NotFound:
             raise
         except ZunoError as error:
             notes.append(f"position {position.id}: {plain_text(str(error), 300)}")

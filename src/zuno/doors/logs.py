@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.logs import LEVELS, LogLine
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import View, sanitise
@@ -33,10 +33,10 @@ class Logs:
     async def show(self, lines: int = 50, level: str = "info") -> LogsView:
         """The newest lines of a level and above, oldest first."""
         if not 1 <= lines <= MOST_LINES:
-            raise Usage(f"Between 1 and {MOST_LINES:,} lines can be shown, not {lines}.")
+            raise UsageError(f"Between 1 and {MOST_LINES:,} lines can be shown, not {lines}.")
         wanted = level.strip().lower()
         if wanted not in LEVELS:
-            raise Usage(f"{plain_text(level, 40)!r} is no level; write one of {', '.join(LEVELS)}.")
+            raise UsageError(f"{plain_text(level, 40)!r} is no level; write one of {', '.join(LEVELS)}.")
         heard = LEVELS[LEVELS.index(wanted) :]
         found = [line for line in self._read() if line.level.lower() in heard][-lines:]
         return LogsView(file=self._file, lines=tuple(map(_line_view, found)))

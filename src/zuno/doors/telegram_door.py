@@ -43,7 +43,7 @@ class TelegramSetupView(View):
 
 class TelegramDoor(Protocol):
     async def run(self, hear: Callable[[TelegramEventView], None], stop: asyncio.Event) -> TelegramEndView:
-        """Answer until `stop`. `Usage` for a token or a setting that cannot be used."""
+        """Answer until `stop`. `UsageError` for a token or a setting that cannot be used."""
         ...
 
     async def setup(self, tell: Callable[[str], None], stop: asyncio.Event) -> TelegramSetupView:

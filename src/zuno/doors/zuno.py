@@ -57,7 +57,7 @@ class Zuno(Protocol):
     """Promises a desk for any chain it knows. Chains are opened when first asked for and closed together."""
 
     def lp(self, chain: str | None) -> LpDesk:
-        """The LP desk of a chain by name, or of the default chain. `Usage` for a name nobody knows."""
+        """The LP desk of a chain by name, or of the default chain. `UsageError` for a name nobody knows."""
         ...
 
     def audit(self) -> JournalAudit:
@@ -151,7 +151,7 @@ class Zuno(Protocol):
         ...
 
     def collector(self, symbols: Sequence[str]) -> Collector:
-        """Whoever keeps the market as it comes; no symbol means every one. `Usage` for one that is not traded here."""
+        """Whoever keeps the market as it comes; no symbol means every one. `UsageError` for one not traded here."""
         ...
 
     def downloads(self) -> Downloads:
@@ -207,7 +207,7 @@ class Zuno(Protocol):
         ...
 
     def telegram(self) -> TelegramDoor:
-        """The bot in a chat. `Usage` without a token, `Unavailable` without its library."""
+        """The bot in a chat. `UsageError` without a token, `Unavailable` without its library."""
         ...
 
     def web(self, host: str, port: int) -> WebDoor:

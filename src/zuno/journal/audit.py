@@ -10,7 +10,7 @@ from pydantic import SerializerFunctionWrapHandler, model_serializer
 from zuno.journal.chain import Fault
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Entry
-from zuno.kernel.errors import Unknown, Usage
+from zuno.kernel.errors import NotFound, UsageError
 from zuno.kernel.view import VerdictView, View
 
 
@@ -62,7 +62,7 @@ class JournalAudit:
         found = [entry for kind in kinds for entry in await self._journal.latest(1, kind=kind)]
         newest = max(found, key=lambda entry: entry.seq, default=None)
         if newest is None or newest.request_id is None:
-            raise Unknown("Nothing was decided here yet; `zuno lp recommend` and `zuno trade run` do.")
+            raise NotFound("Nothing was decided here yet; `zuno lp recommend` and `zuno trade run` do.")
         return newest.request_id
 
     async def tail(self, count: int) -> JournalTailView:
@@ -83,7 +83,7 @@ class JournalAudit:
     async def page(self, count: int, before: int | None = None) -> JournalTailView:
         """The newest `count` entries, or those before an entry's number."""
         if not 1 <= count <= MAX_TAIL:
-            raise Usage(f"Between 1 and {MAX_TAIL} entries can be shown.")
+            raise UsageError(f"Between 1 and {MAX_TAIL} entries can be shown.")
         found = await self._journal.latest(count, before=before)
         return JournalTailView(entries=tuple(map(_to_entry_view, found)))
 

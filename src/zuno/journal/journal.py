@@ -24,7 +24,7 @@ from zuno.journal.chain import (
 from zuno.journal.port import Author, DamagedRow, Entry, EntryFilter, JournalStore, Link, Row, Tail
 from zuno.journal.record import FIRST_PREV, EntryRecord, RecordAuthor, WriteNote
 from zuno.kernel.canonical import Digest, Json, digest, to_json
-from zuno.kernel.errors import Broken, Refused, Unavailable, Unknown
+from zuno.kernel.errors import Broken, NotFound, Refused, Unavailable
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.units import Millis
 
@@ -157,7 +157,7 @@ class ChainedJournal:
     async def bundle(self, name: Digest) -> bytes:
         content = await self._store.bundle(name)
         if content is None:
-            raise Unknown(f"The journal has no bundle {name[:12]}….")
+            raise NotFound(f"The journal has no bundle {name[:12]}….")
         if digest(content) != name:
             raise Broken(f"The journal's bundle {name[:12]}… {_OTHER_BYTES}; run `zuno journal verify`.")
         self._bundles.add(name)

@@ -73,7 +73,7 @@ class Journal(Protocol):
         ...
 
     async def bundle(self, name: Digest) -> bytes:
-        """The bytes of that hash, checked. `Unknown` when there are none."""
+        """The bytes of that hash, checked. `NotFound` when there are none."""
         ...
 
     def entries(

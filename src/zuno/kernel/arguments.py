@@ -1,4 +1,4 @@
-"""Parse times, spans, percentages and amounts typed by a person. `Usage` names the expected form."""
+"""Parse times, spans, percentages and amounts typed by a person. `UsageError` names the expected form."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.numbers_text import time_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
@@ -32,7 +32,7 @@ def parse_span(text: str) -> Seconds:
     """A length of time: `90m`, `6h`, `2d`."""
     found = _SPAN.fullmatch(text.strip().lower())
     if found is None:
-        raise Usage(f"{plain_text(text, 40)!r} is not a length of time; write 90m, 6h or 2d.")
+        raise UsageError(f"{plain_text(text, 40)!r} is not a length of time; write 90m, 6h or 2d.")
     return Seconds(int(found[1]) * _SPAN_SECONDS[found[2]])
 
 
@@ -43,7 +43,7 @@ def parse_moment(text: str, now: Seconds) -> Seconds:
     """
     wanted = Seconds(_parse_point(text.strip(), Millis(now * 1_000)) // 1_000)
     if wanted > now:
-        raise Usage(_after_end_message(text, f"the chain's own time, {time_text(now)}"))
+        raise UsageError(_after_end_message(text, f"the chain's own time, {time_text(now)}"))
     return wanted
 
 
@@ -52,11 +52,11 @@ def parse_market_moment(text: str, end: Millis, latest: Millis, first: Millis) -
     `first`."""
     wanted = _parse_point(text.strip(), end)
     if wanted > latest:
-        raise Usage(_after_end_message(text, f"the end of the stored data, {time_text(latest // 1_000)}"))
+        raise UsageError(_after_end_message(text, f"the end of the stored data, {time_text(latest // 1_000)}"))
     if wanted < BITCOIN_GENESIS * 1_000:
-        raise Usage(_before_genesis_message(text))
+        raise UsageError(_before_genesis_message(text))
     if wanted < first:
-        raise Usage(
+        raise UsageError(
             f"{plain_text(text, 40)!r} is before the stored data, which begins at {time_text(-(-first // 1_000))}; "
             "give a later date."
         )
@@ -70,11 +70,15 @@ def parse_period(since: str, until: str | None, now: Seconds) -> tuple[Seconds, 
     last = now if until is None else Seconds(_parse_point(until.strip(), today) // 1_000)
     for point, written in ((first, since), (last, until)):
         if point > now and written is not None:
-            raise Usage(f"{plain_text(written, 40)!r} is in the future: it is {time_text(now)}; give an earlier date.")
+            raise UsageError(
+                f"{plain_text(written, 40)!r} is in the future: it is {time_text(now)}; give an earlier date."
+            )
     if first < BITCOIN_GENESIS:
-        raise Usage(_before_genesis_message(since))
+        raise UsageError(_before_genesis_message(since))
     if first >= last:
-        raise Usage(f"From {time_text(first)} to {time_text(last)} is an empty period; write the earlier date first.")
+        raise UsageError(
+            f"From {time_text(first)} to {time_text(last)} is an empty period; write the earlier date first."
+        )
     return first, last
 
 
@@ -98,9 +102,11 @@ def _parse_point(text: str, now: Millis) -> Millis:
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:
-        raise Usage(f"{text[:80]!r} is not a time; write 7d, 36h, monday, 2026-01-25 or 2026-01-25T12:00.") from None
+        raise UsageError(
+            f"{text[:80]!r} is not a time; write 7d, 36h, monday, 2026-01-25 or 2026-01-25T12:00."
+        ) from None
     if _BELOW_MILLISECOND.search(text):
-        raise Usage(f"{text[:80]!r} is finer than a millisecond; give at most three decimals.")
+        raise UsageError(f"{text[:80]!r} is finer than a millisecond; give at most three decimals.")
     return Millis(((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1))
 
 
@@ -117,12 +123,12 @@ def _days_back(day: str, now: Millis) -> int | None:
 def parse_percent(text: str) -> Decimal:
     """A price move in percent, without an exponent or trailing zeros."""
     if not PERCENT.fullmatch(text.strip()):
-        raise Usage(f"{text[:80]!r} is not a percentage; write -6 or 2.5.")
+        raise UsageError(f"{text[:80]!r} is not a percentage; write -6 or 2.5.")
     value = Decimal(text.strip().removesuffix("%").rstrip())
     if not -100 < value <= 1000:
-        raise Usage("A move lies above -100 % and at most at 1000 %.")
+        raise UsageError("A move lies above -100 % and at most at 1000 %.")
     if value != round(value, 6):
-        raise Usage("A move has at most six decimals.")
+        raise UsageError("A move has at most six decimals.")
     return Decimal(f"{value.normalize() + 0:f}")
 
 
@@ -131,12 +137,12 @@ def parse_amount(text: str) -> Decimal:
     shown = plain_text(text, 40)
     digits = text.strip().removeprefix("+")
     if digits.startswith("-"):
-        raise Usage(f"An amount is above zero, {shown} is not.")
+        raise UsageError(f"An amount is above zero, {shown} is not.")
     if not _NUMBER.fullmatch(digits) or len(digits) > MAX_DIGITS:
-        raise Usage(f"{shown!r} is not an amount; write plain digits such as 0.05 or 1,250.5.")
+        raise UsageError(f"{shown!r} is not an amount; write plain digits such as 0.05 or 1,250.5.")
     value = Decimal(digits.replace(",", ""))
     if value == 0:
-        raise Usage("An amount of 0 opens nothing; give an amount above zero.")
+        raise UsageError("An amount of 0 opens nothing; give an amount above zero.")
     if value >= MAX_TOKENS:
-        raise Usage(f"{shown} is too large; check the amount.")
+        raise UsageError(f"{shown} is too large; check the amount.")
     return value

@@ -6,11 +6,11 @@
     │   └── NoRoom        a disk is full
     ├── Malformed     a source answered nonsense: fall back, keep the evidence
     ├── Refused       a rule said no: tell the person, do nothing
-    │   ├── Unknown       a well-formed id that names nothing
+    │   ├── NotFound      a well-formed id that names nothing
     │   └── PoolRefusal   the pool's own refusals, named like the contracts' errors
     └── Broken        records disagree: stop that desk
 
-A fifth thing, `Usage`, is not a reaction but a typing mistake: the request itself cannot be read.
+A fifth thing, `UsageError`, is not a reaction but a typing mistake: the request itself cannot be read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ZunoError(Exception):
     """Root of every deliberate error; the message is one sentence that says what to do next."""
 
 
-class Usage(ZunoError):
+class UsageError(ZunoError):
     """The request cannot be read: a malformed id, an unknown name, a value out of its type."""
 
 
@@ -53,7 +53,7 @@ class Refused(ZunoError):
     """A rule said no."""
 
 
-class Unknown(Refused):
+class NotFound(Refused):
     """A well-formed id that names nothing."""
 
 

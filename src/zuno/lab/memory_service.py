@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
 
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.view import PartialView, View
 from zuno.lab.memory_study import Arm, MemoryMoment, World
 from zuno.lab.service import RunTasks, collect_results, format_seeds, parse_seeds
@@ -124,7 +124,7 @@ class MemoryStudy:
         check_workers(workers)
         named = parse_seeds(seeds)
         if 2 * len(named) > MOST_MARKETS:
-            raise Usage(f"{len(named)} seeds are too many; {MOST_MARKETS // 2} is the most.")
+            raise UsageError(f"{len(named)} seeds are too many; {MOST_MARKETS // 2} is the most.")
         plans = [MemoryPlan(seed, world, self._count_moments(seed)) for seed in named for world in World]
         asked = sum(plan.moments for plan in plans)
         found, stopped = await collect_results(self._run_markets, plans, workers, asked, _place, tell, stop)

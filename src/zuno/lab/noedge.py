@@ -13,7 +13,7 @@ from math import sqrt
 from typing import Final, TypeAlias
 
 from zuno.kernel.canonical import Digest, digest
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
 from zuno.lab.bootstrap import gain_chance
@@ -153,7 +153,7 @@ class NoEdgeStudy:
         earlier run had found; `keep` is told what this one finds."""
         check_workers(workers)
         if not 2 <= worlds <= MOST_WORLDS:
-            raise Usage(f"--worlds is {worlds}; give a whole number from 2 to {MOST_WORLDS}.")
+            raise UsageError(f"--worlds is {worlds}; give a whole number from 2 to {MOST_WORLDS}.")
         plans = plan_worlds(worlds, pools, workers, [(result.kind, result.seed) for result in done])
         found, stopped = await collect_results(
             self._run_worlds, plans, workers, worlds, lambda each: (each.kind, each.seed), tell, stop, done, keep

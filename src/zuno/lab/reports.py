@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, TypeVar
 from pydantic import Field, ValidationError
 
 from zuno.kernel.canonical import Digest, canonical, digest
-from zuno.kernel.errors import Broken, Unknown
+from zuno.kernel.errors import Broken, NotFound
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import PartialView, View, write_document
 
@@ -133,7 +133,7 @@ class LabReports:
         return LabReportsView(folder=plain_text(self._files.folder, 500), reports=tuple(rows), damaged=tuple(damaged))
 
     async def read(self, report: str) -> LabReport:
-        """`Unknown` where there is none."""
+        """`NotFound` where there is none."""
         return await asyncio.to_thread(self._load, report)
 
     async def read_page(self, report: str) -> str:
@@ -152,7 +152,7 @@ class LabReports:
     def _bytes(self, report: str, ending: str) -> bytes:
         content = self._files.read(f"{report}.{ending}") if _ID.fullmatch(report) else None
         if content is None:
-            raise Unknown(f"No report {plain_text(report, 40)!r}; `zuno lab reports` lists them.")
+            raise NotFound(f"No report {plain_text(report, 40)!r}; `zuno lab reports` lists them.")
         return content
 
     # -- what is done of an unfinished one

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
 from zuno.lab import statistics
 from zuno.lab.model import MomentResult, StudyView
@@ -126,21 +126,23 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     for part in text.split(","):
         match = _SEEDS.fullmatch(part.strip())
         if match is None:
-            raise Usage(f"{plain_text(text, 40)!r} names no seeds; write 1-10 or 1,4,7.")
+            raise UsageError(f"{plain_text(text, 40)!r} names no seeds; write 1-10 or 1,4,7.")
         first = int(match[1])
         last = int(match[2] or match[1])
         if last < first or last > LARGEST_SEED or last - first >= MOST_SEEDS:
-            raise Usage(f"{plain_text(part, 40)!r} is no range of at most {MOST_SEEDS} seeds.")
+            raise UsageError(f"{plain_text(part, 40)!r} is no range of at most {MOST_SEEDS} seeds.")
         found.update(range(first, last + 1))
     if len(found) > MOST_SEEDS:
-        raise Usage(f"{len(found)} seeds are too many; {MOST_SEEDS} is the most.")
+        raise UsageError(f"{len(found)} seeds are too many; {MOST_SEEDS} is the most.")
     return tuple(sorted(found))
 
 
 def plan_markets(moments: int, seeds: Sequence[int]) -> tuple[MarketPlan, ...]:
     """As many moments of each market as of any other; the first markets get what does not divide."""
     if not len(seeds) <= moments <= MOST_MOMENTS:
-        raise Usage(f"--moments is {moments}; give a whole number from {len(seeds)}, one a seed, to {MOST_MOMENTS}.")
+        raise UsageError(
+            f"--moments is {moments}; give a whole number from {len(seeds)}, one a seed, to {MOST_MOMENTS}."
+        )
     each, left = divmod(moments, len(seeds))
     return tuple(MarketPlan(seed, each + (place < left)) for place, seed in enumerate(seeds))
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, TypeAlias, TypeVar
 
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 
 T = TypeVar("T")
 MOST_WORKERS: Final = 64
@@ -16,7 +16,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 def check_workers(workers: int) -> None:
     if not 1 <= workers <= MOST_WORKERS:
-        raise Usage(f"--workers is {workers}; give a whole number from 1 to {MOST_WORKERS}.")
+        raise UsageError(f"--workers is {workers}; give a whole number from 1 to {MOST_WORKERS}.")
 
 
 class StoppedEarly(Exception):

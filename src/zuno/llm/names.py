@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import ip_address
 
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 
 OLLAMA = "http://127.0.0.1:11434/v1"
 
@@ -83,7 +83,7 @@ class ModelId:
 
 
 def parse_model(text: str) -> ModelId:
-    """The model a text names, or `Usage` with the forms there are. A URL is never echoed: people put keys there."""
+    """The model a text names, or `UsageError` with the forms there are; it never echoes a URL, where keys may be."""
     wanted = text.strip()
     if "://" in wanted:
         return _parse_url_model(wanted)
@@ -95,14 +95,14 @@ def parse_model(text: str) -> ModelId:
     for prefix, vendor in _PREFIXES:
         if wanted.startswith(prefix):
             return ModelId(vendor, _check_name(wanted))
-    raise Usage(f"No model is called {wanted[:60]!r}; expected {_FORMS}.")
+    raise UsageError(f"No model is called {wanted[:60]!r}; expected {_FORMS}.")
 
 
 def parse_model_list(text: str) -> tuple[ModelId, ...]:
     """One or more models separated by commas, best first."""
     chain = tuple(parse_model(part) for part in text.split(",") if part.strip())
     if not chain:
-        raise Usage(f"No model is named; expected {_FORMS}.")
+        raise UsageError(f"No model is named; expected {_FORMS}.")
     return tuple(dict.fromkeys(chain))
 
 
@@ -114,12 +114,12 @@ def thinking_tokens(model: str) -> int:
 def _parse_url_model(text: str) -> ModelId:
     found = _URL.fullmatch(text)
     if not found or not _HOST.fullmatch(found[2]):
-        raise Usage("A model's URL has the form http(s)://HOST/v1#NAME, without user, password or query.")
+        raise UsageError("A model's URL has the form http(s)://HOST/v1#NAME, without user, password or query.")
     scheme, host, path, name = found.groups()
     return ModelId(Vendor.URL, _check_name(name), f"{scheme}://{host}{path.rstrip('/')}")
 
 
 def _check_name(text: str) -> str:
     if not _NAME.fullmatch(text):
-        raise Usage(f"A model's name is up to 128 letters, digits and ._:/@+-; expected {_FORMS}.")
+        raise UsageError(f"A model's name is up to 128 letters, digits and ._:/@+-; expected {_FORMS}.")
     return text

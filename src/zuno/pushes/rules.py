@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.notify import Notice, NoticeKind, Severity
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Seconds
@@ -64,7 +64,7 @@ class PushRules:
 
 
 def parse_push_modes(text: str) -> Mapping[NoticeKind, PushMode]:
-    """`fill=off,summary=on`, or `all=off,stop=on`; what is not named keeps its default. `Usage` otherwise."""
+    """`fill=off,summary=on`, or `all=off,stop=on`; what is not named keeps its default. `UsageError` otherwise."""
     modes = dict(DEFAULT_MODES)
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, _, word = (side.strip().lower() for side in part.partition("="))
@@ -73,7 +73,7 @@ def parse_push_modes(text: str) -> Mapping[NoticeKind, PushMode]:
             modes |= dict.fromkeys(NoticeKind, mode) if name == "all" else {NoticeKind(name): mode}
         except ValueError as error:
             kinds = ", ".join(NoticeKind)
-            raise Usage(
+            raise UsageError(
                 f"{plain_text(part, 40)!r} is no kind of push and its mode: "
                 f"kind=on, =silent or =off, where kind is all or one of {kinds}."
             ) from error
@@ -81,12 +81,14 @@ def parse_push_modes(text: str) -> Mapping[NoticeKind, PushMode]:
 
 
 def parse_quiet_hours(text: str) -> QuietHours | None:
-    """`22:00-07:00`, in UTC, or `22:00-07:00 Europe/Zurich`; empty: none. `Usage` otherwise."""
+    """`22:00-07:00`, in UTC, or `22:00-07:00 Europe/Zurich`; empty: none. `UsageError` otherwise."""
     if not text.strip():
         return None
     found = _SPAN.fullmatch(text.strip())
     if found is None:
-        raise Usage(f"{plain_text(text, 40)!r} are no quiet hours; write 22:00-07:00, or 22:00-07:00 Europe/Zurich.")
+        raise UsageError(
+            f"{plain_text(text, 40)!r} are no quiet hours; write 22:00-07:00, or 22:00-07:00 Europe/Zurich."
+        )
     start, end = (int(found[place]) * 60 + int(found[place + 1]) for place in (1, 3))
     return QuietHours(start, end, UTC if found[5] is None else _parse_zone(found[5]))
 
@@ -97,6 +99,6 @@ def _parse_zone(name: str) -> tzinfo:
             raise ValueError(name)
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise Usage(
+        raise UsageError(
             f"{plain_text(name, 40)!r} is no time zone this machine knows; UTC or a name like Asia/Seoul."
         ) from error

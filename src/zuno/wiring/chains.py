@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zuno.kernel.errors import Unavailable, Usage
+from zuno.kernel.errors import Unavailable, UsageError
 from zuno.settings import Settings
 from zuno.wiring.version import PACKAGE
 
@@ -157,7 +157,7 @@ class Chains:
         info = chain_named(name)
         if info is None:
             known = ", ".join((*LOCAL_CHAINS, *(chain.name for chain in CHAINS)))
-            raise Usage(f"No chain is called {name[:40]!r}; Zuno knows {known}.")
+            raise UsageError(f"No chain is called {name[:40]!r}; Zuno knows {known}.")
         urls = tuple(url.get_secret_value() for url in self._settings.rpc_urls(info.name))
         if not urls:
             raise Unavailable(f"No RPC URL for {info.title}; set {info.rpc_url_variable}.")

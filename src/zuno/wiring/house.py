@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from zuno.adapters.log_file import start_log, stop_log
 from zuno.adapters.store.lease import Fences
-from zuno.kernel.errors import Refused, Unavailable, Usage
+from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.settings import Settings, agent_roles, read_settings
 from zuno.wiring.chains import LOCAL_CHAINS, Chains, unusable_home
 from zuno.wiring.editions import check_editions
@@ -104,7 +104,7 @@ LOCAL_LOOK = 0.2
 def open_zuno(home: str | None) -> Application:
     """Zuno for this process, at a home given by hand or by the environment."""
     if home is not None and not home.strip():
-        raise Usage("--home needs a folder.")
+        raise UsageError("--home needs a folder.")
     settings = read_settings(os.environ, None if home is None else Path(home))
     return Application(settings, sealed=_make_home(settings.home))
 

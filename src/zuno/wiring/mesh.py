@@ -12,7 +12,7 @@ from random import Random
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from zuno.kernel.errors import Refused, Unavailable, Usage
+from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.settings import Settings
 from zuno.wiring.version import code_version
 
@@ -97,7 +97,7 @@ class Meshes:
         from zuno.wiring.editions import check_editions
 
         if role is Role.CLI:
-            raise Usage("The owner speaks by commands; scout, strategist, critic and arbiter run as peers.")
+            raise UsageError("The owner speaks by commands; scout, strategist, critic and arbiter run as peers.")
         self._own_key(role)
         files = self._files()
         lock = files.lock(role.value)

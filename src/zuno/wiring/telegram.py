@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from zuno.kernel.errors import Unavailable, Usage
+from zuno.kernel.errors import Unavailable, UsageError
 from zuno.settings import Settings
 from zuno.wiring.outbox import PushSources, build_button_search, build_pushes, find_push_gaps
 
@@ -32,7 +32,7 @@ def build_telegram(
     pushes: PushSources,
     chat: Callable[[], ChatDesk],
 ) -> TelegramDoor:
-    """`Usage` without a token, `Unavailable` without the library; each says what to do."""
+    """`UsageError` without a token, `Unavailable` without the library; each says what to do."""
     from zuno.adapters.clock.system import unix_millis
     from zuno.adapters.file_lock import telegram_lock
     from zuno.adapters.store.chat_store import SqliteChatStore
@@ -72,18 +72,18 @@ def build_telegram(
 
 def _read_token(settings: Settings) -> str:
     if settings.telegram_bot_token is None:
-        raise Usage(
+        raise UsageError(
             "ZUNO_TELEGRAM_BOT_TOKEN is not set: write /newbot to @BotFather in Telegram, set it to the token you get,"
             " then run `zuno telegram setup`."
         )
     token = settings.telegram_bot_token.get_secret_value().strip()
     if not _TOKEN.fullmatch(token):
-        raise Usage("ZUNO_TELEGRAM_BOT_TOKEN is not a bot's token; @BotFather gives digits, a colon and a secret.")
+        raise UsageError("ZUNO_TELEGRAM_BOT_TOKEN is not a bot's token; @BotFather gives digits, a colon and a secret.")
     if settings.telegram_api_base_url.startswith("http://"):
         from zuno.adapters.http import is_loopback
 
         if not is_loopback(settings.telegram_api_base_url):
-            raise Usage("ZUNO_TELEGRAM_API_BASE_URL must be https: the bot's token travels in the address.")
+            raise UsageError("ZUNO_TELEGRAM_API_BASE_URL must be https: the bot's token travels in the address.")
     return token
 
 

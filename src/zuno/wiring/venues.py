@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from zuno.doors.doctor import Check, CheckView, State
-from zuno.kernel.errors import Refused, Usage, ZunoError
+from zuno.kernel.errors import Refused, UsageError, ZunoError
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
@@ -147,7 +147,7 @@ def _read_keys(settings: Settings, exchange: Exchange) -> ApiKeys | None:
     if key is None and secret is None:
         return None
     if key is None or secret is None:
-        raise Usage(f"{exchange} needs both of {' and '.join(KEY_VARIABLES[exchange])}.")
+        raise UsageError(f"{exchange} needs both of {' and '.join(KEY_VARIABLES[exchange])}.")
     return ApiKeys(key.get_secret_value(), secret.get_secret_value())
 
 

@@ -12,7 +12,7 @@ from zuno.adapters.chain.devnet.node import LogLimits
 from zuno.adapters.chain.rpc import RpcChain
 from zuno.adapters.chain.rpc.positions import pool_id_of
 from zuno.amm.model import DYNAMIC_FEE_FLAG
-from zuno.kernel.errors import PoolNotInitialized, Unavailable, Unknown, Usage
+from zuno.kernel.errors import NotFound, PoolNotInitialized, Unavailable, UsageError
 from zuno.kernel.text import Token
 from zuno.kernel.units import HexId
 from zuno.lp.plan import calldata
@@ -306,10 +306,10 @@ async def test_a_pool_by_its_id(desk: Any) -> None:
     unpriced = stage.key(stage.weth, stage.usdc, 10_000, 200)
     with pytest.raises(PoolNotInitialized):
         await chain.pool(pool_id_of(unpriced))
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await chain.pool(HexId("0x" + "5a" * 32))
     for unreadable in ("0x12", "", "5a" * 32, "0x" + "zz" * 32):
-        with pytest.raises(Usage):
+        with pytest.raises(UsageError):
             await chain.pool(HexId(unreadable))
 
 

@@ -12,7 +12,7 @@ import pytest
 from eth_abi.abi import encode
 
 from zuno.adapters.chain.rpc import RpcChain, RpcPolicy
-from zuno.kernel.errors import Malformed, Unavailable, Usage, ZunoError
+from zuno.kernel.errors import Malformed, Unavailable, UsageError, ZunoError
 from zuno.lp.plan import calldata
 
 LIQUIDITY = 10**15
@@ -320,10 +320,10 @@ async def _complaints(desk: Any, url: str) -> list[str]:
 
 @pytest.mark.parametrize("url", ["", "ftp://host/s3cr3t", "not a url", "http://", "http://host:port/s3cr3t", "//x"])
 def test_an_unusable_address_is_a_usage_error_that_does_not_quote_it(stage: Any, tmp_path: Any, url: str) -> None:
-    with pytest.raises(Usage) as raised:
+    with pytest.raises(UsageError) as raised:
         RpcChain(stage.info, [url], tmp_path)
     assert "s3cr3t" not in str(raised.value)
-    with pytest.raises(Usage, match="ZUNO_DEVNET_RPC_URL"):
+    with pytest.raises(UsageError, match="ZUNO_DEVNET_RPC_URL"):
         RpcChain(stage.info, [], tmp_path)
 
 

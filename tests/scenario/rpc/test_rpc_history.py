@@ -8,7 +8,7 @@ import pytest
 from eth_abi.abi import encode
 
 from zuno.amm.model import PoolKey
-from zuno.kernel.errors import Unavailable, Unknown, Usage
+from zuno.kernel.errors import NotFound, Unavailable, UsageError
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Seconds
 from zuno.lp.model.history import PositionEvent, PositionHistory, WalletSwap
@@ -293,11 +293,11 @@ async def test_ids_and_windows_that_name_nothing(desk: Any) -> None:
     stage.pass_time(3600)
     chain = desk.chain(await desk.node())
     for unknown in (0, -1, 10**6, 2**256):
-        with pytest.raises(Unknown):
+        with pytest.raises(NotFound):
             await chain.history(unknown, None)
-    with pytest.raises(Unknown, match="before the window"):
+    with pytest.raises(NotFound, match="before the window"):
         await chain.history(token, Seconds(stage.chain.head.timestamp - 10))
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         await chain.history(token, Seconds(stage.chain.head.timestamp + 10))
 
 

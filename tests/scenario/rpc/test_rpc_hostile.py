@@ -14,7 +14,7 @@ from eth_abi.abi import decode, encode
 
 from zuno.adapters.chain.rpc import RpcChain, RpcPolicy, abi
 from zuno.adapters.chain.rpc.positions import pool_id_of
-from zuno.kernel.errors import Malformed, PoolNotInitialized, Unavailable, Unknown, Usage, ZunoError
+from zuno.kernel.errors import Malformed, NotFound, PoolNotInitialized, Unavailable, UsageError, ZunoError
 from zuno.kernel.units import Seconds
 from zuno.lp.model.history import PositionHistory
 from zuno.lp.ports.chain import Holdings, PoolsFound
@@ -323,7 +323,7 @@ async def test_one_spoilt_place_anywhere_is_one_of_our_errors_a_label_or_nothing
                 answer = await ask(chain, desk.stage)
             if answer != honest and labels(answer) == labels(honest) and not untellable(*done):
                 lies.append(done)
-        except (Unavailable, Malformed, Unknown, PoolNotInitialized, Usage) as fault:
+        except (Unavailable, Malformed, NotFound, PoolNotInitialized, UsageError) as fault:
             told.append(str(fault))
         finally:
             await chain.close()

@@ -11,7 +11,7 @@ import pytest
 from zuno.adapters import log_file
 from zuno.adapters.log_file import log_path, read_log, start_log, stop_log
 from zuno.doors.logs import Logs
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 
 LOG = logging.getLogger("zuno.trading.watch")
 
@@ -60,5 +60,5 @@ async def test_a_level_and_a_number_of_lines(home: Path) -> None:
     assert [line.level for line in warned] == ["warning"] * 3
     assert "\x1b" not in warned[0].text
     for wrong in ((0, "info"), (10, "loud")):
-        with pytest.raises(Usage):
+        with pytest.raises(UsageError):
             await logs.show(*wrong)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from zuno.amm.pool import Pool, PositionKey
 from zuno.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE, sqrt_price_at_tick, tick_at_sqrt_price
-from zuno.kernel.errors import PoolRefusal, Usage
+from zuno.kernel.errors import PoolRefusal, UsageError
 
 SPACING = 10
 OWNERS = ("0x" + "a1" * 20, "0x" + "B0" * 20)
@@ -217,7 +217,7 @@ def test_a_refused_operation_leaves_the_pool_exactly_as_it_was(pool: Pool, call:
     before, state = pool.copy(), pool.to_state()
     try:
         getattr(pool, method)(*arguments)
-    except (PoolRefusal, Usage):
+    except (PoolRefusal, UsageError):
         assert pool == before
         assert pool.to_state() == state
     else:

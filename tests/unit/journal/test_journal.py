@@ -20,7 +20,7 @@ from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Author, Row
 from zuno.journal.record import FIRST_PREV, EntryRecord, RecordAuthor
 from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest
-from zuno.kernel.errors import Broken, Refused, Unknown
+from zuno.kernel.errors import Broken, NotFound, Refused
 from zuno.kernel.units import Millis
 
 CRITIC = Author("critic")
@@ -159,7 +159,7 @@ async def test_what_is_not_an_entry_is_refused_and_leaves_no_trace(
 
 
 async def test_a_bundle_must_be_there_before_it_is_named(journal: ChainedJournal, store: MemoryStore) -> None:
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await journal.append(kind="said", author=CRITIC, payload={}, bundle=Digest("0" * 64))
     name = await journal.put_bundle(b"context")
     store.bundles[name] = b"another"

@@ -20,7 +20,7 @@ from zuno.adapters.memory.in_memory import InMemoryIndex
 from zuno.adapters.venues.synthetic import planted
 from zuno.adapters.venues.synthetic.path import MINUTES_FROM, paths
 from zuno.doors.cli.lab_screens import shown_memory_study
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Millis
 from zuno.lab import memory_service, memory_study
 from zuno.lab.memory_service import MemoryPlan, MemoryStudy, build_memory_view
@@ -153,7 +153,7 @@ async def test_the_number_of_workers_changes_nothing() -> None:
 
 @pytest.mark.parametrize(("seeds", "workers"), [("", 1), ("x", 1), ("1-101", 1), ("1", 0), ("1", 65)])
 async def test_what_cannot_be_read_is_refused(seeds: str, workers: int) -> None:
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         await MemoryStudy(answer, lambda seed: 1).study(seeds, workers, lambda done, total: None, asyncio.Event())
 
 

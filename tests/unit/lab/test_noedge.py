@@ -12,7 +12,7 @@ import pytest
 
 from zuno.adapters.store.report_files import FolderOfReports
 from zuno.kernel.canonical import digest
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.lab.checks import DeskChecks
 from zuno.lab.no_edge_worlds import (
@@ -181,7 +181,7 @@ async def test_whoever_works_on_it_in_whatever_order_and_in_how_many_goes(pool: 
     assert await ask(1, [WorldResult.model_validate_json(part.model_dump_json()) for part in kept[:11]]) == whole
     assert len(kept) == 30 + 30 + 19
     for worlds, workers in ((1, 1), (10, 0)):
-        with pytest.raises(Usage):
+        with pytest.raises(UsageError):
             await ask(workers, worlds=worlds)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from zuno.adapters.store.report_files import FolderOfReports
 from zuno.kernel.canonical import Digest
-from zuno.kernel.errors import Broken, Unknown
+from zuno.kernel.errors import Broken, NotFound
 from zuno.lab.report_page import (
     Bars,
     Line,
@@ -53,7 +53,7 @@ async def test_a_report_is_read_as_it_was_saved_and_the_same_again_in_the_same_b
     assert await reports.read_page(ID) == "<p>page</p>"
     assert [row.id for row in (await reports.list()).reports] == [ID]
     for name in ("lp-000000000000", "../secret", ID + ".json", ""):
-        with pytest.raises(Unknown):
+        with pytest.raises(NotFound):
             await reports.read(name)
     (tmp_path / "lab" / f"{ID}.json").write_text("{")
     with pytest.raises(Broken):

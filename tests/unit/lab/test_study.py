@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Millis
 from zuno.lab import statistics
 from zuno.lab.model import MomentResult, RulingSummary, TradeScore
@@ -230,18 +230,18 @@ async def test_a_study_of_nothing_but_holds_misses_its_bars() -> None:
 
 @pytest.mark.parametrize("text", ["", "a", "3-1", "1-", "-4", "1,,2", "1-5000", "٣", f"{2**63}"])
 def test_seeds_that_cannot_be_read(text: str) -> None:
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         parse_seeds(text)
 
 
 def test_moments_are_shared_out_evenly() -> None:
     assert [plan.moments for plan in plan_markets(10, (1, 2, 3))] == [4, 3, 3]
     for moments in (0, 2, 20_001):
-        with pytest.raises(Usage):
+        with pytest.raises(UsageError):
             plan_markets(moments, (1, 2, 3))
 
 
 @pytest.mark.parametrize("workers", [0, -1, 65])
 async def test_workers_that_cannot_be(workers: int) -> None:
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         await StudyDesk(answer).study(10, "1", workers, lambda done, total: None, asyncio.Event())

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.notify import Notice, NoticeKind, NoticeLabel, Severity
 from zuno.kernel.units import Seconds
 from zuno.pushes.rules import DEFAULT_MODES, PushMode, PushRules, parse_push_modes, parse_quiet_hours
@@ -34,7 +34,7 @@ def test_kinds_are_switched_one_by_one_or_all_at_once() -> None:
 
 @pytest.mark.parametrize("text", ["fill", "fill=", "=on", "fill=loud", "fills=on", "fill=on;stop=off", "fill=on=off"])
 def test_what_is_no_mode_is_refused(text: str) -> None:
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         parse_push_modes(text)
 
 
@@ -85,5 +85,5 @@ def test_no_quiet_hours_are_none() -> None:
     ],
 )
 def test_what_is_no_span_of_hours_is_refused(text: str) -> None:
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         parse_quiet_hours(text)

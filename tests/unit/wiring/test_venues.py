@@ -16,7 +16,7 @@ from tests.wire.exchanges.upbit import FakeUpbit
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.http import is_loopback
 from zuno.doors.doctor import Doctor, DoctorView
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Refused, UsageError
 from zuno.settings import Settings
 from zuno.trading.model.cycle import Exchange
 from zuno.wiring.venues import build_venue, build_venue_check, exchanges_with_keys
@@ -54,14 +54,14 @@ async def test_there_is_no_venue_without_keys(tmp_path: Path) -> None:
             build_venue(settings, exchange)
     assert (await examine(settings, live=False)).ok
     assert not (await examine(settings, live=True)).ok
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         build_venue(Settings(home=tmp_path, upbit_access_key=SecretStr("half")), Exchange.UPBIT)
 
 
 @pytest.mark.parametrize("url", ["http://exchange.example", "http://127.0.0.1.example"])
 def test_keys_travel_encrypted(tmp_path: Path, url: str) -> None:
     keys = SecretStr("key")
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         build_venue(
             Settings(home=tmp_path, binance_api_key=keys, binance_api_secret=keys, binance_order_url=url),
             Exchange.BINANCE,

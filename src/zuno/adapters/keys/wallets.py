@@ -18,7 +18,7 @@ from zuno.adapters.full_disk import unwritable
 from zuno.adapters.keys.keystore import MAX_BYTES, read_keystore, write_keystore
 from zuno.adapters.keys.passphrases import Passphrases
 from zuno.adapters.signing import address_of, is_key, sign
-from zuno.kernel.errors import Broken, Refused, Unavailable, Usage
+from zuno.kernel.errors import Broken, Refused, Unavailable, UsageError
 from zuno.kernel.units import Address
 from zuno.lp.ports.spending import Signed, Signer, Unsigned
 from zuno.lp.ports.wallets import StoredWallet
@@ -136,13 +136,13 @@ class WalletFolder:
         key = SecretBytes(bytes.fromhex(typed.removeprefix("0x")) if _TYPED_KEY.fullmatch(typed) else b"")
         del typed
         if not is_key(key.get_secret_value()):
-            raise Usage("That is not a private key; a key is 64 hex digits, and not any 64.")
+            raise UsageError("That is not a private key; a key is 64 hex digits, and not any 64.")
         self._must_be_new(address_of(key))
         return self._keep(key, self._passphrases.new())
 
     def add_keystore(self, file: str) -> StoredWallet:
         path = Path(file).expanduser()
-        body, others_read = _read_file(path, lambda: Usage(f"There is no file {path}."))
+        body, others_read = _read_file(path, lambda: UsageError(f"There is no file {path}."))
         try:
             keystore = read_keystore(body)
             if keystore.address is not None:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.file_lock import FileLock
 from zuno.adapters.full_disk import unwritable
-from zuno.kernel.errors import Broken, Unavailable, Usage
+from zuno.kernel.errors import Broken, Unavailable, UsageError
 from zuno.kernel.wire import Wire
 from zuno.lp.model.debate import Role
 from zuno.lp.ports.mesh import PeerAddress, PeerReport, RunningMesh, Table
@@ -65,9 +65,11 @@ class MeshFiles:
             with open(path, "rb") as file:
                 return _parse_table(file.read(_LONGEST_TABLE))
         except OSError as error:
-            raise Usage(f"{path} cannot be read ({error.strerror}).") from error
+            raise UsageError(f"{path} cannot be read ({error.strerror}).") from error
         except ValueError:
-            raise Usage(f"{path} is no table of a mesh; copy the mesh/mesh.json of the other machine's home.") from None
+            raise UsageError(
+                f"{path} is no table of a mesh; copy the mesh/mesh.json of the other machine's home."
+            ) from None
 
     def node_config(self, role: Role) -> Path:
         return self.of(role) / "axl.json"

@@ -15,7 +15,7 @@ from typing import Final
 
 from zuno.adapters.mesh import orphans
 from zuno.adapters.mesh.folder import MeshFiles
-from zuno.kernel.errors import Unavailable, Usage
+from zuno.kernel.errors import Unavailable, UsageError
 from zuno.kernel.text import plain_text
 from zuno.lp.model.debate import Role
 
@@ -58,7 +58,7 @@ class Processes:
 
     def node(self, role: Role) -> LoggedChild:
         if self._axl_node is None:
-            raise Usage("No AXL node binary is set; set ZUNO_AXL_NODE to it, or start the nodes yourself.")
+            raise UsageError("No AXL node binary is set; set ZUNO_AXL_NODE to it, or start the nodes yourself.")
         config = self._files.node_config(role)
         # Somebody else's program: it is told where it is, and none of our keys.
         plain = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}

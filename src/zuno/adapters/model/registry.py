@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from zuno.adapters.model.vendors import Price, open_model
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor
 from zuno.llm.port import Model, RoleModels
 
@@ -44,7 +44,7 @@ class ModelKeys:
             return self.vendors.get(model_id.vendor)
         key = self.hosts.get(model_id.host)
         if key is not None and model_id.sends_unencrypted:
-            raise Usage(f"The key for {model_id.host} would travel unencrypted; use https or remove the key.")
+            raise UsageError(f"The key for {model_id.host} would travel unencrypted; use https or remove the key.")
         return key
 
 

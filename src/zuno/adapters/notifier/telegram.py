@@ -18,7 +18,7 @@ import httpx2
 
 from zuno.adapters.http import CLIENT_LOG, LOOPBACK, SecretFilter
 from zuno.kernel.chat_text import break_links, format_text
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.notify import Button, Fact, Notice, Post, RetryLater, SendResult, Sent, Severity, Undeliverable
 from zuno.kernel.numbers_text import time_text
 from zuno.kernel.text import plain_text
@@ -60,12 +60,14 @@ class TelegramNotifier:
         translate: Callable[[str], str] = lambda sentence: sentence,
     ) -> None:
         if not _TOKEN.fullmatch(token.strip()):
-            raise Usage("ZUNO_TELEGRAM_BOT_TOKEN is not a bot's token; BotFather gives digits, a colon and a secret.")
+            raise UsageError(
+                "ZUNO_TELEGRAM_BOT_TOKEN is not a bot's token; BotFather gives digits, a colon and a secret."
+            )
         if not _CHAT.fullmatch(chat_id.strip()):
-            raise Usage("ZUNO_TELEGRAM_CHAT_ID is not a chat; give its number or @name.")
+            raise UsageError("ZUNO_TELEGRAM_CHAT_ID is not a chat; give its number or @name.")
         url = httpx2.URL(base_url)
         if url.scheme == "http" and url.host not in LOOPBACK:
-            raise Usage("ZUNO_TELEGRAM_API_BASE_URL must be https: the bot's token travels in the address.")
+            raise UsageError("ZUNO_TELEGRAM_API_BASE_URL must be https: the bot's token travels in the address.")
         self._url = f"{base_url.rstrip('/')}/bot{token.strip()}"
         self._hush = SecretFilter(token.strip())
         self._chat = chat_id.strip()

@@ -22,7 +22,7 @@ import httpx2
 from zuno.adapters import foreign_json
 from zuno.adapters.http import LOOPBACK, OK, PATIENCE, HttpClient, RateLimited, RequestLimits
 from zuno.adapters.prices.hourly import HISTORY_LIMIT, SPOT_LIMIT, history_fact, window
-from zuno.kernel.errors import Malformed, Unavailable, Usage
+from zuno.kernel.errors import Malformed, Unavailable, UsageError
 from zuno.kernel.units import Seconds
 from zuno.lp.model.market import HOUR, Fact, Pair, PriceSeries
 
@@ -239,11 +239,11 @@ def _service_url(text: str, *, keyed: bool) -> httpx2.URL:
     try:
         url = httpx2.URL(text)
     except httpx2.InvalidURL as error:
-        raise Usage("The price service's address cannot be read") from error
+        raise UsageError("The price service's address cannot be read") from error
     if url.scheme not in {"http", "https"} or not url.host or url.query or url.userinfo:
-        raise Usage("The price service's address must be http(s)://host/path, without user, password or query")
+        raise UsageError("The price service's address must be http(s)://host/path, without user, password or query")
     if keyed and url.scheme == "http" and url.host not in LOOPBACK:
-        raise Usage("The price service's key is only sent over https")
+        raise UsageError("The price service's key is only sent over https")
     return url
 
 
@@ -251,5 +251,5 @@ def _header_safe(key: str) -> str:
     """The key without surrounding white space. An illegal header value would be quoted in the transport's error."""
     key = key.strip()
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise Usage("The price service's key holds characters that no key has")
+        raise UsageError("The price service's key holds characters that no key has")
     return key

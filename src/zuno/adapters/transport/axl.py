@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from zuno.adapters.transport.inbox import CLOSED, Inbox
 from zuno.kernel.backoff import Backoff
-from zuno.kernel.errors import Malformed, Refused, Unavailable, Usage
+from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError
 from zuno.lp.model.debate import Role
 from zuno.lp.ports.transport import Parcel
 
@@ -56,7 +56,7 @@ class AxlTransport:
         self._ids = {role: _readable(role, peer_id) for role, peer_id in peers.items() if role is not me}
         self._roles = {overlay_address(bytes.fromhex(peer_id)): role for role, peer_id in self._ids.items()}
         if len(self._roles) < len(self._ids):
-            raise Usage("Two roles have the same AXL peer id; every role needs a node of its own.")
+            raise UsageError("Two roles have the same AXL peer id; every role needs a node of its own.")
         self._patience = patience
         self._first_patience = max(patience, first_patience)
         self._met: set[Role] = set()
@@ -219,7 +219,9 @@ def _build_client(url: str) -> httpx2.AsyncClient:
 
 def _readable(role: Role, peer_id: str) -> str:
     if not _PEER_ID.fullmatch(peer_id.lower()):
-        raise Usage(f"The AXL peer id of the {role} is not 64 hex digits; correct ZUNO_AXL_{role.upper()}_PEER_ID.")
+        raise UsageError(
+            f"The AXL peer id of the {role} is not 64 hex digits; correct ZUNO_AXL_{role.upper()}_PEER_ID."
+        )
     return peer_id.lower()
 
 

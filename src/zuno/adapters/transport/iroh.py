@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from zuno.adapters.transport.inbox import CLOSED, Inbox
-from zuno.kernel.errors import Refused, Unavailable, Usage
+from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.lp.model.debate import Role
 from zuno.lp.ports.transport import Parcel
 
@@ -90,13 +90,13 @@ class IrohTransport:
         silence: float = SILENCE,
     ) -> None:
         if len(secret) != _SECRET_BYTES:
-            raise Usage(f"The key of the {me} has {len(secret)} bytes where {_SECRET_BYTES} are needed.")
+            raise UsageError(f"The key of the {me} has {len(secret)} bytes where {_SECRET_BYTES} are needed.")
         self._me = me
         self._secret = secret
         self._book = {role: _readable(role, peer) for role, peer in peers.items() if role is not me}
         self._roles = {bytes.fromhex(peer.endpoint_id): role for role, peer in self._book.items()}
         if len(self._roles) < len(self._book):
-            raise Usage("Two roles have the same endpoint id; every role needs a key of its own.")
+            raise UsageError("Two roles have the same endpoint id; every role needs a key of its own.")
         self._bind = bind
         self._patience = patience
         self._silence = silence
@@ -420,11 +420,11 @@ async def _resolve(role: Role, address: str) -> list[str]:
 
 def _readable(role: Role, peer: IrohPeer) -> IrohPeer:
     if not _ENDPOINT_ID.fullmatch(peer.endpoint_id.lower()):
-        raise Usage(f"The endpoint id of the {role} is not 64 hex digits; correct the address book.")
+        raise UsageError(f"The endpoint id of the {role} is not 64 hex digits; correct the address book.")
     if peer.address is not None:
         host, _, port = peer.address.rpartition(":")
         if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65_536:
-            raise Usage(f"The address of the {role}, {peer.address}, is not host:port; correct the address book.")
+            raise UsageError(f"The address of the {role}, {peer.address}, is not host:port; correct the address book.")
     return IrohPeer(peer.endpoint_id.lower(), peer.address)
 
 

@@ -15,7 +15,7 @@ from typing import Final
 from zuno.adapters.venues.paging import time_limit
 from zuno.adapters.venues.vendor_json import parse_instant
 from zuno.adapters.venues.web import WebFeed, WebService, clean
-from zuno.kernel.errors import Malformed, Unavailable, Usage
+from zuno.kernel.errors import Malformed, Unavailable, UsageError
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import Feed, Text
 from zuno.trading.model.venues import CHANNELS
@@ -43,7 +43,7 @@ class Channels(WebFeed):
     def __init__(self, web: WebService, names: Sequence[str]) -> None:
         for name in names:
             if not _CHANNEL.fullmatch(name):
-                raise Usage(f"{name[:40]!r} is not a channel's name; write it as in t.me/NAME.")
+                raise UsageError(f"{name[:40]!r} is not a channel's name; write it as in t.me/NAME.")
         super().__init__(web)
         self._names = tuple(names)
 

@@ -12,7 +12,7 @@ import httpx2
 
 from zuno.adapters.http import CLIENT_LOG, LOOPBACK, OK, PATIENCE, HttpAnswer, HttpClient, RequestLimits, SecretFilter
 from zuno.adapters.venues.vendor_json import VendorJson, parse_json
-from zuno.kernel.errors import Unavailable, Usage
+from zuno.kernel.errors import Unavailable, UsageError
 
 BAD_REQUEST: Final = 400
 
@@ -42,9 +42,9 @@ class WebService:
         chance: Callable[[], float] = random.random,
     ) -> None:
         if secret and httpx2.URL(url).scheme != "https" and httpx2.URL(url).host not in LOOPBACK:
-            raise Usage(f"The address of {name} must be https: a key travels with every request.")
+            raise UsageError(f"The address of {name} must be https: a key travels with every request.")
         if secret and not (secret.isascii() and secret.isprintable()):
-            raise Usage(f"The key of {name} holds characters that no key has; copy it again.")
+            raise UsageError(f"The key of {name} holds characters that no key has; copy it again.")
         self.name = name
         self._hide_key = SecretFilter(secret) if secret else None
         self._client = httpx2.AsyncClient(

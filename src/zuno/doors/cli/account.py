@@ -10,7 +10,7 @@ import typer
 from zuno.doors.cli import consent, run_command
 from zuno.doors.cli.options import Home, Json, group, whole_number
 from zuno.doors.cli.trade import put, show, trade
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
@@ -292,5 +292,5 @@ def _ask(account: str | None, *, json: bool, yes: bool) -> Confirm:
 
 def _check_granted(account: str) -> str:
     if account not in (LIVE_ACCOUNT, DEMO_ACCOUNT):
-        raise Usage(f"A mandate is for the account {LIVE_ACCOUNT} or {DEMO_ACCOUNT}; paper needs none.")
+        raise UsageError(f"A mandate is for the account {LIVE_ACCOUNT} or {DEMO_ACCOUNT}; paper needs none.")
     return account

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 
 if TYPE_CHECKING:
     from zuno.lp.service.execution import Consent
@@ -30,7 +30,7 @@ def ask_to_type(*, json: bool, yes: bool = False) -> Callable[[str, str], bool]:
         if yes:
             return True
         if json or not sys.stdin.isatty() or not sys.stderr.isatty():
-            raise Usage(f"{what} The word {word} has to be typed at a terminal.")
+            raise UsageError(f"{what} The word {word} has to be typed at a terminal.")
         with _interruptible():
             sys.stderr.write(f"{what}\nType {word} to go on: ")
             sys.stderr.flush()
@@ -53,7 +53,7 @@ def progress(json: bool) -> Callable[[str], None]:
 def _ask_for_word(word: str, json: bool) -> Callable[[ApprovalView], bool]:
     def ask(view: ApprovalView) -> bool:
         if json or not sys.stdin.isatty() or not sys.stderr.isatty():
-            raise Usage(
+            raise UsageError(
                 f"To {word} a plan the word has to be typed at a terminal; scripts say --yes, on sim, devnet and test "
                 f"networks only."
             )

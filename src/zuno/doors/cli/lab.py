@@ -238,7 +238,7 @@ def lab_ablate(
     """Ablation: what each part of the debate adds. Every arm decides at the same moments."""
 
     async def ask(zuno: Zuno) -> LpAblationView | TradeLabView:
-        from zuno.kernel.errors import Usage
+        from zuno.kernel.errors import UsageError
         from zuno.lab.lp.ablation import read_horizon
         from zuno.lab.lp.service import read_question
         from zuno.lab.trading.arms import Arm
@@ -249,7 +249,7 @@ def lab_ablate(
                 zuno, data, "BTCUSDT,ETHUSDT", since, until, everything, models, workers, cluster, resume
             )
         if desk != "lp":
-            raise Usage("--desk is lp or trade.")
+            raise UsageError("--desk is lp or trade.")
         lab_desk = zuno.lp_lab(cluster)
         question = read_horizon(
             read_question(data, "debate", capital, every, width, profile, gas, models=models), horizon

@@ -162,10 +162,10 @@ def lab_vetoes(
 
 
 def _backtests(zuno: Zuno, as_of: str | None, account: str | None) -> TradeLab:
-    from zuno.kernel.errors import Usage
+    from zuno.kernel.errors import UsageError
 
     if as_of is not None or account is not None:
-        raise Usage("--as-of and --account are of this home's own record; a --report is as its backtest ended.")
+        raise UsageError("--as-of and --account are of this home's own record; a --report is as its backtest ended.")
     trade = zuno.lab().trade
     assert trade is not None
     return trade

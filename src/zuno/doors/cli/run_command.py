@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from zuno.kernel.errors import FULL_DISK, Broken, Malformed, NoRoom, Refused, Unavailable, Usage, ZunoError
+from zuno.kernel.errors import FULL_DISK, Broken, Malformed, NoRoom, Refused, Unavailable, UsageError, ZunoError
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
@@ -25,7 +25,7 @@ Opener = Callable[["str | None"], "Zuno"]
 
 USAGE, REFUSED, UNAVAILABLE, BROKEN, BUG, STOPPED, CLOSED_PIPE = 2, 3, 4, 5, 70, 130, 141
 _KINDS: tuple[tuple[type[ZunoError], str, int], ...] = (
-    (Usage, "usage", USAGE),
+    (UsageError, "usage", USAGE),
     (Refused, "refused", REFUSED),
     (Unavailable, "unavailable", UNAVAILABLE),
     (Malformed, "unavailable", UNAVAILABLE),

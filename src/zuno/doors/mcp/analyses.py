@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from zuno.doors.mcp.services import AssistantServices
-from zuno.kernel.errors import Refused, Usage, ZunoError
+from zuno.kernel.errors import Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import MAX_TEXT_CHARS, ForeignText, View
 from zuno.lp.model.debate import Thought
@@ -113,7 +113,7 @@ class Analyses:
             return await self._find_run(id_)
         if id_.startswith("req_"):
             return await self._find_debate(id_)
-        raise Usage("An analysis is named by req_ or run_ and 16 hex digits, as it was answered.")
+        raise UsageError("An analysis is named by req_ or run_ and 16 hex digits, as it was answered.")
 
     async def close(self) -> None:
         """Whatever still runs is left as a crash would leave it: a cycle can be resumed."""

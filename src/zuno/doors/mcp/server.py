@@ -17,7 +17,7 @@ from zuno.doors.mcp.analyses import Analyses
 from zuno.doors.mcp.fence import describe_fenced, fence_document
 from zuno.doors.mcp.services import AssistantServices
 from zuno.doors.mcp.tools import TOOLS, AssistantTool, Desk, get_run
-from zuno.kernel.errors import Broken, Refused, Unavailable, Usage, ZunoError
+from zuno.kernel.errors import Broken, Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import MAX_TEXT_CHARS, View
 from zuno.llm.prompts import FENCE_RULE, Untrusted
@@ -35,7 +35,7 @@ _PLANS: Final = "zuno://plans/"
 _RUNS: Final = "zuno://runs/"
 _JSON: Final = "application/json"
 _KINDS: Final[tuple[tuple[type[ZunoError], str], ...]] = (
-    (Usage, "usage"),
+    (UsageError, "usage"),
     (Refused, "refused"),
     (Unavailable, "unavailable"),
     (Broken, "broken"),

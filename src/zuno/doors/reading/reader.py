@@ -14,7 +14,7 @@ from zuno.doors.reading.orders import CONDITIONS, ambiguity, doubt_about, is_neg
 from zuno.doors.reading.slots import Filled, fill_slots
 from zuno.doors.reading.spelling import mend
 from zuno.doors.reading.terms import normalize
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
 from zuno.lp.service.phrase import MAX_TEXT, Form, Term, split_phrase
 from zuno.lp.service.wish_parser import parse_wish
@@ -136,7 +136,7 @@ def _read_wish(intent: Intent, text: str, score: float, known: float) -> Candida
     """The wish's own reader decides what a sentence about capital says; what it does not understand is asked back."""
     try:
         heard = parse_wish(text.replace("?", " "), intent.vocabulary)
-    except Usage as mistake:
+    except UsageError as mistake:
         return Candidate(intent, score - _PER_UNUSED, known, {}, doubt=str(mistake))
     lines = [line for line in heard.lines if line.amount is not None and line.token is not None]
     kept = heard.long_token

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from zuno.doors.reading.intents import Intent
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.lp.service.arguments import fee_of
 from zuno.lp.service.phrase import TOKENS, Form, Term
 
@@ -216,7 +216,7 @@ class _Filler:
     def _fee(self, term: Term) -> str | None:
         try:
             return f"{fee_of(term.value)}pips"
-        except Usage:
+        except UsageError:
             return None
 
     def _points(self, at: int) -> bool:

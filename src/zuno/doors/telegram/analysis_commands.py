@@ -12,7 +12,7 @@ from zuno.doors.telegram.render import render
 from zuno.doors.telegram.reply import Document, Reply
 from zuno.doors.telegram.run_messages import show_experts, show_progress
 from zuno.doors.zuno import Zuno
-from zuno.kernel.errors import Unknown, Usage, ZunoError
+from zuno.kernel.errors import NotFound, UsageError, ZunoError
 from zuno.trading.model.cycle import Node
 from zuno.trading.model.market import Mode, parse_mode, parse_symbol
 from zuno.trading.model.outcome import NodeEvent
@@ -26,7 +26,7 @@ PARTS: Final = ("experts", "page", "replay", "why")
 async def analyze(asked: Asked, zuno: Zuno) -> AsyncIterator[Reply]:
     """Follow a cycle in one message, then send its report. Nothing is ordered: the ruling is shown."""
     if not asked.words or len(asked.words) > 2:
-        raise Usage("Write `/analyze SYMBOL [MODE]`, as in `/analyze BTC position`.")
+        raise UsageError("Write `/analyze SYMBOL [MODE]`, as in `/analyze BTC position`.")
     symbol, mode = parse_symbol(asked.words[0]), parse_mode(asked.words[1] if len(asked.words) > 1 else Mode.SWING)
     heard: dict[Node, NodeEvent] = {}
     message = asked.live.follow()
@@ -54,7 +54,7 @@ async def show_report(asked: Asked, zuno: Zuno) -> AsyncIterator[Reply]:
         return
     part = words.pop() if words and words[-1] in PARTS else None
     if len(words) > 1:
-        raise Usage(f"Write `/report [RUN] [{'|'.join(PARTS)}]`, or `/report list`.")
+        raise UsageError(f"Write `/report [RUN] [{'|'.join(PARTS)}]`, or `/report list`.")
     run = words[0] if words else await _find_newest_run(reports)
     match part:
         case "replay":
@@ -74,7 +74,7 @@ async def show_report(asked: Asked, zuno: Zuno) -> AsyncIterator[Reply]:
 async def show_why(asked: Asked, zuno: Zuno) -> Reply:
     """Of either desk: a run's id or a plan's tells whose decision it is."""
     if len(asked.words) > 1:
-        raise Usage("Write `/why DECISION`: the id of a run, a plan or a request.")
+        raise UsageError("Write `/why DECISION`: the id of a run, a plan or a request.")
     reports = Reports(zuno.cycles())
     decision = asked.words[0] if asked.words else await _find_newest_run(reports)
     if decision.startswith(RUN_PREFIX):
@@ -94,7 +94,7 @@ async def show_memory(asked: Asked, zuno: Zuno) -> Reply:
         case (id_,) if id_ != "search":
             return render(await memory.show(id_))
         case _:
-            raise Usage("Write `/memory`, `/memory search WORDS`, `/memory lessons` or `/memory ID`.")
+            raise UsageError("Write `/memory`, `/memory search WORDS`, `/memory lessons` or `/memory ID`.")
 
 
 def _show_report(report: Report) -> Reply:
@@ -113,7 +113,7 @@ async def _find_newest_run(reports: Reports) -> str:
     for run in (await reports.runs()).runs:
         if run.state == "ended":
             return run.run_id
-    raise Unknown("No run is on record; `/analyze BTC` makes one.")
+    raise NotFound("No run is on record; `/analyze BTC` makes one.")
 
 
 COMMANDS = (

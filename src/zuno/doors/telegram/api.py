@@ -33,7 +33,7 @@ from zuno.doors.telegram.follow import LiveMessage
 from zuno.doors.telegram.reply import Button, Reply, split_reply
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.chat import ChatButton, ChatStore
-from zuno.kernel.errors import Unavailable, Usage, ZunoError
+from zuno.kernel.errors import Unavailable, UsageError, ZunoError
 from zuno.kernel.notify import RetryLater, SendResult, Sent, Undeliverable
 
 T = TypeVar("T")
@@ -119,12 +119,12 @@ def explain(error: TelegramError) -> str:
 
 
 async def check_token(bot: Bot) -> None:
-    """Ask Telegram who this bot is. `Usage` for a wrong token, `Unavailable` for no answer."""
+    """Ask Telegram who this bot is. `UsageError` for a wrong token, `Unavailable` for no answer."""
     try:
         await bot.initialize()
     except InvalidToken:
         await bot.shutdown()
-        raise Usage(WRONG_TOKEN) from None
+        raise UsageError(WRONG_TOKEN) from None
     except TelegramError as error:
         await bot.shutdown()
         raise Unavailable(f"{_sentence(explain(error))} Check ZUNO_TELEGRAM_API_BASE_URL and the network.") from None

@@ -13,7 +13,7 @@ from zuno.doors.telegram.follow import LiveMessage
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
 from zuno.kernel.chat_text import JOINER
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.notify import SendResult
 from zuno.kernel.text import plain_text
 from zuno.trading.model.trade_events import PAPER_ACCOUNT, PAPER_WORD
@@ -118,6 +118,6 @@ def take_account(words: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
     if last.lower() == PAPER_ACCOUNT or last.lower().startswith(PAPER_WORD):
         name = last[len(PAPER_WORD) :]
         if name.lower() in AT_EXCHANGES:
-            raise Usage(f"No paper account is called {name.lower()}; `{name.lower()}` alone is the account there.")
+            raise UsageError(f"No paper account is called {name.lower()}; `{name.lower()}` alone is the account there.")
         return words[:-1], name or None
     return words, None

@@ -17,7 +17,7 @@ from zuno.doors.telegram.layout import text
 from zuno.doors.telegram.reply import MESSAGE_LIMIT, Button, Reply, count_units, split_message
 from zuno.doors.zuno import Zuno
 from zuno.kernel.chat import ChatStore, Confirmation
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
 
 T = TypeVar("T")
@@ -155,7 +155,7 @@ class Confirmations:
 
     async def _find(self, asked: Asked) -> Confirmation:
         if len(asked.words) != 1:
-            raise Usage("Write `/confirm CODE`, with the code that is on the card.")
+            raise UsageError("Write `/confirm CODE`, with the code that is on the card.")
         typed = asked.words[0]
         if asked.pressed:
             found = await self._store.find_confirmation(typed)

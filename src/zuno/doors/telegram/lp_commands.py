@@ -11,7 +11,7 @@ from zuno.doors.telegram.plan_messages import show_debate_progress
 from zuno.doors.telegram.render import render
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
-from zuno.kernel.errors import Refused, Usage, ZunoError
+from zuno.kernel.errors import Refused, UsageError, ZunoError
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import Thought
 from zuno.lp.service.plan_view import PlanView
@@ -31,7 +31,7 @@ async def show_positions(asked: Asked, zuno: Zuno) -> Reply:
 
 async def show_portfolio(asked: Asked, zuno: Zuno) -> Reply:
     if len(asked.words) > 1:
-        raise Usage("Write `/portfolio [WINDOW]`, as in `/portfolio 7d`.")
+        raise UsageError("Write `/portfolio [WINDOW]`, as in `/portfolio 7d`.")
     return render(await zuno.portfolio().portfolio(window=asked.words[0] if asked.words else "24h"))
 
 
@@ -48,7 +48,7 @@ async def show_plan(asked: Asked, zuno: Zuno) -> Reply:
         case (plan, "replay"):
             return render(await zuno.archive().replay(plan))
         case _:
-            raise Usage("Write `/plan [ID] [simulate|status|replay]`.")
+            raise UsageError("Write `/plan [ID] [simulate|status|replay]`.")
 
 
 async def _show_plan(zuno: Zuno, plan: str) -> Reply:
@@ -60,7 +60,7 @@ async def _show_plan(zuno: Zuno, plan: str) -> Reply:
 
 async def show_whatif(asked: Asked, zuno: Zuno) -> Reply:
     if not 1 <= len(asked.words) <= 3:
-        raise Usage("Write `/whatif ID [PRICE] [CHAIN]`, as in `/whatif 1 3,500`.")
+        raise UsageError("Write `/whatif ID [PRICE] [CHAIN]`, as in `/whatif 1 3,500`.")
     position, *rest = asked.words
     price = rest.pop(0) if rest and rest[0].lstrip("+-")[:1].isdigit() else None
     chain = _read_chain(rest, "/whatif ID [PRICE] [CHAIN]")
@@ -69,7 +69,7 @@ async def show_whatif(asked: Asked, zuno: Zuno) -> Reply:
 
 async def show_pnl(asked: Asked, zuno: Zuno) -> Reply:
     if not 1 <= len(asked.words) <= 3:
-        raise Usage("Write `/pnl ID [SINCE] [CHAIN]`, as in `/pnl 1 7d`.")
+        raise UsageError("Write `/pnl ID [SINCE] [CHAIN]`, as in `/pnl 1 7d`.")
     position, *rest = asked.words
     since = rest.pop(0) if rest and rest[0][0].isdigit() else None
     return render(await zuno.lp(_read_chain(rest, "/pnl ID [SINCE] [CHAIN]")).pnl(position, since))
@@ -79,7 +79,7 @@ async def recommend(asked: Asked, zuno: Zuno) -> AsyncIterator[Reply]:
     """Follow the debate in one message, then send the plan that came of it."""
     words = list(asked.words)
     if not words:
-        raise Usage("Write `/recommend ID [CHAIN] [PROFILE]`, or `/recommend create 2 ETH safely`.")
+        raise UsageError("Write `/recommend ID [CHAIN] [PROFILE]`, or `/recommend create 2 ETH safely`.")
     if words[0].lower() == CREATE:
         wish = " ".join(words[1:])
 
@@ -122,25 +122,25 @@ async def _follow_debate(
 
 async def show_alerts(asked: Asked, zuno: Zuno) -> Reply:
     if asked.words not in ((), ("all",)):
-        raise Usage("Write `/alerts`, or `/alerts all` for what happened.")
+        raise UsageError("Write `/alerts`, or `/alerts all` for what happened.")
     return render(await zuno.alerts().list(everything=bool(asked.words)))
 
 
 async def acknowledge(asked: Asked, zuno: Zuno) -> Reply:
     if len(asked.words) != 1:
-        raise Usage("Write `/ack ALERT`; `/alerts` lists them.")
+        raise UsageError("Write `/ack ALERT`; `/alerts` lists them.")
     return render(await zuno.alerts().ack(asked.words[0]))
 
 
 async def snooze(asked: Asked, zuno: Zuno) -> Reply:
     if len(asked.words) != 2:
-        raise Usage("Write `/snooze ALERT SPAN`, as in `/snooze alert_0123456789ab 6h`.")
+        raise UsageError("Write `/snooze ALERT SPAN`, as in `/snooze alert_0123456789ab 6h`.")
     return render(await zuno.alerts().snooze(*asked.words))
 
 
 def _read_chain(words: list[str], usage: str) -> str | None:
     if len(words) > 1:
-        raise Usage(f"Write `{usage}`.")
+        raise UsageError(f"Write `{usage}`.")
     return words[0] if words else None
 
 

@@ -13,7 +13,7 @@ from zuno.doors.telegram.render import render
 from zuno.doors.telegram.reply import Button, Reply
 from zuno.doors.zuno import Zuno
 from zuno.kernel.canonical import canonical, digest
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.lp.service.execution import Consent
 from zuno.lp.service.execution_view import UnsignedView
 from zuno.trading.model.market import parse_symbol
@@ -31,7 +31,7 @@ async def _offer_approval(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
 async def _offer_close(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
     """The plan is made at once, for a plan moves nothing; what is confirmed is its approval."""
     if not 1 <= len(asked.words) <= 2:
-        raise Usage("`/close POSITION [CHAIN]` plans the close of a liquidity position; trades: `/forceexit ID`.")
+        raise UsageError("`/close POSITION [CHAIN]` plans the close of a liquidity position; trades: `/forceexit ID`.")
     chain = asked.words[1] if len(asked.words) > 1 else None
     made = await zuno.execution().close(asked.words[0], chain)
     return await _approval_card(made.plan_id, asked, zuno)
@@ -74,7 +74,9 @@ async def _offer_apply(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
 async def _offer_exit(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
     words, name = take_account(asked.words)
     if len(words) != 1:
-        raise Usage("Write `/forceexit ID`, `/forceexit BTCUSDT` or `/forceexit all`; `/status` lists what is open.")
+        raise UsageError(
+            "Write `/forceexit ID`, `/forceexit BTCUSDT` or `/forceexit all`; `/status` lists what is open."
+        )
     desk, which = zuno.account(name), _find_symbol(words[0])
     view = await desk.positions()
     wanted = find_meant(view.positions, which)
@@ -120,7 +122,7 @@ async def _offer_resume(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
 async def _offer_unlock(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
     words, name = take_account(asked.words)
     if len(words) > 1:
-        raise Usage("`/unlock` lifts every lock, `/unlock kill_switch` that one; `/locks` lists them.")
+        raise UsageError("`/unlock` lifts every lock, `/unlock kill_switch` that one; `/locks` lists them.")
     desk, protection = zuno.account(name), words[0] if words else None
     locks = await desk.locks()
     meant = tuple(lock for lock in locks.protections if protection in (None, lock.protection))
@@ -166,7 +168,7 @@ def _find_symbol(which: str) -> str:
     """`BTC` is BTCUSDT; an id or `all` stays as it is."""
     try:
         return parse_symbol(which)
-    except Usage:
+    except UsageError:
         return which
 
 
@@ -186,13 +188,13 @@ def _goes_with(held: TradePositionView, named: TradePositionView) -> bool:
 def _take_desk(asked: Asked, zuno: Zuno, usage: str) -> AccountDesk:
     words, name = take_account(asked.words)
     if words:
-        raise Usage(f"Write `{usage}`.")
+        raise UsageError(f"Write `{usage}`.")
     return zuno.account(name)
 
 
 def _take_word(asked: Asked, usage: str) -> str:
     if len(asked.words) != 1:
-        raise Usage(f"Write `{usage}`; `/plan` lists plans.")
+        raise UsageError(f"Write `{usage}`; `/plan` lists plans.")
     return asked.words[0]
 
 

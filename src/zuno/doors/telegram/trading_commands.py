@@ -13,7 +13,7 @@ from zuno.doors.telegram.layout import block, bold, command, fact, join, paragra
 from zuno.doors.telegram.render import render
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.trading.model.market import Mode
 from zuno.trading.service.account import AccountDesk
 
@@ -50,7 +50,7 @@ async def show_config(asked: Asked, zuno: Zuno) -> Reply:
 async def show_status(asked: Asked, zuno: Zuno) -> Reply:
     desk, words = _open_account(asked, zuno)
     if words not in ((), (_TABLE,)):
-        raise Usage("Write `/status [table] [live|demo]`.")
+        raise UsageError("Write `/status [table] [live|demo]`.")
     view = await desk.positions()
     return show_position_table(view) if words else render(view)
 
@@ -68,7 +68,7 @@ async def show_performance(asked: Asked, zuno: Zuno) -> Reply:
 async def show_profit(asked: Asked, zuno: Zuno) -> Reply:
     desk, words = _open_account(asked, zuno)
     if len(words) > 1:
-        raise Usage("Write `/profit [day|week|month|symbol|exit|side] [live|demo]`.")
+        raise UsageError("Write `/profit [day|week|month|symbol|exit|side] [live|demo]`.")
     return render(await desk.profit(words[0] if words else None))
 
 
@@ -111,7 +111,7 @@ async def show_mode(asked: Asked, zuno: Zuno) -> Reply:
 async def evaluate(asked: Asked, zuno: Zuno) -> Reply:
     words, name = take_account(asked.words)
     if words:
-        raise Usage("Write `/evaluate [live|demo]`.")
+        raise UsageError("Write `/evaluate [live|demo]`.")
     return render(await zuno.learning(name).evaluate())
 
 
@@ -122,7 +122,7 @@ async def pause(asked: Asked, zuno: Zuno) -> Reply:
 async def stop(asked: Asked, zuno: Zuno) -> Reply:
     words, name = take_account(asked.words)
     if words:
-        raise Usage("Write `/stop [live|demo]`.")
+        raise UsageError("Write `/stop [live|demo]`.")
     return render(await zuno.trade_desk().stop(name))
 
 
@@ -134,7 +134,7 @@ def _open_account(asked: Asked, zuno: Zuno) -> tuple[AccountDesk, tuple[str, ...
 def _open_alone(asked: Asked, zuno: Zuno, usage: str) -> AccountDesk:
     desk, words = _open_account(asked, zuno)
     if words:
-        raise Usage(f"Write `{usage}`.")
+        raise UsageError(f"Write `{usage}`.")
     return desk
 
 
@@ -142,7 +142,7 @@ def _read_count(words: tuple[str, ...], usage: str, default: int) -> int:
     if not words:
         return default
     if len(words) > 1 or not (words[0].isascii() and words[0].isdigit()) or not 1 <= int(words[0]) <= MOST_LINES:
-        raise Usage(f"Write `{usage}`; N is at most {MOST_LINES}.")
+        raise UsageError(f"Write `{usage}`; N is at most {MOST_LINES}.")
     return int(words[0])
 
 

@@ -11,7 +11,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, Unknown, Usage, ZunoError
+from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import View
 
@@ -19,8 +19,8 @@ MEDIA_TYPE: Final = "application/problem+json"
 MOST_CHARS: Final = 2_000
 _log: Final = logging.getLogger(__name__)
 _STATUSES: Final[tuple[tuple[type[ZunoError], str, int], ...]] = (
-    (Usage, "usage", 400),
-    (Unknown, "unknown", 404),
+    (UsageError, "usage", 400),
+    (NotFound, "unknown", 404),
     (Refused, "refused", 409),
     (Unavailable, "unavailable", 503),
     (Malformed, "unavailable", 502),

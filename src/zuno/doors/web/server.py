@@ -17,7 +17,7 @@ from zuno.doors.web.events import EventFeed
 from zuno.doors.web.services import Services
 from zuno.doors.web_door import LOOPBACK, WebEndView, WebEventView
 from zuno.doors.zuno import Zuno
-from zuno.kernel.errors import Refused, Unavailable, Usage
+from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.kernel.lock import ProcessLock
 
 _CLOSE_SECONDS: Final = 3
@@ -111,10 +111,10 @@ class WebServer:
 
 
 def open_port(host: str, port: int) -> socket.socket:
-    """A listening socket; 0 picks a free port. `Refused` where the port is in use, `Usage` for what is none or
+    """A listening socket; 0 picks a free port. `Refused` where the port is in use, `UsageError` for what is none or
     would be every address at once."""
     if not 0 <= port <= _HIGHEST_PORT:
-        raise Usage(f"--port is {port}; give a number from 0 to {_HIGHEST_PORT}.")
+        raise UsageError(f"--port is {port}; give a number from 0 to {_HIGHEST_PORT}.")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Said to be TCP: asyncio turns Nagle's delay off for no other, and every answer would wait 40 ms.
     opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -127,7 +127,7 @@ def open_port(host: str, port: int) -> socket.socket:
         raise _unusable_port(host, port, error) from error
     if _is_wildcard(opened.getsockname()[0]):
         opened.close()
-        raise Usage(f"{host or 'An empty --host'} means every address of this machine; name the one to serve at.")
+        raise UsageError(f"{host or 'An empty --host'} means every address of this machine; name the one to serve at.")
     return opened
 
 
@@ -144,9 +144,9 @@ def _unusable_port(host: str, port: int, error: OSError) -> Exception:
         case code if code == EACCES:
             return Refused(f"Port {port} is not ours to open; choose one above 1023 by --port.")
         case code if code == EADDRNOTAVAIL:
-            return Usage(f"{host} is no address of this machine; leave --host out for {LOOPBACK}.")
+            return UsageError(f"{host} is no address of this machine; leave --host out for {LOOPBACK}.")
         case _:
-            return Usage(f"{host}:{port} cannot be opened ({error.strerror or error}).")
+            return UsageError(f"{host}:{port} cannot be opened ({error.strerror or error}).")
 
 
 def _shown_host(host: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, TypeAlias
 
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import PartialView, View
 from zuno.lab.bootstrap import PairedComparison, compare_pairs
@@ -206,7 +206,7 @@ class LpAblation:
 
 def read_horizon(base: LpQuestion, horizon_hours: int) -> AblationQuestion:
     if not base.every_hours <= horizon_hours <= MOST_HORIZON:
-        raise Usage(
+        raise UsageError(
             f"--horizon is {horizon_hours}; give hours from {base.every_hours}, the time between two decisions, to "
             f"{MOST_HORIZON}."
         )

@@ -15,7 +15,7 @@ import numpy as np
 from zuno.amm.integers import Q96
 from zuno.amm.model import Range
 from zuno.amm.ticks import ceil_to_spacing, floor_to_spacing, sqrt_price_at_tick
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Tick
 from zuno.kernel.view import View
 from zuno.lab.lp.fast import PIPS, USD, MinuteColumns, amounts_by_minute, fees_by_minute
@@ -52,7 +52,7 @@ class RangeView(View):
 
 def check_count(count: int) -> None:
     if count % SHIFTS or not SHIFTS <= count <= MOST_RANGES:
-        raise Usage(f"--ranges is {count}; give a multiple of {SHIFTS} from {SHIFTS} to {MOST_RANGES}.")
+        raise UsageError(f"--ranges is {count}; give a multiple of {SHIFTS} from {SHIFTS} to {MOST_RANGES}.")
 
 
 def plan_ranges(tick: int, count: int, spacing: int = 10) -> tuple[Range, ...]:

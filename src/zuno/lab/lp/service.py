@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from zuno.kernel.canonical import Digest, canonical
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Seconds
 from zuno.lab.lp.arms import ASK_NOBODY, WHOLE_RUN, Arm, Move
@@ -236,14 +236,14 @@ def read_question(
     *,
     models: bool = False,
 ) -> LpQuestion:
-    """What a person typed. `Usage` says what of it cannot be."""
+    """What a person typed. `UsageError` says what of it cannot be."""
     if convention not in tuple(Convention):
-        raise Usage(f"{plain_text(convention, 40)!r} is no convention; choose from {', '.join(Convention)}.")
+        raise UsageError(f"{plain_text(convention, 40)!r} is no convention; choose from {', '.join(Convention)}.")
     check_capital(capital)
     if not 1 <= every_hours <= MOST_HOURS:
-        raise Usage(f"--every is {every_hours}; give hours from 1 to {MOST_HOURS}.")
+        raise UsageError(f"--every is {every_hours}; give hours from 1 to {MOST_HOURS}.")
     if profile not in tuple(RiskProfile):
-        raise Usage(f"{plain_text(profile, 40)!r} is no risk profile; choose from {', '.join(RiskProfile)}.")
+        raise UsageError(f"{plain_text(profile, 40)!r} is no risk profile; choose from {', '.join(RiskProfile)}.")
     return LpQuestion(
         folder=folder,
         arms=parse_arms(arms),
@@ -259,7 +259,9 @@ def read_question(
 
 def check_capital(capital: int) -> None:
     if not 100 <= capital <= MOST_CAPITAL:
-        raise Usage(f"--capital is {plain_text(str(capital), 40)}; give whole dollars from 100 to {MOST_CAPITAL:,}.")
+        raise UsageError(
+            f"--capital is {plain_text(str(capital), 40)}; give whole dollars from 100 to {MOST_CAPITAL:,}."
+        )
 
 
 def _read_number(name: str, text: str, least: Decimal, most: Decimal) -> Decimal:
@@ -268,7 +270,7 @@ def _read_number(name: str, text: str, least: Decimal, most: Decimal) -> Decimal
     except InvalidOperation:
         number = Decimal("NaN")
     if not number.is_finite() or not least <= number <= most:
-        raise Usage(f"{name} is {plain_text(text, 40)!r}; give a number from {least} to {most}.")
+        raise UsageError(f"{name} is {plain_text(text, 40)!r}; give a number from {least} to {most}.")
     return number
 
 
@@ -277,10 +279,10 @@ def parse_arms(text: str) -> tuple[Arm, ...]:
     found = []
     for name in text.split(","):
         if name.strip() not in WHOLE_RUN:
-            raise Usage(f"{plain_text(name, 40)!r} is no arm; choose from {', '.join(WHOLE_RUN)}.")
+            raise UsageError(f"{plain_text(name, 40)!r} is no arm; choose from {', '.join(WHOLE_RUN)}.")
         found.append(Arm(name.strip()))
     if Arm.RANDOM in found and Arm.DEBATE not in found:
-        raise Usage("The arm random makes the debate's moves: name debate too.")
+        raise UsageError("The arm random makes the debate's moves: name debate too.")
     return tuple(dict.fromkeys(found))
 
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from zuno.kernel import arguments
 from zuno.kernel.canonical import Digest, Json
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import Broken, Refused, Usage
+from zuno.kernel.errors import Broken, Refused, UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.lab.replies import NameModels
@@ -182,8 +182,8 @@ class TradeLab:
             return view
 
     async def read_calibration(self, report: str, arm: str) -> TradeCalibrationView:
-        """How far the claims of an arm's agents could be relied on. `Unknown`, `Refused`, `Usage` where a report says
-        nothing of it."""
+        """How far the claims of an arm's agents could be relied on. `NotFound`, `Refused`, `UsageError` where a report
+        says nothing of it."""
         head, scored = await self._read_scored(report, arm)
         return TradeCalibrationView(
             **head, said=describe_outcomes(scored.outcomes), outcomes=scored.outcomes, agents=scored.agents
@@ -203,7 +203,7 @@ class TradeLab:
                 f"{report} is no backtest of the trading desk; `zuno lab reports` lists those of `lab trade`."
             )
         if arm not in DESK_ARMS:
-            raise Usage(f"{plain_text(arm, 40)!r} is no arm with a desk; choose from {', '.join(DESK_ARMS)}.")
+            raise UsageError(f"{plain_text(arm, 40)!r} is no arm with a desk; choose from {', '.join(DESK_ARMS)}.")
         if arm not in kept.arms and kept.partial:
             others = f"; --arm takes {', '.join(kept.arms)}" if kept.arms else ""
             raise Refused(
@@ -303,14 +303,14 @@ def choose_span(market: TradeMarket, question: TradeQuestion) -> Span:
         begin = arguments.parse_market_moment(question.since, last, last, first)
     end = last if question.until is None else arguments.parse_market_moment(question.until, last, last, first)
     if end - begin < DAY_MS:
-        raise Usage(f"From {iso(begin)} to {iso(end)} is less than a day; give --from and --to further apart.")
+        raise UsageError(f"From {iso(begin)} to {iso(end)} is less than a day; give --from and --to further apart.")
     return Span(begin, end)
 
 
 def read_question(
     folder: str | None, symbols: str, since: str | None, until: str | None, arms: str, *, models: bool = False
 ) -> TradeQuestion:
-    """What a person typed. `Usage` says what of it cannot be."""
+    """What a person typed. `UsageError` says what of it cannot be."""
     chosen = tuple(dict.fromkeys(parse_symbol(symbol) for symbol in symbols.split(",")))
     return TradeQuestion(folder, chosen, since, until, parse_arms(arms), models)
 
@@ -322,9 +322,9 @@ def parse_arms(text: str) -> tuple[Arm, ...]:
         try:
             found.append(Arm(name.strip()))
         except ValueError:
-            raise Usage(f"{plain_text(name, 40)!r} is no arm; choose from {', '.join(Arm)}.") from None
+            raise UsageError(f"{plain_text(name, 40)!r} is no arm; choose from {', '.join(Arm)}.") from None
     chosen = tuple(dict.fromkeys(found))
     for arm, what in AFTER_DEBATE.items():
         if arm in chosen and Arm.DEBATE not in chosen:
-            raise Usage(f"The arm {arm} is matched with the debate's {what}: add debate.")
+            raise UsageError(f"The arm {arm} is matched with the debate's {what}: add debate.")
     return chosen

@@ -10,7 +10,7 @@ from statistics import median
 from typing import TypeVar
 
 from zuno.amm.model import Block, LpPosition, PoolState
-from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, Unknown
+from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable
 from zuno.kernel.text import base_and_quote, market_name
 from zuno.kernel.units import HexId, Seconds, Wei
 from zuno.lp.agents.pool_choice import choose_pools, pool_label
@@ -178,7 +178,7 @@ async def _position(position_id: int, chain: Chain, hooks: Sequence[str]) -> LpP
     snapshot = await chain.positions([position_id])
     if not snapshot.positions:
         missing = snapshot.missing[0]
-        kind = Unavailable if missing.unread else Unknown
+        kind = Unavailable if missing.unread else NotFound
         raise kind(f"No position {position_id} on {chain.info.name}: {missing.reason}.")
     position = snapshot.positions[0]
     if not position.liquidity:

@@ -10,7 +10,7 @@ from typing import Final
 
 from zuno.amm.integers import Q96
 from zuno.amm.model import PoolState
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.text import Token, parse_units, plain_text
 from zuno.lp.model.chains import ChainInfo
 from zuno.lp.model.debate import Capital, Wish
@@ -144,9 +144,9 @@ def _units(line: Capital, token: Token) -> int:
     try:
         units = parse_units(text, token.decimals)
     except ValueError:
-        raise Usage(f"{token.symbol} has {token.decimals} decimals; {text} has more.") from None
+        raise UsageError(f"{token.symbol} has {token.decimals} decimals; {text} has more.") from None
     if units > MOST_UNITS:
-        raise Usage(f"{text} {token.symbol} is more than any pool can hold; check the amount.")
+        raise UsageError(f"{text} {token.symbol} is more than any pool can hold; check the amount.")
     return units
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from zuno.amm.model import LpPosition, PoolKey, PoolState
-from zuno.kernel.errors import PoolRefusal, Refused, Unavailable, Unknown
+from zuno.kernel.errors import NotFound, PoolRefusal, Refused, Unavailable
 from zuno.kernel.text import NATIVE, format_units
 from zuno.kernel.units import Address, HexId, Wei
 from zuno.lp.execute.context import ExecutionContext
@@ -442,7 +442,7 @@ async def _read_position(context: ExecutionContext, position_id: int) -> LpPosit
     missing = found.missing[0]
     if missing.unread:
         raise Unavailable(f"Position {position_id} could not be read: {missing.reason}; try again.")
-    raise Unknown(f"Position {position_id} is gone ({missing.reason}).")
+    raise NotFound(f"Position {position_id} is gone ({missing.reason}).")
 
 
 def least_change(steps: Sequence[Step], currency: Address) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 
-from zuno.kernel.errors import Malformed, Refused, Unavailable, Unknown
+from zuno.kernel.errors import Malformed, NotFound, Refused, Unavailable
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds, Wei
 from zuno.lp.execute import checks
@@ -386,7 +386,7 @@ class Gate:
                 seen = await read_onchain_state(
                     self._context, HexId(single.pool_id), single.position_id, tuple(map(Address, single.tokens))
                 )
-            except Unknown as gone:
+            except NotFound as gone:
                 raise Refused(f"What {draft.plan_id} is about has changed: {gone}") from gone
             checks.check_not_expired(draft, seen.wallet_state.block.timestamp)
             await checks.check_market(self._context, single, seen.pool, draft.bounds)

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from zuno.journal.port import Author, Entry, Journal
 from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest
-from zuno.kernel.errors import Broken, Unknown
+from zuno.kernel.errors import Broken, NotFound
 from zuno.lp.model.plan import PlanState, Step, StepState
 from zuno.lp.model.plan_events import (
     EVENTS,
@@ -305,7 +305,7 @@ async def _load_draft(journal: Journal, entry: Entry) -> Draft:
         raise Broken(f"Entry {entry.seq} is an approval of nothing; run `zuno journal verify`.")
     try:
         content = await journal.bundle(entry.bundle)
-    except Unknown:
+    except NotFound:
         raise Broken(f"What entry {entry.seq} approved is gone from the journal; run `zuno journal verify`.") from None
     return Draft.model_validate(decode_canonical(content))
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from zuno.journal.port import Author, Entry, Journal
 from zuno.kernel.canonical import Digest
-from zuno.kernel.errors import Broken, Refused, Unknown, ZunoError
+from zuno.kernel.errors import Broken, NotFound, Refused, ZunoError
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.text import plain_text
 from zuno.kernel.wire import Wire
@@ -311,7 +311,7 @@ class MeshPeer:
                     await self._listen(envelope)
             case ContextWanted(sender, name):
                 # It may have come before a restart: then it is in the journal, and its sender knows that it arrived.
-                with suppress(Unknown):
+                with suppress(NotFound):
                     return await self._keep_context(ContextReceived(sender, name, await self._journal.bundle(name)))
             case ContextReceived():
                 await self._journal.put_bundle(event.content)
@@ -440,7 +440,7 @@ class MeshPeer:
         """Have the context of a message at hand."""
         name = context_of(envelope)
         if name is not None and self._bundles(name) is None:
-            with suppress(Unknown):
+            with suppress(NotFound):
                 self._bundles.add(name, await self._journal.bundle(name), envelope.from_)
 
     async def _charge(self, cause: Envelope, said: Envelope, size: int) -> None:

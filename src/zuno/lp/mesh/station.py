@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from zuno.journal.port import Author, Journal
 from zuno.kernel.canonical import Digest
-from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, Usage, ZunoError
+from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.text import plain_text
 from zuno.lp.mesh.delivery import LIFETIME_MS
@@ -137,7 +137,7 @@ def flow_failure(role: Role, error: ZunoError) -> FlowFailed:
 
 def error_kind(error: ZunoError) -> str:
     match error:
-        case Usage():
+        case UsageError():
             return "usage"
         case Refused():
             return "refused"

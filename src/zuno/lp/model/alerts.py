@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.notify import Severity
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Address, Seconds
@@ -172,11 +172,11 @@ class AlertBook:
 
 def alert_id(text: str) -> str:
     if not is_alert_id(text.strip()):
-        raise Usage(f"{plain_text(text, 40)!r} is not an alert; an alert's id is alert_ and 12 hex digits.")
+        raise UsageError(f"{plain_text(text, 40)!r} is not an alert; an alert's id is alert_ and 12 hex digits.")
     return text.strip()
 
 
 def rule_id(text: str) -> str:
     if not _RULE_ID.fullmatch(text.strip()):
-        raise Usage(f"{plain_text(text, 40)!r} is not an alert rule; a rule's id is rule_ and 12 hex digits.")
+        raise UsageError(f"{plain_text(text, 40)!r} is not an alert rule; a rule's id is rule_ and 12 hex digits.")
     return text.strip()

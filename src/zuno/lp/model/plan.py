@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from zuno.amm.model import Block, PoolKey, Range, price_of
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Address, HexId, Seconds
 
 BPS = 10_000
@@ -103,11 +103,11 @@ class Bounds:
 
     def __post_init__(self) -> None:
         if not 0 <= self.slippage_bps < BPS:
-            raise Usage(f"slippage of {self.slippage_bps} bps is not in [0, {BPS})")
+            raise UsageError(f"slippage of {self.slippage_bps} bps is not in [0, {BPS})")
         if min(self.tick_drift, self.deadline_seconds, self.permit2_seconds) < 0:
-            raise Usage("a bound cannot be negative")
+            raise UsageError("a bound cannot be negative")
         if self.permit2_seconds < self.deadline_seconds:
-            raise Usage(
+            raise UsageError(
                 f"a permit of {self.permit2_seconds} s ends before the calldata's deadline of {self.deadline_seconds} s"
             )
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from zuno.amm.model import LpPosition, PoolState, Range
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.text import NATIVE
 from zuno.lp.model.ballot import Deposit
 from zuno.lp.model.plan import BPS, Owns, SecondHalf, Step, StepKind, StepPlan
@@ -59,7 +59,7 @@ def finish_rebalance(
     `Refused`, with the number, where the bounds of the approval no longer hold: then the tokens stay in the wallet.
     """
     if pool.id != half.pool_id:
-        raise Usage("a second half is built on the pool of the first")
+        raise UsageError("a second half is built on the pool of the first")
     drift = terms.drift(pool, half.tick)
     if not drift.low <= pool.tick <= drift.high:
         raise Refused(
@@ -141,7 +141,7 @@ def remove(terms: PlanContext, position: LpPosition, share: Fraction) -> StepPla
     """Take a part of the liquidity home, and with it all fees, as the contracts do; the whole of it is a close."""
     _check_filled(terms, position)
     if not 0 < share <= 1:
-        raise Usage(f"a share of {share} is not above 0 and at most 1")
+        raise UsageError(f"a share of {share} is not above 0 and at most 1")
     if share == 1:
         return close(terms, position)
     liquidity = position.liquidity * share.numerator // share.denominator

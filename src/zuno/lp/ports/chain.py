@@ -101,7 +101,7 @@ class Chain(Protocol):
 
     - Every answer belongs to one block and carries it; two facts of one answer are never of two blocks.
     - Integers are the contracts' own: amounts and fees are what a full burn would pay at that block.
-    - `Unknown` for a well-formed id that names nothing, `PoolNotInitialized` for a pool without a price.
+    - `NotFound` for a well-formed id that names nothing, `PoolNotInitialized` for a pool without a price.
     - `Unavailable` when the world did not answer, `Malformed` when it answered nonsense or is another chain;
       where part of an answer is known it is returned and the rest is named in `missing`, `note` or `notes`.
     - Text from the chain (symbols) arrives sanitised.

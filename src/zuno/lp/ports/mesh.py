@@ -75,7 +75,7 @@ class MeshFolder(Protocol):
     def keep_table(self, table: Table) -> None: ...
 
     def table_of(self, path: str) -> Table:
-        """Another machine's, from a file somebody copied. `Usage` for what is none."""
+        """Another machine's, from a file somebody copied. `UsageError` for what is none."""
         ...
 
     def keep_node(self, role: Role, table: Table) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest
-from zuno.kernel.errors import Broken, Refused, Unknown, Usage, ZunoError
+from zuno.kernel.errors import Broken, NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import ForeignText, ReplayView, View, sanitise
 from zuno.llm.port import Attempt
@@ -167,7 +167,7 @@ class Archive:
         self._of_peers = of_peers
 
     async def plans(self, count: int = MOST, before: str | None = None) -> PlanListView:
-        """The newest first; `before`: those that were made before this one. `Usage` where there is no such plan."""
+        """The newest first; `before`: those that were made before it. `UsageError` where there is no such plan."""
         journal = await self._open_journal()
         start = None if before is None else await _find_plan_number(journal, before)
         made = [
@@ -359,7 +359,7 @@ class Archive:
         journal = await self._open_journal()
         recorded = await self._load_request(journal, *await self._request_of(journal, plan_id))
         if recorded.ready is None:
-            raise Unknown(f"{plan_id} names no finished plan; `zuno plan list` shows them.")
+            raise NotFound(f"{plan_id} names no finished plan; `zuno plan list` shows them.")
         return recorded, await load_context(journal, recorded.ready.debate.context), recorded.ready
 
     async def _request_of(self, journal: Journal, reference: str) -> tuple[str, str | None]:
@@ -369,18 +369,18 @@ class Archive:
             return text, None
         if not _PLAN.fullmatch(text):
             forms = "no plan (plan_ and 12 hex digits), no request (req_ and 16) and no run (run_ and 16)"
-            raise Usage(f"{text[:80]!r} is {forms}.")
+            raise UsageError(f"{text[:80]!r} is {forms}.")
         async for entry in journal.entries(kind=plans.PLAN_KIND):
             if entry.payload["planId"] == text and entry.request_id is not None:
                 return entry.request_id, text
         if await journal.latest(1, request_id=text, kind=PlanInstructed.kind):
             raise Refused(f"{text} was made without a debate; `zuno plan status {text}` and `simulate` show it.")
-        raise Unknown(f"No plan {text} in this journal; `zuno plan list` shows them.")
+        raise NotFound(f"No plan {text} in this journal; `zuno plan list` shows them.")
 
     async def _load_request(self, journal: Journal, request_id: str, plan_id: str | None) -> RecordedRequest:
         entries = [entry async for entry in journal.entries(request_id=request_id)]
         if not entries:
-            raise Unknown(f"No request {request_id} in this journal; `zuno plan list` shows what was asked.")
+            raise NotFound(f"No request {request_id} in this journal; `zuno plan list` shows what was asked.")
         record = next((entry for entry in entries if _records(entry, plan_id)), None)
         ended = record or next((entry for entry in entries if entry.kind == Kind.FLOW_FAILED.value), None)
         await journal.verify_range(entries[0].seq, None if ended is None else ended.seq)
@@ -506,7 +506,7 @@ async def _find_plan_number(journal: Journal, plan_id: str) -> int:
                 if entry.payload["planId"] == plan_id:
                     return entry.seq
             start = found[-1].seq
-    raise Usage(f"{plain_text(plan_id, 40)!r} is no plan of this home.")
+    raise UsageError(f"{plain_text(plan_id, 40)!r} is no plan of this home.")
 
 
 def _line(entry: Entry, states: Mapping[str, str]) -> PlanLine:

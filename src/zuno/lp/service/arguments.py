@@ -11,7 +11,7 @@ from typing import Final, Literal
 from pydantic import ValidationError
 
 from zuno.kernel.arguments import _NUMBER, MAX_DIGITS, PERCENT, parse_amount
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.numbers_text import decimal_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Address, HexId
@@ -41,19 +41,19 @@ PIPS_IN: Final = {"%": Decimal(10_000), "percent": Decimal(10_000), "bp": Decima
 def position_id(text: str) -> int:
     """A position id as PositionManager numbers them."""
     if not _ID.fullmatch(text) or not 0 < int(text) <= MAX_ID:
-        raise Usage(f"{text[:80]!r} is not a position id; ids are whole numbers such as 1.")
+        raise UsageError(f"{text[:80]!r} is not a position id; ids are whole numbers such as 1.")
     return int(text)
 
 
 def pool_id(text: str) -> HexId:
     if not _POOL_ID.fullmatch(text):
-        raise Usage(f"{text[:80]!r} is not a pool; give its id (0x and 64 hex digits), or a pair and a fee.")
+        raise UsageError(f"{text[:80]!r} is not a pool; give its id (0x and 64 hex digits), or a pair and a fee.")
     return HexId(text.lower())
 
 
 def wallet_address(text: str) -> Address:
     if not _ADDRESS.fullmatch(text):
-        raise Usage(f"{text[:80]!r} is not an address; an address is 0x and 40 hex digits.")
+        raise UsageError(f"{text[:80]!r} is not an address; an address is 0x and 40 hex digits.")
     return Address(text.lower())
 
 
@@ -66,7 +66,7 @@ def state(text: str | None) -> Callable[[bool, str], bool]:
         "risky": lambda in_range, edge: not in_range or Decimal(edge) < NEAR_EDGE,
     }
     if text not in states:
-        raise Usage(f"{str(text)[:40]!r} is no state of a position; choose in-range, out-of-range or risky.")
+        raise UsageError(f"{str(text)[:40]!r} is no state of a position; choose in-range, out-of-range or risky.")
     return states[text]
 
 
@@ -78,11 +78,11 @@ def hypothetical_price(text: str, today: Fraction) -> Fraction:
     elif _NUMBER.fullmatch(typed) and len(typed) <= MAX_DIGITS:
         factor = Fraction(Decimal(typed.replace(",", ""))) / today
     else:
-        raise Usage(f"{plain_text(text, 40)!r} is not a price or a change; write 2400, -20% or +5%.")
+        raise UsageError(f"{plain_text(text, 40)!r} is not a price or a change; write 2400, -20% or +5%.")
     low, high = PRICE_FACTORS
     if not low <= factor <= high:
         least, most = (decimal_text(today * bound, 6) for bound in PRICE_FACTORS)
-        raise Usage(
+        raise UsageError(
             f"{plain_text(text, 40)} lies beyond -99 % to +1000 % of today's price, {decimal_text(today, 6)}; "
             f"give a price from {least} to {most}."
         )
@@ -93,7 +93,7 @@ def pips_of(number: str, unit: str) -> int:
     """Hundredths of a basis point, as the pool key has them: 5bps is 500, 0.3 % is 3000."""
     pips = parse_amount(number) * PIPS_IN.get(unit.lower(), Decimal(1))
     if pips != int(pips) or not 0 < pips <= MOST_FEE:
-        raise Usage(f"{number} {unit} is no fee tier; fees are such as 5bps, 0.3% or 1%.")
+        raise UsageError(f"{number} {unit} is no fee tier; fees are such as 5bps, 0.3% or 1%.")
     return int(pips)
 
 
@@ -102,7 +102,7 @@ def fee_of(text: str) -> int:
     found = _FEE.fullmatch(text.strip())
     if found is None:
         # 500 may be pips and 5 may be basis points: a bare number once opened the wrong pool.
-        raise Usage(f"{plain_text(text, 40)!r} is not a fee; write it with its unit, such as 5bps or 0.3%.")
+        raise UsageError(f"{plain_text(text, 40)!r} is not a fee; write it with its unit, such as 5bps or 0.3%.")
     return pips_of(found["number"], found["unit"])
 
 
@@ -110,13 +110,13 @@ def pair_of(text: str) -> tuple[str, str]:
     """Two tokens, by symbol or address."""
     found = _PAIR.fullmatch(text.strip())
     if found is None:
-        raise Usage(f"{plain_text(text, 40)!r} is not a pair; write it like ETH/USDC.")
+        raise UsageError(f"{plain_text(text, 40)!r} is not a pair; write it like ETH/USDC.")
     return token_named(found["base"]), token_named(found["quote"])
 
 
 def plan_id(text: str) -> str:
     if not _PLAN.fullmatch(text):
-        raise Usage(f"{plain_text(text, 40)!r} is not a plan; a plan's id is plan_ and 12 hex digits.")
+        raise UsageError(f"{plain_text(text, 40)!r} is not a plan; a plan's id is plan_ and 12 hex digits.")
     return text
 
 
@@ -124,7 +124,9 @@ def share(text: str) -> Fraction:
     """A part of the whole in percent, above 0 and at most 100."""
     digits = text.strip().removesuffix("%").rstrip()
     if not _NUMBER.fullmatch(digits) or len(digits) > MAX_DIGITS or not 0 < Decimal(digits.replace(",", "")) <= 100:
-        raise Usage(f"{plain_text(text, 40)!r} is not a share; write a percentage above 0 and up to 100, such as 50.")
+        raise UsageError(
+            f"{plain_text(text, 40)!r} is not a share; write a percentage above 0 and up to 100, such as 50."
+        )
     return Fraction(Decimal(digits.replace(",", ""))) / 100
 
 
@@ -132,14 +134,14 @@ def capital(text: str) -> tuple[Decimal, str]:
     """An amount and its token: `0.5 WETH`."""
     found = _CAPITAL.fullmatch(text.strip())
     if found is None:
-        raise Usage(f"{plain_text(text, 40)!r} is not an amount of a token; write it like 0.5 WETH.")
+        raise UsageError(f"{plain_text(text, 40)!r} is not an amount of a token; write it like 0.5 WETH.")
     return parse_amount(found["amount"]), token_named(found["token"])
 
 
 def own_range(prices: tuple[str, str] | None, ticks: tuple[str, str] | None) -> OwnRange | None:
     """The owner's own range, by prices or by ticks; None where neither is given."""
     if prices is not None and ticks is not None:
-        raise Usage("Give --range or --ticks, not both.")
+        raise UsageError("Give --range or --ticks, not both.")
     if ticks is not None:
         return _edges("ticks", ticks, _TICK, "whole numbers such as -196640 -195360")
     return None if prices is None else _edges("price", prices, _NUMBER, "prices such as 2800 3400")
@@ -148,12 +150,12 @@ def own_range(prices: tuple[str, str] | None, ticks: tuple[str, str] | None) -> 
 def _edges(unit: Literal["price", "ticks"], typed: tuple[str, str], form: re.Pattern[str], wanted: str) -> OwnRange:
     for text in typed:
         if not form.fullmatch(text.strip()) or len(text) > MAX_DIGITS:
-            raise Usage(f"{plain_text(text, 40)!r} is no edge of a range; write two {wanted}.")
+            raise UsageError(f"{plain_text(text, 40)!r} is no edge of a range; write two {wanted}.")
     lower, upper = (Decimal(text.strip().replace(",", "")) for text in typed)
     if lower >= upper:
-        raise Usage(f"{typed[0]} to {typed[1]} is upside down or empty; write the lower edge first.")
+        raise UsageError(f"{typed[0]} to {typed[1]} is upside down or empty; write the lower edge first.")
     try:
         return OwnRange(unit=unit, lower=lower, upper=upper)
     except ValidationError:
         bound = "ticks lie within ±887272" if unit == "ticks" else "a price is above zero"
-        raise Usage(f"{typed[0]} to {typed[1]} is no range: {bound}.") from None
+        raise UsageError(f"{typed[0]} to {typed[1]} is no range: {bound}.") from None

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from zuno.amm.model import LpPosition
 from zuno.journal.port import Journal
 from zuno.kernel.canonical import canonical, to_json
-from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, Unknown, Usage, ZunoError
+from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.text import NATIVE, parse_units
 from zuno.kernel.units import Seconds
 from zuno.kernel.view import sanitise
@@ -246,7 +246,7 @@ class Execution:
             return None
         try:
             found = (await self._desk_of(line.chain).positions([line.position_id])).positions
-        except Unknown:
+        except NotFound:
             found = ()
         return None if any(int(position.liquidity) for position in found) else f"position {line.position_id} is gone"
 
@@ -318,14 +318,16 @@ class Execution:
     async def add(self, position: str, amounts: Sequence[str], chain: str | None) -> ExecutionView:
         """Bring at most so much; of a token that is not named, what goes with it is fixed now."""
         if not amounts:
-            raise Usage('How much? Give --amount, such as --amount "0.5 WETH"; once or for both tokens.')
+            raise UsageError('How much? Give --amount, such as --amount "0.5 WETH"; once or for both tokens.')
         return await self._instruct(Action.ADD, position, chain, amounts=amounts)
 
     async def _instruct_one_or_all(
         self, action: Action, position: str | None, chain: str | None, *, every: bool
     ) -> ExecutionView:
         if every == (position is not None):
-            raise Usage(f"Which? `zuno lp {action} ID` is for one position, `zuno lp {action} --all` for all of them.")
+            raise UsageError(
+                f"Which? `zuno lp {action} ID` is for one position, `zuno lp {action} --all` for all of them."
+            )
         if position is not None:
             return await self._instruct(action, position, chain)
         execution = await self._context_of(chain or self._default_chain)
@@ -525,13 +527,15 @@ async def _fix_capital(
         amount, name = arguments.capital(text)
         side = next((side for side, token in enumerate(tokens) if means(name, token)), None)
         if side is None:
-            raise Usage(f"Position {position.id} is of {tokens[0].symbol} and {tokens[1].symbol}, not of {name}.")
+            raise UsageError(f"Position {position.id} is of {tokens[0].symbol} and {tokens[1].symbol}, not of {name}.")
         if side in named:
-            raise Usage(f"{name} is named twice.")
+            raise UsageError(f"{name} is named twice.")
         try:
             named[side] = parse_units(f"{amount:f}", tokens[side].decimals)
         except ValueError:
-            raise Usage(f"{tokens[side].symbol} has {tokens[side].decimals} decimals; {amount:f} has more.") from None
+            raise UsageError(
+                f"{tokens[side].symbol} has {tokens[side].decimals} decimals; {amount:f} has more."
+            ) from None
     wallet_state = await execution.writer.wallet_state(execution.wallet, [token.address for token in tokens], ())
     holdings = (wallet_state.holdings.get(tokens[0].address, 0), wallet_state.holdings.get(tokens[1].address, 0))
     capital = fix_capital(position, named, holdings, execution.limits.bounds.slippage_bps)

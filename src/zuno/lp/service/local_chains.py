@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from zuno.kernel import arguments
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.lp.ports.world import LocalNode, NodeStatus, ResettableWorld, World
 from zuno.lp.service import to_views
 from zuno.lp.service.views import MoveView, NodeView, ResetView
@@ -37,7 +37,7 @@ class SimPlayground(LocalChain):
         """A world from that seed, or the one everybody starts in."""
         seed = self._house_seed if seed is None else seed
         if not 0 <= seed <= MAX_SEED:
-            raise Usage(f"A seed is a whole number from 0 to {MAX_SEED}.")
+            raise UsageError(f"A seed is a whole number from 0 to {MAX_SEED}.")
         block = await self._resettable.reset(seed)
         return ResetView(chain=self._chain, seed=seed, block=block.number, timestamp=block.timestamp)
 
@@ -51,7 +51,7 @@ class Devnet:
 
     async def up(self, port: int, *, background: bool) -> NodeView:
         if not 0 <= port <= 65_535:
-            raise Usage("A port is a whole number from 0 to 65535 (0 picks a free one).")
+            raise UsageError("A port is a whole number from 0 to 65535 (0 picks a free one).")
         return self._view(await self._node.up(port, background))
 
     async def status(self) -> NodeView:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from zuno.kernel.errors import Malformed, Refused, Unavailable, Usage, ZunoError
+from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.view import ForeignText, View, sanitise
 from zuno.lp.mesh.running import AGENTS, PingReply
@@ -119,7 +119,7 @@ class MeshService:
         `join` names another machine's table, `there` the roles that live there.
         """
         if host is not None and not _HOST.fullmatch(host):
-            raise Usage(f"{host[:80]!r} is no host; give a name or an IPv4 address others reach this machine by.")
+            raise UsageError(f"{host[:80]!r} is no host; give a name or an IPv4 address others reach this machine by.")
         taken = self._read_other_table(join, there)
         before = self._folder.table() or {}
         for role in Role:
@@ -135,10 +135,10 @@ class MeshService:
     def _read_other_table(self, path: str | None, there: Sequence[str]) -> Table:
         if path is None:
             if there:
-                raise Usage("--role says which roles live on the machine of --join; name its table.")
+                raise UsageError("--role says which roles live on the machine of --join; name its table.")
             return {}
         if not there:
-            raise Usage("--join needs --role for each role that lives on the other machine, e.g. --role critic.")
+            raise UsageError("--join needs --role for each role that lives on the other machine, e.g. --role critic.")
         roles = [parse_role(text) for text in there]
         other = self._folder.table_of(path)
         return {role: other[role] for role in roles}
@@ -303,7 +303,9 @@ class MeshService:
             return None
         if transport is not None:
             if transport not in TRANSPORTS:
-                raise Usage(f"{transport[:40]!r} is no transport; there are {IN_PROCESS}, {' and '.join(TRANSPORTS)}.")
+                raise UsageError(
+                    f"{transport[:40]!r} is no transport; there are {IN_PROCESS}, {' and '.join(TRANSPORTS)}."
+                )
             self.table()
             return await self._open_answering(self.way(transport), code, tell)
         try:
@@ -360,7 +362,7 @@ class MeshService:
         """Go on with a debate that this home began over the mesh."""
         request_id = request.strip()
         if not _REQUEST.fullmatch(request_id):
-            raise Usage(f"{request[:80]!r} is no request; it is req_ and 16 hex digits.")
+            raise UsageError(f"{request[:80]!r} is no request; it is req_ and 16 hex digits.")
         self.table()
         room = await self._open_room(request_id)
         if await room.journal.latest(1, request_id=request_id, kind=PLAN_KIND):
@@ -382,12 +384,12 @@ def parse_role(text: str) -> Role:
         return Role(text.strip().lower())
     except ValueError:
         known = ", ".join(role.value for role in Role)
-        raise Usage(f"{text[:40]!r} is no role; there are {known}.") from None
+        raise UsageError(f"{text[:40]!r} is no role; there are {known}.") from None
 
 
 def parse_transport(text: str | None) -> str | None:
     if text is not None and text not in TRANSPORTS:
-        raise Usage(f"{text[:40]!r} is no transport of a mesh; there are {' and '.join(TRANSPORTS)}.")
+        raise UsageError(f"{text[:40]!r} is no transport of a mesh; there are {' and '.join(TRANSPORTS)}.")
     return text
 
 

@@ -15,7 +15,7 @@ from typing import Final
 from zuno.journal.port import Author, Journal
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.canonical import digest
-from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, Usage, ZunoError
+from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Seconds
@@ -303,7 +303,7 @@ class MeshDebateRunner:
             check_ready(context, ready, start)
             doubts = find_doubts(context, await self.observe_again(context))
             check_yield(ready)
-        except (Malformed, Refused, Usage) as error:
+        except (Malformed, Refused, UsageError) as error:
             raise await self._reject_end(opening, end, str(error)) from None
         except _NO_FIGURES as error:
             why = f"its figures cannot be computed with ({type(error).__name__})"

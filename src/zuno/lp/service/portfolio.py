@@ -12,7 +12,7 @@ from pydantic import Field
 
 from zuno.amm.model import LpPosition, quote_worth
 from zuno.kernel.arguments import parse_span
-from zuno.kernel.errors import Broken, Malformed, Unavailable, Usage, ZunoError
+from zuno.kernel.errors import Broken, Malformed, Unavailable, UsageError, ZunoError
 from zuno.kernel.numbers_text import decimal_text, money_text
 from zuno.kernel.text import Token, base_and_quote, is_stable, market_name, plain_text
 from zuno.kernel.units import Address, HexId, Seconds
@@ -203,10 +203,10 @@ class PortfolioDesk:
         """Everything watched, or the wallets named (`cold=0x…`), on all chains or on one."""
         seconds = parse_span(window)
         if not SPANS[0] <= seconds <= SPANS[1]:
-            raise Usage(f"A window lasts from 1h to {SPANS[1] // DAY}d, not {plain_text(window, 40)}.")
+            raise UsageError(f"A window lasts from 1h to {SPANS[1] // DAY}d, not {plain_text(window, 40)}.")
         watches, labels = self._choose_wallets(wallets, chain)
         if not watches:
-            raise Usage("There is no wallet to look at; give --wallet ADDRESS, or set ZUNO_AGENT_WALLET_ADDRESS.")
+            raise UsageError("There is no wallet to look at; give --wallet ADDRESS, or set ZUNO_AGENT_WALLET_ADDRESS.")
         by_chain: dict[str, list[Watch]] = {}
         for watch in watches:
             by_chain.setdefault(watch.chain, []).append(watch)

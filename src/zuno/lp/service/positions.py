@@ -14,7 +14,16 @@ from zuno.amm.identity import pool_id
 from zuno.amm.model import NO_HOOKS, Block, LpPosition, price_of, sqrt_price_for, whole_price
 from zuno.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE
 from zuno.kernel.arguments import parse_moment
-from zuno.kernel.errors import Broken, Malformed, PoolNotInitialized, Refused, Unavailable, Unknown, Usage, ZunoError
+from zuno.kernel.errors import (
+    Broken,
+    Malformed,
+    NotFound,
+    PoolNotInitialized,
+    Refused,
+    Unavailable,
+    UsageError,
+    ZunoError,
+)
 from zuno.kernel.numbers_text import decimal_text, money_text
 from zuno.kernel.text import base_and_quote, market_name
 from zuno.kernel.units import Address, HexId, Seconds
@@ -95,7 +104,7 @@ class LpDesk:
         name, description = self._chain.info.name, " ".join(filter(None, (which, fee)))
         wanted = self._pool_of(which, fee) if re.search("[/-]", which) else arguments.pool_id(which)
         if wanted == which.lower() and fee is not None:
-            raise Usage("A pool's id says its fee already; give the id alone, or a pair and a fee.")
+            raise UsageError("A pool's id says its fee already; give the id alone, or a pair and a fee.")
         try:
             state = await self._chain.pool(wanted)
         except PoolNotInitialized as error:
@@ -103,8 +112,8 @@ class LpDesk:
                 f"The pool {description} on {name} is not initialised: nobody has given it a price yet; "
                 f"`zuno lp pools --chain {name}` lists those that have one."
             ) from error
-        except Unknown as error:
-            raise Unknown(f"No pool {description} on {name}; `zuno lp pools --chain {name}` lists them.") from error
+        except NotFound as error:
+            raise NotFound(f"No pool {description} on {name}; `zuno lp pools --chain {name}` lists them.") from error
         return to_views.pool_view(state, name)
 
     async def liquidity(self, which: str) -> LiquidityView:
@@ -184,7 +193,7 @@ class LpDesk:
 
     async def _positions(self, ids: Sequence[str], wallet: str | None) -> PositionsView:
         if ids and wallet is not None:
-            raise Usage("Give --id or --wallet, not both: an id is read whoever holds it.")
+            raise UsageError("Give --id or --wallet, not both: an id is read whoever holds it.")
         owned: OwnedPositions | None = None
         if ids:
             snapshot = await self._chain.positions([arguments.position_id(text) for text in ids])
@@ -193,7 +202,7 @@ class LpDesk:
         else:
             owner = await self._chain.wallet() if wallet is None else arguments.wallet_address(wallet)
             if owner is None:
-                raise Usage("Whose positions? Give --wallet ADDRESS or --id ID, or set ZUNO_AGENT_WALLET_ADDRESS.")
+                raise UsageError("Whose positions? Give --wallet ADDRESS or --id ID, or set ZUNO_AGENT_WALLET_ADDRESS.")
             holdings = await self._chain.holdings(owner)
             owned, snapshot = holdings.owned, holdings.snapshot
             if not (owned.complete or snapshot.positions):
@@ -226,7 +235,7 @@ class LpDesk:
         """Positions the wallet had and has no more, and what became of them; `read_ends` is what the journal knows."""
         owner = await self._chain.wallet() if wallet is None else arguments.wallet_address(wallet)
         if owner is None:
-            raise Usage("Whose positions? Give --wallet ADDRESS, or set ZUNO_AGENT_WALLET_ADDRESS.")
+            raise UsageError("Whose positions? Give --wallet ADDRESS, or set ZUNO_AGENT_WALLET_ADDRESS.")
         past = await self._chain.past_positions(owner)
         notes = [past.note] if past.note else []
         ends: Mapping[int, EndedPosition] = {}
@@ -257,7 +266,7 @@ class LpDesk:
         try:
             history = await self._with_native_price(await self._chain.history(position_id, None))
             result = attribute(history)
-        except (Unavailable, Malformed, Broken, Unknown) as error:
+        except (Unavailable, Malformed, Broken, NotFound) as error:
             nothing = dict.fromkeys(CLOSED_FIGURES)
             became = "gone" if end is None else end.what
             return ClosedPositionView(
@@ -370,14 +379,14 @@ class LpDesk:
         """The id of the plain pool of a pair at one of the usual fees."""
         names = arguments.pair_of(pair)
         if fee is None:
-            raise Usage(f"Which fee? A pair has several pools: write it like {'/'.join(names)} 0.3%.")
+            raise UsageError(f"Which fee? A pair has several pools: write it like {'/'.join(names)} 0.3%.")
         pips, usual = arguments.fee_of(fee), dict(FEE_TIERS)
         if pips not in usual:
             tiers = ", ".join(map(to_views.fee_text, usual))
-            raise Usage(f"{fee[:40]} is not one of the usual fees ({tiers}); give that pool's id instead.")
+            raise UsageError(f"{fee[:40]} is not one of the usual fees ({tiers}); give that pool's id instead.")
         low, high = sorted(map(self._currency, names), key=lambda address: int(address, 16))
         if low == high:
-            raise Usage(f"{'/'.join(names)} is no pair: a pool trades two tokens.")
+            raise UsageError(f"{'/'.join(names)} is no pair: a pool trades two tokens.")
         return HexId(pool_id(low, high, pips, usual[pips], NO_HOOKS))
 
     def _currency(self, name: str) -> Address:
@@ -389,7 +398,7 @@ class LpDesk:
             if token.symbol == name:
                 return token.address
         known = ", ".join(token.symbol for token in info.tokens)
-        raise Unknown(f"No token on {info.name} is called {name}; Zuno knows {known} there, others by their address.")
+        raise NotFound(f"No token on {info.name} is called {name}; Zuno knows {known} there, others by their address.")
 
     async def position(self, position_id: int) -> LpPosition:
         """One position, or why it cannot be had."""
@@ -398,12 +407,12 @@ class LpDesk:
             raise self._absent(snapshot.missing[0])
         return snapshot.positions[0]
 
-    def _absent(self, missing: Missing) -> Unknown | Unavailable:
+    def _absent(self, missing: Missing) -> NotFound | Unavailable:
         """What to say of a position that is not in the answer."""
         name = self._chain.info.name
         if missing.unread:
             return Unavailable(f"Position {missing.id} on {name} could not be read: {missing.reason}; try again.")
-        return Unknown(
+        return NotFound(
             f"No position {missing.id} on {name} ({missing.reason}); `zuno lp positions --chain {name}` lists yours."
         )
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from zuno.journal.port import Author, Journal
 from zuno.kernel.canonical import Digest, decode_canonical, digest
-from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, Unknown, Usage, ZunoError
+from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.view import sanitise
 from zuno.lp.mesh.envelope import Envelope, to_bytes
@@ -44,7 +44,7 @@ OpenRoom = Callable[["str | None"], Awaitable["DebateRunner"]]
 OpenJournal = Callable[[], Awaitable[Journal]]
 ReadBalances = Callable[[str], Awaitable[BalancesView]]
 _ERRORS: dict[str, type[ZunoError]] = {
-    "usage": Usage,
+    "usage": UsageError,
     "refused": Refused,
     "unavailable": Unavailable,
     "broken": Broken,
@@ -292,7 +292,7 @@ async def load_context(journal: Journal, digest: str) -> Context:
     """The context behind a hash, from the journal's bundles: what a message names is there, or the books are cut."""
     try:
         content = await journal.bundle(Digest(digest))
-    except Unknown:
+    except NotFound:
         raise Broken(f"The context {digest[:12]}… is gone from the journal; run `zuno journal verify`.") from None
     try:
         return Context.model_validate(decode_canonical(content))
@@ -312,14 +312,14 @@ def error_of(failed: FlowFailed) -> ZunoError:
 
 def _check_choice(candidate: int | None) -> None:
     if candidate is not None and candidate < 0:
-        raise Usage(f"A candidate is named by its index on the ballot, 0 or more, not {candidate}.")
+        raise UsageError(f"A candidate is named by its index on the ballot, 0 or more, not {candidate}.")
 
 
 def _profile(text: str) -> RiskProfile:
     try:
         return RiskProfile(text)
     except ValueError:
-        raise Usage(f"{text[:40]!r} is no risk profile; choose conservative, balanced or aggressive.") from None
+        raise UsageError(f"{text[:40]!r} is no risk profile; choose conservative, balanced or aggressive.") from None
 
 
 def new_request_id(random: bytes) -> str:

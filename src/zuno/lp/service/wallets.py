@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from zuno.kernel.addresses import checksum_address, has_wrong_checksum
-from zuno.kernel.errors import Malformed, Unavailable, Usage
+from zuno.kernel.errors import Malformed, Unavailable, UsageError
 from zuno.kernel.text import NATIVE, Token, format_units
 from zuno.kernel.units import Address
 from zuno.kernel.view import View
@@ -93,7 +93,7 @@ class WalletService:
     async def add(self, file: str | None, watch: str | None) -> WalletView:
         """A keystore file, an address to watch, or a key that is asked for."""
         if file is not None and watch is not None:
-            raise Usage("Give a keystore file or --watch ADDRESS, not both.")
+            raise UsageError("Give a keystore file or --watch ADDRESS, not both.")
         if watch is not None:
             return self._wallet_view(self._wallets.watch(_address(watch)))
         return self._wallet_view(self._wallets.add_key() if file is None else self._wallets.add_keystore(file))
@@ -196,7 +196,7 @@ def _who_acts(shown: Sequence[WalletView], acting: Address | None) -> str:
 def _address(text: str) -> Address:
     address = arguments.wallet_address(text)
     if has_wrong_checksum(text):
-        raise Usage(f"{text} has a letter in the wrong case, so its checksum fails; copy the address again.")
+        raise UsageError(f"{text} has a letter in the wrong case, so its checksum fails; copy the address again.")
     return address
 
 

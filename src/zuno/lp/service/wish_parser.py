@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Final, TypeVar
 
 from zuno.kernel.arguments import parse_amount
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
 from zuno.lp.model.ballot import Exposure, RiskProfile
 from zuno.lp.model.debate import Capital, Wish
@@ -90,7 +90,7 @@ class Request:
 
 
 def parse_request(text: str, flags: Flags | None = None) -> Request:
-    """The whole wish; `Usage` names what is missing or cannot be read."""
+    """The whole wish; `UsageError` names what is missing or cannot be read."""
     flags = flags or Flags()
     parsed = parse_wish(text)
     lines = _with_flags(parsed.lines, flags)
@@ -117,7 +117,7 @@ def same_token(name: str, other: str) -> bool:
 def parse_wish(text: str, known: Collection[str] = ()) -> ParsedWish:
     """What the sentence says, complete or not. `known`: more words that change nothing."""
     if len(text) > MAX_TEXT:
-        raise Usage(f"A wish has at most {MAX_TEXT} characters.")
+        raise UsageError(f"A wish has at most {MAX_TEXT} characters.")
     return _Reader(split_phrase(text), known).read()
 
 
@@ -171,7 +171,7 @@ class _Reader:
             case Form.NUMBER:
                 self._heard.lines.append(CapitalLine(parse_amount(term.value), None))
             case Form.MONEY:
-                raise Usage(f"{term.text!r} names no token: amounts are in tokens, such as 50 USDC.")
+                raise UsageError(f"{term.text!r} names no token: amounts are in tokens, such as 50 USDC.")
             case Form.PERCENT if self._low(1) not in _PERCENT_OF:
                 self._set_fee(term, f"{term.value}%")
             case Form.FEE:
@@ -196,7 +196,9 @@ class _Reader:
             case Form.ODD if _is_picture(term.text):
                 pass
             case Form.AMBIGUOUS:
-                raise Usage(f"{plain_text(term.text, 40)!r} can be read in two ways; write plain digits such as 1500.")
+                raise UsageError(
+                    f"{plain_text(term.text, 40)!r} can be read in two ways; write plain digits such as 1500."
+                )
             case _:
                 self._not_understood(term.text)
         return 1
@@ -210,7 +212,7 @@ class _Reader:
 
     def _capital(self, number: str, token: str, said: str, took: int) -> int:
         if self._low(-1) in _NOT_BEFORE_AMOUNT:
-            raise Usage(
+            raise UsageError(
                 f"'{self._low(-1)} {said}' is not understood; name only what you bring, or say it with --token, "
                 "--amount and --with."
             )
@@ -221,7 +223,7 @@ class _Reader:
     def _set_fee(self, term: Term, fee: str) -> None:
         pips = fee_of(fee)
         if pips > _MOST_BARE_FEE and _SAYS_FEE.isdisjoint({self._low(-1), self._low(1)}):
-            raise Usage(
+            raise UsageError(
                 f"{term.text!r} is not understood; if it is the pool's fee, say '{term.text} fee' or give --fee."
             )
         self._heard.fee = _once("fee", self._heard.fee, pips)
@@ -250,7 +252,7 @@ class _Reader:
             self._note(f"{term.text} {after.text}", "the other token of the pair")
             return 2
         if word == "on" and after.kind is Form.WORD and self._low(1) not in _AFTER_ON:
-            raise Usage(
+            raise UsageError(
                 f"No chain is called {plain_text(after.text, 40)!r}; Zuno knows {', '.join(sorted(CHAIN_WORDS))}."
             )
         if word == "risk" and self._low(1) == "profile":
@@ -267,7 +269,7 @@ class _Reader:
         return took
 
     def _not_understood(self, text: str) -> int:
-        raise Usage(f"{plain_text(text, 40)!r} is not understood; {_HINT}.")
+        raise UsageError(f"{plain_text(text, 40)!r} is not understood; {_HINT}.")
 
     def _note(self, said: str, meant: str) -> None:
         self._heard.notes.append(f"{said!r} is {meant}")
@@ -280,7 +282,7 @@ def _is_picture(text: str) -> bool:
 
 def _once(what: str, before: T | None, now: T) -> T:
     if before is not None and before != now:
-        raise Usage(f"Two different answers for the {what}; say one.")
+        raise UsageError(f"Two different answers for the {what}; say one.")
     return now
 
 
@@ -288,12 +290,12 @@ def _exposure(text: str) -> Exposure:
     try:
         return Exposure(text.strip().lower())
     except ValueError:
-        raise Usage(f"{plain_text(text, 40)!r} is no exposure; choose long-token or neutral.") from None
+        raise UsageError(f"{plain_text(text, 40)!r} is no exposure; choose long-token or neutral.") from None
 
 
 def _token_flag(text: str) -> str:
     if not (re.fullmatch(_ADDRESS, text.strip()) or _SYMBOL.fullmatch(text.strip())):
-        raise Usage(f"{plain_text(text, 50)!r} is not a token; give its symbol or its address.")
+        raise UsageError(f"{plain_text(text, 50)!r} is not a token; give its symbol or its address.")
     return token_named(text.strip())
 
 
@@ -305,7 +307,7 @@ def _with_flags(lines: Sequence[CapitalLine], flags: Flags) -> list[CapitalLine]
         amount = None if flags.amount is None else parse_amount(flags.amount)
         if token is None or amount is None:
             if len(kept) > 1:
-                raise Usage("The sentence brings two tokens; give --token and --amount together.")
+                raise UsageError("The sentence brings two tokens; give --token and --amount together.")
             said = kept[0] if kept else CapitalLine(None, None)
             token, amount = token or said.token, said.amount if amount is None else amount
         kept = [CapitalLine(amount, token)]
@@ -317,7 +319,7 @@ def _with_flags(lines: Sequence[CapitalLine], flags: Flags) -> list[CapitalLine]
 def _line_flag(text: str) -> CapitalLine:
     found = _LINE.fullmatch(text.strip())
     if found is None:
-        raise Usage(f'{plain_text(text, 40)!r} is not an amount of a token; write --with "50 USDC".')
+        raise UsageError(f'{plain_text(text, 40)!r} is not an amount of a token; write --with "50 USDC".')
     return CapitalLine(parse_amount(found["number"]), token_named(found["token"]))
 
 
@@ -326,24 +328,26 @@ def _put_kept_first(lines: Sequence[CapitalLine], token: str) -> list[CapitalLin
     ours = [line for line in lines if line.token is not None and same_token(line.token, token)]
     named = [line.token for line in lines if line.token is not None]
     if named and not ours:
-        raise Usage(f"Staying long keeps a token you bring; you bring {' and '.join(named)}, not {token}.")
+        raise UsageError(f"Staying long keeps a token you bring; you bring {' and '.join(named)}, not {token}.")
     return [*ours, *(line for line in lines if line not in ours)]
 
 
 def _capital(lines: Sequence[CapitalLine], pair: tuple[str, str] | None) -> tuple[Capital, ...]:
     if not lines:
-        raise Usage("How much of which token? Say it like 0.05 ETH.")
+        raise UsageError("How much of which token? Say it like 0.05 ETH.")
     if len(lines) > 2:
-        raise Usage("A position takes one token or two; name no more.")
+        raise UsageError("A position takes one token or two; name no more.")
     capital = []
     for line in lines:
         if line.token is None:
-            raise Usage(f"{line.amount:f} of which token? Say it like {line.amount:f} ETH.")
+            raise UsageError(f"{line.amount:f} of which token? Say it like {line.amount:f} ETH.")
         if line.amount is None:
-            raise Usage(f"How much {plain_text(line.token, 42)}? It has no amount; a pair is written like ETH/USDC.")
+            raise UsageError(
+                f"How much {plain_text(line.token, 42)}? It has no amount; a pair is written like ETH/USDC."
+            )
         capital.append(Capital(token=line.token, amount=line.amount))
     if len(capital) == 2 and capital[0].token.upper() == capital[1].token.upper():
-        raise Usage(f"{capital[0].token} is named twice; say one amount.")
+        raise UsageError(f"{capital[0].token} is named twice; say one amount.")
     if pair is not None:
         _check_pair(pair, capital)
     return tuple(capital)
@@ -351,9 +355,9 @@ def _capital(lines: Sequence[CapitalLine], pair: tuple[str, str] | None) -> tupl
 
 def _check_pair(pair: tuple[str, str], capital: Sequence[Capital]) -> None:
     if pair[0].upper() == pair[1].upper():
-        raise Usage(f"{pair[0]}/{pair[1]} is no pair: a pool trades two tokens.")
+        raise UsageError(f"{pair[0]}/{pair[1]} is no pair: a pool trades two tokens.")
     for line in capital:
         if line.token.startswith("0x") or any(name.startswith("0x") for name in pair):
             continue  # addresses and symbols meet on the chain, not here
         if not any(same_token(line.token, name) for name in pair):
-            raise Usage(f"{pair[0]}/{pair[1]} does not trade {line.token}; bring one of its tokens.")
+            raise UsageError(f"{pair[0]}/{pair[1]} does not trade {line.token}; bring one of its tokens.")

@@ -11,7 +11,7 @@ from zuno.amm.model import LpPosition
 from zuno.journal.port import Author, Journal
 from zuno.kernel import arguments
 from zuno.kernel.clock import Clock
-from zuno.kernel.errors import Refused, Unknown, Usage
+from zuno.kernel.errors import NotFound, Refused, UsageError
 from zuno.kernel.notify import Button, Fact, Notice, NoticeKind, NoticeLabel, Outbox
 from zuno.kernel.numbers_text import time_text
 from zuno.kernel.text import base_and_quote
@@ -181,7 +181,7 @@ class AlertDesk:
     async def snooze(self, text: str, span: str) -> AnsweredView:
         wanted, seconds, now = alert_id(text), arguments.parse_span(span), self._clock.now()
         if not 0 < seconds <= LONGEST_SNOOZE:
-            raise Usage(f"A snooze lasts from 1m to {LONGEST_SNOOZE // 86_400}d, not {span.strip()[:40]}.")
+            raise UsageError(f"A snooze lasts from 1m to {LONGEST_SNOOZE // 86_400}d, not {span.strip()[:40]}.")
         until = Seconds(now + seconds)
         alert = await self._answer(wanted, lambda book: snooze_by_id(book, wanted, until, now))
         return AnsweredView(done=f"{wanted} is snoozed until {time_text(until)}.", alert=alert_view(alert, now))
@@ -190,7 +190,7 @@ class AlertDesk:
         """Tell the owner when a position's price or uncollected fees reach a level; one level at a time."""
         given = [(condition, level) for condition, level in levels.items() if level is not None]
         if len(given) != 1:
-            raise Usage("Give one of --price-above, --price-below and --fees-above.")
+            raise UsageError("Give one of --price-above, --price-below and --fees-above.")
         (condition, typed), now = given[0], self._clock.now()
         level = arguments.parse_amount(typed)
         position = await self._read_position(text, chain)
@@ -226,7 +226,7 @@ class AlertDesk:
         before = await self._store.book()
         rule = await self._store.change(lambda book: remove_rule(book, wanted, now))
         if rule is None:
-            raise Unknown(f"No alert rule {wanted}; `zuno alerts` lists them.")
+            raise NotFound(f"No alert rule {wanted}; `zuno alerts` lists them.")
         await self._record(rule, "removed")
         return RuleView(done=f"{wanted} is removed.", rule=rule_view(rule, before), notes=())
 
@@ -239,7 +239,7 @@ class AlertDesk:
     async def _answer(self, wanted: str, make: Callable[[AlertBook], tuple[AlertBook, Alert | None]]) -> Alert:
         alert = await self._store.change(make)
         if alert is None:
-            raise Unknown(f"No alert {wanted} is on; `zuno alerts` lists those that are.")
+            raise NotFound(f"No alert {wanted} is on; `zuno alerts` lists those that are.")
         await journal_events(self._store, await self._journal())
         return alert
 

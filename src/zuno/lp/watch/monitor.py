@@ -17,7 +17,7 @@ from zuno.amm.model import Block, LpPosition
 from zuno.journal.port import Journal
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.clock import Clock
-from zuno.kernel.errors import Broken, Unavailable, Usage, ZunoError
+from zuno.kernel.errors import Broken, Unavailable, UsageError, ZunoError
 from zuno.kernel.lock import ProcessLock
 from zuno.kernel.notify import NoticeKind, Outbox
 from zuno.kernel.numbers_text import time_text
@@ -194,7 +194,7 @@ class Monitor:
         """Look at every chain at the same time; each is judged and stored as it is read."""
         watches = self._watches()
         if not watches:
-            raise Usage("There is nothing to watch; set ZUNO_AGENT_WALLET_ADDRESS and an RPC URL.")
+            raise UsageError("There is nothing to watch; set ZUNO_AGENT_WALLET_ADDRESS and an RPC URL.")
         by_chain: dict[str, list[Watch]] = {}
         for watch in watches:
             by_chain.setdefault(watch.chain, []).append(watch)

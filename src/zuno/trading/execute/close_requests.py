@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from zuno.kernel.errors import Refused, Unavailable, Unknown, ZunoError
+from zuno.kernel.errors import NotFound, Refused, Unavailable, ZunoError
 from zuno.trading.execute.gate_state import GateState
 from zuno.trading.execute.unlogged import close_unlogged
 from zuno.trading.model.account import OrderCancelled, PositionClosed
@@ -25,7 +25,7 @@ class CloseRequests:
             if trade is None:
                 if any(summary.trade == which for summary in book.closed):
                     raise Refused(f"{which} is closed already; `zuno trade trades` lists closed trades.")
-                raise Unknown(f"No trade {which} is open; `zuno trade positions` lists those that are.")
+                raise NotFound(f"No trade {which} is open; `zuno trade positions` lists those that are.")
             if trade.manual:
                 return await self.close_manual(trade.symbol, trade.id)
         symbols, done = self._list_symbols(which), list[str]()

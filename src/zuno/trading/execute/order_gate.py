@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Final, Literal, TypeVar
 
 from zuno.kernel.canonical import canonical, digest
-from zuno.kernel.errors import Refused, Unavailable, Unknown, ZunoError
+from zuno.kernel.errors import NotFound, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.trading.execute.account_writer import ConcurrentWrite
 from zuno.trading.execute.close_requests import CloseRequests
@@ -370,7 +370,7 @@ class OrderGate:
     async def _cancel(self, client_id: str) -> str:
         order = self._state.book.orders.get(client_id)
         if order is None:
-            raise Unknown(f"No order {client_id}; `zuno trade orders` lists them.")
+            raise NotFound(f"No order {client_id}; `zuno trade orders` lists them.")
         if order.status.final:
             raise Refused(f"The order {client_id} is {order.status} already.")
         if order.purpose != "entry":
@@ -392,7 +392,7 @@ class OrderGate:
     ) -> OpenTrade:
         trade = self._state.book.trades.get(trade_id)
         if trade is None:
-            raise Unknown(f"No trade {trade_id} is open; `zuno trade positions` lists those that are.")
+            raise NotFound(f"No trade {trade_id} is open; `zuno trade positions` lists those that are.")
         if trade.manual and (trade.exchange, trade.symbol) in self._state.book.positions:
             raise Refused(
                 f"The desk holds {trade.symbol} at {trade.exchange} beside {trade_id}, and the levels there are the "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from zuno.kernel.errors import Unknown, ZunoError
+from zuno.kernel.errors import NotFound, ZunoError
 from zuno.trading.execute.intents import close_id, find_close_id, find_close_id_of, find_next_close_id
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
@@ -85,7 +85,7 @@ async def close_unlogged(
             continue
         try:
             ended = await venue.cancel(symbol, request.client_id, request.type)
-        except Unknown:
+        except NotFound:
             continue  # it was never sent
         except ZunoError as error:
             said.append(f"the entry {request.client_id} may still wait: {error}")

@@ -11,7 +11,7 @@ from typing import Final
 
 from zuno.journal.port import Author, Journal
 from zuno.kernel.canonical import Digest, canonical
-from zuno.kernel.errors import Broken, Malformed, Unknown
+from zuno.kernel.errors import Broken, Malformed, NotFound
 from zuno.kernel.units import Millis
 from zuno.llm.ask import ModelContext
 from zuno.trading.agents.case import build_case
@@ -210,7 +210,7 @@ class Evaluator:
             if recalled is not None:
                 return recalled.setup
             case = build_case(bundle)
-        except (Malformed, Unknown):  # of an older Zuno
+        except (Malformed, NotFound):  # of an older Zuno
             return NO_SETUP
         return describe_setup(case.features, case.context)
 

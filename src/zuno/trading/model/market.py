@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, overload
 
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
 
@@ -455,11 +455,11 @@ def parse_symbol(text: str) -> Symbol:
     for symbol in Symbol:
         if name in (symbol.value, symbol.base):
             return symbol
-    raise Usage(f"{plain_text(text, 40)!r} is not traded here; this desk knows {', '.join(Symbol)}.")
+    raise UsageError(f"{plain_text(text, 40)!r} is not traded here; this desk knows {', '.join(Symbol)}.")
 
 
 def parse_mode(text: str) -> Mode:
     try:
         return Mode(text.strip().lower())
     except ValueError:
-        raise Usage(f"{plain_text(text, 40)!r} is no mode; write swing or position.") from None
+        raise UsageError(f"{plain_text(text, 40)!r} is no mode; write swing or position.") from None

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.wire import Hex64, Wire
 from zuno.trading.model.account import BookChange, Id, Timestamp
@@ -353,14 +353,14 @@ DEMO_ACCOUNT: Final = "demo"
 
 def check_account_name(name: str) -> None:
     if not _ACCOUNT_NAME.fullmatch(name):
-        raise Usage(f"{plain_text(name, 40)!r} is no name of an account; use up to 64 letters, digits, - and _.")
+        raise UsageError(f"{plain_text(name, 40)!r} is no name of an account; use up to 64 letters, digits, - and _.")
     word = name.lower()
     if word in (LIVE_ACCOUNT, DEMO_ACCOUNT, PAPER_ACCOUNT) and name != word:
-        raise Usage(f"No account is called {name}; write {word}.")
+        raise UsageError(f"No account is called {name}; write {word}.")
 
 
 def paper_account(origin: str, name: str = "") -> str:
-    """The account of paper trading in a market, or one of several there. `Usage` for what is no name."""
+    """The account of paper trading in a market, or one of several there. `UsageError` for what is no name."""
     if name:
         check_account_name(name)
     return f"{PAPER_WORD}{origin}" if name in ("", PAPER_ACCOUNT) else f"{PAPER_WORD}{origin}:{name}"

@@ -33,7 +33,7 @@ class OrderVenue(Protocol):
       whether it was placed. `find` then says.
     - `find` is None only where the venue has said that there is no such order, open or past. `kind`, where the caller
       knows it: a venue that keeps kinds of orders apart is asked for that one alone.
-    - `cancel` of an order that is over returns it as it ended; what was filled before stays filled. `Unknown` for an
+    - `cancel` of an order that is over returns it as it ended; what was filled before stays filled. `NotFound` for an
       order the venue never had.
     - `open_orders` lists both kinds, plain and conditional. Orders that we did not place are in it.
     - `fills` and `funding` come oldest first, each with its id; asking again from the same moment gives them again, and
@@ -62,7 +62,7 @@ class OrderVenue(Protocol):
     async def rights(self) -> AccountRights: ...
 
     async def filters(self, symbol: Symbol) -> Filters:
-        """As they are now. `Unknown` for a symbol the venue does not have."""
+        """As they are now. `NotFound` for a symbol the venue does not have."""
         ...
 
     async def quote(self, symbol: Symbol) -> VenueQuote:

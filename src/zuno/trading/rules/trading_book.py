@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Final, Literal, assert_never
 
 from zuno.kernel.canonical import canonical, digest
-from zuno.kernel.errors import Refused, Unknown
+from zuno.kernel.errors import NotFound, Refused
 from zuno.kernel.units import Millis
 from zuno.trading.model.account import (
     Account,
@@ -715,7 +715,7 @@ class TradingBook:
     def _close_by_hand(self, change: PositionClosed) -> Exchange:
         trade = self.trades.get(change.id)
         if trade is None:
-            raise Unknown(f"No position {change.id} is open; `zuno trade book show` lists those that are.")
+            raise NotFound(f"No position {change.id} is open; `zuno trade book show` lists those that are.")
         if not trade.manual:
             raise Refused(f"{trade.id} is a trade of the desk; `zuno trade close {trade.id}` ends it at its exchange.")
         if change.at < trade.opened:
@@ -769,7 +769,7 @@ class TradingBook:
 def find_resting(book: TradingBook, id: str) -> RestingOrder:
     resting = book.resting.get(id)
     if resting is None:
-        raise Unknown(f"No order {id} rests; `zuno trade book show` lists those that do.")
+        raise NotFound(f"No order {id} rests; `zuno trade book show` lists those that do.")
     return resting
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from zuno.kernel import arguments
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import Refused, Usage, ZunoError
+from zuno.kernel.errors import Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.chart.equity_chart import describe_equity
@@ -347,7 +347,7 @@ class AccountDesk:
         if span > LONGEST_MANDATE:
             raise Refused(f"A mandate lasts 30 days at most, not {lasts}.")
         if stops not in ("venue", "watched"):
-            raise Usage(f"{plain_text(stops, 40)!r} says nothing of stops; write venue or watched.")
+            raise UsageError(f"{plain_text(stops, 40)!r} says nothing of stops; write venue or watched.")
         return Mandate(
             symbols=tuple(dict.fromkeys(map(parse_symbol, symbols))),
             venues=tuple(dict.fromkeys(map(_parse_exchange, venues))),
@@ -440,19 +440,19 @@ def _parse_group(text: str) -> GroupBy:
     try:
         return GroupBy(text.strip().lower())
     except ValueError:
-        raise Usage(f"{plain_text(text, 40)!r} is no grouping; write one of {', '.join(GroupBy)}.") from None
+        raise UsageError(f"{plain_text(text, 40)!r} is no grouping; write one of {', '.join(GroupBy)}.") from None
 
 
 def _parse_exchange(text: str) -> Exchange:
     try:
         return Exchange(text.strip().upper())
     except ValueError:
-        raise Usage(f"{plain_text(text, 40)!r} is no exchange of this desk; write binance or upbit.") from None
+        raise UsageError(f"{plain_text(text, 40)!r} is no exchange of this desk; write binance or upbit.") from None
 
 
 def _check_lines(lines: int) -> int:
     if not 1 <= lines <= MOST_LINES:
-        raise Usage(f"Between 1 and {MOST_LINES:,} lines can be shown, not {lines}.")
+        raise UsageError(f"Between 1 and {MOST_LINES:,} lines can be shown, not {lines}.")
     return lines
 
 

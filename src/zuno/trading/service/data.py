@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.trading.data.check import Check, Fetch, Now, count_missing, find_holes, rule_for
@@ -178,7 +178,7 @@ class DataDesk:
     async def synth(self, seed: int) -> SynthView:
         """Forget the invented market that is here, and invent another."""
         if not 0 <= seed <= LARGEST_SEED:
-            raise Usage(f"{seed} is no seed; give a whole number from 0 to {LARGEST_SEED}.")
+            raise UsageError(f"{seed} is no seed; give a whole number from 0 to {LARGEST_SEED}.")
         if self._invent is None:
             raise Refused("No market can be invented here: this desk has no store for one.")
         begun = await self._invent(seed)

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from zuno.journal.port import Journal
 from zuno.kernel import arguments
 from zuno.kernel.canonical import Digest
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.chart.charting import describe
@@ -141,9 +141,9 @@ class TradingDesk:
         """Candles with levels, averages, gaps, volume profile and heat map as figures. Nothing is painted or stored."""
         asked, timeframe = parse_mode(mode), _parse_interval(interval)
         if timeframe not in asked.timeframes:
-            raise Usage(f"A {asked} chart has bars of {', '.join(asked.timeframes)}, not {timeframe}.")
+            raise UsageError(f"A {asked} chart has bars of {', '.join(asked.timeframes)}, not {timeframe}.")
         if bars is not None and not FEWEST_BARS <= bars <= MOST_BARS:
-            raise Usage(f"Between {FEWEST_BARS} and {MOST_BARS} bars can be drawn, not {bars}.")
+            raise UsageError(f"Between {FEWEST_BARS} and {MOST_BARS} bars can be drawn, not {bars}.")
         moment = await self.moment(parse_symbol(symbol), as_of)
         bundle = await self.read_at(parse_symbol(symbol), asked, moment)
         view = market_chart_view(bundle, describe(bundle, timeframe, bars or USUAL_BARS), moment.notes)
@@ -268,7 +268,7 @@ def _parse_interval(text: str) -> Timeframe:
     try:
         return Timeframe(text.strip().lower())
     except ValueError:
-        raise Usage(f"{plain_text(text, 40)!r} is no interval; write one of {', '.join(Timeframe)}.") from None
+        raise UsageError(f"{plain_text(text, 40)!r} is no interval; write one of {', '.join(Timeframe)}.") from None
 
 
 def _mended_note(series: int, since: Millis) -> str:

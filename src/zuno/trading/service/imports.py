@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from zuno.kernel.errors import Malformed, Refused, Unavailable, Usage
+from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.trading.data.imports import Imported, ImportState, make_coarser, parse_importable, take_columns
@@ -146,7 +146,7 @@ class Imports:
         """Every file of these paths; one that cannot be read is told, and the others go on."""
         wanted = None if series is None else _parse_target(series)
         if layout not in FORMATS:
-            raise Usage(f"{plain_text(layout, 40)!r} is no format; write {', '.join(FORMATS)}.")
+            raise UsageError(f"{plain_text(layout, 40)!r} is no format; write {', '.join(FORMATS)}.")
         files = await asyncio.to_thread(self._reader.find, paths)
         state = ImportState(self._store, self._now())
         progress = _Progress(files, listen)
@@ -229,7 +229,7 @@ def _parse_target(text: str) -> Series[Any]:
     try:
         return parse_importable(text)
     except ValueError:
-        raise Usage(
+        raise UsageError(
             f"{plain_text(text, 60)!r} is no series that can be imported; write candles/binance/BTCUSDT/1h, "
             "funding/binance/BTCUSDT or another that `zuno data status` lists."
         ) from None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
@@ -206,11 +206,11 @@ def find_traded_exchanges(events: Sequence[TradeEvent]) -> tuple[Exchange, ...]:
 
 
 def check_account_choice(account: str | None, *, live: bool) -> str | None:
-    """The account that is meant; `Usage` where `--live` and `--account` contradict each other."""
+    """The account that is meant; `UsageError` where `--live` and `--account` contradict each other."""
     if live and account not in (None, LIVE_ACCOUNT):
-        raise Usage(f"--live trades in the account {LIVE_ACCOUNT}, not in another one.")
+        raise UsageError(f"--live trades in the account {LIVE_ACCOUNT}, not in another one.")
     if not live and account == LIVE_ACCOUNT:
-        raise Usage(f"The account {LIVE_ACCOUNT} trades with money: say --live.")
+        raise UsageError(f"The account {LIVE_ACCOUNT} trades with money: say --live.")
     return LIVE_ACCOUNT if live else account
 
 

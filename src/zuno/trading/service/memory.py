@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from zuno.journal.port import Author, Journal
-from zuno.kernel.errors import Unknown, Usage
+from zuno.kernel.errors import NotFound, UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.learn.lessons import LessonBook
@@ -62,17 +62,19 @@ class MemoryDesk:
         return MemoriesView(memories=tuple(memory_view(note_memory(each)) for each in kept[: max(0, lines)]))
 
     async def show(self, id_: str) -> PostMortemView:
-        """`Unknown` for one that was never written, or was forgotten."""
+        """`NotFound` for one that was never written, or was forgotten."""
         return post_mortem_view(await self._find(id_))
 
     async def search(self, query: str, lines: int = 5) -> SearchView:
-        """By likeness of the setup; what is not alike is not found. `Usage` for an empty query; of a long one the
+        """By likeness of the setup; what is not alike is not found. `UsageError` for an empty query; of a long one the
         beginning is read."""
         text = query.strip()[:SEARCH_CHARS]
         if not text:
-            raise Usage('What is to be found? For example `zuno memory search "failed breakout with high funding"`.')
+            raise UsageError(
+                'What is to be found? For example `zuno memory search "failed breakout with high funding"`.'
+            )
         if not 1 <= lines <= MOST_FOUND:
-            raise Usage(f"--lines is a number from 1 to {MOST_FOUND}.")
+            raise UsageError(f"--lines is a number from 1 to {MOST_FOUND}.")
         newest = await self._book.newest(MOST)
         if not newest:
             return SearchView(query=text, source=self._index.name)
@@ -119,7 +121,7 @@ class MemoryDesk:
     async def _find(self, id_: str) -> PostMortem:
         found = await self._book.find(id_.strip())
         if found is None:
-            raise Unknown(f"No memory {plain_text(id_, 40)!r} in this journal; `zuno memory list` lists them.")
+            raise NotFound(f"No memory {plain_text(id_, 40)!r} in this journal; `zuno memory list` lists them.")
         return found
 
     def _market_of(self, learned: Sequence[tuple[str, Millis]]) -> tuple[str, Millis]:

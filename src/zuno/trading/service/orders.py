@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import TypeAlias
 
 from zuno.kernel import arguments
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.execute.order_gate import OrderGate, request_name
@@ -95,7 +95,7 @@ class TradingOrders:
     ) -> OrdersAnswer:
         """Tightening at once; `Refused` for loosening that is not confirmed."""
         if stop is None and target is None:
-            raise Usage("Give --stop, --target or both.")
+            raise UsageError("Give --stop, --target or both.")
         opened = await self._open(account, as_of)
         trade = await opened.gate.set_levels(
             trade_id.strip(), _price_or_none(stop), _price_or_none(target), confirmed=confirmed
@@ -172,7 +172,7 @@ def parse_protection(text: str) -> Protection:
         return Protection(text.strip().lower().replace("-", "_"))
     except ValueError:
         known = ", ".join(protection.value for protection in Protection)
-        raise Usage(f"{plain_text(text, 40)!r} is no protection; there are {known}.") from None
+        raise UsageError(f"{plain_text(text, 40)!r} is no protection; there are {known}.") from None
 
 
 def describe_cash(exchange: Exchange, cash: Decimal) -> str:

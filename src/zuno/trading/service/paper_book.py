@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Any, Final, TypeAlias
 
 from zuno.kernel import arguments
-from zuno.kernel.errors import Refused, Unknown, Usage, ZunoError
+from zuno.kernel.errors import NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
@@ -208,9 +208,9 @@ class PaperBookDesk:
         what, way, where = parse_symbol(symbol), _parse_side(side), _parse_exchange(exchange)
         put, times = float(arguments.parse_amount(margin)), _parse_leverage(leverage)
         if pending and entry is None:
-            raise Usage("An order that rests waits for a price; give --entry PRICE.")
+            raise UsageError("An order that rests waits for a price; give --entry PRICE.")
         if pending and (stop, target, hold) != (None, None, None):
-            raise Usage("--stop, --target and --hold belong to a position; an order that rests has none.")
+            raise UsageError("--stop, --target and --hold belong to a position; an order that rests has none.")
         page = await self._open_page(as_of, (what,))
         price, source = self._price(page, what, where, entry, "--entry")
         _check_entry(price, page.prices.of(what, where), pending)
@@ -255,9 +255,9 @@ class PaperBookDesk:
             positions = [position for position in account.positions if position.symbol is symbol]
             orders = [order for order in page.book.resting.values() if order.symbol is symbol]
             if not positions and not orders:
-                raise Unknown(f"Nothing of {symbol} is open or rests at {format_moment(page.moment)}.")
+                raise NotFound(f"Nothing of {symbol} is open or rests at {format_moment(page.moment)}.")
             if at is not None and len({position.exchange for position in positions}) > 1:
-                raise Usage(f"{symbol} is held in two currencies; close each by its id, with a price of its own.")
+                raise UsageError(f"{symbol} is held in two currencies; close each by its id, with a price of its own.")
         changes: list[BookChange] = []
         said: list[str] = []
         for order in orders:
@@ -306,7 +306,7 @@ class PaperBookDesk:
             return account_slots(account, moment, notes=(why,))
         try:
             found = sum_inventory(await self._inventory())
-        except Usage as error:
+        except UsageError as error:
             return account_slots(account, moment, notes=(f"liquidity positions are not read: {_error_clause(error)}",))
         except ZunoError as error:
             return account_slots(account, moment, unread=_error_clause(error))
@@ -319,11 +319,11 @@ class PaperBookDesk:
     async def _find_moment(self, as_of: str | None, symbols: Sequence[Symbol] | type[Symbol]) -> MarketMoment:
         """The latest moment that is known of any of these; of a live market all marks are asked for once."""
         found: list[MarketMoment] = []
-        refusal: Refused | Usage | None = None
+        refusal: Refused | UsageError | None = None
         for symbol in symbols:
             try:
                 found.append(await self._desk.moment(symbol, as_of))
-            except (Refused, Usage) as error:  # nothing is recorded of it, or not then
+            except (Refused, UsageError) as error:  # nothing is recorded of it, or not then
                 refusal = refusal or error
             if found and self._desk.live(as_of):
                 break
@@ -473,20 +473,20 @@ def _parse_side(text: str) -> Side:
     try:
         return Side(text.strip().lower())
     except ValueError:
-        raise Usage(f"{plain_text(text, 40)!r} is no side; write long or short.") from None
+        raise UsageError(f"{plain_text(text, 40)!r} is no side; write long or short.") from None
 
 
 def _parse_exchange(text: str) -> Exchange:
     try:
         return Exchange(text.strip().upper())
     except ValueError:
-        raise Usage(f"{plain_text(text, 40)!r} is no exchange of this desk; write binance or upbit.") from None
+        raise UsageError(f"{plain_text(text, 40)!r} is no exchange of this desk; write binance or upbit.") from None
 
 
 def _symbol_or_none(text: str) -> Symbol | None:
     try:
         return parse_symbol(text)
-    except Usage:
+    except UsageError:
         return None
 
 
@@ -500,7 +500,7 @@ def _parse_leverage(text: str) -> float:
 def _parse_price(text: str) -> float:
     price = float(arguments.parse_amount(text))
     if price > MOST_PRICE:
-        raise Usage(f"A price of {price:g} is above {MOST_PRICE:g}; check it.")
+        raise UsageError(f"A price of {price:g} is above {MOST_PRICE:g}; check it.")
     return price
 
 
@@ -523,7 +523,7 @@ def _parse_exits(
         )
     longest = None if hold is None else hold.strip().lower()
     if longest is not None and not parse_hours(longest):
-        raise Usage(f"{plain_text(longest, 40)!r} is no holding time; write 12h, 5d or 6w.")
+        raise UsageError(f"{plain_text(longest, 40)!r} is no holding time; write 12h, 5d or 6w.")
     return {"stop": levels["stop"], "take": levels["target"], "hold": longest}
 
 
@@ -538,7 +538,7 @@ def _find_by_id(page: _Page, id: str) -> tuple[Holding | None, RestingOrder | No
     for holding in page.account.positions:
         if holding.id == id:
             return holding, None
-    raise Unknown(f"No position {plain_text(id, 40)} is open; `zuno trade book show` lists those that are.")
+    raise NotFound(f"No position {plain_text(id, 40)} is open; `zuno trade book show` lists those that are.")
 
 
 def _without(book: TradingBook, liquidated: Sequence[PositionClosed]) -> Account:

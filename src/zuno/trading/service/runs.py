@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.canonical import Digest, decode_canonical, digest
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import Broken, Refused, Unknown, Usage, ZunoError
+from zuno.kernel.errors import Broken, NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.lock import ProcessLock
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
@@ -237,7 +237,7 @@ class Cycles:
         return _ended_outcome(notebook)
 
     async def outcome(self, run_id: str) -> Outcome:
-        """`Unknown` for a run nobody started, `Refused` for one that has not ended."""
+        """`NotFound` for a run nobody started, `Refused` for one that has not ended."""
         return _ended_outcome(await self._open_journal(run_id))
 
     async def record(self, run_id: str) -> RunRecord:
@@ -281,13 +281,13 @@ class Cycles:
 
     async def runs(self, count: int | None = None, before: str | None = None) -> tuple[RunLine, ...]:
         """The newest first; `before`: those that were started before this one. Of each the beginning and the end are
-        read, whatever was said in between. `Usage` where nobody started that one."""
+        read, whatever was said in between. `UsageError` where nobody started that one."""
         journal = await self._with.journal()
         past, start = self._past_runs(journal), None
         if before is not None:
             named = await journal.latest(1, request_id=before, kind=STARTED) if _RUN.fullmatch(before) else []
             if not named:
-                raise Usage(f"{plain_text(before, 40)!r} is no run of this home.")
+                raise UsageError(f"{plain_text(before, 40)!r} is no run of this home.")
             start = named[0].seq
         lines = []
         if count is None:
@@ -493,13 +493,13 @@ class Cycles:
     async def _open_journal(self, run_id: str) -> RunJournal:
         run_id = run_id.strip()
         if not _RUN.fullmatch(run_id):
-            raise Usage(
+            raise UsageError(
                 f"{plain_text(run_id, 40)!r} is no run of the trading desk; a run's id is run_ and 16 hex digits, and "
                 "`zuno trade runs` lists them."
             )
         notebook = await RunJournal(await self._with.journal(), run_id).open()
         if not notebook.has(STARTED):
-            raise Unknown(f"No run {run_id} in this journal; `zuno trade runs` lists them.")
+            raise NotFound(f"No run {run_id} in this journal; `zuno trade runs` lists them.")
         return notebook
 
     @asynccontextmanager

@@ -16,7 +16,7 @@ from zuno.journal.port import Author, Journal
 from zuno.kernel import arguments
 from zuno.kernel.canonical import digest
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import Refused, Unavailable, Usage, ZunoError
+from zuno.kernel.errors import Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.lock import ProcessLock
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
@@ -223,7 +223,7 @@ class TradeDesk:
         fast: bool,
     ) -> DeskRunView:
         if fast:
-            raise Usage("Recorded time is traded on paper; leave --speed out, or --live.")
+            raise UsageError("Recorded time is traded on paper; leave --speed out, or --live.")
         origin = self._with.desk.origin
         permit = await self._permit(account, plan.symbols, confirm)
         lock = self._with.lock(permit.account)
@@ -296,7 +296,7 @@ class TradeDesk:
         begin = max(moment.as_of for moment in moments)
         end = min(moment.as_of for moment in ends)
         if begin >= end:
-            raise Usage(f"--from {iso(begin)} is not before the end, {iso(end)}.")
+            raise UsageError(f"--from {iso(begin)} is not before the end, {iso(end)}.")
         clock = MarketClock(begin)
         gate = await self._with.open_gate(account, clock.now, None)
         newest = (await gate.refresh()).newest
@@ -604,11 +604,11 @@ def _parse_speed(speed: str | None, since: str | None, until: str | None) -> boo
     """Whether recorded time is driven through."""
     if speed is None:
         if since is not None or until is not None:
-            raise Usage("--from and --until belong to recorded time: give --speed max.")
+            raise UsageError("--from and --until belong to recorded time: give --speed max.")
         return False
     if speed.strip().lower() != "max":
         arguments.parse_amount(speed)
-        raise Usage("Recorded time runs at --speed max.")
+        raise UsageError("Recorded time runs at --speed max.")
     return True
 
 

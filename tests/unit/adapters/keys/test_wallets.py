@@ -13,7 +13,7 @@ from pydantic import SecretBytes, SecretStr
 from zuno.adapters.keys.keystore import write_keystore
 from zuno.adapters.keys.passphrases import Passphrases
 from zuno.adapters.keys.wallets import KeystoreSigner, WalletFolder, WatchOnly
-from zuno.kernel.errors import Broken, Refused, Unavailable, Usage
+from zuno.kernel.errors import Broken, Refused, Unavailable, UsageError
 from zuno.kernel.units import Address, Wei
 from zuno.lp.ports.spending import Call, Fees, Unsigned
 
@@ -78,7 +78,7 @@ def test_a_key_that_is_typed(tmp_path: Path) -> None:
     ["", "00" * 32, "ff" * 32, "46" * 31, "46" * 33, "0x" + "4" * 63, "zz" * 32, "4６" * 32, "0x0x" + "46" * 32],
 )
 def test_what_is_no_key_is_told_without_repeating_it(tmp_path: Path, typed: str) -> None:
-    with pytest.raises(Usage, match="not a private key") as caught:
+    with pytest.raises(UsageError, match="not a private key") as caught:
         folder(tmp_path, typed, WORD, WORD).add_key()
     assert not typed or typed not in str(caught.value)
     assert not (tmp_path / "wallets").exists()
@@ -171,7 +171,7 @@ def test_a_keystore_that_is_not_taken(tmp_path: Path, changed: dict[str, object]
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(Usage, match="There is no file"):
+    with pytest.raises(UsageError, match="There is no file"):
         folder(tmp_path).add_keystore(str(tmp_path / "none"))
     with pytest.raises(Unavailable, match="cannot be read"):
         folder(tmp_path).add_keystore(str(tmp_path))

@@ -16,7 +16,7 @@ from tests.wire.model_server import anthropic, chat, gemini, serving
 from zuno.adapters.model import vendors
 from zuno.adapters.model.registry import BY_ORDER, NO_KEY, ModelKeys, open_models, usable_chain
 from zuno.adapters.model.vendors import INSTALL, AbsentModel, Price, VendorModel, open_model
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.llm.names import DEFAULT_MODELS, THINKING_TOKENS, ModelId, Vendor, parse_model, parse_model_list
 from zuno.llm.port import Failed, Image, ModelRequest, Turn
 
@@ -196,7 +196,7 @@ def test_a_key_goes_to_its_own_host_and_never_in_the_clear() -> None:
     assert keys.of(parse_model("https://models.example:8443/v1#m")) == "their-key"
     assert keys.of(parse_model("https://other.example/v1#m")) is None
     assert keys.of(parse_model("http://127.0.0.1:1/v1#m")) == "local-key"
-    with pytest.raises(Usage, match="unencrypted"):
+    with pytest.raises(UsageError, match="unencrypted"):
         keys.of(parse_model("http://models.example/v1#m"))
 
 
@@ -259,7 +259,7 @@ def test_a_name_nobody_can_read_is_refused_without_its_secret(text: str) -> None
     if text == "gpt-4\n":
         assert parse_model(text).name == "gpt-4"
         return
-    with pytest.raises(Usage) as refused:
+    with pytest.raises(UsageError) as refused:
         parse_model(text)
     assert "SECRETKEY" not in str(refused.value)
 
@@ -267,7 +267,7 @@ def test_a_name_nobody_can_read_is_refused_without_its_secret(text: str) -> None
 def test_a_chain_keeps_its_order_and_names_each_once() -> None:
     chain = parse_model_list("claude-x, gpt-4o-mini,,claude-x ,ollama:m")
     assert [str(model_id) for model_id in chain] == ["claude-x", "gpt-4o-mini", "http://127.0.0.1:11434/v1#m"]
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         parse_model_list(" , ")
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from zuno.adapters.http import RateLimited, RequestLimits
 from zuno.adapters.prices.coingecko import CoinGecko, KeyPlan
-from zuno.kernel.errors import Malformed, Unavailable, Usage, ZunoError
+from zuno.kernel.errors import Malformed, Unavailable, UsageError, ZunoError
 from zuno.kernel.units import Seconds
 from zuno.lp.model.market import HOUR, Pair
 
@@ -414,7 +414,7 @@ async def test_the_key_is_in_no_error_and_no_log(reply: Reply, caplog: pytest.Lo
 
 @pytest.mark.parametrize("key", [f"{KEY}\nx: y", f"{KEY} b", f"{KEY}é", f"{KEY}\x00"])
 def test_a_key_that_is_no_header_is_refused_without_being_shown(key: str) -> None:
-    with pytest.raises(Usage) as raised:
+    with pytest.raises(UsageError) as raised:
         CoinGecko(api_key=key)
     assert KEY not in str(raised.value)
 
@@ -432,12 +432,12 @@ def test_a_key_that_is_no_header_is_refused_without_being_shown(key: str) -> Non
     ],
 )
 def test_an_address_that_cannot_serve_is_refused(url: str) -> None:
-    with pytest.raises(Usage, match="address"):
+    with pytest.raises(UsageError, match="address"):
         CoinGecko(url)
 
 
 def test_a_key_is_never_sent_in_the_clear() -> None:
-    with pytest.raises(Usage, match="only sent over https"):
+    with pytest.raises(UsageError, match="only sent over https"):
         CoinGecko("http://prices.example/api/v3", api_key=KEY)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from zuno.adapters.prices.pool_history import PoolHistory
 from zuno.amm.model import Block, PoolKey, PoolState
-from zuno.kernel.errors import Broken, Malformed, PoolNotInitialized, Unavailable, Unknown, ZunoError
+from zuno.kernel.errors import Broken, Malformed, NotFound, PoolNotInitialized, Unavailable, ZunoError
 from zuno.kernel.text import Token
 from zuno.kernel.units import Address, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick
 from zuno.lp.model.chains import ETH
@@ -149,7 +149,7 @@ async def test_no_swap_at_all_is_unavailable() -> None:
         await closes(OnePool(), 24)
 
 
-@pytest.mark.parametrize("refusal", [Unknown("No such pool."), PoolNotInitialized("No price yet.")])
+@pytest.mark.parametrize("refusal", [NotFound("No such pool."), PoolNotInitialized("No price yet.")])
 async def test_a_pool_that_is_not_there_cannot_price(refusal: ZunoError) -> None:
     chain = OnePool()
     chain.refusal = refusal

@@ -12,7 +12,7 @@ import pytest
 from tests.wire.axl_node import INBOX, LARGEST, AxlNode, axl_nodes, rebuilt
 from tests.wire.model_server import cut, endless, hang_up, never, serving
 from zuno.adapters.transport.axl import AxlTransport
-from zuno.kernel.errors import Malformed, Refused, Unavailable, Usage
+from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError
 from zuno.lp.model.debate import Role
 
 CLI, SCOUT = Role.CLI, Role.SCOUT
@@ -245,13 +245,13 @@ async def test_a_bug_while_fetching_is_seen_by_whoever_receives(
 
 @pytest.mark.parametrize("peer_id", ["", "0a", "zz" * 32, "0a" * 33])
 def test_a_peer_id_that_is_none_is_refused_by_its_setting(peer_id: str) -> None:
-    with pytest.raises(Usage, match="ZUNO_AXL_SCOUT_PEER_ID"):
+    with pytest.raises(UsageError, match="ZUNO_AXL_SCOUT_PEER_ID"):
         AxlTransport(CLI, "http://127.0.0.1:9002", {SCOUT: peer_id})
 
 
 def test_two_roles_behind_one_node_cannot_be_told_apart() -> None:
     padded = KEYS[1][:40] + "f" * 24
-    with pytest.raises(Usage, match="same AXL peer id"):
+    with pytest.raises(UsageError, match="same AXL peer id"):
         AxlTransport(CLI, "http://127.0.0.1:9002", {SCOUT: KEYS[1], Role.CRITIC: padded})
 
 

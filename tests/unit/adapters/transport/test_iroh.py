@@ -21,7 +21,7 @@ import iroh.iroh_ffi as generated
 
 from zuno.adapters.transport.inbox import Inbox
 from zuno.adapters.transport.iroh import HANDSHAKE, LIMIT, MOST_UNREAD, IrohPeer, IrohTransport, hasten
-from zuno.kernel.errors import Refused, Unavailable, Usage
+from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.lp.model.debate import Role
 
 CLI, SCOUT, CRITIC = Role.CLI, Role.SCOUT, Role.CRITIC
@@ -515,24 +515,24 @@ async def test_a_peer_that_is_only_slow_is_not_given_up(cli: IrohTransport, scou
 
 @pytest.mark.parametrize("endpoint_id", ["", "0a", "zz" * 32])
 def test_an_endpoint_id_that_is_none(endpoint_id: str) -> None:
-    with pytest.raises(Usage, match="endpoint id of the scout"):
+    with pytest.raises(UsageError, match="endpoint id of the scout"):
         IrohTransport(CLI, bytes(32), {SCOUT: IrohPeer(endpoint_id)})
 
 
 @pytest.mark.parametrize("address", ["", "host", "host:", ":4000", "host:0", "host:65536", "host:x", "h:-1", "h:٣"])
 def test_an_address_that_is_none(address: str) -> None:
-    with pytest.raises(Usage, match="address of the scout"):
+    with pytest.raises(UsageError, match="address of the scout"):
         IrohTransport(CLI, bytes(32), {SCOUT: IrohPeer("0a" * 32, address)})
 
 
 def test_two_roles_need_two_keys() -> None:
-    with pytest.raises(Usage, match="same endpoint id"):
+    with pytest.raises(UsageError, match="same endpoint id"):
         IrohTransport(CLI, bytes(32), {SCOUT: IrohPeer("0a" * 32), CRITIC: IrohPeer("0A" * 32)})
 
 
 @pytest.mark.parametrize("size", [0, 31, 64])
 def test_a_key_has_32_bytes(size: int) -> None:
-    with pytest.raises(Usage, match=f"key of the cli has {size} bytes where 32"):
+    with pytest.raises(UsageError, match=f"key of the cli has {size} bytes where 32"):
         IrohTransport(CLI, bytes(size), {})
 
 

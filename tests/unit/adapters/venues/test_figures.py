@@ -17,7 +17,7 @@ from zuno.adapters.venues.fear_greed import FearGreed
 from zuno.adapters.venues.fred import SPAN, Fred
 from zuno.adapters.venues.web import WebService
 from zuno.adapters.venues.yahoo import Yahoo
-from zuno.kernel.errors import Malformed, Refused, Unavailable, Usage
+from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Level, MacroRelease
 
@@ -140,9 +140,9 @@ async def test_a_key_is_in_no_log_as_addresses_write_it(shown: str, caplog: pyte
 
 
 async def test_a_key_does_not_travel_in_the_open() -> None:
-    with pytest.raises(Usage, match="must be https"):
+    with pytest.raises(UsageError, match="must be https"):
         WebService("FRED", "http://mirror.example/fred", secret="key")
-    with pytest.raises(Usage, match="no key has"):
+    with pytest.raises(UsageError, match="no key has"):
         WebService("FRED", "https://mirror.example/fred", secret="k\ney")
     await WebService("FRED", "http://localhost:1", secret="key").close()
 

@@ -20,7 +20,7 @@ from zuno.adapters.venues.channels import MOST_PAGES, Channels, concerns, previe
 from zuno.adapters.venues.search import LONGEST as LONGEST_ANSWER
 from zuno.adapters.venues.search import PATIENCE
 from zuno.adapters.venues.web import WebService, clean
-from zuno.kernel.errors import Malformed, Unavailable, Usage
+from zuno.kernel.errors import Malformed, Unavailable, UsageError
 from zuno.kernel.units import Millis
 from zuno.settings import read_settings
 from zuno.trading.model.market import MINUTE_MS, Text
@@ -143,7 +143,7 @@ async def test_a_channel_that_is_gone_is_unavailable() -> None:
 
 @pytest.mark.parametrize("name", ["a b", "../x", "x", "9abc", "coin?wire", "a" * 33])
 def test_what_is_no_name_of_a_channel_is_refused(name: str) -> None:
-    with pytest.raises(Usage, match="is not a channel's name"):
+    with pytest.raises(UsageError, match="is not a channel's name"):
         Channels(WebService("Telegram", "https://t.me"), [name])
 
 

@@ -11,7 +11,7 @@ import pytest
 from zuno.doors.mcp import analyses
 from zuno.doors.mcp.analyses import Analyses
 from zuno.doors.mcp.services import AssistantServices
-from zuno.kernel.errors import Refused, Unavailable, Usage
+from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.trading.model.cycle import Node
 from zuno.trading.model.outcome import NodeEvent
 
@@ -85,7 +85,7 @@ async def test_what_cannot_be_asked_starts_nothing(desk: SlowDesk) -> None:
         running.look("plan_000000000000"),
     )
     for question in wrong:
-        with pytest.raises(Usage):
+        with pytest.raises(UsageError):
             await question
     assert desk.asked == []
 

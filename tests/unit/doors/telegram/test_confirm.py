@@ -17,7 +17,7 @@ from zuno.doors.telegram.confirm import CLOCK_TOLERANCE, LASTS, MOST_WRONG_CODES
 from zuno.doors.telegram.follow import LiveMessage
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.notify import SendResult, Sent
 from zuno.kernel.units import Millis
 
@@ -298,5 +298,5 @@ def test_two_presses_at_once_act_once() -> None:
 
 @pytest.mark.parametrize("text", ["/confirm", "/confirm 1 2"])
 def test_a_confirmation_without_its_code_is_asked_back(text: str) -> None:
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         Desk().type(text)

@@ -8,7 +8,7 @@ import pytest
 
 from zuno.doors.telegram.commands import take_account
 from zuno.doors.telegram.money_commands import find_meant
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.trading.service.account_view import TradePositionView
 
 
@@ -46,5 +46,5 @@ def test_a_paper_account_is_never_another_word_for_live() -> None:
     assert take_account(("all", "paper:scout")) == (("all",), "scout")
     assert take_account(("all", "Paper")) == (("all",), None)
     for word in ("paper:live", "PAPER:Demo"):
-        with pytest.raises(Usage):
+        with pytest.raises(UsageError):
             take_account(("all", word))

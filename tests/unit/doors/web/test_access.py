@@ -10,7 +10,7 @@ import pytest
 from tests.wire.page_app import BEARER, HOST, TOKEN, Clocks, build_access
 from zuno.doors.web.access import CLOCK_TOLERANCE_MS, CSRF_HEADER, SESSION_MS, Access
 from zuno.doors.web.problems import Problem
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Refused, UsageError
 from zuno.wiring.web import TOKEN_FILE, read_token
 
 LOOK, ACT = "/api/v1/session", "/api/v1/trading/unlock"
@@ -183,7 +183,7 @@ def test_a_token_that_was_lost_or_seen_or_spoiled_is_made_anew(tmp_path: Path) -
 def test_every_address_at_once_is_no_name_to_be_asked_by(host: str) -> None:
     from zuno.doors.web.server import open_port
 
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         open_port(host, 0)
 
 

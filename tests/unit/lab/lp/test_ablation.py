@@ -15,7 +15,7 @@ from tests.wire.debating import observed
 from tests.wire.fakes.model import ScriptedModel
 from tests.wire.pool_minutes import no_repairs
 from zuno.adapters.store.report_files import FolderOfReports
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Seconds
 from zuno.lab.cutoffs import find_cutoff, judge_models
 from zuno.lab.lp.ablation import AblationQuestion, build_view, name_regime, plan_moments, read_horizon
@@ -150,7 +150,7 @@ def test_moments_end_within_the_record() -> None:
     moments = plan_moments(SCHEDULE, 24)
     assert (len(moments), moments[-1] + 24 * HOUR) == (84, SCHEDULE.end)
     for horizon in (3, 169):
-        with pytest.raises(Usage):
+        with pytest.raises(UsageError):
             read_horizon(BASE, horizon)
 
 

@@ -15,7 +15,7 @@ from zuno.adapters.imports.pool_minutes import read_pool_minutes
 from zuno.amm.liquidity import amounts_for_liquidity
 from zuno.amm.model import Range
 from zuno.amm.ticks import sqrt_price_at_tick
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Millis, Tick
 from zuno.lab.lp.fast import Convention, amounts_by_minute, earn_fees, share_inside, to_columns
 from zuno.lab.lp.ranges import plan_ranges, play_range
@@ -140,5 +140,5 @@ def test_ranges_of_a_sweep_are_on_the_grid_around_the_price() -> None:
     assert all(held.lower % 10 == held.upper % 10 == 0 for held in found)
     assert all(held.contains(Tick(202_707)) for held in found)
     for wrong in (0, 30, 10_025):
-        with pytest.raises(Usage):
+        with pytest.raises(UsageError):
             plan_ranges(0, wrong)

@@ -13,7 +13,7 @@ from tests.unit.lab.trading.test_trade_lab import open_lab
 from tests.wire.model_server import Heard, ModelServer, chat, serving
 from zuno.adapters.venues.synthetic.path import END
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Millis
 from zuno.lab.trading.arm_result import ArmResult
 from zuno.lab.trading.model_arms import UNSHOWN, count_votes
@@ -179,5 +179,5 @@ def test_of_equal_votes_what_opens_nothing_wins() -> None:
 
 
 def test_a_vote_needs_a_debate_to_be_as_dear_as() -> None:
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         parse_arms("vote")

@@ -15,7 +15,7 @@ from tests.unit.lab.trading.test_backtest_cycles import BTC, END, hours_alone
 from tests.wire.real_hours import FOLDER
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.adapters.store.report_files import FolderOfReports
-from zuno.kernel.errors import Refused, Unknown, Usage
+from zuno.kernel.errors import NotFound, Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.lab.reports import LabReports
 from zuno.lab.trading.ablations import MarketVoices
@@ -188,13 +188,13 @@ async def test_a_report_that_scored_no_decisions_says_what_to_do(found: tuple[Tr
     for other in (old, stopped, pool):
         reports.save(other, "")
     for report, arm, failure, said in (
-        ("trade-000000000000", "debate", Unknown, "lab reports"),
+        ("trade-000000000000", "debate", NotFound, "lab reports"),
         (old.id, "debate", Refused, kept.command),
         (stopped.id, "debate", Refused, "--resume"),
         (pool.id, "debate", Refused, "lab trade"),
         (view.report, "no-cro", Refused, "debate, geometry"),
-        (view.report, "hold", Usage, "debate"),
-        (view.report, "hodl", Usage, "debate"),
+        (view.report, "hold", UsageError, "debate"),
+        (view.report, "hodl", UsageError, "debate"),
     ):
         for read in (lab.read_calibration, lab.read_vetoes):
             with pytest.raises(failure, match=re.escape(said)):
@@ -255,7 +255,7 @@ def test_what_comes_later_changes_nothing_before(found: tuple[TradeLabView, Path
 
 @pytest.mark.parametrize("words", [("BTCUSDT", "nobody"), ("BTCUSDT", "random"), ("DOGEUSDT", "hold")])
 def test_what_cannot_be_asked(words: tuple[str, str]) -> None:
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         read_question(None, words[0], None, None, words[1])
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from zuno.amm.ticks import sqrt_price_at_tick
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Amount, Liquidity, Seconds, SqrtPriceX96, Tick
 from zuno.lp.model.ballot import CandidateKind
@@ -68,7 +68,7 @@ def test_the_bounds_are_the_stated_ones() -> None:
     [{"slippage_bps": -1}, {"slippage_bps": 10_000}, {"tick_drift": -1}, {"deadline_seconds": 1801}],
 )
 def test_bounds_that_bind_nothing_are_refused(wrong: dict[str, int]) -> None:
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         Bounds(**wrong)
 
 
@@ -134,7 +134,7 @@ def test_the_second_half_promises_no_less_than_was_approved(scene: Any, near: An
     assert Fraction(swap.amount_out_min, swap.amount_in) >= plan.later.least_rate
     assert plan.later.guard_rate is not None
     assert Fraction(back.amount_out_min, back.amount_in) >= plan.later.guard_rate
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         positions.finish_rebalance(plan.later, scene.terms(), scene.native, 1, 1)
 
 
@@ -381,7 +381,7 @@ def test_there_is_no_plan_for_what_cannot_be(scene: Any, near: Any) -> None:
     with pytest.raises(Refused, match="less than one unit"):
         positions.remove(terms, held, Fraction(1, 10**18))
     for share in (Fraction(0), Fraction(-1, 2), Fraction(3, 2)):
-        with pytest.raises(Usage):
+        with pytest.raises(UsageError):
             positions.remove(terms, held, share)
     poor = replace(terms, holdings={NATIVE: 5, scene.usdc.address: 10**18})
     with pytest.raises(Refused, match=r"The wallet holds 0\.0{17}5 ETH, the plan may take"):

@@ -14,7 +14,7 @@ from tests.unit.lp.rules.test_whatif import ETH, USD, position_of
 from zuno.amm.model import PoolState, Range, sqrt_price_for, whole_price
 from zuno.amm.pool import Pool
 from zuno.amm.ticks import sqrt_price_at_tick
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Refused, UsageError
 from zuno.lp.model.debate import OwnRange
 from zuno.lp.rules.own_range import place_own_range
 from zuno.lp.service import arguments
@@ -100,7 +100,7 @@ def test_what_lies_beyond_the_usable_ticks_is_refused(edges: tuple[str, str]) ->
     ],
 )
 def test_what_is_no_range_is_asked_back(prices: tuple[str, str] | None, ticks: tuple[str, str] | None) -> None:
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         arguments.own_range(prices, ticks)
 
 

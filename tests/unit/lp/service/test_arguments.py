@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from zuno.kernel import arguments
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.kernel.text import parse_units
 from zuno.kernel.units import Millis, Seconds
 from zuno.lp.service import arguments as asked
@@ -32,7 +32,7 @@ def test_a_percentage_is_said_back_in_plain_digits(text: str, value: str, shown:
     "text", ["lots", "", "nan", "inf", "1_0", "--6", "1e999999999", "0e-999999999", "9" * 21, "-100", "1000.1", "1e-7"]
 )
 def test_what_is_no_move_is_refused(text: str) -> None:
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         arguments.parse_percent(text)
 
 
@@ -54,7 +54,7 @@ READERS: list[tuple[Callable[[str], object], str]] = [
 @pytest.mark.parametrize("digits", [FULL_WIDTH, ARABIC], ids=["full width", "arabic"])
 def test_only_plain_digits_are_digits(read: Callable[[str], object], text: str, digits: dict[int, int]) -> None:
     read(text)
-    with pytest.raises((Usage, ValueError)):
+    with pytest.raises((UsageError, ValueError)):
         read(text.translate(digits))
 
 
@@ -81,13 +81,13 @@ def test_a_moment_counts_from_the_chains_own_time(text: str, moment: int) -> Non
 @pytest.mark.parametrize("text", ["2026-02-01", "2031-01-01", str(NOW + 1)])
 def test_a_moment_that_has_not_come_is_refused_with_advice(text: str) -> None:
     with pytest.raises(
-        Usage, match=r"after the chain's own time, 2026-01-31 00:00 UTC; count back from there, as in 7d"
+        UsageError, match=r"after the chain's own time, 2026-01-31 00:00 UTC; count back from there, as in 7d"
     ):
         arguments.parse_moment(text, NOW)
 
 
 def test_an_absurd_clock_does_not_stop_the_advice() -> None:
-    with pytest.raises(Usage, match="count back"):
+    with pytest.raises(UsageError, match="count back"):
         arguments.parse_moment("2026-01-01", Seconds(-(2**70)))
 
 
@@ -114,13 +114,13 @@ def test_a_moment_of_the_market_is_read_to_the_millisecond(text: str, moment: in
 
 @pytest.mark.parametrize("text", [str(END + 1), "2026-01-31T00:00:00.251", "2026-01-31T00:00:01", "9999-12-31"])
 def test_a_moment_after_what_is_kept_is_refused(text: str) -> None:
-    with pytest.raises(Usage, match="2026-01-31 00:00 UTC"):
+    with pytest.raises(UsageError, match="2026-01-31 00:00 UTC"):
         arguments.parse_market_moment(text, END, END, EVER_AGO)
 
 
 def test_a_moment_before_the_stored_data_is_refused() -> None:
     assert arguments.parse_market_moment("7d", END, END, Millis(END - 7 * DAY * 1_000)) == END - 7 * DAY * 1_000
-    with pytest.raises(Usage, match="2026-01-24 00:00"):
+    with pytest.raises(UsageError, match="2026-01-24 00:00"):
         arguments.parse_market_moment("2010-01-01", END, END, Millis(END - 7 * DAY * 1_000))
 
 
@@ -128,7 +128,7 @@ def test_a_moment_before_the_stored_data_is_refused() -> None:
     "text", ["2026-01-30T00:00:00.1234Z", "2026-01-30T00:00:00,123001", "2026-01-30T00:00:00.123000000009Z"]
 )
 def test_a_moment_between_two_milliseconds_is_refused(text: str) -> None:
-    with pytest.raises(Usage, match="finer than a millisecond"):
+    with pytest.raises(UsageError, match="finer than a millisecond"):
         arguments.parse_market_moment(text, END, END, EVER_AGO)
     short = text.replace("4Z", "0Z").replace("001", "000").replace("9Z", "0Z")
     assert arguments.parse_market_moment(short, END, END, EVER_AGO) % 1_000 == 123
@@ -138,7 +138,7 @@ def test_a_moment_between_two_milliseconds_is_refused(text: str) -> None:
     "text", ["999999w", "0001-01-01", "0001-01-01T00:00+14:00", "2009-01-02T23:59:59.999", "0" * 13]
 )
 def test_a_moment_before_the_first_coin_is_refused(text: str) -> None:
-    with pytest.raises(Usage, match="2009-01-03 00:00 UTC"):
+    with pytest.raises(UsageError, match="2009-01-03 00:00 UTC"):
         arguments.parse_market_moment(text, END, END, EVER_AGO)
 
 
@@ -160,5 +160,5 @@ def test_a_state_says_which_positions_are_meant(text: str | None, in_range: bool
 
 
 def test_a_state_nobody_knows_is_named() -> None:
-    with pytest.raises(Usage, match="risky"):
+    with pytest.raises(UsageError, match="risky"):
         asked.state("soggy")

@@ -10,7 +10,7 @@ import pytest
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.world import pool_specs
-from zuno.kernel.errors import PoolNotInitialized, Unknown, Usage
+from zuno.kernel.errors import NotFound, PoolNotInitialized, UsageError
 from zuno.kernel.units import HexId, Seconds
 from zuno.lp.ports.market import Feeds
 from zuno.lp.rules.attribution import attribute
@@ -67,7 +67,7 @@ async def test_one_pool_by_its_id_or_by_pair_and_fee(desk: LpDesk, which: str, f
     ],
 )
 async def test_what_names_no_pool_is_a_mistake(desk: LpDesk, which: str, fee: str | None, said: str) -> None:
-    with pytest.raises(Usage, match=said):
+    with pytest.raises(UsageError, match=said):
         await desk.pool(which, fee)
 
 
@@ -86,7 +86,7 @@ async def test_a_pool_without_a_price_is_said_to_have_none(desk: LpDesk) -> None
     ],
 )
 async def test_what_does_not_exist_is_refused(desk: LpDesk, which: str, fee: str | None, said: str) -> None:
-    with pytest.raises(Unknown, match=said):
+    with pytest.raises(NotFound, match=said):
         await desk.pool(which, fee)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.mesh.folder import MeshFiles
-from zuno.kernel.errors import Refused, Unavailable, Usage
+from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.kernel.units import Millis
 from zuno.lp.model.debate import Role
 from zuno.lp.ports.mesh import PeerReport
@@ -270,15 +270,15 @@ async def test_a_role_whose_key_is_elsewhere_is_not_started(tmp_path: Path) -> N
 async def test_what_cannot_be_joined_is_said(tmp_path: Path) -> None:
     keeper = keeper_of(tmp_path)
     (tmp_path / "no.json").write_text("{}")
-    with pytest.raises(Usage, match="--join needs --role"):
+    with pytest.raises(UsageError, match="--join needs --role"):
         await keeper.init(None, str(tmp_path / "no.json"), ())
-    with pytest.raises(Usage, match="name its table"):
+    with pytest.raises(UsageError, match="name its table"):
         await keeper.init(None, None, ["critic"])
-    with pytest.raises(Usage, match="is no table of a mesh"):
+    with pytest.raises(UsageError, match="is no table of a mesh"):
         await keeper.init(None, str(tmp_path / "no.json"), ["critic"])
-    with pytest.raises(Usage, match="is no role"):
+    with pytest.raises(UsageError, match="is no role"):
         await keeper.init(None, str(tmp_path / "no.json"), ["judge"])
-    with pytest.raises(Usage, match="is no host"):
+    with pytest.raises(UsageError, match="is no host"):
         await keeper.init("a b", None, ())
     assert not (tmp_path / "mesh").exists()
     with pytest.raises(Refused, match="zuno mesh init"):

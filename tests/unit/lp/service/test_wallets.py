@@ -15,7 +15,7 @@ from zuno.adapters.chain.world import DEPLOYMENT, SIM, USDC, WALLET, WETH
 from zuno.adapters.keys.passphrases import Passphrases
 from zuno.adapters.keys.wallets import WalletFolder
 from zuno.amm.model import Block
-from zuno.kernel.errors import Unavailable, Usage
+from zuno.kernel.errors import Unavailable, UsageError
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds
 from zuno.lp.model.chains import PERMIT2
@@ -160,14 +160,14 @@ async def test_it_is_shown_which_one_acts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("typed", ["", "0x12", "ab" * 20, "0x" + "ab" * 21, "0x" + "zz" * 20, "vitalik.eth"])
 async def test_what_is_no_address_is_not_watched(tmp_path: Path, typed: str) -> None:
-    with pytest.raises(Usage, match="is not an address"):
+    with pytest.raises(UsageError, match="is not an address"):
         await keeper(tmp_path).add(None, typed)
 
 
 async def test_a_mistyped_address_is_not_watched(tmp_path: Path) -> None:
-    with pytest.raises(Usage, match="checksum fails"):
+    with pytest.raises(UsageError, match="checksum fails"):
         await keeper(tmp_path).add(None, "0xABaBaBaBABabABabAbAbABAbABabababaBaBABab")
-    with pytest.raises(Usage, match="not both"):
+    with pytest.raises(UsageError, match="not both"):
         await keeper(tmp_path).add("file", OTHER)
     assert (await keeper(tmp_path).show()).wallets == ()
     shown = await keeper(tmp_path).add(None, "0xABaBaBaBABabABabAbAbABAbABabababaBaBABaB")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zuno.kernel.arguments import parse_amount
-from zuno.kernel.errors import Usage
+from zuno.kernel.errors import UsageError
 from zuno.lp.service.wish_parser import Flags, parse_request, parse_wish
 
 ETH = (("ETH", "0.05"),)
@@ -239,7 +239,7 @@ def test_a_sentence_is_understood(text: str, wanted: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("text", ASKED_BACK)
 def test_what_is_missing_or_unclear_is_asked_back(text: str) -> None:
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         parse_request(text)
 
 
@@ -256,7 +256,7 @@ def test_what_is_missing_or_unclear_is_asked_back(text: str) -> None:
     ],
 )
 def test_the_word_that_is_not_understood_is_named(text: str, word: str) -> None:
-    with pytest.raises(Usage, match=word):
+    with pytest.raises(UsageError, match=word):
         parse_request(text)
 
 
@@ -317,17 +317,17 @@ class TestFlags:
         ],
     )
     def test_what_cannot_be_read_is_named(self, flags: dict[str, str], said: str) -> None:
-        with pytest.raises(Usage, match=said):
+        with pytest.raises(UsageError, match=said):
             parse_request("", Flags(**flags))
 
     def test_one_half_of_two_lines_is_ambiguous(self) -> None:
-        with pytest.raises(Usage, match="together"):
+        with pytest.raises(UsageError, match="together"):
             parse_request("1 ETH and 2 USDC", Flags(amount="3"))
 
 
 @given(st.text(max_size=120))
 def test_nonsense_never_breaks_the_reader(text: str) -> None:
-    with suppress(Usage):
+    with suppress(UsageError):
         parse_request(text)
 
 
@@ -337,7 +337,7 @@ def test_nonsense_never_breaks_the_reader(text: str) -> None:
 def test_no_capital_appears_that_was_not_said(words: list[str]) -> None:
     try:
         heard = parse_wish(" ".join(words))
-    except Usage:
+    except UsageError:
         return
     said = {Decimal(word) for word in words if word[0].isdigit()}
     assert {line.amount for line in heard.lines if line.amount is not None} <= said

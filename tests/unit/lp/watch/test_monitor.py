@@ -21,7 +21,7 @@ from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.store.samples import SqliteSamples
 from zuno.amm.model import LpPosition
 from zuno.journal.journal import ChainedJournal
-from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, Unknown, Usage
+from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable, UsageError
 from zuno.kernel.units import HexId, Millis, Seconds
 from zuno.lp.model.alerts import Condition
 from zuno.lp.ports.alerts import AlertStore
@@ -148,9 +148,9 @@ async def test_a_level_is_set_reached_told_and_removed(tmp_path: Path) -> None:
     assert done == ["added", "added", "removed"]
     none: dict[Condition, str] = {}
     for wrong in (none, {Condition.PRICE_ABOVE: "1", Condition.PRICE_BELOW: "2"}, {Condition.PRICE_ABOVE: "-1"}):
-        with pytest.raises(Usage):
+        with pytest.raises(UsageError):
             await house.desk.add("1", None, {**levels, **wrong})
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await house.desk.remove(said.rule.id)
 
 
@@ -221,7 +221,7 @@ async def test_nothing_read_at_all_is_exit_four(tmp_path: Path) -> None:
 async def test_nothing_to_watch_is_said(tmp_path: Path) -> None:
     house = House(tmp_path, [WatchedChain()])
     house.watches = []
-    with pytest.raises(Usage, match="ZUNO_AGENT_WALLET_ADDRESS"):
+    with pytest.raises(UsageError, match="ZUNO_AGENT_WALLET_ADDRESS"):
         await house.monitor.once()
 
 
@@ -367,16 +367,16 @@ async def test_the_owners_answers_are_kept_and_journaled(tmp_path: Path) -> None
 )
 async def test_an_id_that_is_none_is_a_mistake(tmp_path: Path, text: str) -> None:
     house = House(tmp_path, [])
-    with pytest.raises(Usage, match="12 hex digits"):
+    with pytest.raises(UsageError, match="12 hex digits"):
         await house.desk.ack(text)
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         await house.desk.snooze(text, "6h")
 
 
 @pytest.mark.parametrize("span", ["", "6", "h", "-6h", "6 hours", "0h", "31d", "999999w", "٦h"])
 async def test_a_span_that_is_none_is_a_mistake(tmp_path: Path, span: str) -> None:
     house = House(tmp_path, [])
-    with pytest.raises(Usage, match=r"write 90m|A snooze lasts"):
+    with pytest.raises(UsageError, match=r"write 90m|A snooze lasts"):
         await house.desk.snooze("alert_000000000000", span)
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.wire.order_gate import BTC, GateHarness, rule
 from tests.wire.paper_venue import ACCOUNT, open_binance, open_upbit
 from zuno.adapters.account.trade_log import MemoryTradeLog
-from zuno.kernel.errors import Refused, Unavailable, Unknown
+from zuno.kernel.errors import NotFound, Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.execute.intents import close_id, find_close_id
 from zuno.trading.model.cycle import Call, Exchange, Style
@@ -534,9 +534,9 @@ async def test_a_symbol_that_was_delisted_over_night_is_refused() -> None:
 
 async def test_what_is_not_there_cannot_be_closed_or_cancelled() -> None:
     desk = GateHarness()
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await desk.gate.close("trd_000000000000")
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await desk.gate.cancel("zn000")
     assert await desk.gate.close(BTC) == ()
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zuno.kernel.errors import Refused, Unknown
+from zuno.kernel.errors import NotFound, Refused
 from zuno.kernel.units import Millis
 from zuno.trading.model.account import (
     Account,
@@ -144,7 +144,7 @@ def test_what_no_exchange_would_take_is_refused(before: list[BookChange], change
      OrderCancelled(at=20, id="pos_1"), OrderCancelled(at=20, id="ord_2")],
 )  # fmt: skip
 def test_what_is_not_there_cannot_be_ended(change: BookChange) -> None:
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         replay_changes([opened(), rested(), change])
 
 

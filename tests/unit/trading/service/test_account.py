@@ -16,7 +16,7 @@ from tests.wire.order_gate import open_long
 from tests.wire.trading_account import write_story
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.adapters.series.sqlite import SqliteSeries
-from zuno.kernel.errors import Refused, Unavailable, Unknown, Usage
+from zuno.kernel.errors import NotFound, Refused, Unavailable, UsageError
 from zuno.kernel.units import Millis
 from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
@@ -202,7 +202,7 @@ async def test_an_account_of_another_name_is_another_account(market: Market) -> 
     other = await market.account("second").status()
     assert (other.account, other.open_trades, other.closed_trades) == (paper_account("recorded", "second"), 0, 0)
     assert other.equity_usd == pytest.approx(2_000 + 2_000_000 / 1_400)
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         market.account("a b")
 
 
@@ -212,7 +212,7 @@ async def test_a_pause_stands_on_every_screen_until_it_is_lifted(market: Market)
     assert [lock.protection for lock in paused.protections] == ["paused"]
     assert [lock.protection for lock in (await account.trades()).protections] == ["paused"]
     assert (await account.resume()).protections == ()
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         await account.unlock("luck")
 
 
@@ -222,13 +222,13 @@ async def test_bad_wishes_are_refused_by_kind(market: Market) -> None:
     closed = (await account.trades()).trades[0].id
     with pytest.raises(Refused):
         await account.close(closed)
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await account.close("trd_nothing")
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await account.cancel("zn_nothing")
     with pytest.raises(Refused):
         await account.cancel(position.orders[0])
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         await account.set_levels(position.id, None, None, never)
     with pytest.raises(Refused):
         await account.set_levels(position.id, "60500", None, never)
@@ -236,9 +236,9 @@ async def test_bad_wishes_are_refused_by_kind(market: Market) -> None:
         await account.set_levels(position.id, "58000", None, lambda word, what: False)
     with pytest.raises(Refused):
         await account.kill(lambda word, what: False)
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         await account.profit("colour")
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         await account.fills(0)
 
 
@@ -315,11 +315,11 @@ async def test_a_mandate_is_granted_by_a_word_shown_by_its_hash_and_revoked(mark
     for wrong in ((*terms[:5], "31d", "venue"), (*terms[:2], "100", "50", "50", "7d", "venue")):
         with pytest.raises(Refused):
             await account.grant_mandate(account.build_mandate(*wrong, judge_fallback=False), never)
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         account.build_mandate(*terms[:6], "somewhere", judge_fallback=False)
 
 
 @pytest.mark.parametrize("name", ["../x", "a b", "ü", "a" * 65])
 def test_no_door_takes_an_account_that_has_no_name(name: str) -> None:
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         paper_account("recorded", name)

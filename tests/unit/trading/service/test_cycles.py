@@ -22,10 +22,9 @@ from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.file_lock import symbol_lock
 from zuno.adapters.venues.synthetic.path import END
 from zuno.journal.port import Author
-from zuno.kernel.errors import Broken, Refused, Unknown, Usage
+from zuno.kernel.errors import Broken, NotFound, Refused, UsageError
 from zuno.kernel.units import Millis
-from zuno.llm.port import Answered, Attempt, Failed, ModelRequest
-from zuno.llm.port import Usage as Used
+from zuno.llm.port import Answered, Attempt, Failed, ModelRequest, Usage
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import features
 from zuno.trading.model.chart import Picture
@@ -215,10 +214,10 @@ async def test_closed_trades_before_the_moment_are_what_a_judge_is_believed_by(
 
 async def test_a_moment_that_cannot_be_leaves_nothing_behind(desk: Desk) -> None:
     for wrong in ("tomorrow maybe", "2099-01-01"):
-        with pytest.raises(Usage):
+        with pytest.raises(UsageError):
             await desk.cycles.run(BTC, as_of=wrong)
     for symbol, mode in (("DOGEUSDT", "swing"), (BTC, "scalp")):
-        with pytest.raises(Usage):
+        with pytest.raises(UsageError):
             await desk.cycles.run(symbol, mode)
     assert await kinds(desk) == {}
 
@@ -481,7 +480,7 @@ async def test_runs_are_told_newest_first_with_how_they_stand(desk: Desk) -> Non
     assert await desk.cycles.runs(2, before=lines[1].run_id) == lines[2:]
     assert await desk.cycles.runs(2, before=lines[2].run_id) == ()
     for nobody in ("run_0000000000000000", "x", ""):
-        with pytest.raises(Usage):
+        with pytest.raises(UsageError):
             await desk.cycles.runs(2, before=nobody)
     with pytest.raises(Refused, match="has not ended"):
         await desk.cycles.outcome(broken)
@@ -494,12 +493,12 @@ async def test_runs_are_told_newest_first_with_how_they_stand(desk: Desk) -> Non
 @pytest.mark.parametrize("wrong", ["plan_0123456789ab", "run_123", "req_0123456789abcdef", "", "run_" + "g" * 16])
 async def test_a_word_that_is_no_run_is_said_to_be_none(desk: Desk, wrong: str) -> None:
     for ask in (desk.cycles.outcome, desk.cycles.resume, desk.cycles.record, desk.cycles.replay):
-        with pytest.raises(Usage, match="16 hex digits"):
+        with pytest.raises(UsageError, match="16 hex digits"):
             await ask(wrong)
 
 
 async def test_a_run_nobody_started_is_unknown(desk: Desk) -> None:
-    with pytest.raises(Unknown, match="No run run_0123456789abcdef"):
+    with pytest.raises(NotFound, match="No run run_0123456789abcdef"):
         await desk.cycles.resume("run_0123456789abcdef")
 
 
@@ -563,7 +562,7 @@ async def test_a_run_that_has_not_ended_cannot_be_replayed(desk: Desk) -> None:
 async def test_a_run_that_is_resumed_with_others_or_nobody_is_replayed_from_its_last_asking(
     tmp_path: Path, store: MemorySeries, menu: PriceMenu, again: str, source: str
 ) -> None:
-    turn = iter([Answered("prose", Used(1, 1, None)), Silence()])
+    turn = iter([Answered("prose", Usage(1, 1, None)), Silence()])
 
     def script(request: ModelRequest) -> Any:
         line = next(turn)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.wire.collecting import END, EVER, OWN, market, rows, sources
 from tests.wire.fakes.series import MemorySeries
-from zuno.kernel.errors import Unavailable, Usage
+from zuno.kernel.errors import Unavailable, UsageError
 from zuno.kernel.units import Millis
 from zuno.trading.data.sources import LISTED_SINCE, SETTLING, Sources, missing, missing_spans, pages
 from zuno.trading.measure.data_quality import complete_at
@@ -299,7 +299,7 @@ async def test_a_venue_that_tells_nothing_at_all_is_not_complete() -> None:
     ],
 )
 async def test_a_wish_that_cannot_be_read_is_told(symbol: str, since: str, until: str | None, why: str) -> None:
-    with pytest.raises(Usage, match=why):
+    with pytest.raises(UsageError, match=why):
         await Downloads(Sources(), MemorySeries(OWN), now, read_here=True).download(symbol, since, until, silent)
 
 

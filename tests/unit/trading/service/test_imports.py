@@ -15,7 +15,7 @@ import pytest
 
 from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.imports.files import HistoryFiles
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import resample_bars
 from zuno.trading.model.market import (
@@ -458,9 +458,9 @@ async def test_what_is_not_there_or_holds_nothing_is_refused(tmp_path: Path) -> 
             await run(store_of(), path)
     path = put(tmp_path, "btc-1h.csv", table())
     for series in ("candles/binance/BTCUSDT/5m", "book/binance/BTCUSDT", "nonsense", "candles"):
-        with pytest.raises(Usage):
+        with pytest.raises(UsageError):
             await run(store_of(), path, series=series)
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         await run(store_of(), path, layout="xml")
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.wire.trading_account import AccountStory
 from zuno.adapters.account.closed_trades import MemoryTradeRecord
 from zuno.adapters.account.trade_log import MemoryTradeLog
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily
 from zuno.trading.model.market import DAY_MS, Side, Symbol
@@ -188,5 +188,5 @@ def test_live_is_said_and_not_named() -> None:
     assert check_account_choice(None, live=True) == "live"
     assert check_account_choice("own", live=False) == "own"
     for account, live in (("own", True), ("live", False), ("demo", True)):
-        with pytest.raises(Usage):
+        with pytest.raises(UsageError):
             check_account_choice(account, live=live)

@@ -14,7 +14,7 @@ from zuno.adapters.memory.hashed import HashedEmbedder
 from zuno.adapters.memory.jsonl import JsonlMemory
 from zuno.adapters.memory.sqlite import SqliteMemoryIndex
 from zuno.journal.port import Author, Journal
-from zuno.kernel.errors import Unknown, Usage
+from zuno.kernel.errors import NotFound, UsageError
 from zuno.kernel.units import Millis
 from zuno.trading.learn.lessons import LessonBook
 from zuno.trading.learn.memory_book import MemoryBook, update_index
@@ -81,10 +81,10 @@ async def test_search_finds_the_setup_that_was_asked_for(memories: Memories) -> 
 async def test_queries_that_are_empty_or_endless(memories: Memories) -> None:
     await memories.keep(post_mortem(1))
     for query in ("", "  \n"):
-        with pytest.raises(Usage):
+        with pytest.raises(UsageError):
             await memories.desk.search(query)
     for lines in (0, 21):
-        with pytest.raises(Usage):
+        with pytest.raises(UsageError):
             await memories.desk.search("breakout", lines)
     long = await memories.desk.search("failed breakout " * 700)
     assert [found.id for found in long.memories] == ["pm_0001"]
@@ -99,7 +99,7 @@ async def test_an_empty_memory_answers_and_knows_no_id(memories: Memories) -> No
     assert (await desk.lessons()).lessons == ()
     for ask in (desk.show, desk.forget):
         for id_ in ("pm_1", "", "run_0000000000000000", "x" * 5_000):
-            with pytest.raises(Unknown):
+            with pytest.raises(NotFound):
                 await ask(id_)
     assert not (memories.home / "memory").exists()
 
@@ -117,9 +117,9 @@ async def test_what_is_forgotten_stays_forgotten(memories: Memories) -> None:
     await update_index(MemoryBook(memories.opened), memories.index)
     assert {found.id for found in (await desk.search("failed breakout")).memories} == {"pm_0001", "pm_0003"}
     assert [found.id for found in (await desk.list()).memories] == ["pm_0003", "pm_0001"]
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await desk.forget("pm_0002")
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await desk.show("pm_0002")
 
 
@@ -129,7 +129,7 @@ async def test_list_and_show(memories: Memories) -> None:
     desk = memories.desk
     assert [found.id for found in (await desk.list(2)).memories] == ["pm_0003", "pm_0002"]
     assert [found.id for found in (await desk.list(50, "eth")).memories] == ["pm_0002"]
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         await desk.list(50, "DOGE")
     shown = await desk.show("pm_0002")
     assert (shown.verdict, shown.setup, shown.path.r) == (Verdict.SUCCESS, CALM, eth.path.r)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.account.trade_log import MemoryTradeLog
-from zuno.kernel.errors import Broken, Refused, Unavailable, Unknown, Usage
+from zuno.kernel.errors import Broken, NotFound, Refused, Unavailable, UsageError
 from zuno.kernel.text import Token
 from zuno.kernel.units import Address, Millis
 from zuno.lp.service.positions import token_amounts
@@ -188,7 +188,7 @@ async def test_a_home_of_candles_marks_at_the_last_close() -> None:
 
 async def test_an_order_rests_at_its_price_and_is_taken_back() -> None:
     store, book = await market(), BookInMemory()
-    with pytest.raises(Usage, match="give --entry"):
+    with pytest.raises(UsageError, match="give --entry"):
         await keeper(store, book).add("ETH", "long", "300", pending=True)
     view = await keeper(store, book).add("ETH", "long", "300", leverage="3", entry="2400", pending=True)
     (order,) = view.pending
@@ -206,13 +206,13 @@ async def test_closing_a_symbol_closes_all_of_it_and_nothing_else() -> None:
     await keeper(store, book).add("ETH", "long", "400000", exchange="upbit")
     await keeper(store, book).add("ETH", "long", "100", entry="2000", pending=True)
     btc = (await keeper(store, book).add("BTC", "short", "100")).positions[-1]
-    with pytest.raises(Usage, match="two currencies"):
+    with pytest.raises(UsageError, match="two currencies"):
         await keeper(store, book).close("ETHUSDT", at="3000")
     view = await keeper(store, book).close("eth")
     assert [one.id for one in view.positions] == [btc.id]
     assert view.pending == ()
     assert len(view.said) == 3
-    with pytest.raises(Unknown, match="Nothing of ETHUSDT"):
+    with pytest.raises(NotFound, match="Nothing of ETHUSDT"):
         await keeper(store, book).close("ETHUSDT")
 
 
@@ -243,20 +243,20 @@ async def test_a_close_at_a_price_realises_it_with_the_fee_of_the_house() -> Non
 @pytest.mark.parametrize(
     ("words", "more", "error", "said"),
     [
-        (("BTC", "long", "0"), {}, Usage, "0 opens nothing"),
-        (("BTC", "long", "-5"), {}, Usage, "above zero, -5 is not"),
-        (("BTC", "long", "x"), {}, Usage, "not an amount"),
-        (("BTC", "up", "5"), {}, Usage, "'up' is no side"),
-        (("DOGE", "long", "5"), {}, Usage, "not traded here"),
-        (("BTC", "long", "5"), {"exchange": "moon"}, Usage, "no exchange of this desk"),
+        (("BTC", "long", "0"), {}, UsageError, "0 opens nothing"),
+        (("BTC", "long", "-5"), {}, UsageError, "above zero, -5 is not"),
+        (("BTC", "long", "x"), {}, UsageError, "not an amount"),
+        (("BTC", "up", "5"), {}, UsageError, "'up' is no side"),
+        (("DOGE", "long", "5"), {}, UsageError, "not traded here"),
+        (("BTC", "long", "5"), {"exchange": "moon"}, UsageError, "no exchange of this desk"),
         (("BTC", "long", "5"), {"leverage": "0.5"}, Refused, "0.5 is not between 1 and 3"),
         (("BTC", "long", "5"), {"leverage": "3.1"}, Refused, "3.1 is not between 1 and 3"),
-        (("BTC", "long", "5"), {"entry": "0"}, Usage, "amount of 0"),
-        (("BTC", "long", "5"), {"entry": "9e9"}, Usage, "not an amount"),
-        (("BTC", "long", "5"), {"entry": "2000000000000"}, Usage, "above 1e"),
+        (("BTC", "long", "5"), {"entry": "0"}, UsageError, "amount of 0"),
+        (("BTC", "long", "5"), {"entry": "9e9"}, UsageError, "not an amount"),
+        (("BTC", "long", "5"), {"entry": "2000000000000"}, UsageError, "above 1e"),
         (("BTC", "long", "1999.5"), {}, Refused, r"more than the \$2,000.00"),
         (("BTC", "short", "5"), {"exchange": "upbit"}, Refused, "sold short"),
-        (("BTC", "long", "5"), {"as_of": "2026-01-02"}, Usage, "lies after the end"),
+        (("BTC", "long", "5"), {"as_of": "2026-01-02"}, UsageError, "lies after the end"),
     ],
 )
 async def test_what_cannot_be_is_refused_and_nothing_is_written(
@@ -285,7 +285,7 @@ async def test_closing_before_opening_and_names_nobody_has_are_refused() -> None
     with pytest.raises(Refused, match="is before it"):
         await keeper(store, book).close(view.positions[0].id, as_of="13h")
     for name in ("pos_00000000", "ord_00000000", "nonsense"):
-        with pytest.raises(Unknown, match=name):
+        with pytest.raises(NotFound, match=name):
             await keeper(store, book).close(name)
 
 
@@ -331,7 +331,7 @@ async def test_a_moment_that_one_symbol_has_is_enough_to_look() -> None:
         await store.write([Batch(basis(BINANCE, symbol), marks)])
     assert (await keeper(store).show(str(END - HOUR_MS))).as_of == "2025-12-31T23:00:00Z"
     for beyond in (str(END + DAY_MS), "once"):
-        with pytest.raises(Usage):
+        with pytest.raises(UsageError):
             await keeper(store).show(beyond)
 
 
@@ -373,7 +373,7 @@ async def test_liquidity_is_stated_by_hand() -> None:
     assert view.equity_usd == pytest.approx(2_000 + 2_000_000 / 1_400)
     assert (await keeper(store, book).liquidity("ETH", "0")).liquidity == ()
     for bad in ("-1", "much", ".", ""):
-        with pytest.raises(Usage):
+        with pytest.raises(UsageError):
             await keeper(store, book).liquidity("ETH", bad)
 
 
@@ -461,7 +461,7 @@ async def test_a_cycle_is_given_what_the_wallet_holds_or_what_is_stated_where_th
 async def test_where_nobody_looks_the_reason_is_given() -> None:
     found, held = await given(WHY, stated=1.0)
     assert (found, held.unread, held.notes) == ({ETH: 1.0}, None, (WHY,))
-    found, held = await given(fails(Usage("Whose positions? Set a wallet.")), stated=1.0)
+    found, held = await given(fails(UsageError("Whose positions? Set a wallet.")), stated=1.0)
     assert (found, held.unread) == ({ETH: 1.0}, None)
     assert "Whose positions?" in held.notes[0]
     found, held = await given(fails(AssertionError("the past is not on chain")), present=False, stated=1.0)
@@ -508,9 +508,9 @@ async def test_a_position_keeps_its_stop_target_and_hold() -> None:
         ("long", {"stop": "40200", "leverage": "3"}, Refused),  # liquidated at 40,201
         ("short", {"stop": "79800", "leverage": "3"}, Refused),  # at 79,602
         ("short", {"stop": "119500"}, Refused),
-        ("long", {"hold": "soon"}, Usage),
-        ("long", {"hold": "0d"}, Usage),
-        ("long", {"stop": "59000", "pending": True}, Usage),
+        ("long", {"hold": "soon"}, UsageError),
+        ("long", {"hold": "0d"}, UsageError),
+        ("long", {"stop": "59000", "pending": True}, UsageError),
     ],
 )
 async def test_exits_that_make_no_sense_are_refused(side: str, exits: dict[str, Any], error: type[Exception]) -> None:

@@ -25,7 +25,7 @@ from zuno.adapters.memory.in_memory import InMemoryIndex
 from zuno.adapters.venues.exchange import ApiKeys
 from zuno.adapters.venues.orders.binance import BinanceOrders, build_client
 from zuno.adapters.venues.synthetic.path import END
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.execute.gate_state import GateContext
@@ -298,10 +298,10 @@ async def test_what_a_person_closes_is_learned_from_and_the_next_run_shows_it(de
     ("asked", "error"),
     [
         ({}, Refused),
-        ({"since": "24h"}, Usage),
-        ({"speed": "2"}, Usage),
-        ({"speed": "max", "since": "1h", "until": "2h"}, Usage),
-        ({"speed": "max", "symbols": ["DOGEUSDT"]}, Usage),
+        ({"since": "24h"}, UsageError),
+        ({"speed": "2"}, UsageError),
+        ({"speed": "max", "since": "1h", "until": "2h"}, UsageError),
+        ({"speed": "max", "symbols": ["DOGEUSDT"]}, UsageError),
     ],
 )
 async def test_what_cannot_be_run_is_said(desk: Desk, asked: dict[str, Any], error: type[Exception]) -> None:

@@ -15,7 +15,7 @@ from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.memory import MemoryStore
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Journal
-from zuno.kernel.errors import Refused, Usage
+from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.trading.chart.charting import describe
 from zuno.trading.data.intake import Intake, refresh_market
@@ -91,7 +91,7 @@ def test_a_live_bundle_is_asked_for_again_by_its_moment(desk: Callable[..., Trad
         for again in (live, recorded):
             for written in (iso(moment), str(moment)):
                 assert (await again.freeze(BTC, SWING, written)).name == first.name
-        with pytest.raises(Usage, match="lies after"):
+        with pytest.raises(UsageError, match="lies after"):
             await desk(store, refresh=refresh, now=lambda: moment).freeze(BTC, SWING, str(END + DAY_MS + 1))
 
     leaping(START, story)
@@ -109,7 +109,7 @@ async def test_the_newest_row_of_any_series_is_the_end_of_what_is_kept(desk: Cal
     await store.write([Batch(fear_greed(ALTERNATIVE), [mood]), Batch(macro(FRED, "DGS2"), [coming], END)])
     assert (await desk(store).freeze(BTC, SWING, None)).bundle.as_of == mood.at
     assert (await desk(store).freeze(BTC, SWING, "1h")).bundle.as_of == mood.at - HOUR_MS
-    with pytest.raises(Usage, match="lies after the end"):
+    with pytest.raises(UsageError, match="lies after the end"):
         await desk(store).freeze(BTC, SWING, str(mood.at + 1))
 
 
@@ -135,7 +135,7 @@ async def test_a_moment_before_the_first_candle_had_closed_is_refused(desk: Call
     await store.write([Batch(H1, bars), Batch(fear_greed(ALTERNATIVE), [Level(Millis(END - 9 * DAY_MS), 50.0)])])
     assert (await desk(store).freeze(BTC, SWING, str(END - HOUR_MS))).bundle.as_of == END - HOUR_MS
     for early in (str(END - HOUR_MS - 1), "2010-01-01"):
-        with pytest.raises(Usage, match=iso(Millis(END - HOUR_MS))[:10]):
+        with pytest.raises(UsageError, match=iso(Millis(END - HOUR_MS))[:10]):
             await desk(store).freeze(BTC, SWING, early)
 
 
@@ -215,7 +215,7 @@ async def test_an_invented_market_that_was_mended_is_still_what_it_was_at_its_en
     after = await desk(store).freeze(BTC, SWING, None)
     assert (after.bundle.as_of, after.bundle.rows(H1)) == (END + 1, tuple(hours))
     assert (await desk(store).freeze(BTC, SWING, iso(after.bundle.as_of))).name == after.name
-    with pytest.raises(Usage, match="lies after"):
+    with pytest.raises(UsageError, match="lies after"):
         await desk(store).freeze(BTC, SWING, str(END + 2))
     await DataDesk(store, lambda: END).check(repair=True)
     assert (await desk(store).freeze(BTC, SWING, None)).name == after.name
@@ -235,9 +235,9 @@ async def test_a_past_that_goes_on_is_counted_from_its_end_and_known_until_now(
     for one, hour_ago in ((recorded, END - HOUR_MS), (live, now - HOUR_MS)):
         assert (await one.freeze(BTC, SWING, "1h")).bundle.as_of == hour_ago
         assert (await one.freeze(BTC, SWING, str(now))).bundle.as_of == now
-        with pytest.raises(Usage, match="lies after"):
+        with pytest.raises(UsageError, match="lies after"):
             await one.freeze(BTC, SWING, str(now + 1))
-        with pytest.raises(Usage, match="2009-01-03"):
+        with pytest.raises(UsageError, match="2009-01-03"):
             await one.freeze(BTC, SWING, "999999w")
 
 
@@ -259,5 +259,5 @@ async def test_a_chart_of_figures_is_what_the_picture_shows(desk: Callable[..., 
 
 @pytest.mark.parametrize(("interval", "bars"), [("1w", 60), ("7m", 60), ("4h", 5), ("4h", 301)])
 async def test_a_chart_of_other_bars_is_refused(desk: Callable[..., TradingDesk], interval: str, bars: int) -> None:
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         await desk(await market()).market_chart("BTCUSDT", interval, bars=bars)

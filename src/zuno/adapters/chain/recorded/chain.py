@@ -9,7 +9,7 @@ from typing import Final
 
 from zuno.adapters.chain.recorded.world import WALLET, RecordedMarket, RecordedWorld
 from zuno.amm.model import Block, Depth, LpPosition, PoolState
-from zuno.kernel.errors import Refused, Unavailable, Unknown
+from zuno.kernel.errors import NotFound, Refused, Unavailable
 from zuno.kernel.text import Token
 from zuno.kernel.units import Address, HexId, Pips, Seconds, SqrtPriceX96, Wei
 from zuno.lp.model.chains import ChainInfo, Deployment
@@ -138,7 +138,7 @@ class RecordedChain:
 
     def _check_pool(self, pool_id: HexId) -> None:
         if pool_id.lower() != self.world.pool_id:
-            raise Unknown(f"No pool {pool_id} in the record.")
+            raise NotFound(f"No pool {pool_id} in the record.")
 
 
 def fixed_gas(gwei: Decimal) -> GasQuote:

@@ -36,7 +36,7 @@ from zuno.adapters.chain.rpc.writer import RpcWriter
 from zuno.amm.fees import earned_rounding_down
 from zuno.amm.identity import pool_slots, unpack_slot0
 from zuno.amm.model import Block, Depth, LpPosition, PoolKey, PoolState
-from zuno.kernel.errors import Malformed, PoolNotInitialized, Refused, Unavailable, Unknown, Usage
+from zuno.kernel.errors import Malformed, NotFound, PoolNotInitialized, Refused, Unavailable, UsageError
 from zuno.kernel.text import Token
 from zuno.kernel.units import Address, Amount, HexId, Liquidity, Seconds, SqrtPriceX96
 from zuno.lp.model.chains import ChainInfo
@@ -181,7 +181,7 @@ class RpcChain:
                 f"pool {pool_id} has a price, but the events of this node do not tell its key: use another"
             )
         if key is None:
-            raise Unknown(f"no pool {pool_id} on {self.info.name}")
+            raise NotFound(f"no pool {pool_id} on {self.info.name}")
         state = (await self._pool_states({pool_id: key}, words, head)).get(pool_id)
         if state is None:
             raise PoolNotInitialized(f"pool {pool_id} on {self.info.name} has no price yet")
@@ -220,7 +220,7 @@ class RpcChain:
             pools = {position.pool.id: position.pool for position in snapshot.positions}
             for pool_id in pool_ids:
                 if pool_id not in pools:
-                    with suppress(Unknown, PoolNotInitialized):
+                    with suppress(NotFound, PoolNotInitialized):
                         pools[pool_id] = await self._pool_at(pool_id, block)
         except NoSuchState as missing:
             raise Unavailable(f"the state of block {block.number} is not kept any more: {missing}") from missing
@@ -352,12 +352,12 @@ def _pool_words(pool_id: HexId) -> tuple[int, ...]:
 def _check_pool_id(text: HexId) -> HexId:
     wanted = HexId(text.lower())
     if not _POOL_ID.fullmatch(wanted):
-        raise Usage("a pool id is 0x and 64 hex digits")
+        raise UsageError("a pool id is 0x and 64 hex digits")
     return wanted
 
 
 def _address(text: str) -> Address:
     address = Address(text.lower())
     if not _ADDRESS.fullmatch(address):
-        raise Usage("an address is 0x and 40 hex digits")
+        raise UsageError("an address is 0x and 40 hex digits")
     return address

@@ -17,7 +17,7 @@ from zuno.adapters.chain.rpc.scan import Query
 from zuno.adapters.chain.rpc.storage import locate_position, read_worth
 from zuno.amm.identity import pool_slots, unpack_slot0
 from zuno.amm.model import Block, PoolKey
-from zuno.kernel.errors import Malformed, Unavailable, Unknown, Usage
+from zuno.kernel.errors import Malformed, NotFound, Unavailable, UsageError
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Liquidity, Seconds, SqrtPriceX96
 from zuno.lp.model.chains import Deployment
@@ -42,9 +42,9 @@ class HistoryReader:
 
     async def read(self, token: int, since: Seconds | None, head: Block) -> PositionHistory:
         if since is not None and since > head.timestamp:
-            raise Usage(f"the window would open at {since}, after the chain's own time {head.timestamp}")
+            raise UsageError(f"the window would open at {since}, after the chain's own time {head.timestamp}")
         if not 0 < token < await self._next_token(head):
-            raise Unknown(f"no position {token} on {self._info.name}: it was never minted")
+            raise NotFound(f"no position {token} on {self._info.name}: it was never minted")
         start = None if since is None else await self._times.last_by(since, head)
         try:
             return await self._build_history(token, start, head)

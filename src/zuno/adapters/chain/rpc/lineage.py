@@ -14,7 +14,7 @@ from zuno.adapters.chain.rpc.readers import Readers
 from zuno.adapters.chain.rpc.replay import BlockReplay, unpack_info
 from zuno.adapters.chain.rpc.scan import Query
 from zuno.amm.model import Block
-from zuno.kernel.errors import Malformed, Unknown
+from zuno.kernel.errors import Malformed, NotFound
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, Seconds
 
@@ -105,7 +105,7 @@ class LineageReader:
         if not transfers or receiver_of(transfers[-1]) != NOBODY:
             nft = (await self._positions.read([token], head)).nfts.get(token)
             if nft is None:
-                raise Unknown(f"position {token} on {self._chain_name} was burnt before the window opens")
+                raise NotFound(f"position {token} on {self._chain_name} was burnt before the window opens")
             if transfers and receiver_of(transfers[-1]) != nft.owner:
                 raise NodeBehind(f"position {token} has another owner than its events tell")
             return nft

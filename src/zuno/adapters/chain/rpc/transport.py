@@ -45,7 +45,7 @@ from zuno.adapters.chain.rpc.validate import ResultValidator, parse_quantity
 from zuno.adapters.foreign_json import shallow
 from zuno.amm.model import Block
 from zuno.kernel.backoff import SPREAD, Backoff
-from zuno.kernel.errors import Malformed, Unavailable, Usage, ZunoError
+from zuno.kernel.errors import Malformed, Unavailable, UsageError, ZunoError
 
 _TOO_MANY_REQUESTS: Final = 429
 _DEEPEST: Final = 32
@@ -105,9 +105,9 @@ def parse_endpoint(url: str, variable: str = "the RPC URL") -> Endpoint:
         parts = urlsplit(url.strip())
         port = parts.port
     except ValueError:
-        raise Usage(f"{variable} holds a URL that cannot be read: it must look like https://host/path") from None
+        raise UsageError(f"{variable} holds a URL that cannot be read: it must look like https://host/path") from None
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise Usage(f"{variable} holds a URL that does not start with http:// or https:// and name a host")
+        raise UsageError(f"{variable} holds a URL that does not start with http:// or https:// and name a host")
     return Endpoint(url.strip(), parts.hostname if port is None else f"{parts.hostname}:{port}")
 
 
@@ -174,7 +174,7 @@ class FailoverProvider(AsyncJSONBaseProvider):
     ) -> None:
         super().__init__()
         if not urls:
-            raise Usage(f"no RPC URL: set {variable}")
+            raise UsageError(f"no RPC URL: set {variable}")
         self.endpoints = tuple(parse_endpoint(url, variable) for url in urls)
         self.requests = 0
         """HTTP requests sent so far."""

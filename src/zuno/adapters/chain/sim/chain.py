@@ -17,7 +17,7 @@ from zuno.amm import identity
 from zuno.amm.fees import earned_rounding_down
 from zuno.amm.model import Block, Depth, LpPosition, PoolState, Range
 from zuno.amm.ticks import MAX_TICK, MIN_TICK
-from zuno.kernel.errors import PoolNotInitialized, Refused, Unavailable, Unknown
+from zuno.kernel.errors import NotFound, PoolNotInitialized, Refused, Unavailable
 from zuno.kernel.units import Address, HexId, Seconds, Tick
 from zuno.lp.model.chains import curated_keys
 from zuno.lp.model.history import PositionHistory, PricedBlock, SwapFees
@@ -237,4 +237,4 @@ class SimChain:
                 return index
         if any(HexId(identity.pool_id(*astuple(key))) == pool_id.lower() for key in curated_keys(SIM)):
             raise PoolNotInitialized(f"pool {pool_id} on sim has no price yet")
-        raise Unknown(f"No pool {pool_id} on sim; `zuno lp pools --chain sim` lists them.")
+        raise NotFound(f"No pool {pool_id} on sim; `zuno lp pools --chain sim` lists them.")

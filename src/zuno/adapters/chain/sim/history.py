@@ -14,7 +14,7 @@ from zuno.adapters.chain.sim.ledger import VAULT
 from zuno.adapters.chain.sim.state import Nft, PositionChange, Trade, TransactionEffects
 from zuno.adapters.chain.world import SIM
 from zuno.amm.model import Block
-from zuno.kernel.errors import Unknown, Usage
+from zuno.kernel.errors import NotFound, UsageError
 from zuno.kernel.units import Address, Seconds, SqrtPriceX96, Wei
 from zuno.lp.model.history import ExternalFlow, PositionEvent, PositionHistory, PricedBlock, WalletSwap
 from zuno.lp.model.market import HOUR
@@ -28,9 +28,9 @@ Two = tuple[int, int]
 def position_history(world: SimWorld, position_id: int, since: Seconds | None) -> PositionHistory:
     """What happened to a position and to those it was rebalanced from, from `since` (None: the first mint) to now."""
     if since is not None and since > world.head.timestamp:
-        raise Usage(f"The window would open at {since}, after the chain's own time {world.head.timestamp}.")
+        raise UsageError(f"The window would open at {since}, after the chain's own time {world.head.timestamp}.")
     if position_id not in world.all_nfts:
-        raise Unknown(f"No position {position_id} on sim; `zuno lp positions --chain sim` lists them.")
+        raise NotFound(f"No position {position_id} on sim; `zuno lp positions --chain sim` lists them.")
     return _HistoryBuilder(world, position_id, since).build()
 
 
@@ -62,7 +62,7 @@ class _HistoryBuilder:
         world, nft = self._world, self._nft
         burn = next((found for _, found in self._window() if nft.id in found.burnt), None)
         if burn is None and nft.id not in world.nfts:
-            raise Unknown(f"position {nft.id} on sim was burnt before the window opens")
+            raise NotFound(f"position {nft.id} on sim was burnt before the window opens")
         lives = self._lives()
         start = None
         if self._since is not None and self._mint(lives[-1].nft) is None:

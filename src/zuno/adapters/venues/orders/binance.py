@@ -24,7 +24,7 @@ from zuno.adapters.venues.orders.client import (
 )
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.backoff import Backoff
-from zuno.kernel.errors import Malformed, Refused, Unavailable, Unknown
+from zuno.kernel.errors import Malformed, NotFound, Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, Side, Symbol
@@ -175,7 +175,7 @@ class BinanceOrders(ExchangeAccount):
         info = await self._client.read("fapiPublicGetExchangeInfo", "filters")
         found = next((row for row in info.children("symbols") if row.text("symbol") == symbol), None)
         if found is None:
-            raise Unknown(f"Binance has no {symbol}.")
+            raise NotFound(f"Binance has no {symbol}.")
         rules = {row.text("filterType"): row for row in found.children("filters")}
         try:
             price, lot, market, notional = (
@@ -240,7 +240,7 @@ class BinanceOrders(ExchangeAccount):
         if kind is None:
             standing = await self.find(symbol, client_id)
             if standing is None:
-                raise Unknown(f"Binance has no order {client_id} of {symbol}.")
+                raise NotFound(f"Binance has no order {client_id} of {symbol}.")
             kind = standing.request.type
         conditional = kind in CONDITIONAL
         endpoint = "fapiPrivateDeleteAlgoOrder" if conditional else "fapiPrivateDeleteOrder"
@@ -252,7 +252,7 @@ class BinanceOrders(ExchangeAccount):
                 raise
         ended = await self.find(symbol, client_id, kind)
         if ended is None:
-            raise Unknown(f"Binance has no order {client_id} of {symbol}.")
+            raise NotFound(f"Binance has no order {client_id} of {symbol}.")
         return ended
 
     @report_unreadable

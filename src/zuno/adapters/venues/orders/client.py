@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from zuno.adapters.http import RateLimited, is_loopback
 from zuno.adapters.venues.exchange import ApiKeys, ExchangeClient, ExchangeVendor, VenueDeclined
 from zuno.adapters.venues.vendor_json import VendorJson
-from zuno.kernel.errors import Malformed, Refused, Unavailable, Unknown, Usage
+from zuno.kernel.errors import Malformed, NotFound, Refused, Unavailable, UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
@@ -60,9 +60,9 @@ class TradingClient(ExchangeClient):
         **options: Any,
     ) -> None:
         if url is not None and urlsplit(url).scheme != "https" and not is_loopback(url):
-            raise Usage(f"The address of {vendor.name} must be https: keys sign every request.")
+            raise UsageError(f"The address of {vendor.name} must be https: keys sign every request.")
         if not all(part.isascii() and part.isprintable() and part.strip() == part for part in (keys.key, keys.secret)):
-            raise Usage(f"The keys of {vendor.name} hold characters that no key has; copy them again.")
+            raise UsageError(f"The keys of {vendor.name} hold characters that no key has; copy them again.")
         super().__init__(vendor, url, keys=keys, demo=demo, **options)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._clock_codes = clock_codes
@@ -244,7 +244,7 @@ class ExchangeAccount(ABC):
             return None
         try:
             return find_filter_breach(order, await self._fresh_filters(order.symbol))
-        except Unknown as delisted:
+        except NotFound as delisted:
             return str(delisted)
         except Unavailable:
             if not order.reduce_only:

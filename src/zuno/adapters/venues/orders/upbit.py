@@ -24,7 +24,7 @@ from zuno.adapters.venues.orders.client import (
 )
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.backoff import Backoff
-from zuno.kernel.errors import Malformed, Refused, Unavailable, Unknown
+from zuno.kernel.errors import Malformed, NotFound, Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, Side, Symbol
@@ -134,7 +134,7 @@ class UpbitOrders(ExchangeAccount):
             chance = (await self._client.read("privateGetOrdersChance", "order terms", market=market)).child("market")
         except VenueDeclined as declined:
             if declined.status == NOT_FOUND:
-                raise Unknown(f"Upbit has no {market}.") from None
+                raise NotFound(f"Upbit has no {market}.") from None
             raise
         policy = (await self._client.read("publicGetOrderbookInstruments", "tick sizes", markets=market)).only()
         if chance.text("id") != market or policy.text("market") != market:
@@ -193,7 +193,7 @@ class UpbitOrders(ExchangeAccount):
     async def cancel(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None = None) -> Order:
         row = await self._find_row(client_id)
         if row is None:
-            raise Unknown(f"Upbit has no order {client_id} of {won_symbol(symbol)}.")
+            raise NotFound(f"Upbit has no order {client_id} of {won_symbol(symbol)}.")
         if self._order(row).status.final:
             return self._order(row)
         try:

@@ -19,7 +19,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from zuno.adapters.venues.paper.ticks import Bar, Depth, FundingRate, Mark, Standing, Tick
-from zuno.kernel.errors import Unknown
+from zuno.kernel.errors import NotFound
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, STALE_AFTER, Feed, Quote, Side, Symbol
@@ -207,7 +207,7 @@ class PaperExchange:
     def cancel(self, client_id: ClientId, at: Millis) -> Order:
         tracked = self.book.orders.get(client_id)
         if tracked is None:
-            raise Unknown(f"{self.exchange} has no order {client_id}.")
+            raise NotFound(f"{self.exchange} has no order {client_id}.")
         if not tracked.status.final:
             self._end_order(tracked, OrderStatus.CANCELED, max(at, self.book.newest), "cancelled")
         order = self.to_order(client_id)

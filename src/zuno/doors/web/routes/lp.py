@@ -15,7 +15,7 @@ from zuno.doors.web.problems import Problem
 from zuno.doors.web.routes.parameters import TEXT_CHARS, Chain, Id, Wallet
 from zuno.doors.web.services import Services, document, respond
 from zuno.doors.zuno import Zuno
-from zuno.kernel.errors import Unknown
+from zuno.kernel.errors import NotFound
 from zuno.lp.model.debate import Thought
 from zuno.lp.service.archive import WhyView
 from zuno.lp.service.plan_view import PlanView
@@ -113,7 +113,7 @@ def build_lp_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRoute
         begun it."""
         try:
             return await services.answer(lambda zuno: zuno.archive().why(debate))
-        except Unknown:
+        except NotFound:
             if (job := jobs.find(debate)) is None:
                 raise
         begun = WhyView(request_id=debate, code="", messages=(), transcript=(), sources=(), plan=None, failed=job.error)

@@ -16,7 +16,7 @@ from zuno.doors.web.routes.parameters import TEXT_CHARS, Account, AccountField, 
 from zuno.doors.web.services import PageView, Services, cut_page, document, respond
 from zuno.doors.zuno import Zuno
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import Refused, Unknown
+from zuno.kernel.errors import NotFound, Refused
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
 from zuno.trading.model.market import parse_mode, parse_symbol
@@ -169,7 +169,7 @@ def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs) -> API
         and is not on record yet is `starting`."""
         try:
             return await services.answer(lambda zuno: Reports(zuno.cycles()).why(run))
-        except (Unknown, Refused):
+        except (NotFound, Refused):
             if (job := jobs.find(run)) is None:
                 raise
         symbol, _, mode = job.about.partition(" ")

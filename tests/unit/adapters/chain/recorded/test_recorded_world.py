@@ -15,7 +15,7 @@ from zuno.adapters.chain.recorded.world import RecordedWorld
 from zuno.adapters.imports.pool_minutes import read_pool_minutes
 from zuno.amm.model import Range
 from zuno.amm.ticks import sqrt_price_at_tick
-from zuno.kernel.errors import Refused, Unavailable, Unknown
+from zuno.kernel.errors import NotFound, Refused, Unavailable
 from zuno.kernel.units import HexId, Seconds, Tick, Wei
 from zuno.lab.lp.fast import earn_fees, to_columns
 from zuno.lp.model.minutes import PoolMinutes
@@ -167,6 +167,6 @@ async def test_the_chain_knows_the_past_and_not_the_future() -> None:
     assert past.fee_growth_global0_x128 < (await chain.pool(world.pool_id)).fee_growth_global0_x128
     with pytest.raises(Unavailable):
         await chain.pool_at(world.pool_id, Seconds(first))
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await chain.pool(HexId("0x" + "00" * 32))
     assert (await chain.positions([1, 2])).missing[0].id == 2

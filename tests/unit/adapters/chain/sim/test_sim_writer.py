@@ -22,7 +22,7 @@ from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.sim.writer import SimWriter
 from zuno.adapters.chain.world import DEFAULT_SEED, DEPLOYMENT, OTHERS, SIM, USDC, WALLET, WETH, pool_specs
 from zuno.amm.model import Range
-from zuno.kernel.errors import Broken, NoRoom, Refused, Unknown
+from zuno.kernel.errors import Broken, NoRoom, NotFound, Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds, Tick
 from zuno.lp.model.history import PositionEvent, WalletSwap
@@ -348,9 +348,9 @@ async def test_a_burnt_position_is_gone_and_its_record_is_not(
         told = await chain.history(EDGE, since)
         assert (told.end, told.closed, told.path[-1].block) == (None, burnt_at, burnt_at)
         assert attribute(told).exact
-    with pytest.raises(Unknown, match="burnt before the window opens"):
+    with pytest.raises(NotFound, match="burnt before the window opens"):
         await chain.history(EDGE, burnt_at.timestamp)
-    with pytest.raises(Unknown, match="No position 99"):
+    with pytest.raises(NotFound, match="No position 99"):
         await chain.history(99, None)
 
 
