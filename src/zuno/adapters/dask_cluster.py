@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from importlib.metadata import version
 from typing import Any, Final, TypeVar
 
+from zuno.adapters.task_runner import discard_plan
 from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.kernel.text import plain_text
 
@@ -35,12 +36,12 @@ class DaskCluster:
         try:
             from distributed import Client, as_completed
         except ImportError as error:
-            _give_up(tasks)
+            discard_plan(tasks)
             raise Unavailable("A cluster needs Dask: pip install 'zuno[cluster]'.") from error
         try:
             client = await Client(self._address, asynchronous=True, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, TimeoutError) as error:
-            _give_up(tasks)
+            discard_plan(tasks)
             raise Unavailable(f"No cluster answers at {plain_text(self._address, 60)}.") from error
         waiter = asyncio.ensure_future(stop.wait())
         try:
@@ -75,9 +76,3 @@ def run_task(own: str, work: Callable[[Any], AsyncIterator[Any]], task: Any) -> 
         return [result async for result in work(task)]
 
     return asyncio.run(run())
-
-
-def _give_up(tasks: object) -> None:
-    """Plan nothing: a coroutine that nobody waits for would be warned about."""
-    if asyncio.iscoroutine(tasks):
-        tasks.close()

@@ -28,3 +28,9 @@ class TaskRunner(Protocol):
         hear: Callable[[R], None],
         stop: asyncio.Event,
     ) -> None: ...
+
+
+def discard_plan(tasks: object) -> None:
+    """Plan nothing more: a coroutine that nobody waits for would be warned about."""
+    if asyncio.iscoroutine(tasks):
+        tasks.close()

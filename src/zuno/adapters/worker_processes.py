@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pickle
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
+from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any, Final, TypeVar
+
+from zuno.adapters.task_runner import discard_plan
+from zuno.kernel.errors import Unavailable
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -34,64 +40,96 @@ async def run_in_processes(
     hear: Callable[[R], None],
     stop: asyncio.Event,
 ) -> None:
-    """A `TaskRunner`: results are told one by one. One worker is this process itself. Processes start, and load what
-    the work needs, while its tasks are still being planned."""
+    """A `TaskRunner`. One worker is this process itself. Processes start, and load what the work needs, while its tasks
+    are still being planned; whatever temporary files they leave behind go with them."""
     if workers <= 1 or (not isinstance(tasks, Awaitable) and len(tasks) <= 1):
         await _run_here(work, await tasks if isinstance(tasks, Awaitable) else tasks, hear, stop)
         return
     wanted = workers if isinstance(tasks, Awaitable) else min(workers, len(tasks))
-    pipes, processes = _start(wanted)
-    readers: list[asyncio.Future[None]] = []
-    waiter = asyncio.ensure_future(stop.wait())
-    try:
-        await _send(pipes, work)
-        planned = await tasks if isinstance(tasks, Awaitable) else tasks
-        left = iter(planned)
-        readers = [asyncio.ensure_future(_hand_out(left, pipe, hear)) for pipe in pipes]
-        pending: set[asyncio.Future[Any]] = {*readers, waiter}
-        while not stop.is_set() and pending != {waiter}:
-            done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
-            for reader in done - {waiter}:
-                reader.result()
-    finally:
-        waiter.cancel()
-        for process in processes:
-            process.terminate()
-        await asyncio.gather(*readers, return_exceptions=True)  # a worker that is gone has closed its pipe
-        for process in processes:
-            process.join()
+    with TemporaryDirectory(prefix="zuno-workers-", ignore_cleanup_errors=True) as folder:
+        started = _start(wanted, folder)
+        threads = ThreadPoolExecutor(wanted, "zuno-worker")
+        readers: list[asyncio.Future[None]] = []
+        waiter = asyncio.ensure_future(stop.wait())
+        try:
+            await asyncio.gather(*(worker.send(work, threads) for worker in started))
+            planned = await tasks if isinstance(tasks, Awaitable) else tasks
+            left = iter(planned)
+            readers = [asyncio.ensure_future(worker.work_off(left, hear, threads)) for worker in started]
+            pending: set[asyncio.Future[Any]] = {*readers, waiter}
+            while not stop.is_set() and pending != {waiter}:
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                for reader in done - {waiter}:
+                    reader.result()
+        finally:
+            waiter.cancel()
+            discard_plan(tasks)
+            for worker in started:
+                worker.process.terminate()
+            await asyncio.gather(*readers, return_exceptions=True)  # a worker that is gone has closed its pipe
+            for worker in started:
+                worker.process.join()
+            threads.shutdown()
 
 
-def _start(count: int) -> tuple[list[Connection], list[SpawnProcess]]:
+class Worker:
+    """A process, and this end of the pipe to it."""
+
+    def __init__(self, process: SpawnProcess, pipe: Connection) -> None:
+        self.process = process
+        self._pipe = pipe
+
+    async def work_off(self, tasks: Iterator[Any], hear: Callable[[Any], None], threads: ThreadPoolExecutor) -> None:
+        """One task after the other, as long as there are any."""
+        for task in tasks:
+            await self.send(task, threads)
+            done = False
+            while not done:
+                found, done, error = await self._receive(threads)
+                for result in found:
+                    hear(result)
+                if error is not None:
+                    raise error
+
+    async def send(self, content: Any, threads: ThreadPoolExecutor) -> None:
+        """A worker that is gone is noticed by who reads its answer."""
+        with suppress(BrokenPipeError, ConnectionResetError):
+            await asyncio.get_running_loop().run_in_executor(threads, self._pipe.send, content)
+
+    async def _receive(self, threads: ThreadPoolExecutor) -> tuple[list[Any], bool, Exception | None]:
+        try:
+            told: tuple[list[Any], bool, Exception | None] = await asyncio.get_running_loop().run_in_executor(
+                threads, self._pipe.recv
+            )
+        except (EOFError, OSError):
+            self.process.join(1)
+            raise Unavailable(
+                f"A worker process ended before its work was done (exit {self.process.exitcode}; -9 is often a lack of "
+                "memory); try fewer --workers."
+            ) from None
+        return told
+
+
+def _start(count: int, folder: str) -> list[Worker]:
     context = get_context("spawn")
-    pipes, processes = [], []
-    before = {name: os.environ.get(name) for name in ENV}
-    os.environ.update(ENV)  # some of it is read before the first line of Python
+    started = []
+    env = {**ENV, "TMPDIR": folder}
+    before = {name: os.environ.get(name) for name in env}
+    os.environ.update(env)  # some of it is read before the first line of Python
     try:
         for _ in range(count):
             ours, theirs = context.Pipe()
             process = context.Process(target=_serve, args=(theirs,), daemon=True)
             process.start()
             theirs.close()  # the worker's end alone stays open, so that its death is the end of the pipe
-            pipes.append(ours)
-            processes.append(process)
+            started.append(Worker(process, ours))
     finally:
         for name, value in before.items():
             if value is None:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-    return pipes, processes
-
-
-async def _send(pipes: Sequence[Connection], content: Any) -> None:
-    """To each of them. A worker that is gone is noticed by who reads its answer."""
-
-    def send(pipe: Connection) -> None:
-        with suppress(BrokenPipeError, ConnectionResetError):
-            pipe.send(content)
-
-    await asyncio.gather(*(asyncio.to_thread(send, pipe) for pipe in pipes))
+    return started
 
 
 async def _run_here(
@@ -114,48 +152,86 @@ async def _run_here(
         running.result()
 
 
-async def _hand_out(tasks: Iterator[Any], pipe: Connection, hear: Callable[[Any], None]) -> None:
-    """Give a worker one task after the other, as long as there are any."""
-    for task in tasks:
-        await _send([pipe], task)
-        await _read_results(pipe, hear)
-
-
-async def _read_results(pipe: Connection, hear: Callable[[Any], None]) -> None:
-    """What a task found, until it is done."""
-    done = False
-    while not done:
-        try:
-            found, done, error = await asyncio.to_thread(pipe.recv)
-        except (EOFError, ConnectionResetError):
-            raise RuntimeError("a worker process ended before its work was done") from None
-        for result in found:
-            hear(result)
-        if error is not None:
-            raise error
-
-
 def _serve(pipe: Connection) -> None:
     """In the worker. Ctrl-C reaches it too, and is its parent's to answer."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with suppress(EOFError, BrokenPipeError):  # nobody has work for us, or waits for it, any more
+    with suppress(EOFError, _ParentGone):
         work = pipe.recv()
         while True:
-            asyncio.run(_work(work, pipe.recv(), pipe))
+            asyncio.run(_work(work, pipe.recv(), _Report(pipe)))
 
 
-async def _work(work: Callable[[T], AsyncIterator[R]], task: T, pipe: Connection) -> None:
-    found: list[R] = []
-    told = monotonic()
+class _ParentGone(Exception):
+    """Nobody waits for results any more."""
+
+
+async def _work(work: Callable[[T], AsyncIterator[R]], task: T, report: _Report) -> None:
     try:
         async for result in work(task):
-            found.append(result)
-            if monotonic() - told >= TELL_SECONDS:
-                pipe.send((found, False, None))
-                found, told = [], monotonic()
-    except BrokenPipeError:
+            report.add(result)
+    except _ParentGone:
         raise
     except Exception as error:
-        pipe.send((found, True, error))
+        report.finish(error)
     else:
-        pipe.send((found, True, None))
+        report.finish(None)
+
+
+class _Report:
+    """What a task found, on its way to the parent: at once, or together with what else came within a moment."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+        self._found: list[Any] = []
+        self._told = float("-inf")
+        self._timer: asyncio.TimerHandle | None = None
+        self._late: Exception | None = None
+        """What went wrong when the moment was over."""
+
+    def add(self, result: Any) -> None:
+        if self._late is not None:
+            raise self._late
+        self._found.append(result)
+        if monotonic() - self._told >= TELL_SECONDS:
+            self._tell()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(TELL_SECONDS, self._tell_late)
+
+    def finish(self, error: Exception | None) -> None:
+        error = error or self._late
+        try:
+            self._send(True, None if error is None else make_portable(error))
+        except (pickle.PicklingError, TypeError, AttributeError) as unfit:
+            self._found = []
+            self._send(True, make_portable(unfit))
+
+    def _tell(self) -> None:
+        self._send(False, None)
+        self._told = monotonic()
+
+    def _tell_late(self) -> None:
+        self._timer = None
+        try:
+            self._tell()
+        except Exception as error:
+            self._late = error
+
+    def _send(self, done: bool, error: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        try:
+            self._pipe.send((self._found, done, error))
+        except (BrokenPipeError, ConnectionResetError):
+            raise _ParentGone from None
+        self._found = []
+
+
+def make_portable(error: Exception) -> Exception:
+    """The error as it can cross the border of a process with its sentence: itself, else the nearest kind that can."""
+    for kind in type(error).__mro__[:-3]:  # without Exception, BaseException, object
+        with suppress(Exception):
+            arrived = pickle.loads(pickle.dumps(error if kind is type(error) else kind(str(error))))
+            if isinstance(arrived, Exception) and str(arrived) == str(error):
+                return arrived
+    return RuntimeError(f"{type(error).__name__}: {error}")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+import tempfile
+from collections.abc import AsyncIterator, Callable
 from multiprocessing import active_children
 from pathlib import Path
 
 import pytest
 
-from zuno.adapters.worker_processes import run_in_processes
-from zuno.kernel.errors import Refused
+from zuno.adapters.worker_processes import make_portable, run_in_processes
+from zuno.kernel.errors import NoRoom, Refused, Unavailable
 
 
 async def count(task: int) -> AsyncIterator[tuple[int, int, int]]:
@@ -83,5 +84,77 @@ async def test_processes_start_while_the_tasks_are_planned_and_with_their_own_en
 
 
 async def test_a_worker_that_dies_is_noticed() -> None:
-    with pytest.raises(RuntimeError):
+    with pytest.raises(Unavailable, match="exit 3"):
         await run_in_processes(die, (1, 2), 2, lambda found: None, asyncio.Event())
+
+
+async def tell_and_wait(task: Path) -> AsyncIterator[int]:
+    """Two results at once, then none until somebody has heard them."""
+    yield 1
+    yield 2
+    for _ in range(6_000):
+        if (task / "heard").exists():
+            break
+        await asyncio.sleep(0.01)
+    yield 3
+
+
+async def test_a_result_does_not_wait_for_the_next_one(tmp_path: Path) -> None:
+    told: list[int] = []
+
+    def hear(result: int) -> None:
+        told.append(result)
+        if told.count(2) == 2:
+            (tmp_path / "heard").touch()
+
+    async with asyncio.timeout(30):
+        await run_in_processes(tell_and_wait, (tmp_path, tmp_path), 2, hear, asyncio.Event())
+    assert sorted(told) == [1, 1, 2, 2, 3, 3]
+
+
+async def leave_files(task: int) -> AsyncIterator[str]:
+    yield tempfile.mkdtemp(prefix="zuno-left-")
+    await asyncio.sleep(600)
+
+
+async def test_temporary_files_of_a_worker_go_with_it() -> None:
+    told: list[str] = []
+    stop = asyncio.Event()
+
+    def hear(found: str) -> None:
+        told.append(found)
+        stop.set()
+
+    await run_in_processes(leave_files, (1, 2), 2, hear, stop)
+    assert told
+    assert not any(map(os.path.exists, told))
+
+
+async def hang_up(task: int) -> AsyncIterator[int]:
+    yield task
+    raise BrokenPipeError("a server hung up")
+
+
+async def yield_a_lambda(task: int) -> AsyncIterator[object]:
+    yield lambda: task
+
+
+@pytest.mark.parametrize(("work", "kind"), [(hang_up, BrokenPipeError), (yield_a_lambda, Exception)])
+async def test_an_error_of_the_work_is_told_as_such(
+    work: Callable[[int], AsyncIterator[object]], kind: type[Exception]
+) -> None:
+    with pytest.raises(kind) as raised:
+        await run_in_processes(work, (1, 2), 2, lambda found: None, asyncio.Event())
+    assert not isinstance(raised.value, Unavailable)
+
+
+class Named(Refused):
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"{name}: {why}")
+
+
+def test_an_error_keeps_its_sentence_on_the_way() -> None:
+    for error, kind in ((NoRoom("/disk"), Unavailable), (Named("a", "b"), Refused), (Refused("no"), Refused)):
+        arrived = make_portable(error)
+        assert (type(arrived), str(arrived)) == (kind, str(error))
+    assert str(make_portable(type("Local", (Exception,), {})("here"))) == "Local: here"
