@@ -110,11 +110,19 @@ class LabReports:
     # -- what is finished
 
     def save(self, report: LabReport, page: str) -> None:
-        """A whole report forgets the parts it was made of."""
+        """A whole report forgets the parts it was made of; an unfinished one never takes the place of a whole one."""
+        if report.partial and self._is_whole(report.id):
+            return
         self._files.write(f"{report.id}.html", page.encode())
         self._files.write(f"{report.id}.json", (write_document(report) + "\n").encode())
         if not report.partial:
             self.forget_parts(report.id)
+
+    def _is_whole(self, report: str) -> bool:
+        try:
+            return not self._load(report).partial
+        except (NotFound, Broken):
+            return False
 
     async def list(self) -> LabReportsView:
         return await asyncio.to_thread(self._list)

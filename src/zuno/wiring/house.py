@@ -736,6 +736,7 @@ class Application:
     def lp_lab(self, cluster: str | None = None) -> LpLab:
         from zuno.wiring.lab import open_lp_lab
 
+        self._chains.require_writable()  # hours of work end in a report
         return open_lp_lab(self._settings.home, cluster)
 
     def lab(self, cluster: str | None = None) -> StudyDesk:

@@ -77,6 +77,13 @@ def test_parts_stay_until_the_report_is_whole_and_half_a_line_is_none(reports: L
     assert reports.read_parts(ID) == ()
 
 
+async def test_an_unfinished_report_leaves_a_whole_one(reports: LabReports) -> None:
+    reports.save(report(partial=True), "half")
+    reports.save(report(), "whole")
+    reports.save(report(partial=True), "half")
+    assert (await reports.read_page(ID), (await reports.read(ID)).partial) == ("whole", False)
+
+
 def test_a_trial_counts_once_however_often_it_is_run(reports: LabReports) -> None:
     first = {trial_id("trade", arm, {"from": 1}, DATA, 5): arm for arm in ("hold", "sma")}
     for _ in range(2):

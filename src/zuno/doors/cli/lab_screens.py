@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading
+from zuno.kernel.view import PartialView
 from zuno.lab.lp.ablation import ArmGainView, LpAblationView
 from zuno.lab.lp.ablation_page import describe_floor
 from zuno.lab.lp.repairs import describe_repairs
@@ -197,6 +198,7 @@ def shown_lp_lab(view: LpLabView) -> RenderableType:
         heading(
             f"{first} to {last} UTC ({view.hours} h), {view.capital_usd:,} USD, decided every {view.every_hours} h"
         ),
+        *_list_stop(view),
         arms,
         Text(""),
         engines,
@@ -245,7 +247,7 @@ def shown_lp_ablation(view: LpAblationView) -> RenderableType:
 
 
 def shown_sweep(view: SweepView) -> RenderableType:
-    table = Rows("range", "net USD", "against hold", "fees", "in range", "drawdown")
+    table = Rows("range in ticks", "net USD", "against hold", "fees", "in range", "drawdown")
     for row in (*view.best, *view.worst):
         table.add_row(
             f"{row.lower}…{row.upper}",
@@ -258,6 +260,7 @@ def shown_sweep(view: SweepView) -> RenderableType:
     spread = ", ".join(f"{row.share} %: {format_signed(row.vs_hold_usd)}" for row in view.quantiles)
     return Group(
         heading(f"{view.ranges:,} ranges opened once and kept, {view.capital_usd:,} USD: the best and the worst"),
+        *_list_stop(view),
         table,
         Text(""),
         Text(f"Against holding, by share of the ranges: {spread}; {view.above_hold:.0%} ended above it."),
@@ -284,6 +287,10 @@ def _gain_cells(arm: ArmGainView) -> tuple[str, ...]:
     )
 
 
+def _list_stop(view: PartialView) -> list[Text]:
+    return [Text("STOPPED before the end: only what was done by then is counted", style=BAD)] if view.stopped else []
+
+
 def _list_unanswered(arms: Sequence[ArmView | ArmGainView | TradeArmView]) -> list[Text]:
     return [
         Text(f"UNANSWERED  {arm.arm}: rules answered {arm.unanswered:,} questions to models", style=BAD)
@@ -308,9 +315,9 @@ def shown_reports(view: LabReportsView) -> RenderableType:
 
 def shown_trade_lab(view: TradeLabView) -> RenderableType:
     arms = Rows(
-        *("arm", "net USD", "95 %", "Sharpe", "deflated", "drawdown", "trades", "hits", "R", "fees", "funding"),
+        *("arm", "net USD", "95 %", "Sharpe", "deflated", "drawdown", "trades", "hits", "mean R", "fees", "funding"),
         *("exposure", "less debate", "95 % of it", "p"),
-        spare=("fees", "funding", "exposure", "deflated", "R", "p"),
+        spare=("fees", "funding", "exposure", "deflated", "mean R", "p"),
     )
     for arm in view.arms:
         gain = arm.vs_debate
@@ -318,10 +325,10 @@ def shown_trade_lab(view: TradeLabView) -> RenderableType:
             arm.arm,
             format_signed(arm.net_pnl_usd, 2),
             _span(arm.ci95),
-            "" if arm.sharpe is None else format_signed(arm.sharpe),
-            "" if arm.deflated_sharpe is None else f"{arm.deflated_sharpe:.2f}",
+            "" if arm.sharpe is None or arm.ci95 is None else format_signed(arm.sharpe),
+            "" if arm.deflated_sharpe is None or arm.ci95 is None else f"{arm.deflated_sharpe:.0%}",
             f"{arm.max_drawdown:.1%}",
-            f"{arm.trades}",
+            f"{arm.trades} + {arm.open_trades} open" if arm.open_trades else f"{arm.trades}",
             "" if arm.hit_rate is None else f"{arm.hit_rate:.0%}",
             "" if arm.expectancy_r is None else format_signed(arm.expectancy_r),
             f"{arm.fees:.2f}",
@@ -334,13 +341,15 @@ def shown_trade_lab(view: TradeLabView) -> RenderableType:
     regimes = Rows("net USD by market", "bull", "bear", "sideways", "flips for better", "for worse")
     for arm in view.arms:
         kinds = (arm.regimes.bull, arm.regimes.bear, arm.regimes.sideways)
-        flips = ("", "") if arm.vs_debate is None else (f"{arm.vs_debate.better}", f"{arm.vs_debate.worse}")
+        gain = arm.vs_debate if arm.cycles else None  # only a desk decides cycle by cycle
+        flips = ("", "") if gain is None else (f"{gain.better}", f"{gain.worse}")
         regimes.add_row(arm.arm, *(format_signed(kind, 2) for kind in kinds), *flips)
     return Group(
         heading(
             f"{', '.join(view.symbols)}, {view.since[:10]} to {view.until[:10]} ({view.days} days), "
             f"{view.capital_usd:,.0f} USD; the market {format_signed(100 * view.market_change, 1)}%"
         ),
+        *_list_stop(view),
         arms,
         Text(""),
         regimes,
@@ -363,5 +372,9 @@ def shown_trade_lab(view: TradeLabView) -> RenderableType:
         *_list_unanswered(view.arms),
         *(Text(f"not run: {skipped.arm} ({skipped.reason})", style=QUIET) for skipped in view.not_run),
         *(Text(note, style=QUIET) for note in view.notes),
-        Text(f"Sharpe ratios are deflated by {view.trials} trials.", style=QUIET),
+        Text(
+            f"deflated: how probable a true Sharpe ratio above zero is after {view.trials} trials; R: a result as a "
+            "multiple of the planned loss.",
+            style=QUIET,
+        ),
     )

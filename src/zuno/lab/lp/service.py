@@ -277,10 +277,12 @@ def _read_number(name: str, text: str, least: Decimal, most: Decimal) -> Decimal
 def parse_arms(text: str) -> tuple[Arm, ...]:
     """Names with commas between them, each once."""
     found = []
-    for name in text.split(","):
-        if name.strip() not in WHOLE_RUN:
+    for name in filter(None, map(str.strip, text.split(","))):
+        if name not in WHOLE_RUN:
             raise UsageError(f"{plain_text(name, 40)!r} is no arm; choose from {', '.join(WHOLE_RUN)}.")
-        found.append(Arm(name.strip()))
+        found.append(Arm(name))
+    if not found:
+        raise UsageError(f"--arms names none; choose from {', '.join(WHOLE_RUN)}.")
     if Arm.RANDOM in found and Arm.DEBATE not in found:
         raise UsageError("The arm random makes the debate's moves: name debate too.")
     return tuple(dict.fromkeys(found))

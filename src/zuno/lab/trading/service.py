@@ -318,11 +318,13 @@ def read_question(
 def parse_arms(text: str) -> tuple[Arm, ...]:
     """Names with commas between them, each once. What is matched with the debate needs it."""
     found = []
-    for name in text.split(","):
+    for name in filter(None, map(str.strip, text.split(","))):
         try:
-            found.append(Arm(name.strip()))
+            found.append(Arm(name))
         except ValueError:
             raise UsageError(f"{plain_text(name, 40)!r} is no arm; choose from {', '.join(Arm)}.") from None
+    if not found:
+        raise UsageError(f"--arms names none; choose from {', '.join(Arm)}.")
     chosen = tuple(dict.fromkeys(found))
     for arm, what in AFTER_DEBATE.items():
         if arm in chosen and Arm.DEBATE not in chosen:

@@ -304,7 +304,7 @@ def _compare_with_chance(debate: ArmResult, prices: Mapping[Symbol, PriceSeries]
 
 def _noise_floor(gains: Mapping[Arm, GainView], models: bool) -> tuple[float | None, str]:
     if not models:
-        return 0.0, "rules answer the same twice: 0 by construction"
+        return 0.0, "rules give the same answer twice"
     again = gains.get(Arm.AA)
     return (None, "not measured: add the arm aa") if again is None else (abs(again.net_pnl_usd), "measured by aa")
 
@@ -395,7 +395,7 @@ def _list_notes(question: TradeQuestion, market: TradeMarket, span: Span) -> tup
         notes.append("candles alone: what books, options and liquidations would have said is missing, not zero")
     days = range(span.begin // DAY_MS, (span.end - 1) // DAY_MS + 1)
     charged = (
-        f"{100 * ASSUMED_FUNDING:g} % of 8 h is charged to either side" if market.candles_only else "none is charged"
+        f"{100 * ASSUMED_FUNDING:g} % per 8 h is charged to either side" if market.candles_only else "none is charged"
     )
     for symbol in question.symbols:
         if unfunded := sum(day not in market.funded_days[symbol] for day in days):

@@ -12,7 +12,7 @@ from zuno.trading.model.cycle import JudgeKind, Regime
 from zuno.trading.model.memory import AgentClaim
 
 LEAST_OUTCOMES: Final = 50
-"""Below this many no verdict is given: chance alone explains what is seen."""
+"""Below this many no verdict is given: chance alone could explain what is seen."""
 BINS: Final = 10
 EVERY_REGIME: Final = "all"
 _SCALE: Final = 10**6

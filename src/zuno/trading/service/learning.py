@@ -30,7 +30,7 @@ from zuno.trading.service.learning_view import (
     VetoTotalsView,
 )
 
-NO_VERDICT: Final = f"Under {LEAST_OUTCOMES} outcomes no verdict is given: chance alone explains what is seen."
+NO_VERDICT: Final = f"Under {LEAST_OUTCOMES} outcomes no verdict is given: chance alone could explain what is seen."
 EVER: Final = Millis(2**53 - 1)
 RECENT: Final = 20
 """Scores that are listed."""
