@@ -38,8 +38,9 @@ class KeyFile:
             return
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            named = self._half.exists()  # looked at first: whoever makes both at this moment makes the key first
             if not self.exists():
-                if self._half.exists():
+                if named:
                     raise Broken(f"The key {self._path} is missing; put it back from a copy.")
                 create_file(self._path, _fresh())
             create_file(self._half, f"{_public_of(self._private)}\n".encode())

@@ -36,6 +36,26 @@ def test_many_who_make_it_at_once_get_the_same_one(tmp_path: Path) -> None:
     assert len(publics) == 1
 
 
+class MadeMeanwhile(KeyFile):
+    """Another process makes the key right after the second look for it."""
+
+    looks = 0
+
+    def exists(self) -> bool:
+        found = super().exists()
+        self.looks += 1
+        if self.looks == 2:
+            KeyFile(self._path).ensure()
+        return found
+
+
+def test_a_key_that_somebody_makes_between_two_looks_is_taken(tmp_path: Path) -> None:
+    key = MadeMeanwhile(tmp_path / "node.key")
+    key.ensure()
+    assert key.looks == 2
+    assert key.public == KeyFile(tmp_path / "node.key").public
+
+
 def test_signatures_hold_for_their_message_and_key_alone(tmp_path: Path) -> None:
     key, other = made(tmp_path / "a"), made(tmp_path / "b")
     signature = key.sign(b"said")
