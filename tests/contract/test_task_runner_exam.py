@@ -10,6 +10,7 @@ import pytest
 
 from tests.unit.lab.trading.test_trade_lab import SPAN, write_hours
 from tests.wire.pool_minutes import draw_minutes, write_minutes
+from tests.wire.tasks import count, fail, never_end
 from zuno.adapters.dask_cluster import DaskCluster
 from zuno.adapters.store.report_files import FolderOfReports
 from zuno.adapters.task_runner import TaskRunner
@@ -26,23 +27,6 @@ from zuno.wiring.desk_checks import study_worlds_plan
 from zuno.wiring.lp_lab import build_lp_lab
 from zuno.wiring.recordings import Recordings
 from zuno.wiring.trade_lab import build_trade_lab
-
-
-async def count(task: int) -> AsyncIterator[tuple[int, int]]:
-    for number in range(task):
-        yield task, number
-
-
-async def fail(task: int) -> AsyncIterator[int]:
-    yield task
-    raise Refused("no")
-
-
-async def never_end(task: int) -> AsyncIterator[int]:
-    if task == 0:
-        yield task
-        return
-    await asyncio.sleep(600)
 
 
 @pytest.fixture(params=["one process", "two processes", pytest.param("dask", marks=pytest.mark.soak)])
