@@ -17,7 +17,7 @@ from tests.wire.fakes.alerts import AlertsInMemory, SeatInMemory
 from tests.wire.watching import NOW, WALLET, full_disk, position
 from zuno.adapters.file_lock import FileLock, monitor_lock
 from zuno.adapters.store.alerts_file import AlertsFile
-from zuno.kernel.errors import Broken, NoRoom, Refused, Unavailable
+from zuno.kernel.errors import Broken, DiskFull, Refused, Unavailable
 from zuno.kernel.lock import ProcessLock
 from zuno.kernel.units import Seconds
 from zuno.lp.model.alerts import AlertBook
@@ -173,7 +173,7 @@ async def test_a_writer_that_died_half_way_left_the_old_book(tmp_path: Path) -> 
 async def test_a_disk_that_cannot_be_written_changes_nothing(tmp_path: Path) -> None:
     store = AlertsFile(tmp_path)
     await store.change(seen)
-    with full_disk(), pytest.raises(NoRoom):
+    with full_disk(), pytest.raises(DiskFull):
         await store.change(lambda book: (replace(book, dropped=0), None))
     assert (await store.book()).dropped == 3
 

@@ -14,7 +14,7 @@ from tests.wire.exchanges.desk import WireDesk
 from tests.wire.exchanges.harness import over_binance, over_upbit
 from tests.wire.exchanges.serving import DOWN, Request, json_answer
 from zuno.adapters.account.trade_log import MemoryTradeLog
-from zuno.kernel.errors import NoRoom, NotFound, Unavailable
+from zuno.kernel.errors import DiskFull, NotFound, Unavailable
 from zuno.trading.model.cycle import Exchange, Style
 from zuno.trading.model.market import MINUTE_MS, Symbol
 from zuno.trading.model.orders import OrderRequest, OrderSide, OrderStatus, OrderType
@@ -325,7 +325,7 @@ class FullLog(MemoryTradeLog):
     async def append(self, account: str, events: Sequence[TradeEvent], after: int) -> None:
         if self.room is not None:
             if not self.room:
-                raise NoRoom("the home")
+                raise DiskFull("the home")
             self.room -= 1
         await super().append(account, events, after)
 

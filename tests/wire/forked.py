@@ -50,7 +50,7 @@ IMPORTED = (
     "zuno.lp.service.mesh",
     "zuno.lp.service.recommend",
     "zuno.wiring",
-    "zuno.wiring.table",
+    "zuno.wiring.local_debate",
 )
 
 

@@ -1,5 +1,5 @@
 """Atomic file writes: a reader, and whoever comes after a kill -9, finds the old file or the new one, never half. On a
-full disk that is the old one, and `NoRoom`."""
+full disk that is the old one, and `DiskFull`."""
 
 from __future__ import annotations
 

@@ -15,14 +15,14 @@ _BRACKET = re.compile(r"[\[\]{}]")
 
 def parse(body: bytes) -> object:
     """The value in `body`, which is UTF-8; floats are `Decimal`. `ValueError` for whatever is not JSON."""
-    text = shallow(body)
+    text = check_nesting(body)
     try:
         return json.loads(text, parse_float=Decimal, parse_constant=no_number)
     except ArithmeticError as error:
         raise ValueError("a number beyond all bounds") from error
 
 
-def shallow(body: bytes, deepest: int = DEEPEST) -> str:
+def check_nesting(body: bytes, deepest: int = DEEPEST) -> str:
     """The text of `body`; `ValueError` when it is no UTF-8 or nests deeper than anybody needs.
 
     Python's own guard, the recursion limit, is no guard: py-evm and web3 raise it beyond what the C parser's stack

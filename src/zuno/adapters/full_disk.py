@@ -8,24 +8,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from zuno.kernel.errors import FULL_DISK, NoRoom, Unavailable
+from zuno.kernel.errors import FULL_DISK, DiskFull, Unavailable
 
 
 @contextmanager
 def noticing_full_disk(path: Path) -> Iterator[None]:
-    """A write that finds no room is `NoRoom`; any other error stays what it is."""
+    """A write that finds no room is `DiskFull`; any other error stays what it is."""
     try:
         yield
     except OSError as error:
         if error.errno in FULL_DISK:
-            raise NoRoom(path) from error
+            raise DiskFull(path) from error
         raise
 
 
 def unwritable(path: Path, error: OSError, advice: str = "") -> Unavailable:
     """What a file that could not be written is to whoever wanted it."""
     if error.errno in FULL_DISK:
-        return NoRoom(path)
+        return DiskFull(path)
     return Unavailable(f"{path} cannot be written ({error.strerror}){advice}.")
 
 
@@ -33,7 +33,7 @@ def unanswering(path: Path, error: sqlite3.DatabaseError) -> Unavailable:
     """A database that does not take or give anything now. SQLite calls some writes that find no room an I/O error."""
     code = error.sqlite_errorcode & 0xFF
     if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and is_full(path.parent)):
-        return NoRoom(path)
+        return DiskFull(path)
     return Unavailable(f"{path} did not answer ({error}).")
 
 

@@ -3,7 +3,7 @@
     ZunoError
     ├── Unavailable   a source did not answer: retry, then fall back, and say so
     │   ├── Unreachable   no connection came about
-    │   └── NoRoom        a disk is full
+    │   └── DiskFull      a disk is full
     ├── Malformed     a source answered nonsense: fall back, keep the evidence
     ├── Refused       a rule said no: tell the person, do nothing
     │   ├── NotFound      a well-formed id that names nothing
@@ -38,7 +38,7 @@ class Unreachable(Unavailable):
     """No connection to a source came about."""
 
 
-class NoRoom(Unavailable):
+class DiskFull(Unavailable):
     """A disk is full: nothing was written, and what was there stays."""
 
     def __init__(self, place: object) -> None:

@@ -82,7 +82,7 @@ def compare_sides(results: Sequence[MomentResult]) -> SymmetryView:
     return SymmetryView(
         long=long,
         short=short,
-        chance=None if not long + short else _round(split_chance(long, short)),
+        chance=None if not long + short else _round(binomial_p_value(long, short)),
         ruled_long=sum(result.own.ruling == Call.LONG for result in results),
         ruled_short=sum(result.own.ruling == Call.SHORT for result in results),
         compared=len(pairs),
@@ -97,7 +97,7 @@ def is_mirrored(result: MomentResult) -> bool:
     return result.mirrored is not None and mirror_call(Call(result.own.ruling)) == result.mirrored.ruling
 
 
-def split_chance(long: int, short: int) -> float:
+def binomial_p_value(long: int, short: int) -> float:
     """The two-sided chance of a split at least so uneven where both sides are equally likely."""
     total, fewer = long + short, min(long, short)
     tail = sum(comb(total, count) for count in range(fewer + 1))

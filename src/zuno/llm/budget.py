@@ -9,7 +9,7 @@ from decimal import Decimal
 from zuno.kernel.clock import Clock
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Seconds
-from zuno.llm.port import DayBook
+from zuno.llm.port import DailySpend
 from zuno.llm.spend import Ceiling, Spend
 
 DAY = Seconds(86_400)
@@ -34,7 +34,7 @@ class DayShare:
     """A part of the day's budget, with a limit and a book of its own."""
 
     limit: Ceiling
-    days: DayBook
+    days: DailySpend
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class RunBudget:
     """The budget of one run. Fails closed: an unknown price or an unreadable day book refuses too."""
 
     limits: Limits
-    days: DayBook
+    days: DailySpend
     clock: Clock
     share: DayShare | None = None
     """What this run may use of the day; None: all of it."""

@@ -184,7 +184,7 @@ class Attempt(BaseModel):
                 return Failed(fault, self.why, usage, self.raw, self.cut)
 
 
-class DayBook(Protocol):
+class DailySpend(Protocol):
     """Promises what was spent on a day by everyone who shares it, other processes included.
 
     `Unavailable` when the book cannot be read or written: then nothing was booked.

@@ -878,7 +878,7 @@ class Application:
             return await self._mesh_room(endpoint, request_id)
         journal = await self._open_journal()
         rounds = self._settings.max_debate_rounds
-        return self._build_table(journal, request_id, rounds, self._observe, self._minds(journal, request_id))
+        return self._build_local_debate(journal, request_id, rounds, self._observe, self._minds(journal, request_id))
 
     async def _mesh_room(self, endpoint: OwnerEndpoint, request_id: str) -> MeshDebateRunner:
         from time import perf_counter
@@ -917,7 +917,7 @@ class Application:
             return context
 
         minds = self._models.minds(journal, recorded.request_id, registry, limited=False)
-        room = self._build_table(journal, recorded.request_id, context.max_rounds, observe, minds)
+        room = self._build_local_debate(journal, recorded.request_id, context.max_rounds, observe, minds)
 
         def differences() -> tuple[str, ...]:
             unheard = (
@@ -928,12 +928,14 @@ class Application:
 
         return ReplayDebateRunner(room, differences)
 
-    def _build_table(
+    def _build_local_debate(
         self, journal: Journal, request_id: str, rounds: int, observe: Observe, minds: ModelContext
     ) -> LocalDebateRunner:
-        from zuno.wiring.table import build_table
+        from zuno.wiring.local_debate import build_local_debate
 
-        return build_table(journal, self._key(), request_id, rounds, observe, minds, self._debate_timeout(rounds))
+        return build_local_debate(
+            journal, self._key(), request_id, rounds, observe, minds, self._debate_timeout(rounds)
+        )
 
     def _debate_timeout(self, rounds: int) -> float:
         """What a debate may take when every model asked takes all of its time, and the world is slow to observe."""

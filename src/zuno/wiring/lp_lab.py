@@ -332,10 +332,10 @@ class LabDesk:
         seat_strategist: Callable[[Recall, ModelContext], Peer] | None = None,
         meter: ModelMeter | None = None,
     ) -> PlanReady:
-        from zuno.wiring.table import build_table
+        from zuno.wiring.local_debate import build_local_debate
 
         minds, journal = self._open_minds(book, "zuno.lp.agents", meter or self._open_meter())
-        table = build_table(
+        table = build_local_debate(
             journal,
             self._key,
             self._request_id(),

@@ -28,12 +28,12 @@ class Signers:
         """Unlock the owner's wallet now, for as long as this process lives; afterwards nobody is asked. By the
         passphrase file, or at the terminal, where an empty line or the end of the input leaves it locked, as does a
         process in the background. None: it stays locked, or there is none to unlock. `Refused` for a wrong one."""
-        from zuno.adapters.keys.passphrases import NothingTyped, Passphrases, ask_hidden
+        from zuno.adapters.keys.passphrases import InputEnded, Passphrases, ask_hidden
 
         address, typed = self.own_wallet(), None
         if address is not None and not self.folder().signer(address).watch_only:
             if self._settings.passphrase_file is None:
-                with suppress(NothingTyped):
+                with suppress(InputEnded):
                     typed = ask_hidden(f"Passphrase of {address} (empty: stay locked): ")
             if self._settings.passphrase_file is not None or (typed is not None and typed.get_secret_value()):
                 signer = self._open_folder(Passphrases(self._settings.passphrase_file, lambda prompt: typed)).signer(

@@ -369,13 +369,13 @@ def build_desk_arm(
 
 
 def choose_cycle(arm: Arm, vote_tokens: int = 0) -> type[Cycle]:
-    from zuno.lab.trading.ablations import WithoutRiskOfficer, seat_alone
+    from zuno.lab.trading.ablations import WithoutRiskOfficer, build_single_expert
     from zuno.lab.trading.arms import ALONE, Arm
     from zuno.lab.trading.model_arms import JudgeAlone, PlaceboOfficer, let_judges_vote
     from zuno.trading.run.nodes import Cycle
 
     if arm in ALONE:
-        return seat_alone(ALONE[arm])
+        return build_single_expert(ALONE[arm])
     if arm is Arm.VOTE:
         return let_judges_vote(vote_tokens)
     others: dict[Arm, type[Cycle]] = {

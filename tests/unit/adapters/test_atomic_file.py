@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from zuno.adapters.atomic_file import create_file, replace_file, replacing
-from zuno.kernel.errors import NoRoom
+from zuno.kernel.errors import DiskFull
 
 OLD, NEW = b"old", b"new"
 WRITER = """
@@ -66,7 +66,7 @@ def test_a_disk_that_fails_leaves_the_old_file_and_no_draft(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, step, full)
-    with pytest.raises(NoRoom):
+    with pytest.raises(DiskFull):
         replace_file(path, NEW)
     assert path.read_bytes() == OLD
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]

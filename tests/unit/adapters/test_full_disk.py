@@ -14,7 +14,7 @@ import pytest
 
 from tests.paths import CHECKOUT
 from zuno.adapters.full_disk import noticing_full_disk, unwritable
-from zuno.kernel.errors import NoRoom, Unavailable
+from zuno.kernel.errors import DiskFull, Unavailable
 
 STORES = (
     "journal entry",
@@ -50,7 +50,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.mark.parametrize("store", STORES)
 def test_no_room_is_said_in_one_sentence_by(told: dict[str, Any], store: str) -> None:
     kind, said = told[store]
-    assert kind == NoRoom.__name__, said
+    assert kind == DiskFull.__name__, said
     assert said.startswith("No room on the disk of ")
 
 
@@ -64,7 +64,7 @@ def test_it_is_exit_4_and_nothing_is_lost(told: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("number", "full"), [(ENOSPC, True), (EDQUOT, True), (EFBIG, True), (EIO, False)])
 def test_other_trouble_stays_what_it_is(number: int, full: bool) -> None:
     error = OSError(number, "as the system says")
-    assert isinstance(unwritable(Path("a"), error), NoRoom) is full
-    with pytest.raises(NoRoom if full else OSError), noticing_full_disk(Path("a")):
+    assert isinstance(unwritable(Path("a"), error), DiskFull) is full
+    with pytest.raises(DiskFull if full else OSError), noticing_full_disk(Path("a")):
         raise error
-    assert issubclass(NoRoom, Unavailable)
+    assert issubclass(DiskFull, Unavailable)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from zuno.adapters.worker_processes import make_portable, run_in_processes
-from zuno.kernel.errors import NoRoom, Refused, Unavailable
+from zuno.kernel.errors import DiskFull, Refused, Unavailable
 
 
 async def count(task: int) -> AsyncIterator[tuple[int, int, int]]:
@@ -154,7 +154,7 @@ class Named(Refused):
 
 
 def test_an_error_keeps_its_sentence_on_the_way() -> None:
-    for error, kind in ((NoRoom("/disk"), Unavailable), (Named("a", "b"), Refused), (Refused("no"), Refused)):
+    for error, kind in ((DiskFull("/disk"), Unavailable), (Named("a", "b"), Refused), (Refused("no"), Refused)):
         arrived = make_portable(error)
         assert (type(arrived), str(arrived)) == (kind, str(error))
     assert str(make_portable(type("Local", (Exception,), {})("here"))) == "Local: here"

@@ -176,7 +176,7 @@ def test_without_closed_trades_nothing_may_open_but_an_exploration(exploration: 
 
 @pytest.mark.parametrize(("long", "short", "chance"), [(1, 1, 1.0), (2, 0, 0.5), (10, 0, 2 / 1024), (5, 6, 1.0)])
 def test_how_likely_a_split_is(long: int, short: int, chance: float) -> None:
-    assert statistics.split_chance(long, short) == pytest.approx(chance)
+    assert statistics.binomial_p_value(long, short) == pytest.approx(chance)
 
 
 def test_every_rule_is_counted_those_that_never_fired_too() -> None:

@@ -22,7 +22,7 @@ from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Seconds
 from zuno.llm.ask import ask
 from zuno.llm.budget import DAY, DayShare, Limits, Reservation, RunBudget
-from zuno.llm.port import DayBook, Failed
+from zuno.llm.port import DailySpend, Failed
 from zuno.llm.spend import Ceiling, Spend
 
 TODAY = 20_000
@@ -167,11 +167,11 @@ async def test_a_book_that_breaks_during_the_call_keeps_the_reservation(tmp_path
 
 
 @pytest.fixture(params=["memory", "file"])
-def book(request: pytest.FixtureRequest, tmp_path: Path) -> DayBook:
+def book(request: pytest.FixtureRequest, tmp_path: Path) -> DailySpend:
     return DayBookInMemory() if request.param == "memory" else DayBookFile(tmp_path / "spent.json")
 
 
-async def test_a_book_adds_up_and_refuses_what_does_not_fit(book: DayBook) -> None:
+async def test_a_book_adds_up_and_refuses_what_does_not_fit(book: DailySpend) -> None:
     ceiling = Ceiling(100, Decimal("0.3"))
     assert await book.book(1, Spend(60, Decimal("0.1")), ceiling)
     assert not await book.book(1, Spend(41, Decimal(0)), ceiling)

@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from zuno.adapters.keys import passphrases
-from zuno.adapters.keys.passphrases import NothingTyped, Passphrases
+from zuno.adapters.keys.passphrases import InputEnded, Passphrases
 from zuno.adapters.keys.wallets import WalletFolder
 from zuno.kernel.errors import Refused
 from zuno.settings import Settings
@@ -32,7 +32,7 @@ def answer_with(monkeypatch: pytest.MonkeyPatch, *answers: str | None) -> list[s
     def ask(prompt: str) -> SecretStr | None:
         prompts.append(prompt)
         if not left:
-            raise NothingTyped("end of input")
+            raise InputEnded("end of input")
         typed = left.pop(0)
         return None if typed is None else SecretStr(typed)
 

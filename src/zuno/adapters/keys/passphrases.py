@@ -24,7 +24,7 @@ Ask = Callable[[str], "SecretStr | None"]
 """Puts a question to the person and hides the answer; None where nobody can be asked."""
 
 
-class NothingTyped(Refused):
+class InputEnded(Refused):
     """The person ended the input at the prompt."""
 
 
@@ -38,7 +38,7 @@ def ask_hidden(prompt: str) -> SecretStr | None:
         with _interruptible(), suppress(UnicodeDecodeError):  # which carries what was typed
             typed = SecretStr(getpass(prompt))
     except EOFError:
-        raise NothingTyped("Nothing was typed; nothing was done.") from None
+        raise InputEnded("Nothing was typed; nothing was done.") from None
     if typed is None:
         raise Refused("What was typed is not text in the terminal's own encoding; nothing was done.")
     return typed

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zuno.adapters.atomic_file import DRAFT_SUFFIX, replacing
 from zuno.adapters.full_disk import is_full, unwritable
-from zuno.kernel.errors import Broken, NoRoom, Unavailable
+from zuno.kernel.errors import Broken, DiskFull, Unavailable
 
 if TYPE_CHECKING:
     import duckdb
@@ -188,7 +188,7 @@ class ParquetFiles:
             yield
         except duckdb.IOException as error:
             if is_full(self._folder):
-                raise NoRoom(self._folder / name) from error
+                raise DiskFull(self._folder / name) from error
             raise Unavailable(f"{self._folder} did not answer ({_first_line(error)}).") from error
         except duckdb.OutOfMemoryException as error:
             raise Unavailable(f"{self._folder} needs more memory than there is ({_first_line(error)}).") from error

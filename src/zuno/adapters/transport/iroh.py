@@ -434,14 +434,14 @@ def _library() -> Any:
         import iroh.iroh_ffi as crossing
     except ImportError:
         raise Unavailable(f"This transport needs the iroh library; install it with {INSTALL}.") from None
-    hasten(getattr(crossing, "_UniffiRustBufferBuilder", None))
+    patch_buffer_writer(getattr(crossing, "_UniffiRustBufferBuilder", None))
     return iroh
 
 
 _PROBE: Final = bytes(range(256)) * 3
 
 
-def hasten(builder: Any) -> bool:
+def patch_buffer_writer(builder: Any) -> bool:
     """Gives the library's buffer builder a `write` that copies at once; whether it could."""
     if builder is None or getattr(builder, "write", None) is _write:
         return builder is not None

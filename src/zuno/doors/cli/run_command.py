@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from zuno.kernel.errors import FULL_DISK, Broken, Malformed, NoRoom, Refused, Unavailable, UsageError, ZunoError
+from zuno.kernel.errors import FULL_DISK, Broken, DiskFull, Malformed, Refused, Unavailable, UsageError, ZunoError
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
@@ -196,7 +196,7 @@ def _run_question(session: Session, json: bool, question: Callable[[Zuno], Await
         if error.errno not in FULL_DISK:
             raise _bug(error, json) from error
         place = error.filename or session.home or "Zuno's home"
-        raise Failed(_report_error(NoRoom(place), json)) from error
+        raise Failed(_report_error(DiskFull(place), json)) from error
     except Exception as error:
         raise _bug(error, json) from error
 

@@ -17,6 +17,7 @@ from zuno.trading.model.trade_events import PAPER_WORD, account_word
 from zuno.trading.service.account_view import (
     AccountView,
     ActionView,
+    ExchangeBalanceView,
     FillsView,
     LocksView,
     MandateStateView,
@@ -24,7 +25,6 @@ from zuno.trading.service.account_view import (
     PerformanceView,
     ProfitRowView,
     ProfitView,
-    PurseView,
     RiskBookView,
     TradeBalanceView,
     TradeOrdersView,
@@ -236,7 +236,7 @@ def _order(order: TradeOrderView) -> str:
     )
 
 
-def _purse(purse: PurseView) -> str:
+def _purse(purse: ExchangeBalanceView) -> str:
     def money(amount: float | None) -> str:
         return currency_text(amount, purse.currency)
 

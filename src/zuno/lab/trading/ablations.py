@@ -19,7 +19,7 @@ from zuno.trading.run.nodes import Cycle
 _SEATS = {expert: expert.value for expert in Expert}
 
 
-def seat_alone(expert: Expert) -> type[Cycle]:
+def build_single_expert(expert: Expert) -> type[Cycle]:
     """The others say what this one says, as surely: its opinion has all the weight there is."""
 
     class ExpertAlone(Cycle):

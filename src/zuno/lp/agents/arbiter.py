@@ -18,7 +18,7 @@ from zuno.lp.agents.prompt_facts import (
 )
 from zuno.lp.agents.schemas import REASONING_CHARS, ArbiterOpinion
 from zuno.lp.agents.strategist import Recall
-from zuno.lp.agents.transcript import think_aloud, with_speaker
+from zuno.lp.agents.transcript import publish_thoughts, with_speaker
 from zuno.lp.agents.verify_debate import check_debate
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Think
@@ -52,7 +52,9 @@ class Arbiter:
         answer = await ask(self._question(context, debate, facts), self._minds)
         decision = _decision(context, debate, answer.value)
         debate = with_speaker(debate, self.role, number, answer)
-        debate = await think_aloud(debate, self.role, number, answer.source, [answer.value.reasoning], facts, think)
+        debate = await publish_thoughts(
+            debate, self.role, number, answer.source, [answer.value.reasoning], facts, think
+        )
         return [OutgoingMessage(Role.CLI, conclude(context, debate, decision))]
 
     def _question(self, context: Context, debate: Debate, facts: FactSheet) -> Question[ArbiterOpinion]:

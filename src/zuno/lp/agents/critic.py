@@ -11,7 +11,7 @@ from zuno.lp.agents.conclude import conclude, data_cautions
 from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, text_faults
 from zuno.lp.agents.schemas import TEXT_CHARS, CriticOpinion, JudgmentOpinion
 from zuno.lp.agents.strategist import Recall
-from zuno.lp.agents.transcript import think_aloud, with_speaker
+from zuno.lp.agents.transcript import publish_thoughts, with_speaker
 from zuno.lp.agents.verify_debate import check_debate
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Think
@@ -52,7 +52,7 @@ class Critic:
         debate = debate.model_copy(update={"rounds": (*debate.rounds[:-1], judged)})
         debate = with_speaker(debate, self.role, number, answer)
         texts = [f"Candidate {judgment.index}, {judgment.verdict}: {judgment.reason}" for judgment in judgments]
-        debate = await think_aloud(debate, self.role, number, answer.source, texts, facts, think)
+        debate = await publish_thoughts(debate, self.role, number, answer.source, texts, facts, think)
         return [self._next(context, debate, number)]
 
     def _next(self, context: Context, debate: Debate, number: int) -> OutgoingMessage:

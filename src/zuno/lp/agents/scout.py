@@ -10,7 +10,7 @@ from zuno.llm.ask import ModelContext, ask
 from zuno.llm.question import Question
 from zuno.lp.agents.prompt_facts import cite_pool, context_lines, facts_of, pairs_of, text_faults
 from zuno.lp.agents.schemas import SUMMARY_CHARS, ScoutOpinion
-from zuno.lp.agents.transcript import think_aloud, with_speaker
+from zuno.lp.agents.transcript import publish_thoughts, with_speaker
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Think
 from zuno.lp.model.debate import Context, ContextObserved, Debate, FlowCreateStart, FlowStart, Role
@@ -39,7 +39,7 @@ class Scout:
         debate = Debate(flow=context.flow, context=await self._keep(canonical(context)))
         answer = await ask(self._question(context), self._minds)
         debate = with_speaker(debate, self.role, 0, answer)
-        debate = await think_aloud(
+        debate = await publish_thoughts(
             debate, self.role, 0, answer.source, [answer.value.summary], facts_of(context), think
         )
         return [OutgoingMessage(Role.STRATEGIST, ContextObserved(debate=debate))]

@@ -14,7 +14,7 @@ from zuno.llm.question import Question
 from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, text_faults
 from zuno.lp.agents.scenes import ballot_of, grids_of, own_moves, scenes_of, tried_in, with_own_moves
 from zuno.lp.agents.schemas import CreateShapeOpinion, CreateStrategistOpinion, ShapeOpinion, StrategistOpinion
-from zuno.lp.agents.transcript import think_aloud, with_speaker
+from zuno.lp.agents.transcript import publish_thoughts, with_speaker
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Think
 from zuno.lp.model.ballot import Candidate, Exposure, Judgment, Verdict
@@ -65,7 +65,7 @@ class Strategist:
         debate = debate.model_copy(update={"rounds": (*debate.rounds, Round(candidates=candidates))})
         debate = with_speaker(debate, self.role, number, answer)
         facts = facts_of(inputs.context, debate.rounds)
-        debate = await think_aloud(debate, self.role, number, answer.source, texts, facts, think)
+        debate = await publish_thoughts(debate, self.role, number, answer.source, texts, facts, think)
         return [OutgoingMessage(Role.CRITIC, Revision(debate=debate) if number else Proposal(debate=debate))]
 
     async def _build_inputs(self, debate: Debate) -> ProposalInputs:

@@ -16,7 +16,7 @@ MAX_THOUGHT = 4_000
 MAX_WHY = 2_000
 
 
-async def think_aloud(
+async def publish_thoughts(
     debate: Debate, role: Role, round_: int, speaker: Speaker, texts: Iterable[str], facts: FactSheet, think: Think
 ) -> Debate:
     """The debate with these thoughts at its end; each was offered to the owner as it came, printed."""

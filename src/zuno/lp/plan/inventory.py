@@ -171,11 +171,11 @@ def size_guard(
     rate = (1 / price if zero_for_one else price) * (PIPS - fee_back) / PIPS
     if rate == 0:  # the fee takes it all
         return amount_out, 0
-    amount_in = max(amount_out // _GUARD_PART, least_telling(rate, slippage_bps))
+    amount_in = max(amount_out // _GUARD_PART, min_quotable_input(rate, slippage_bps))
     return amount_in, int(amount_in * rate)
 
 
-def least_telling(rate: Fraction, slippage_bps: int) -> int:
+def min_quotable_input(rate: Fraction, slippage_bps: int) -> int:
     """An input so large that one unit more or less, on either side, is at most a fifth of the slippage bound."""
     units = ceil(Fraction(5 * BPS, slippage_bps))
     return max(units, ceil(units / rate))

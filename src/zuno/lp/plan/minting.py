@@ -27,9 +27,9 @@ from zuno.lp.plan.inventory import (
     deposit,
     fit,
     least_of,
-    least_telling,
     leftover_of,
     market_without_us,
+    min_quotable_input,
     quote_swap,
     size_guard,
     worth_token1,
@@ -177,7 +177,7 @@ def probe_swap(pool: PoolState, zero_for_one: bool, have: int, slippage_bps: int
     market = market_without_us(pool)
     if market.liquidity <= 0 or slippage_bps == 0:
         return None
-    telling = least_telling(pool.price if zero_for_one else 1 / pool.price, slippage_bps)
+    telling = min_quotable_input(pool.price if zero_for_one else 1 / pool.price, slippage_bps)
     # Twice what tells: after both fees and at its worst price it still pays for the guard.
     amount_in = max(have // BPS, 2 * telling)
     return None if have < amount_in * GUARD_LIMIT else quote_swap(market, zero_for_one, amount_in)

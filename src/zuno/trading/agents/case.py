@@ -85,7 +85,7 @@ def build_case(bundle: Bundle, cache: FrameCache | None = None, market: MarketCa
 _MARKETS_KEPT: Final = 4
 
 
-def once_per_market(tell: Callable[[Case], T]) -> Callable[[Case], T]:
+def cache_by_market(tell: Callable[[Case], T]) -> Callable[[Case], T]:
     """For what is told of the market alone: cases that share what was measured share it, whatever the desk holds and
     remembers. Only the last few are kept."""
     kept: dict[int, tuple[Features, T]] = {}  # the features are held, so that nothing else gets their identity

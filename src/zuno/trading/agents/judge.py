@@ -12,7 +12,7 @@ from zuno.provenance.facts import FactSheet, Figure, Unit
 from zuno.provenance.slots import cut
 from zuno.trading.agents import learned, prompt_facts
 from zuno.trading.agents.ask import AgentQuestion, ask_agent, join_reasons, to_record, voice_of
-from zuno.trading.agents.case import Case, once_per_market
+from zuno.trading.agents.case import Case, cache_by_market
 from zuno.trading.agents.geometry import STRUCTURAL
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.model.account import RestingOrder
@@ -267,7 +267,7 @@ def position_section(case: Case) -> Section:
     return Section("position", 93, tuple(lines))
 
 
-@once_per_market
+@cache_by_market
 def fair_rate_section(case: Case) -> Section:
     """How often the target comes first by the distances alone, for pairs of stop and target that the rules allow."""
     lines = [Line("of an entry at the market: how often the target comes first by the distances alone")]

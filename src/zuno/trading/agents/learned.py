@@ -184,12 +184,12 @@ def news_section(bundle: Bundle, summary: str = "", title: str = "recalled", wei
     stories = read_news(bundle)
     if not stories:
         return Section(title, weight, strangers=Untrusted("none", limit=NEWS_CHARS, quotable=True))
-    told = [f"[{describe_telling(story, bundle.as_of)}] {story.text}" for story in stories]
+    told = [f"[{describe_story(story, bundle.as_of)}] {story.text}" for story in stories]
     told = [f"[in short] {summary}", *told] if summary else told
     return Section(title, weight, strangers=Untrusted(" · ".join(told), limit=NEWS_CHARS))
 
 
-def describe_telling(story: StoryNote, as_of: int) -> str:
+def describe_story(story: StoryNote, as_of: int) -> str:
     hours = (as_of - story.first) // HOUR_MS
     channels = "channel" if story.sources == 1 else "channels"
     return f"{story.sources} {channels}, first {hours} h before"

@@ -126,25 +126,25 @@ def measure_stance(case: Case, anomaly: FlowAnomaly) -> Stance:
     """Which way the market was measured to lean, whoever speaks: by what happened within the hour, else by a crowd that
     pays to stay, else by the anomaly that was named, else by price and volume where nothing else is recorded, else by
     how many are on one side."""
-    for reasons in (event_reasons(case), payer_reasons(case)):
+    for reasons in (event_reasons(case), funding_reasons(case)):
         if lean := direction_of(total_weight(reasons)):
             return lean
     if anomaly != "none":
         return flow_direction(case, anomaly)
-    return direction_of(total_weight(action_reasons(case))) or direction_of(total_weight(crowd_reasons(case)))
+    return direction_of(total_weight(action_reasons(case))) or direction_of(total_weight(crowding_reasons(case)))
 
 
 def flow_direction(case: Case, anomaly: FlowAnomaly) -> Stance:
     """Which way an anomaly points by what was measured, whoever named it."""
     if anomaly == "whale_cvd_divergence":
         return direction_of(total_weight(flow_reasons(case))) or flow_stance(anomaly, case.features)
-    return direction_of(total_weight(hunt_reasons(case))) or flow_stance(anomaly, case.features)
+    return direction_of(total_weight(stop_run_reasons(case))) or flow_stance(anomaly, case.features)
 
 
 def answer_by_rules(case: Case) -> LiquidityOpinion:
-    flow, hunt, crowd = flow_reasons(case), hunt_reasons(case), crowd_reasons(case)
+    flow, hunt, crowd = flow_reasons(case), stop_run_reasons(case), crowding_reasons(case)
     struck, action = event_reasons(case), action_reasons(case)
-    paying = direction_of(total_weight(payer_reasons(case)))
+    paying = direction_of(total_weight(funding_reasons(case)))
     if struck:
         # Who was forced out is part of what happened: that its side is spent is for the hours after it.
         anomaly, reasons = _name_event(case), [*struck, *flow, *crowd]
@@ -195,9 +195,9 @@ def event_reasons(case: Case) -> list[Reason]:
     ]
 
 
-def crowd_reasons(case: Case) -> list[Reason]:
+def crowding_reasons(case: Case) -> list[Reason]:
     """Who pays to stay, and where many are on one side."""
-    found, home = payer_reasons(case), _perpetual(case)
+    found, home = funding_reasons(case), _perpetual(case)
     for name, rank, called in (
         ("long_accounts", home.long_rank, "accounts that are long"),
         ("basis", home.basis_rank, "the basis"),
@@ -209,7 +209,7 @@ def crowd_reasons(case: Case) -> list[Reason]:
     return found
 
 
-def payer_reasons(case: Case) -> list[Reason]:
+def funding_reasons(case: Case) -> list[Reason]:
     """Those who pay to stay in a price that goes nowhere have to leave first; while it moves it is a hint."""
     rate, day = case.inputs.funding_next, case.context.day
     if isinstance(rate, Missing) or round(abs(rate), RATIO_PLACES) < CROWDED_RATE:
@@ -309,7 +309,7 @@ def _whale_reasons(name: str, flow: Known[WhaleFlow], weight: float) -> list[Rea
     return [Reason(scale_weight(z, 2 * WHALE_Z, weight), said)]
 
 
-def hunt_reasons(case: Case) -> list[Reason]:
+def stop_run_reasons(case: Case) -> list[Reason]:
     """Whose stops were run: the hunted side is spent, unless new positions came in behind the move."""
     seen = case.features.forced
     run = [hour for hour in (seen.longs_hour, seen.shorts_hour) if not isinstance(hour, Missing) and _is_cluster(hour)]

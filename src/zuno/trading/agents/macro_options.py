@@ -74,7 +74,7 @@ def _find_gap(case: Case) -> str:
 
 
 def answer_by_rules(case: Case) -> MacroOpinion:
-    fear, world = option_reasons(case), world_reasons(case)
+    fear, world = option_reasons(case), macro_reasons(case)
     reasons = [*fear, *world]
     anomaly: MacroAnomaly = "none"
     if case.inputs.panic is True:
@@ -125,7 +125,7 @@ def feared_side(case: Case) -> Stance:
     return 0 if isinstance(day, Missing) or not day else -1 if day < 0 else 1
 
 
-def world_reasons(case: Case) -> list[Reason]:
+def macro_reasons(case: Case) -> list[Reason]:
     """A dear dollar and falling stocks drain what is risky. A curve that moves fast has no side, as volatility has
     none: it counts on the side that is feared."""
     context, slope, feared = case.context, case.features.economy.slope, feared_side(case)

@@ -15,7 +15,7 @@ from zuno.llm.prompts import Untrusted, strip_fences
 from zuno.provenance.facts import FactSheet, Figure, Unit
 from zuno.provenance.refusal import find_faults
 from zuno.provenance.slots import annotate, cited_ids
-from zuno.trading.agents.case import Case, once_per_market
+from zuno.trading.agents.case import Case, cache_by_market
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.measure.events import EventKind, MarketEvent
 from zuno.trading.measure.features import Perpetual, fresh
@@ -628,7 +628,7 @@ def conflicts_section(case: Case, board: Blackboard, weight: int = 94) -> Sectio
 # -- everything that may be cited in a run
 
 
-@once_per_market
+@cache_by_market
 def market_facts(case: Case) -> FactSheet:
     """Everything that is told of the market, to whomever. Every agent of a run asks for it: worked out once."""
     return build_sheet(

@@ -17,7 +17,7 @@ from zuno.provenance.facts import Figure, Unit
 from zuno.provenance.slots import cited_ids, render
 from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.ask import AgentQuestion, ask_agent
-from zuno.trading.agents.learned import describe_telling, read_news
+from zuno.trading.agents.learned import describe_story, read_news
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import LONG_TEXT
@@ -76,7 +76,7 @@ def story_id(place: int) -> str:
 def _stories_section(bundle: Bundle, stories: Sequence[StoryNote]) -> Section:
     lines = [Line(f"{bundle.symbol}, {bundle.mode}; what was told before now and is alike")]
     for place, story in enumerate(stories, 1):
-        told = f"story {place} ({describe_telling(story, bundle.as_of)})"
+        told = f"story {place} ({describe_story(story, bundle.as_of)})"
         name = story_id(place)
         lines.append(Line(f"{{{name}}} {told}", (Figure(name, told, Unit.WORDS),)))
     return Section("stories", 100, tuple(lines))

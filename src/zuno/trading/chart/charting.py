@@ -18,7 +18,7 @@ from zuno.trading.chart.scales import day_text, moment_text, price_axis, time_ti
 from zuno.trading.measure.bars import Bars, Floats, bars
 from zuno.trading.measure.features import streams_heard
 from zuno.trading.measure.heat import TIERS, HeatMap, HeatOrigin, heat_map
-from zuno.trading.measure.indicators.all import IndicatorSeries, columns, newest_sound, sound
+from zuno.trading.measure.indicators.all import IndicatorSeries, columns, newest_valid_bars, sound
 from zuno.trading.measure.indicators.profile import volume_profile
 from zuno.trading.measure.indicators.volume import anchored_vwap, vwap
 from zuno.trading.measure.structure.all import Structure, structure_of
@@ -175,7 +175,7 @@ def _describe(bundle: Bundle, timeframe: Timeframe, count: int, trade: TradePlan
 def _window(bundle: Bundle, timeframe: Timeframe) -> Bars:
     """What the features are computed from: the last sound bars that had closed."""
     rows = bundle.rows(candles(BINANCE, bundle.symbol, timeframe))
-    return newest_sound(timeframe, rows, bundle.as_of)
+    return newest_valid_bars(timeframe, rows, bundle.as_of)
 
 
 def _no_bars(bundle: Bundle, timeframe: Timeframe, window: Bars) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import aggregate, made_of, parts, timeframe_of
+from zuno.trading.measure.bars import aggregate, bars_inside, parts, timeframe_of
 from zuno.trading.measure.data_quality import (
     FROZEN_AFTER,
     QUIET_VENUES,
@@ -53,7 +53,7 @@ class Market:
         `partly`: from whatever bars are here, for venues that make none without a trade.
         """
         for fine, bars in reversed(self.bars.items()):
-            found = made_of(timeframe, at, bars)
+            found = bars_inside(timeframe, at, bars)
             if len(found) >= (1 if partly else parts(timeframe, fine)):
                 return aggregate(at, found), f"its {len(found)} {fine} bars", len(found)
         return None

@@ -238,8 +238,8 @@ async def _make_stretch(
             coarse = pick(coarse, inside & sound(coarse, state.now))
             if not len(coarse):
                 continue
-            made_of = f"{timeframe} bars"
-            written = await state.store.write_columns(coarse, Source.IMPORTED, made_of, state.now, changed)
+            bars_inside = f"{timeframe} bars"
+            written = await state.store.write_columns(coarse, Source.IMPORTED, bars_inside, state.now, changed)
             made[coarse.series] = made.get(coarse.series, 0) + _note_touched(state, coarse, written)
 
 

@@ -19,13 +19,13 @@ from zuno.trading.data.sources import (
     Sources,
     date_batch,
     fresh_for,
-    habit_of,
-    is_of_now,
+    is_snapshot_only,
     is_streamed,
     kept_since,
     missing,
     missing_spans,
     pages,
+    poll_schedule_of,
 )
 from zuno.trading.measure.data_quality import impossible
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, SECOND_MS, Feed, MacroRelease, Series, Symbol, alive
@@ -92,7 +92,7 @@ class Intake:
         return self._frontier.get(series)
 
     async def _is_young(self, series: Series[Any]) -> bool:
-        old = Millis(self._now() - round(habit_of(series).period * SECOND_MS))
+        old = Millis(self._now() - round(poll_schedule_of(series).period * SECOND_MS))
         found = await self._store.read(series, Millis(old + 1), _EVER, _EVER, newest=1)
         if found:
             self._frontier[series] = found[-1].at
@@ -121,9 +121,9 @@ class Intake:
     async def _tail(self, series: Series[Any]) -> tuple[Millis, Millis]:
         """From the last row to now. That row is asked for again: a venue may have mended it."""
         now = self._now()
-        if is_of_now(series):
+        if is_snapshot_only(series):
             return now, now
-        oldest = Millis(max(now - habit_of(series).reach, kept_since(series, now)))
+        oldest = Millis(max(now - poll_schedule_of(series).reach, kept_since(series, now)))
         if series.row is MacroRelease or series.feed is Feed.NARRATIVE:  # what was printed may be revised for months
             return oldest, now
         if series not in self._frontier and (found := await self._store.read(series, oldest, now, _EVER)):
@@ -170,7 +170,7 @@ def clause(error: ZunoError) -> str:
     return plain_text(str(error), _LONGEST_CLAUSE).rstrip(".")
 
 
-def said_of(bug: Exception, what: object) -> str:
+def describe_bug(bug: Exception, what: object) -> str:
     """Our own mistake about one source; where it lies is in the log."""
     _LOG.error("%s failed", what, exc_info=bug)
     return f"Zuno has a bug ({type(bug).__name__})"
@@ -265,7 +265,7 @@ async def _visit(intake: Intake, series: Series[Any], unreached: dict[str, str])
             unreached[series.venue] = clause(error)
         return clause(error)
     except Exception as bug:  # one source's bug must not silence the others
-        return said_of(bug, series)
+        return describe_bug(bug, series)
     return ""
 
 

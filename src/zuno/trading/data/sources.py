@@ -163,12 +163,12 @@ def is_streamed(series: Series[Any]) -> bool:
     return series.feed in STREAMED
 
 
-def is_of_now(series: Series[Any]) -> bool:
+def is_snapshot_only(series: Series[Any]) -> bool:
     """Whether a venue tells it of now alone: what was missed cannot be asked for later."""
-    return is_streamed(series) or habit_of(series).reach == 0
+    return is_streamed(series) or poll_schedule_of(series).reach == 0
 
 
-def habit_of(series: Series[Any]) -> PollSchedule:
+def poll_schedule_of(series: Series[Any]) -> PollSchedule:
     if series.feed is Feed.CANDLES:
         timeframe = timeframe_of(series)
         return PollSchedule(min(timeframe.millis, HOUR_MS) / SECOND_MS, _BARS[timeframe] * timeframe.millis)

@@ -14,7 +14,7 @@ from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Symbol
 from zuno.trading.model.orders import ZERO, VenueQuote
 from zuno.trading.model.trade_events import IntentKind, LockSet, Protection, TradeEvent
-from zuno.trading.rules.protections import STORED, RiskState, active_locks, hit_protections, sum_results_usd
+from zuno.trading.rules.protections import STORED, RiskState, active_locks, sum_results_usd, triggered_protections
 
 JUDGE_EVERY_MS: Final = 5 * MINUTE_MS
 """How often protections are judged while nothing happens to the account; an entry judges them anew."""
@@ -44,7 +44,7 @@ class ProtectionChecker:
         self._judged = (self._state.book.count, self._state.now())
         events: list[TradeEvent] = []
         state = await self.read_risk_state(None)
-        for lock in hit_protections(state, self._state.context.limits):
+        for lock in triggered_protections(state, self._state.context.limits):
             known = self._state.book.locks.get((lock.protection, lock.symbol))
             over = known is None or (known.until is not None and known.until <= lock.at)
             if lock.protection in STORED and lock.until is not None and over:

@@ -11,7 +11,7 @@ from typing import Final
 
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.text import plain_text
-from zuno.trading.agents.case import Case, once_per_market
+from zuno.trading.agents.case import Case, cache_by_market
 from zuno.trading.learn.lessons import LessonBook
 from zuno.trading.learn.memory_book import MemoryBook
 from zuno.trading.measure.setup import describe_setup, share_phrases
@@ -100,7 +100,7 @@ class CaseRecall:
         return self._known[run]
 
 
-@once_per_market
+@cache_by_market
 def _describe_case(case: Case) -> str:
     return describe_setup(case.features, case.context)
 

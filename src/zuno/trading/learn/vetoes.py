@@ -18,7 +18,7 @@ from zuno.trading.model.memory import VETO_SCORE, RuleShare, VetoScore
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.inputs import Fees
-from zuno.trading.rules.veto_ledger import counts_for
+from zuno.trading.rules.veto_ledger import belongs_to_account
 from zuno.trading.rules.veto_simulation import BarColumns, PlannedTrade, share_of_veto, shares_of_cuts, simulate_trade
 from zuno.trading.run.record import ENDED, ReportRecord, RunSummary, kind_of
 
@@ -69,7 +69,7 @@ class VetoLedger:
             waiting
             for waiting in self._waiting.values()
             if waiting.summary.origin == origin
-            and counts_for(account, waiting.summary.account)
+            and belongs_to_account(account, waiting.summary.account)
             and waiting.summary.as_of < at
         ]
         found = await play_vetoes(due, self._store, self._fees, at)

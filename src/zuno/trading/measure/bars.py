@@ -104,7 +104,7 @@ def parts(coarse: Timeframe, fine: Timeframe) -> int:
     return coarse.millis // fine.millis
 
 
-def made_of(coarse: Timeframe, at: Millis, bars: Sequence[Candle]) -> Sequence[Candle]:
+def bars_inside(coarse: Timeframe, at: Millis, bars: Sequence[Candle]) -> Sequence[Candle]:
     """Those of the fine bars, oldest first, that belong to the coarse bar that opened then."""
     first = bisect_left(bars, at, key=_open_time)
     return bars[first : bisect_left(bars, at + coarse.millis, first, key=_open_time)]

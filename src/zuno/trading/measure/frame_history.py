@@ -18,7 +18,7 @@ from zuno.trading.measure.bars import LOOKBACK, Bars, Floats, exact_bars
 from zuno.trading.measure.frames import Frame, FrameCache
 from zuno.trading.measure.indicators import momentum, volatility_bands
 from zuno.trading.measure.indicators import volume as flows
-from zuno.trading.measure.indicators.all import SPARE, round_readings, sound_rows
+from zuno.trading.measure.indicators.all import SPARE, round_readings, valid_rows
 from zuno.trading.measure.portable import PRICE_DIGITS, places
 from zuno.trading.measure.structure.history import StructureHistory
 from zuno.trading.model.market import Candle, Symbol, Timeframe
@@ -91,7 +91,7 @@ class FrameHistory:
         return self._round(first).bars.cut(slice(first, last))
 
     def newest(self, first: int, last: int, as_of: Millis) -> Bars | None:
-        """As `newest_sound` finds them; None where it has to look closer."""
+        """As `newest_valid_bars` finds them; None where it has to look closer."""
         start = max(first, last - LOOKBACK - SPARE)
         closed = int(self._exact.at[last - 1]) + self._exact.timeframe.millis <= as_of
         rounded = self._round(start)
@@ -134,7 +134,7 @@ class _RoundedHistory:
         self.bars = bars
         self._shoulder = shoulder
         self._windows = windows
-        self._unsound = np.concatenate(([0], np.cumsum(~sound_rows(bars)))).tolist()
+        self._unsound = np.concatenate(([0], np.cumsum(~valid_rows(bars)))).tolist()
         self._frames: dict[tuple[int, int], Frame] = {}
         self._prepared = False
 

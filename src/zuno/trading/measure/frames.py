@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import LOOKBACK, Bars, bars
-from zuno.trading.measure.indicators.all import IndicatorValues, columns, newest_sound, readings_of, sound
+from zuno.trading.measure.indicators.all import IndicatorValues, columns, newest_valid_bars, readings_of, sound
 from zuno.trading.measure.structure.all import Structure, structure_of
 from zuno.trading.model.bundle import same_rows
 from zuno.trading.model.market import Candle, Symbol, Timeframe
@@ -55,9 +55,9 @@ class FrameCache:
     def read_newest(self, symbol: Symbol, timeframe: Timeframe, rows: Sequence[Candle], as_of: Millis) -> Bars:
         """The last `LOOKBACK` sound bars that had closed by then."""
         moment, window = self._read(
-            (symbol, timeframe, "newest"), rows, lambda: (as_of, newest_sound(timeframe, rows, as_of))
+            (symbol, timeframe, "newest"), rows, lambda: (as_of, newest_valid_bars(timeframe, rows, as_of))
         )
-        return window if moment == as_of else newest_sound(timeframe, rows, as_of)
+        return window if moment == as_of else newest_valid_bars(timeframe, rows, as_of)
 
     def _read(self, name: tuple[object, ...], rows: Sequence[Candle], measure: Callable[[], T]) -> T:
         """What was measured under that name, or is now."""

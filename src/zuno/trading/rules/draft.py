@@ -144,7 +144,7 @@ def record_change(
     return replace(draft, changes=(*draft.changes, change))
 
 
-def record_unjudged(draft: RulingDraft, rule: RuleName, field: str, why: str) -> RulingDraft:
+def record_skipped_rule(draft: RulingDraft, rule: RuleName, field: str, why: str) -> RulingDraft:
     """Tell that a rule was not held against the draft, for its feed was never recorded: it neither fired nor passed."""
     change = RuleChange(by=f"{rule.value} (not judged)", field=field, from_=None, to=None, why=why)
     return replace(draft, changes=(*draft.changes, change))

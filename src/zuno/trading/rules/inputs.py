@@ -356,7 +356,7 @@ def _rows_since(rows: Sequence[S], since: int) -> Sequence[S]:
     return rows[bisect_left(rows, since // MINUTE_MS * MINUTE_MS, key=attrgetter("at")) :]
 
 
-def list_unjudged(inputs: RulingInputs) -> tuple[str, ...]:
+def list_skipped_rules(inputs: RulingInputs) -> tuple[str, ...]:
     """What a home of candles alone leaves unjudged, and what is assumed in its place."""
     if not inputs.candles_only:
         return ()

@@ -125,7 +125,7 @@ def _draw_lesson(case: _Case, known: Sequence[_Case]) -> Lesson | None:
         if len(agree) < MIN_CASES or Fraction(len(agree), len(alike)) < MIN_SHARE:
             continue
         usual = max(Fraction(1, 2), Fraction(len(_with_verdict(rest, verdict)) + 1, len(rest) + 2))
-        if tail_chance(len(alike), len(agree), usual) <= MAX_P_VALUE:
+        if binomial_tail(len(alike), len(agree), usual) <= MAX_P_VALUE:
             against = tuple(each.post_mortem.id for each in alike if each not in agree)
             return _build_lesson(case.post_mortem, shared, verdict, [each.post_mortem for each in agree], against)
     return None
@@ -141,7 +141,7 @@ def _with_verdict(cases: Sequence[_Case], verdict: Verdict) -> list[_Case]:
     return [case for case in cases if case.post_mortem.verdict is verdict]
 
 
-def tail_chance(count: int, least: int, rate: Fraction) -> Fraction:
+def binomial_tail(count: int, least: int, rate: Fraction) -> Fraction:
     """How likely `least` or more of `count` independent cases come out so, each at a rate."""
     return sum((comb(count, k) * rate**k * (1 - rate) ** (count - k) for k in range(least, count + 1)), Fraction(0))
 

@@ -76,14 +76,14 @@ class RiskState:
 def active_locks(state: RiskState, limits: ProtectionLimits) -> tuple[LockSet, ...]:
     """Everything that keeps new risk back now: stored locks that are not over, and what is hit at this moment."""
     found: dict[LockKey, LockSet] = {}
-    for lock in (*standing_locks(state.locks, state.now), *hit_protections(state, limits)):
+    for lock in (*unexpired_locks(state.locks, state.now), *triggered_protections(state, limits)):
         known = found.get((lock.protection, lock.symbol))
         if known is None or _ends(lock) > _ends(known):
             found[lock.protection, lock.symbol] = lock
     return tuple(found.values())
 
 
-def standing_locks(locks: Iterable[LockSet], now: Millis) -> tuple[LockSet, ...]:
+def unexpired_locks(locks: Iterable[LockSet], now: Millis) -> tuple[LockSet, ...]:
     return tuple(lock for lock in locks if lock.until is None or lock.until > now)
 
 
@@ -112,7 +112,7 @@ def describe_lock(lock: LockSet) -> str:
     return f"{lock.protection.value}{whom} {until}: {lock.reason}"
 
 
-def hit_protections(state: RiskState, limits: ProtectionLimits) -> tuple[LockSet, ...]:
+def triggered_protections(state: RiskState, limits: ProtectionLimits) -> tuple[LockSet, ...]:
     """The protections that are hit at this moment."""
     found = [
         _too_many_trades(state, limits),

@@ -11,7 +11,7 @@ from typing import Final
 from zuno.trading.model.cycle import LEVERAGE_CAP, Leg, Style
 from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import Side
-from zuno.trading.rules.draft import RuleName, RulingDraft, Tightening, record_change, record_unjudged, veto_trade
+from zuno.trading.rules.draft import RuleName, RulingDraft, Tightening, record_change, record_skipped_rule, veto_trade
 from zuno.trading.rules.inputs import LIQUIDATION_TRAP_USD, RulingInputs
 from zuno.trading.rules.minimum_order import raise_to_minimum
 from zuno.trading.rules.routing import (
@@ -120,7 +120,7 @@ def _check_volatility(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     if not missing:
         return draft
     why = "; ".join(figure.reason for figure in missing)
-    return record_unjudged(draft, RuleName.VOLATILITY, "allocation_pct", why)
+    return record_skipped_rule(draft, RuleName.VOLATILITY, "allocation_pct", why)
 
 
 def _check_funding(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
@@ -129,7 +129,7 @@ def _check_funding(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
         return veto_trade(draft, RuleName.FUNDING, rate.reason, unknown=True)
     if inputs.funding_assumed:
         why = f"no funding was recorded here: {100 * rate:.2f} % for 8 h is charged to either side"
-        return record_unjudged(draft, RuleName.FUNDING, "decision", why)
+        return record_skipped_rule(draft, RuleName.FUNDING, "decision", why)
     against = rate if draft.call.side is Side.LONG else -rate
     if against <= CROWDED_FUNDING + ROUNDING:
         return draft
@@ -144,7 +144,7 @@ def _check_liquidations(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft
     other = Side.SHORT if draft.call.side is Side.LONG else Side.LONG
     forced = inputs.liquidated_usd(other)
     if isinstance(forced, NotRecorded):
-        return record_unjudged(draft, RuleName.LIQUIDATIONS, "allocation_pct", forced.reason)
+        return record_skipped_rule(draft, RuleName.LIQUIDATIONS, "allocation_pct", forced.reason)
     if isinstance(forced, Missing):
         return _halve_allocation(draft, RuleName.LIQUIDATIONS, forced.reason, unknown=True)
     if forced <= LIQUIDATION_TRAP_USD:
@@ -156,7 +156,7 @@ def _check_liquidations(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft
 def _check_usdc_peg(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     rate = inputs.dollar
     if isinstance(rate, NotRecorded):
-        return record_unjudged(draft, RuleName.DOLLAR, "decision", f"what a USDC is worth: {rate.reason}")
+        return record_skipped_rule(draft, RuleName.DOLLAR, "decision", f"what a USDC is worth: {rate.reason}")
     if isinstance(rate, Missing):
         return veto_trade(draft, RuleName.DOLLAR, f"what a USDC is worth is not known: {rate.reason}", unknown=True)
     if abs(rate - 1) <= MAX_PEG_DEVIATION + ROUNDING:

@@ -32,7 +32,7 @@ class VetoTotals:
     """Of the notional that was wanted."""
 
 
-def counts_for(account: str, acted: str | None) -> bool:
+def belongs_to_account(account: str, acted: str | None) -> bool:
     """Whether the veto of a run is of an account. `acted`: the account that acts on the run; a run that nobody acts on
     is of paper accounts alone."""
     return acted == account or (acted is None and account_mode(account) == "paper")

@@ -40,7 +40,7 @@ from zuno.trading.model.orders import ZERO, to_decimal
 from zuno.trading.model.outcome import AnomalyRecord, MissingInput, NodeEvent, Outcome, with_hash
 from zuno.trading.model.record import DeskRecord, Exploration
 from zuno.trading.rules.calibration import judge_kind
-from zuno.trading.rules.inputs import RulingInputs, list_unjudged, missing_essentials
+from zuno.trading.rules.inputs import RulingInputs, list_skipped_rules, missing_essentials
 from zuno.trading.rules.price_menu import hour_atr
 from zuno.trading.rules.ruling import (
     RulingDraft,
@@ -342,7 +342,7 @@ class Cycle:
 
     def _list_missing_inputs(self, case: Case) -> tuple[MissingInput, ...]:
         found = [_missing_input(said) for said in missing_essentials(case.inputs)]
-        found += [MissingInput(what="candles only", why=said) for said in list_unjudged(case.inputs)]
+        found += [MissingInput(what="candles only", why=said) for said in list_skipped_rules(case.inputs)]
         painted = self._journal.read(Node.GENERATE_CHART, ChartRecord)
         found += [] if painted.chart or not painted.why else [MissingInput(what="chart", why=painted.why)]
         voices = map(self._voice, _AGENTS)

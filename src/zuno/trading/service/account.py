@@ -38,6 +38,7 @@ from zuno.trading.rules.trading_book import OpenTrade, TradingBook
 from zuno.trading.service.account_page import AccountBackends, AccountPage, AccountPageReader
 from zuno.trading.service.account_to_views import (
     closed_trade_view,
+    exchange_balance_view,
     fill_view,
     ledger_balances_view,
     mandate_view,
@@ -47,7 +48,6 @@ from zuno.trading.service.account_to_views import (
     position_views,
     posting_view,
     profit_row_view,
-    purse_view,
     risk_view,
     to_float,
 )
@@ -170,7 +170,7 @@ class AccountDesk:
     async def balance(self) -> TradeBalanceView:
         page = await self._reader.look()
         equity, unknown = page.total_equity()
-        purses = tuple(purse_view(page, exchange) for exchange in Exchange)
+        purses = tuple(exchange_balance_view(page, exchange) for exchange in Exchange)
         return TradeBalanceView(**self._head(page), purses=purses, equity_usd=to_float(equity), unknown=unknown)
 
     async def profit(self, by: str | None = None) -> ProfitView:

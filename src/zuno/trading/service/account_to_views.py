@@ -26,6 +26,7 @@ from zuno.trading.rules.trading_book import OpenTrade, TrackedOrder, TradingBook
 from zuno.trading.service.account_page import AccountPage
 from zuno.trading.service.account_view import (
     ClosedTradeView,
+    ExchangeBalanceView,
     ExposureView,
     FillView,
     LedgerBalancesView,
@@ -35,7 +36,6 @@ from zuno.trading.service.account_view import (
     MarkView,
     PostingView,
     ProfitRowView,
-    PurseView,
     RiskBookView,
     TradeOrderView,
     TradePositionView,
@@ -229,13 +229,13 @@ def order_view(book: TradingBook, order: TrackedOrder) -> TradeOrderView:
     )
 
 
-def purse_view(page: AccountPage, exchange: Exchange) -> PurseView:
+def exchange_balance_view(page: AccountPage, exchange: Exchange) -> ExchangeBalanceView:
     book = page.book
     trades = book.trades_at(exchange)
     marks = {trade.symbol: page.mark(trade.symbol, exchange) for trade in trades}
     known = {symbol: mark for symbol, mark in marks.items() if mark is not None}
     whole = len(known) == len(marks)
-    return PurseView(
+    return ExchangeBalanceView(
         exchange=exchange,
         currency=exchange.currency,
         cash=float(book.cash(exchange)),

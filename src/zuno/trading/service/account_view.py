@@ -36,7 +36,7 @@ class AccountView(OriginView):
     notes: tuple[ForeignText, ...] = ()
 
 
-class PurseView(View):
+class ExchangeBalanceView(View):
     """What is at one exchange, in its own currency."""
 
     exchange: str
@@ -283,7 +283,7 @@ class LedgerView(AccountView):
 
 
 class TradeBalanceView(AccountView):
-    purses: tuple[PurseView, ...]
+    purses: tuple[ExchangeBalanceView, ...]
     equity_usd: float | None
     unknown: ForeignText | None
 

@@ -18,8 +18,8 @@ from zuno.kernel.errors import Broken, Unavailable, ZunoError
 from zuno.kernel.lock import ProcessLock
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, VerdictView, View
-from zuno.trading.data.intake import PATIENCE, Hole, Intake, Now, clause, said_of
-from zuno.trading.data.sources import Sources, fresh_for, habit_of, is_streamed
+from zuno.trading.data.intake import PATIENCE, Hole, Intake, Now, clause, describe_bug
+from zuno.trading.data.sources import Sources, fresh_for, is_streamed, poll_schedule_of
 from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.model.market import HOUR_MS, SECOND_MS, Candle, Feed, Heartbeat, Series, Symbol
 from zuno.trading.model.venues import wanted_series
@@ -320,7 +320,7 @@ class Collector:
         except ZunoError as error:
             return clause(error)
         except Exception as bug:  # one source's bug must not silence the others
-            return said_of(bug, what)
+            return describe_bug(bug, what)
         return None
 
     def _pause(self, poll: _PollState, began: Millis) -> float:
@@ -330,7 +330,7 @@ class Collector:
         now = self._now()
         if poll.series.row is Candle:
             return self._to_next_bar(poll, now)
-        period = habit_of(poll.series).period
+        period = poll_schedule_of(poll.series).period
         if poll.series.feed is Feed.NARRATIVE and (newest := self._intake.newest(poll.series)) is not None:
             left = period - (now - newest) / SECOND_MS  # whoever asked for it, it may have been before us
             return left if 0 < left < period else period

@@ -12,7 +12,7 @@ from zuno.kernel.errors import Unavailable, ZunoError
 from zuno.kernel.units import Millis, Seconds
 from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.trading.data.intake import PATIENCE, Now, clause
-from zuno.trading.data.sources import Sources, is_of_now, is_streamed, kept_since, missing, missing_spans
+from zuno.trading.data.sources import Sources, is_snapshot_only, is_streamed, kept_since, missing, missing_spans
 from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.model.market import DAY_MS, Candle, Feed, Series, Symbol, parse_symbol
 from zuno.trading.model.venues import wanted_series
@@ -86,7 +86,7 @@ class Downloads:
         for series in wanted_series(symbol):
             if is_streamed(series):
                 yield str(series), "a stream has no past: `zuno data collect` hears it from now on"
-            elif is_of_now(series) or series.feed in (Feed.NARRATIVE, Feed.NEWS):
+            elif is_snapshot_only(series) or series.feed in (Feed.NARRATIVE, Feed.NEWS):
                 yield str(series), "venues tell it of now alone: `zuno data collect` keeps it from now on"
             elif (why := self._sources.closed.get(series.venue)) is not None:
                 yield str(series), why

@@ -15,7 +15,7 @@ from zuno.trading.model.trade_events import account_mode, account_name, check_ac
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.reliability import LEAST_OUTCOMES, Reliability, measure_reliability
 from zuno.trading.rules.trading_book import TradingBook
-from zuno.trading.rules.veto_ledger import VetoTotals, counts_for, total_vetoes
+from zuno.trading.rules.veto_ledger import VetoTotals, belongs_to_account, total_vetoes
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.learning_view import (
     AgentCalibrationView,
@@ -115,7 +115,7 @@ class LearningDesk:
             score
             for score in await self._with.evaluator.vetoes.read()
             if score.origin == asked.origin
-            and counts_for(asked.account, score.account)
+            and belongs_to_account(asked.account, score.account)
             and score.resolved < asked.before
         ]
         rules = total_veto_views(scores)

@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from zuno.adapters.keys import passphrases
-from zuno.adapters.keys.passphrases import FEWEST, NothingTyped, Passphrases, ask_hidden
+from zuno.adapters.keys.passphrases import FEWEST, InputEnded, Passphrases, ask_hidden
 from zuno.kernel.errors import Refused, Unavailable
 
 
@@ -175,5 +175,5 @@ def test_the_end_of_input_is_told_from_a_refusal(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("getpass.getpass", typed)
     monkeypatch.setattr(passphrases, "_may_ask", lambda: True)
-    with pytest.raises(NothingTyped):
+    with pytest.raises(InputEnded):
         ask_hidden("Passphrase: ")

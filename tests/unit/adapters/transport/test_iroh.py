@@ -20,7 +20,7 @@ import iroh
 import iroh.iroh_ffi as generated
 
 from zuno.adapters.transport.inbox import Inbox
-from zuno.adapters.transport.iroh import HANDSHAKE, LIMIT, MOST_UNREAD, IrohPeer, IrohTransport, hasten
+from zuno.adapters.transport.iroh import HANDSHAKE, LIMIT, MOST_UNREAD, IrohPeer, IrohTransport, patch_buffer_writer
 from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.lp.model.debate import Role
 
@@ -558,8 +558,8 @@ def test_the_transport_does_not_show_its_key() -> None:
 
 def test_the_library_is_the_one_that_can_be_hastened() -> None:
     builder = generated._UniffiRustBufferBuilder
-    assert hasten(builder)
-    assert hasten(builder)  # done already
+    assert patch_buffer_writer(builder)
+    assert patch_buffer_writer(builder)  # done already
     one = builder()
     for piece in (b"", b"ab", bytearray(b"cd"), memoryview(b"ef"), bytes(100_000)):
         one.write(piece)
@@ -594,7 +594,7 @@ def test_a_class_that_behaves_the_same_is_hastened() -> None:
         pass
 
     before = Same.write
-    assert hasten(Same)
+    assert patch_buffer_writer(Same)
     assert Same.write is not before
 
 
@@ -621,12 +621,12 @@ class Needy(Slow):
 @pytest.mark.parametrize("other", [Backwards, Cramped, Renamed, Needy, object])
 def test_any_other_class_is_left_as_it_is(other: type) -> None:
     before = getattr(other, "write", None)
-    assert not hasten(other)
+    assert not patch_buffer_writer(other)
     assert getattr(other, "write", None) is before
 
 
 def test_no_class_at_all() -> None:
-    assert not hasten(None)
+    assert not patch_buffer_writer(None)
 
 
 async def test_it_works_without_being_hastened(
@@ -637,7 +637,7 @@ async def test_it_works_without_being_hastened(
             for at, byte in enumerate(value):
                 self.rbuf.data[self.rbuf.len + at] = byte
 
-    monkeypatch.setattr("zuno.adapters.transport.iroh.hasten", lambda builder: False)
+    monkeypatch.setattr("zuno.adapters.transport.iroh.patch_buffer_writer", lambda builder: False)
     monkeypatch.setattr(generated._UniffiRustBufferBuilder, "write", write)
     await cli.send(SCOUT, bytes(range(256)) * 64)
     assert await got(scout, SCOUT) == bytes(range(256)) * 64

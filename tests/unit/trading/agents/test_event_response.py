@@ -197,7 +197,7 @@ def test_basis_and_accounts_at_the_edge_of_their_week_are_evidence(
         rows = [Level(Millis(at), 1.2 + (place % 20) / 100) for place, at in enumerate(hours)]
         rows, series = [*rows, Level(AS_OF, 1.295 + 0.3 * extreme)], market.long_short(BINANCE, BTC)
     case = build_case(with_rows(bundle_of(), series, rows))
-    found = [reason for reason in liquidity.crowd_reasons(case) if "of the week" in reason.said]
+    found = [reason for reason in liquidity.crowding_reasons(case) if "of the week" in reason.said]
     assert [reason.weight for reason in found] == ([] if weight is None else [weight])
     if found:
         assert found[0].said in liquidity.answer_by_rules(case).rationale

@@ -296,7 +296,7 @@ def test_a_hunt_with_new_positions_behind_it_goes_on(
     forced = replace(seen, **{"longs_hour" if side is Side.LONG else "shorts_hour": ran})  # type: ignore[arg-type]
     rose = Missing("not heard") if share is None else replace(crowd, share=share)
     features = replace(plain.features, forced=forced, open_interest_hour=rose)
-    (reason,) = liquidity.hunt_reasons(replace(plain, features=features))
+    (reason,) = liquidity.stop_run_reasons(replace(plain, features=features))
     assert reason.weight == pytest.approx(0.6 * spent * turned)
     assert ("has fuel" in reason.said) == (turned < 0)
 
@@ -335,7 +335,7 @@ def test_dear_puts_are_fear_and_cheap_ones_calm(plain: Case, skew: float, weight
 )
 def test_a_dear_dollar_drains_what_is_risky(plain: Case, dollar: float, weight: float | None) -> None:
     moved = replace(plain, context=replace(plain.context, dollar=FigureChange(DOLLAR[0], dollar)))
-    found = [one.weight for one in macro_options.world_reasons(moved) if "DXY" in one.said]
+    found = [one.weight for one in macro_options.macro_reasons(moved) if "DXY" in one.said]
     assert found == ([] if weight is None else [pytest.approx(weight)])
 
 
@@ -354,7 +354,7 @@ def test_a_restless_curve_counts_on_the_side_that_is_feared(
     )
     found = [
         reason.weight
-        for reason in macro_options.world_reasons(replace(plain, features=features))
+        for reason in macro_options.macro_reasons(replace(plain, features=features))
         if "curve" in reason.said
     ]
     assert found == [weight]

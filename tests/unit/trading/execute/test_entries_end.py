@@ -15,7 +15,7 @@ from tests.unit.trading.execute.test_order_faults import SilentFor
 from tests.unit.trading.execute.test_order_gate import DeafVenue, ProcessEnds, held, mandate, protective
 from tests.wire.order_gate import GateHarness
 from tests.wire.paper_venue import open_binance
-from zuno.kernel.errors import NoRoom, Unavailable
+from zuno.kernel.errors import DiskFull, Unavailable
 from zuno.trading.model.cycle import Style
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS
 from zuno.trading.model.orders import Order, OrderRequest, OrderType
@@ -79,7 +79,7 @@ async def test_a_full_disk_keeps_no_entry_at_the_venue() -> None:
     paper.log = log
     desk = await waiting(desk=GateHarness(paper))
     log.rate = 1.0
-    with pytest.raises(NoRoom):
+    with pytest.raises(DiskFull):
         await desk.gate.end_entries("the desk has ended")
     assert await types_at_venue(desk) == set()
 

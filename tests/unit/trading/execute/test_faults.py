@@ -14,7 +14,7 @@ import pytest
 from tests.wire.order_gate import BTC, GateHarness
 from tests.wire.paper_venue import ACCOUNT, open_binance
 from zuno.adapters.account.trade_log import MemoryTradeLog, OwnedTradeLog
-from zuno.kernel.errors import NoRoom, Unavailable, ZunoError
+from zuno.kernel.errors import DiskFull, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange, Style
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Side
@@ -58,7 +58,7 @@ class FaultyLog(MemoryTradeLog):
 
     async def append(self, account: str, events: Any, after: int) -> None:
         if account == ACCOUNT and self._chance.random() < self.rate:
-            raise NoRoom("the home")
+            raise DiskFull("the home")
         await super().append(account, events, after)
         if account == ACCOUNT and self._chance.random() < self.rate:
             raise Unavailable("it was written, and nobody heard so")
@@ -146,7 +146,7 @@ async def test_a_full_disk_leaves_the_account_as_it_was() -> None:
     paper.log = log
     desk = GateHarness(paper)
     log.rate = 1.0
-    with pytest.raises(NoRoom):
+    with pytest.raises(DiskFull):
         await desk.gate.execute(desk.opening())
     assert await desk.paper.open_venue().open_orders() == ()
     assert desk.gate.book.count == 0

@@ -13,7 +13,7 @@ from tests.wire.order_gate import GateHarness
 from tests.wire.paper_venue import ACCOUNT, PaperHarness, open_binance, open_upbit
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.adapters.venues.paper.venue import PaperVenue
-from zuno.kernel.errors import NoRoom, Unavailable
+from zuno.kernel.errors import DiskFull, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.model.cycle import Exchange, Target
@@ -31,7 +31,7 @@ class FullLog(MemoryTradeLog):
 
     async def append(self, account: str, events: Sequence[TradeEvent], after: int) -> None:
         if self.full and account == ACCOUNT:
-            raise NoRoom("the home")
+            raise DiskFull("the home")
         await super().append(account, events, after)
 
 

@@ -290,8 +290,8 @@ def test_a_wall_is_told_once_however_often_it_was_seen() -> None:
 
 
 def test_a_wall_beyond_the_end_of_a_later_book_is_not_judged() -> None:
-    shallow = [ladder(NOW, 50.0), *(ladder(NOW + n * 15_000, levels=2) for n in range(1, 5))]
-    assert found_in(shallow) == ()
+    check_nesting = [ladder(NOW, 50.0), *(ladder(NOW + n * 15_000, levels=2) for n in range(1, 5))]
+    assert found_in(check_nesting) == ()
 
 
 def test_the_last_level_a_book_shows_is_shown() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import aggregate, made_of, parts, resample_bars, timeframe_of, total
+from zuno.trading.measure.bars import aggregate, bars_inside, parts, resample_bars, timeframe_of, total
 from zuno.trading.measure.data_quality import disagreement, impossible
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Candle, Timeframe, candles, funding
 
@@ -70,7 +70,7 @@ def test_only_whole_bars_are_made_and_weeks_open_on_monday() -> None:
 
 def test_the_parts_of_a_bar() -> None:
     minutes = [bar(MIDNIGHT + n * MINUTE_MS, 100.0) for n in (-1, 0, 59, 60)]
-    found = made_of(Timeframe.H1, MIDNIGHT, minutes)
+    found = bars_inside(Timeframe.H1, MIDNIGHT, minutes)
     assert [one.at for one in found] == [MIDNIGHT, MIDNIGHT + 59 * MINUTE_MS]
     assert (parts(Timeframe.H1, Timeframe.M1), parts(Timeframe.W1, Timeframe.D1)) == (60, 7)
 

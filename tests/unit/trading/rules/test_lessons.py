@@ -16,12 +16,12 @@ from zuno.trading.model.trade_events import ExitReason
 from zuno.trading.rules.lessons import (
     CASE_DAYS,
     LESSON_DAYS,
+    binomial_tail,
     choose_advice,
     derive_lessons,
     fits_setup,
     mean_r,
     review_lessons,
-    tail_chance,
 )
 
 WON, LOST, FLAT = Verdict.SUCCESS, Verdict.FAILURE, Verdict.FLAT
@@ -158,9 +158,9 @@ def test_advice_fits_the_setup() -> None:
 
 def test_the_tail_is_the_binomials() -> None:
     half = Fraction(1, 2)
-    assert tail_chance(5, 5, half) == Fraction(1, 32)
-    assert tail_chance(8, 7, half) == Fraction(9, 256)
-    assert tail_chance(3, 0, Fraction(1, 7)) == 1
+    assert binomial_tail(5, 5, half) == Fraction(1, 32)
+    assert binomial_tail(8, 7, half) == Fraction(9, 256)
+    assert binomial_tail(3, 0, Fraction(1, 7)) == 1
 
 
 PHRASES = ("funding high", "funding neutral", "greed", "fear", "squeeze 4h", "puts dear", "whales buying")

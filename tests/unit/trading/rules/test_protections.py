@@ -19,7 +19,7 @@ from zuno.trading.rules.protections import (
     active_locks,
     describe_lock,
     find_refusal,
-    hit_protections,
+    triggered_protections,
 )
 from zuno.trading.rules.trading_book import RealisedResult
 
@@ -71,7 +71,7 @@ def state(*closed: TradeSummary, **named: Any) -> RiskState:
 
 
 def hit(of: RiskState) -> dict[Protection, LockSet]:
-    return {lock.protection: lock for lock in hit_protections(of, LIMITS)}
+    return {lock.protection: lock for lock in triggered_protections(of, LIMITS)}
 
 
 def test_a_calm_desk_is_not_locked() -> None:

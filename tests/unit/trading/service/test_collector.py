@@ -20,7 +20,7 @@ from zuno.adapters.venues.binance import VENDOR, Binance
 from zuno.adapters.venues.exchange import ExchangeClient
 from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.data.sources import Sources, habit_of, is_of_now, is_streamed, kept_since
+from zuno.trading.data.sources import Sources, is_snapshot_only, is_streamed, kept_since, poll_schedule_of
 from zuno.trading.measure.data_quality import complete_at
 from zuno.trading.model.market import (
     HOUR_MS,
@@ -47,7 +47,7 @@ from zuno.trading.service.collector import LONGEST_BACKOFF, SETTLED, BatchWriter
 START = Millis(END - 4 * HOUR_MS)
 M1 = candles(BINANCE, "BTCUSDT", Timeframe.M1)
 OI = open_interest(BINANCE, "BTCUSDT")
-RANGED = [one for one in wanted_series(Symbol.BTCUSDT) if not is_of_now(one)]
+RANGED = [one for one in wanted_series(Symbol.BTCUSDT) if not is_snapshot_only(one)]
 NARRATED = {one for one in RANGED if one.feed is Feed.NARRATIVE}
 """A search tells of now alone: who asked at another time has another answer."""
 
@@ -67,7 +67,7 @@ async def assert_whole(store: MemorySeries, since: int, end: int) -> None:
     for series in RANGED:
         if series in NARRATED:
             continue
-        until = end - round(habit_of(series).period * 1_000) - 20_000
+        until = end - round(poll_schedule_of(series).period * 1_000) - 20_000
         assert await kept(store, series, since, until) == truth(series, since, until), str(series)
     assert [flaw for flaw in await store.flaws() if flaw.kind != "duplicate"] == []
 
@@ -83,7 +83,7 @@ def test_a_calm_hour_is_kept_whole_and_its_past_as_far_as_the_desk_reads() -> No
         await assert_whole(store, START - HOUR_MS, now())
         for series in RANGED:
             if series not in NARRATED:
-                first = max(START - habit_of(series).reach, kept_since(series, START))
+                first = max(START - poll_schedule_of(series).reach, kept_since(series, START))
                 assert len(await kept(store, series, 0, START)) == len(truth(series, first, START)), str(series)
         assert len(views) == 61
         assert all((view.fresh, view.failing, view.waiting_for) == (view.series, (), ()) for view in views)
@@ -165,10 +165,14 @@ def test_a_venue_whose_clock_is_ahead_is_believed_for_a_minute(before: int, take
 
 
 def test_everything_is_asked_for_before_its_word_is_old() -> None:
-    for series in RANGED + [one for one in wanted_series(Symbol.BTCUSDT) if is_of_now(one) and not is_streamed(one)]:
+    for series in RANGED + [
+        one for one in wanted_series(Symbol.BTCUSDT) if is_snapshot_only(one) and not is_streamed(one)
+    ]:
         limit = STALE_AFTER.get(series.feed, 10**9)
-        assert habit_of(series).period < limit, str(series)
-    assert 60 / habit_of(next(one for one in wanted_series(Symbol.BTCUSDT) if one.feed is Feed.BOOK)).period >= 5
+        assert poll_schedule_of(series).period < limit, str(series)
+    assert (
+        60 / poll_schedule_of(next(one for one in wanted_series(Symbol.BTCUSDT) if one.feed is Feed.BOOK)).period >= 5
+    )
 
 
 # -- bad weather

@@ -26,7 +26,7 @@ from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.chain.devnet import artifacts
 from zuno.adapters.chain.devnet.refusals import INTERNAL_ERROR
 from zuno.adapters.file_lock import FileLock
-from zuno.adapters.foreign_json import shallow
+from zuno.adapters.foreign_json import check_nesting
 from zuno.adapters.process_identity import ProcessIdentity
 from zuno.amm.model import Block
 from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable
@@ -226,7 +226,7 @@ async def ask(url: str, method: str, *params: object) -> Any:
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}
     try:
         async with httpx2.AsyncClient(timeout=60.0, trust_env=False) as client:
-            reply = json.loads(shallow((await client.post(url, json=body)).content, _DEEPEST))
+            reply = json.loads(check_nesting((await client.post(url, json=body)).content, _DEEPEST))
     except httpx2.HTTPError as error:
         raise Unavailable(f"The devnet at {url} does not answer; `zuno devnet down` ends it.") from error
     except ValueError as error:

@@ -36,7 +36,7 @@ from zuno.adapters.chain.world import (
 from zuno.amm.identity import pool_slots
 from zuno.amm.integers import MAX_UINT256
 from zuno.amm.pool import Pool
-from zuno.kernel.errors import Broken, Malformed, NoRoom, Unavailable
+from zuno.kernel.errors import Broken, DiskFull, Malformed, Unavailable
 from zuno.kernel.text import NATIVE
 from zuno.lp.plan import calldata
 
@@ -117,7 +117,7 @@ def open_world(artifacts: Artifacts, cache: Path, seed: int, progress: Progress)
     try:
         cachefile.save(path, chain, {"seed": seed})
         _drop_old_worlds(cache)
-    except (OSError, NoRoom) as error:
+    except (OSError, DiskFull) as error:
         _log.warning("the world could not be kept (%s): the next start builds it again", error)
     return chain
 

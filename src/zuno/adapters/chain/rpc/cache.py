@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from zuno.adapters.atomic_file import replace_file
-from zuno.adapters.foreign_json import shallow
-from zuno.kernel.errors import NoRoom
+from zuno.adapters.foreign_json import check_nesting
+from zuno.kernel.errors import DiskFull
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class JsonCache:
     def load(self, name: str, read: Callable[[dict[str, Any]], T]) -> T | None:
         """What `read` makes of the object; None where there is none, or none that it can read."""
         try:
-            return read(json.loads(shallow(self._path(name).read_bytes())))
+            return read(json.loads(check_nesting(self._path(name).read_bytes())))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
@@ -40,7 +40,7 @@ class JsonCache:
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
             replace_file(self._path(name), json.dumps(value, separators=(",", ":")).encode())
-        except (OSError, NoRoom) as error:
+        except (OSError, DiskFull) as error:
             if self._writable:
                 why = error.strerror if isinstance(error, OSError) else error
                 _log.warning("Nothing can be kept in %s (%s): the next run reads it anew.", self._directory, why)

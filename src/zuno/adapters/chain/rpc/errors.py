@@ -10,7 +10,7 @@ Malformed
 ├── CallReverted   the call ran and the contract said no, or so the node says
 │   └── InsufficientFunds  it did not even start: the caller lacks the coin it sends
 ├── TransactionRejected  the node heard the transaction and does not take it
-├── UnfitResult    the call returned what its contract cannot have returned
+├── InvalidCallResult    the call returned what its contract cannot have returned
 ├── BadRequest     the node could not read the question
 └── ResponseTooLarge  the answer is larger than any honest one
 """
@@ -61,7 +61,7 @@ class TransactionRejected(Malformed):
     """The node gave its reason for not taking a signed transaction."""
 
 
-class UnfitResult(Malformed):
+class InvalidCallResult(Malformed):
     """The call returned data that its contract cannot have returned."""
 
 

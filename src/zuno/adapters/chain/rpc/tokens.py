@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from zuno.adapters.chain.rpc import abi
 from zuno.adapters.chain.rpc.cache import JsonCache
-from zuno.adapters.chain.rpc.errors import CallReverted, ResponseTooLarge, UnfitResult
+from zuno.adapters.chain.rpc.errors import CallReverted, InvalidCallResult, ResponseTooLarge
 from zuno.adapters.chain.rpc.node import RpcNode
 from zuno.adapters.chain.rpc.transport import Callee
 from zuno.amm.model import Block
@@ -64,7 +64,7 @@ class TokenReader:
     async def _call(self, address: Address, question: bytes, at: Block, read: Callable[[bytes], T]) -> T | None:
         try:
             return await self._node.call(address, question, at, read, callee=Callee.UNTRUSTED, gas=CALL_GAS)
-        except (CallReverted, ResponseTooLarge, UnfitResult):
+        except (CallReverted, ResponseTooLarge, InvalidCallResult):
             return None  # it reverts, answers something else or with megabytes, whichever node is asked
 
     def _load(self) -> None:

@@ -31,18 +31,18 @@ from zuno.adapters.chain.rpc.errors import (
     LASTING_FAULTS,
     BadRequest,
     CallReverted,
+    InvalidCallResult,
     NodeBehind,
     NoSuchMethod,
     NoSuchState,
     NotConnected,
     RangeRefused,
     ResponseTooLarge,
-    UnfitResult,
     parse_error,
     refuses_batches,
 )
 from zuno.adapters.chain.rpc.validate import ResultValidator, parse_quantity
-from zuno.adapters.foreign_json import shallow
+from zuno.adapters.foreign_json import check_nesting
 from zuno.amm.model import Block
 from zuno.kernel.backoff import SPREAD, Backoff
 from zuno.kernel.errors import Malformed, Unavailable, UsageError, ZunoError
@@ -432,7 +432,7 @@ def _decode_reply(status: int, raw: bytes) -> Any:
     if 300 <= status < 400:
         raise Unavailable(f"HTTP {status}: redirects are not followed")
     try:
-        reply = json.loads(shallow(raw, _DEEPEST))
+        reply = json.loads(check_nesting(raw, _DEEPEST))
     except ValueError:
         reply = None
     # Some gateways send JSON-RPC errors under 4xx: there the body speaks, if it has something to say.
@@ -449,7 +449,7 @@ def _read_result(request: RpcRequest, result: Any) -> Any:
     except CallReverted:
         raise
     except Malformed as fault:
-        raise UnfitResult(f"{request.method}: {fault}") from fault
+        raise InvalidCallResult(f"{request.method}: {fault}") from fault
 
 
 def _result(method: str, asked: int, reply: object) -> Any:
@@ -463,7 +463,7 @@ def _result(method: str, asked: int, reply: object) -> Any:
 
 
 def _is_blameless(fault: ZunoError, callee: Callee) -> bool:
-    if isinstance(fault, CallReverted | UnfitResult):
+    if isinstance(fault, CallReverted | InvalidCallResult):
         return callee is Callee.UNTRUSTED
     return isinstance(fault, HONEST_FAULTS) and not isinstance(fault, NodeBehind)
 
@@ -474,7 +474,7 @@ def _raise_settled(faults: list[tuple[str, ZunoError]], callee: Callee, variable
         raise _verdict(faults, variable)
     # Someone heard the question whole and said no: whoever asked may ask for less, or take it for the answer.
     settled = (
-        (CallReverted, ResponseTooLarge, UnfitResult)
+        (CallReverted, ResponseTooLarge, InvalidCallResult)
         if callee is Callee.UNTRUSTED
         else (CallReverted, ResponseTooLarge)
     )

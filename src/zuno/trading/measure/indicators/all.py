@@ -181,14 +181,14 @@ def round_readings(bars: Bars, row: Sequence[float], unsound: int = 0) -> Indica
 def sound(bars: Bars) -> Bars:
     """The bars a market can have made: prices above zero, low ≤ open and close ≤ high, volume at least zero and at
     least what its takers bought. What is left out is simply not there, as if it had never been given."""
-    good = sound_rows(bars)
+    good = valid_rows(bars)
     if np.all(good):
         return bars
     kept = (bars.open, bars.high, bars.low, bars.close, bars.volume, bars.taker_buy)
     return Bars(bars.timeframe, bars.at[good], *(column[good] for column in kept))
 
 
-def sound_rows(bars: Bars) -> NDArray[np.bool_]:
+def valid_rows(bars: Bars) -> NDArray[np.bool_]:
     """Which of the bars these are."""
     prices = np.stack((bars.open, bars.high, bars.low, bars.close))
     good = np.all(np.isfinite(prices) & (prices > 0), axis=0) & np.isfinite(bars.volume) & (bars.volume >= 0)
@@ -201,7 +201,7 @@ SPARE: Final = 100
 """Bars beyond the lookback that are looked at: so many may be unsound or not closed yet."""
 
 
-def newest_sound(timeframe: Timeframe, rows: Sequence[Candle], as_of: int) -> Bars:
+def newest_valid_bars(timeframe: Timeframe, rows: Sequence[Candle], as_of: int) -> Bars:
     """The last `LOOKBACK` bars that had closed by then and that a market can have made. Of a long past only the end is
     looked at, where that is enough."""
     for given in (rows[-LOOKBACK - SPARE :], rows):

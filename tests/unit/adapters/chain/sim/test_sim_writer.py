@@ -22,7 +22,7 @@ from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.sim.writer import SimWriter
 from zuno.adapters.chain.world import DEFAULT_SEED, DEPLOYMENT, OTHERS, SIM, USDC, WALLET, WETH, pool_specs
 from zuno.amm.model import Range
-from zuno.kernel.errors import Broken, NoRoom, NotFound, Refused
+from zuno.kernel.errors import Broken, DiskFull, NotFound, Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds, Tick
 from zuno.lp.model.history import PositionEvent, WalletSwap
@@ -286,7 +286,7 @@ async def test_what_cannot_be_saved_was_not_sent(
 
     with monkeypatch.context() as broken:
         broken.setattr(os, "replace", full)
-        with pytest.raises(NoRoom):
+        with pytest.raises(DiskFull):
             await writer.send(raw)
     assert await chain.head() == before.block
     assert await writer.wallet_state(WALLET, CURRENCIES, ()) == before

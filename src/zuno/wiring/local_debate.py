@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from zuno.lp.service.recommend import LocalDebateRunner
 
 
-def build_table(
+def build_local_debate(
     journal: Journal,
     key: KeyFile,
     request_id: str,
