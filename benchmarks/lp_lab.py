@@ -40,7 +40,7 @@ HELD = Range(Tick(201_000), Tick(204_000))
 LEAST_TIMES = 1_000.0
 TURNS = 5
 RANGES = 1_000
-SWEEPS = 3
+SWEEPS = 5
 LEAST_SPEEDUP = 1.8
 """On two whole cores."""
 USDC, WETH = 1_000.0, 0.5

@@ -23,7 +23,7 @@ from zuno.lab.lp.fast import PIPS, USD, MinuteColumns, amounts_by_minute, fees_b
 SHIFTS: Final = 25
 """Of a range's centre from the price, for every width: from half a width below to half a width above."""
 MOST_RANGES: Final = 10_000
-TASKS_PER_WORKER: Final = 8
+TASKS_PER_WORKER: Final = 24
 NARROWEST, WIDEST = 60, 6_000
 """Half-widths in ticks: 0.6 % and 82 %."""
 
