@@ -135,7 +135,7 @@ async def hop(folder: Path) -> bool:
 # -- a debate between processes
 
 
-def desk(frozen: Context, minds: Any, role: Role, journal: Journal) -> Peer:
+def desk(frozen: Context, model_context: Any, role: Role, journal: Journal) -> Peer:
     """One agent of a debate about a frozen world."""
 
     async def recall(name: str) -> Context:
@@ -146,13 +146,13 @@ def desk(frozen: Context, minds: Any, role: Role, journal: Journal) -> Peer:
 
     match role:
         case Role.SCOUT:
-            return Scout(observe, journal.put_bundle, minds)
+            return Scout(observe, journal.put_bundle, model_context)
         case Role.STRATEGIST:
-            return Strategist(recall, minds)
+            return Strategist(recall, model_context)
         case Role.CRITIC:
-            return Critic(recall, minds)
+            return Critic(recall, model_context)
         case _:
-            return Arbiter(recall, minds)
+            return Arbiter(recall, model_context)
 
 
 async def inhabited(role: Role, folder: Path, ports: dict[Role, int], heard: Any = None) -> tuple[Any, MeshPeer]:
@@ -167,7 +167,7 @@ async def inhabited(role: Role, folder: Path, ports: dict[Role, int], heard: Any
     peer = None
     if role is not Role.CLI:
         frozen = Context.model_validate(decode_canonical((folder.parent / "context.json").read_bytes()))
-        peer = desk(frozen, Table(folder, frozen).minds(), role, journal)
+        peer = desk(frozen, Table(folder, frozen).model_context(), role, journal)
 
     async def send(one: Outgoing) -> None:
         await line.send(one.to, one.data)
@@ -307,13 +307,13 @@ def weather(folder: Path) -> bool:
     """A thousand debates with a tenth of everything lost and a tenth doubled: what their owner's journal holds a minute
     after the end."""
     frozen = asyncio.run(observed(folder / "sim"))
-    minds = Table(folder, frozen).minds()
+    model_context = Table(folder, frozen).model_context()
     keys = {role: KeyFile(folder / "keys" / role.value / "node.key") for role in Role}
     for key in keys.values():
         key.ensure()
 
     def peer(role: Role, journal: Journal) -> Peer:
-        return desk(frozen, minds, role, journal)
+        return desk(frozen, model_context, role, journal)
 
     chain = SimChain(SimFile(folder / "sim"))
     plans = failed = doubled = sent = 0

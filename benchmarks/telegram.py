@@ -30,7 +30,7 @@ from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
 from zuno.kernel.view import View
 from zuno.settings import Settings
-from zuno.wiring.house import Application as HouseApplication
+from zuno.wiring.application import Application as HouseApplication
 
 BAR = 1.5
 TURNS = 60

@@ -17,7 +17,7 @@ from zuno.adapters.http import RequestLimits
 from zuno.adapters.memory.endpoint import EmbeddingBudget, EndpointEmbedder
 from zuno.adapters.memory.hashed import HashedEmbedder
 from zuno.adapters.memory.minilm import PACKAGE, MiniLmEmbedder
-from zuno.adapters.model.daybook import DayBookInMemory
+from zuno.adapters.model.daily_spend import DailySpendInMemory
 from zuno.kernel.errors import Unavailable
 from zuno.llm.budget import DAY, Limits, RunBudget
 from zuno.llm.spend import Ceiling, Spend
@@ -134,7 +134,7 @@ async def test_the_key_goes_to_the_server_and_a_dead_port_is_unavailable() -> No
 
 
 async def test_vectors_are_booked_and_nothing_is_sent_beyond_the_budget() -> None:
-    book, clock = DayBookInMemory(), SystemClock()
+    book, clock = DailySpendInMemory(), SystemClock()
     budget = RunBudget(Limits(day=Ceiling(usd=Decimal("0.01"))), book, clock)
 
     async def price(tokens: int) -> Decimal:
@@ -159,7 +159,7 @@ async def test_vectors_are_booked_and_nothing_is_sent_beyond_the_budget() -> Non
 @pytest.mark.parametrize(("answer", "spent"), [("no key", False), (None, False), ("down", True), ("web page", True)])
 async def test_what_no_server_read_costs_nothing(answer: str | None, spent: bool) -> None:
     """A server that is not there must not use the day's budget up; one that failed may have been paid."""
-    book, clock = DayBookInMemory(), SystemClock()
+    book, clock = DailySpendInMemory(), SystemClock()
     budget = RunBudget(Limits(day=Ceiling(usd=Decimal(1))), book, clock)
 
     async def price(tokens: int) -> Decimal:

@@ -37,7 +37,7 @@ from zuno.adapters.store.chat_store import SqliteChatStore
 from zuno.doors.cli.main import run
 from zuno.journal.journal import ChainedJournal
 from zuno.settings import Settings
-from zuno.wiring.house import Application
+from zuno.wiring.application import Application
 
 LOADED = (
     *KEYS,

@@ -37,7 +37,7 @@ from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
 from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM
 from zuno.trading.model.trade_events import paper_account
-from zuno.wiring.house import Application
+from zuno.wiring.application import Application
 from zuno.wiring.memory import memory_file
 
 LOADED = (

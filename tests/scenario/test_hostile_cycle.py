@@ -89,8 +89,8 @@ class Room(Desk):
     async def _held(self, of: str, moment: Millis, present: bool, account: Any = None) -> list[Slot]:
         return account_slots(self.account or Account(usd=2_000.0, krw=2_000_000.0), moment)
 
-    def _minds(self, notebook: RunJournal, registry: ModelRegistry) -> ModelContext:
-        return replace(super()._minds(notebook, registry), sleep=soon)
+    def _model_context(self, notebook: RunJournal, registry: ModelRegistry) -> ModelContext:
+        return replace(super()._model_context(notebook, registry), sleep=soon)
 
 
 Script = Callable[[ModelRequest], Line]

@@ -32,7 +32,7 @@ from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Side, Symbol
 from zuno.trading.model.trade_events import IntentKind, IntentLeg, IntentStored, TradeIntent, paper_account
 from zuno.trading.rules.calibration import PRIOR_TRADES
 from zuno.trading.run.record import RunRequest
-from zuno.wiring.house import Application
+from zuno.wiring.application import Application
 
 D = Decimal
 SECONDS = 600

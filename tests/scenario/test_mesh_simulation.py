@@ -180,7 +180,7 @@ class Theatre:
     frozen: Context
     chain: SimChain
     keys: Mapping[Role, NodeKey]
-    minds: Any
+    model_context: Any
     hash: str = ""
     journals: dict[Role, list[str]] = field(default_factory=dict)
     """What each journal holds after a debate in fine weather."""
@@ -209,21 +209,21 @@ class Theatre:
 
         match role:
             case Role.SCOUT:
-                return Scout(observe, journal.put_bundle, self.minds)
+                return Scout(observe, journal.put_bundle, self.model_context)
             case Role.STRATEGIST:
-                return Strategist(recall, self.minds)
+                return Strategist(recall, self.model_context)
             case Role.CRITIC:
-                return Critic(recall, self.minds)
+                return Critic(recall, self.model_context)
             case _:
-                return Arbiter(recall, self.minds)
+                return Arbiter(recall, self.model_context)
 
 
 @pytest.fixture(scope="session")
 def theatre(tmp_path_factory: pytest.TempPathFactory) -> Theatre:
     home = tmp_path_factory.mktemp("mesh-sim")
     frozen = asyncio.run(observed(home))
-    minds = Table(tmp_path_factory.mktemp("mesh-table"), frozen).minds()
-    stage = Theatre(frozen, SimChain(SimFile(home)), seals(Role), minds)
+    model_context = Table(tmp_path_factory.mktemp("mesh-table"), frozen).model_context()
+    stage = Theatre(frozen, SimChain(SimFile(home)), seals(Role), model_context)
     world = stage.world(0, Weather())
     debate = world.ask(0)
     world.run()

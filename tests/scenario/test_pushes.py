@@ -27,7 +27,7 @@ from zuno.kernel.chat import ChatButton
 from zuno.settings import Settings
 from zuno.trading.model.market import Side, Symbol
 from zuno.trading.model.trade_events import LockSet, Protection
-from zuno.wiring.house import Application
+from zuno.wiring.application import Application
 from zuno.wiring.outbox import PushSources, build_button_search, build_pushes
 
 STEPS = 15

@@ -24,7 +24,7 @@ from zuno.adapters.keys.wallets import WalletFolder
 from zuno.doors.telegram.command_table import COMMANDS
 from zuno.doors.telegram_door import TelegramSetupView
 from zuno.kernel.errors import Refused, UsageError
-from zuno.wiring.house import Application
+from zuno.wiring.application import Application
 
 
 @pytest_asyncio.fixture

@@ -17,7 +17,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol
 from zuno.trading.model.trade_events import ExitReason, paper_account
-from zuno.wiring.house import Application
+from zuno.wiring.application import Application
 
 PNG = b"\x89PNG"
 

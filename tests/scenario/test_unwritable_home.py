@@ -26,7 +26,7 @@ from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, Symbol
 from zuno.trading.model.trade_events import LIVE_ACCOUNT, ExitReason, Mandate, Protection
 from zuno.trading.service.account import AccountDesk
-from zuno.wiring.house import Application, _make_home
+from zuno.wiring.application import Application, _make_home
 
 D = Decimal
 

@@ -26,7 +26,7 @@ from zuno.trading.model.market import (
 from zuno.trading.model.trade_events import paper_account
 from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import Batch, Origin
-from zuno.wiring.house import Application
+from zuno.wiring.application import Application
 
 END = Millis(1_767_225_600_000)
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from tests.wire.fakes.clock import FixedClock
-from zuno.adapters.model.daybook import DayBookInMemory
+from zuno.adapters.model.daily_spend import DailySpendInMemory
 from zuno.adapters.model.registry import ModelTable
 from zuno.kernel.units import Seconds
 from zuno.llm.ask import ModelContext
@@ -105,12 +105,12 @@ def prompts(folder: Path) -> Prompts:
 
 @dataclass
 class Desk:
-    """Minds on a virtual clock, with everything that was recorded."""
+    """OpenModelContext on a virtual clock, with everything that was recorded."""
 
     folder: Path
     limits: Limits = field(default_factory=Limits)
     breakers: Breakers = field(default_factory=Breakers)
-    days: Any = field(default_factory=DayBookInMemory)
+    days: Any = field(default_factory=DailySpendInMemory)
     timeout: float = 5.0
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     clock: FixedClock = field(default_factory=lambda: FixedClock(Seconds(20_000 * 86_400)))
@@ -123,7 +123,7 @@ class Desk:
     async def record(self, attempt: Attempt) -> None:
         self.recorded.append(attempt)
 
-    def minds(self, *models: Model, registry: ModelRegistry | None = None) -> ModelContext:
+    def model_context(self, *models: Model, registry: ModelRegistry | None = None) -> ModelContext:
         return ModelContext(
             registry=registry or ModelTable(RoleModels(models, "" if models else "no key for a model")),
             prompts=prompts(self.folder),

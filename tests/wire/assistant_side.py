@@ -13,7 +13,7 @@ from mcp.types import CallToolResult, TextContent
 
 from zuno.doors.mcp.server import AssistantServer
 from zuno.settings import Settings
-from zuno.wiring.house import Application
+from zuno.wiring.application import Application
 
 
 @dataclass(frozen=True)

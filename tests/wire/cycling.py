@@ -23,7 +23,7 @@ from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
 from zuno.adapters.clock.system import SystemClock
 from zuno.adapters.file_lock import symbol_lock
 from zuno.adapters.keys.ed25519 import KeyFile
-from zuno.adapters.model.daybook import DayBookInMemory
+from zuno.adapters.model.daily_spend import DailySpendInMemory
 from zuno.adapters.model.recorded import RecordedModels
 from zuno.adapters.model.registry import ModelTable
 from zuno.adapters.store.memory import MemoryStore
@@ -186,7 +186,7 @@ class Desk:
                 journal=self.opened,
                 held=self._held,
                 record=MemoryTradeRecord(self.closed),
-                minds=lambda notebook: self._minds(notebook, self._registry()),
+                model_context=lambda notebook: self._model_context(notebook, self._registry()),
                 checkpoints=self.checkpoints or (lambda: sqlite_checkpoints(self.home / "cycles.db")),
                 lease=lambda symbol: symbol_lock(self.home, symbol),
                 rehearse=self._rehearse,
@@ -213,7 +213,7 @@ class Desk:
                 journal=self.opened,
                 log=JournalTradeLog(self.opened),
                 store=self.store,
-                minds=lambda notebook: self._minds(notebook, self._registry()),
+                model_context=lambda notebook: self._model_context(notebook, self._registry()),
                 indexes=indexes,
             )
         )
@@ -228,12 +228,12 @@ class Desk:
         given = {role: RoleModels(tuple(models)) for role, models in (self.models or {}).items()}
         return ModelTable(nobody, given)
 
-    def _minds(self, notebook: RunJournal, registry: ModelRegistry) -> ModelContext:
+    def _model_context(self, notebook: RunJournal, registry: ModelRegistry) -> ModelContext:
         clock = SystemClock()
         return ModelContext(
             registry=registry,
             prompts=Prompts("zuno.trading.agents"),
-            budget=RunBudget(Limits(), DayBookInMemory(), clock),
+            budget=RunBudget(Limits(), DailySpendInMemory(), clock),
             breakers=Breakers(threshold=None),
             record=notebook.record,
             clock=clock,
@@ -245,7 +245,7 @@ class Desk:
         journal = ChainedJournal(MemoryStore(), self.key, code=lambda: "test", now=lambda: WALL)
         registry = RecordedModels(attempts, whys=whys)
         return ReplayContext(
-            journal, lambda notebook: self._minds(notebook, registry), lambda: list_replay_differences(registry)
+            journal, lambda notebook: self._model_context(notebook, registry), lambda: list_replay_differences(registry)
         )
 
     def _random(self, count: int) -> bytes:

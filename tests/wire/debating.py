@@ -17,7 +17,7 @@ from tests.wire.fakes.model import Script, ScriptedModel
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.keys.ed25519 import KeyFile
-from zuno.adapters.model.daybook import DayBookInMemory
+from zuno.adapters.model.daily_spend import DailySpendInMemory
 from zuno.adapters.model.registry import ModelTable
 from zuno.adapters.prices.gas import ChainGas, NativePrice
 from zuno.adapters.prices.seeded import SeededFeed
@@ -152,25 +152,25 @@ class Table:
         return plan_view(self.request, await load_context(self.journal, ready.debate.context), ready)
 
     def room(self, max_rounds: int) -> LocalDebateRunner:
-        minds = self.minds()
+        model_context = self.model_context()
         peers = (
-            Scout(self._observe, self.journal.put_bundle, minds),
-            Strategist(self._recall, minds),
-            Critic(self._recall, minds),
-            Arbiter(self._recall, minds),
+            Scout(self._observe, self.journal.put_bundle, model_context),
+            Strategist(self._recall, model_context),
+            Critic(self._recall, model_context),
+            Arbiter(self._recall, model_context),
         )
         stations = [MessageHandler(peer, self.transport, self.journal, self.key, self.now) for peer in peers]
         return LocalDebateRunner(
             stations, self.transport, self.journal, self.key, self.now, self.request, max_rounds, self.patience
         )
 
-    def minds(self) -> ModelContext:
+    def model_context(self) -> ModelContext:
         clock = FixedClock(Seconds(self.started // 1000))
         registry = {role: RoleModels((model,)) for role, model in self.models.items()}
         return ModelContext(
             registry=ModelTable(RoleModels((), "no key for a model"), registry),
             prompts=Prompts("zuno.lp.agents"),
-            budget=RunBudget(Limits(), DayBookInMemory(), clock),
+            budget=RunBudget(Limits(), DailySpendInMemory(), clock),
             breakers=Breakers(),
             record=self._record,
             clock=clock,

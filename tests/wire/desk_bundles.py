@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from zuno.adapters.clock.system import SystemClock
-from zuno.adapters.model.daybook import DayBookInMemory
+from zuno.adapters.model.daily_spend import DailySpendInMemory
 from zuno.adapters.model.registry import ModelTable
 from zuno.kernel.units import Millis, Seconds
 from zuno.llm.ask import ModelContext
@@ -295,7 +295,7 @@ class Scripted:
 
 
 def minds_of(*models: Model, prompts: Prompts | None = None) -> ModelContext:
-    """Minds with these models in every seat; with none, the rules."""
+    """OpenModelContext with these models in every seat; with none, the rules."""
     clock = SystemClock()
 
     async def record(attempt: Attempt) -> None:
@@ -304,7 +304,7 @@ def minds_of(*models: Model, prompts: Prompts | None = None) -> ModelContext:
     return ModelContext(
         registry=ModelTable(RoleModels(tuple(models), "" if models else "nobody sits here")),
         prompts=prompts or Prompts("zuno.trading.agents"),
-        budget=RunBudget(Limits(), DayBookInMemory(), clock),
+        budget=RunBudget(Limits(), DailySpendInMemory(), clock),
         breakers=Breakers(threshold=None),
         record=record,
         clock=clock,

@@ -30,17 +30,17 @@ class Argued:
     draft: RulingDraft
     _twins: dict[tuple[str, Image | None], Opinion] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def ask(self, role: str, minds: ModelContext, image: Image | None = PICTURE) -> Awaitable[AgentAnswer[Any]]:
+    def ask(self, role: str, model_context: ModelContext, image: Image | None = PICTURE) -> Awaitable[AgentAnswer[Any]]:
         case, board = self.case, self.board
         asked: Mapping[str, Callable[[], Awaitable[AgentAnswer[Any]]]] = {
-            "meta": lambda: meta.ask_meta(case, minds),
-            "liquidity": lambda: liquidity.ask_expert(case, minds),
-            "microstructure": lambda: microstructure.ask_expert(case, minds),
-            "macro": lambda: macro_options.ask_expert(case, minds),
-            "vlm_geometric": lambda: geometry.ask_expert(case, image, minds),
-            "synthesis": lambda: synthesis.ask_synthesis(case, self.meta, board, minds),
-            "judge": lambda: judge.ask_judge(case, self.meta, board, minds),
-            "risk_manager": lambda: risk_manager.ask_risk_manager(case, self.draft, minds),
+            "meta": lambda: meta.ask_meta(case, model_context),
+            "liquidity": lambda: liquidity.ask_expert(case, model_context),
+            "microstructure": lambda: microstructure.ask_expert(case, model_context),
+            "macro": lambda: macro_options.ask_expert(case, model_context),
+            "vlm_geometric": lambda: geometry.ask_expert(case, image, model_context),
+            "synthesis": lambda: synthesis.ask_synthesis(case, self.meta, board, model_context),
+            "judge": lambda: judge.ask_judge(case, self.meta, board, model_context),
+            "risk_manager": lambda: risk_manager.ask_risk_manager(case, self.draft, model_context),
         }
         return asked[role]()
 

@@ -26,7 +26,7 @@ from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.keys.passphrases import Passphrases
 from zuno.adapters.keys.wallets import WalletFolder
 from zuno.adapters.mesh.folder import MeshFiles
-from zuno.adapters.model.daybook import DayBookFile
+from zuno.adapters.model.daily_spend import DailySpendFile
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.adapters.store.alerts_file import AlertsFile
 from zuno.adapters.store.outbox import SqliteOutbox
@@ -121,7 +121,7 @@ def open_stores(disk: Path) -> Stores:
     series = SqliteSeries(folder("series"), Origin(False, "recorded"))
     samples, alerts = SqliteSamples(folder("samples")), AlertsFile(folder("alerts"))
     outbox = SqliteOutbox(folder("outbox"))
-    daybook, mesh = DayBookFile(folder("daybook") / "spend.json"), MeshFiles(folder("mesh"))
+    daily_spend, mesh = DailySpendFile(folder("daybook") / "spend.json"), MeshFiles(folder("mesh"))
     world = SimFile(folder("sim"))
     keys, wallets, checkpoints = folder("keys"), folder("wallets"), folder("checkpoints") / "cycles.db"
     counter = iter(range(1_000))
@@ -148,7 +148,7 @@ def open_stores(disk: Path) -> Stores:
         await outbox.append(notice, str(next(counter)))
 
     async def spend(size: int) -> None:
-        await daybook.book(size, Spend(size, Decimal(1)), Ceiling())
+        await daily_spend.book(size, Spend(size, Decimal(1)), Ceiling())
 
     async def running(size: int) -> None:
         mesh.keep_running_mesh(RunningMesh(transport="x" * size, restarts={}))

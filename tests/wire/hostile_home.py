@@ -20,7 +20,7 @@ from zuno.lab.reports import LabReport, LabReports
 from zuno.settings import Settings
 from zuno.trading.model.market import Side
 from zuno.trading.model.memory import LESSON, POST_MORTEM, Lesson, Verdict
-from zuno.wiring.house import Application
+from zuno.wiring.application import Application
 
 FLAG = "hurt"
 """What every one of these would set on a browser's window."""

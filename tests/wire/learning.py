@@ -13,7 +13,7 @@ from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.adapters.clock.system import SystemClock
 from zuno.adapters.keys.ed25519 import KeyFile
-from zuno.adapters.model.daybook import DayBookInMemory
+from zuno.adapters.model.daily_spend import DailySpendInMemory
 from zuno.adapters.model.registry import ModelTable
 from zuno.adapters.store.memory import MemoryStore
 from zuno.journal.journal import ChainedJournal
@@ -100,7 +100,7 @@ def ask_with(notebook: RunJournal, models: Sequence[Model] = ()) -> ModelContext
     return ModelContext(
         registry=ModelTable(RoleModels(tuple(models), "" if models else "nobody sits here")),
         prompts=Prompts("zuno.trading.agents"),
-        budget=RunBudget(Limits(), DayBookInMemory(), clock),
+        budget=RunBudget(Limits(), DailySpendInMemory(), clock),
         breakers=Breakers(threshold=None),
         record=notebook.record,
         clock=clock,
@@ -133,7 +133,7 @@ class Learning:
                 journal=self.opened,
                 log=self.log,
                 store=self.store,
-                minds=lambda notebook: ask_with(notebook, self.models),
+                model_context=lambda notebook: ask_with(notebook, self.models),
                 indexes=self.indexes,
             )
         )

@@ -104,7 +104,7 @@ async def a_mesh(
     journals = {
         role: ChainedJournal(MemoryStore(), key, code=lambda: "test", now=unix_millis) for role, key in keys.items()
     }
-    minds = Table(folder, seen).minds()
+    model_context = Table(folder, seen).model_context()
     inbox = OwnerInbox()
 
     def running(role: Role, peer: Peer | None, listen: Callable[[Envelope], Awaitable[None]] | None) -> PeerRunner:
@@ -141,12 +141,12 @@ async def a_mesh(
 
         match role:
             case Role.SCOUT:
-                return Scout(observe, journals[role].put_bundle, minds)
+                return Scout(observe, journals[role].put_bundle, model_context)
             case Role.STRATEGIST:
-                return Strategist(recall, minds)
+                return Strategist(recall, model_context)
             case Role.CRITIC:
-                return Critic(recall, minds)
-        return Arbiter(recall, minds)
+                return Critic(recall, model_context)
+        return Arbiter(recall, model_context)
 
     twist = twists or {}
     peers = {

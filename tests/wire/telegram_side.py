@@ -13,7 +13,7 @@ from tests.wire.telegram_api import ALICE, BOB, GROUP, TOKEN, WAIT_SECONDS, Tele
 from zuno.doors.telegram_door import TelegramEndView, TelegramEventView
 from zuno.journal.port import Entry
 from zuno.settings import Settings
-from zuno.wiring.house import Application
+from zuno.wiring.application import Application
 
 
 @dataclass

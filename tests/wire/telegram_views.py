@@ -12,7 +12,7 @@ from zuno.kernel.view import View
 from zuno.lp.model.debate import Thought
 from zuno.settings import Settings
 from zuno.trading.service.runs_view import run_view, runs_view, why_view
-from zuno.wiring.house import Application
+from zuno.wiring.application import Application
 
 
 @dataclass

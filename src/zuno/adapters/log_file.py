@@ -65,13 +65,13 @@ def log_path(home: Path) -> Path:
 
 
 def start_log(home: Path, secrets: Sequence[str]) -> HomeLog:
-    """From here on what the house's loggers say goes into the home's log; warnings also to stderr, as without it."""
-    house = logging.getLogger("zuno")
+    """From here on what Zuno's loggers say goes into the home's log; warnings also to stderr, as without it."""
+    ours = logging.getLogger("zuno")
     handler = HomeLog(log_path(home), secrets)
-    house.addHandler(handler)
-    if logging.lastResort is not None and logging.lastResort not in house.handlers:
-        house.addHandler(logging.lastResort)
-    house.setLevel(logging.INFO)
+    ours.addHandler(handler)
+    if logging.lastResort is not None and logging.lastResort not in ours.handlers:
+        ours.addHandler(logging.lastResort)
+    ours.setLevel(logging.INFO)
     return handler
 
 

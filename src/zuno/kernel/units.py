@@ -29,7 +29,7 @@ Millis = NewType("Millis", int)
 """Unix time in whole milliseconds."""
 
 Address = NewType("Address", str)
-"""0x-prefixed, 40 hex digits, lower case inside the house; checksummed only where a person reads it."""
+"""0x-prefixed, 40 hex digits, lower case inside Zuno; checksummed only where a person reads it."""
 
 HexId = NewType("HexId", str)
 """0x-prefixed, 64 hex digits, lower case: pool ids, hashes."""

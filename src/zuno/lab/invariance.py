@@ -15,7 +15,7 @@ from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
 from zuno.lab.comparisons import measure_rate
-from zuno.lab.lookahead import Minds, rule_moment
+from zuno.lab.lookahead import OpenModelContext, rule_moment
 from zuno.lab.lp.debate_checks import PoolInvarianceView
 from zuno.lab.market_views import ChangedSeries
 from zuno.lab.mirror import mirror_account, mirror_call, open_mirror
@@ -225,18 +225,24 @@ class InvarianceMoment:
     changes: tuple[ChangedRuling, ...]
 
 
-async def study_invariance(market: StudyMarket, count: int, minds: Minds) -> AsyncIterator[InvarianceMoment]:
+async def study_invariance(
+    market: StudyMarket, count: int, model_context: OpenModelContext
+) -> AsyncIterator[InvarianceMoment]:
     for moment in await choose_moments(market, count):
-        yield await change_moment(market.store, market.seed, moment, minds)
+        yield await change_moment(market.store, market.seed, moment, model_context)
 
 
-async def change_moment(store: SeriesStore, seed: int, moment: Moment, minds: Minds) -> InvarianceMoment:
+async def change_moment(
+    store: SeriesStore, seed: int, moment: Moment, model_context: OpenModelContext
+) -> InvarianceMoment:
     _, account = await make_account(store, moment)
 
     async def rule(
         market: SeriesStore, held: Account, symbol: Symbol = moment.symbol, order: Sequence[Node] = tuple(Node)
     ) -> tuple[Call, Call, str | None]:
-        ruled = await rule_moment(MarketFigures(market, symbol, moment.mode), moment.at, held, minds, CODE, order)
+        ruled = await rule_moment(
+            MarketFigures(market, symbol, moment.mode), moment.at, held, model_context, CODE, order
+        )
         outcome = ruled.outcome
         return outcome.decision.decision, outcome.ruling.decision, outcome.ruling.veto
 

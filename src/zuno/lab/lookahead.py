@@ -41,7 +41,7 @@ from zuno.trading.ports.series import SeriesSnapshot, SeriesStore, Slice
 from zuno.trading.run.record import RunJournal
 
 R = TypeVar("R", bound=Row)
-Minds: TypeAlias = Callable[[RunJournal], ModelContext]
+OpenModelContext: TypeAlias = Callable[[RunJournal], ModelContext]
 CODE: Final = "lookahead"
 STARTUPS: Final = (199, 399, 499, 999, 1_999)
 """Bars of each timeframe that a history is cut to."""
@@ -152,7 +152,7 @@ async def rule_moment(
     figures: MarketFigures,
     at: Millis,
     account: Account,
-    minds: Minds,
+    model_context: OpenModelContext,
     code: str = CODE,
     order: Sequence[Node] = tuple(Node),
 ) -> RuledMoment:
@@ -163,17 +163,19 @@ async def rule_moment(
         seen.append(case)
         return ()
 
-    cycles = BacktestCycles(figures, minds, BacktestHistory(), code=code, order=order)
+    cycles = BacktestCycles(figures, model_context, BacktestHistory(), code=code, order=order)
     outcome = await cycles.run(at, account_slots(account, at, code), recall=look)
     return RuledMoment(seen[0], outcome)
 
 
-async def study_lookahead(market: StudyMarket, count: int, minds: Minds) -> AsyncIterator[LookaheadMoment]:
+async def study_lookahead(
+    market: StudyMarket, count: int, model_context: OpenModelContext
+) -> AsyncIterator[LookaheadMoment]:
     moments = sorted(await choose_moments(market, count), key=lambda moment: (moment.at, moment.number))
     for place, moment in enumerate(moments):
         later = [other.at for other in moments[place:] if other.at > moment.at][:PREPARED]
         _, account = await make_account(market.store, moment)
-        yield await compare_moment(market.store, market.seed, moment, account, later, minds)
+        yield await compare_moment(market.store, market.seed, moment, account, later, model_context)
 
 
 async def compare_moment(
@@ -182,7 +184,7 @@ async def compare_moment(
     moment: Moment,
     account: Account,
     later: Sequence[Millis],
-    minds: Minds,
+    model_context: OpenModelContext,
     lengths: Sequence[int] = STARTUPS,
 ) -> LookaheadMoment:
     at, ahead = moment.at, [moment.at, *later]
@@ -190,7 +192,7 @@ async def compare_moment(
     async def rule(market: SeriesStore, prepared: Sequence[Millis]) -> RuledMoment:
         figures = MarketFigures(market, moment.symbol, moment.mode)
         await figures.load(prepared)
-        return await rule_moment(figures, at, account, minds)
+        return await rule_moment(figures, at, account, model_context)
 
     whole = await rule(store, ahead)
     own = dict(fingerprint(whole))

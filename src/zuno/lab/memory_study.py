@@ -87,7 +87,7 @@ class ArmDesk:
     recall: Callable[[Case], Awaitable[Sequence[Slot]]] | None
     """None: nothing is remembered."""
     remember: Callable[[PostMortem], Awaitable[None]]
-    minds: Callable[[RunJournal], ModelContext]
+    model_context: Callable[[RunJournal], ModelContext]
     open_journal: Callable[[], RunJournal]
     """A record of one run that nobody keeps."""
     busy_until: dict[Symbol, Millis] = field(default_factory=dict)
@@ -225,7 +225,7 @@ async def _write_case(
         setup=describe_setup(case.features, case.context),
         regime=outcome.meta.regime,
     )
-    said = await write_post_mortem(closed, desk.minds(desk.open_journal()))
+    said = await write_post_mortem(closed, desk.model_context(desk.open_journal()))
     return PostMortem(
         id=post_mortem_id(account, summary.trade),
         account=account,
@@ -286,7 +286,7 @@ async def rule_case(desk: ArmDesk, case: Case, recalled: Sequence[Slot] = ()) ->
         new_cases=list_cases,
     )
     journal = desk.open_journal()
-    cycle = Cycle(journal, sources, desk.minds(journal), _ignore, CODE)
+    cycle = Cycle(journal, sources, desk.model_context(journal), _ignore, CODE)
     steps = cycle.steps()
     for node in Node:
         await steps[node]()

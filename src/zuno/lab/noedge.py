@@ -85,7 +85,7 @@ class WorldResult(View):
 
 
 RunWorlds: TypeAlias = RunTasks[WorldsPlan, WorldResult]
-Minds: TypeAlias = Callable[[RunJournal], ModelContext]
+OpenModelContext: TypeAlias = Callable[[RunJournal], ModelContext]
 ReadPools: TypeAlias = Callable[[], Awaitable[Sequence[HourPool]]]
 """Recorded hours of the home's market, a pool for each symbol that has enough."""
 
@@ -187,18 +187,18 @@ def plan_worlds(
     )
 
 
-async def study_worlds(plan: WorldsPlan, minds: Minds) -> AsyncIterator[WorldResult]:
+async def study_worlds(plan: WorldsPlan, model_context: OpenModelContext) -> AsyncIterator[WorldResult]:
     for seed in plan.seeds:
-        yield await study_world(make_world(plan.kind, seed, plan.pool), minds)
+        yield await study_world(make_world(plan.kind, seed, plan.pool), model_context)
 
 
-async def study_world(world: NoEdgeWorld, minds: Minds) -> WorldResult:
+async def study_world(world: NoEdgeWorld, model_context: OpenModelContext) -> WorldResult:
     end = world.at(len(world.bars))
     bars = BarColumns(world.path)
     moments = [world.at(hour) for hour in find_breakouts(world.bars)]
     figures = MarketFigures(world.store, world.symbol)
     await figures.load(moments[: 2 * CYCLES])  # most worlds are through by then; later ones are measured one by one
-    cycles = BacktestCycles(figures, minds, BacktestHistory(), code=CODE)
+    cycles = BacktestCycles(figures, model_context, BacktestHistory(), code=CODE)
     closed: list[ClosedTrade] = []
     grosses: list[int] = []
     nets: list[int] = []

@@ -174,7 +174,7 @@ class ModelMeter:
         self.unanswered += not answered
 
 
-def keep_replies(minds: ModelContext, book: ReplyBook, meter: ModelMeter) -> ModelContext:
+def keep_replies(model_context: ModelContext, book: ReplyBook, meter: ModelMeter) -> ModelContext:
     """Asks only what the book does not hold, and keeps what is answered."""
 
     def recall(request: ModelRequest) -> Attempt | None:
@@ -184,25 +184,25 @@ def keep_replies(minds: ModelContext, book: ReplyBook, meter: ModelMeter) -> Mod
         return known
 
     async def record(attempt: Attempt) -> None:
-        await minds.record(attempt)
+        await model_context.record(attempt)
         await book.record(attempt)
         meter.add(attempt)
 
-    return replace(minds, recall=recall, record=record)
+    return replace(model_context, recall=recall, record=record)
 
 
-def draw_again(minds: ModelContext, number: int) -> ModelContext:
-    """The same minds, whose replies to the same requests are others: the first of them is 0."""
+def draw_again(model_context: ModelContext, number: int) -> ModelContext:
+    """The same models, whose replies to the same requests are others: the first of them is 0."""
     if not number:
-        return minds
+        return model_context
 
     def recall(request: ModelRequest) -> Attempt | None:
-        return minds.recall(replace(request, fingerprint=f"{request.fingerprint}/{number}"))
+        return model_context.recall(replace(request, fingerprint=f"{request.fingerprint}/{number}"))
 
     async def record(attempt: Attempt) -> None:
-        await minds.record(attempt.model_copy(update={"request": f"{attempt.request}/{number}"}))
+        await model_context.record(attempt.model_copy(update={"request": f"{attempt.request}/{number}"}))
 
-    return replace(minds, recall=recall, record=record)
+    return replace(model_context, recall=recall, record=record)
 
 
 class _KeptModel:

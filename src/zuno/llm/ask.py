@@ -63,34 +63,34 @@ class _AttemptResult(Generic[T]):
     usable: Usable[T] | None
 
 
-async def ask(question: Question[T], minds: ModelContext) -> SourcedAnswer[T]:
+async def ask(question: Question[T], model_context: ModelContext) -> SourcedAnswer[T]:
     """Always a value: from the models in order, from one repair, or from the fallback.
 
     The next model is asked when one fails, never because its answer was wrong; a wrong answer is repaired by the
     one that gave it, once, and a doubtful one asked about, once. Our own bugs raise: a prompt that cannot be rendered,
     a judge that raises, a record that cannot be written, a fallback outside its own bounds.
     """
-    assigned = minds.registry.models_for(question.role, question.round)
+    assigned = model_context.registry.models_for(question.role, question.round)
     if not assigned.models:
         return SourcedAnswer(_run_fallback(question), "deterministic", assigned.why)
-    prompt = minds.prompts.render(question.prompt, question.variables())
-    opening = _build_request(question, prompt, minds.timeout)
+    prompt = model_context.prompts.render(question.prompt, question.variables())
+    opening = _build_request(question, prompt, model_context.timeout)
     tried: list[Attempt] = []
     for model in assigned.models:
-        first = await _attempt(model, replace(opening, attempt=len(tried) + 1), question, prompt, minds)
+        first = await _attempt(model, replace(opening, attempt=len(tried) + 1), question, prompt, model_context)
         before = _explain_attempts(tried)
         tried.append(first.attempt)
         if first.usable:
             kept = first.usable
             if doubt := question.doubt(kept.value):
                 back = _build_question_back(opening, first.attempt, doubt)
-                second = await _attempt(model, replace(back, attempt=len(tried) + 1), question, prompt, minds)
+                second = await _attempt(model, replace(back, attempt=len(tried) + 1), question, prompt, model_context)
                 tried.append(second.attempt)
                 kept = second.usable or kept
             return SourcedAnswer(kept.value, "model", before, tuple(tried))
         if first.attempt.outcome in _REPAIRABLE:
             again = _build_repair(opening, first.attempt, question.slots())
-            second = await _attempt(model, replace(again, attempt=len(tried) + 1), question, prompt, minds)
+            second = await _attempt(model, replace(again, attempt=len(tried) + 1), question, prompt, model_context)
             before = _explain_attempts(tried)
             tried.append(second.attempt)
             if second.usable:
@@ -147,14 +147,14 @@ def _build_question_back(opening: ModelRequest, attempt: Attempt, doubt: str) ->
 
 
 async def _attempt(
-    model: Model, unsigned: ModelRequest, question: Question[T], prompt: Prompt, minds: ModelContext
+    model: Model, unsigned: ModelRequest, question: Question[T], prompt: Prompt, model_context: ModelContext
 ) -> _AttemptResult[T]:
     request = replace(unsigned, fingerprint=_fingerprint(model.name, unsigned))
-    if (known := minds.recall(request)) is not None:
+    if (known := model_context.recall(request)) is not None:
         return _AttemptResult(known, _judge_reply(known.reply, question, prompt)[3])
-    started = minds.stopwatch()
-    reply, usage = await _call(model, request, minds)
-    latency = max(0, round((minds.stopwatch() - started) * 1000))
+    started = model_context.stopwatch()
+    reply, usage = await _call(model, request, model_context)
+    latency = max(0, round((model_context.stopwatch() - started) * 1000))
     outcome, why, (raw, cut), usable = _judge_reply(reply, question, prompt)
     attempt = Attempt(
         role=request.role,
@@ -172,7 +172,7 @@ async def _attempt(
         estimated=usage.estimated,
         latency_ms=latency,
     )
-    await minds.record(attempt)
+    await model_context.record(attempt)
     return _AttemptResult(attempt, usable)
 
 
@@ -197,33 +197,33 @@ def _replace_surrogates(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-async def _call(model: Model, request: ModelRequest, minds: ModelContext) -> tuple[Reply, Usage]:
+async def _call(model: Model, request: ModelRequest, model_context: ModelContext) -> tuple[Reply, Usage]:
     """One call within breaker, budget and timeout; returns the reply and its usage, estimated if unknown."""
     nothing = Usage(0, 0, Decimal(0))
-    if refusal := minds.breakers.admit(model.name, minds.clock.now()):
+    if refusal := model_context.breakers.admit(model.name, model_context.clock.now()):
         return Failed("breaker", refusal), nothing
     called = False
     try:
         tokens_in, tokens_out = _estimate_request(request), request.max_output_tokens + thinking_tokens(model.name)
         usd = await model.price(tokens_in, tokens_out)
-        reservation = await minds.budget.reserve(tokens_in + tokens_out, usd)
+        reservation = await model_context.budget.reserve(tokens_in + tokens_out, usd)
         if isinstance(reservation, str):
             return Failed("budget", reservation), nothing
         await model.ready()
-        reply = await _call_with_timeout(request.timeout, model.reply(request), minds.sleep)
+        reply = await _call_with_timeout(request.timeout, model.reply(request), model_context.sleep)
         called = not (isinstance(reply, Failed) and reply.kind in ("budget", "breaker"))
     finally:
         if not called:  # refused, cancelled, or our own bug on the way: none of it is the model's fault
-            minds.breakers.release(model.name)
+            model_context.breakers.release(model.name)
     usage = reply.usage
     if usage is None or (isinstance(reply, Answered) and usage.tokens_in + usage.tokens_out == 0):
         usage = Usage(tokens_in, tokens_out, usd, estimated=True)
-    await minds.budget.settle(reservation, usage.tokens_in + usage.tokens_out, usage.usd)
+    await model_context.budget.settle(reservation, usage.tokens_in + usage.tokens_out, usage.usd)
     if called:
         if isinstance(reply, Failed) and reply.kind in _MODEL_FAULTS:
-            minds.breakers.record_failure(model.name, minds.clock.now())
+            model_context.breakers.record_failure(model.name, model_context.clock.now())
         else:
-            minds.breakers.record_success(model.name)
+            model_context.breakers.record_success(model.name)
     return reply, usage
 
 

@@ -119,19 +119,20 @@ class ChatResult(Generic[R]):
     attempts: tuple[Attempt, ...]
 
 
-async def answer_in_rounds(task: ChatTask[R], minds: ModelContext) -> ChatResult[R]:
+async def answer_in_rounds(task: ChatTask[R], model_context: ModelContext) -> ChatResult[R]:
     """At most `MAX_CALLS` tools, then an answer. No answer where no model sits, one fails, a budget or the time is used
     up, or an answer cannot be used after its repair."""
-    started = minds.stopwatch()
+    started = model_context.stopwatch()
     calls: list[ToolCall[R]] = []
     attempts: list[Attempt] = []
     for round_ in range(MAX_CALLS + 1):
-        left = MAX_SECONDS - (minds.stopwatch() - started)
+        left = MAX_SECONDS - (model_context.stopwatch() - started)
         if left <= 0:
             return ChatResult(None, "", tuple(calls), "fallback", "the time for one question is over", tuple(attempts))
         last = round_ == MAX_CALLS
         spoken = await ask(
-            _build_question(task, calls, round_, minds), replace(minds, timeout=min(minds.timeout, left))
+            _build_question(task, calls, round_, model_context),
+            replace(model_context, timeout=min(model_context.timeout, left)),
         )
         attempts += spoken.attempts
         step = spoken.value
@@ -140,16 +141,16 @@ async def answer_in_rounds(task: ChatTask[R], minds: ModelContext) -> ChatResult
         if step.tool == ANSWER or last:
             return ChatResult(step.answer, step.propose, tuple(calls), spoken.source, spoken.why, tuple(attempts))
         arguments = _read_arguments(step)
-        seconds = max(1.0, min(TOOL_SECONDS, MAX_SECONDS - (minds.stopwatch() - started)))
+        seconds = max(1.0, min(TOOL_SECONDS, MAX_SECONDS - (model_context.stopwatch() - started)))
         calls.append(ToolCall(step.tool, arguments, await task.call(step.tool, arguments, seconds)))
     raise AssertionError("the last round answers")
 
 
 def _build_question(
-    task: ChatTask[R], calls: Sequence[ToolCall[R]], round_: int, minds: ModelContext
+    task: ChatTask[R], calls: Sequence[ToolCall[R]], round_: int, model_context: ModelContext
 ) -> Question[Step]:
     last = round_ == MAX_CALLS
-    variables, told = _fit(task, calls, MAX_CALLS - round_, minds)
+    variables, told = _fit(task, calls, MAX_CALLS - round_, model_context)
     names = () if last else tuple(tool.name for tool in task.tools)
     return Question(
         role=task.role,
@@ -187,14 +188,14 @@ def _read_arguments(step: Step) -> dict[str, str]:
 
 
 def _fit(
-    task: ChatTask[R], calls: Sequence[ToolCall[R]], left: int, minds: ModelContext
+    task: ChatTask[R], calls: Sequence[ToolCall[R]], left: int, model_context: ModelContext
 ) -> tuple[dict[str, Value], list[ToolCall[R]]]:
     """The prompt's values within its room, and the calls whose results are told. History goes first, then the oldest
     results; whole ones."""
     history, told = task.history, list(calls)
     while True:
         variables = _variables(task, calls, told, history, left)
-        prompt = minds.prompts.render(task.prompt, variables)
+        prompt = model_context.prompts.render(task.prompt, variables)
         if len(prompt.system) + len(prompt.user) <= task.max_chars or not (history or told):
             return variables, told
         if history:

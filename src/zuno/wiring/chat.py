@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from zuno.journal.port import Journal
     from zuno.llm.ask import ModelContext
     from zuno.llm.port import Attempt
-    from zuno.wiring.minds import Models
+    from zuno.wiring.models import Models
 
 _ROOM: Final = "zuno.doors.chat"
 
@@ -28,15 +28,15 @@ def build_chat_desk(
     from zuno.doors.chat.desk import ROLE, ChatDesk
     from zuno.lp.service.recommend import new_request_id
 
-    async def minds(request_id: str, who: Speaker) -> ModelContext | None:
+    async def model_context(request_id: str, who: Speaker) -> ModelContext | None:
         if who.viewer and not viewers_ask:
             return None
         registry = models.registry()
         if not registry.models_for(ROLE, 0).models:
             return None
-        return models.minds(await journal(), request_id, registry, desk=_ROOM, viewer=who.viewer)
+        return models.model_context(await journal(), request_id, registry, desk=_ROOM, viewer=who.viewer)
 
-    return ChatDesk(zuno, journal, minds, lambda: new_request_id(os.urandom(16)))
+    return ChatDesk(zuno, journal, model_context, lambda: new_request_id(os.urandom(16)))
 
 
 def build_chat_replay(journal: Callable[[], Awaitable[Journal]], models: Models) -> ChatReplay:
@@ -49,7 +49,7 @@ def build_chat_replay(journal: Callable[[], Awaitable[Journal]], models: Models)
 
     def rehearse(journal: Journal, attempts: Sequence[Attempt]) -> tuple[ModelContext, Callable[[], Sequence[str]]]:
         registry = RecordedModels(attempts)
-        minds = models.minds(journal, "", registry, limited=False, desk=_ROOM)
-        return replace(minds, record=forget), lambda: list_replay_differences(registry)
+        model_context = models.model_context(journal, "", registry, limited=False, desk=_ROOM)
+        return replace(model_context, record=forget), lambda: list_replay_differences(registry)
 
     return ChatReplay(journal, rehearse, lambda: code_version())

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zuno.settings import Settings
-from zuno.wiring.minds import Models
+from zuno.wiring.models import Models
 from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def build_cycles(
             journal=journal,
             held=held,
             record=record,
-            minds=lambda notebook: build_run_context(models, notebook, models.registry()),
+            model_context=lambda notebook: build_run_context(models, notebook, models.registry()),
             checkpoints=checkpoints,
             lease=lease,
             rehearse=rehearse,
@@ -135,10 +135,10 @@ def build_run_context(
 
     from zuno.llm.spend import Spend
 
-    minds = models.minds(notebook.journal, notebook.run_id, registry, limited=limited, desk=DESK)
+    model_context = models.model_context(notebook.journal, notebook.run_id, registry, limited=limited, desk=DESK)
     for attempt in notebook.attempts:
-        minds.budget.spent += Spend(attempt.tokens_in + attempt.tokens_out, attempt.usd or Decimal(0))
-    return replace(minds, record=notebook.record, recall=notebook.recall)
+        model_context.budget.spent += Spend(attempt.tokens_in + attempt.tokens_out, attempt.usd or Decimal(0))
+    return replace(model_context, record=notebook.record, recall=notebook.recall)
 
 
 def _build_rehearsal(

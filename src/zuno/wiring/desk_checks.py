@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from zuno.lab.lookahead import LookaheadMoment
     from zuno.lab.moments import StudyMarket
     from zuno.lab.no_edge_worlds import HourPool
-    from zuno.lab.noedge import Minds, WorldResult, WorldsPlan
+    from zuno.lab.noedge import OpenModelContext, WorldResult, WorldsPlan
     from zuno.lab.reports import LabReports
     from zuno.lab.service import MarketPlan
     from zuno.trading.ports.series import SeriesStore
@@ -60,21 +60,21 @@ async def study_worlds_plan(plan: WorldsPlan) -> AsyncIterator[WorldResult]:
 async def study_lookahead_plan(plan: MarketPlan) -> AsyncIterator[LookaheadMoment]:
     from zuno.lab.lookahead import study_lookahead
 
-    async with open_study_market(plan.seed) as (market, minds):
-        async for moment in study_lookahead(market, plan.moments, minds):
+    async with open_study_market(plan.seed) as (market, model_context):
+        async for moment in study_lookahead(market, plan.moments, model_context):
             yield moment
 
 
 async def study_invariance_plan(plan: MarketPlan) -> AsyncIterator[InvarianceMoment]:
     from zuno.lab.invariance import study_invariance
 
-    async with open_study_market(plan.seed) as (market, minds):
-        async for moment in study_invariance(market, plan.moments, minds):
+    async with open_study_market(plan.seed) as (market, model_context):
+        async for moment in study_invariance(market, plan.moments, model_context):
             yield moment
 
 
 @asynccontextmanager
-async def open_study_market(seed: int) -> AsyncIterator[tuple[StudyMarket, Minds]]:
+async def open_study_market(seed: int) -> AsyncIterator[tuple[StudyMarket, OpenModelContext]]:
     """A synthetic market in a folder that goes with it, and agents by rules."""
     from zuno.wiring.cycles import disable_tracing
     from zuno.wiring.lab import open_market
@@ -88,10 +88,10 @@ async def open_study_market(seed: int) -> AsyncIterator[tuple[StudyMarket, Minds
             await market.store.close()
 
 
-def open_rules(folder: Path) -> Minds:
+def open_rules(folder: Path) -> OpenModelContext:
     """Agents by rules: no model is ever asked."""
     from zuno.wiring.cycles import build_run_context
-    from zuno.wiring.minds import Models
+    from zuno.wiring.models import Models
 
     models = Models(Settings(home=folder, deterministic=True))
     return lambda notes: build_run_context(models, notes, models.registry())

@@ -131,7 +131,7 @@ def cycles_opener(folder: Path) -> OpenCycles:
     from zuno.trading.service.features import TradingDesk
     from zuno.trading.service.runs import Cycles, RunBackends
     from zuno.wiring.cycles import build_run_context
-    from zuno.wiring.minds import Models
+    from zuno.wiring.models import Models
 
     key = KeyFile(folder / "keys")
     models = Models(Settings(home=folder, deterministic=True))
@@ -152,7 +152,7 @@ def cycles_opener(folder: Path) -> OpenCycles:
             journal=open_journal,
             held=read_slots,
             record=MemoryTradeRecord(),
-            minds=lambda notebook: build_run_context(models, notebook, models.registry()),
+            model_context=lambda notebook: build_run_context(models, notebook, models.registry()),
             checkpoints=lambda: sqlite_checkpoints(folder / "cycles.db"),
             lease=lambda symbol: symbol_lock(folder, symbol),
             rehearse=refuse,

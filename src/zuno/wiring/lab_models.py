@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zuno.settings import Settings, agent_roles, read_settings
-from zuno.wiring.minds import Models, missing_models
+from zuno.wiring.models import Models, missing_models
 
 if TYPE_CHECKING:
     from zuno.kernel.canonical import Json

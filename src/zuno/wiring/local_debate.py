@@ -21,7 +21,7 @@ def build_local_debate(
     request_id: str,
     rounds: int,
     observe: Observe,
-    minds: ModelContext,
+    model_context: ModelContext,
     patience: float,
     seat_critic: Callable[[Recall, ModelContext], Peer] | None = None,
     seat_strategist: Callable[[Recall, ModelContext], Peer] | None = None,
@@ -45,10 +45,10 @@ def build_local_debate(
         return await load_context(journal, digest)
 
     peers = (
-        Scout(observe, journal.put_bundle, minds),
-        (seat_strategist or Strategist)(recall, minds),
-        (seat_critic or Critic)(recall, minds),
-        Arbiter(recall, minds),
+        Scout(observe, journal.put_bundle, model_context),
+        (seat_strategist or Strategist)(recall, model_context),
+        (seat_critic or Critic)(recall, model_context),
+        Arbiter(recall, model_context),
     )
     stations = [MessageHandler(peer, transport, journal, key, unix_millis) for peer in peers]
     return LocalDebateRunner(stations, transport, journal, key, unix_millis, request_id, rounds, patience)

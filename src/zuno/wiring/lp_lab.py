@@ -287,9 +287,11 @@ class LabDesk:
             if arm == Arm.SCORE:
                 return choose_best_score(context)
             meter = self._open_meter()
-            minds, _ = self._open_minds(REPLIES, "zuno.lab.lp", meter)
+            model_context, _ = self._open_model_context(REPLIES, "zuno.lab.lp", meter)
             act = await (
-                choose_alone(context, minds) if arm == Arm.SINGLE else choose_by_vote(context, minds, self._debated)
+                choose_alone(context, model_context)
+                if arm == Arm.SINGLE
+                else choose_by_vote(context, model_context, self._debated)
             )
             return replace(act, used=replace(act.used, unanswered=meter.unanswered))
 
@@ -334,14 +336,14 @@ class LabDesk:
     ) -> PlanReady:
         from zuno.wiring.local_debate import build_local_debate
 
-        minds, journal = self._open_minds(book, "zuno.lp.agents", meter or self._open_meter())
+        model_context, journal = self._open_model_context(book, "zuno.lp.agents", meter or self._open_meter())
         table = build_local_debate(
             journal,
             self._key,
             self._request_id(),
             self._rounds,
             self._look,
-            minds,
+            model_context,
             PATIENCE,
             seat_critic=seat_critic,
             seat_strategist=seat_strategist,
@@ -354,7 +356,7 @@ class LabDesk:
 
         return ModelMeter(lambda: Millis(1000 * self._chain.world.head.timestamp))
 
-    def _open_minds(self, book: str, prompts: str, meter: ModelMeter) -> tuple[ModelContext, Journal]:
+    def _open_model_context(self, book: str, prompts: str, meter: ModelMeter) -> tuple[ModelContext, Journal]:
         from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.store.memory import MemoryStore
         from zuno.journal.journal import ChainedJournal
@@ -362,8 +364,10 @@ class LabDesk:
 
         journal = ChainedJournal(MemoryStore(), self._key, code=lambda: CODE, now=unix_millis)
         registry = self._models.registry(book)
-        minds = self._models.models.minds(journal, self._request_id(), registry, desk=prompts)
-        return keep_replies(minds, self._models.books[book], meter) if self._models.asks else minds, journal
+        model_context = self._models.models.model_context(journal, self._request_id(), registry, desk=prompts)
+        return keep_replies(
+            model_context, self._models.books[book], meter
+        ) if self._models.asks else model_context, journal
 
     def _request_id(self) -> str:
         from zuno.lp.service.recommend import new_request_id

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from zuno.llm.names import ModelId
     from zuno.trading.measure.entities import Entities
     from zuno.trading.ports.recall import Embedder, MemoryIndex
-    from zuno.wiring.minds import Models
+    from zuno.wiring.models import Models
 
 _VENDOR_URLS = {
     Vendor.OPENAI: "https://api.openai.com/v1",
@@ -56,7 +56,7 @@ def _embedding_budget(settings: Settings, model: ModelId) -> EmbeddingBudget:
     """The day's budget: an embedder outlives runs, and what it makes is used by many."""
     from zuno.adapters.clock.system import SystemClock
     from zuno.adapters.memory.endpoint import EmbeddingBudget
-    from zuno.adapters.model.daybook import DayBookFile
+    from zuno.adapters.model.daily_spend import DailySpendFile
     from zuno.adapters.model.vendors import Price, price_tokens
     from zuno.llm.budget import Limits, RunBudget
     from zuno.llm.spend import Ceiling
@@ -65,7 +65,7 @@ def _embedding_budget(settings: Settings, model: ModelId) -> EmbeddingBudget:
     price = None if usd is None else Price(*usd)
     limits = Limits(day=Ceiling(settings.budget_tokens_per_day, settings.budget_usd_per_day))
     return EmbeddingBudget(
-        RunBudget(limits, DayBookFile(settings.home / "spend.json"), SystemClock()),
+        RunBudget(limits, DailySpendFile(settings.home / "spend.json"), SystemClock()),
         lambda tokens: price_tokens(model, price, tokens, 0),
     )
 

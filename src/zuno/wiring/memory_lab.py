@@ -93,7 +93,7 @@ def build_arm(arm: Arm, seed: int, folder: Path) -> ArmDesk:
     from zuno.trading.model.memory import POST_MORTEM
     from zuno.trading.run.record import RunJournal
     from zuno.wiring.cycles import build_run_context
-    from zuno.wiring.minds import Models
+    from zuno.wiring.models import Models
 
     key = KeyFile(folder / "keys")
     key.ensure()
@@ -107,7 +107,7 @@ def build_arm(arm: Arm, seed: int, folder: Path) -> ArmDesk:
     async def open_journal() -> Journal:
         return journal
 
-    def minds(notebook: RunJournal) -> ModelContext:
+    def model_context(notebook: RunJournal) -> ModelContext:
         return build_run_context(models, notebook, models.registry())
 
     index: MemoryIndex = InMemoryIndex(HashedEmbedder())
@@ -125,12 +125,12 @@ def build_arm(arm: Arm, seed: int, folder: Path) -> ArmDesk:
         await index.add([memory_record(post_mortem)])
         if arm is Arm.LESSONS:
             cases = (await book.read()).values()
-            await lessons.correct(cases, post_mortem.origin, Millis(post_mortem.closed + 1), minds)
+            await lessons.correct(cases, post_mortem.origin, Millis(post_mortem.closed + 1), model_context)
 
     return ArmDesk(
         arm=arm,
         recall=None if arm is Arm.OFF else CaseRecall(index, book, lessons),
         remember=remember,
-        minds=minds,
+        model_context=model_context,
         open_journal=lambda: RunJournal(new_journal(), "run_0000000000000000"),
     )

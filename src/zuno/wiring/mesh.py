@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from zuno.lp.service.mesh_debate import MeshDebateRunner, OwnerEndpoint
     from zuno.lp.service.mesh_peer import PeerService
     from zuno.lp.service.mesh_supervisor import MeshHost
-    from zuno.wiring.minds import Models
+    from zuno.wiring.models import Models
 
 OpenJournal = Callable[[], Awaitable["Journal"]]
 OpenRoom = Callable[["OwnerEndpoint", str], Awaitable["MeshDebateRunner"]]
@@ -265,19 +265,19 @@ def _build_agent(role: Role, request_id: str, journal: Journal, models: Models, 
     from zuno.lp.model.debate import Context, Role
     from zuno.lp.service.recommend import load_context
 
-    minds = models.minds(journal, request_id, models.registry())
+    model_context = models.model_context(journal, request_id, models.registry())
 
     async def recall(digest: str) -> Context:
         return await load_context(journal, digest)
 
     match role:
         case Role.SCOUT:
-            return Scout(observe, journal.put_bundle, minds)
+            return Scout(observe, journal.put_bundle, model_context)
         case Role.STRATEGIST:
-            return Strategist(recall, minds)
+            return Strategist(recall, model_context)
         case Role.CRITIC:
-            return Critic(recall, minds)
-    return Arbiter(recall, minds)
+            return Critic(recall, model_context)
+    return Arbiter(recall, model_context)
 
 
 def default_transport() -> str:

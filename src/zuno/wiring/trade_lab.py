@@ -292,15 +292,15 @@ def can_run(lab_models: LabModels, arm: Arm) -> bool:
     return arm not in ASKED or lab_models.can_answer(ASKED[arm])
 
 
-def open_minds(lab_models: LabModels, notebook: RunJournal, arm: Arm, meter: ModelMeter) -> ModelContext:
+def open_model_context(lab_models: LabModels, notebook: RunJournal, arm: Arm, meter: ModelMeter) -> ModelContext:
     from zuno.lab.replies import keep_replies
     from zuno.lab.trading.arms import Arm
     from zuno.wiring.cycles import build_run_context
     from zuno.wiring.lab_models import FRESH_REPLIES, REPLIES
 
     book = FRESH_REPLIES if arm is Arm.AA else REPLIES
-    minds = build_run_context(lab_models.models, notebook, lab_models.registry(book))
-    return keep_replies(minds, lab_models.books[book], meter) if lab_models.asks else minds
+    model_context = build_run_context(lab_models.models, notebook, lab_models.registry(book))
+    return keep_replies(model_context, lab_models.books[book], meter) if lab_models.asks else model_context
 
 
 def build_desk_arm(
@@ -334,19 +334,19 @@ def build_desk_arm(
     meter = ModelMeter(clock.now)
     shared: list[ModelContext] = []
 
-    def minds(notebook: RunJournal) -> ModelContext:
+    def model_context(notebook: RunJournal) -> ModelContext:
         """Where nobody is asked one context serves every cycle."""
         if models.asks:
-            return open_minds(models, notebook, arm, meter)
+            return open_model_context(models, notebook, arm, meter)
         if not shared:
-            shared.append(open_minds(models, notebook, arm, meter))
+            shared.append(open_model_context(models, notebook, arm, meter))
         return shared[0]
 
     seats = choose_cycle(arm, vote_tokens)
     cycles = {
         symbol: BacktestCycles(
             each,
-            minds,
+            model_context,
             history,
             code=CODE,
             account=account,
@@ -354,7 +354,7 @@ def build_desk_arm(
         )
         for symbol, each in figures.items()
     }
-    learning = None if arm is Arm.NO_MEMORY else build_learning(account, log, store, minds, folder / arm.value)
+    learning = None if arm is Arm.NO_MEMORY else build_learning(account, log, store, model_context, folder / arm.value)
     return DeskArm(
         arm=arm,
         account=account,
@@ -390,7 +390,7 @@ def build_learning(
     account: str,
     log: MemoryTradeLog,
     store: SqliteSeries,
-    minds: Callable[[RunJournal], ModelContext],
+    model_context: Callable[[RunJournal], ModelContext],
     folder: Path,
 ) -> Learning:
     """Post-mortems, recall and lessons as the desk has them, in a journal and an index that go with the arm."""
@@ -416,7 +416,7 @@ def build_learning(
     async def open_journal() -> Journal:
         return journal
 
-    evaluator = Evaluator(LearningBackends(open_journal, log, store, minds, (index,)))
+    evaluator = Evaluator(LearningBackends(open_journal, log, store, model_context, (index,)))
 
     async def keep_run(run_id: str, outcome: Outcome, bundle: Bundle) -> None:
         # A post-mortem asks what was recalled, and by which setup: the market's rows are not kept.

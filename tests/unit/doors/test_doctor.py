@@ -22,8 +22,8 @@ from zuno.kernel.errors import Unavailable
 from zuno.kernel.notify import Notice, NoticeKind, NoticeLabel, Severity
 from zuno.kernel.units import Millis, Seconds
 from zuno.settings import Settings
+from zuno.wiring.application import Application
 from zuno.wiring.doctor import build_memory_check, build_push_check
-from zuno.wiring.house import Application
 from zuno.wiring.outbox import PushSources, build_pushes
 
 

@@ -30,9 +30,9 @@ def open_book(folder: Path, registry: ModelRegistry | None = None) -> ReplyBook:
     return ReplyBook(files, REPLIES, lambda: describe_models(registry, ("scout", "critic")))
 
 
-def kept(minds: ModelContext, book: ReplyBook) -> tuple[ModelContext, ModelMeter]:
+def kept(model_context: ModelContext, book: ReplyBook) -> tuple[ModelContext, ModelMeter]:
     meter = ModelMeter(lambda: Millis(0))
-    return keep_replies(minds, book, meter), meter
+    return keep_replies(model_context, book, meter), meter
 
 
 async def test_a_second_model_that_answered_for_the_first_answers_again(tmp_path: Path) -> None:
@@ -40,12 +40,12 @@ async def test_a_second_model_that_answered_for_the_first_answers_again(tmp_path
     desk = Desk(tmp_path)
     first = ScriptedModel(lambda request: DOWN, "z-first")
     second = ScriptedModel(lambda request: GOOD, "a-second", usd_per_token=PRICE)
-    asked = desk.minds(first, second)
-    minds, _ = kept(asked, open_book(tmp_path, asked.registry))
-    answer = await ask(question(), minds)
+    asked = desk.model_context(first, second)
+    model_context, _ = kept(asked, open_book(tmp_path, asked.registry))
+    answer = await ask(question(), model_context)
     assert (answer.source, len(answer.attempts)) == ("model", 2)
     book = open_book(tmp_path)
-    again, _ = kept(desk.minds(registry=book), book)
+    again, _ = kept(desk.model_context(registry=book), book)
     assert [model.name for model in book.models_for("critic", 0).models] == ["z-first", "a-second"]
     heard = await ask(question(), again)
     assert (heard.source, heard.value) == ("model", answer.value)
@@ -57,15 +57,17 @@ async def test_a_question_is_unanswered_where_nobody_said_anything(tmp_path: Pat
     silent = ScriptedModel(lambda request: DOWN, "silent")
     poor = ScriptedModel(lambda request: "not the object asked for", "poor")
     for models, unanswered in (((silent,), 1), ((silent, poor), 0), ((poor,), 0), ((silent, silent), 1)):
-        minds, meter = kept(desk.minds(*models), ReplyBook(FolderOfReports(tmp_path / "none"), "unkept"))
+        model_context, meter = kept(
+            desk.model_context(*models), ReplyBook(FolderOfReports(tmp_path / "none"), "unkept")
+        )
         for _ in range(2):
-            await ask(question(), replace(minds, recall=lambda request: None))
+            await ask(question(), replace(model_context, recall=lambda request: None))
         assert meter.unanswered == 2 * unanswered
 
 
 async def test_an_answer_counts_though_the_question_back_was_not_answered_and_so_does_a_refusal(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    (said,) = (await ask(question(), desk.minds(ScriptedModel(lambda request: GOOD, "good")))).attempts
+    (said,) = (await ask(question(), desk.model_context(ScriptedModel(lambda request: GOOD, "good")))).attempts
     second = said.model_copy(update={"attempt": 2})
     silent = second.model_copy(update={"outcome": "timeout"})
     refused = said.model_copy(update={"outcome": "refused"})
@@ -80,7 +82,7 @@ async def test_an_answer_counts_though_the_question_back_was_not_answered_and_so
 
 async def test_of_two_answers_to_one_request_the_first_stands(tmp_path: Path) -> None:
     desk, book = Desk(tmp_path), open_book(tmp_path)
-    (said,) = (await ask(question(), desk.minds(ScriptedModel(lambda request: GOOD, "good")))).attempts
+    (said,) = (await ask(question(), desk.model_context(ScriptedModel(lambda request: GOOD, "good")))).attempts
     for _ in range(2):
         await book.record(said)
     files = FolderOfReports(tmp_path / "two")
@@ -93,9 +95,9 @@ async def test_of_two_answers_to_one_request_the_first_stands(tmp_path: Path) ->
 async def test_a_kept_model_costs_what_it_cost(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     priced = ScriptedModel(lambda request: GOOD, "gpt-4o-mini", usd_per_token=PRICE)
-    asked = desk.minds(priced)
-    minds, _ = kept(asked, open_book(tmp_path, asked.registry))
-    await ask(question(), minds)
+    asked = desk.model_context(priced)
+    model_context, _ = kept(asked, open_book(tmp_path, asked.registry))
+    await ask(question(), model_context)
     for role in ("critic", "scout"):
         (model,) = open_book(tmp_path).models_for(role, 0).models
         assert await model.price(3_000, 200) == await priced.price(3_000, 200)

@@ -76,7 +76,7 @@ def test_the_twin_passes_the_same_judge() -> None:
 
 
 async def test_a_good_answer_is_the_models(desk: Desk) -> None:
-    spoken = await ask(question(), desk.minds(says(GOOD)))
+    spoken = await ask(question(), desk.model_context(says(GOOD)))
     assert (spoken.source, spoken.why, spoken.model) == ("model", "", "scripted")
     assert spoken.value == Critique.model_validate_json(GOOD)
     assert desk.outcomes() == ["ok"]
@@ -84,7 +84,7 @@ async def test_a_good_answer_is_the_models(desk: Desk) -> None:
 
 
 async def test_an_answer_in_a_code_fence_is_the_same_answer(desk: Desk) -> None:
-    spoken = await ask(question(), desk.minds(says(f"```json\n{GOOD}\n```")))
+    spoken = await ask(question(), desk.model_context(says(f"```json\n{GOOD}\n```")))
     assert spoken.source == "model"
 
 
@@ -92,7 +92,7 @@ async def test_an_answer_in_a_code_fence_is_the_same_answer(desk: Desk) -> None:
 async def test_a_hostile_answer_is_named_and_repaired(desk: Desk, name: str) -> None:
     reply, outcome, word = HOSTILE[name]
     model = says(reply, GOOD)
-    spoken = await ask(question(INJECTION), desk.minds(model))
+    spoken = await ask(question(INJECTION), desk.model_context(model))
     assert (spoken.source, spoken.value) == ("repaired", Critique.model_validate_json(GOOD))
     assert desk.outcomes() == [outcome, "ok"]
     assert word in desk.recorded[0].why
@@ -104,7 +104,7 @@ async def test_a_hostile_answer_is_named_and_repaired(desk: Desk, name: str) -> 
 async def test_a_hostile_answer_twice_lets_the_rules_speak(desk: Desk, name: str) -> None:
     reply, outcome, word = HOSTILE[name]
     model = says(reply, reply)
-    spoken = await ask(question(INJECTION), desk.minds(model))
+    spoken = await ask(question(INJECTION), desk.model_context(model))
     assert (spoken.source, spoken.value, spoken.model) == ("fallback", twin(), None)
     assert desk.outcomes() == [outcome, outcome]
     assert word in spoken.why
@@ -118,14 +118,14 @@ async def test_a_hostile_answer_twice_lets_the_rules_speak(desk: Desk, name: str
 
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_the_error_named_to_the_model_is_one_printable_line(desk: Desk, name: str) -> None:
-    await ask(question(INJECTION), desk.minds(says(HOSTILE[name][0], GOOD)))
+    await ask(question(INJECTION), desk.model_context(says(HOSTILE[name][0], GOOD)))
     assert desk.recorded[0].why.isprintable()
     assert len(desk.recorded[0].why) <= 400
 
 
 async def test_an_endless_answer_is_kept_as_evidence_and_not_quoted_back(desk: Desk) -> None:
     model = says("x" * 200_000, GOOD)
-    await ask(question(), desk.minds(model))
+    await ask(question(), desk.model_context(model))
     assert (desk.recorded[0].raw, desk.recorded[0].cut) == ("x" * EVIDENCE_CHARS, True)
     assert [turn.who for turn in model.asked[1].turns] == ["user"]
     assert "xxx" not in model.asked[1].turns[0].text
@@ -133,7 +133,7 @@ async def test_an_endless_answer_is_kept_as_evidence_and_not_quoted_back(desk: D
 
 async def test_a_wrong_answer_is_quoted_back_with_its_error(desk: Desk) -> None:
     model = says("prose", GOOD)
-    await ask(question(), desk.minds(model))
+    await ask(question(), desk.model_context(model))
     assert [(turn.who, turn.text) for turn in model.asked[1].turns][:2] == [
         ("user", model.asked[0].turns[0].text),
         ("model", "prose"),
@@ -141,7 +141,7 @@ async def test_a_wrong_answer_is_quoted_back_with_its_error(desk: Desk) -> None:
 
 
 async def test_half_a_surrogate_has_bytes_on_record(desk: Desk) -> None:
-    await ask(question(), desk.minds(says("\ud800 is no text", GOOD)))
+    await ask(question(), desk.model_context(says("\ud800 is no text", GOOD)))
     assert desk.recorded[0].raw.encode() == "\ufffd is no text".encode()
 
 
@@ -155,7 +155,7 @@ FAULTS = [
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.kind)
 async def test_a_failure_lets_the_next_model_speak(desk: Desk, fault: Failed) -> None:
     first, second = says(fault), ScriptedModel(in_order([GOOD]), "second")
-    spoken = await ask(question(), desk.minds(first, second))
+    spoken = await ask(question(), desk.model_context(first, second))
     assert (spoken.source, spoken.model) == ("model", "second")
     assert fault.why in spoken.why
     assert desk.outcomes() == [fault.kind, "ok"]
@@ -165,18 +165,18 @@ async def test_a_failure_lets_the_next_model_speak(desk: Desk, fault: Failed) ->
 
 async def test_a_wrong_answer_does_not_reach_the_next_model(desk: Desk) -> None:
     second = ScriptedModel(in_order([GOOD]), "second")
-    spoken = await ask(question(), desk.minds(says("prose", "prose"), second))
+    spoken = await ask(question(), desk.model_context(says("prose", "prose"), second))
     assert (spoken.source, second.asked) == ("fallback", [])
 
 
 async def test_a_failed_repair_ends_in_the_rules(desk: Desk) -> None:
-    spoken = await ask(question(), desk.minds(says("prose", FAULTS[0])))
+    spoken = await ask(question(), desk.model_context(says("prose", FAULTS[0])))
     assert (spoken.source, desk.outcomes()) == ("fallback", ["malformed", "unavailable"])
 
 
 async def test_a_broken_wire_answer_is_repaired_too(desk: Desk) -> None:
     model = says(Failed("malformed", "it called a tool instead of answering"), GOOD)
-    spoken = await ask(question(), desk.minds(model))
+    spoken = await ask(question(), desk.model_context(model))
     assert spoken.source == "repaired"
     assert [turn.who for turn in model.asked[1].turns] == ["user"]
     assert "called a tool" in model.asked[1].turns[0].text
@@ -184,21 +184,21 @@ async def test_a_broken_wire_answer_is_repaired_too(desk: Desk) -> None:
 
 async def test_when_every_model_fails_the_rules_speak_and_name_them_all(desk: Desk) -> None:
     second = ScriptedModel(in_order([FAULTS[1]]), "second")
-    spoken = await ask(question(), desk.minds(says(FAULTS[0]), second))
+    spoken = await ask(question(), desk.model_context(says(FAULTS[0]), second))
     assert (spoken.source, spoken.value) == ("fallback", twin())
     assert "scripted (unavailable)" in spoken.why
     assert "second (timeout)" in spoken.why
 
 
 async def test_nobody_seated_means_the_rules_and_no_record(desk: Desk) -> None:
-    spoken = await ask(question(), desk.minds())
+    spoken = await ask(question(), desk.model_context())
     assert (spoken.source, spoken.why, spoken.value) == ("deterministic", "no key for a model", twin())
     assert (spoken.attempts, desk.recorded, desk.budget.spent.tokens) == ((), [], 0)
 
 
 async def test_silence_ends_with_the_timeout(tmp_path: Path) -> None:
     desk = Desk(tmp_path, sleep=at_once, timeout=7.0)
-    spoken = await ask(question(), desk.minds(says(Silence())))
+    spoken = await ask(question(), desk.model_context(says(Silence())))
     assert (spoken.source, desk.outcomes()) == ("fallback", ["timeout"])
     assert "within 7 s" in spoken.why
     assert desk.recorded[0].estimated
@@ -209,7 +209,7 @@ async def test_a_real_timer_bounds_the_whole_question(tmp_path: Path) -> None:
     desk = Desk(tmp_path, timeout=0.1)
     models = [ScriptedModel(in_order([Silence()]), name) for name in ("one", "two", "three")]
     started = asyncio.get_running_loop().time()
-    spoken = await ask(question(), desk.minds(*models))
+    spoken = await ask(question(), desk.model_context(*models))
     assert spoken.source == "fallback"
     assert asyncio.get_running_loop().time() - started < 0.1 * 4 + 0.5
 
@@ -227,7 +227,7 @@ class Deaf(ScriptedModel):
 
 async def test_an_answer_after_the_timeout_is_no_answer(tmp_path: Path) -> None:
     desk = Desk(tmp_path, timeout=0.05)
-    spoken = await ask(question(), desk.minds(Deaf(in_order([]))))
+    spoken = await ask(question(), desk.model_context(Deaf(in_order([]))))
     assert desk.outcomes() == ["timeout"]
     assert spoken.source == "fallback"
 
@@ -243,7 +243,7 @@ async def test_everything_is_on_record_before_it_is_used(desk: Desk) -> None:
         return twin()
 
     model = says("prose", "prose")
-    await ask(question(fallback=fallback), replace(desk.minds(model), record=record))
+    await ask(question(fallback=fallback), replace(desk.model_context(model), record=record))
     assert order == ["recorded malformed", "recorded malformed", "twin"]
 
 
@@ -252,7 +252,7 @@ async def test_a_record_that_cannot_be_kept_stops_the_question(desk: Desk) -> No
         raise Unavailable("the journal is full")
 
     with pytest.raises(Unavailable, match="journal"):
-        await ask(question(), replace(desk.minds(says(GOOD)), record=record))
+        await ask(question(), replace(desk.model_context(says(GOOD)), record=record))
 
 
 def bug(*_: object) -> str:
@@ -262,35 +262,35 @@ def bug(*_: object) -> str:
 @pytest.mark.parametrize("place", ["judge", "faults"])
 async def test_our_own_bugs_raise(desk: Desk, place: str) -> None:
     with pytest.raises(ZeroDivisionError):
-        await ask(question(**{place: bug}), desk.minds(says(GOOD)))  # type: ignore[arg-type]
+        await ask(question(**{place: bug}), desk.model_context(says(GOOD)))  # type: ignore[arg-type]
 
 
 async def test_a_bug_of_the_twin_raises(desk: Desk) -> None:
     with pytest.raises(ZeroDivisionError):
-        await ask(question(fallback=bug), desk.minds())
+        await ask(question(fallback=bug), desk.model_context())
 
 
 async def test_a_twin_outside_its_own_bounds_raises(desk: Desk) -> None:
     with pytest.raises(ValueError, match="deterministic critic broke its own bounds"):
-        await ask(question(fallback=lambda: Critique(verdicts=twin().verdicts[:1])), desk.minds())
+        await ask(question(fallback=lambda: Critique(verdicts=twin().verdicts[:1])), desk.model_context())
 
 
 async def test_a_bug_of_an_adapter_raises(desk: Desk) -> None:
     with pytest.raises(ZeroDivisionError):
-        await ask(question(), desk.minds(ScriptedModel(bug)))
+        await ask(question(), desk.model_context(ScriptedModel(bug)))
 
 
 async def test_a_prompt_that_cannot_be_written_raises(desk: Desk) -> None:
     with pytest.raises(ValueError, match="no value for facts"):
-        await ask(question(variables=lambda: {"token": "WETH"}), desk.minds(says(GOOD)))
+        await ask(question(variables=lambda: {"token": "WETH"}), desk.model_context(says(GOOD)))
 
 
 async def test_a_prompt_is_not_written_where_no_model_sits(desk: Desk) -> None:
-    assert (await ask(question(variables=bug), desk.minds())).source == "deterministic"
+    assert (await ask(question(variables=bug), desk.model_context())).source == "deterministic"
 
 
 async def test_a_cancelled_question_counts_its_reservation_and_frees_the_breaker(desk: Desk) -> None:
-    asking = asyncio.create_task(ask(question(), desk.minds(says(Silence()))))
+    asking = asyncio.create_task(ask(question(), desk.model_context(says(Silence()))))
     await asyncio.sleep(0.01)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -301,7 +301,7 @@ async def test_a_cancelled_question_counts_its_reservation_and_frees_the_breaker
 
 async def test_the_attempt_says_what_it_took(desk: Desk) -> None:
     model = ScriptedModel(in_order([GOOD]), usage=(321, 45), usd_per_token=CENT)
-    await ask(question(), desk.minds(model))
+    await ask(question(), desk.model_context(model))
     attempt = desk.recorded[0]
     assert (attempt.tokens_in, attempt.tokens_out, attempt.usd) == (321, 45, Decimal("3.66"))
     assert not attempt.estimated
@@ -310,7 +310,7 @@ async def test_the_attempt_says_what_it_took(desk: Desk) -> None:
 
 async def test_a_model_that_does_not_count_is_counted_by_the_reservation(desk: Desk) -> None:
     model = ScriptedModel(in_order([GOOD]), usage=None, usd_per_token=CENT)
-    await ask(question(max_output_tokens=1_000), desk.minds(model))
+    await ask(question(max_output_tokens=1_000), desk.model_context(model))
     attempt = desk.recorded[0]
     assert attempt.estimated
     assert attempt.tokens_out == 1_000
@@ -319,19 +319,19 @@ async def test_a_model_that_does_not_count_is_counted_by_the_reservation(desk: D
 
 async def test_what_a_gemini_thinks_is_reserved_too(desk: Desk) -> None:
     model = ScriptedModel(in_order([GOOD]), name="gemini-3-flash-preview", usage=None, usd_per_token=CENT)
-    await ask(question(max_output_tokens=1_000), desk.minds(model))
+    await ask(question(max_output_tokens=1_000), desk.model_context(model))
     assert desk.recorded[0].tokens_out == 1_000 + THINKING_TOKENS
 
 
 async def test_a_claim_of_no_tokens_at_all_is_not_believed(desk: Desk) -> None:
-    await ask(question(), desk.minds(ScriptedModel(in_order([GOOD]), usage=(0, 0))))
+    await ask(question(), desk.model_context(ScriptedModel(in_order([GOOD]), usage=(0, 0))))
     assert desk.recorded[0].estimated
 
 
 async def test_the_fingerprint_names_the_request_and_nothing_else(desk: Desk) -> None:
     async def of(**changes: object) -> str:
         desk.recorded.clear()
-        await ask(question(**changes), desk.minds(says(GOOD)))  # type: ignore[arg-type]
+        await ask(question(**changes), desk.model_context(says(GOOD)))  # type: ignore[arg-type]
         return desk.recorded[0].request
 
     same = await of()
@@ -341,7 +341,7 @@ async def test_the_fingerprint_names_the_request_and_nothing_else(desk: Desk) ->
 
 async def test_the_schema_keeps_the_order_of_the_fields(desk: Desk) -> None:
     model = says(GOOD)
-    await ask(question(), desk.minds(model))
+    await ask(question(), desk.model_context(model))
     fields = ["index", "verdict", "share", "weight", "reason"]
     at = [model.asked[0].schema.index(f'"{name}":{{') for name in fields]
     assert at == sorted(at)
@@ -353,7 +353,7 @@ DOUBT = "You say half: what makes the difference?"
 async def test_a_doubtful_answer_is_asked_about_once_and_the_second_stands(desk: Desk) -> None:
     other = critique(verdict(0, share=40), verdict(1))
     model = says(GOOD, other)
-    spoken = await ask(replace(question(), doubt=lambda said: DOUBT), desk.minds(model))
+    spoken = await ask(replace(question(), doubt=lambda said: DOUBT), desk.model_context(model))
     assert (spoken.source, spoken.value) == ("model", Critique.model_validate_json(other))
     assert desk.outcomes() == ["ok", "ok"]
     assert len(model.asked) == 2
@@ -364,13 +364,13 @@ async def test_a_doubtful_answer_is_asked_about_once_and_the_second_stands(desk:
 
 @pytest.mark.parametrize("second", ["I stay with it.", Failed("timeout", "too slow")])
 async def test_where_the_second_answer_cannot_be_used_the_first_stands(desk: Desk, second: Line) -> None:
-    spoken = await ask(replace(question(), doubt=lambda said: DOUBT), desk.minds(says(GOOD, second)))
+    spoken = await ask(replace(question(), doubt=lambda said: DOUBT), desk.model_context(says(GOOD, second)))
     assert (spoken.source, spoken.value) == ("model", Critique.model_validate_json(GOOD))
     assert len(spoken.attempts) == 2
 
 
 async def test_a_repaired_answer_and_the_rules_are_not_asked_about(desk: Desk) -> None:
     doubting = replace(question(), doubt=lambda said: DOUBT)
-    assert (await ask(doubting, desk.minds(says("no", GOOD)))).source == "repaired"
+    assert (await ask(doubting, desk.model_context(says("no", GOOD)))).source == "repaired"
     assert desk.outcomes() == ["malformed", "ok"]
-    assert (await ask(doubting, desk.minds(says("no", "no")))).source == "fallback"
+    assert (await ask(doubting, desk.model_context(says("no", "no")))).source == "fallback"

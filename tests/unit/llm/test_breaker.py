@@ -34,7 +34,7 @@ def desk_with(tmp_path: Path, threshold: int | None = 3) -> Desk:
 
 async def fail(desk: Desk, model: ScriptedModel, times: int) -> None:
     for at in range(times):
-        await ask(question(round=at), desk.minds(model))
+        await ask(question(round=at), desk.model_context(model))
 
 
 async def test_after_three_failures_in_a_row_nobody_asks(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ async def test_one_models_failures_are_not_anothers(tmp_path: Path) -> None:
     desk = desk_with(tmp_path)
     down, up = ScriptedModel(Moody(DOWN), "down"), ScriptedModel(Moody(GOOD), "up")
     await fail(desk, down, 3)
-    spoken = await ask(question(), desk.minds(down, up))
+    spoken = await ask(question(), desk.model_context(down, up))
     assert (spoken.source, spoken.model) == ("model", "up")
     assert desk.outcomes()[-2:] == ["breaker", "ok"]
 
@@ -100,7 +100,7 @@ async def test_only_one_call_probes(tmp_path: Path) -> None:
     desk.clock.advance(Seconds(60))
     mood.line = GOOD
     asked = len(model.asked)
-    await asyncio.gather(*(ask(question(round=at), desk.minds(model)) for at in range(4)))
+    await asyncio.gather(*(ask(question(round=at), desk.model_context(model)) for at in range(4)))
     assert len(model.asked) == asked + 1
     assert sorted(desk.outcomes()[-4:]) == ["breaker", "breaker", "breaker", "ok"]
 
@@ -128,7 +128,7 @@ async def test_a_probe_that_was_not_made_is_free_again(tmp_path: Path) -> None:
     await fail(desk, model, 3)
     desk.clock.advance(Seconds(60))
     mood.line = Silence()
-    asking = asyncio.create_task(ask(question(), desk.minds(model)))
+    asking = asyncio.create_task(ask(question(), desk.model_context(model)))
     await asyncio.sleep(0.01)
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.wire.asking import CENT, GOOD, Desk, question, twin
 from tests.wire.fakes.clock import FixedClock
 from tests.wire.fakes.model import ScriptedModel, Silence, in_order
-from zuno.adapters.model.daybook import KEPT_DAYS, DayBookFile, DayBookInMemory
+from zuno.adapters.model.daily_spend import KEPT_DAYS, DailySpendFile, DailySpendInMemory
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Seconds
 from zuno.llm.ask import ask
@@ -37,7 +37,7 @@ def endless(name: str = "scripted", **how: object) -> ScriptedModel:
 async def test_a_call_that_could_pass_the_limit_is_not_made(tmp_path: Path, span: str, ceiling: Ceiling) -> None:
     desk = Desk(tmp_path, Limits(**{span: ceiling}))
     model = endless(usd_per_token=CENT)
-    spoken = await ask(question(), desk.minds(model))
+    spoken = await ask(question(), desk.model_context(model))
     assert (spoken.source, spoken.value, model.asked) == ("fallback", twin(), [])
     assert desk.outcomes() == ["budget"]
     assert "budget" in spoken.why
@@ -48,7 +48,7 @@ async def test_a_call_that_could_pass_the_limit_is_not_made(tmp_path: Path, span
 
 async def test_the_next_model_may_still_fit(tmp_path: Path) -> None:
     desk = Desk(tmp_path, Limits(run=Ceiling(usd=Decimal(1))))
-    spoken = await ask(question(), desk.minds(endless("dear", usd_per_token=CENT), endless("free")))
+    spoken = await ask(question(), desk.model_context(endless("dear", usd_per_token=CENT), endless("free")))
     assert (spoken.source, spoken.model) == ("model", "free")
     assert desk.outcomes() == ["budget", "ok"]
 
@@ -57,14 +57,14 @@ async def test_an_unknown_price_is_closed_while_dollars_are_limited(tmp_path: Pa
     model = endless(usd_per_token=None)
     for limits in (Limits(run=Ceiling(usd=Decimal(1000))), Limits(day=Ceiling(usd=Decimal(1000)))):
         desk = Desk(tmp_path, limits)
-        spoken = await ask(question(), desk.minds(model))
+        spoken = await ask(question(), desk.model_context(model))
         assert (desk.outcomes(), model.asked) == (["budget"], [])
         assert "ZUNO_MODEL_PRICES" in spoken.why
 
 
 async def test_an_unknown_price_without_a_dollar_limit_is_shown_as_unknown(tmp_path: Path) -> None:
     desk = Desk(tmp_path, Limits(run=Ceiling(tokens=10_000)))
-    spoken = await ask(question(), desk.minds(endless(usd_per_token=None)))
+    spoken = await ask(question(), desk.model_context(endless(usd_per_token=None)))
     assert (spoken.source, spoken.attempts[0].usd, desk.budget.unpriced) == ("model", None, 1)
     assert desk.budget.spent.tokens == 150
 
@@ -72,20 +72,20 @@ async def test_an_unknown_price_without_a_dollar_limit_is_shown_as_unknown(tmp_p
 async def test_two_questions_at_once_cannot_overspend(tmp_path: Path) -> None:
     """Each alone fits; together they would not. The second finds the first one's reservation."""
     desk = Desk(tmp_path, Limits(run=Ceiling(tokens=3_000)))
-    minds = desk.minds(endless(seconds=0.05))
-    spoken = await asyncio.gather(*(ask(question(round=at), minds) for at in range(5)))
+    model_context = desk.model_context(endless(seconds=0.05))
+    spoken = await asyncio.gather(*(ask(question(round=at), model_context) for at in range(5)))
     assert [one.source for one in spoken].count("model") == 1
     assert desk.outcomes().count("budget") == 4
     assert desk.budget.spent.tokens == 150
-    again = await ask(question(round=9), minds)
+    again = await ask(question(round=9), model_context)
     assert again.source == "model"
 
 
 async def test_two_runs_at_once_cannot_overspend_the_day(tmp_path: Path) -> None:
-    day = DayBookFile(tmp_path / "spent.json")
+    day = DailySpendFile(tmp_path / "spent.json")
     limits = Limits(day=Ceiling(tokens=3_000))
     desks = [Desk(tmp_path, limits, days=day) for _ in range(4)]
-    spoken = await asyncio.gather(*(ask(question(), desk.minds(endless(seconds=0.05))) for desk in desks))
+    spoken = await asyncio.gather(*(ask(question(), desk.model_context(endless(seconds=0.05))) for desk in desks))
     assert [one.source for one in spoken].count("model") == 1
     assert await day.total(TODAY) == Spend(150)
 
@@ -93,10 +93,10 @@ async def test_two_runs_at_once_cannot_overspend_the_day(tmp_path: Path) -> None
 async def test_failed_calls_are_counted(tmp_path: Path) -> None:
     desk = Desk(tmp_path, timeout=0.02)
     lines = in_order([Silence(), Failed("unavailable", "it broke off"), "prose", "prose"])
-    minds = desk.minds(ScriptedModel(lines, usd_per_token=CENT))
+    model_context = desk.model_context(ScriptedModel(lines, usd_per_token=CENT))
     spent = [desk.budget.spent]
     for at in range(3):
-        await ask(question(round=at), minds)
+        await ask(question(round=at), model_context)
         spent.append(desk.budget.spent)
     assert all(later.tokens > before.tokens and later.usd > before.usd for before, later in pairwise(spent))
     assert await desk.days.total(TODAY) == spent[-1]
@@ -104,15 +104,19 @@ async def test_failed_calls_are_counted(tmp_path: Path) -> None:
 
 async def test_a_new_day_is_a_new_budget(tmp_path: Path) -> None:
     desk = Desk(tmp_path, Limits(day=Ceiling(tokens=2_500)))
-    minds = desk.minds(ScriptedModel(lambda request: GOOD, usage=(1_000, 500)))
-    assert [(await ask(question(round=at), minds)).source for at in range(3)] == ["model", "fallback", "fallback"]
+    model_context = desk.model_context(ScriptedModel(lambda request: GOOD, usage=(1_000, 500)))
+    assert [(await ask(question(round=at), model_context)).source for at in range(3)] == [
+        "model",
+        "fallback",
+        "fallback",
+    ]
     desk.clock.advance(DAY)
-    assert (await ask(question(round=3), minds)).source == "model"
+    assert (await ask(question(round=3), model_context)).source == "model"
     assert await desk.days.total(TODAY + 1) == Spend(1_500)
 
 
 async def test_a_share_of_the_day_is_counted_in_both_books_and_leaves_the_rest_alone() -> None:
-    clock, days, part = FixedClock(Seconds(TODAY * DAY)), DayBookInMemory(), DayBookInMemory()
+    clock, days, part = FixedClock(Seconds(TODAY * DAY)), DailySpendInMemory(), DailySpendInMemory()
     limits = Limits(day=Ceiling(tokens=1_000))
     share = DayShare(Ceiling(tokens=300), part)
     first = await RunBudget(limits, days, clock, share).reserve(300, Decimal(0))
@@ -129,7 +133,7 @@ async def test_a_share_of_the_day_is_counted_in_both_books_and_leaves_the_rest_a
 
 async def test_a_call_over_midnight_is_settled_on_the_day_it_began(tmp_path: Path) -> None:
     clock = FixedClock(Seconds(TODAY * DAY))
-    days = DayBookInMemory()
+    days = DailySpendInMemory()
     budget = RunBudget(Limits(), days, clock)
     reservation = await budget.reserve(1_000, Decimal(1))
     assert isinstance(reservation, Reservation)
@@ -145,16 +149,16 @@ async def test_a_call_over_midnight_is_settled_on_the_day_it_began(tmp_path: Pat
 )
 async def test_a_damaged_book_is_closed_and_says_so(tmp_path: Path, damage: bytes) -> None:
     (tmp_path / "spent.json").write_bytes(damage)
-    desk = Desk(tmp_path, days=DayBookFile(tmp_path / "spent.json"))
+    desk = Desk(tmp_path, days=DailySpendFile(tmp_path / "spent.json"))
     model = endless()
-    spoken = await ask(question(), desk.minds(model))
+    spoken = await ask(question(), desk.model_context(model))
     assert (desk.outcomes(), model.asked, desk.budget.spent) == (["budget"], [], Spend())
     assert "spent.json" in spoken.why
 
 
 async def test_a_book_that_breaks_during_the_call_keeps_the_reservation(tmp_path: Path) -> None:
     path = tmp_path / "spent.json"
-    desk = Desk(tmp_path, days=DayBookFile(path))
+    desk = Desk(tmp_path, days=DailySpendFile(path))
 
     def breaks(request: object) -> str:
         self_damage = json.loads(path.read_text())
@@ -162,13 +166,13 @@ async def test_a_book_that_breaks_during_the_call_keeps_the_reservation(tmp_path
         path.write_text("{")
         return GOOD
 
-    spoken = await ask(question(), desk.minds(ScriptedModel(breaks)))
+    spoken = await ask(question(), desk.model_context(ScriptedModel(breaks)))
     assert spoken.source == "model"
 
 
 @pytest.fixture(params=["memory", "file"])
 def book(request: pytest.FixtureRequest, tmp_path: Path) -> DailySpend:
-    return DayBookInMemory() if request.param == "memory" else DayBookFile(tmp_path / "spent.json")
+    return DailySpendInMemory() if request.param == "memory" else DailySpendFile(tmp_path / "spent.json")
 
 
 async def test_a_book_adds_up_and_refuses_what_does_not_fit(book: DailySpend) -> None:
@@ -183,7 +187,7 @@ async def test_a_book_adds_up_and_refuses_what_does_not_fit(book: DailySpend) ->
 
 
 async def test_the_file_forgets_old_days(tmp_path: Path) -> None:
-    book = DayBookFile(tmp_path / "spent.json")
+    book = DailySpendFile(tmp_path / "spent.json")
     for day in range(KEPT_DAYS + 10):
         await book.book(day, Spend(1), Ceiling())
     assert len(json.loads((tmp_path / "spent.json").read_text())) == KEPT_DAYS
@@ -192,7 +196,7 @@ async def test_the_file_forgets_old_days(tmp_path: Path) -> None:
 
 async def test_a_folder_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=r"spent\.json"):
-        await DayBookFile(tmp_path / "gone" / "spent.json").book(1, Spend(1), Ceiling())
+        await DailySpendFile(tmp_path / "gone" / "spent.json").book(1, Spend(1), Ceiling())
 
 
 @given(
@@ -204,7 +208,7 @@ async def test_a_folder_that_is_not_there_is_unavailable(tmp_path: Path) -> None
 )
 async def test_whatever_happens_no_more_than_the_limit_is_spent(calls: list[tuple[int, int, bool]], limit: int) -> None:
     """As long as a call takes no more than was set aside for it, the sum stays under the ceiling at every moment."""
-    days = DayBookInMemory()
+    days = DailySpendInMemory()
     budget = RunBudget(Limits(Ceiling(limit), Ceiling(limit)), days, FixedClock(Seconds(0)))
     for reserved, share, settled in calls:
         reservation = await budget.reserve(reserved, Decimal(0))
@@ -217,11 +221,11 @@ async def test_whatever_happens_no_more_than_the_limit_is_spent(calls: list[tupl
 BOOKING = """
 import asyncio, sys
 from pathlib import Path
-from zuno.adapters.model.daybook import DayBookFile
+from zuno.adapters.model.daily_spend import DailySpendFile
 from zuno.llm.spend import Ceiling, Spend
 
 async def main():
-    book = DayBookFile(Path(sys.argv[1]))
+    book = DailySpendFile(Path(sys.argv[1]))
     print(sum([await book.book(1, Spend(1), Ceiling(tokens=350)) for _ in range(200)]))
 
 asyncio.run(main())

@@ -82,8 +82,8 @@ class Table:
         return ChatTask(**task | changes)
 
     async def answer(self, **changes: Any) -> ChatResult[Found]:
-        minds = replace(self.desk.minds(self.model), prompts=self.prompts)
-        return await answer_in_rounds(self.task(**changes), minds)
+        model_context = replace(self.desk.model_context(self.model), prompts=self.prompts)
+        return await answer_in_rounds(self.task(**changes), model_context)
 
 
 async def test_tools_are_called_until_the_model_answers(tmp_path: Path) -> None:
@@ -197,8 +197,8 @@ async def test_the_record_replays_to_the_same_answer(tmp_path: Path) -> None:
     result = await table.answer()
     registry = RecordedModels(table.desk.recorded)
     again = Desk(tmp_path)
-    minds = replace(again.minds(registry=registry), prompts=table.prompts)
-    replayed = await answer_in_rounds(table.task(), minds)
+    model_context = replace(again.model_context(registry=registry), prompts=table.prompts)
+    replayed = await answer_in_rounds(table.task(), model_context)
     assert (replayed.answer, replayed.source, replayed.calls) == (result.answer, "repaired", result.calls)
     assert (registry.differences, registry.unheard) == ((), ())
 

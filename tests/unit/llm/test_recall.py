@@ -10,19 +10,19 @@ from zuno.llm.ask import ModelContext, ask
 from zuno.llm.port import Attempt, Failed, ModelRequest
 
 
-def remembering(minds: ModelContext, attempts: list[Attempt]) -> ModelContext:
+def remembering(model_context: ModelContext, attempts: list[Attempt]) -> ModelContext:
     known = {(one.role, one.round, one.attempt, one.request): one for one in attempts}
 
     def recall(request: ModelRequest) -> Attempt | None:
         return known.get((request.role, request.round, request.attempt, request.fingerprint))
 
-    return replace(minds, recall=recall)
+    return replace(model_context, recall=recall)
 
 
 async def test_a_reply_on_record_is_taken_as_it_was(desk: Desk) -> None:
     first = ScriptedModel(in_order([GOOD]))
-    said = await ask(question(), desk.minds(first))
-    desk_again = remembering(desk.minds(silent := ScriptedModel(in_order([]))), list(said.attempts))
+    said = await ask(question(), desk.model_context(first))
+    desk_again = remembering(desk.model_context(silent := ScriptedModel(in_order([]))), list(said.attempts))
     before, spent = len(desk.recorded), desk.budget.spent
     again = await ask(question(), desk_again)
     assert again == said
@@ -31,27 +31,27 @@ async def test_a_reply_on_record_is_taken_as_it_was(desk: Desk) -> None:
 
 
 async def test_a_wrong_reply_on_record_is_repaired_and_the_repair_alone_is_asked_for(desk: Desk) -> None:
-    said = await ask(question(), desk.minds(ScriptedModel(in_order(["prose", GOOD]))))
+    said = await ask(question(), desk.model_context(ScriptedModel(in_order(["prose", GOOD]))))
     assert said.source == "repaired"
     model = ScriptedModel(in_order([GOOD]))
-    again = await ask(question(), remembering(desk.minds(model), [said.attempts[0]]))
+    again = await ask(question(), remembering(desk.model_context(model), [said.attempts[0]]))
     assert (again.value, again.source) == (said.value, "repaired")
     assert [request.attempt for request in model.asked] == [2]
 
 
 async def test_a_failure_on_record_is_not_tried_again(desk: Desk) -> None:
-    said = await ask(question(), desk.minds(ScriptedModel(in_order([Failed("timeout", "no answer")]))))
+    said = await ask(question(), desk.model_context(ScriptedModel(in_order([Failed("timeout", "no answer")]))))
     model = ScriptedModel(in_order([]))
-    again = await ask(question(), remembering(desk.minds(model), list(said.attempts)))
+    again = await ask(question(), remembering(desk.model_context(model), list(said.attempts)))
     assert (again.value, again.source, again.why) == (twin(), "fallback", said.why)
     assert model.asked == []
 
 
 async def test_another_question_or_another_model_is_asked(desk: Desk) -> None:
-    said = await ask(question(), desk.minds(ScriptedModel(in_order([GOOD]))))
+    said = await ask(question(), desk.model_context(ScriptedModel(in_order([GOOD]))))
     for model, asked in (
         (ScriptedModel(in_order([GOOD]), "another"), question()),
         (ScriptedModel(in_order([GOOD])), replace(question(), max_output_tokens=77)),
     ):
-        await ask(asked, remembering(desk.minds(model), list(said.attempts)))
+        await ask(asked, remembering(desk.model_context(model), list(said.attempts)))
         assert len(model.asked) == 1

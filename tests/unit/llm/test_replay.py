@@ -44,7 +44,7 @@ def bytes_of(attempt: Attempt) -> Attempt:
 async def replayed(tmp_path: Path, attempts: list[Attempt], **changes: object) -> tuple[SourcedAnswer[Critique], Desk]:
     desk = Desk(tmp_path, breakers=Breakers(None))
     registry = RecordedModels([bytes_of(attempt) for attempt in attempts])
-    spoken = await ask(question(**changes), desk.minds(registry=registry))  # type: ignore[arg-type]
+    spoken = await ask(question(**changes), desk.model_context(registry=registry))  # type: ignore[arg-type]
     assert registry.differences == ()
     return spoken, desk
 
@@ -58,7 +58,7 @@ async def test_the_same_path_to_the_same_words(tmp_path: Path, name: str) -> Non
     desk = Desk(tmp_path, timeout=0.05)
     first = ScriptedModel(in_order(LINES[name]), "first", usd_per_token=CENT)
     second = ScriptedModel(lambda request: GOOD, "second")
-    then = await ask(question(), desk.minds(first, second))
+    then = await ask(question(), desk.model_context(first, second))
     now, again = await replayed(tmp_path, desk.recorded)
     assert (now.value, now.source, now.why) == (then.value, then.source, then.why)
     assert timeless(now.attempts) == timeless(then.attempts)
@@ -67,14 +67,14 @@ async def test_the_same_path_to_the_same_words(tmp_path: Path, name: str) -> Non
 
 async def test_budget_and_breaker_are_replayed_too(tmp_path: Path) -> None:
     desk = Desk(tmp_path, Limits(run=Ceiling(tokens=1)))
-    then = await ask(question(), desk.minds(ScriptedModel(in_order([]))))
+    then = await ask(question(), desk.model_context(ScriptedModel(in_order([]))))
     now, _ = await replayed(tmp_path, desk.recorded)
     assert (now.source, now.why, now.value) == (then.source, then.why, twin())
 
     desk = Desk(tmp_path, breakers=Breakers(1))
-    minds = desk.minds(ScriptedModel(in_order([DOWN])), ScriptedModel(lambda request: GOOD, "second"))
-    await ask(question(), minds)
-    then = await ask(question(round=1), minds)
+    model_context = desk.model_context(ScriptedModel(in_order([DOWN])), ScriptedModel(lambda request: GOOD, "second"))
+    await ask(question(), model_context)
+    then = await ask(question(round=1), model_context)
     now, _ = await replayed(tmp_path, desk.recorded, round=1)
     assert [attempt.outcome for attempt in now.attempts] == ["breaker", "ok"]
     assert (now.source, now.why, now.value) == (then.source, then.why, then.value)
@@ -82,15 +82,15 @@ async def test_budget_and_breaker_are_replayed_too(tmp_path: Path) -> None:
 
 async def test_a_role_without_a_record_had_no_model(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    spoken = await ask(question(), desk.minds(registry=RecordedModels([], "no key for a model")))
+    spoken = await ask(question(), desk.model_context(registry=RecordedModels([], "no key for a model")))
     assert (spoken.source, spoken.why) == ("deterministic", "no key for a model")
 
 
 async def test_a_prompt_that_has_changed_since_is_noticed(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    await ask(question(), desk.minds(ScriptedModel(in_order([GOOD]))))
+    await ask(question(), desk.model_context(ScriptedModel(in_order([GOOD]))))
     registry = RecordedModels(desk.recorded)
-    spoken = await ask(question("USDC"), desk.minds(registry=registry))
+    spoken = await ask(question("USDC"), desk.model_context(registry=registry))
     assert spoken.source == "model"
     assert registry.differences == ("critic, round 0, attempt 1: asked differently then",)
 
@@ -98,35 +98,35 @@ async def test_a_prompt_that_has_changed_since_is_noticed(tmp_path: Path) -> Non
 async def test_what_was_never_asked_cannot_be_replayed(tmp_path: Path) -> None:
     """Rules that have grown stricter ask for a repair nobody recorded."""
     desk = Desk(tmp_path)
-    await ask(question(), desk.minds(ScriptedModel(in_order([GOOD]))))
-    minds = desk.minds(registry=RecordedModels(desk.recorded))
+    await ask(question(), desk.model_context(ScriptedModel(in_order([GOOD]))))
+    model_context = desk.model_context(registry=RecordedModels(desk.recorded))
 
     def stricter(value: Critique) -> str | None:
         return None if value == twin() else "never good enough"
 
     with pytest.raises(Broken, match="attempt 2 of critic in round 0"):
-        await ask(question(judge=stricter), minds)
+        await ask(question(judge=stricter), model_context)
 
 
 async def test_two_records_of_one_attempt_are_refused(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    await ask(question(), desk.minds(ScriptedModel(in_order([GOOD]))))
+    await ask(question(), desk.model_context(ScriptedModel(in_order([GOOD]))))
     with pytest.raises(Broken, match="Two records"):
         RecordedModels(desk.recorded * 2)
 
 
 async def test_a_replay_knows_what_it_has_not_heard(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    await ask(question(), desk.minds(ScriptedModel(in_order(["prose", GOOD]))))
+    await ask(question(), desk.model_context(ScriptedModel(in_order(["prose", GOOD]))))
     registry = RecordedModels(desk.recorded)
     assert [attempt.attempt for attempt in registry.unheard] == [1, 2]
-    await ask(question(), replace(desk.minds(registry=registry)))
+    await ask(question(), replace(desk.model_context(registry=registry)))
     assert registry.unheard == ()
 
 
 async def test_an_attempt_is_journaled_in_the_houses_spelling(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    await ask(question(), desk.minds(ScriptedModel(in_order([GOOD]), usd_per_token=CENT)))
+    await ask(question(), desk.model_context(ScriptedModel(in_order([GOOD]), usd_per_token=CENT)))
     row = json.loads(canonical(desk.recorded[0]))
     assert (row["tokensIn"], row["usd"], row["latencyMs"]) == (100, "1.5", 0)
 
@@ -134,7 +134,7 @@ async def test_an_attempt_is_journaled_in_the_houses_spelling(tmp_path: Path) ->
 async def test_one_models_words_are_not_put_into_anothers_mouth(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     second = ScriptedModel(in_order([GOOD]), "second")
-    await ask(question(), desk.minds(ScriptedModel(in_order([DOWN]), "first"), second))
+    await ask(question(), desk.model_context(ScriptedModel(in_order([DOWN]), "first"), second))
     first, other = RecordedModels(desk.recorded).models_for("critic", 0).models
     assert (first.name, other.name) == ("first", "second")
     with pytest.raises(Broken, match="attempt 2 of critic in round 0 by first"):

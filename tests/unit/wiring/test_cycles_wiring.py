@@ -15,7 +15,7 @@ from zuno.settings import read_settings
 from zuno.trading.run.record import RunJournal
 from zuno.wiring import Application
 from zuno.wiring.cycles import build_run_context, list_replay_differences
-from zuno.wiring.minds import Models
+from zuno.wiring.models import Models
 
 
 def attempt(role: str = "judge", tokens: int = 100, usd: str = "0.25") -> Attempt:

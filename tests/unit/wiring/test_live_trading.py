@@ -27,7 +27,7 @@ from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.live_start import StartPermit
 from zuno.trading.service.trade_desk import TradeDesk
 from zuno.trading.watch.desk_loop import DeskLoop
-from zuno.wiring.house import Application
+from zuno.wiring.application import Application
 from zuno.wiring.orders import build_exchange_gate
 from zuno.wiring.venues import build_venue
 

@@ -14,7 +14,7 @@ from zuno.kernel.units import Millis
 from zuno.settings import Settings
 from zuno.trading.learn.memory_book import memory_record
 from zuno.trading.model.memory import RecallQuery
-from zuno.wiring.house import Application
+from zuno.wiring.application import Application
 from zuno.wiring.memory import _open_index, extract_by_models, memory_index
 
 

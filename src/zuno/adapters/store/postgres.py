@@ -1,4 +1,4 @@
-"""The journal in Postgres, for a house of several machines: each node keeps a chain of its own in shared tables."""
+"""The journal in Postgres, for a home on several machines: each node keeps a chain of its own in shared tables."""
 
 from __future__ import annotations
 

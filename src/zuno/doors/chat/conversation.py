@@ -81,7 +81,7 @@ class Conversation:
 
     def __init__(self, look: Callable[[str | None], PositionsView | None] = lambda chain: None) -> None:
         self.chain: str | None = None
-        """What lines mean that name no chain; None: the house's default."""
+        """What lines mean that name no chain; None: the default chain."""
         self.wallet: str | None = None
         """The last wallet shown."""
         self._look = look

@@ -105,7 +105,7 @@ class _Chat:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-Minds = Callable[[str, Speaker], Awaitable[ModelContext | None]]
+OpenModelContext = Callable[[str, Speaker], Awaitable[ModelContext | None]]
 """What asking needs, for one request of a person; None where no model answers them."""
 
 
@@ -113,11 +113,15 @@ class ChatDesk:
     """One for the life of a door. It reads through the same services as the commands, and can propose, never act."""
 
     def __init__(
-        self, zuno: Zuno, journal: Callable[[], Awaitable[Journal]], minds: Minds, new_request: Callable[[], str]
+        self,
+        zuno: Zuno,
+        journal: Callable[[], Awaitable[Journal]],
+        model_context: OpenModelContext,
+        new_request: Callable[[], str],
     ) -> None:
         self._zuno = zuno
         self._journal = journal
-        self._minds = minds
+        self._model_context = model_context
         self._new_request = new_request
         self._chats: OrderedDict[str, _Chat] = OrderedDict()
 
@@ -158,8 +162,8 @@ class ChatDesk:
 
     async def _ask_model(self, text: str, who: Speaker, chat: _Chat, request: str) -> ChatAnswer | str:
         """The model's answer, or why there is none; empty where none sits."""
-        minds = await self._minds(request, who)
-        if minds is None:
+        model_context = await self._model_context(request, who)
+        if model_context is None:
             return ""
         question = QuestionRecord(chat=who.chat, user=who.user, question=text, history=_history(chat.turns))
         try:
@@ -168,7 +172,7 @@ class ChatDesk:
             _log.warning("a question was not sent to a model: it cannot be recorded (%s)", type(error).__name__)
             return "the question cannot be recorded"
         box = _JournaledTools(self._zuno, chat.conversation, lambda call: self._append(CALL_KIND, call, request))
-        result = await answer_in_rounds(build_task(question, box.call), minds)
+        result = await answer_in_rounds(build_task(question, box.call), model_context)
         return finish_answer(result)
 
     # -- by the rules of the shell's reader

@@ -40,11 +40,11 @@ class ChatReplay:
             return None
         turn = TurnRecord.model_validate(ended.payload)
         attempts = [Attempt.model_validate(entry.payload) for entry in entries if entry.kind == "model_attempt"]
-        minds, asked_differently = self._rehearse(journal, attempts)
+        model_context, asked_differently = self._rehearse(journal, attempts)
         calls = _RecordedCalls(
             [CallRecord.model_validate(entry.payload) for entry in entries if entry.kind == CALL_KIND]
         )
-        answer = finish_answer(await answer_in_rounds(build_task(asked, calls.call), minds))
+        answer = finish_answer(await answer_in_rounds(build_task(asked, calls.call), model_context))
         then, now = _decided(turn), _decided_again(answer)
         differences = [*asked_differently(), *calls.differences]
         if then != now:

@@ -18,7 +18,6 @@ from zuno.doors.cli import run_command
 from zuno.doors.cli.agents import agents
 from zuno.doors.cli.book import book
 from zuno.doors.cli.data import data
-from zuno.doors.cli.house import doctor, export, logs
 from zuno.doors.cli.lab_checks import lab
 from zuno.doors.cli.mcp import mcp
 from zuno.doors.cli.memory import memory
@@ -27,6 +26,7 @@ from zuno.doors.cli.monitor import alerts, monitor
 from zuno.doors.cli.options import ChainName, Home, Json, group, help_alone, whole_number
 from zuno.doors.cli.parse import parse
 from zuno.doors.cli.run_command import Opener
+from zuno.doors.cli.system import doctor, export, logs
 from zuno.doors.cli.telegram import telegram
 from zuno.doors.cli.trade import trade
 from zuno.doors.cli.wallet import wallet

@@ -60,7 +60,7 @@ def render(view: View) -> None:
     if type(view).__name__ == "ExportView":
         import sys
 
-        from zuno.doors.cli.house_screens import csv_text
+        from zuno.doors.cli.system_screens import csv_text
         from zuno.doors.export import ExportView
 
         assert isinstance(view, ExportView)
@@ -677,6 +677,6 @@ _SCREENS_ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
     "EvaluationView": ("learning_screens", "shown_evaluation"),
     "TradeCalibrationView": ("learning_screens", "shown_calibration"),
     "VetoesView": ("learning_screens", "shown_vetoes"),
-    "DoctorView": ("house_screens", "shown_doctor"),
-    "LogsView": ("house_screens", "shown_logs"),
+    "DoctorView": ("system_screens", "shown_doctor"),
+    "LogsView": ("system_screens", "shown_logs"),
 }

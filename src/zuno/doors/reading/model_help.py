@@ -40,20 +40,20 @@ class Meaning(Opinion):
 class Interpreter:
     """Asks the reader's model; without one there is no answer."""
 
-    def __init__(self, minds: Callable[[], Awaitable[ModelContext | None]]) -> None:
-        self._minds = minds
+    def __init__(self, model_context: Callable[[], Awaitable[ModelContext | None]]) -> None:
+        self._model_context = model_context
 
     async def read(self, text: str) -> Reading | None:
         """What a line means, or None: nobody sits there, nobody knows, or what was said will not do."""
         if len(text) > MAX_TEXT or looks_secret(text):
             return None
-        minds = await self._minds()
-        if minds is None:
+        model_context = await self._model_context()
+        if model_context is None:
             return None
         try:
-            spoken = await ask(_question(text), minds)
+            spoken = await ask(_question(text), model_context)
         finally:
-            await minds.registry.close()
+            await model_context.registry.close()
         return None if spoken.model is None else _reading(text, spoken.value)
 
 

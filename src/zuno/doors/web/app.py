@@ -16,10 +16,10 @@ from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs
 from zuno.doors.web.metrics import Metrics
 from zuno.doors.web.problems import PROBLEMS, ProblemView, register_problems
-from zuno.doors.web.routes.house import build_house_routes
 from zuno.doors.web.routes.lab import build_lab_routes
 from zuno.doors.web.routes.lp import build_lp_routes
 from zuno.doors.web.routes.plans import build_plan_routes
+from zuno.doors.web.routes.system import build_system_routes
 from zuno.doors.web.routes.trading import build_trading_routes
 from zuno.doors.web.routes.trust import build_trust_routes
 from zuno.doors.web.services import Services
@@ -61,7 +61,7 @@ def create_app(services: Services, on: WebBackends, feed: EventFeed) -> FastAPI:
     register_problems(app)
     for router in (
         build_lp_routes(services, feed, jobs),  # tried in this order: the one that is asked most comes first
-        build_house_routes(services, on.access, on.version, feed, jobs),
+        build_system_routes(services, on.access, on.version, feed, jobs),
         build_plan_routes(services, feed, jobs),
         build_trading_routes(services, feed, jobs),
         build_trust_routes(services),

@@ -22,7 +22,7 @@ class _StandIn:
 
     role = Role.CRITIC
 
-    def __init__(self, recall: Recall, minds: ModelContext) -> None:
+    def __init__(self, recall: Recall, model_context: ModelContext) -> None:
         self._recall = recall
 
     async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:

@@ -46,20 +46,20 @@ def choose_best_score(context: Context) -> Act:
     return act_on(candidates[max(worths, key=lambda index: (worths[index], -index))])
 
 
-async def choose_alone(context: Context, minds: ModelContext) -> Act:
+async def choose_alone(context: Context, model_context: ModelContext) -> Act:
     candidates = propose_by_rules(context)
-    answer = await ask(_question(context, candidates, 0), minds)
+    answer = await ask(_question(context, candidates, 0), model_context)
     return replace(act_on(candidates[answer.value.chosen_index]), used=count_use(answer))
 
 
-async def choose_by_vote(context: Context, minds: ModelContext, tokens: int) -> Act:
+async def choose_by_vote(context: Context, model_context: ModelContext, tokens: int) -> Act:
     """Agents that know nothing of each other, one after the other until the tokens are used; most votes win, ties go to
     the lower index."""
     candidates = propose_by_rules(context)
     votes: Counter[int] = Counter()
     used = ModelUse()
     while len(votes) == 0 or (used.tokens < tokens and votes.total() < MOST_VOTES):
-        answer = await ask(_question(context, candidates, votes.total()), minds)
+        answer = await ask(_question(context, candidates, votes.total()), model_context)
         votes[answer.value.chosen_index] += 1
         used = used.plus(count_use(answer))
     winner = max(votes, key=lambda index: (votes[index], -index))

@@ -114,7 +114,7 @@ class BacktestCycles:
     def __init__(
         self,
         figures: MarketFigures,
-        minds: Callable[[RunJournal], ModelContext],
+        model_context: Callable[[RunJournal], ModelContext],
         history: BacktestHistory,
         *,
         code: str,
@@ -127,7 +127,7 @@ class BacktestCycles:
         `name_bundles`: whether an outcome names its bundle, as the journaled one's does; else that name is empty.
         `order`: of its nodes."""
         self._figures = figures
-        self._minds = minds
+        self._model_context = model_context
         self._history = history
         self._code = code
         self._account = account
@@ -162,7 +162,7 @@ class BacktestCycles:
         )
         moment = MarketMoment(as_of=at, origin=figures.origin)
         notes = RunNotes(run_id or self._name_run(at))
-        minds = self._minds(notes)
+        model_context = self._model_context(notes)
 
         async def collect() -> MarketMoment:
             return moment
@@ -192,7 +192,7 @@ class BacktestCycles:
             return None
 
         async def ahead(decision: Decision) -> float:
-            return await price_review(decision, minds)
+            return await price_review(decision, model_context)
 
         async def new_cases() -> tuple[str, ...]:
             return ()
@@ -212,7 +212,7 @@ class BacktestCycles:
             new_cases=new_cases,
             execute=execute,
         )
-        cycle = self._cycle(notes, sources, minds, _ignore_event, self._code)
+        cycle = self._cycle(notes, sources, model_context, _ignore_event, self._code)
         steps = cycle.steps()
         for node in self._order:
             await steps[node]()

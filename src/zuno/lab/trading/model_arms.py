@@ -35,7 +35,7 @@ class JudgeAlone(Cycle):
 
     @property
     def _rules(self) -> ModelContext:
-        return replace(self._minds, registry=NoModels())
+        return replace(self._model_context, registry=NoModels())
 
     async def _ask_agent(self, agent: Any) -> Any:
         return await agent(await self._case(), self._rules)
@@ -52,8 +52,8 @@ class JudgeAlone(Cycle):
 
     async def _decide(self, number: int = 0) -> AgentAnswer[Decision]:
         """`number`: of several fresh answers to the same question."""
-        minds = draw_again(self._minds, number)
-        return await judge.ask_judge(await self._case(), self._meta, self._board, minds)
+        model_context = draw_again(self._model_context, number)
+        return await judge.ask_judge(await self._case(), self._meta, self._board, model_context)
 
     async def _ask_risk_manager(self) -> Part:
         case = await self._case()
@@ -95,4 +95,4 @@ class PlaceboOfficer(Cycle):
     async def _ask_risk_manager(self) -> Part:
         case = await self._case()
         left: RulingDraft = self._review_risk(self._draft(case), case.inputs, None)
-        return await risk_manager.ask_risk_manager(case, left, self._minds, shown=(UNSHOWN,))
+        return await risk_manager.ask_risk_manager(case, left, self._model_context, shown=(UNSHOWN,))

@@ -37,9 +37,9 @@ class Arbiter:
 
     role = Role.ARBITER
 
-    def __init__(self, recall: Recall, minds: ModelContext) -> None:
+    def __init__(self, recall: Recall, model_context: ModelContext) -> None:
         self._recall = recall
-        self._minds = minds
+        self._model_context = model_context
 
     async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         payload = envelope.payload
@@ -49,7 +49,7 @@ class Arbiter:
         context = await self._recall(debate.context)
         check_debate(context, debate.rounds)
         facts = facts_of(context, debate.rounds)
-        answer = await ask(self._question(context, debate, facts), self._minds)
+        answer = await ask(self._question(context, debate, facts), self._model_context)
         decision = _decision(context, debate, answer.value)
         debate = with_speaker(debate, self.role, number, answer)
         debate = await publish_thoughts(

@@ -27,9 +27,9 @@ class Critic:
 
     role = Role.CRITIC
 
-    def __init__(self, recall: Recall, minds: ModelContext) -> None:
+    def __init__(self, recall: Recall, model_context: ModelContext) -> None:
         self._recall = recall
-        self._minds = minds
+        self._model_context = model_context
 
     async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         payload = envelope.payload
@@ -41,7 +41,7 @@ class Critic:
         check_debate(context, debate.rounds)
         mechanical = judge_all(candidates, context.profile)
         facts = facts_of(context, debate.rounds)
-        answer = await ask(self._question(context, debate.rounds, mechanical, facts), self._minds)
+        answer = await ask(self._question(context, debate.rounds, mechanical, facts), self._model_context)
         judgments = merge(candidates, mechanical, _judgments(answer.value))
         judged = Round(
             candidates=candidates,

@@ -26,10 +26,10 @@ class Scout:
 
     role = Role.SCOUT
 
-    def __init__(self, observe: Observe, keep: Keep, minds: ModelContext) -> None:
+    def __init__(self, observe: Observe, keep: Keep, model_context: ModelContext) -> None:
         self._observe = observe
         self._keep = keep
-        self._minds = minds
+        self._model_context = model_context
 
     async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         start = envelope.payload
@@ -37,7 +37,7 @@ class Scout:
             raise Broken(f"the Scout does not answer {envelope.kind}")
         context = await self._observe(start)
         debate = Debate(flow=context.flow, context=await self._keep(canonical(context)))
-        answer = await ask(self._question(context), self._minds)
+        answer = await ask(self._question(context), self._model_context)
         debate = with_speaker(debate, self.role, 0, answer)
         debate = await publish_thoughts(
             debate, self.role, 0, answer.source, [answer.value.summary], facts_of(context), think

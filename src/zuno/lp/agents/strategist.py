@@ -47,9 +47,9 @@ class Strategist:
 
     role = Role.STRATEGIST
 
-    def __init__(self, recall: Recall, minds: ModelContext) -> None:
+    def __init__(self, recall: Recall, model_context: ModelContext) -> None:
         self._recall = recall
-        self._minds = minds
+        self._model_context = model_context
 
     async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         payload = envelope.payload
@@ -57,7 +57,7 @@ class Strategist:
             raise Broken(f"the Strategist does not answer {envelope.kind}")
         debate, number = payload.debate, len(payload.debate.rounds)
         inputs = await self._build_inputs(debate)
-        answer = await ask(self._question(inputs, number), self._minds)
+        answer = await ask(self._question(inputs, number), self._model_context)
         by_model = answer.source in ("model", "repaired")
         moves = inputs.moves(_shapes(answer.value)) if by_model else rule_moves(inputs)
         candidates = ballot_of(inputs.context, inputs.scenes, with_own_moves(inputs.context, moves))

@@ -28,14 +28,14 @@ class LocalChain:
 class SimPlayground(LocalChain):
     """The simulation can also be made anew."""
 
-    def __init__(self, chain: str, world: ResettableWorld, house_seed: int) -> None:
+    def __init__(self, chain: str, world: ResettableWorld, default_seed: int) -> None:
         super().__init__(chain, world)
         self._resettable = world
-        self._house_seed = house_seed
+        self._default_seed = default_seed
 
     async def reset(self, seed: int | None = None) -> ResetView:
         """A world from that seed, or the one everybody starts in."""
-        seed = self._house_seed if seed is None else seed
+        seed = self._default_seed if seed is None else seed
         if not 0 <= seed <= MAX_SEED:
             raise UsageError(f"A seed is a whole number from 0 to {MAX_SEED}.")
         block = await self._resettable.reset(seed)

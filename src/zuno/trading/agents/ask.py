@@ -72,12 +72,14 @@ def expert_question(
     )
 
 
-async def ask_agent(asking: AgentQuestion[T], minds: ModelContext) -> SourcedAnswer[T]:
+async def ask_agent(asking: AgentQuestion[T], model_context: ModelContext) -> SourcedAnswer[T]:
     @cache
     def fit() -> FittedPrompt:
         own = Line(", ".join(f"{{{id_}}}" for id_ in asking.own_ids))
         sections = [*asking.sections(), *([Section("of your own answer", 101, (own,))] if asking.own_ids else [])]
-        return fit_prompt(minds.prompts, asking.role, sections, asking.others or {}, max_prompt_chars(asking.role))
+        return fit_prompt(
+            model_context.prompts, asking.role, sections, asking.others or {}, max_prompt_chars(asking.role)
+        )
 
     def faults(said: T) -> list[str]:
         return text_faults(asking.texts(said), FactSheet((*fit().figures, *asking.own(said))))
@@ -96,7 +98,7 @@ async def ask_agent(asking: AgentQuestion[T], minds: ModelContext) -> SourcedAns
         images=asking.images,
         max_output_tokens=asking.max_output_tokens,
     )
-    return await ask(question, minds)
+    return await ask(question, model_context)
 
 
 def voice_of(role: str, spoken: SourcedAnswer[T]) -> AnswerSource:

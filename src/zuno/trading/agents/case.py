@@ -43,7 +43,7 @@ def read_fees(bundle: Bundle) -> Fees:
 
 
 def without_source_text(bundle: Bundle) -> Bundle:
-    """The same for minds: why a source gave nothing may be told in the source's own words, and these are a stranger's.
+    """The same for models: why a source gave nothing may be told in the source's own words, and these are a stranger's.
     Whoever reads the bundle itself finds them there."""
     absent = tuple(gone if has_own_reason(gone) else replace(gone, why=NOT_USABLE) for gone in bundle.absent)
     return replace(bundle, absent=absent)

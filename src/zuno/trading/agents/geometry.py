@@ -74,7 +74,7 @@ class Panels:
     funding: bool
 
 
-async def ask_expert(case: Case, image: Image | None, minds: ModelContext) -> AgentAnswer[GeometryEntry]:
+async def ask_expert(case: Case, image: Image | None, model_context: ModelContext) -> AgentAnswer[GeometryEntry]:
     shown = panels_of(case, image)
     spoken = await ask_agent(
         AgentQuestion(
@@ -94,7 +94,7 @@ async def ask_expert(case: Case, image: Image | None, minds: ModelContext) -> Ag
             own_ids=(CONFIDENCE,),
             images=() if image is None else (image,),
         ),
-        minds,
+        model_context,
     )
     spoken = require_data(spoken, _find_gap(case), lambda: answer_by_rules(case, shown))
     said = spoken.value

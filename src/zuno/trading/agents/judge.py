@@ -79,7 +79,7 @@ LEANS: Final[Mapping[int, str]] = {1: "bullish", 0: "neutral", -1: "bearish"}
 FLIP_COOLDOWN_MS: Final[Mapping[Mode, int]] = {Mode.SWING: 12 * HOUR_MS, Mode.POSITION: 3 * 24 * HOUR_MS}
 
 
-async def ask_judge(case: Case, meta: Meta, board: Blackboard, minds: ModelContext) -> AgentAnswer[Decision]:
+async def ask_judge(case: Case, meta: Meta, board: Blackboard, model_context: ModelContext) -> AgentAnswer[Decision]:
     spoken = await ask_agent(
         AgentQuestion(
             role=ROLE,
@@ -118,7 +118,7 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, minds: ModelConte
             doubt=lambda said: ask_about_odds(said, case.menu),
             max_output_tokens=3_000,
         ),
-        minds,
+        model_context,
     )
     raw = to_record(Decision, spoken)
     if _says_exit(spoken) and has_exposure(case):

@@ -76,7 +76,7 @@ ENTRY_REACH: Final = (0.25, 1.0)
 """In ATR: where a better price is waited for."""
 
 
-async def ask_expert(case: Case, minds: ModelContext) -> AgentAnswer[LiquidityEntry]:
+async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[LiquidityEntry]:
     spoken = await ask_agent(
         expert_question(
             ROLE,
@@ -94,7 +94,7 @@ async def ask_expert(case: Case, minds: ModelContext) -> AgentAnswer[LiquidityEn
             LiquidityOpinion,
             lambda: answer_by_rules(case),
         ),
-        minds,
+        model_context,
     )
     spoken = require_data(spoken, _find_gap(case), lambda: answer_by_rules(case))
     said = spoken.value

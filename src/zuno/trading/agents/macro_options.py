@@ -42,7 +42,7 @@ RESTLESS: Final = 0.25
 LEANS: Final[dict[int, Signal]] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
 
 
-async def ask_expert(case: Case, minds: ModelContext) -> AgentAnswer[MacroEntry]:
+async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[MacroEntry]:
     spoken = await ask_agent(
         expert_question(
             ROLE,
@@ -57,7 +57,7 @@ async def ask_expert(case: Case, minds: ModelContext) -> AgentAnswer[MacroEntry]
             MacroOpinion,
             lambda: answer_by_rules(case),
         ),
-        minds,
+        model_context,
     )
     spoken = require_data(spoken, _find_gap(case), lambda: answer_by_rules(case))
     entry = to_record(MacroEntry, spoken, stance=entry_stance(spoken.value))

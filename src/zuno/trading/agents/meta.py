@@ -53,11 +53,11 @@ class RegimeRuling:
     why: str
 
 
-async def ask_meta(case: Case, minds: ModelContext) -> AgentAnswer[Meta]:
+async def ask_meta(case: Case, model_context: ModelContext) -> AgentAnswer[Meta]:
     ruled = regime_of(case)
     # Rules do not read news: a Meta without a model needs nobody who does.
-    has_model = bool(minds.registry.models_for(ROLE, 0).models)
-    news = await summarise_news(case.bundle, minds) if has_model else NewsReading()
+    has_model = bool(model_context.registry.models_for(ROLE, 0).models)
+    news = await summarise_news(case.bundle, model_context) if has_model else NewsReading()
     spoken = await ask_agent(
         AgentQuestion(
             role=ROLE,
@@ -78,7 +78,7 @@ async def ask_meta(case: Case, minds: ModelContext) -> AgentAnswer[Meta]:
             fallback=lambda: answer_by_rules(case),
             texts=lambda said: ((said.rationale, LONG_TEXT), (said.trust_directive.note, SHORT_TEXT)),
         ),
-        minds,
+        model_context,
     )
     said = spoken.value
     budget = min(said.risk_budget_pct, ruled.budget, BUDGETS[said.regime])

@@ -45,7 +45,7 @@ NOTICEABLE_BPS: Final = 0.5
 _BIASES: Final[dict[int, Direction]] = {1: "UP", 0: "NEUTRAL", -1: "DOWN"}
 
 
-async def ask_expert(case: Case, minds: ModelContext) -> AgentAnswer[MicrostructureEntry]:
+async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[MicrostructureEntry]:
     spoken = await ask_agent(
         expert_question(
             ROLE,
@@ -60,7 +60,7 @@ async def ask_expert(case: Case, minds: ModelContext) -> AgentAnswer[Microstruct
             MicrostructureOpinion,
             lambda: answer_by_rules(case),
         ),
-        minds,
+        model_context,
     )
     spoken = require_data(spoken, _find_gap(case), lambda: answer_by_rules(case))
     sure, few = limit_to_candles(case, spoken.value.confidence)

@@ -84,7 +84,7 @@ class WrittenPostMortem:
     why_rules: str
 
 
-async def write_post_mortem(case: ClosedCase, minds: ModelContext) -> WrittenPostMortem:
+async def write_post_mortem(case: ClosedCase, model_context: ModelContext) -> WrittenPostMortem:
     spoken = await ask_agent(
         AgentQuestion(
             role=ROLE,
@@ -94,7 +94,7 @@ async def write_post_mortem(case: ClosedCase, minds: ModelContext) -> WrittenPos
             texts=lambda said: ((said.outcome, LONG_TEXT), (said.constraint, LONG_TEXT)),
             judge=lambda said: _objection(said, case),
         ),
-        minds,
+        model_context,
     )
     by_model = spoken.source in ("model", "repaired")
     facts = prompt_facts.build_sheet([_trade_section(case), _setup_section(case)])

@@ -42,7 +42,7 @@ class NewsReading:
     """Why not, where a model was asked."""
 
 
-async def summarise_news(bundle: Bundle, minds: ModelContext) -> NewsReading:
+async def summarise_news(bundle: Bundle, model_context: ModelContext) -> NewsReading:
     """Nobody is asked where nothing was recalled."""
     stories = read_news(bundle)
     if not stories:
@@ -57,7 +57,7 @@ async def summarise_news(bundle: Bundle, minds: ModelContext) -> NewsReading:
             texts=lambda said: ((said.summary, LONG_TEXT),),
             judge=lambda said: None if any(cited_ids([said.summary])) else "summary cites no story",
         ),
-        minds,
+        model_context,
     )
     if spoken.source not in ("model", "repaired"):
         return NewsReading("", spoken.attempts, spoken.why if spoken.source == "fallback" else "")

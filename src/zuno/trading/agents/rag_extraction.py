@@ -32,7 +32,7 @@ class ExtractionOpinion(Opinion):
     relations: Annotated[tuple[RelationOpinion, ...], Field(max_length=MOST_ENTITIES)] = ()
 
 
-async def extract_entities(text: str, minds: ModelContext) -> Entities:
+async def extract_entities(text: str, model_context: ModelContext) -> Entities:
     spoken = await ask_agent(
         AgentQuestion(
             role=ROLE,
@@ -45,7 +45,7 @@ async def extract_entities(text: str, minds: ModelContext) -> Entities:
             texts=lambda said: (),
             judge=lambda said: _objection(said, text),
         ),
-        minds,
+        model_context,
     )
     return _normalise(spoken.value) if spoken.source in ("model", "repaired") else find_entities(text)
 

@@ -31,7 +31,7 @@ PASSED: Final = "nothing new is risked: the risk officer concurs without being a
 
 
 async def ask_risk_manager(
-    case: Case, draft: RulingDraft, minds: ModelContext, shown: Sequence[Section] | None = None
+    case: Case, draft: RulingDraft, model_context: ModelContext, shown: Sequence[Section] | None = None
 ) -> AgentAnswer[Tightening]:
     """`shown`: instead of the case."""
     if not draft.opens:
@@ -45,7 +45,7 @@ async def ask_risk_manager(
             fallback=lambda: answer_by_rules(case, draft),
             texts=lambda said: ((said.rationale, LONG_TEXT),),
         ),
-        minds,
+        model_context,
     )
     said = spoken.value
     tightening = Tightening(

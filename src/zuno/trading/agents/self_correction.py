@@ -37,7 +37,7 @@ class ReviewOpinion(Opinion):
     text: Annotated[str, Field(min_length=1, max_length=2 * LONG_TEXT)]
 
 
-async def word_lesson(lesson: Lesson, cases: Sequence[PostMortem], minds: ModelContext) -> Lesson:
+async def word_lesson(lesson: Lesson, cases: Sequence[PostMortem], model_context: ModelContext) -> Lesson:
     """The lesson in a model's words; in the rules' where none can be used. `cases`: those it was drawn from."""
     sections = (_lesson_section(lesson, cases), _setup_section(lesson), _cases_section(lesson, cases))
     spoken = await ask_agent(
@@ -49,7 +49,7 @@ async def word_lesson(lesson: Lesson, cases: Sequence[PostMortem], minds: ModelC
             texts=lambda said: ((said.text, LONG_TEXT),),
             judge=lambda said: _object_to_lesson(said, lesson, spoken_by_rules=said.text == lesson.text),
         ),
-        minds,
+        model_context,
     )
     if not _is_by_model(spoken):
         return lesson.model_copy(update={"why_rules": _why_rules(spoken)})
@@ -65,7 +65,9 @@ def _object_to_lesson(said: LessonOpinion, lesson: Lesson, *, spoken_by_rules: b
     return None
 
 
-async def word_review(standing: LessonStanding, cases: Sequence[PostMortem], minds: ModelContext) -> LessonReview:
+async def word_review(
+    standing: LessonStanding, cases: Sequence[PostMortem], model_context: ModelContext
+) -> LessonReview:
     """What became of a lesson that was contradicted. `cases`: the later ones, whichever way they came out."""
     lesson, rules_text = standing.lesson, describe_review(standing)
     sections = (_outcome_section(standing, cases), _setup_section(lesson))
@@ -82,7 +84,7 @@ async def word_review(standing: LessonStanding, cases: Sequence[PostMortem], min
                 else "text does not cite {later.against}"
             ),
         ),
-        minds,
+        model_context,
     )
     by_model = _is_by_model(spoken)
     text = render(spoken.value.text, prompt_facts.build_sheet(sections)) if by_model else rules_text

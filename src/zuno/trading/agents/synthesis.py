@@ -34,7 +34,9 @@ _SETTLED_BY: Final[Mapping[Expert, str]] = {
 }
 
 
-async def ask_synthesis(case: Case, meta: Meta, board: Blackboard, minds: ModelContext) -> AgentAnswer[Synthesis]:
+async def ask_synthesis(
+    case: Case, meta: Meta, board: Blackboard, model_context: ModelContext
+) -> AgentAnswer[Synthesis]:
     spoken = await ask_agent(
         AgentQuestion(
             role=ROLE,
@@ -51,7 +53,7 @@ async def ask_synthesis(case: Case, meta: Meta, board: Blackboard, minds: ModelC
             texts=_texts,
             judge=lambda said: _objection(said, board),
         ),
-        minds,
+        model_context,
     )
     worth = score_board(board, case.bundle.mode, meta.trust_directive.expert)
     value = to_record(Synthesis, spoken, dominant_signal=signal_of_score(worth), score=worth)

@@ -56,7 +56,7 @@ class LearningBackends:
     journal: Callable[[], Awaitable[Journal]]
     log: TradeLog
     store: SeriesStore
-    minds: Callable[[RunJournal], ModelContext]
+    model_context: Callable[[RunJournal], ModelContext]
     """Asks models with what one request has on record."""
     indexes: Sequence[MemoryIndex] = ()
     fees: Fees = field(default_factory=Fees)
@@ -121,7 +121,7 @@ class Evaluator:
         self._indexed = False
         notes = await update_indexes(self.book, self._with.indexes)
         remembered = (await self.book.read()).values()
-        corrected = await self.lessons.correct(remembered, origin, Millis(at + 1), self._with.minds)
+        corrected = await self.lessons.correct(remembered, origin, Millis(at + 1), self._with.model_context)
         self._indexed = not notes
         return Evaluation(tuple(learned), lessons=corrected.lessons, reviews=corrected.reviews, notes=notes)
 
@@ -172,7 +172,7 @@ class Evaluator:
             setup=await self._describe_setup(journal, run),
             regime=None if run is None else run.meta.regime,
         )
-        said = await write_post_mortem(case, self._with.minds(await RunJournal(journal, id).open()))
+        said = await write_post_mortem(case, self._with.model_context(await RunJournal(journal, id).open()))
         return PostMortem(
             id=id,
             account=account,

@@ -76,7 +76,7 @@ class LessonBook:
         post_mortems: Iterable[PostMortem],
         origin: str,
         before: Millis,
-        minds: Callable[[RunJournal], ModelContext],
+        model_context: Callable[[RunJournal], ModelContext],
     ) -> Learned:
         """Write the lessons that the cases of a market give and have not given yet, and review those that were
         contradicted, strictly before a moment. Doing it again is harmless."""
@@ -88,7 +88,7 @@ class LessonBook:
             if lesson.id in written or lesson.written >= before:
                 continue
             drawn = [cases[id] for id in (*lesson.cases, *lesson.against)]
-            worded = await word_lesson(lesson, drawn, minds(await RunJournal(journal, lesson.id).open()))
+            worded = await word_lesson(lesson, drawn, model_context(await RunJournal(journal, lesson.id).open()))
             entry = await journal.append_once(kind=LESSON, author=AUTHOR, payload=worded, request_id=lesson.id)
             lessons.append(_parse(entry, Lesson))
         reviewed = await self.reviews()
@@ -98,7 +98,7 @@ class LessonBook:
             if standing.state is not LessonState.CONTRADICTED or id in reviewed:
                 continue
             later = [cases[each] for each in (*standing.confirmed, *standing.contradicted)]
-            review = await word_review(standing, later, minds(await RunJournal(journal, id).open()))
+            review = await word_review(standing, later, model_context(await RunJournal(journal, id).open()))
             entry = await journal.append_once(kind=LESSON_REVIEW, author=REVIEW_AUTHOR, payload=review, request_id=id)
             reviews.append(_parse(entry, LessonReview))
         return Learned(tuple(lessons), tuple(reviews))

@@ -1,4 +1,4 @@
-"""The order in which the nodes of a cycle wait for each other, run by LangGraph: nothing else in the house knows it."""
+"""The order in which the nodes of a cycle wait for each other, run by LangGraph: nothing else here knows it."""
 
 from __future__ import annotations
 

@@ -112,11 +112,11 @@ class Cycle:
     """One run. What it has worked out it keeps for itself: runs share nothing."""
 
     def __init__(
-        self, journal: RunJournal, sources: CycleSources, minds: ModelContext, listen: Listen, code: str
+        self, journal: RunJournal, sources: CycleSources, model_context: ModelContext, listen: Listen, code: str
     ) -> None:
         self._journal = journal
         self._sources = sources
-        self._minds = minds
+        self._model_context = model_context
         self._listen = listen
         self._code = code
         self._built_case: Case | None = None
@@ -214,24 +214,24 @@ class Cycle:
     # -- who argues
 
     async def _ask_agent(self, agent: Callable[[Case, ModelContext], Awaitable[AgentAnswer[V]]]) -> AgentAnswer[V]:
-        return await agent(await self._case(), self._minds)
+        return await agent(await self._case(), self._model_context)
 
     async def _ask_geometry(self) -> Part:
         image = await self._sources.image(self._journal.read(Node.GENERATE_CHART, ChartRecord))
-        return await geometry.ask_expert(await self._case(), image, self._minds)
+        return await geometry.ask_expert(await self._case(), image, self._model_context)
 
     async def _ask_synthesis(self) -> Part:
-        return await synthesis.ask_synthesis(await self._case(), self._meta, self._board, self._minds)
+        return await synthesis.ask_synthesis(await self._case(), self._meta, self._board, self._model_context)
 
     async def _ask_judge(self) -> JudgeRecord:
-        heard = await judge.ask_judge(await self._case(), self._meta, self._board, self._minds)
+        heard = await judge.ask_judge(await self._case(), self._meta, self._board, self._model_context)
         return JudgeRecord(value=heard.value, voice=heard.voice, ahead_usd=await self._sources.ahead(heard.value))
 
     async def _ask_risk_manager(self) -> Part:
         """The officer reads what the rules leave; where they leave nothing, nobody is asked."""
         case = await self._case()
         left = self._review_risk(self._draft(case), case.inputs, None)
-        return await risk_manager.ask_risk_manager(case, left, self._minds)
+        return await risk_manager.ask_risk_manager(case, left, self._model_context)
 
     # -- what comes of it
 

@@ -130,10 +130,10 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True)
 class ReplayContext:
-    """Where a recorded run is held again: a journal that is forgotten, minds that say what was said."""
+    """Where a recorded run is held again: a journal that is forgotten, models that say what was said."""
 
     journal: Journal
-    minds: Callable[[RunJournal], ModelContext]
+    model_context: Callable[[RunJournal], ModelContext]
     differences: Callable[[], tuple[str, ...]]
 
 
@@ -144,7 +144,7 @@ class RunBackends:
     journal: Callable[[], Awaitable[Journal]]
     held: Slots
     record: TradeRecord
-    minds: Callable[[RunJournal], ModelContext]
+    model_context: Callable[[RunJournal], ModelContext]
     checkpoints: Callable[[], AbstractAsyncContextManager[Saver]]
     lease: Callable[[Symbol], ProcessLock]
     rehearse: Callable[[Sequence[Attempt], Mapping[str, str]], Awaitable[ReplayContext]]
@@ -322,7 +322,11 @@ class Cycles:
         try:
             again = RunJournal(rehearsal.journal, run_id)
             cycle = Cycle(
-                again, _recorded_sources(notebook, journal), rehearsal.minds(again), _ignore_event, self._with.code()
+                again,
+                _recorded_sources(notebook, journal),
+                rehearsal.model_context(again),
+                _ignore_event,
+                self._with.code(),
             )
             await _take_steps(cycle, again, None)
             now = _outcome_at_end(cycle.outcome, notebook.read(ENDED, RunSummary))
@@ -351,9 +355,9 @@ class Cycles:
     async def _finish_run(
         self, notebook: RunJournal, asked: RunRequest, listen: Listen, collected: MarketMoment | None
     ) -> Outcome:
-        minds = self._with.minds(notebook)
-        sources = await self._sources(notebook, asked, minds, collected)
-        cycle = Cycle(notebook, sources, minds, listen, self._with.code())
+        model_context = self._with.model_context(notebook)
+        sources = await self._sources(notebook, asked, model_context, collected)
+        cycle = Cycle(notebook, sources, model_context, listen, self._with.code())
         for node in Node:
             if notebook.has(node):
                 listen(cycle.event(node))
@@ -376,7 +380,7 @@ class Cycles:
         _check_current(notebook)
 
     async def _sources(
-        self, notebook: RunJournal, asked: RunRequest, minds: ModelContext, collected: MarketMoment | None
+        self, notebook: RunJournal, asked: RunRequest, model_context: ModelContext, collected: MarketMoment | None
     ) -> CycleSources:
         journal = notebook.journal
         past = self._past_runs(journal)
@@ -430,7 +434,7 @@ class Cycles:
             return await self._paint(bundle, journal) if asked.chart else ChartRecord(chart=None)
 
         async def ahead(decision: Decision) -> float:
-            return await price_review(decision, minds)
+            return await price_review(decision, model_context)
 
         async def claim_exploration(own: Exploration) -> tuple[Exploration, ...]:
             moment = notebook.read(Node.COLLECT_DATA, MarketMoment)
@@ -605,9 +609,9 @@ async def _new_cases(past: PastRuns, asked: RunRequest, moment: MarketMoment) ->
     return tuple(case.id for case in ours if since <= case.closed < moment.as_of)
 
 
-async def price_review(decision: Decision, minds: ModelContext) -> float:
+async def price_review(decision: Decision, model_context: ModelContext) -> float:
     """What the risk officer's review of a decision is expected to cost, in dollars."""
-    models = minds.registry.models_for("risk_manager", 0).models
+    models = model_context.registry.models_for("risk_manager", 0).models
     if decision.decision.side is None or not models:
         return 0.0  # nobody is asked
     asked, said = REVIEW_TOKENS

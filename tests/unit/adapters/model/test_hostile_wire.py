@@ -82,7 +82,7 @@ async def asked(tmp_path: Path, answers: list[Answer], vendor: Vendor = Vendor.U
         else:
             model = VendorModel(ModelId(vendor, "gpt-4o-mini"), KEY, base_url=f"{server.origin}/v1")
         await model.ready()
-        spoken = await ask(question(INJECTION), desk.minds(model))
+        spoken = await ask(question(INJECTION), desk.model_context(model))
         await model.close()
     return spoken, desk, server.heard
 
@@ -144,7 +144,7 @@ async def test_one_call_is_one_request(tmp_path: Path) -> None:
 async def test_a_closed_port_costs_nothing(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     model = VendorModel(parse_model("http://127.0.0.1:9/v1#llama"), None)
-    spoken = await ask(question(), desk.minds(model))
+    spoken = await ask(question(), desk.model_context(model))
     assert desk.outcomes() == ["unavailable"]
     assert "could not be reached" in spoken.why
     assert desk.budget.spent.tokens == 0

@@ -31,7 +31,7 @@ from zuno.lp.service.views import PositionsView
 from zuno.settings import Settings
 from zuno.trading.service.account_view import TradeStatusView
 from zuno.trading.service.memory_view import MemoriesView, MemoryView
-from zuno.wiring.house import Application
+from zuno.wiring.application import Application
 
 OWNER = Speaker("10", "7")
 PROMPTS = Prompts("zuno.doors.chat")
@@ -53,7 +53,7 @@ class Room:
         self.desk = self.open()
 
     def open(self) -> ChatDesk:
-        return ChatDesk(self.zuno, self.zuno._open_journal, self.minds, self.new_request)
+        return ChatDesk(self.zuno, self.zuno._open_journal, self.model_context, self.new_request)
 
     def new_request(self) -> str:
         self.requests += 1
@@ -63,12 +63,12 @@ class Room:
     def request(self) -> str:
         return f"req_{hashlib.sha256(str(self.folder).encode()).hexdigest()[:8]}{self.requests:08x}"
 
-    async def minds(self, request: str, who: Speaker) -> ModelContext | None:
+    async def model_context(self, request: str, who: Speaker) -> ModelContext | None:
         if self.model is None:
             return None
         journal = await self.zuno._open_journal()
-        journaled = self.zuno._models.minds(journal, request, self.table.minds().registry)
-        return replace(self.table.minds(self.model), prompts=PROMPTS, record=journaled.record)
+        journaled = self.zuno._models.model_context(journal, request, self.table.model_context().registry)
+        return replace(self.table.model_context(self.model), prompts=PROMPTS, record=journaled.record)
 
     async def say(self, text: str, *lines: Line, who: Speaker = OWNER, **desk: Any) -> ChatAnswer:
         self.model = ScriptedModel(in_order(lines)) if lines else None

@@ -13,7 +13,7 @@ from tests.wire.account_home import write_account_home
 from zuno.doors.cli.main import run
 from zuno.kernel.units import Millis
 from zuno.settings import Settings
-from zuno.wiring.house import Application
+from zuno.wiring.application import Application
 
 END = Millis(1_767_225_600_000)
 Say = Callable[..., tuple[int, str]]

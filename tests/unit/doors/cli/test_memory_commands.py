@@ -16,7 +16,7 @@ from zuno.settings import Settings
 from zuno.trading.learn.memory_book import MemoryBook, update_index
 from zuno.trading.model.memory import LESSON, POST_MORTEM, Verdict
 from zuno.trading.rules.lessons import derive_lessons
-from zuno.wiring.house import Application
+from zuno.wiring.application import Application
 
 Say = Callable[..., tuple[int, str]]
 

@@ -30,10 +30,10 @@ async def read(
 ) -> tuple[Reading | None, ScriptedModel, Desk]:
     model, table = ScriptedModel(in_order(answers)), Desk(folder, **desk)
 
-    async def minds() -> ModelContext:
-        return replace(table.minds(model), prompts=Prompts("zuno.doors.reading"))
+    async def model_context() -> ModelContext:
+        return replace(table.model_context(model), prompts=Prompts("zuno.doors.reading"))
 
-    return await Interpreter(minds).read(line), model, table
+    return await Interpreter(model_context).read(line), model, table
 
 
 async def test_a_model_reads_what_the_rules_could_not(tmp_path: Path) -> None:

@@ -185,14 +185,14 @@ async def test_one_agent_chooses_and_a_vote_goes_on_until_its_tokens_are_used(co
     chosen = open_ones[-1]
     desk = Desk(tmp_path)
     alone = scripted(choice(chosen))
-    minds = replace(desk.minds(alone), prompts=Prompts("zuno.lab.lp"))
-    act = await choose_alone(context, minds)
+    model_context = replace(desk.model_context(alone), prompts=Prompts("zuno.lab.lp"))
+    act = await choose_alone(context, model_context)
     expected = candidates[chosen]
     assert act == (Act(close=True) if expected.kind == "close" else Act(expected.range))
     assert act.used.tokens > 0
     voters = scripted(choice(0), choice(chosen), choice(chosen))
-    minds = replace(desk.minds(voters), prompts=Prompts("zuno.lab.lp"))
-    voted = await choose_by_vote(context, minds, 3 * act.used.tokens)
+    model_context = replace(desk.model_context(voters), prompts=Prompts("zuno.lab.lp"))
+    voted = await choose_by_vote(context, model_context, 3 * act.used.tokens)
     assert voted == act
     assert voted.used.tokens >= 3 * act.used.tokens
 
@@ -200,15 +200,15 @@ async def test_one_agent_chooses_and_a_vote_goes_on_until_its_tokens_are_used(co
 async def test_a_reply_that_is_kept_is_not_asked_for_again(context: Context, tmp_path: Path) -> None:
     desk, files = Desk(tmp_path), FolderOfReports(tmp_path / "lab")
     book = ReplyBook(files, "replies")
-    minds = replace(
-        desk.minds(scripted(choice(0))),
+    model_context = replace(
+        desk.model_context(scripted(choice(0))),
         prompts=Prompts("zuno.lab.lp"),
         recall=book.recall,
         record=book.record,
     )
-    first = await choose_alone(context, minds)
+    first = await choose_alone(context, model_context)
     again = ReplyBook(files, "replies")
-    without_key = replace(minds, registry=again, recall=again.recall, record=again.record)
+    without_key = replace(model_context, registry=again, recall=again.recall, record=again.record)
     kept = await choose_alone(context, without_key)
     assert (kept, kept.used) == (first, first.used)
     assert not ReplyBook(files, "replies-aa").models_for("strategist", 0).models

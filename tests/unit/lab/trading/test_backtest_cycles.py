@@ -74,7 +74,7 @@ async def run_both(
     await figures.load(moments)
     history = BacktestHistory()
     cycles = BacktestCycles(
-        figures, lambda notes: desk._minds(notes, desk._registry()), history, code="test", name_bundles=True
+        figures, lambda notes: desk._model_context(notes, desk._registry()), history, code="test", name_bundles=True
     )
     journaled, unwritten = [], []
     for at in moments:

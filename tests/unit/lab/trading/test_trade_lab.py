@@ -270,7 +270,7 @@ def test_an_empty_home_has_nothing_to_backtest(tmp_path: Path) -> None:
 @pytest.mark.soak
 async def test_an_arm_trades_what_the_desk_trades(tmp_path: Path) -> None:
     """`zuno trade start --speed max` over the same real hours, with its journal, graph and checkpoints: one account."""
-    from zuno.wiring.house import Application
+    from zuno.wiring.application import Application
 
     if not FOLDER.exists():
         pytest.skip("no real hours: ../shared/data/btc-eth-history is not beside the checkout")

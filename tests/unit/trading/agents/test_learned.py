@@ -165,11 +165,11 @@ async def test_why_a_store_did_not_answer_is_not_told_in_its_own_words(debate: A
 async def test_without_room_whole_sections_go_and_the_question_stays(debate: Argued) -> None:
     bundle = add_slots(debate.case.bundle, slots([memory(1, LONG, FAILURE)]))
     sections = (learned.memory_section(bundle), learned.words_section(bundle))
-    minds = minds_of()
+    model_context = minds_of()
     others = {"directive": Untrusted("x"), "narrative": Untrusted("y"), "news": Untrusted("z")}
-    whole = fit_prompt(minds.prompts, "judge", sections, others, 25_000)
-    prompt = minds.prompts.render("judge", whole.variables)
-    less = fit_prompt(minds.prompts, "judge", sections, others, len(prompt.system + prompt.user) - 1)
+    whole = fit_prompt(model_context.prompts, "judge", sections, others, 25_000)
+    prompt = model_context.prompts.render("judge", whole.variables)
+    less = fit_prompt(model_context.prompts, "judge", sections, others, len(prompt.system + prompt.user) - 1)
     assert (whole.left_out, less.left_out) == ((), ("post_mortems",))
     assert "memory_1" in str(less.variables["facts"])
 

@@ -67,8 +67,8 @@ async def test_a_model_sums_up_what_was_recalled_with_its_citations(bundle: Bund
 
 
 async def test_meta_reads_the_summary_behind_its_fence_and_pays_for_it(debate: Argued) -> None:
-    model, minds = speaking(debate, SUMMARY)
-    answer = await debate.ask("meta", minds)
+    model, model_context = speaking(debate, SUMMARY)
+    answer = await debate.ask("meta", model_context)
     assert [request.role for request in model.asked] == ["rag", "meta"]
     prompt = told(model.asked[1])
     assert "repeats what story 2 (1 channel" in prompt.split("[in short]")[1].partition("</untrusted>")[0]
@@ -93,8 +93,8 @@ async def test_meta_reads_the_summary_behind_its_fence_and_pays_for_it(debate: A
 async def test_a_summary_that_cannot_be_used_leaves_meta_the_stories(
     debate: Argued, said: dict[str, str] | str
 ) -> None:
-    model, minds = speaking(debate, said)
-    await debate.ask("meta", minds)
+    model, model_context = speaking(debate, said)
+    await debate.ask("meta", model_context)
     prompt = told(model.asked[-1])
     assert model.asked[-1].role == "meta"
     assert "[in short]" not in prompt

@@ -20,7 +20,7 @@ from zuno.wiring.chains import LOCAL_CHAINS, Chains, unusable_home
 from zuno.wiring.editions import check_editions
 from zuno.wiring.markets import Markets
 from zuno.wiring.mesh import Meshes, tell
-from zuno.wiring.minds import Models
+from zuno.wiring.models import Models
 from zuno.wiring.outbox import PushSources, build_pushes
 from zuno.wiring.recordings import Recordings
 from zuno.wiring.signers import Signers
@@ -293,13 +293,15 @@ class Application:
         from zuno.llm.prompts import Prompts
         from zuno.lp.service.recommend import new_request_id
 
-        async def minds() -> ModelContext | None:
+        async def model_context() -> ModelContext | None:
             if not self._registry().models_for(ROLE, 0).models:
                 return None
             journal = await self._open_journal()
-            return replace(self._minds(journal, new_request_id(os.urandom(16))), prompts=Prompts("zuno.doors.reading"))
+            return replace(
+                self._model_context(journal, new_request_id(os.urandom(16))), prompts=Prompts("zuno.doors.reading")
+            )
 
-        return Interpreter(minds)
+        return Interpreter(model_context)
 
     def chat_desk(self) -> ChatDesk:
         """Free text, for a door that holds one for the life of its process."""
@@ -315,7 +317,7 @@ class Application:
 
     def agents(self) -> Agents:
         from zuno.doors.agents import Agents
-        from zuno.wiring.minds import missing_models
+        from zuno.wiring.models import missing_models
 
         return Agents(self._registry(), self._meshes.keeper().glance, agent_roles(), missing_models())
 
@@ -647,7 +649,7 @@ class Application:
                     journal=self._open_journal,
                     log=self._trade_log(),
                     store=self._recordings.selected_store(),
-                    minds=lambda notebook: build_run_context(self._models, notebook, self._models.registry()),
+                    model_context=lambda notebook: build_run_context(self._models, notebook, self._models.registry()),
                     indexes=(memory_file(self._settings.home), self._memory_index()),
                     fees=read_fees(self._settings),
                 )
@@ -878,7 +880,9 @@ class Application:
             return await self._mesh_room(endpoint, request_id)
         journal = await self._open_journal()
         rounds = self._settings.max_debate_rounds
-        return self._build_local_debate(journal, request_id, rounds, self._observe, self._minds(journal, request_id))
+        return self._build_local_debate(
+            journal, request_id, rounds, self._observe, self._model_context(journal, request_id)
+        )
 
     async def _mesh_room(self, endpoint: OwnerEndpoint, request_id: str) -> MeshDebateRunner:
         from time import perf_counter
@@ -916,8 +920,8 @@ class Application:
         async def observe(start: FlowStart | FlowCreateStart) -> Context:
             return context
 
-        minds = self._models.minds(journal, recorded.request_id, registry, limited=False)
-        room = self._build_local_debate(journal, recorded.request_id, context.max_rounds, observe, minds)
+        model_context = self._models.model_context(journal, recorded.request_id, registry, limited=False)
+        room = self._build_local_debate(journal, recorded.request_id, context.max_rounds, observe, model_context)
 
         def differences() -> tuple[str, ...]:
             unheard = (
@@ -929,12 +933,12 @@ class Application:
         return ReplayDebateRunner(room, differences)
 
     def _build_local_debate(
-        self, journal: Journal, request_id: str, rounds: int, observe: Observe, minds: ModelContext
+        self, journal: Journal, request_id: str, rounds: int, observe: Observe, model_context: ModelContext
     ) -> LocalDebateRunner:
         from zuno.wiring.local_debate import build_local_debate
 
         return build_local_debate(
-            journal, self._key(), request_id, rounds, observe, minds, self._debate_timeout(rounds)
+            journal, self._key(), request_id, rounds, observe, model_context, self._debate_timeout(rounds)
         )
 
     def _debate_timeout(self, rounds: int) -> float:
@@ -970,8 +974,8 @@ class Application:
         """A local world keeps its whole past and may be made anew: samples of the world before would lie about it."""
         return None if chain.info.name in LOCAL_CHAINS else self._samples()
 
-    def _minds(self, journal: Journal, request_id: str) -> ModelContext:
-        return self._models.minds(journal, request_id, self._registry())
+    def _model_context(self, journal: Journal, request_id: str) -> ModelContext:
+        return self._models.model_context(journal, request_id, self._registry())
 
     def _registry(self) -> ModelRegistry:
         return self._models.registry()

@@ -1,4 +1,4 @@
-"""Routes of the house: the session, both desks at a glance, settings, checks, logs."""
+"""Routes of Zuno itself: the session, both desks at a glance, settings, checks, logs."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ async def _list_accounts(zuno: Zuno, trading: Trading) -> tuple[AccountChoiceVie
     return tuple(AccountChoiceView(name=name, mode=account_mode(name)) for name in dict.fromkeys(names))
 
 
-def build_house_routes(services: Services, access: Access, version: str, feed: EventFeed, jobs: Jobs) -> APIRouter:
-    router = APIRouter(tags=["house"], route_class=LookRoute)
+def build_system_routes(services: Services, access: Access, version: str, feed: EventFeed, jobs: Jobs) -> APIRouter:
+    router = APIRouter(tags=["system"], route_class=LookRoute)
 
     @router.get("/session", **document(SessionView))
     async def get_session(request: Request) -> Response:

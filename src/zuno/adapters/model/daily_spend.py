@@ -17,7 +17,7 @@ from zuno.llm.spend import Ceiling, Spend
 KEPT_DAYS = 31
 
 
-class DayBookInMemory:
+class DailySpendInMemory:
     """The book of one process: tests and replays."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class DayBookInMemory:
         return self._days.get(day, Spend())
 
 
-class DayBookFile:
+class DailySpendFile:
     """A small JSON file, replaced whole under a lock; what cannot be read is never taken for an empty book."""
 
     def __init__(self, path: Path) -> None:

@@ -35,7 +35,7 @@ class Models:
             self._registry = self._open_models()
         return self._registry
 
-    def minds(
+    def model_context(
         self,
         journal: Journal,
         request_id: str,
@@ -50,7 +50,7 @@ class Models:
         from time import perf_counter
 
         from zuno.adapters.clock.system import SystemClock
-        from zuno.adapters.model.daybook import DayBookFile, DayBookInMemory
+        from zuno.adapters.model.daily_spend import DailySpendFile, DailySpendInMemory
         from zuno.journal.port import Author
         from zuno.llm.ask import ModelContext
         from zuno.llm.breaker import Breakers
@@ -70,11 +70,11 @@ class Models:
             )
 
         self._breakers = self._breakers or Breakers()  # a model that is down stays so in the next debate
-        days = DayBookFile(settings.home / "spend.json") if limited else DayBookInMemory()
+        days = DailySpendFile(settings.home / "spend.json") if limited else DailySpendInMemory()
         share = None
         if viewer:
             limit = Ceiling(settings.budget_tokens_per_day_viewers)
-            share = DayShare(limit, DayBookFile(settings.home / "spend-viewers.json"))
+            share = DayShare(limit, DailySpendFile(settings.home / "spend-viewers.json"))
         return ModelContext(
             registry=registry,
             prompts=self._prompts.setdefault(desk, Prompts(desk)),
