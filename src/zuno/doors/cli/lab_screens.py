@@ -231,6 +231,7 @@ def shown_lp_ablation(view: LpAblationView) -> RenderableType:
             f"{view.episodes} of {view.asked} episodes, {view.horizon_hours} h each, {view.capital_usd:,} USD; "
             f"USD a decision, gas, swaps and models paid"
         ),
+        *_list_stop(view),
         gains,
         Text(
             f"Bull, bear and sideways: the same {view.horizon_hours} h that are scored, told afterwards.", style=QUIET
