@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, takewhile
+from itertools import chain, pairwise, takewhile
+from math import isfinite
 from typing import Any, Final
 
 from zuno.kernel.units import Millis
@@ -160,21 +161,30 @@ def _strike(row: TapeEvent) -> str | None:
 
 def _book(book: Book) -> str | None:
     for side, quotes in (("bid", book.bids), ("ask", book.asks)):
+        if _sound_quotes(quotes):
+            continue
         for place, quote in enumerate(quotes, 1):
-            if fault := _quote(quote):
+            if fault := _prices(quote, ("price",)) or _amounts(quote, ("size",)):
                 return f"{side} {place}: {fault}"
     return None
 
 
-def _quote(quote: Quote) -> str | None:
-    price, size = quote
-    if type(price) is float and type(size) is float and LEAST_PRICE <= price <= MOST and _amount(size):
-        return None
-    return _prices(quote, ("price",)) or _amounts(quote, ("size",))
+def _sound_quotes(quotes: Sequence[Quote]) -> bool:
+    """The quick way, for a million quotes. A sum is not finite where a figure is a NaN, which min and max overlook."""
+    figures = list(chain.from_iterable(quotes))
+    if set(map(type, figures)) != {float} or not isfinite(sum(figures)):
+        return not figures
+    prices, sizes = figures[::2], figures[1::2]
+    return (
+        min(prices) >= LEAST_PRICE
+        and max(figures) <= MOST
+        and min(sizes) >= 0
+        and min(filter(None, sizes), default=MOST) >= LEAST_AMOUNT
+    )
 
 
-def _options(chain: OptionChain) -> str | None:
-    for place, quote in enumerate(chain.quotes, 1):
+def _options(options: OptionChain) -> str | None:
+    for place, quote in enumerate(options.quotes, 1):
         if not _sound_option(quote) and (fault := _option(quote)):
             return f"option {place}: {fault}"
     return None

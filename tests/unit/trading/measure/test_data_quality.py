@@ -116,6 +116,11 @@ BAD: list[tuple[Series[Any], Any, str]] = [
     (books("okx", "BTCUSDT"), Book(AT, (Quote(1.0, 1.0), Quote(0.0, 1.0)), ()), "bid 2: price is 0.0"),
     (books("okx", "BTCUSDT"), Book(AT, (), (Quote(1.0, -1.0),)), "ask 1: size is -1.0"),
     (books("okx", "BTCUSDT"), Book(AT, (), (Quote(NAN, 1.0),)), "ask 1: price is nan"),
+    (books("okx", "BTCUSDT"), Book(AT, (), (Quote(2.0, 1.0), Quote(NAN, 1.0), Quote(3.0, 1.0))), "ask 2: price is nan"),
+    (books("okx", "BTCUSDT"), Book(AT, (), (Quote(2.0, 1.0), Quote(3.0, NAN))), "ask 2: size is nan"),
+    (books("okx", "BTCUSDT"), Book(AT, (), (Quote(2.0, 1.0), Quote(3.0, 1e-19))), "ask 2: size is 1e-19"),
+    (books("okx", "BTCUSDT"), Book(AT, (Quote(2.0, 1.0), Quote(3.0, True)), ()), "bid 2: size is True"),
+    (books("okx", "BTCUSDT"), Book(AT, (Quote(2.0, 1.0), Quote(INF, 1.0)), ()), "bid 2: price is inf"),
     (texts(Feed.NEWS, "telegram", "BTC"), Text(AT, "channel", "1", "\ud800"), "body holds half a character"),
     # finite, and nothing a market has
     (HOURS, BAR._replace(high=1.1e18), "high is 1.1e+18, not between 1e-09 and 1e+18"),
