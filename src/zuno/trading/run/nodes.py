@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from zuno.kernel.canonical import Digest
+from zuno.kernel.errors import Broken
 from zuno.kernel.units import Millis
 from zuno.llm.ask import ModelContext
 from zuno.llm.port import Image
@@ -66,7 +67,7 @@ from zuno.trading.run.record import (
 )
 
 if TYPE_CHECKING:
-    from zuno.trading.run.graph import Step
+    from zuno.trading.run.graph import Saver, Step
 
 V = TypeVar("V")
 Listen = Callable[[NodeEvent], None]
@@ -142,6 +143,19 @@ class Cycle:
             Node.DATA_SYNTHESIS: self._list_cases,
         }
         return {node: self._step(node, make) for node, make in made.items()}
+
+    async def take_steps(self, saver: Saver | None) -> None:
+        """Every step that was not taken yet; what the checkpoints name is what the journal holds."""
+        from zuno.trading.run.graph import run_graph
+
+        run_id = self._journal.run_id
+        said = await run_graph(run_id, self.steps(), saver)
+        for node in Node:
+            if said.get(node) != self._journal.digest(node):
+                raise Broken(
+                    f"The checkpoints of {run_id} name another {node} than the journal holds; run `zuno journal "
+                    "verify`, and remove cycles.db if that finds nothing."
+                )
 
     @property
     def outcome(self) -> Outcome:

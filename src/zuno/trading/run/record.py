@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, Literal, TypeVar, cast
 
 from pydantic import Field, ValidationError
 
@@ -12,7 +12,8 @@ from zuno.kernel.canonical import Digest, Json, canonical, digest
 from zuno.kernel.errors import Broken
 from zuno.kernel.units import Millis
 from zuno.kernel.wire import FIRST_EDITION, Edition
-from zuno.llm.port import Attempt, ModelRequest
+from zuno.llm.port import Attempt, Image, ModelRequest
+from zuno.trading.model.bundle import Bundle, read_bundle
 from zuno.trading.model.cycle import (
     EDITION,
     AgentAnswer,
@@ -27,9 +28,10 @@ from zuno.trading.model.cycle import (
     Signal,
 )
 from zuno.trading.model.market import Mode, Symbol
-from zuno.trading.model.outcome import AnomalyRecord, Chart, Outcome
+from zuno.trading.model.outcome import AnomalyRecord, Chart, Outcome, with_hash
 from zuno.trading.model.record import Exploration
 from zuno.trading.rules.calibration import judge_kind
+from zuno.trading.rules.ruling import expire_ruling
 
 P = TypeVar("P", bound=Part)
 
@@ -40,6 +42,7 @@ EXPLORED = "exploration"
 """The kind of entry by which explorations are counted: written before the ruling that opens one."""
 ATTEMPT = "model_attempt"
 DESK = Author("trading")
+_PICTURES = ("image/png", "image/jpeg", "image/webp")
 
 
 def kind_of(node: Node) -> str:
@@ -280,3 +283,25 @@ class RunJournal:
 
 def _kind(of: str | Node) -> str:
     return kind_of(of) if isinstance(of, Node) else of
+
+
+def outcome_at_end(reported: Outcome, end: RunSummary) -> Outcome:
+    """As it was reported, unless it came too late."""
+    return expire_outcome(reported) if end.expired else reported
+
+
+def expire_outcome(reported: Outcome) -> Outcome:
+    ruling = expire_ruling(reported.ruling)
+    return reported if ruling is reported.ruling else with_hash(reported.model_copy(update={"ruling": ruling}))
+
+
+async def load_bundle(journal: Journal, name: str) -> Bundle:
+    return read_bundle(await journal.bundle(Digest(name)))
+
+
+async def load_image(journal: Journal, painted: ChartRecord) -> Image | None:
+    chart = painted.chart
+    if chart is None or chart.media_type not in _PICTURES:
+        return None
+    media_type = cast(Literal["image/png", "image/jpeg", "image/webp"], chart.media_type)
+    return Image(media_type, await journal.bundle(Digest(chart.sha256)))
