@@ -48,6 +48,7 @@ from zuno.trading.rules.ruling import (
     Tightening,
     apply_leverage_guard,
     apply_risk_rules,
+    expire_ruling,
     finish_ruling,
     start_draft,
     valid_until,
@@ -62,6 +63,7 @@ from zuno.trading.run.record import (
     MarketMoment,
     ReportRecord,
     RunJournal,
+    RunSummary,
     SkipRecord,
     TriageRecord,
 )
@@ -394,3 +396,13 @@ def _exact(figure: Known[float]) -> Decimal | None:
 def _missing_input(said: str) -> MissingInput:
     what, _, why = said.partition(": ")
     return MissingInput(what=what, why=why)
+
+
+def outcome_at_end(reported: Outcome, end: RunSummary) -> Outcome:
+    """As it was reported, unless it came too late."""
+    return expire_outcome(reported) if end.expired else reported
+
+
+def expire_outcome(reported: Outcome) -> Outcome:
+    ruling = expire_ruling(reported.ruling)
+    return reported if ruling is reported.ruling else with_hash(reported.model_copy(update={"ruling": ruling}))

@@ -28,10 +28,9 @@ from zuno.trading.model.cycle import (
     Signal,
 )
 from zuno.trading.model.market import Mode, Symbol
-from zuno.trading.model.outcome import AnomalyRecord, Chart, Outcome, with_hash
+from zuno.trading.model.outcome import AnomalyRecord, Chart, Outcome
 from zuno.trading.model.record import Exploration
 from zuno.trading.rules.calibration import judge_kind
-from zuno.trading.rules.ruling import expire_ruling
 
 P = TypeVar("P", bound=Part)
 
@@ -283,16 +282,6 @@ class RunJournal:
 
 def _kind(of: str | Node) -> str:
     return kind_of(of) if isinstance(of, Node) else of
-
-
-def outcome_at_end(reported: Outcome, end: RunSummary) -> Outcome:
-    """As it was reported, unless it came too late."""
-    return expire_outcome(reported) if end.expired else reported
-
-
-def expire_outcome(reported: Outcome) -> Outcome:
-    ruling = expire_ruling(reported.ruling)
-    return reported if ruling is reported.ruling else with_hash(reported.model_copy(update={"ruling": ruling}))
 
 
 async def load_bundle(journal: Journal, name: str) -> Bundle:

@@ -38,7 +38,7 @@ from zuno.trading.ports.record import TradeRecord
 from zuno.trading.rules.calibration import calibrate
 from zuno.trading.rules.closed_trades import list_closed_trades
 from zuno.trading.rules.ruling import valid_until
-from zuno.trading.run.nodes import Cycle, CycleSources
+from zuno.trading.run.nodes import Cycle, CycleSources, expire_outcome, outcome_at_end
 from zuno.trading.run.nodes import Listen as Listen
 from zuno.trading.run.past_runs import PastRuns, list_explorations, read_previous_decision
 from zuno.trading.run.record import (
@@ -56,11 +56,9 @@ from zuno.trading.run.record import (
     RunJournal,
     RunRequest,
     RunSummary,
-    expire_outcome,
     kind_of,
     load_bundle,
     load_image,
-    outcome_at_end,
     summarise_run,
 )
 from zuno.trading.service.features import TradingDesk
