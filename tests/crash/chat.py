@@ -42,6 +42,7 @@ from zuno.wiring.application import Application
 LOADED = (
     *KEYS,
     *REQUESTS,
+    "zuno.doors.cli.lp_screens",
     "zuno.doors.cli.render",
     "zuno.doors.telegram",
     "zuno.doors.chat",

@@ -59,7 +59,8 @@ from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.price_menu import PriceMenu
 from zuno.trading.run.record import RunJournal
 from zuno.trading.service.features import TradingDesk
-from zuno.trading.service.runs import Cycles, Recall, ReplayContext, RunBackends
+from zuno.trading.service.run_replay import ReplayContext
+from zuno.trading.service.runs import Cycles, Recall, RunBackends
 from zuno.wiring.cycles import list_replay_differences
 from zuno.wiring.orders import build_paper_venues
 

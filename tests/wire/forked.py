@@ -42,6 +42,7 @@ IMPORTED = (
     "zuno.adapters.prices.pool_history",
     "zuno.adapters.prices.seeded",
     "zuno.adapters.store.sqlite",
+    "zuno.doors.cli.lp_screens",
     "zuno.doors.cli.plan_screens",
     "zuno.doors.cli.render",
     "zuno.lp.execute.gate",

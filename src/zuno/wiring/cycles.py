@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from zuno.trading.ports.record import TradeRecord
     from zuno.trading.run.record import RunJournal
     from zuno.trading.service.features import TradingDesk
-    from zuno.trading.service.runs import Cycles, Recall, ReplayContext, Slots
+    from zuno.trading.service.run_replay import ReplayContext
+    from zuno.trading.service.runs import Cycles, Recall, Slots
 
 DESK = "zuno.trading.agents"
 TRACING_OFF = {
@@ -149,7 +150,7 @@ def _build_rehearsal(
     from zuno.adapters.model.recorded import RecordedModels
     from zuno.adapters.store.memory import MemoryStore
     from zuno.journal.journal import ChainedJournal
-    from zuno.trading.service.runs import ReplayContext
+    from zuno.trading.service.run_replay import ReplayContext
 
     journal = ChainedJournal(MemoryStore(), key, code=code_version, now=unix_millis, secrets=())
     registry = RecordedModels(attempts, whys=whys)

@@ -31,9 +31,9 @@ from zuno.trading.model.trade_events import (
     TradeSummary,
 )
 from zuno.trading.rules.account_history import trace_account
+from zuno.trading.rules.book_state import STARTING_CASH
 from zuno.trading.rules.ledger import LedgerAccount
 from zuno.trading.rules.performance import AccountStep, equity_usd, measure_trades
-from zuno.trading.rules.trading_book import STARTING_CASH
 
 MICRO: Final = 10**6
 

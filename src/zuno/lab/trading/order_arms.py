@@ -31,7 +31,7 @@ from zuno.trading.model.orders import (
     VenueQuote,
     client_order_id,
 )
-from zuno.trading.rules.trading_book import STARTING_CASH
+from zuno.trading.rules.book_state import STARTING_CASH
 from zuno.trading.watch.desk_loop import MarketClock
 
 STEP_MS: Final = 4 * HOUR_MS

@@ -22,8 +22,8 @@ from zuno.lab.trading.arms import MODELS_FOR, NEED_MODEL, NO_MODEL, NO_REPLY, Ar
 from zuno.lab.trading.order_arms import SEED, draw_trades
 from zuno.trading.model.cycle import EDITION, Call, Exchange
 from zuno.trading.model.market import DAY_MS, Side, Symbol
+from zuno.trading.rules.book_state import STARTING_CASH
 from zuno.trading.rules.inputs import ASSUMED_FUNDING, ASSUMED_SLIPPAGE, Fees
-from zuno.trading.rules.trading_book import STARTING_CASH
 
 if TYPE_CHECKING:
     from zuno.lab.trading.service import TradeMarket, TradeQuestion

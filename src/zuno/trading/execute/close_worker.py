@@ -27,8 +27,8 @@ from zuno.trading.model.orders import (
 )
 from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentStored, Protection
 from zuno.trading.ports.venue import OrderVenue
+from zuno.trading.rules.book_state import OpenTrade, TrackedIntent, TrackedOrder
 from zuno.trading.rules.execution_styles import fits
-from zuno.trading.rules.trading_book import OpenTrade, TrackedIntent, TrackedOrder
 
 MAX_EXIT_TRIES: Final = 3
 UNPROTECTED_MS: Final = MINUTE_MS

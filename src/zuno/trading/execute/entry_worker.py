@@ -12,8 +12,8 @@ from zuno.trading.model.cycle import Style
 from zuno.trading.model.orders import ZERO, OrderRequest, OrderStatus, client_order_id, opening_side
 from zuno.trading.model.trade_events import IntentEnded, IntentLeg, OrderPlanned, TradeEvent
 from zuno.trading.ports.venue import OrderVenue
+from zuno.trading.rules.book_state import TrackedIntent, TrackedOrder
 from zuno.trading.rules.execution_styles import EntryOrder, EntryPlan, next_entry_step
-from zuno.trading.rules.trading_book import TrackedIntent, TrackedOrder
 
 
 class EntryWorker:

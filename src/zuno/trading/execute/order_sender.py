@@ -14,9 +14,9 @@ from zuno.trading.model.market import MINUTE_MS, Symbol
 from zuno.trading.model.orders import Filters, Order, OrderRequest, OrderStatus, VenueQuote, opening_side
 from zuno.trading.model.trade_events import IntentLeg, OrderLost, OrderPlanned, TradeIntent
 from zuno.trading.ports.venue import OrderVenue
+from zuno.trading.rules.book_state import TrackedIntent, TrackedOrder
 from zuno.trading.rules.execution_styles import EntryTask, has_drifted
 from zuno.trading.rules.protections import MANUAL_UNLOCK, STORED
-from zuno.trading.rules.trading_book import TrackedIntent, TrackedOrder
 
 SENDING_MS: Final = MINUTE_MS
 """How long an entry that was planned may still be on its way from another process."""

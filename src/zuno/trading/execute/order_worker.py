@@ -22,7 +22,7 @@ from zuno.trading.model.market import Symbol
 from zuno.trading.model.orders import Order, OrderStatus
 from zuno.trading.model.trade_events import IntentEnded, IntentKind, TradeEvent
 from zuno.trading.ports.venue import OrderVenue
-from zuno.trading.rules.trading_book import TrackedOrder
+from zuno.trading.rules.book_state import TrackedOrder
 
 MAX_PASSES: Final = 24
 """Rounds at one exchange in one go; each goes on from what the one before booked."""

@@ -13,7 +13,7 @@ from zuno.trading.model.market import MINUTE_MS, Symbol
 from zuno.trading.model.orders import OrderRequest, OrderStatus, OrderType, client_order_id, opening_side
 from zuno.trading.model.trade_events import ExitReason, Protection
 from zuno.trading.ports.venue import OrderVenue
-from zuno.trading.rules.trading_book import OpenTrade
+from zuno.trading.rules.book_state import OpenTrade
 
 CLOSE_AGAIN_MS: Final = MINUTE_MS
 """How long a rule waits after the venue refused its close before it closes again."""

@@ -38,7 +38,7 @@ from zuno.trading.model.trade_events import (
     TradeEvent,
 )
 from zuno.trading.ports.venue import OrderVenue
-from zuno.trading.rules.trading_book import TrackedOrder
+from zuno.trading.rules.book_state import TrackedOrder
 
 OVERLAP_MS: Final = MINUTE_MS
 """How far back fills and funding are asked for again: venues' clocks differ, and each is booked once."""

@@ -14,7 +14,8 @@ from zuno.trading.model.market import Symbol
 from zuno.trading.model.orders import SPOT, ClientId, Filters, VenueQuote
 from zuno.trading.model.trade_events import IntentKind, LockSet, Protection, TradeEvent
 from zuno.trading.ports.venue import OrderVenue
-from zuno.trading.rules.trading_book import TrackedIntent, TrackedOrder, TradingBook
+from zuno.trading.rules.book_state import TrackedIntent, TrackedOrder
+from zuno.trading.rules.trading_book import TradingBook
 
 UNRESPONSIVE_MS: Final = 15_000
 """An exchange that took so long and failed is asked for no news and no entries until the next look: what is held

@@ -17,9 +17,10 @@ from zuno.trading.model.trade_events import (
     ManualChange,
     TradeEvent,
 )
+from zuno.trading.rules.book_state import STARTING_CASH
 from zuno.trading.rules.ledger import ZERO, LedgerAccount
 from zuno.trading.rules.performance import AccountStep, OpenQuantity
-from zuno.trading.rules.trading_book import STARTING_CASH, TradingBook
+from zuno.trading.rules.trading_book import TradingBook
 
 
 @dataclass(frozen=True, slots=True)

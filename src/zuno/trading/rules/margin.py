@@ -14,7 +14,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.model.account import PositionClosed
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Candle, Side
-from zuno.trading.rules.trading_book import OpenTrade
+from zuno.trading.rules.book_state import OpenTrade
 
 MAINTENANCE_MARGIN: Final = 0.005
 """Of the first tier, which every position of this desk is in: its share of what the position is worth."""

@@ -17,7 +17,7 @@ from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Symbol
 from zuno.trading.model.orders import ZERO
 from zuno.trading.model.trade_events import ExitReason, LockSet, Protection, TradeSummary
-from zuno.trading.rules.trading_book import RealisedResult
+from zuno.trading.rules.book_state import RealisedResult
 
 STOPPED: Final = frozenset({ExitReason.STOP, ExitReason.LIQUIDATION})
 STORED: Final = frozenset({Protection.DAILY_LOSS, Protection.MAX_DRAWDOWN, Protection.STOPLOSS_GUARD})

@@ -6,42 +6,19 @@ that leaves the ledger out of balance is `Broken`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from decimal import Decimal
-from typing import Final, Literal, assert_never
+from typing import assert_never
 
 from zuno.kernel.canonical import canonical, digest
-from zuno.kernel.errors import NotFound, Refused
+from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
-from zuno.trading.model.account import (
-    Account,
-    BookChange,
-    Holding,
-    Liquidity,
-    LiquidityStated,
-    OrderCancelled,
-    OrderPlaced,
-    PositionClosed,
-    PositionOpened,
-    RestingOrder,
-)
-from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily
-from zuno.trading.model.market import HOUR_MS, Mode, Side, Symbol
-from zuno.trading.model.orders import (
-    ClientId,
-    Fill,
-    Order,
-    OrderRequest,
-    OrderSide,
-    OrderStatus,
-    opening_side,
-    to_decimal,
-)
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import Side
+from zuno.trading.model.orders import Fill, Order, OrderSide, OrderStatus, opening_side
 from zuno.trading.model.trade_events import (
     AccountOpened,
     Adopted,
-    ExitReason,
     FillBooked,
     FundingBooked,
     IntentEnded,
@@ -49,293 +26,23 @@ from zuno.trading.model.trade_events import (
     LevelsSet,
     LockLifted,
     LockSet,
-    Mandate,
     MandateGranted,
     MandateRevoked,
     ManualChange,
     OrderLost,
     OrderPlanned,
     OrderUpdated,
-    Protection,
     TradeClosed,
     TradeEvent,
     TradeIntent,
-    TradeSummary,
 )
-from zuno.trading.rules.exits import parse_hours
-from zuno.trading.rules.ledger import ZERO, Ledger, LedgerAccount, round_money
-
-STARTING_CASH: Final[Mapping[Exchange, Decimal]] = {
-    Exchange.BINANCE: Decimal(2_000),
-    Exchange.UPBIT: Decimal(2_000_000),
-}
-"""What a paper account starts with, in each exchange's own currency."""
-MAX_MANUAL_LEVERAGE: Final = 3.0
-_ROUNDING: Final = Decimal("1e-9")
-"""Of a margin that was asked for as a whole number and came back through a double."""
-
-Purpose = Literal["entry", "stop", "target", "exit"]
-Place = tuple[Exchange, Symbol]
+from zuno.trading.rules.book_state import BookState, OpenTrade, TrackedIntent, TrackedOrder, hold_until
+from zuno.trading.rules.ledger import ZERO, LedgerAccount, round_money
+from zuno.trading.rules.manual_changes import apply_manual_change
 
 
-@dataclass(slots=True, eq=False)
-class OpenTrade:
-    """A trade from its first fill: one per exchange and symbol, beside those that a person wrote down."""
-
-    id: str
-    exchange: Exchange
-    symbol: Symbol
-    side: Side
-    leverage: Decimal
-    opened: Millis
-    quantity: Decimal = ZERO
-    cost: Decimal = ZERO
-    """Quantity times entry."""
-    margin: Decimal = ZERO
-    """Isolated margin; 0 at a spot exchange."""
-    intent: str = ""
-    decision: str | None = None
-    mode: Mode | None = None
-    stop: Decimal | None = None
-    target: Decimal | None = None
-    hold: str | None = None
-    hold_until: Millis | None = None
-    first_stop: Decimal | None = None
-    first_target: Decimal | None = None
-    exploration: bool = False
-    judge: JudgeKind | None = None
-    family: RegimeFamily | None = None
-    edge: float | None = None
-    llm_cost_usd: Decimal = ZERO
-    fees: Decimal = ZERO
-    funding: Decimal = ZERO
-    gross: Decimal = ZERO
-    """Realised so far, before fees and funding."""
-    most: Decimal = ZERO
-    entered: Decimal = ZERO
-    entered_value: Decimal = ZERO
-    exited: Decimal = ZERO
-    exited_value: Decimal = ZERO
-    closed: Millis | None = None
-    liquidated: bool = False
-    holding: Holding | None = None
-    """As it was written down; None where the desk traded it."""
-
-    @property
-    def entry(self) -> Decimal:
-        """Average over what is held."""
-        return self.cost / self.quantity
-
-    @property
-    def manual(self) -> bool:
-        return self.holding is not None
-
-    def unrealised(self, price: Decimal) -> Decimal:
-        """At a price in the exchange's currency, before fees."""
-        value = self.quantity * price
-        return value - self.cost if self.side is Side.LONG else self.cost - value
-
-
-@dataclass(frozen=True, slots=True)
-class RealisedResult:
-    """Money that was won or lost for good: a close or a part of one, a fee, funding."""
-
-    at: Millis
-    exchange: Exchange
-    amount: Decimal
-
-
-@dataclass(slots=True, eq=False)
-class TrackedOrder:
-    """An order of ours: as it was planned, and as the venue has it since."""
-
-    request: OrderRequest
-    intent: str
-    """Empty for an order that we did not plan."""
-    purpose: Purpose
-    planned: Millis
-    expires: Millis | None = None
-    status: OrderStatus = OrderStatus.PLANNED
-    filled: Decimal = ZERO
-    """As the venue says."""
-    booked: Decimal = ZERO
-    """As the fills add up to."""
-    average_price: Decimal | None = None
-    venue_id: str | None = None
-    updated: Millis | None = None
-    reason: str = ""
-
-    @property
-    def left(self) -> Decimal:
-        return self.request.quantity - max(self.filled, self.booked)
-
-
-@dataclass(slots=True, eq=False)
-class TrackedIntent:
-    """An intent, its orders, and how it ended."""
-
-    intent: TradeIntent
-    stored: Millis
-    orders: list[ClientId] = field(default_factory=list)
-    state: Literal["open", "done", "partial", "refused", "expired", "undone"] = "open"
-    ended: Millis | None = None
-    reason: str = ""
-
-
-class TradingBook:
-    """The state of one account. What it holds is read, never written to, by others."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        """Events so far."""
-        self.newest = Millis(0)
-        """Time of the last event: events are written forward in time."""
-        self.ledger = Ledger()
-        self.opened = False
-        self.trades: dict[str, OpenTrade] = {}
-        """Open, by id, in the order they were opened."""
-        self.positions: dict[Place, OpenTrade] = {}
-        """Those that the desk traded."""
-        self.finished: dict[str, OpenTrade] = {}
-        """Flat, and nobody wrote `TradeClosed` yet."""
-        self.closed: list[TradeSummary] = []
-        self.results: list[RealisedResult] = []
-        """By the moment they were booked, which only goes forward."""
-        self._moment = Millis(0)
-        self.orders: dict[ClientId, TrackedOrder] = {}
-        self.open_orders: dict[ClientId, TrackedOrder] = {}
-        """Those that are not final."""
-        self.intents: dict[str, TrackedIntent] = {}
-        self.open_intents: dict[str, TrackedIntent] = {}
-        self.locks: dict[tuple[Protection, Symbol | None], LockSet] = {}
-        self.lifted: dict[tuple[Protection, Symbol | None], Millis] = {}
-        """When each was lifted last: a protection counts only what came after."""
-        self.mandate: MandateGranted | None = None
-        self.resting: dict[str, RestingOrder] = {}
-        """Orders that a person wrote down."""
-        self.liquidity: dict[Symbol, Liquidity] = {}
-        self._fills: dict[tuple[Exchange, str], Fill] = {}
-        self._payments: set[tuple[Exchange, str]] = set()
-
-    # -- reading
-
-    def cash(self, exchange: Exchange) -> Decimal:
-        if not self.opened:
-            return STARTING_CASH[exchange]
-        return self.ledger.balance(exchange, LedgerAccount.CASH)
-
-    def margin(self, exchange: Exchange) -> Decimal:
-        """Isolated margin of open futures positions."""
-        return self.ledger.balance(exchange, LedgerAccount.MARGIN)
-
-    def venue_balance(self, exchange: Exchange) -> Decimal:
-        """The wallet balance the venue should have: cash and margin, without what a person wrote down."""
-        manual = [trade for trade in self.trades.values() if trade.manual and trade.exchange is exchange]
-        held = sum((trade.cost for trade in manual if exchange is Exchange.UPBIT), ZERO)
-        results = self.ledger.balance(exchange, LedgerAccount.MANUAL)
-        return self.cash(exchange) + self.margin(exchange) + held + results
-
-    def equity(self, exchange: Exchange, marks: Mapping[Symbol, Decimal]) -> Decimal:
-        """Cash and positions at these prices, in the exchange's currency."""
-        unrealised = sum((trade.unrealised(marks[trade.symbol]) for trade in self.trades_at(exchange)), ZERO)
-        inventory = self.ledger.balance(exchange, LedgerAccount.INVENTORY)
-        return self.cash(exchange) + self.margin(exchange) + inventory + unrealised
-
-    def free(self, exchange: Exchange, marks: Mapping[Symbol, Decimal]) -> Decimal:
-        """What a new position may use as margin: never more than the cash, and less what open positions have lost and
-        what pending orders will take. Below zero: nothing, and so much is missing."""
-        unrealised = ZERO
-        if exchange is Exchange.BINANCE:
-            unrealised = sum((trade.unrealised(marks[trade.symbol]) for trade in self.trades_at(exchange)), ZERO)
-        return self.cash(exchange) + min(ZERO, unrealised) - self.pending_margin(exchange)
-
-    def pending_margin(self, exchange: Exchange) -> Decimal:
-        return sum(
-            (to_decimal(order.margin) for order in self.to_pending() if order.exchange is exchange and order.margin),
-            ZERO,
-        )
-
-    def trades_at(self, exchange: Exchange) -> list[OpenTrade]:
-        return [trade for trade in self.trades.values() if trade.exchange is exchange]
-
-    def side_of(self, symbol: Symbol) -> Side | None:
-        """Which way a symbol is held, at whatever exchange."""
-        return next((trade.side for trade in self.trades.values() if trade.symbol is symbol), None)
-
-    def has_fill(self, exchange: Exchange, id: str) -> bool:
-        return (exchange, id) in self._fills
-
-    def has_payment(self, exchange: Exchange, id: str) -> bool:
-        return (exchange, id) in self._payments
-
-    def is_update(self, order: Order) -> bool:
-        """Whether the venue's word on an order says more than is known: late and repeated words do not."""
-        known = self.orders.get(order.request.client_id)
-        if known is None:
-            return True
-        if known.status.final:
-            return order.filled > known.filled
-        return order.status is not known.status or order.filled > known.filled
-
-    def active_locks(self, now: Millis, symbol: Symbol | None = None) -> list[LockSet]:
-        """Locks that stand at a moment: of the desk, and of a symbol if one is asked about."""
-        return [
-            lock
-            for lock in self.locks.values()
-            if (lock.until is None or lock.until > now)
-            and (lock.symbol is None or symbol is None or lock.symbol is symbol)
-        ]
-
-    def active_mandate(self, now: Millis) -> Mandate | None:
-        granted = self.mandate
-        return None if granted is None or granted.mandate.expires <= now else granted.mandate
-
-    def summarise(self, trade: OpenTrade, reason: ExitReason) -> TradeSummary:
-        """The record of a trade that is flat."""
-        if trade.closed is None:
-            raise Refused(f"{trade.id} is still open.")
-        return TradeSummary(
-            trade=trade.id,
-            intent=trade.intent or trade.id,
-            decision=trade.decision,
-            exchange=trade.exchange,
-            symbol=trade.symbol,
-            side=trade.side,
-            mode=trade.mode,
-            opened=trade.opened,
-            closed=trade.closed,
-            quantity=trade.most,
-            entry=trade.entered_value / trade.entered,
-            exit=trade.exited_value / trade.exited,
-            stop=trade.first_stop,
-            target=trade.first_target,
-            gross_pnl=trade.gross,
-            fees=trade.fees,
-            funding=trade.funding,
-            net_pnl=trade.gross - trade.fees + trade.funding,
-            reason=ExitReason.LIQUIDATION if trade.liquidated else reason,
-            exploration=trade.exploration,
-            judge=trade.judge,
-            family=trade.family,
-            edge=trade.edge,
-            llm_cost_usd=trade.llm_cost_usd,
-        )
-
-    def to_account(self) -> Account:
-        """The account as a bundle holds it."""
-        return Account(
-            usd=float(self.cash(Exchange.BINANCE) + self.margin(Exchange.BINANCE)),
-            krw=float(self.cash(Exchange.UPBIT)),
-            positions=tuple(map(_to_holding, self.trades.values())),
-            pending=self.to_pending(),
-            liquidity=tuple(self.liquidity.values()),
-        )
-
-    def to_pending(self) -> tuple[RestingOrder, ...]:
-        """Orders that would add to a position: those of a person, and entries that are not over."""
-        return (*self.resting.values(), *filter(None, map(self._to_resting, self.open_orders.values())))
-
-    # -- events
+class TradingBook(BookState):
+    """One account, changed by one event after the other."""
 
     def apply_all(self, events: Iterable[TradeEvent]) -> None:
         for event in events:
@@ -349,8 +56,7 @@ class TradingBook:
             )
         self._moment = event.at
         changed = self._apply(event)
-        if not self.opened:
-            self._open_account(STARTING_CASH[Exchange.BINANCE], STARTING_CASH[Exchange.UPBIT])
+        self.require_account()
         self.count += 1
         self.newest = event.at
         if changed is not None:
@@ -392,31 +98,17 @@ class TradingBook:
             case AccountOpened():
                 if self.opened or self.count:
                     raise Refused("The account is open already.")
-                self._open_account(round_money(event.usd), round_money(event.krw))
+                self.open_account(round_money(event.usd), round_money(event.krw))
             case ManualChange():
-                return self._change_by_hand(event.change)
+                return apply_manual_change(self, event.change)
             case Adopted():
                 cash = round_money(event.cash)
-                self._require_account()
+                self.require_account()
                 self.ledger.post(event.exchange, (LedgerAccount.CASH, cash), (LedgerAccount.ADJUSTMENTS, -cash))
                 return event.exchange
             case _:
                 assert_never(event)
         return None
-
-    def _open_account(self, usd: Decimal, krw: Decimal) -> None:
-        self.opened = True
-        for exchange, cash in ((Exchange.BINANCE, usd), (Exchange.UPBIT, krw)):
-            self.ledger.post(exchange, (LedgerAccount.CASH, cash), (LedgerAccount.CAPITAL, -cash))
-
-    def _realise(self, exchange: Exchange, amount: Decimal) -> None:
-        if amount:
-            self.results.append(RealisedResult(self._moment, exchange, amount))
-
-    def _require_account(self) -> None:
-        """An account that nobody opened is a paper account with the usual cash."""
-        if not self.opened:
-            self._open_account(STARTING_CASH[Exchange.BINANCE], STARTING_CASH[Exchange.UPBIT])
 
     def _check(self, exchange: Exchange) -> None:
         held = self.trades_at(exchange)
@@ -477,29 +169,6 @@ class TradingBook:
         known.status, known.updated, known.reason = OrderStatus.CANCELED, event.at, event.reason
         self.open_orders.pop(event.client_id, None)
 
-    def _to_resting(self, order: TrackedOrder) -> RestingOrder | None:
-        request = order.request
-        if order.purpose != "entry" or request.reduce_only or order.left <= 0:
-            return None
-        price = request.price or request.trigger or self._leg_entry(order)
-        if price is None:
-            return None
-        return RestingOrder(
-            id=request.client_id,
-            symbol=request.symbol,
-            exchange=request.exchange,
-            side=Side.LONG if request.side is OrderSide.BUY else Side.SHORT,
-            quantity=float(order.left),
-            price=float(price),
-            leverage=float(request.leverage),
-            placed=order.planned,
-        )
-
-    def _leg_entry(self, order: TrackedOrder) -> Decimal | None:
-        tracked = self.intents.get(order.intent)
-        legs = () if tracked is None else tracked.intent.legs
-        return next((leg.entry for leg in legs if leg.exchange is order.request.exchange), None)
-
     # -- money
 
     def _book_fill(self, fill: Fill) -> None:
@@ -521,7 +190,7 @@ class TradingBook:
                 raise Refused(f"{fill.quantity} were sold of {trade.quantity} {fill.symbol.base} that are held.")
         value = round_money(fill.quantity * fill.price)  # refused here before anything moved
         fee = round_money(fill.fee)
-        self._require_account()
+        self.require_account()
         self._fills[fill.exchange, fill.id] = fill
         if order is not None:
             order.booked += fill.quantity
@@ -563,7 +232,7 @@ class TradingBook:
         trade.most = max(trade.most, trade.quantity)
         asset, put = (LedgerAccount.INVENTORY, value) if spot else (LedgerAccount.MARGIN, margin)
         self.ledger.post(fill.exchange, (asset, put), (LedgerAccount.CASH, -put - fee), (LedgerAccount.FEES, fee))
-        self._realise(fill.exchange, -fee)
+        self.realise(fill.exchange, -fee)
 
     def _begin_trade(self, fill: Fill, order: TrackedOrder | None) -> OpenTrade:
         tracked = None if order is None else self.intents.get(order.intent)
@@ -604,7 +273,7 @@ class TradingBook:
             (LedgerAccount.REALISED_PNL, -gross),
             (LedgerAccount.FEES, fee),
         )
-        self._realise(trade.exchange, gross - fee)
+        self.realise(trade.exchange, gross - fee)
         if whole:
             trade.closed, trade.liquidated = at, liquidation
             del self.trades[trade.id], self.positions[trade.exchange, trade.symbol]
@@ -615,10 +284,10 @@ class TradingBook:
         if (payment.exchange, payment.id) in self._payments:
             raise Refused(f"The funding {payment.id} of {payment.exchange} is booked already.")
         amount = round_money(payment.amount)
-        self._require_account()
+        self.require_account()
         self._payments.add((payment.exchange, payment.id))
         self.ledger.post(payment.exchange, (LedgerAccount.CASH, amount), (LedgerAccount.FUNDING, -amount))
-        self._realise(payment.exchange, amount)
+        self.realise(payment.exchange, amount)
         trade = self.positions.get((payment.exchange, payment.symbol)) or next(
             (
                 late
@@ -653,135 +322,6 @@ class TradingBook:
             changed.first_stop = changed.first_stop or event.stop
             changed.first_target = changed.first_target or event.target
 
-    # -- what a person writes down
-
-    def _change_by_hand(self, change: BookChange) -> Exchange | None:
-        match change:
-            case PositionOpened():
-                return self._open_by_hand(change.position, to_decimal(change.fee))
-            case PositionClosed():
-                return self._close_by_hand(change)
-            case OrderPlaced():
-                self._check_by_hand(change.order)
-                self._check_affordable(change.order, ZERO)
-                self.resting[change.order.id] = change.order
-            case OrderCancelled():
-                del self.resting[find_resting(self, change.id).id]
-            case LiquidityStated():
-                self.liquidity.pop(change.symbol, None)
-                if change.quantity:
-                    self.liquidity[change.symbol] = Liquidity(symbol=change.symbol, quantity=change.quantity)
-            case _:
-                assert_never(change)
-        return None
-
-    def _open_by_hand(self, holding: Holding, fee: Decimal) -> Exchange:
-        self._check_by_hand(holding)
-        self._check_affordable(holding, fee)
-        self._require_account()
-        spot = holding.exchange is Exchange.UPBIT
-        quantity, leverage = to_decimal(holding.quantity), to_decimal(holding.leverage)
-        cost, fee = round_money(quantity * to_decimal(holding.entry)), round_money(fee)
-        margin = ZERO if spot else round_money(cost / leverage)
-        stop, target = _decimal_or_none(holding.stop), _decimal_or_none(holding.take)
-        trade = OpenTrade(
-            id=holding.id,
-            exchange=holding.exchange,
-            symbol=holding.symbol,
-            side=holding.side,
-            leverage=leverage,
-            opened=holding.opened,
-            quantity=quantity,
-            cost=cost,
-            margin=margin,
-            stop=stop,
-            target=target,
-            first_stop=stop,
-            first_target=target,
-            hold=holding.hold,
-            hold_until=_hold_until(holding.opened, holding.hold),
-            fees=fee,
-            most=quantity,
-            entered=quantity,
-            entered_value=cost,
-            holding=holding,
-        )
-        self.trades[trade.id] = trade
-        asset, put = (LedgerAccount.INVENTORY, cost) if spot else (LedgerAccount.MARGIN, margin)
-        self.ledger.post(holding.exchange, (asset, put), (LedgerAccount.CASH, -put - fee), (LedgerAccount.MANUAL, fee))
-        self._realise(holding.exchange, -fee)
-        return holding.exchange
-
-    def _close_by_hand(self, change: PositionClosed) -> Exchange:
-        trade = self.trades.get(change.id)
-        if trade is None:
-            raise NotFound(f"No position {change.id} is open; `zuno trade book show` lists those that are.")
-        if not trade.manual:
-            raise Refused(f"{trade.id} is a trade of the desk; `zuno trade close {trade.id}` ends it at its exchange.")
-        if change.at < trade.opened:
-            raise Refused(f"{trade.id} was opened at {trade.opened} ms; it cannot be closed before, at {change.at} ms.")
-        value, fee = round_money(trade.quantity * to_decimal(change.price)), round_money(to_decimal(change.fee))
-        gross = value - trade.cost if trade.side is Side.LONG else trade.cost - value
-        spot = trade.exchange is Exchange.UPBIT
-        asset, back = (LedgerAccount.INVENTORY, trade.cost) if spot else (LedgerAccount.MARGIN, trade.margin)
-        self.ledger.post(
-            trade.exchange,
-            (asset, -back),
-            (LedgerAccount.CASH, back + gross - fee),
-            (LedgerAccount.MANUAL, fee - gross),
-        )
-        self._realise(trade.exchange, gross - fee)
-        trade.exited, trade.exited_value = trade.quantity, value
-        trade.gross, trade.fees, trade.closed = gross, trade.fees + fee, change.at
-        del self.trades[trade.id]
-        self.closed.append(self.summarise(trade, ExitReason.MANUAL))
-        return trade.exchange
-
-    def _check_by_hand(self, wish: Holding | RestingOrder) -> None:
-        if wish.id in self.trades or wish.id in self.resting:
-            raise Refused(f"{wish.id} is in the book already.")
-        if not 1 <= wish.leverage <= MAX_MANUAL_LEVERAGE:
-            raise Refused(f"A leverage of {wish.leverage:g} is not between 1 and {MAX_MANUAL_LEVERAGE:g}.")
-        if wish.exchange is Exchange.UPBIT:
-            if wish.leverage != 1:
-                raise Refused(f"UPBIT is a spot exchange: its leverage is 1, not {wish.leverage:g}.")
-            if wish.side is not Side.LONG:
-                raise Refused("UPBIT is a spot exchange: nothing can be sold short there; choose --exchange binance.")
-        held = self.side_of(wish.symbol)
-        if held is not None and held is not wish.side:
-            raise Refused(
-                f"The book is {held} {wish.symbol.base} and holds one side of a symbol only; "
-                f"`zuno trade book close {wish.symbol}` comes first."
-            )
-
-    def _check_affordable(self, wish: Holding | RestingOrder, fee: Decimal) -> None:
-        """Of the cash: what open positions have lost since is the writer's to look at, who knows the market."""
-        free = self.cash(wish.exchange) - self.pending_margin(wish.exchange)
-        needed = to_decimal(wish.margin) + fee
-        if needed > free * (1 + _ROUNDING) + _ROUNDING:
-            raise Refused(
-                f"A margin of {format_money(wish.margin, wish.exchange)} and a fee of "
-                f"{format_money(float(fee), wish.exchange)} are more than the "
-                f"{format_money(float(free), wish.exchange)} that are free at {wish.exchange}."
-            )
-
-
-def find_resting(book: TradingBook, id: str) -> RestingOrder:
-    resting = book.resting.get(id)
-    if resting is None:
-        raise NotFound(f"No order {id} rests; `zuno trade book show` lists those that do.")
-    return resting
-
-
-def new_id(kind: str, origin: str, number: int, *content: object) -> str:
-    """A short name, the same for the same change in the same place of the same book."""
-    return f"{kind}_{digest(canonical([origin, number, *content]))[:8]}"
-
-
-def format_money(amount: float, exchange: Exchange) -> str:
-    sign = "-" if amount < 0 else ""
-    return f"{sign}${abs(amount):,.2f}" if exchange is Exchange.BINANCE else f"{sign}₩{abs(amount):,.0f}"
-
 
 def _take_from_intent(trade: OpenTrade, intent: TradeIntent) -> None:
     """The levels and the origin of a trade are those of the intent that opened it."""
@@ -793,34 +333,8 @@ def _take_from_intent(trade: OpenTrade, intent: TradeIntent) -> None:
         intent.edge,
     )
     trade.llm_cost_usd = intent.llm_cost_usd
-    trade.hold, trade.hold_until = intent.hold, _hold_until(trade.opened, intent.hold)
+    trade.hold, trade.hold_until = intent.hold, hold_until(trade.opened, intent.hold)
     leg = next((leg for leg in intent.legs if leg.exchange is trade.exchange), None)
     if leg is not None:
         trade.stop = trade.first_stop = leg.stop
         trade.target = trade.first_target = leg.target
-
-
-def _to_holding(trade: OpenTrade) -> Holding:
-    if trade.holding is not None and (trade.stop, trade.target) == (trade.first_stop, trade.first_target):
-        return trade.holding
-    return Holding(
-        id=trade.id,
-        symbol=trade.symbol,
-        exchange=trade.exchange,
-        side=trade.side,
-        quantity=float(trade.quantity),
-        entry=float(trade.entry),
-        leverage=float(trade.leverage),
-        opened=trade.opened,
-        stop=None if trade.stop is None else float(trade.stop),
-        take=None if trade.target is None else float(trade.target),
-        hold=trade.hold,
-    )
-
-
-def _hold_until(opened: Millis, hold: str | None) -> Millis | None:
-    return None if hold is None else Millis(opened + parse_hours(hold) * HOUR_MS)
-
-
-def _decimal_or_none(number: float | None) -> Decimal | None:
-    return None if number is None else to_decimal(number)

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from zuno.kernel.canonical import Digest
+from zuno.kernel.errors import Broken
 from zuno.kernel.units import Millis
 from zuno.llm.ask import ModelContext
 from zuno.llm.port import Image
@@ -47,6 +48,7 @@ from zuno.trading.rules.ruling import (
     Tightening,
     apply_leverage_guard,
     apply_risk_rules,
+    expire_ruling,
     finish_ruling,
     start_draft,
     valid_until,
@@ -61,12 +63,13 @@ from zuno.trading.run.record import (
     MarketMoment,
     ReportRecord,
     RunJournal,
+    RunSummary,
     SkipRecord,
     TriageRecord,
 )
 
 if TYPE_CHECKING:
-    from zuno.trading.run.graph import Step
+    from zuno.trading.run.graph import Saver, Step
 
 V = TypeVar("V")
 Listen = Callable[[NodeEvent], None]
@@ -142,6 +145,19 @@ class Cycle:
             Node.DATA_SYNTHESIS: self._list_cases,
         }
         return {node: self._step(node, make) for node, make in made.items()}
+
+    async def take_steps(self, saver: Saver | None) -> None:
+        """Every step that was not taken yet; what the checkpoints name is what the journal holds."""
+        from zuno.trading.run.graph import run_graph
+
+        run_id = self._journal.run_id
+        said = await run_graph(run_id, self.steps(), saver)
+        for node in Node:
+            if said.get(node) != self._journal.digest(node):
+                raise Broken(
+                    f"The checkpoints of {run_id} name another {node} than the journal holds; run `zuno journal "
+                    "verify`, and remove cycles.db if that finds nothing."
+                )
 
     @property
     def outcome(self) -> Outcome:
@@ -380,3 +396,13 @@ def _exact(figure: Known[float]) -> Decimal | None:
 def _missing_input(said: str) -> MissingInput:
     what, _, why = said.partition(": ")
     return MissingInput(what=what, why=why)
+
+
+def outcome_at_end(reported: Outcome, end: RunSummary) -> Outcome:
+    """As it was reported, unless it came too late."""
+    return expire_outcome(reported) if end.expired else reported
+
+
+def expire_outcome(reported: Outcome) -> Outcome:
+    ruling = expire_ruling(reported.ruling)
+    return reported if ruling is reported.ruling else with_hash(reported.model_copy(update={"ruling": ruling}))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, Literal, TypeVar, cast
 
 from pydantic import Field, ValidationError
 
@@ -12,7 +12,8 @@ from zuno.kernel.canonical import Digest, Json, canonical, digest
 from zuno.kernel.errors import Broken
 from zuno.kernel.units import Millis
 from zuno.kernel.wire import FIRST_EDITION, Edition
-from zuno.llm.port import Attempt, ModelRequest
+from zuno.llm.port import Attempt, Image, ModelRequest
+from zuno.trading.model.bundle import Bundle, read_bundle
 from zuno.trading.model.cycle import (
     EDITION,
     AgentAnswer,
@@ -40,6 +41,7 @@ EXPLORED = "exploration"
 """The kind of entry by which explorations are counted: written before the ruling that opens one."""
 ATTEMPT = "model_attempt"
 DESK = Author("trading")
+_PICTURES = ("image/png", "image/jpeg", "image/webp")
 
 
 def kind_of(node: Node) -> str:
@@ -280,3 +282,15 @@ class RunJournal:
 
 def _kind(of: str | Node) -> str:
     return kind_of(of) if isinstance(of, Node) else of
+
+
+async def load_bundle(journal: Journal, name: str) -> Bundle:
+    return read_bundle(await journal.bundle(Digest(name)))
+
+
+async def load_image(journal: Journal, painted: ChartRecord) -> Image | None:
+    chart = painted.chart
+    if chart is None or chart.media_type not in _PICTURES:
+        return None
+    media_type = cast(Literal["image/png", "image/jpeg", "image/webp"], chart.media_type)
+    return Image(media_type, await journal.bundle(Digest(chart.sha256)))

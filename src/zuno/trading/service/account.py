@@ -22,6 +22,7 @@ from zuno.trading.model.trade_events import (
     account_mode,
 )
 from zuno.trading.rules.account_history import trace_account
+from zuno.trading.rules.book_state import OpenTrade
 from zuno.trading.rules.mandate import LONGEST_MANDATE, check_grant
 from zuno.trading.rules.performance import (
     Close,
@@ -34,7 +35,7 @@ from zuno.trading.rules.performance import (
     measure_trades,
 )
 from zuno.trading.rules.protections import describe_lock
-from zuno.trading.rules.trading_book import OpenTrade, TradingBook
+from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.account_page import AccountBackends, AccountPage, AccountPageReader
 from zuno.trading.service.account_to_views import (
     closed_trade_view,

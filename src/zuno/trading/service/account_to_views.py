@@ -15,6 +15,7 @@ from zuno.trading.model.trade_events import (
     TradeSummary,
 )
 from zuno.trading.rules.account_history import Posting
+from zuno.trading.rules.book_state import OpenTrade, TrackedOrder
 from zuno.trading.rules.ledger import LedgerAccount
 from zuno.trading.rules.leverage_guard import MAX_ACCOUNT_LEVERAGE
 from zuno.trading.rules.margin import liquidation_price
@@ -22,7 +23,7 @@ from zuno.trading.rules.performance import (
     Performance,
     risk_multiple,
 )
-from zuno.trading.rules.trading_book import OpenTrade, TrackedOrder, TradingBook
+from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.account_page import AccountPage
 from zuno.trading.service.account_view import (
     ClosedTradeView,

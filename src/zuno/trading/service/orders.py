@@ -19,7 +19,8 @@ from zuno.trading.execute.order_gate import OrderGate, request_name
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
 from zuno.trading.model.trade_events import LockSet, Mandate, MandateGranted, Protection
-from zuno.trading.rules.trading_book import OpenTrade, TradingBook
+from zuno.trading.rules.book_state import OpenTrade
+from zuno.trading.rules.trading_book import TradingBook
 
 
 @dataclass(frozen=True, slots=True)

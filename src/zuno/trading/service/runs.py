@@ -8,37 +8,37 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Final, Literal
 
 from zuno.journal.port import Entry, Journal
-from zuno.kernel.canonical import Digest, decode_canonical, digest
+from zuno.kernel.canonical import Digest
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import Broken, NotFound, Refused, UsageError, ZunoError
+from zuno.kernel.errors import NotFound, Refused, UsageError
 from zuno.kernel.lock import ProcessLock
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ReplayView
 from zuno.llm.ask import ModelContext
 from zuno.llm.names import thinking_tokens
-from zuno.llm.port import Attempt, Image
+from zuno.llm.port import Attempt
 from zuno.trading.agents.case import Case, build_case, replace_bundle, without_source_text
 from zuno.trading.chart.charting import describe, describe_trade, trade_plan
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import ExecutionResult, OrderGate
 from zuno.trading.measure.frames import FrameCache
 from zuno.trading.model.account import Account
-from zuno.trading.model.bundle import Bundle, Slot, add_slots, read_bundle
+from zuno.trading.model.bundle import Bundle, Slot, add_slots
 from zuno.trading.model.cycle import EDITION, STARTED, Decision, Node
 from zuno.trading.model.market import Mode, Symbol, parse_mode, parse_symbol
 from zuno.trading.model.memory import CASE_RECORD, CaseRecord
-from zuno.trading.model.outcome import Chart, NodeEvent, Outcome, content_for_hash, recorded_content, with_hash
+from zuno.trading.model.outcome import Chart, NodeEvent, Outcome
 from zuno.trading.model.record import ClosedTrade, DeskRecord, Exploration, record_slot
 from zuno.trading.model.trade_events import account_mode, account_name
 from zuno.trading.ports.record import TradeRecord
 from zuno.trading.rules.calibration import calibrate
 from zuno.trading.rules.closed_trades import list_closed_trades
-from zuno.trading.rules.ruling import expire_ruling, valid_until
-from zuno.trading.run.nodes import Cycle, CycleSources
+from zuno.trading.rules.ruling import valid_until
+from zuno.trading.run.nodes import Cycle, CycleSources, expire_outcome, outcome_at_end
 from zuno.trading.run.nodes import Listen as Listen
 from zuno.trading.run.past_runs import PastRuns, list_explorations, read_previous_decision
 from zuno.trading.run.record import (
@@ -47,12 +47,9 @@ from zuno.trading.run.record import (
     EXPIRED,
     EXPLORED,
     BundleName,
-    CasesRecord,
     ChartRecord,
     ExecutionRecord,
     ExplorationClaim,
-    GuardRecord,
-    JudgeRecord,
     MarketMoment,
     ReportRecord,
     RunExpiry,
@@ -60,9 +57,12 @@ from zuno.trading.run.record import (
     RunRequest,
     RunSummary,
     kind_of,
+    load_bundle,
+    load_image,
     summarise_run,
 )
 from zuno.trading.service.features import TradingDesk
+from zuno.trading.service.run_replay import ReplayContext, replay_run
 
 if TYPE_CHECKING:
     from zuno.trading.run.graph import Saver
@@ -78,7 +78,6 @@ PAINTING_SECONDS: Final = 60.0
 REVIEW_TOKENS: Final = (5_000, 700)
 """What asking for a review takes, at most and as a rule: fifteen thousand characters in, a few sentences out. What a
 model may think beside it comes on top."""
-_PICTURES: Final = ("image/png", "image/jpeg", "image/webp")
 
 Slots = Callable[[str, Millis, bool, Account | None], Awaitable[Sequence[Slot]]]
 """What is held in the market of that origin, strictly before a moment; and whether that moment is the present. The
@@ -126,15 +125,6 @@ class RunRecord:
     live: bool = False
     account: str | None = None
     """Who was to act on the ruling, by its whole name."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayContext:
-    """Where a recorded run is held again: a journal that is forgotten, models that say what was said."""
-
-    journal: Journal
-    model_context: Callable[[RunJournal], ModelContext]
-    differences: Callable[[], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +242,7 @@ class Cycles:
                 "again."
             )
         (started,) = await journal.latest(1, request_id=run_id, kind=STARTED)
-        bundle = await _read_bundle(journal, notebook.read(Node.CONTEXT_GATHERING, BundleName).bundle)
+        bundle = await load_bundle(journal, notebook.read(Node.CONTEXT_GATHERING, BundleName).bundle)
         chart = notebook.read(Node.GENERATE_CHART, ChartRecord).chart if notebook.has(Node.GENERATE_CHART) else None
         asked = notebook.read(STARTED, RunRequest)
         ended = notebook.has(ENDED)
@@ -305,50 +295,8 @@ class Cycles:
 
         Nothing is written, and nobody is kept from running.
         """
-        journal = await self._with.journal()
         notebook = await self._open_journal(run_id)
-        then = _ended_outcome(notebook)
-        (first,), (last,) = [await journal.latest(1, request_id=run_id, kind=kind) for kind in (STARTED, ENDED)]
-        await journal.verify_range(first.seq, last.seq)
-        if (asked := notebook.read(STARTED, RunRequest)).older:
-            problems = _record_problems(notebook)
-            return self._replay_view(then, asked.edition, None, problems, identical=None)
-        whys = {voice.role: voice.why for voice in then.voices if voice.source == "deterministic"}
-        # Who was asked and then not seated when the run went on has attempts on record, and did not speak.
-        attempts = [attempt for attempt in counted_attempts(notebook.attempts) if attempt.role not in whys]
-        rehearsal = await self._with.rehearse(attempts, whys)
-        problems = []
-        now: Outcome | None = None
-        try:
-            again = RunJournal(rehearsal.journal, run_id)
-            cycle = Cycle(
-                again,
-                _recorded_sources(notebook, journal),
-                rehearsal.model_context(again),
-                _ignore_event,
-                self._with.code(),
-            )
-            await _take_steps(cycle, again, None)
-            now = _outcome_at_end(cycle.outcome, notebook.read(ENDED, RunSummary))
-        except ZunoError as error:
-            problems.append(f"the replay ended in an error: {error}")
-        problems += [] if now is None else [*rehearsal.differences(), *_list_differences(then, now)]
-        return self._replay_view(then, asked.edition, now, problems, identical=not problems)
-
-    def _replay_view(
-        self, then: Outcome, edition: int, now: Outcome | None, problems: Sequence[str], *, identical: bool | None
-    ) -> ReplayView:
-        return ReplayView(
-            ok=not problems,
-            identical=identical,
-            edition=edition,
-            request_id=then.run_id,
-            hash=then.hash,
-            replayed_hash=None if now is None else now.hash,
-            code_then=then.code,
-            code_now=self._with.code(),
-            differences=tuple(problems),
-        )
+        return await replay_run(notebook, _ended_outcome(notebook), self._with.rehearse, self._with.code())
 
     # -- one run
 
@@ -362,11 +310,11 @@ class Cycles:
             if notebook.has(node):
                 listen(cycle.event(node))
         async with self._with.checkpoints() as saver:
-            await _take_steps(cycle, notebook, saver)
+            await cycle.take_steps(saver)
             reported = cycle.outcome
             acted = cycle.execution is not None and cycle.execution.intent is not None
             late = asked.live and not acted and self._with.now() > valid_until(reported.mode, reported.as_of)
-            outcome = _expire_outcome(reported) if late else reported
+            outcome = expire_outcome(reported) if late else reported
             expired = outcome is not reported
             await notebook.keep(ENDED, summarise_run(outcome, expired=expired, account=asked.account))
             await _delete_checkpoints(notebook.run_id, saver)
@@ -452,9 +400,9 @@ class Cycles:
         return CycleSources(
             collect=collect,
             gather=gather,
-            recorded=lambda name: _read_bundle(journal, name),
+            recorded=lambda name: load_bundle(journal, name),
             paint=paint,
-            image=lambda painted: _read_image(journal, painted),
+            image=lambda painted: load_image(journal, painted),
             ahead=ahead,
             claim_exploration=claim_exploration,
             new_cases=new_cases,
@@ -516,19 +464,6 @@ class Cycles:
             seat.leave()
 
 
-async def _take_steps(cycle: Cycle, notebook: RunJournal, saver: Saver | None) -> None:
-    """Every step that was not taken yet; what the checkpoints name is what the journal holds."""
-    from zuno.trading.run.graph import run_graph
-
-    said = await run_graph(notebook.run_id, cycle.steps(), saver)
-    for node in Node:
-        if said.get(node) != notebook.digest(node):
-            raise Broken(
-                f"The checkpoints of {notebook.run_id} name another {node} than the journal holds; run `zuno journal "
-                "verify`, and remove cycles.db if that finds nothing."
-            )
-
-
 async def _delete_checkpoints(run_id: str, saver: Saver) -> None:
     from zuno.trading.run.graph import delete_checkpoints
 
@@ -549,34 +484,12 @@ def _expiry_text(run_id: str, asked: RunRequest) -> str:
     )
 
 
-def _record_problems(notebook: RunJournal) -> list[str]:
-    """What of an older edition's run does not hold: its hash must follow from the outcome on record, and its end name
-    it, unless it came too late."""
-    outcome: Any = notebook.raw(Node.GENERATE_REPORT)["outcome"]
-    end = notebook.read(ENDED, RunSummary)
-    problems = []
-    if digest(recorded_content(outcome)) != outcome["hash"]:
-        problems.append("the outcome of record has another hash than its content gives")
-    if not end.expired and end.hash != outcome["hash"]:
-        problems.append(f"its end names {end.hash[:12]}…, its report {outcome['hash'][:12]}…")
-    return problems
-
-
 def _ended_outcome(notebook: RunJournal) -> Outcome:
     if not notebook.has(ENDED):
         _check_current(notebook)
         run_id = notebook.run_id
         raise Refused(f"{run_id} has not ended; `zuno trade resume {run_id}` takes it up again.")
-    return _outcome_at_end(notebook.read(Node.GENERATE_REPORT, ReportRecord).outcome, notebook.read(ENDED, RunSummary))
-
-
-def _outcome_at_end(reported: Outcome, end: RunSummary) -> Outcome:
-    return _expire_outcome(reported) if end.expired else reported
-
-
-def _expire_outcome(reported: Outcome) -> Outcome:
-    ruling = expire_ruling(reported.ruling)
-    return reported if ruling is reported.ruling else with_hash(reported.model_copy(update={"ruling": ruling}))
+    return outcome_at_end(notebook.read(Node.GENERATE_REPORT, ReportRecord).outcome, notebook.read(ENDED, RunSummary))
 
 
 def _run_line(started: Entry, moment: Bundle | MarketMoment | RunSummary | None, end: RunSummary | None) -> RunLine:
@@ -616,93 +529,3 @@ async def price_review(decision: Decision, model_context: ModelContext) -> float
         return 0.0  # nobody is asked
     asked, said = REVIEW_TOKENS
     return float(await models[0].price(asked, said + thinking_tokens(models[0].name)) or 0)
-
-
-async def _read_bundle(journal: Journal, name: str) -> Bundle:
-    return read_bundle(await journal.bundle(Digest(name)))
-
-
-async def _read_image(journal: Journal, painted: ChartRecord) -> Image | None:
-    chart = painted.chart
-    if chart is None or chart.media_type not in _PICTURES:
-        return None
-    media_type = cast(Literal["image/png", "image/jpeg", "image/webp"], chart.media_type)
-    return Image(media_type, await journal.bundle(Digest(chart.sha256)))
-
-
-# -- a run, again
-
-
-def _recorded_sources(notebook: RunJournal, journal: Journal) -> CycleSources:
-    """The sources of a recorded run: what came from outside comes from the record."""
-
-    async def collect() -> MarketMoment:
-        return notebook.read(Node.COLLECT_DATA, MarketMoment)
-
-    async def gather(moment: MarketMoment) -> tuple[Digest, Case]:
-        name = notebook.read(Node.CONTEXT_GATHERING, BundleName).bundle
-        return Digest(name), build_case(await _read_bundle(journal, name))
-
-    async def paint(bundle: Bundle) -> ChartRecord:
-        return notebook.read(Node.GENERATE_CHART, ChartRecord)
-
-    async def ahead(decision: Decision) -> float:
-        return notebook.read(Node.JUDGE_AGENT, JudgeRecord).ahead_usd
-
-    async def claim_exploration(own: Exploration) -> tuple[Exploration, ...]:
-        return notebook.read(Node.PORTFOLIO_LEVERAGE_GUARD, GuardRecord).explored or ()
-
-    def now(node: Node, as_of: Millis) -> Millis:
-        if node is Node.PORTFOLIO_LEVERAGE_GUARD:
-            return notebook.read(node, GuardRecord).at
-        return notebook.read(Node.GENERATE_REPORT, ReportRecord).at
-
-    async def new_cases() -> tuple[str, ...]:
-        if not notebook.has(Node.DATA_SYNTHESIS) or "skipped" in notebook.raw(Node.DATA_SYNTHESIS):
-            return ()
-        return notebook.read(Node.DATA_SYNTHESIS, CasesRecord).records
-
-    return CycleSources(
-        collect=collect,
-        gather=gather,
-        recorded=lambda name: _read_bundle(journal, name),
-        paint=paint,
-        image=lambda painted: _read_image(journal, painted),
-        ahead=ahead,
-        claim_exploration=claim_exploration,
-        new_cases=new_cases,
-        now=now,
-    )
-
-
-def counted_attempts(attempts: Sequence[Attempt]) -> tuple[Attempt, ...]:
-    """The attempts that count: a question that was begun anew, because other models sat when the run was resumed, has
-    those of its last asking alone."""
-    kept: dict[tuple[str, int], list[Attempt]] = {}
-    for attempt in attempts:
-        theirs = kept.setdefault((attempt.role, attempt.round), [])
-        theirs[:] = [their for their in theirs if their.attempt < attempt.attempt]
-        theirs.append(attempt)
-    return tuple(attempt for theirs in kept.values() for attempt in theirs)
-
-
-def _list_differences(then: Outcome, now: Outcome) -> list[str]:
-    """Which parts of the decided bytes are others."""
-    if then.hash == now.hash:
-        return []
-    before: Any = decode_canonical(content_for_hash(then))
-    after: Any = decode_canonical(content_for_hash(now))
-    parts = [name for name in before if before[name] != after.get(name)]
-    if not parts:
-        return ["the outcome of record has another hash than its content gives"]
-    return [f"{name}: {_first_difference(before[name], after.get(name))}" for name in parts]
-
-
-def _first_difference(before: Any, after: Any, where: str = "") -> str:
-    if isinstance(before, dict) and isinstance(after, dict):
-        name = next(name for name in {**before, **after} if before.get(name) != after.get(name))
-        return _first_difference(before.get(name), after.get(name), f"{where}.{name}" if where else name)
-    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        at = next(at for at, (old, new) in enumerate(zip(before, after, strict=True)) if old != new)
-        return _first_difference(before[at], after[at], f"{where}[{at}]")
-    return f"{where + ' was ' if where else 'was '}{str(before)[:80]}, is {str(after)[:80]}"

@@ -18,7 +18,7 @@ from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol
 from zuno.trading.model.orders import FundingPayment, OrderSide
 from zuno.trading.model.trade_events import AccountOpened, FundingBooked, TradeEvent
-from zuno.trading.rules.trading_book import STARTING_CASH
+from zuno.trading.rules.book_state import STARTING_CASH
 
 BTC = Symbol.BTCUSDT
 SPAN = Span(Millis(0), Millis(2 * DAY_MS))

@@ -13,6 +13,7 @@ from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Side, Symbol
 from zuno.trading.model.trade_events import ExitReason, LockSet, Protection, TradeSummary
+from zuno.trading.rules.book_state import RealisedResult
 from zuno.trading.rules.protections import (
     ProtectionLimits,
     RiskState,
@@ -21,7 +22,6 @@ from zuno.trading.rules.protections import (
     find_refusal,
     triggered_protections,
 )
-from zuno.trading.rules.trading_book import RealisedResult
 
 NOON = Millis(20_000 * DAY_MS + 12 * HOUR_MS)
 LIMITS = ProtectionLimits()

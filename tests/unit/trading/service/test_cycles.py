@@ -36,7 +36,7 @@ from zuno.trading.ports.series import Origin
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 from zuno.trading.run.record import kind_of
 from zuno.trading.service.features_view import iso
-from zuno.trading.service.runs import counted_attempts
+from zuno.trading.service.run_replay import counted_attempts
 
 BTC = "BTCUSDT"
 EARLIER = iso(Millis(END - 8 * HOUR_MS))

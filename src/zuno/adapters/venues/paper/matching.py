@@ -39,11 +39,12 @@ from zuno.trading.model.orders import (
     to_decimal,
 )
 from zuno.trading.model.trade_events import FillBooked, FundingBooked, OrderUpdated, TradeEvent
+from zuno.trading.rules.book_state import OpenTrade, TrackedOrder
 from zuno.trading.rules.inputs import ASSUMED_SLIPPAGE, FeeRates
 from zuno.trading.rules.ledger import ZERO
 from zuno.trading.rules.margin import bankruptcy_price, liquidation_price
 from zuno.trading.rules.routing import LOTS, MINIMUM_ORDERS
-from zuno.trading.rules.trading_book import OpenTrade, TrackedOrder, TradingBook
+from zuno.trading.rules.trading_book import TradingBook
 
 SLIPPAGE: Final = to_decimal(ASSUMED_SLIPPAGE.buy) / 100
 _BOOK_MS: Final = STALE_AFTER[Feed.BOOK] * 1_000

@@ -1,0 +1,350 @@
+"""What a trading account holds: positions, orders, intents, locks, closed trades, the ledger; and how it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Final, Literal
+
+from zuno.kernel.errors import Refused
+from zuno.kernel.units import Millis
+from zuno.trading.model.account import Account, Holding, Liquidity, RestingOrder
+from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily
+from zuno.trading.model.market import HOUR_MS, Mode, Side, Symbol
+from zuno.trading.model.orders import ClientId, Fill, Order, OrderRequest, OrderSide, OrderStatus, to_decimal
+from zuno.trading.model.trade_events import (
+    ExitReason,
+    LockSet,
+    Mandate,
+    MandateGranted,
+    Protection,
+    TradeIntent,
+    TradeSummary,
+)
+from zuno.trading.rules.exits import parse_hours
+from zuno.trading.rules.ledger import ZERO, Ledger, LedgerAccount
+
+STARTING_CASH: Final[Mapping[Exchange, Decimal]] = {
+    Exchange.BINANCE: Decimal(2_000),
+    Exchange.UPBIT: Decimal(2_000_000),
+}
+"""What a paper account starts with, in each exchange's own currency."""
+
+Purpose = Literal["entry", "stop", "target", "exit"]
+Place = tuple[Exchange, Symbol]
+
+
+@dataclass(slots=True, eq=False)
+class OpenTrade:
+    """A trade from its first fill: one per exchange and symbol, beside those that a person wrote down."""
+
+    id: str
+    exchange: Exchange
+    symbol: Symbol
+    side: Side
+    leverage: Decimal
+    opened: Millis
+    quantity: Decimal = ZERO
+    cost: Decimal = ZERO
+    """Quantity times entry."""
+    margin: Decimal = ZERO
+    """Isolated margin; 0 at a spot exchange."""
+    intent: str = ""
+    decision: str | None = None
+    mode: Mode | None = None
+    stop: Decimal | None = None
+    target: Decimal | None = None
+    hold: str | None = None
+    hold_until: Millis | None = None
+    first_stop: Decimal | None = None
+    first_target: Decimal | None = None
+    exploration: bool = False
+    judge: JudgeKind | None = None
+    family: RegimeFamily | None = None
+    edge: float | None = None
+    llm_cost_usd: Decimal = ZERO
+    fees: Decimal = ZERO
+    funding: Decimal = ZERO
+    gross: Decimal = ZERO
+    """Realised so far, before fees and funding."""
+    most: Decimal = ZERO
+    entered: Decimal = ZERO
+    entered_value: Decimal = ZERO
+    exited: Decimal = ZERO
+    exited_value: Decimal = ZERO
+    closed: Millis | None = None
+    liquidated: bool = False
+    holding: Holding | None = None
+    """As it was written down; None where the desk traded it."""
+
+    @property
+    def entry(self) -> Decimal:
+        """Average over what is held."""
+        return self.cost / self.quantity
+
+    @property
+    def manual(self) -> bool:
+        return self.holding is not None
+
+    def unrealised(self, price: Decimal) -> Decimal:
+        """At a price in the exchange's currency, before fees."""
+        value = self.quantity * price
+        return value - self.cost if self.side is Side.LONG else self.cost - value
+
+
+@dataclass(frozen=True, slots=True)
+class RealisedResult:
+    """Money that was won or lost for good: a close or a part of one, a fee, funding."""
+
+    at: Millis
+    exchange: Exchange
+    amount: Decimal
+
+
+@dataclass(slots=True, eq=False)
+class TrackedOrder:
+    """An order of ours: as it was planned, and as the venue has it since."""
+
+    request: OrderRequest
+    intent: str
+    """Empty for an order that we did not plan."""
+    purpose: Purpose
+    planned: Millis
+    expires: Millis | None = None
+    status: OrderStatus = OrderStatus.PLANNED
+    filled: Decimal = ZERO
+    """As the venue says."""
+    booked: Decimal = ZERO
+    """As the fills add up to."""
+    average_price: Decimal | None = None
+    venue_id: str | None = None
+    updated: Millis | None = None
+    reason: str = ""
+
+    @property
+    def left(self) -> Decimal:
+        return self.request.quantity - max(self.filled, self.booked)
+
+
+@dataclass(slots=True, eq=False)
+class TrackedIntent:
+    """An intent, its orders, and how it ended."""
+
+    intent: TradeIntent
+    stored: Millis
+    orders: list[ClientId] = field(default_factory=list)
+    state: Literal["open", "done", "partial", "refused", "expired", "undone"] = "open"
+    ended: Millis | None = None
+    reason: str = ""
+
+
+class BookState:
+    """The state of one account: read by whoever asks, written to by its events alone."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """Events so far."""
+        self.newest = Millis(0)
+        """Time of the last event: events are written forward in time."""
+        self.ledger = Ledger()
+        self.opened = False
+        self.trades: dict[str, OpenTrade] = {}
+        """Open, by id, in the order they were opened."""
+        self.positions: dict[Place, OpenTrade] = {}
+        """Those that the desk traded."""
+        self.finished: dict[str, OpenTrade] = {}
+        """Flat, and nobody wrote `TradeClosed` yet."""
+        self.closed: list[TradeSummary] = []
+        self.results: list[RealisedResult] = []
+        """By the moment they were booked, which only goes forward."""
+        self._moment = Millis(0)
+        self.orders: dict[ClientId, TrackedOrder] = {}
+        self.open_orders: dict[ClientId, TrackedOrder] = {}
+        """Those that are not final."""
+        self.intents: dict[str, TrackedIntent] = {}
+        self.open_intents: dict[str, TrackedIntent] = {}
+        self.locks: dict[tuple[Protection, Symbol | None], LockSet] = {}
+        self.lifted: dict[tuple[Protection, Symbol | None], Millis] = {}
+        """When each was lifted last: a protection counts only what came after."""
+        self.mandate: MandateGranted | None = None
+        self.resting: dict[str, RestingOrder] = {}
+        """Orders that a person wrote down."""
+        self.liquidity: dict[Symbol, Liquidity] = {}
+        self._fills: dict[tuple[Exchange, str], Fill] = {}
+        self._payments: set[tuple[Exchange, str]] = set()
+
+    def cash(self, exchange: Exchange) -> Decimal:
+        if not self.opened:
+            return STARTING_CASH[exchange]
+        return self.ledger.balance(exchange, LedgerAccount.CASH)
+
+    def margin(self, exchange: Exchange) -> Decimal:
+        """Isolated margin of open futures positions."""
+        return self.ledger.balance(exchange, LedgerAccount.MARGIN)
+
+    def venue_balance(self, exchange: Exchange) -> Decimal:
+        """The wallet balance the venue should have: cash and margin, without what a person wrote down."""
+        manual = [trade for trade in self.trades.values() if trade.manual and trade.exchange is exchange]
+        held = sum((trade.cost for trade in manual if exchange is Exchange.UPBIT), ZERO)
+        results = self.ledger.balance(exchange, LedgerAccount.MANUAL)
+        return self.cash(exchange) + self.margin(exchange) + held + results
+
+    def equity(self, exchange: Exchange, marks: Mapping[Symbol, Decimal]) -> Decimal:
+        """Cash and positions at these prices, in the exchange's currency."""
+        unrealised = sum((trade.unrealised(marks[trade.symbol]) for trade in self.trades_at(exchange)), ZERO)
+        inventory = self.ledger.balance(exchange, LedgerAccount.INVENTORY)
+        return self.cash(exchange) + self.margin(exchange) + inventory + unrealised
+
+    def free(self, exchange: Exchange, marks: Mapping[Symbol, Decimal]) -> Decimal:
+        """What a new position may use as margin: never more than the cash, and less what open positions have lost and
+        what pending orders will take. Below zero: nothing, and so much is missing."""
+        unrealised = ZERO
+        if exchange is Exchange.BINANCE:
+            unrealised = sum((trade.unrealised(marks[trade.symbol]) for trade in self.trades_at(exchange)), ZERO)
+        return self.cash(exchange) + min(ZERO, unrealised) - self.pending_margin(exchange)
+
+    def pending_margin(self, exchange: Exchange) -> Decimal:
+        return sum(
+            (to_decimal(order.margin) for order in self.to_pending() if order.exchange is exchange and order.margin),
+            ZERO,
+        )
+
+    def trades_at(self, exchange: Exchange) -> list[OpenTrade]:
+        return [trade for trade in self.trades.values() if trade.exchange is exchange]
+
+    def side_of(self, symbol: Symbol) -> Side | None:
+        """Which way a symbol is held, at whatever exchange."""
+        return next((trade.side for trade in self.trades.values() if trade.symbol is symbol), None)
+
+    def has_fill(self, exchange: Exchange, id: str) -> bool:
+        return (exchange, id) in self._fills
+
+    def has_payment(self, exchange: Exchange, id: str) -> bool:
+        return (exchange, id) in self._payments
+
+    def is_update(self, order: Order) -> bool:
+        """Whether the venue's word on an order says more than is known: late and repeated words do not."""
+        known = self.orders.get(order.request.client_id)
+        if known is None:
+            return True
+        if known.status.final:
+            return order.filled > known.filled
+        return order.status is not known.status or order.filled > known.filled
+
+    def active_locks(self, now: Millis, symbol: Symbol | None = None) -> list[LockSet]:
+        """Locks that stand at a moment: of the desk, and of a symbol if one is asked about."""
+        return [
+            lock
+            for lock in self.locks.values()
+            if (lock.until is None or lock.until > now)
+            and (lock.symbol is None or symbol is None or lock.symbol is symbol)
+        ]
+
+    def active_mandate(self, now: Millis) -> Mandate | None:
+        granted = self.mandate
+        return None if granted is None or granted.mandate.expires <= now else granted.mandate
+
+    def summarise(self, trade: OpenTrade, reason: ExitReason) -> TradeSummary:
+        """The record of a trade that is flat."""
+        if trade.closed is None:
+            raise Refused(f"{trade.id} is still open.")
+        return TradeSummary(
+            trade=trade.id,
+            intent=trade.intent or trade.id,
+            decision=trade.decision,
+            exchange=trade.exchange,
+            symbol=trade.symbol,
+            side=trade.side,
+            mode=trade.mode,
+            opened=trade.opened,
+            closed=trade.closed,
+            quantity=trade.most,
+            entry=trade.entered_value / trade.entered,
+            exit=trade.exited_value / trade.exited,
+            stop=trade.first_stop,
+            target=trade.first_target,
+            gross_pnl=trade.gross,
+            fees=trade.fees,
+            funding=trade.funding,
+            net_pnl=trade.gross - trade.fees + trade.funding,
+            reason=ExitReason.LIQUIDATION if trade.liquidated else reason,
+            exploration=trade.exploration,
+            judge=trade.judge,
+            family=trade.family,
+            edge=trade.edge,
+            llm_cost_usd=trade.llm_cost_usd,
+        )
+
+    def to_account(self) -> Account:
+        """The account as a bundle holds it."""
+        return Account(
+            usd=float(self.cash(Exchange.BINANCE) + self.margin(Exchange.BINANCE)),
+            krw=float(self.cash(Exchange.UPBIT)),
+            positions=tuple(map(_to_holding, self.trades.values())),
+            pending=self.to_pending(),
+            liquidity=tuple(self.liquidity.values()),
+        )
+
+    def to_pending(self) -> tuple[RestingOrder, ...]:
+        """Orders that would add to a position: those of a person, and entries that are not over."""
+        return (*self.resting.values(), *filter(None, map(self._to_resting, self.open_orders.values())))
+
+    def _to_resting(self, order: TrackedOrder) -> RestingOrder | None:
+        request = order.request
+        if order.purpose != "entry" or request.reduce_only or order.left <= 0:
+            return None
+        price = request.price or request.trigger or self._leg_entry(order)
+        if price is None:
+            return None
+        return RestingOrder(
+            id=request.client_id,
+            symbol=request.symbol,
+            exchange=request.exchange,
+            side=Side.LONG if request.side is OrderSide.BUY else Side.SHORT,
+            quantity=float(order.left),
+            price=float(price),
+            leverage=float(request.leverage),
+            placed=order.planned,
+        )
+
+    def _leg_entry(self, order: TrackedOrder) -> Decimal | None:
+        tracked = self.intents.get(order.intent)
+        legs = () if tracked is None else tracked.intent.legs
+        return next((leg.entry for leg in legs if leg.exchange is order.request.exchange), None)
+
+    def open_account(self, usd: Decimal, krw: Decimal) -> None:
+        self.opened = True
+        for exchange, cash in ((Exchange.BINANCE, usd), (Exchange.UPBIT, krw)):
+            self.ledger.post(exchange, (LedgerAccount.CASH, cash), (LedgerAccount.CAPITAL, -cash))
+
+    def require_account(self) -> None:
+        """An account that nobody opened is a paper account with the usual cash."""
+        if not self.opened:
+            self.open_account(STARTING_CASH[Exchange.BINANCE], STARTING_CASH[Exchange.UPBIT])
+
+    def realise(self, exchange: Exchange, amount: Decimal) -> None:
+        if amount:
+            self.results.append(RealisedResult(self._moment, exchange, amount))
+
+
+def hold_until(opened: Millis, hold: str | None) -> Millis | None:
+    return None if hold is None else Millis(opened + parse_hours(hold) * HOUR_MS)
+
+
+def _to_holding(trade: OpenTrade) -> Holding:
+    if trade.holding is not None and (trade.stop, trade.target) == (trade.first_stop, trade.first_target):
+        return trade.holding
+    return Holding(
+        id=trade.id,
+        symbol=trade.symbol,
+        exchange=trade.exchange,
+        side=trade.side,
+        quantity=float(trade.quantity),
+        entry=float(trade.entry),
+        leverage=float(trade.leverage),
+        opened=trade.opened,
+        stop=None if trade.stop is None else float(trade.stop),
+        take=None if trade.target is None else float(trade.target),
+        hold=trade.hold,
+    )

@@ -1,0 +1,326 @@
+"""Wire the LP desk: advice, plans, positions, wallets, the monitor, the mesh and local chains."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from zuno.settings import Settings
+from zuno.wiring.chains import LOCAL_CHAINS, Chains
+from zuno.wiring.mesh import Meshes, tell
+from zuno.wiring.shared import SharedWiring
+from zuno.wiring.version import code_version
+
+if TYPE_CHECKING:
+    from zuno.adapters.store.samples import SqliteSamples
+    from zuno.amm.model import LpPosition
+    from zuno.journal.port import Journal
+    from zuno.llm.ask import ModelContext
+    from zuno.lp.agents.scout import Observe
+    from zuno.lp.execute.context import ExecutionContext, SpendingLimits, Timeouts
+    from zuno.lp.model.chains import ChainInfo
+    from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, SceneFacts
+    from zuno.lp.ports.chain import Chain
+    from zuno.lp.service.archive import Archive, RecordedRequest, ReplayDebateRunner
+    from zuno.lp.service.execution import Execution
+    from zuno.lp.service.local_chains import Devnet, LocalChain, SimPlayground
+    from zuno.lp.service.mesh import MeshService
+    from zuno.lp.service.mesh_debate import MeshDebateRunner, OwnerEndpoint
+    from zuno.lp.service.mesh_peer import PeerService
+    from zuno.lp.service.mesh_supervisor import MeshHost
+    from zuno.lp.service.portfolio import PortfolioDesk
+    from zuno.lp.service.positions import LpDesk
+    from zuno.lp.service.recommend import DebateRunner, LocalDebateRunner, RecommendService
+    from zuno.lp.service.wallets import BalancesView, WalletOnChain, WalletService
+    from zuno.lp.watch.alerts import AlertDesk
+    from zuno.lp.watch.monitor import Monitor
+
+OBSERVE_SECONDS = 300.0
+LOCAL_LOOK = 0.2
+"""Seconds between two looks for a receipt on a chain that mines at once."""
+
+
+class LpWiring(SharedWiring):
+    """The LP desk's use cases, wired on first use."""
+
+    def __init__(self, settings: Settings, sealed: str | None = None) -> None:
+        super().__init__(settings, sealed)
+        self._own_samples: SqliteSamples | None = None
+        self._meshes = Meshes(settings, self._open_journal, self._mesh_room)
+
+    def lp(self, chain: str | None) -> LpDesk:
+        from zuno.adapters.clock.system import SystemClock
+        from zuno.lp.service.positions import LpDesk
+
+        opened = self._chains.open_chain(self._settings.default_chain() if chain is None else chain)
+        now = None if opened.info.name in LOCAL_CHAINS else SystemClock().now
+        return LpDesk(opened, lambda pool_id: self._chains.feeds(opened, pool_id), now)
+
+    def advice(self, *, offline: bool = False, transport: str | None = None) -> RecommendService:
+        from zuno.lp.service.recommend import RecommendService
+
+        self._models.offline = offline
+        way = "inproc" if offline else transport
+
+        async def venue(request_id: str | None) -> DebateRunner:
+            return await self._venue(way, request_id)
+
+        async def read_balances(chain: str) -> BalancesView:
+            return await self.wallet(chain).balance()
+
+        return RecommendService(
+            venue,
+            self._settings.default_chain(),
+            self._settings.risk_profile,
+            hooks=self._settings.allowed_hooks,
+            read_balances=read_balances,
+        )
+
+    def mesh(self) -> MeshService:
+        self._chains.require_writable()
+        return self._meshes.keeper()
+
+    def mesh_host(self) -> MeshHost:
+        self._chains.require_writable()
+        return self._meshes.host()
+
+    async def peer(self, role: str, transport: str | None, *, parent: int | None = None) -> PeerService:
+        from zuno.lp.service.mesh import parse_role
+
+        way = self.mesh().way(transport)
+        return await self._meshes.peer(parse_role(role), way, self._models, self._observe_anew, parent=parent)
+
+    def archive(self) -> Archive:
+        from zuno.lp.service.archive import Archive
+
+        return Archive(self._read_journal, self._open_replay, code_version, self._meshes.attempts)
+
+    def alerts(self) -> AlertDesk:
+        from zuno.lp.service.arguments import position_id
+        from zuno.wiring.watching import build_alert_desk
+
+        async def read_position(text: str, chain: str | None) -> LpPosition:
+            return await self.lp(chain).position(position_id(text))
+
+        outbox = self._outbox()
+        return build_alert_desk(self._settings, self._chains, self._signers, outbox, self._open_journal, read_position)
+
+    def monitor(self, *, announce: bool = False) -> Monitor:
+        from zuno.wiring.watching import build_monitor
+
+        self._chains.require_writable()
+        return build_monitor(
+            self._settings,
+            self._chains,
+            self._signers,
+            self._samples(),
+            self._open_journal,
+            announce=announce,
+            pushes=self._push_sources(),
+        )
+
+    def portfolio(self) -> PortfolioDesk:
+        from zuno.wiring.watching import build_portfolio
+
+        return build_portfolio(self._settings, self._chains, self._signers, self._samples())
+
+    def execution(self) -> Execution:
+        from zuno.lp.service.execution import Execution
+
+        chain = self._settings.default_chain()
+        return Execution(self._open_journal, self.archive(), self._execution_context, self.lp, chain, os.urandom)
+
+    def wallets(self) -> WalletService:
+        from zuno.lp.service.wallets import WalletService
+
+        return WalletService(self._signers.folder(), self._signers.own_wallet)
+
+    def unlock_wallet(self) -> str | None:
+        return self._signers.unlock()
+
+    def wallet(self, chain: str | None) -> WalletOnChain:
+        from zuno.lp.service.wallets import WalletOnChain
+
+        name = self._settings.default_chain() if chain is None else chain
+        opened, writer = self._chains.open_chain(name), self._chains.writer(name)
+        return WalletOnChain(opened, self._signers.of(name).address, writer.wallet_state)
+
+    def sim(self) -> SimPlayground:
+        self._chains.require_writable()
+        from zuno.adapters.chain.world import DEFAULT_SEED
+        from zuno.lp.service.local_chains import SimPlayground
+
+        return SimPlayground("sim", self._chains.sim, DEFAULT_SEED)
+
+    def devnet(self) -> Devnet:
+        from zuno.lp.service.local_chains import Devnet
+
+        process = self._chains.devnet()
+        return Devnet(process, process.file)
+
+    def devnet_world(self) -> LocalChain:
+        from zuno.adapters.chain.devnet.process import DevnetWorld
+        from zuno.lp.service.local_chains import LocalChain
+
+        return LocalChain("devnet", DevnetWorld(self._chains.devnet()))
+
+    def _samples(self) -> SqliteSamples:
+        from zuno.adapters.store.samples import SqliteSamples
+
+        self._own_samples = self._own_samples or SqliteSamples(self._settings.home)
+        return self._own_samples
+
+    async def _venue(self, transport: str | None, request_id: str | None) -> DebateRunner:
+        """Where a debate of today is held: on the mesh if it is there, else at a table in this process."""
+        from zuno.lp.service.recommend import new_request_id
+
+        request_id = request_id or new_request_id(os.urandom(16))
+        endpoint = await self._meshes.keeper().endpoint_for(transport, code_version, tell)
+        if endpoint is not None:
+            return await self._mesh_room(endpoint, request_id)
+        journal = await self._open_journal()
+        rounds = self._settings.max_debate_rounds
+        return self._build_local_debate(
+            journal, request_id, rounds, self._observe, self._model_context(journal, request_id)
+        )
+
+    async def _mesh_room(self, endpoint: OwnerEndpoint, request_id: str) -> MeshDebateRunner:
+        from time import perf_counter
+
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.lp.model.debate import Role
+        from zuno.lp.service.mesh_debate import MeshDebateRunner
+
+        rounds = self._settings.max_debate_rounds
+        return MeshDebateRunner(
+            endpoint=endpoint,
+            journal=await self._open_journal(),
+            key=self._meshes.key(Role.CLI),
+            now=unix_millis,
+            stopwatch=perf_counter,
+            chain_of=self._chains.open_chain,
+            observe_again=self._observe_again,
+            request_id=request_id,
+            max_rounds=rounds,
+            patience=self._debate_timeout(rounds),
+            tell=tell,
+        )
+
+    async def _open_replay(self, recorded: RecordedRequest, context: Context) -> ReplayDebateRunner:
+        """A table where a recorded debate is held again: its context, its replies, and a journal that is forgotten."""
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.model.recorded import RecordedModels
+        from zuno.adapters.store.memory import MemoryStore
+        from zuno.journal.journal import ChainedJournal
+        from zuno.lp.service.archive import ReplayDebateRunner
+
+        journal = ChainedJournal(MemoryStore(), self._key(), code=code_version, now=unix_millis, secrets=())
+        registry = RecordedModels(recorded.attempts)
+
+        async def observe(start: FlowStart | FlowCreateStart) -> Context:
+            return context
+
+        model_context = self._models.model_context(journal, recorded.request_id, registry, limited=False)
+        room = self._build_local_debate(journal, recorded.request_id, context.max_rounds, observe, model_context)
+
+        def differences() -> tuple[str, ...]:
+            unheard = (
+                f"{attempt.role}, round {attempt.round}: a recorded reply was not asked for"
+                for attempt in registry.unheard
+            )
+            return (*registry.differences, *unheard)
+
+        return ReplayDebateRunner(room, differences)
+
+    def _build_local_debate(
+        self, journal: Journal, request_id: str, rounds: int, observe: Observe, model_context: ModelContext
+    ) -> LocalDebateRunner:
+        from zuno.wiring.local_debate import build_local_debate
+
+        return build_local_debate(
+            journal, self._key(), request_id, rounds, observe, model_context, self._debate_timeout(rounds)
+        )
+
+    def _debate_timeout(self, rounds: int) -> float:
+        """What a debate may take when every model asked takes all of its time, and the world is slow to observe."""
+        asked_at_most = len(self._settings.model_table()["scout"]) + 1
+        questions = 2 + 2 * (rounds + 1)
+        return OBSERVE_SECONDS + questions * asked_at_most * self._settings.model_timeout_seconds
+
+    async def _observe(self, start: FlowStart | FlowCreateStart) -> Context:
+        return await self._observe_with(start, self._chains)
+
+    async def _observe_anew(self, start: FlowStart | FlowCreateStart) -> Context:
+        """For a process that lives on: the simulation may have been moved, or the devnet started again, since."""
+        chains = Chains(self._settings, None, self._signers.own_wallet)
+        try:
+            return await self._observe_with(start, chains)
+        finally:
+            await chains.close()
+
+    async def _observe_with(self, start: FlowStart | FlowCreateStart, chains: Chains) -> Context:
+        from zuno.lp.agents.observe import observe
+
+        chain = chains.open_chain(start.chain)
+        return await observe(start, chain, chains.feeds, self._samples_of(chain))
+
+    async def _observe_again(self, context: Context) -> tuple[SceneFacts, ...]:
+        from zuno.lp.agents.observe import observe_again
+
+        chain = self._chains.open_chain(context.chain)
+        return await observe_again(context, chain, self._chains.feeds, self._samples_of(chain))
+
+    def _samples_of(self, chain: Chain) -> SqliteSamples | None:
+        """A local world keeps its whole past and may be made anew: samples of the world before would lie about it."""
+        return None if chain.info.name in LOCAL_CHAINS else self._samples()
+
+    async def _execution_context(self, chain: str) -> ExecutionContext:
+        """All that may spend on a chain, behind the gate."""
+        import asyncio
+        from time import perf_counter
+
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.file_lock import wallet_lock
+        from zuno.lp.execute.context import ExecutionContext
+
+        journal, key, opened = await self._open_journal(), self._key(), self._chains.open_chain(chain)
+        key.ensure()
+        if opened.info.name == "devnet":
+            from zuno.adapters.chain.devnet.process import DevnetWorld
+
+            await DevnetWorld(self._chains.devnet()).wake()
+        return ExecutionContext(
+            chain=opened,
+            writer=self._chains.writer(chain),
+            signer=self._signers.of(chain),
+            feeds_of=lambda pool_id: self._chains.feeds(opened, pool_id),
+            journal=journal,
+            key=key,
+            lock=lambda name: wallet_lock(self._settings.home, name),
+            sleep=asyncio.sleep,
+            stopwatch=perf_counter,
+            now=unix_millis,
+            limits=self._limits(),
+            timeouts=self._timeouts(opened.info),
+        )
+
+    def _limits(self) -> SpendingLimits:
+        from zuno.kernel.units import Address
+        from zuno.lp.execute.context import SpendingLimits
+        from zuno.lp.model.plan import Bounds
+
+        settings = self._settings
+        lasting = settings.approval_seconds
+        return SpendingLimits(
+            bounds=Bounds(settings.slippage_bps, settings.tick_drift, lasting, max(lasting, Bounds().permit2_seconds)),
+            usd_per_plan=settings.spend_usd_per_plan,
+            usd_per_day=settings.spend_usd_per_day,
+            hooks=frozenset(map(Address, settings.allowed_hooks)),
+        )
+
+    def _timeouts(self, info: ChainInfo) -> Timeouts:
+        from zuno.lp.execute.context import Timeouts
+
+        usual = Timeouts(patience=self._settings.receipt_seconds)
+        return replace(usual, poll_interval=LOCAL_LOOK) if info.name in LOCAL_CHAINS else usual

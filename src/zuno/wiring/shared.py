@@ -1,0 +1,115 @@
+"""What both desks stand on: settings, the journal and its key, wallets, chains, models and the outbox."""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from zuno.adapters.store.lease import Fences
+from zuno.kernel.errors import Unavailable
+from zuno.settings import Settings
+from zuno.wiring.chains import Chains
+from zuno.wiring.editions import check_editions
+from zuno.wiring.models import Models
+from zuno.wiring.outbox import PushSources
+from zuno.wiring.signers import Signers
+from zuno.wiring.version import code_version
+
+if TYPE_CHECKING:
+    from zuno.adapters.keys.ed25519 import KeyFile
+    from zuno.adapters.store.outbox import SqliteOutbox
+    from zuno.journal.audit import JournalAudit
+    from zuno.journal.journal import ChainedJournal
+    from zuno.journal.port import Journal, JournalStore
+    from zuno.llm.ask import ModelContext
+    from zuno.llm.port import ModelRegistry
+
+
+class SharedWiring(ABC):
+    """What both desks share, opened on first use."""
+
+    def __init__(self, settings: Settings, sealed: str | None = None) -> None:
+        """`sealed`: why nothing can be written in the home, if so."""
+        self._settings = settings
+        self._signers = Signers(settings)
+        self._chains = Chains(settings, sealed, self._signers.own_wallet)
+        self._models = Models(settings)
+        self._journal: ChainedJournal | None = None
+        self._started = False
+        self._fences = Fences()
+        self._own_outbox: SqliteOutbox | None = None
+
+    @abstractmethod
+    def _push_sources(self) -> PushSources:
+        """What pushes are made of: both desks send some."""
+
+    def audit(self) -> JournalAudit:
+        from zuno.journal.audit import JournalAudit
+
+        return JournalAudit(self._journal_to_read())
+
+    def journal(self) -> ChainedJournal:
+        """The one journal of this process: SQLite in the home, or Postgres where a URL is set."""
+        self._chains.require_writable()
+        return self._journal_to_read()
+
+    def _journal_to_read(self) -> ChainedJournal:
+        """The same, also where the home cannot be written."""
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.journal.journal import ChainedJournal
+
+        if self._journal is None:
+            key = self._key()
+            secrets = self._settings.secrets()
+            self._journal = ChainedJournal(self._store(key), key, code=code_version, now=unix_millis, secrets=secrets)
+        return self._journal
+
+    async def _open_journal(self) -> Journal:
+        """The journal, with whatever a crash left behind mended and told."""
+        if not self._started:
+            await check_editions(self.journal())
+            for note in await self.journal().start():
+                sys.stderr.write(f"zuno: {note}\n")
+            self._started = True
+        return self.journal()
+
+    async def _read_journal(self) -> Journal:
+        """The journal for whoever only reads: nothing is mended in a home that cannot be written, or has no room."""
+        if self._chains.writable:
+            try:
+                return await self._open_journal()
+            except Unavailable:
+                if self._settings.database_url is not None:
+                    raise
+        await check_editions(self._journal_to_read())
+        return self._journal_to_read()
+
+    def _key(self) -> KeyFile:
+        from zuno.adapters.keys.ed25519 import KeyFile
+
+        home = self._settings.home
+        own, peer = home / "keys" / "node.key", home / "peer.key"
+        return KeyFile(peer if peer.exists() and not own.exists() else own)  # a peer's folder is a home to look at
+
+    def _store(self, key: KeyFile) -> JournalStore:
+        url = self._settings.database_url
+        if url is not None:
+            from zuno.adapters.store.postgres import open_postgres
+
+            return open_postgres(url.get_secret_value(), self._settings.home, key, self._fences)
+        from zuno.adapters.store.sqlite import open_sqlite
+
+        return open_sqlite(self._settings.home)
+
+    def _outbox(self) -> SqliteOutbox:
+        from zuno.adapters.store.outbox import SqliteOutbox
+
+        self._own_outbox = self._own_outbox or SqliteOutbox(self._settings.home)
+        return self._own_outbox
+
+    def _model_context(self, journal: Journal, request_id: str) -> ModelContext:
+        return self._models.model_context(journal, request_id, self._registry())
+
+    def _registry(self) -> ModelRegistry:
+        return self._models.registry()

@@ -1,0 +1,426 @@
+"""Wire the trading desk: market data, cycles, accounts and their venues, what is learned, and the desk that runs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from zuno.kernel.errors import Refused, Unavailable
+from zuno.settings import Settings
+from zuno.wiring.markets import Markets
+from zuno.wiring.outbox import build_pushes
+from zuno.wiring.recordings import Recordings
+from zuno.wiring.shared import SharedWiring
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from zuno.adapters.account.closed_trades import LoggedTradeRecord
+    from zuno.adapters.account.trade_log import JournalTradeLog
+    from zuno.doors.doctor import Doctor
+    from zuno.kernel.units import Millis
+    from zuno.trading.execute.order_gate import OrderGate
+    from zuno.trading.learn.evaluator import Evaluation, Evaluator
+    from zuno.trading.model.account import Account
+    from zuno.trading.model.bundle import Slot
+    from zuno.trading.model.cycle import Exchange
+    from zuno.trading.model.market import Symbol
+    from zuno.trading.ports.recall import MemoryIndex
+    from zuno.trading.ports.trade_log import TradeLog
+    from zuno.trading.ports.venue import OrderVenue
+    from zuno.trading.service.account import AccountDesk
+    from zuno.trading.service.collector import Collector
+    from zuno.trading.service.data import DataDesk
+    from zuno.trading.service.download import Downloads
+    from zuno.trading.service.features import Refresh, TradingDesk
+    from zuno.trading.service.imports import Imports
+    from zuno.trading.service.learning import LearningDesk
+    from zuno.trading.service.live_start import LiveStart
+    from zuno.trading.service.memory import MemoryDesk
+    from zuno.trading.service.orders import TradingOrders
+    from zuno.trading.service.paper_book import Inventory, PaperBookDesk
+    from zuno.trading.service.runs import Cycles
+    from zuno.trading.service.trade_desk import TradeDesk
+
+
+class TradingWiring(SharedWiring):
+    """The trading desk's use cases, wired on first use."""
+
+    def __init__(self, settings: Settings, sealed: str | None = None) -> None:
+        super().__init__(settings, sealed)
+        self._account_log: JournalTradeLog | None = None
+        self._evaluator: Evaluator | None = None
+        self._memory: MemoryIndex | None = None
+        self._news: MemoryIndex | None = None
+        self._book: PaperBookDesk | None = None
+        self._venues: dict[Exchange, OrderVenue] = {}
+        """Accounts at exchanges that this process may take new risk in."""
+        self._recordings = Recordings(settings)
+        self._markets = Markets(settings)
+
+    @abstractmethod
+    def doctor(self) -> Doctor: ...
+
+    @abstractmethod
+    def _inventory(self) -> Inventory:
+        """The liquidity positions an account counts, or why none are looked for."""
+
+    def data(self) -> DataDesk:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.trading.service.data import DataDesk
+
+        fetch = self._markets.fetch() if self._settings.market == "live" else None
+        return DataDesk(self._recordings.selected_store(), unix_millis, fetch, invent=self._recordings.invent)
+
+    def collector(self, symbols: Sequence[str]) -> Collector:
+        self._chains.require_writable()
+        return self._markets.collector(self._recordings.own(), symbols)
+
+    def downloads(self) -> Downloads:
+        self._chains.require_writable()
+        return self._markets.downloads(self._recordings.own())
+
+    def imports(self) -> Imports:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.imports.files import HistoryFiles
+        from zuno.trading.service.imports import Imports
+
+        self._chains.require_writable()
+        reads_own = self._settings.market == "live" or self._settings.recording == "own"
+        return Imports(HistoryFiles(), self._recordings.own(), unix_millis, read_here=reads_own)
+
+    def book(self) -> PaperBookDesk:
+        """One for the process: it keeps how far it has read the account."""
+        self._book = self._book or self._open_book()
+        return self._book
+
+    def _open_book(self) -> PaperBookDesk:
+        from zuno.trading.service.paper_book import PaperBookDesk
+        from zuno.wiring.orders import read_fees
+
+        store = self._recordings.selected_store()
+        desk = self._desk(self._markets.refresh_marks(store) if self._settings.market == "live" else None)
+        return PaperBookDesk(desk, store, self._trade_log(), self._inventory(), read_fees(self._settings))
+
+    def trading(self) -> TradingDesk:
+        live = self._settings.market == "live"
+        return self._desk(self._markets.refresh(self._recordings.selected_store()) if live else None)
+
+    def _desk(self, refresh: Refresh | None) -> TradingDesk:
+        """The trading desk, which asks so much of the live sources before it looks."""
+        from zuno.adapters.chart.painter import MatplotlibPainter
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.trading.service.features import TradingDesk
+
+        store = self._recordings.selected_store()
+        return TradingDesk(
+            store,
+            self._open_journal,
+            MatplotlibPainter(),
+            invent=self._recordings.invent_first if store.origin.synthetic else None,
+            refresh=refresh,
+            now=None if store.origin.synthetic else unix_millis,
+        )
+
+    def cycles(self, gate: OrderGate | None = None) -> Cycles:
+        """`gate`: the one that acts on every ruling; None: a run that is to act opens that of its account."""
+        from zuno.adapters.account.closed_trades import LoggedTradeRecord
+        from zuno.trading.learn.lessons import LessonBook
+        from zuno.trading.learn.news import NewsRecall
+        from zuno.trading.learn.recall import CaseRecall
+        from zuno.trading.model.trade_events import account_mode
+        from zuno.wiring.cycles import build_cycles, join_recalls
+        from zuno.wiring.memory import embedder
+
+        self._chains.require_writable()
+
+        async def open_gate(account: str, as_of: Millis) -> OrderGate:
+            from zuno.adapters.clock.system import unix_millis
+
+            if gate is not None:
+                return gate
+            if account_mode(account) != "paper":
+                raise Refused(f"A run of the account {account} goes on with `zuno trade start`, which asks first.")
+            return await self._open_gate(account, unix_millis if self._settings.market == "live" else lambda: as_of)
+
+        async def read_slots(origin: str, moment: Millis, present: bool, account: Account | None) -> Sequence[Slot]:
+            return await self.book().slots(origin, moment, present, account)
+
+        return build_cycles(
+            self._settings,
+            self.trading(),
+            self._open_journal,
+            self._key(),
+            self._models,
+            read_slots,
+            self._fences,
+            LoggedTradeRecord(self._trade_log()),
+            open_gate,
+            self._real_time_record(),
+            join_recalls(
+                CaseRecall(
+                    self._memory_index(),
+                    self.evaluator().book,
+                    LessonBook(self._open_journal),
+                    self._was_live if self._settings.market == "live" else None,
+                ),
+                NewsRecall(self._recordings.selected_store(), self._news_index(), embedder(self._settings)),
+            ),
+        )
+
+    def live_start(self) -> LiveStart:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.trading.service.live_start import LiveBackends, LiveStart
+        from zuno.wiring.venues import KEY_VARIABLES, exchanges_with_keys
+
+        async def find_failures() -> list[str]:
+            view = await self.doctor().examine(live=True)
+            unset = {"mandate"} if exchanges_with_keys(self._settings) else {"mandate", "venue"}
+            return [line.text for line in view.checks if line.state == "fail" and line.topic not in unset]
+
+        return LiveStart(
+            LiveBackends(
+                enabled=self._settings.live,
+                market_live=self._settings.market == "live",
+                demo=self._settings.binance_demo,
+                keys={exchange: " and ".join(names) for exchange, names in KEY_VARIABLES.items()},
+                keyed=lambda: exchanges_with_keys(self._settings),
+                log=self._trade_log(),
+                record=self._real_time_record(),
+                find_failures=find_failures,
+                now=unix_millis,
+            )
+        )
+
+    def _real_time_record(self) -> LoggedTradeRecord:
+        """Paper trades whose runs were of a live market: what a recorded past says never counts for live."""
+        from zuno.adapters.account.closed_trades import LoggedTradeRecord
+
+        return LoggedTradeRecord(self._trade_log(), self._was_live)
+
+    async def _was_live(self, run: str) -> bool:
+        from zuno.trading.model.cycle import STARTED
+
+        started = await (await self._open_journal()).latest(1, request_id=run, kind=STARTED)
+        return bool(started) and started[0].payload.get("live") is True
+
+    def orders(self) -> TradingOrders:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, paper_account
+        from zuno.trading.service.orders import OpenedAccount, TradingOrders
+
+        live = self._settings.market == "live"
+        store = self._recordings.selected_store()
+        desk = self._desk(self._markets.refresh_marks(store) if live else None)
+
+        async def open_account(name: str | None, as_of: str | None) -> OpenedAccount:
+            if name in (LIVE_ACCOUNT, DEMO_ACCOUNT):
+                # An exchange says its prices itself: what is held there can be closed whatever market is read here.
+                return OpenedAccount(await self._open_gate(name, unix_millis), unix_millis(), name)
+            if live and as_of is None:
+                notes = await self._refresh_notes(desk)
+                gate = await self._open_gate(paper_account(desk.origin, name or ""), unix_millis)
+                return OpenedAccount(gate, unix_millis(), desk.origin, notes)
+            moment = await desk.latest_moment(as_of)
+            now = unix_millis if live else lambda: moment.as_of
+            gate = await self._open_gate(paper_account(moment.origin, name or ""), now)
+            return OpenedAccount(gate, now(), moment.origin, moment.notes)
+
+        return TradingOrders(open_account)
+
+    async def _refresh_notes(self, desk: TradingDesk) -> tuple[str, ...]:
+        """Ask for fresh prices. To pause, to lock and to look must be possible while no venue answers."""
+        from zuno.trading.model.market import Symbol
+
+        try:
+            return (await desk.moment(Symbol.BTCUSDT, None)).notes
+        except Unavailable as error:
+            return (f"prices are as they were stored last: {error}",)
+
+    def account(self, name: str | None = None) -> AccountDesk:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.file_lock import desk_lock
+        from zuno.trading.rules.protections import ProtectionLimits
+        from zuno.trading.service.account import AccountDesk
+        from zuno.trading.service.account_page import AccountBackends
+        from zuno.trading.service.trade_desk import desk_name
+
+        store = self._recordings.selected_store()
+        desk = self._desk(self._markets.refresh_marks(store) if self._settings.market == "live" else None)
+
+        def find_process(account: str) -> str | None:
+            lock = desk_lock(self._settings.home, desk_name(account))
+            process = lock.process()
+            return None if process is None else f"process {process.pid}"
+
+        async def read_marks(account: str) -> Mapping[tuple[Exchange, Symbol], Decimal]:
+            return await (await self._open_gate(account, unix_millis)).marks()
+
+        return AccountDesk(
+            AccountBackends(
+                desk=desk,
+                store=store,
+                log=self._trade_log(),
+                inventory=self._inventory(),
+                orders=self.orders(),
+                limits=ProtectionLimits(),
+                running=find_process,
+                now=unix_millis,
+                marks=read_marks,
+                learn=self._learn_from_close,
+            ),
+            name,
+        )
+
+    async def _learn_from_close(self, account: str, at: Millis, symbols: Sequence[Symbol]) -> Evaluation:
+        """A post-mortem is written once: what happened since the last look is read from the live market before it."""
+        desk = self.trading()
+        if self._settings.market == "live":
+            for symbol in symbols:
+                with suppress(Unavailable):
+                    await desk.moment(symbol, None)
+        return await self.evaluator().learn(account, desk.origin, at)
+
+    def learning(self, name: str | None = None) -> LearningDesk:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.trading.service.learning import LearningDesk, LearningDeskBackends
+
+        return LearningDesk(
+            LearningDeskBackends(
+                desk=self._desk(None), evaluator=self.evaluator(), log=self._trade_log(), now=unix_millis
+            ),
+            name,
+        )
+
+    def trade_desk(self) -> TradeDesk:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.file_lock import desk_lock
+        from zuno.trading.service.trade_desk import DeskBackends, TradeDesk, desk_name
+
+        self._chains.require_writable()
+        live = self._settings.market == "live"
+
+        async def open_gate(account: str, now: Callable[[], Millis], watch_only: str | None) -> OrderGate:
+            return await self._open_gate(account, now, owned=not live, entries=True, watch_only=watch_only)
+
+        async def collect(symbols: Sequence[Symbol], stop: asyncio.Event) -> None:
+            await self.collector([symbol.value for symbol in symbols]).run(lambda view: None, stop)
+
+        return TradeDesk(
+            DeskBackends(
+                journal=self._open_journal,
+                desk=self.trading(),
+                live=live,
+                open_gate=open_gate,
+                cycles=self.cycles,
+                lock=lambda account: desk_lock(self._settings.home, desk_name(account)),
+                now=unix_millis,
+                evaluator=self.evaluator(),
+                collect=collect if live else None,
+                permit=self.live_start().permit,
+                push=build_pushes(self._settings, self._push_sources(), tell_gaps=True),
+            )
+        )
+
+    def evaluator(self) -> Evaluator:
+        """One for the process: it keeps how far it has read the accounts."""
+        from zuno.trading.learn.evaluator import Evaluator, LearningBackends
+        from zuno.wiring.cycles import build_run_context
+        from zuno.wiring.memory import memory_file
+        from zuno.wiring.orders import read_fees
+
+        self._chains.require_writable()
+        if self._evaluator is None:
+            self._evaluator = Evaluator(
+                LearningBackends(
+                    journal=self._open_journal,
+                    log=self._trade_log(),
+                    store=self._recordings.selected_store(),
+                    model_context=lambda notebook: build_run_context(self._models, notebook, self._models.registry()),
+                    indexes=(memory_file(self._settings.home), self._memory_index()),
+                    fees=read_fees(self._settings),
+                )
+            )
+        return self._evaluator
+
+    def _memory_index(self) -> MemoryIndex:
+        from zuno.wiring.memory import extract_by_models, memory_index
+
+        if self._memory is None:
+            extract = extract_by_models(self._open_journal, self._models)
+            self._memory = memory_index(self._settings, self._settings.home, extract)
+        return self._memory
+
+    def _news_index(self) -> MemoryIndex:
+        from zuno.wiring.memory import news_index
+
+        self._news = self._news or news_index(self._settings, self._settings.home)
+        return self._news
+
+    def memory(self) -> MemoryDesk:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.trading.learn.lessons import LessonBook
+        from zuno.trading.learn.memory_book import MemoryBook
+        from zuno.trading.service.memory import MemoryDesk
+
+        store = self._recordings.selected_store()
+        return MemoryDesk(
+            self._read_journal,
+            MemoryBook(self._read_journal),
+            LessonBook(self._read_journal),
+            self._memory_index(),
+            lambda: store.origin.label,
+            unix_millis if self._settings.market == "live" else None,
+        )
+
+    def _trade_log(self) -> JournalTradeLog:
+        from zuno.adapters.account.trade_log import JournalTradeLog
+
+        self._account_log = self._account_log or JournalTradeLog(self._open_journal, self._read_journal)
+        return self._account_log
+
+    def _exchange_account(self) -> str:
+        """The account that the exchange's keys are of."""
+        from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT
+
+        return DEMO_ACCOUNT if self._settings.binance_demo else LIVE_ACCOUNT
+
+    async def _open_exchanges(self, account: str) -> Mapping[Exchange, OrderVenue]:
+        """Those with keys of this account that a mandate of it named. Upbit has no demo trading."""
+        from zuno.trading.model.cycle import Exchange
+        from zuno.trading.model.trade_events import LIVE_ACCOUNT
+        from zuno.trading.service.live_start import find_traded_exchanges
+        from zuno.wiring.venues import build_venue, exchanges_with_keys
+
+        named = find_traded_exchanges(await self._trade_log().events(account))
+        own = {Exchange.BINANCE: account == self._exchange_account(), Exchange.UPBIT: account == LIVE_ACCOUNT}
+        usable = [exchange for exchange in exchanges_with_keys(self._settings) if own[exchange] and exchange in named]
+        for exchange in usable:
+            if exchange not in self._venues:
+                self._venues[exchange] = build_venue(self._settings, exchange)
+        return {exchange: self._venues[exchange] for exchange in usable}
+
+    async def _open_gate(
+        self,
+        account: str,
+        now: Callable[[], Millis],
+        *,
+        owned: bool = False,
+        entries: bool = False,
+        watch_only: str | None = None,
+    ) -> OrderGate:
+        """`owned`: nobody else is expected to write, as through recorded time. `entries`: at an exchange they are
+        placed, too, which is the desk's alone; `watch_only`: why they are not."""
+        from zuno.adapters.account.trade_log import OwnedTradeLog
+        from zuno.trading.model.trade_events import account_mode
+        from zuno.wiring.orders import build_exchange_gate, build_paper_gate
+
+        if account_mode(account) != "paper":
+            venues = await self._open_exchanges(account)
+            log = self._trade_log()
+            return build_exchange_gate(log, account, venues, now, entries=entries, watch_only=watch_only)
+        paper_log: TradeLog = OwnedTradeLog(self._trade_log()) if owned else self._trade_log()
+        return build_paper_gate(self._settings, self._recordings.selected_store(), paper_log, account, now)
