@@ -6,8 +6,8 @@ NODE   := contracts/node_modules/.package-lock.json
 # Tests start hundreds of processes; without bytecode each of them compiles the whole package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-# One worker a core, or WORKERS=3; a worker takes up to a gigabyte.
-WORKERS ?= auto
+# A worker more than there are cores, for tests that wait for processes and clocks; a worker takes up to a gigabyte.
+WORKERS ?= $(shell expr $$(nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2) + 1)
 PYTEST := $(BIN)/pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal -q
 
 .PHONY: demo help check test soak lint types layers unit world collect suite format bench study rebalances crash crash-cycle models telegram web mcp devnet constraints clean
@@ -20,10 +20,10 @@ help:  ## list these commands
 
 check: lint layers types unit  ## what to run after an edit: everything quick, in under two minutes
 
-# Types run beside the suite: they fill the moments in which tests wait for processes and clocks.
-test:  ## everything that must be green before a change is merged, in about a quarter of an hour
-	$(MAKE) -j2 lint layers world collect
-	$(MAKE) -j2 types suite
+# Types run beside the devnet's world, each on one core: both take a minute or two where nothing is kept yet.
+test:  ## everything that must be green before a change is merged, in about ten minutes
+	$(MAKE) -j2 lint layers world types collect
+	$(MAKE) suite
 
 soak: $(VENV)/.dev $(NODE)  ## what takes longer: all mesh seeds, small models, a thousand examples a property, every crash
 	$(PYTEST) -m soak -o timeout=1800

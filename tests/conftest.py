@@ -7,6 +7,7 @@ import gc
 import os
 import shutil
 import tempfile
+from collections import Counter
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
@@ -45,6 +46,9 @@ def _write_to_memory() -> None:
 
 _write_to_memory()
 SLOW_TESTS = Path(__file__).with_name("slow_tests.txt")
+"""Tests that `make check` leaves out."""
+SOAK_TESTS = Path(__file__).with_name("soak_tests.txt")
+"""Tests that are left to `make soak`; with `every N`, all their parameters but each N-th."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -55,16 +59,29 @@ def pytest_configure(config: pytest.Config) -> None:
         check_skips(config)
 
 
+def read_tests(listed: Path) -> list[tuple[str, int]]:
+    """The tests of a list, and the number after `every`, 0 where there is none."""
+    lines = (line for line in listed.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
+    return [(test, int(every or 0)) for test, _, every in (line.partition(" every ") for line in lines)]
+
+
 @pytest.hookimpl(tryfirst=True)  # before `-m "not slow"` chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What is slow comes first. Each worker begins with an equal part of the list, and whoever is done takes from the
     end of another's: so the first part begins with what needs the devnet's world, which one worker then builds while
     the others have something else to do; every other part with its share of the whole stories, which wait for processes
     and clocks; and all of them end with what is quick."""
-    slow = frozenset(SLOW_TESTS.read_text().splitlines())
+    slow = {test for test, _ in read_tests(SLOW_TESTS)}
+    soak = dict(read_tests(SOAK_TESTS))
+    seen: Counter[str] = Counter()
     for item in items:
-        if item.nodeid.partition("[")[0] in slow:
+        test = item.nodeid.partition("[")[0]
+        if test in slow:
             item.add_marker("slow")
+        if test in soak and item.get_closest_marker("soak") is None:
+            if soak[test] == 0 or seen[test] % soak[test]:
+                item.add_marker("soak")
+            seen[test] += 1
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     kinds: tuple[list[pytest.Item], list[pytest.Item], list[pytest.Item]] = ([], [], [])
     for item in items:

@@ -306,7 +306,7 @@ async def kill_everywhere(folder: Path, *, sample: bool) -> int:
     writes = await matrix.list_writes()
     points = list(range(1, len(writes) + 1))
     if sample:
-        points = [writes.index("take_confirmation") + 1, writes.index("step_signed") + 1]
+        points = [writes.index("step_signed") + 1]
     bad = 0
     for count in points:
         problems = await matrix.kill(count)
@@ -318,7 +318,7 @@ async def kill_everywhere(folder: Path, *, sample: bool) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sample", action="store_true", help="after a tap and after a signature only")
+    parser.add_argument("--sample", action="store_true", help="after a signature only")
     chosen = parser.parse_args(arguments)
     preload(LOADED)
     play_story()
