@@ -30,8 +30,8 @@ from zuno.adapters.mesh.folder import MeshFiles
 from zuno.adapters.transport.iroh import IrohPeer, IrohTransport
 from zuno.kernel.errors import Unavailable
 from zuno.lp.mesh.delivery import Delivery
+from zuno.lp.mesh.message_handler import EnvelopeSigner
 from zuno.lp.mesh.peer import OutgoingMessage
-from zuno.lp.mesh.station import EnvelopeSigner
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import FlowStart, Role
 from zuno.wiring import open_zuno

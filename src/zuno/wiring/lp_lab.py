@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from zuno.llm.ask import ModelContext
     from zuno.lp.agents.strategist import Recall
     from zuno.lp.mesh.peer import Peer
-    from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, PlanReady, Wish
+    from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, PlanReady, PositionRequest
     from zuno.lp.model.market import GasQuote
     from zuno.lp.model.minutes import PoolMinutes
 
@@ -280,23 +280,23 @@ class LabDesk:
     def decider(self, arm: str) -> Decide:
         from zuno.lab.lp.arms import Arm
         from zuno.lab.lp.critics import AbsentCritic, PlaceboCritic
-        from zuno.lab.lp.lone_arms import choose_alone, choose_best_score, choose_by_vote
+        from zuno.lab.lp.single_agent_arms import choose_best_score, choose_by_single_agent, choose_by_vote
 
-        async def decide_alone(pool: BacktestPool) -> Act:
+        async def decide_by_single_agent(pool: BacktestPool) -> Act:
             context = await self._look(self._start(pool))
             if arm == Arm.SCORE:
                 return choose_best_score(context)
             meter = self._open_meter()
             model_context, _ = self._open_model_context(REPLIES, "zuno.lab.lp", meter)
             act = await (
-                choose_alone(context, model_context)
+                choose_by_single_agent(context, model_context)
                 if arm == Arm.SINGLE
                 else choose_by_vote(context, model_context, self._debated)
             )
             return replace(act, used=replace(act.used, unanswered=meter.unanswered))
 
         if arm in (Arm.SCORE, Arm.SINGLE, Arm.VOTE):
-            return decide_alone
+            return decide_by_single_agent
         if arm == Arm.AA:
             return partial(self._debate, None, book=FRESH_REPLIES)
         seats: dict[str, Callable[[Recall, ModelContext], Peer]] = {
@@ -309,7 +309,7 @@ class LabDesk:
         self, seat_critic: Callable[[Recall, ModelContext], Peer] | None, pool: BacktestPool, book: str = REPLIES
     ) -> Act:
         from zuno.lab.lp.arms import STAY, ModelUse
-        from zuno.lab.lp.lone_arms import act_on
+        from zuno.lab.lp.single_agent_arms import act_on
         from zuno.lp.model.ballot import PlanVerdict
 
         meter = self._open_meter()
@@ -388,16 +388,16 @@ class LabDesk:
             "max_rounds": self._rounds,
         }
         if pool.range is None:
-            return FlowCreateStart(wish=_wish_for(self._chain.world), **shared)
+            return FlowCreateStart(wish=_build_position_request(self._chain.world), **shared)
         return FlowStart(position_id=self._chain.world.position_id, **shared)
 
 
-def _wish_for(world: RecordedWorld) -> Wish:
+def _build_position_request(world: RecordedWorld) -> PositionRequest:
     """Everything in the wallet, in the recorded pool."""
-    from zuno.lp.model.debate import Capital, Wish
+    from zuno.lp.model.debate import Capital, PositionRequest
 
     tokens = (world.market.token0, world.market.token1)
-    return Wish(
+    return PositionRequest(
         capital=tuple(
             Capital(token=token.symbol, amount=Decimal(amount).scaleb(-token.decimals))
             for token, amount in zip(tokens, world.balances, strict=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from zuno.doors.reading.intents import UNCLEAR, Reading, intent_of
+from zuno.lp.service.create_request import same_token
 from zuno.lp.service.views import PositionsView, PositionView
-from zuno.lp.service.wish_parser import same_token
 
 PLACES: Final = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4}
 _MOST_KEPT: Final = 200

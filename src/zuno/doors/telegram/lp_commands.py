@@ -81,10 +81,10 @@ async def recommend(asked: Asked, zuno: Zuno) -> AsyncIterator[Reply]:
     if not words:
         raise UsageError("Write `/recommend ID [CHAIN] [PROFILE]`, or `/recommend create 2 ETH safely`.")
     if words[0].lower() == CREATE:
-        wish = " ".join(words[1:])
+        request = " ".join(words[1:])
 
         def create(listen: Listen) -> Awaitable[PlanView]:
-            return zuno.advice().create(wish, listen=listen)
+            return zuno.advice().create(request, listen=listen)
 
         async for reply in _follow_debate(asked, "Argues a new position", create):
             yield reply

@@ -60,8 +60,8 @@ class Scout:
 
 def summary(context: Context) -> str:
     """The Scout's own words without a model."""
-    scenes = {scene.regime: (index, scene.regime_why) for index, scene in enumerate(context.scenes)}
-    parts = [f"{regime}: {cite_pool(context, index, why)}" for regime, (index, why) in scenes.items()]
+    regimes = {pool_facts.regime: (index, pool_facts.regime_why) for index, pool_facts in enumerate(context.scenes)}
+    parts = [f"{regime}: {cite_pool(context, index, why)}" for regime, (index, why) in regimes.items()]
     text = "; ".join(parts)
     if len(context.scenes) > 1:
         text = f"{len(context.scenes)} pools surveyed. {text}"

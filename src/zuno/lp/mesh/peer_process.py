@@ -40,13 +40,13 @@ from zuno.lp.mesh.delivery import (
     turn_of,
 )
 from zuno.lp.mesh.envelope import MESSAGE_KINDS, Envelope, read_entry, to_bytes
+from zuno.lp.mesh.message_handler import EnvelopeSigner, flow_failure, journal_envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Peer
 from zuno.lp.mesh.rate_limit import TokenBucket
 from zuno.lp.mesh.routes import ROUTES
-from zuno.lp.mesh.station import EnvelopeSigner, flow_failure, journal_envelope
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import AgentThought, Kind, Role, Thought
-from zuno.lp.ports.transport import Parcel
+from zuno.lp.ports.transport import ReceivedMessage
 
 REJECTED: Final = "mesh_rejected"
 DEAD_LETTER: Final = "mesh_dead_letter"
@@ -174,15 +174,15 @@ class MeshPeer:
     def delivery(self) -> Delivery:
         return self._delivery
 
-    async def take(self, parcel: Parcel) -> None:
+    async def take(self, received: ReceivedMessage) -> None:
         """Whatever arrives, and the answer to it."""
-        for letter in await self.hear(parcel):
+        for letter in await self.hear(received):
             await self.answer(letter)
 
-    async def hear(self, parcel: Parcel) -> Sequence[Envelope]:
+    async def hear(self, received: ReceivedMessage) -> Sequence[Envelope]:
         """Whatever arrives, written down and acknowledged; the letters that are left to be answered."""
         letters: list[Envelope] = []
-        for event in self._delivery.take(parcel, self._now()):
+        for event in self._delivery.take(received, self._now()):
             letters += await self._handle_event(event)
         return letters
 
@@ -545,7 +545,7 @@ async def run_retries(peer: MeshPeer, sleep: Callable[[float], Awaitable[None]],
         await peer.tick()
 
 
-async def run_receiver(peer: MeshPeer, receive: Callable[[], Awaitable[Parcel]]) -> None:
+async def run_receiver(peer: MeshPeer, receive: Callable[[], Awaitable[ReceivedMessage]]) -> None:
     """Take what arrives, for ever, one at a time: whoever sends faster waits at the transport, and a long answer keeps
     nobody waiting. What cannot be borne, a journal that cannot be written for one, ends it all: what was not
     acknowledged comes again after the next start."""

@@ -459,20 +459,20 @@ def _build_instruction(context: Context, ready: PlanReady) -> Instruction:
     """What a debate decided, as an instruction; a hold has one too, so that its status can be asked for."""
     chosen = ready.debate.rounds[-1].candidates[ready.decision.index]
     action = _ACTIONS.get(chosen.kind, Action.REBALANCE)
-    scene = context.scenes[0 if action is Action.HOLD else chosen.pool_index]
+    pool_facts = context.scenes[0 if action is Action.HOLD else chosen.pool_index]
     creates = action is Action.CREATE
-    if scene.position is None and action in (Action.CLOSE, Action.REBALANCE):
+    if pool_facts.position is None and action in (Action.CLOSE, Action.REBALANCE):
         raise Broken(f"A {chosen.kind} of no position was decided; run `zuno journal verify`.")
     return Instruction(
         action=action,
         chain=context.chain,
-        pool_id=scene.pool.id,
-        tick=scene.pool.tick,
-        position_id=None if creates or scene.position is None else scene.position.id,
+        pool_id=pool_facts.pool.id,
+        tick=pool_facts.pool.tick,
+        position_id=None if creates or pool_facts.position is None else pool_facts.position.id,
         range=None if action is Action.HOLD else chosen.range,
-        capital0=scene.capital0 if creates else 0,
-        capital1=scene.capital1 if creates else 0,
-        brings_ether=creates and context.wish is not None and to_wrap(context.wish, scene.pool) is not None,
+        capital0=pool_facts.capital0 if creates else 0,
+        capital1=pool_facts.capital1 if creates else 0,
+        brings_ether=creates and context.wish is not None and to_wrap(context.wish, pool_facts.pool) is not None,
     )
 
 

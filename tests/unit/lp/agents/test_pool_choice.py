@@ -14,10 +14,10 @@ from zuno.amm.model import DYNAMIC_FEE_FLAG, PoolState
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Address, HexId, Pips
 from zuno.lp.agents.pool_choice import capital_in, choose_pools, pool_label
-from zuno.lp.model.debate import Capital, FlowStart, Wish
+from zuno.lp.model.debate import Capital, FlowStart, PositionRequest
 
 HOOK = Address("0x" + "0c" * 20)
-WISH = Wish(capital=(Capital(token="WETH", amount=Decimal(1)),))
+WISH = PositionRequest(capital=(Capital(token="WETH", amount=Decimal(1)),))
 
 
 @pytest.fixture(scope="module")

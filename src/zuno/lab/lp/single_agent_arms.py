@@ -11,8 +11,8 @@ from pydantic import Field
 from zuno.lab.lp.arms import STAY, Act, ModelUse
 from zuno.llm.ask import ModelContext, ask
 from zuno.llm.question import Opinion, Question, SourcedAnswer
+from zuno.lp.agents.pool_inputs import build_all_pool_inputs, build_ballot, build_grids
 from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, text_faults
-from zuno.lp.agents.scenes import ballot_of, grids_of, scenes_of
 from zuno.lp.agents.strategist import ProposalInputs, rule_moves
 from zuno.lp.model.ballot import Candidate, CandidateKind, Verdict
 from zuno.lp.model.debate import Context, Round
@@ -32,9 +32,9 @@ class ChoiceOpinion(Opinion):
 
 def propose_by_rules(context: Context) -> tuple[Candidate, ...]:
     """The ballot that a debate by rules begins with."""
-    scenes = scenes_of(context)
-    inputs = ProposalInputs(context, scenes, grids_of(context, scenes), frozenset(), ())
-    return ballot_of(context, scenes, rule_moves(inputs))
+    pools = build_all_pool_inputs(context)
+    inputs = ProposalInputs(context, pools, build_grids(context, pools), frozenset(), ())
+    return build_ballot(context, pools, rule_moves(inputs))
 
 
 def choose_best_score(context: Context) -> Act:
@@ -46,7 +46,7 @@ def choose_best_score(context: Context) -> Act:
     return act_on(candidates[max(worths, key=lambda index: (worths[index], -index))])
 
 
-async def choose_alone(context: Context, model_context: ModelContext) -> Act:
+async def choose_by_single_agent(context: Context, model_context: ModelContext) -> Act:
     candidates = propose_by_rules(context)
     answer = await ask(_question(context, candidates, 0), model_context)
     return replace(act_on(candidates[answer.value.chosen_index]), used=count_use(answer))
