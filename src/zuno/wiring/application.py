@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from zuno.doors.doctor import Doctor
     from zuno.doors.logs import Logs
     from zuno.doors.reading.model_help import Interpreter
-    from zuno.doors.reading.place import Place
+    from zuno.doors.reading.place import ShellStart
     from zuno.doors.telegram_door import TelegramDoor
     from zuno.doors.web_door import WebDoor
     from zuno.doors.zuno import AssistantDoor
@@ -272,15 +272,15 @@ class Application:
         opened, writer = self._chains.open_chain(name), self._chains.writer(name)
         return WalletOnChain(opened, self._signers.of(name).address, writer.wallet_state)
 
-    def place(self) -> Place:
-        from zuno.doors.reading.place import Place
+    def place(self) -> ShellStart:
+        from zuno.doors.reading.place import ShellStart
 
         chain = self._settings.default_chain()
         try:
             wallet: str | None = self._signers.of(chain).address
         except Refused:
             wallet = None
-        return Place(self._settings.home, chain, wallet)
+        return ShellStart(self._settings.home, chain, wallet)
 
     def write_file(self, path: Path, content: bytes) -> None:
         from zuno.adapters.atomic_file import replace_file

@@ -12,7 +12,7 @@ from zuno.trading.service.paper_book import BookView, PositionView
 _SIGNS = {"USD": "$", "KRW": "₩"}
 
 
-def shown_book(view: BookView) -> RenderableType:
+def show_book(view: BookView) -> RenderableType:
     parts: list[RenderableType] = [*map(Text, view.said), heading(f"Paper book, as of {view.as_of} · {view.origin}")]
     parts.append(_positions(view) if view.positions else Text("no position is open"))
     if view.pending:

@@ -44,7 +44,7 @@ _WAY = {Call.LONG: "bold blue", Call.SHORT: "bold yellow"}
 _STANCE = {1: "blue", 0: QUIET, -1: "yellow"}
 
 
-def shown_run(view: RunView) -> RenderableType:
+def show_run(view: RunView) -> RenderableType:
     return Group(
         _title(view),
         *_ruling(view),
@@ -69,7 +69,7 @@ def shown_run(view: RunView) -> RenderableType:
     )
 
 
-def shown_why(view: CycleWhyView) -> RenderableType:
+def show_why(view: CycleWhyView) -> RenderableType:
     """The argument in the order it was had."""
     title = heading(f"{view.run_id}: {view.symbol}, {view.mode}, as of {view.as_of} · {view.market}")
     parts: list[RenderableType] = [title, Text(f"started {view.started}, {view.state}", style=QUIET)]
@@ -88,7 +88,7 @@ def shown_why(view: CycleWhyView) -> RenderableType:
     return Group(*parts)
 
 
-def shown_runs(view: RunsView) -> RenderableType:
+def show_runs(view: RunsView) -> RenderableType:
     if not view.runs:
         return Text("No run is on record; `zuno trade run BTCUSDT` makes one.")
     spare = ("started", "regime", "veto", "judge")

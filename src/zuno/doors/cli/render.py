@@ -117,7 +117,7 @@ def _show_pool(view: PoolView) -> RenderableType:
         ("spacing", f"{view.tick_spacing} ticks"),
         ("hooks", view.hooks if int(view.hooks, 16) else "none"),
         *(
-            (token.shown_name, f"{token.address}, {token.decimals} decimals")
+            (token.display_name, f"{token.address}, {token.decimals} decimals")
             for token in (view.currency0, view.currency1)
         ),
     ):
@@ -297,7 +297,7 @@ def _show_balances(view: BalancesView) -> RenderableType:
     table = Rows("token", "amount")
     for balance in view.balances:
         style = QUIET if balance.amount == "0" else ""
-        table.add_row(balance.token.shown_name, balance.amount_human, style=style)
+        table.add_row(balance.token.display_name, balance.amount_human, style=style)
     title = heading(_at(f"Balances of {view.wallet}", view.chain, view.block, "\n"))
     return Group(title, table, *notes_block(view.notes), *_warn_unverified(balance.token for balance in view.balances))
 
@@ -309,7 +309,7 @@ def _show_allowances(view: AllowancesView) -> RenderableType:
     table = Rows("token", "who may move it", "amount", "until")
     for allowance in view.allowances:
         amount = Text(allowance.amount_human, style=BAD if allowance.unlimited and not allowance.expired else "")
-        table.add_row(allowance.token.shown_name, allowance.spender_name, amount, _until(allowance))
+        table.add_row(allowance.token.display_name, allowance.spender_name, amount, _until(allowance))
     return Group(
         title, table, *notes_block(view.notes), *_warn_unverified(allowance.token for allowance in view.allowances)
     )
@@ -543,7 +543,7 @@ def _warn_unverified(shown: Iterable[Token]) -> list[Text]:
     tokens = {token.address: token for token in shown}
     return [
         Text(
-            f"{token.shown_name} is {token.address}: its contract alone gives it this name, so no price is looked up",
+            f"{token.display_name} is {token.address}: its contract alone gives it this name, so no price is looked up",
             style=BAD,
         )
         for token in tokens.values()
@@ -615,68 +615,68 @@ _SCREENS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
     "DeskStopView": _show_end,
 }
 _SCREENS_ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
-    "ParseView": ("shell_screens", "shown_reading"),
+    "ParseView": ("shell_screens", "show_reading"),
     "AgentsView": ("shell_screens", "render_agents"),
-    "WhatIfView": ("portfolio_screens", "shown_whatif"),
-    "ClosedPositionsView": ("portfolio_screens", "shown_closed"),
-    "PortfolioView": ("portfolio_screens", "shown_portfolio"),
-    "AlertsView": ("alert_screens", "shown_alerts"),
-    "AnsweredView": ("alert_screens", "shown_answer"),
-    "RuleView": ("alert_screens", "shown_rule"),
-    "TelegramEndView": ("telegram_screens", "shown_end"),
-    "TelegramSetupView": ("telegram_screens", "shown_setup"),
+    "WhatIfView": ("portfolio_screens", "show_whatif"),
+    "ClosedPositionsView": ("portfolio_screens", "show_closed"),
+    "PortfolioView": ("portfolio_screens", "show_portfolio"),
+    "AlertsView": ("alert_screens", "show_alerts"),
+    "AnsweredView": ("alert_screens", "show_answer"),
+    "RuleView": ("alert_screens", "show_rule"),
+    "TelegramEndView": ("telegram_screens", "show_end"),
+    "TelegramSetupView": ("telegram_screens", "show_setup"),
     "WebEndView": ("web_screens", "show_web_end"),
-    "TickView": ("alert_screens", "shown_tick"),
-    "DataStatusView": ("data_screens", "shown_data"),
-    "FeaturesView": ("trade_screens", "shown_features"),
-    "BookView": ("book_screens", "shown_book"),
-    "ChartView": ("trade_screens", "shown_chart"),
-    "RunView": ("cycle_screens", "shown_run"),
-    "CycleWhyView": ("cycle_screens", "shown_why"),
-    "RunsView": ("cycle_screens", "shown_runs"),
-    "MemoriesView": ("memory_screens", "shown_memories"),
-    "SearchView": ("memory_screens", "shown_search"),
-    "PostMortemView": ("memory_screens", "shown_post_mortem"),
-    "LessonsView": ("memory_screens", "shown_lessons"),
-    "ForgottenView": ("memory_screens", "shown_forgotten"),
-    "DataCheckView": ("data_screens", "shown_check"),
-    "StudyView": ("lab_screens", "shown_study"),
-    "MemoryStudyView": ("lab_screens", "shown_memory_study"),
-    "LpLabView": ("lab_screens", "shown_lp_lab"),
-    "LpAblationView": ("lab_screens", "shown_lp_ablation"),
-    "SweepView": ("lab_screens", "shown_sweep"),
-    "TradeLabView": ("lab_screens", "shown_trade_lab"),
-    "LabReportsView": ("lab_screens", "shown_reports"),
-    "InvarianceView": ("lab_check_screens", "shown_invariance"),
-    "LookaheadView": ("lab_check_screens", "shown_lookahead"),
-    "NoEdgeView": ("lab_check_screens", "shown_no_edge"),
-    "SynthView": ("data_screens", "shown_synth"),
-    "RoundView": ("data_screens", "shown_round"),
-    "CollectedView": ("data_screens", "shown_collected"),
-    "DownloadView": ("data_screens", "shown_download"),
-    "ImportView": ("data_screens", "shown_import"),
-    "MeshTableView": ("mesh_screens", "shown_table"),
-    "MeshView": ("mesh_screens", "shown_mesh"),
-    "PingView": ("mesh_screens", "shown_ping"),
-    "SimulationView": ("plan_screens", "shown_simulation"),
-    "ExecutionView": ("plan_screens", "shown_execution"),
-    "UnsignedView": ("plan_screens", "shown_unsigned"),
-    "DeskRunView": ("desk_screens", "shown_desk_run"),
-    "TradeStatusView": ("account_screens", "shown_status"),
-    "TradePositionsView": ("account_screens", "shown_positions"),
-    "TradeOrdersView": ("account_screens", "shown_orders"),
-    "FillsView": ("account_screens", "shown_fills"),
-    "TradesView": ("account_screens", "shown_trades"),
-    "LedgerView": ("account_screens", "shown_ledger"),
-    "TradeBalanceView": ("account_screens", "shown_balance"),
-    "ProfitView": ("account_screens", "shown_profit"),
-    "PerformanceView": ("account_screens", "shown_performance"),
-    "LocksView": ("account_screens", "shown_locks"),
-    "MandateStateView": ("account_screens", "shown_mandate"),
-    "ActionView": ("account_screens", "shown_action"),
-    "EvaluationView": ("learning_screens", "shown_evaluation"),
-    "TradeCalibrationView": ("learning_screens", "shown_calibration"),
-    "VetoesView": ("learning_screens", "shown_vetoes"),
-    "DoctorView": ("system_screens", "shown_doctor"),
-    "LogsView": ("system_screens", "shown_logs"),
+    "TickView": ("alert_screens", "show_tick"),
+    "DataStatusView": ("data_screens", "show_data"),
+    "FeaturesView": ("trade_screens", "show_features"),
+    "BookView": ("book_screens", "show_book"),
+    "ChartView": ("trade_screens", "show_chart"),
+    "RunView": ("cycle_screens", "show_run"),
+    "CycleWhyView": ("cycle_screens", "show_why"),
+    "RunsView": ("cycle_screens", "show_runs"),
+    "MemoriesView": ("memory_screens", "show_memories"),
+    "SearchView": ("memory_screens", "show_search"),
+    "PostMortemView": ("memory_screens", "show_post_mortem"),
+    "LessonsView": ("memory_screens", "show_lessons"),
+    "ForgottenView": ("memory_screens", "show_forgotten"),
+    "DataCheckView": ("data_screens", "show_check"),
+    "StudyView": ("lab_screens", "show_study"),
+    "MemoryStudyView": ("lab_screens", "show_memory_study"),
+    "LpLabView": ("lab_screens", "show_lp_lab"),
+    "LpAblationView": ("lab_screens", "show_lp_ablation"),
+    "SweepView": ("lab_screens", "show_sweep"),
+    "TradeLabView": ("lab_screens", "show_trade_lab"),
+    "LabReportsView": ("lab_screens", "show_reports"),
+    "InvarianceView": ("lab_check_screens", "show_invariance"),
+    "LookaheadView": ("lab_check_screens", "show_lookahead"),
+    "NoEdgeView": ("lab_check_screens", "show_no_edge"),
+    "SynthView": ("data_screens", "show_synth"),
+    "RoundView": ("data_screens", "show_round"),
+    "CollectedView": ("data_screens", "show_collected"),
+    "DownloadView": ("data_screens", "show_download"),
+    "ImportView": ("data_screens", "show_import"),
+    "MeshTableView": ("mesh_screens", "show_table"),
+    "MeshView": ("mesh_screens", "show_mesh"),
+    "PingView": ("mesh_screens", "show_ping"),
+    "SimulationView": ("plan_screens", "show_simulation"),
+    "ExecutionView": ("plan_screens", "show_execution"),
+    "UnsignedView": ("plan_screens", "show_unsigned"),
+    "DeskRunView": ("desk_screens", "show_desk_run"),
+    "TradeStatusView": ("account_screens", "show_status"),
+    "TradePositionsView": ("account_screens", "show_positions"),
+    "TradeOrdersView": ("account_screens", "show_orders"),
+    "FillsView": ("account_screens", "show_fills"),
+    "TradesView": ("account_screens", "show_trades"),
+    "LedgerView": ("account_screens", "show_ledger"),
+    "TradeBalanceView": ("account_screens", "show_balance"),
+    "ProfitView": ("account_screens", "show_profit"),
+    "PerformanceView": ("account_screens", "show_performance"),
+    "LocksView": ("account_screens", "show_locks"),
+    "MandateStateView": ("account_screens", "show_mandate"),
+    "ActionView": ("account_screens", "show_action"),
+    "EvaluationView": ("learning_screens", "show_evaluation"),
+    "TradeCalibrationView": ("learning_screens", "show_calibration"),
+    "VetoesView": ("learning_screens", "show_vetoes"),
+    "DoctorView": ("system_screens", "show_doctor"),
+    "LogsView": ("system_screens", "show_logs"),
 }

@@ -20,7 +20,7 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
 from zuno.kernel.view import View
 from zuno.lab.comparisons import measure_rate
-from zuno.lab.lp.arms import Act, centre_range, reset_at_edge
+from zuno.lab.lp.arms import ArmAction, centre_range, reset_at_edge
 from zuno.lab.lp.backtest import Schedule, carry_out
 from zuno.lab.lp.episodes import describe_act
 from zuno.lab.lp.market import BacktestPool
@@ -162,7 +162,7 @@ async def _walk(
     schedule, width = task.schedule, task.question.half_width
     decide = reset_at_edge(width)
     for pool in pools:
-        carry_out(Act(centre_range(pool.state(), width)), pool, gas)
+        carry_out(ArmAction(centre_range(pool.state(), width)), pool, gas)
     for moment in range(schedule.start + schedule.every, max(task.moments) + 1, schedule.every):
         set_futures(Seconds(moment))
         for pool in pools:

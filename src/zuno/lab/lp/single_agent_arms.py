@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from zuno.lab.lp.arms import STAY, Act, ModelUse
+from zuno.lab.lp.arms import STAY, ArmAction, ModelUse
 from zuno.llm.ask import ModelContext, ask
 from zuno.llm.question import Opinion, Question, SourcedAnswer
 from zuno.lp.agents.pool_inputs import build_all_pool_inputs, build_ballot, build_grids
@@ -37,7 +37,7 @@ def propose_by_rules(context: Context) -> tuple[Candidate, ...]:
     return build_ballot(context, pools, rule_moves(inputs))
 
 
-def choose_best_score(context: Context) -> Act:
+def choose_best_score(context: Context) -> ArmAction:
     """The candidate worth most until the horizon, whatever it costs to be wrong: no floor, no hurdle, no critic."""
     candidates = propose_by_rules(context)
     worths = {candidate.index: worth for candidate in candidates if (worth := worth_of_capital(candidate)) is not None}
@@ -46,13 +46,13 @@ def choose_best_score(context: Context) -> Act:
     return act_on(candidates[max(worths, key=lambda index: (worths[index], -index))])
 
 
-async def choose_by_single_agent(context: Context, model_context: ModelContext) -> Act:
+async def choose_by_single_agent(context: Context, model_context: ModelContext) -> ArmAction:
     candidates = propose_by_rules(context)
     answer = await ask(_question(context, candidates, 0), model_context)
     return replace(act_on(candidates[answer.value.chosen_index]), used=count_use(answer))
 
 
-async def choose_by_vote(context: Context, model_context: ModelContext, tokens: int) -> Act:
+async def choose_by_vote(context: Context, model_context: ModelContext, tokens: int) -> ArmAction:
     """Agents that know nothing of each other, one after the other until the tokens are used; most votes win, ties go to
     the lower index."""
     candidates = propose_by_rules(context)
@@ -66,14 +66,14 @@ async def choose_by_vote(context: Context, model_context: ModelContext, tokens: 
     return replace(act_on(candidates[winner]), used=used)
 
 
-def act_on(candidate: Candidate) -> Act:
+def act_on(candidate: Candidate) -> ArmAction:
     match candidate.kind:
         case CandidateKind.HOLD:
             return STAY
         case CandidateKind.CLOSE:
-            return Act(close=True)
+            return ArmAction(close=True)
         case _:
-            return Act(candidate.range)
+            return ArmAction(candidate.range)
 
 
 def count_use(answer: SourcedAnswer[ChoiceOpinion]) -> ModelUse:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from zuno.lp.agents.pool_inputs import build_all_pool_inputs
 from zuno.lp.model.ballot import Candidate, CandidateKind, Decision, PlanVerdict
 from zuno.lp.model.debate import Context, Debate, PlanReady, PoolFacts, Round
-from zuno.lp.rules.confidence import confidence
+from zuno.lp.rules.confidence import score_confidence
 from zuno.lp.rules.limits import REFERENCE_LIMIT
 from zuno.lp.rules.stress import barriers, time_in_range
 from zuno.lp.rules.worth import PathWorths, best_rival, least_edge, path_worths, share_above, worth_token1
@@ -22,14 +22,14 @@ def data_cautions(context: Context) -> tuple[str, ...]:
         reasons.append("some figures come from a seeded series, not from a market")
     reasons += [f"{note.feed} is stale" for note in context.sources if note.stale]
     for pool_facts in context.scenes:
-        if _off_reference(pool_facts):
+        if _is_off_reference(pool_facts):
             reasons.append(
                 f"the pool's price is {float(100 * (pool_facts.reference_gap or 0)):.2f} % off the reference"
             )
     return tuple(reasons)
 
 
-def _off_reference(pool_facts: PoolFacts) -> bool:
+def _is_off_reference(pool_facts: PoolFacts) -> bool:
     return pool_facts.reference_gap is not None and pool_facts.reference_gap > REFERENCE_LIMIT
 
 
@@ -37,13 +37,13 @@ def conclude(context: Context, debate: Debate, decision: Decision) -> PlanReady:
     """The decision with its confidence; an act on a price that the reference does not bear out is rejected."""
     last = debate.rounds[-1]
     chosen = last.candidates[decision.index]
-    if chosen.kind is not CandidateKind.HOLD and _off_reference(context.scenes[chosen.pool_index]):
+    if chosen.kind is not CandidateKind.HOLD and _is_off_reference(context.scenes[chosen.pool_index]):
         decision = replace(decision, verdict=PlanVerdict.REJECT)
     share, over_runner_up = paired_shares(context, last, decision.index)
     return PlanReady(
         debate=debate,
         decision=decision,
-        confidence=confidence(share=share, age=_age(context), known=_share_of_live_sources(context)),
+        confidence=score_confidence(share=share, age=_age(context), known=_share_of_live_sources(context)),
         over_runner_up=None if over_runner_up is None else float(over_runner_up),
     )
 

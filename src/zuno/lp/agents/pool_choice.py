@@ -56,14 +56,16 @@ def choose_pools(
     return tuple(ordered[:MOST_POOLS])
 
 
-def capital_in(request: PositionRequest, pool: PoolState, hooks: Collection[str] = ()) -> tuple[tuple[int, int], ...]:
+def split_capital(
+    request: PositionRequest, pool: PoolState, hooks: Collection[str] = ()
+) -> tuple[tuple[int, int], ...]:
     """What the wish brings to a pool in its base units; nothing where it is no pool for it."""
     if not _is_open(pool, hooks) or request.fee not in (None, pool.lp_fee):
         return ()
     return tuple((option.capital0, option.capital1) for option in _options(request, pool))
 
 
-def means(name: str, token: Token) -> bool:
+def matches_token(name: str, token: Token) -> bool:
     """Whether a name the owner typed is this token.
 
     By symbol only where we named the token ourselves: anyone can deploy something called USDC. ETH is also its
@@ -109,7 +111,7 @@ def _options(request: PositionRequest, pool: PoolState) -> Iterable[PoolOption]:
     tokens = (pool.token0, pool.token1)
     # A token nobody vouches for is argued about only when the owner named it.
     named = [*(line.token for line in request.capital), *(request.pair or ())]
-    if not all(token.verified or any(means(name, token) for name in named) for token in tokens):
+    if not all(token.verified or any(matches_token(name, token) for name in named) for token in tokens):
         return
     if request.pair is not None and not any(_matches(names, tokens) for names in (request.pair, request.pair[::-1])):
         return
@@ -128,13 +130,13 @@ def _pairs_exactly(request: PositionRequest, pool: PoolState) -> bool:
 
 
 def _matches(names: tuple[str, str], tokens: tuple[Token, Token]) -> bool:
-    return all(means(name, token) for name, token in zip(names, tokens, strict=True))
+    return all(matches_token(name, token) for name, token in zip(names, tokens, strict=True))
 
 
 def _sides(names: Sequence[str], tokens: tuple[Token, Token]) -> tuple[int, ...] | None:
     """Which of the pool's tokens each capital line is; in an ETH/WETH pool the exact name decides."""
     for order in ((0, 1), (1, 0)):
-        if all(means(name, tokens[side]) for name, side in zip(names, order, strict=False)):
+        if all(matches_token(name, tokens[side]) for name, side in zip(names, order, strict=False)):
             return order[: len(names)]
     return None
 
@@ -160,7 +162,7 @@ def _depth(pool: PoolState, side: int) -> Fraction:
 def _check_token(name: str, pools: Sequence[PoolState], info: ChainInfo) -> None:
     traded = {token.address: token for pool in pools for token in (pool.token0, pool.token1)}
     every = [*traded.values(), *info.tokens]
-    if any(means(name, token) for token in every):
+    if any(matches_token(name, token) for token in every):
         return
     if any(not token.verified and token.symbol.upper() == name.upper() for token in every):
         raise Refused(f"Nobody vouches for what calls itself {plain_text(name, 42)}; give the token's address.")

@@ -12,14 +12,14 @@ from zuno.amm.model import Block, LpPosition, PoolState
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import HexId, Seconds
 from zuno.lp.agents.conclude import conclude, data_cautions
-from zuno.lp.agents.pool_choice import MOST_POOLS, capital_in
+from zuno.lp.agents.pool_choice import MOST_POOLS, split_capital
 from zuno.lp.agents.prompt_facts import facts_of, text_faults
 from zuno.lp.agents.transcript import MAX_THOUGHT
 from zuno.lp.agents.verify_debate import check_debate
 from zuno.lp.mesh.delivery import LIFETIME_MS, SKEW_MS
 from zuno.lp.model.ballot import DecidedBy, Decision, NextStep
 from zuno.lp.model.debate import Context, Debate, FlowCreateStart, FlowStart, PlanReady
-from zuno.lp.rules.ballot import arbiter_decides, critic_decides, next_step, overall, with_arbiter_verdict
+from zuno.lp.rules.ballot import arbiter_decides, choose_next_step, critic_decides, judge_proposal, with_arbiter_verdict
 
 OLDEST_BLOCK: Final = LIFETIME_MS // 1000
 """Seconds of the chain's own time by which a context's block may lie before the owner's question: as long as a letter
@@ -104,7 +104,7 @@ def _check_capital(context: Context, start: FlowCreateStart) -> None:
     """Each pool is one the owner's wish allows, and holds the owner's own capital and no other."""
     for pool_facts in context.scenes:
         brought = (pool_facts.capital0, pool_facts.capital1)
-        if brought not in capital_in(start.wish, pool_facts.pool, start.hooks):
+        if brought not in split_capital(start.wish, pool_facts.pool, start.hooks):
             raise Malformed(f"pool {pool_facts.pool.id} with {brought} is not what the owner asked for")
 
 
@@ -146,7 +146,7 @@ def check_seen(
 def _decide_by_rules(context: Context, ready: PlanReady) -> Decision:
     """Who had to decide by the rules, and what."""
     rounds, last, claimed = ready.debate.rounds, ready.debate.rounds[-1], ready.decision
-    after = next_step(overall(last.candidates, last.judgments), len(rounds) - 1, context.max_rounds)
+    after = choose_next_step(judge_proposal(last.candidates, last.judgments), len(rounds) - 1, context.max_rounds)
     caution = data_cautions(context)
     match after, claimed.decided_by:
         case NextStep.DECIDE, DecidedBy.CRITIC:

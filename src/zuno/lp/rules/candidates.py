@@ -14,7 +14,7 @@ from zuno.lp.model.plan import StepKind
 from zuno.lp.plan.inventory import (
     SLIPPAGE_BPS,
     QuoteSwap,
-    available,
+    burn_proceeds,
     others_liquidity,
     worth_token1,
 )
@@ -54,7 +54,7 @@ class PoolInputs:
     @property
     def have(self) -> tuple[int, int]:
         """What there is to deploy: the position's principal and fees, or the owner's capital."""
-        return (self.capital0, self.capital1) if self.position is None else available(self.position)
+        return (self.capital0, self.capital1) if self.position is None else burn_proceeds(self.position)
 
     @property
     def capital_token1(self) -> Fraction:

@@ -15,7 +15,7 @@ from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable
 from zuno.kernel.text import NATIVE, parse_units
 from zuno.kernel.units import Seconds
 from zuno.kernel.view import sanitise
-from zuno.lp.agents.pool_choice import means, to_wrap
+from zuno.lp.agents.pool_choice import matches_token, to_wrap
 from zuno.lp.execute.checks import approval_hash, usd_value
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.draft import SimulatedDraft
@@ -32,8 +32,8 @@ from zuno.lp.model.plan_events import (
     Instruction,
     PlanInstructed,
     PlanOutcome,
+    PlanPosition,
     PositionOutcome,
-    Target,
 )
 from zuno.lp.plan.inventory import fit
 from zuno.lp.plan.positions import check_owed
@@ -345,7 +345,9 @@ class Execution:
             pool_id=first.pool.id,
             tick=first.pool.tick,
             position_id=first.id,
-            others=tuple(Target(position_id=each.id, pool_id=each.pool.id, tick=each.pool.tick) for each in others),
+            others=tuple(
+                PlanPosition(position_id=each.id, pool_id=each.pool.id, tick=each.pool.tick) for each in others
+            ),
         )
         return await self._record(execution, instruction)
 
@@ -525,7 +527,7 @@ async def _fix_capital(
     named: dict[int, int] = {}
     for text in amounts:
         amount, name = arguments.capital(text)
-        side = next((side for side, token in enumerate(tokens) if means(name, token)), None)
+        side = next((side for side, token in enumerate(tokens) if matches_token(name, token)), None)
         if side is None:
             raise UsageError(f"Position {position.id} is of {tokens[0].symbol} and {tokens[1].symbol}, not of {name}.")
         if side in named:

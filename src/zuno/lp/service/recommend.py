@@ -238,7 +238,7 @@ class RecommendService:
                 named = token.address == line.token.lower() or (token.verified and token.symbol == line.token.upper())
                 if named and Decimal(balance.amount_human) < line.amount:
                     raise Refused(
-                        f"The wallet {held.wallet} holds {balance.amount_human} {token.shown_name} on {held.chain}, "
+                        f"The wallet {held.wallet} holds {balance.amount_human} {token.display_name} on {held.chain}, "
                         f"less than the {line.amount:f} that are to go in."
                     )
 

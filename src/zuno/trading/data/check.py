@@ -16,14 +16,14 @@ from typing import Any, Final, TypeAlias
 
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import aggregate, bars_inside, parts, timeframe_of
+from zuno.trading.measure.bars import aggregate, bars_inside, bars_per_bar, timeframe_of
 from zuno.trading.measure.data_quality import (
     FROZEN_AFTER,
     QUIET_VENUES,
     FrozenFeedDetector,
     RowRun,
-    disagreement,
-    holes,
+    describe_disagreement,
+    find_gaps,
 )
 from zuno.trading.model.market import MINUTE_MS, Candle, Feed, MacroRelease, Series, Timeframe
 from zuno.trading.ports.series import Batch, Flaw, SeriesStore, Source, Span
@@ -54,7 +54,7 @@ class Market:
         """
         for fine, bars in reversed(self.bars.items()):
             found = bars_inside(timeframe, at, bars)
-            if len(found) >= (1 if partly else parts(timeframe, fine)):
+            if len(found) >= (1 if partly else bars_per_bar(timeframe, fine)):
                 return aggregate(at, found), f"its {len(found)} {fine} bars", len(found)
         return None
 
@@ -144,7 +144,7 @@ class Check:
     ) -> None:
         """The bars of one length: what is missing, and what disagrees; mended, they stand among the others."""
         series = market.spans[timeframe].series
-        for hole in holes(timeframe, bars, first, last):
+        for hole in find_gaps(timeframe, bars, first, last):
             await self._hole(market, timeframe, bars, hole)
         mended: list[Candle] = []
         for at in sorted(bars) if market.bars else ():  # the finest have nobody to ask
@@ -162,15 +162,15 @@ class Check:
         known = market.build_bar(timeframe, bar.at)
         if known is None:
             if market.venue in QUIET_VENUES and (some := market.build_bar(timeframe, bar.at, partly=True)) is not None:
-                self._disagrees(series, bar.at, disagreement(bar, some[0], summed), None)
+                self._disagrees(series, bar.at, describe_disagreement(bar, some[0], summed), None)
             return None
         whole, made_by, _ = known
         place = (str(series), bar.at)
-        fault = disagreement(bar, whole, summed)
+        fault = describe_disagreement(bar, whole, summed)
         if fault is None:
             self._settled.setdefault(place, f"kept, as {made_by} make it")
             return None
-        agreeing = [bar for bar in self._earlier.get(place, ()) if disagreement(bar, whole, summed) is None]
+        agreeing = [bar for bar in self._earlier.get(place, ()) if describe_disagreement(bar, whole, summed) is None]
         done = f"put back the earlier bar, which {made_by} make" if agreeing else f"rebuilt from {made_by}"
         self._settled[place] = done
         self._disagrees(series, bar.at, fault, done)
@@ -278,7 +278,7 @@ async def find_holes(store: SeriesStore, span: Span) -> list[RowRun]:
     for since in range(span.first, span.last + 1, WINDOW):
         until = min(since + WINDOW - timeframe.millis, span.last)
         rows = await store.read(span.series, Millis(since), Millis(until), EVER)
-        for hole in holes(timeframe, [row.at for row in rows], since, until):
+        for hole in find_gaps(timeframe, [row.at for row in rows], since, until):
             if found and found[-1].last + timeframe.millis == hole.first:
                 before = found.pop()
                 hole = RowRun(before.first, hole.last, before.count + hole.count)

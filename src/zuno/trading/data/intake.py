@@ -27,7 +27,7 @@ from zuno.trading.data.sources import (
     pages,
     poll_schedule_of,
 )
-from zuno.trading.measure.data_quality import impossible
+from zuno.trading.measure.data_quality import find_row_fault
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, SECOND_MS, Feed, MacroRelease, Series, Symbol, alive
 from zuno.trading.model.venues import neighbour_series, wanted_series
 from zuno.trading.ports.series import Batch, SeriesStore
@@ -112,7 +112,7 @@ class Intake:
             return
         batch = date_batch(series, rows, self._now())
         await self._keep(batch)
-        if faults := [fault for row in rows if (fault := impossible(series, row, batch.known)) is not None]:
+        if faults := [fault for row in rows if (fault := find_row_fault(series, row, batch.known)) is not None]:
             self.set_aside[series] = f"{len(faults)} of {len(rows)} rows it told cannot be: {faults[0]}"
         last = max(row.at for row in rows)
         self._frontier[series] = max(last, self._frontier.get(series, last))

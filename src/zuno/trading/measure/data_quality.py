@@ -56,7 +56,7 @@ _ROUNDING: Final = 2.0**-53
 # -- rows
 
 
-def id_of(row: Any) -> str:
+def row_id(row: Any) -> str:
     """What tells a row from others of its series and time; empty where the time alone does."""
     match row:
         case TapeEvent():
@@ -78,9 +78,9 @@ def complete_at(series: Series[Any], row: Any) -> Millis:
     return Millis(row.at + MINUTE_MS) if series.row is Heartbeat else Millis(row.at)
 
 
-def sound_candle(span: int, shift: int, bar: Candle, known: float) -> bool:
+def is_valid_candle(span: int, shift: int, bar: Candle, known: float) -> bool:
     """Whether a market can have made this bar, and it had closed by then. The quick way, for hundreds of thousands;
-    `impossible` says why not."""
+    `find_row_fault` says why not."""
     at, opened, high, low, close, volume, taken = bar
     return (
         LEAST_PRICE <= low <= opened <= high <= MOST
@@ -94,7 +94,7 @@ def sound_candle(span: int, shift: int, bar: Candle, known: float) -> bool:
     )
 
 
-def impossible(series: Series[Any], row: Any, known: Millis | None) -> str | None:
+def find_row_fault(series: Series[Any], row: Any, known: Millis | None) -> str | None:
     """Why no market can have made this row, or None. `known`: when it reached us, None for history."""
     if type(row) is not series.row:
         return f"it is a {type(row).__name__}, not a {series.row.__name__}"
@@ -175,12 +175,12 @@ def _quote(quote: Quote) -> str | None:
 
 def _options(chain: OptionChain) -> str | None:
     for place, quote in enumerate(chain.quotes, 1):
-        if not _sound_option(quote) and (fault := _option(quote)):
+        if not _is_valid_option(quote) and (fault := _option(quote)):
             return f"option {place}: {fault}"
     return None
 
 
-def _sound_option(quote: OptionQuote) -> bool:
+def _is_valid_option(quote: OptionQuote) -> bool:
     """The quick way, for thousands of quotes in an hour."""
     vol, forward, expiry = quote.mark_iv, quote.underlying, quote.expiry
     try:
@@ -280,16 +280,16 @@ class RowRun:
     count: int
 
 
-def gap(timeframe: Timeframe, before: int, after: int) -> RowRun | None:
+def find_gap(timeframe: Timeframe, before: int, after: int) -> RowRun | None:
     """The bars that are missing between two that are here."""
     first, last = before + timeframe.millis, after - timeframe.millis
     return RowRun(Millis(first), Millis(last), (last - first) // timeframe.millis + 1) if first <= last else None
 
 
-def holes(timeframe: Timeframe, opened: Iterable[Millis], first: int, last: int) -> list[RowRun]:
+def find_gaps(timeframe: Timeframe, opened: Iterable[Millis], first: int, last: int) -> list[RowRun]:
     """The bars that should be among these, from the one that opens first to the last, and are not."""
     moments = (first - timeframe.millis, *sorted(opened), last + timeframe.millis)
-    return [hole for before, after in pairwise(moments) if (hole := gap(timeframe, before, after)) is not None]
+    return [hole for before, after in pairwise(moments) if (hole := find_gap(timeframe, before, after)) is not None]
 
 
 class FrozenFeedDetector:
@@ -317,7 +317,7 @@ class FrozenFeedDetector:
         return RowRun(self._first, self._last, self._count)
 
 
-def standing(series: Series[Any], rows: Sequence[Any]) -> int | None:
+def count_repeated_rows(series: Series[Any], rows: Sequence[Any]) -> int | None:
     """How many of the newest rows say the very same, where they are enough to say that the feed stands still."""
     limit = FROZEN_AFTER.get(series.feed)
     if limit is None or series.row is Heartbeat or len(rows) < limit:
@@ -331,7 +331,7 @@ def _numbers_of(row: Any) -> object:
     return (row.bids, row.asks) if isinstance(row, Book) else tuple(row[1:])
 
 
-def disagreement(coarse: Candle, whole: Candle, count: int) -> str | None:
+def describe_disagreement(coarse: Candle, whole: Candle, count: int) -> str | None:
     """How a coarse bar differs from the whole its fine bars make, or None.
 
     Prices must be equal. Volumes may differ by what adding so many bars in any order can, twice: the volumes of both

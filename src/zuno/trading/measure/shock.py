@@ -130,11 +130,11 @@ def _unfit(bars: Bars, hours: Bars, as_of: Millis) -> str | None:
 
 def _atr_at(bars: Bars, hours: Bars) -> Floats:
     """ATR14 of the last hour that had closed when each bar did; NaN where none had, or none lately."""
-    gauge = atr(hours.high, hours.low, hours.close, ATR_BARS)
+    hourly_atr = atr(hours.high, hours.low, hours.close, ATR_BARS)
     ends = bars.at + bars.timeframe.millis
     place = np.searchsorted(hours.at, ends - HOUR_MS, side="right") - 1
     fresh = (place >= 0) & (ends - (hours.at[place] + HOUR_MS) <= 2 * HOUR_MS)
-    return np.where(fresh, gauge[place], np.nan)
+    return np.where(fresh, hourly_atr[place], np.nan)
 
 
 def _moves(bars: Bars, atr: Floats) -> _Moves:

@@ -20,7 +20,7 @@ from zuno.trading.measure.derivatives import OpenInterestChange, open_interest_c
 from zuno.trading.measure.indicators.volatility_bands import atr
 from zuno.trading.measure.options import PLAUSIBLE_IV
 from zuno.trading.measure.portable import RATIO_PLACES
-from zuno.trading.measure.structure.pivots import Way
+from zuno.trading.measure.structure.pivots import PriceDirection
 from zuno.trading.measure.tape import HIGH_PERCENT, SideHour
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import HOUR_MS, STALE_AFTER, Feed, Level
@@ -76,8 +76,8 @@ class Spike:
     """The price's change over the three hours, as a share."""
 
     @property
-    def way(self) -> Way | None:
-        return Way.UP if self.moved > 0 else Way.DOWN if self.moved < 0 else None
+    def way(self) -> PriceDirection | None:
+        return PriceDirection.UP if self.moved > 0 else PriceDirection.DOWN if self.moved < 0 else None
 
     @property
     def is_spike(self) -> bool:

@@ -36,7 +36,7 @@ def require_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
         return draft
     expectation = draft.expectation
     entry, stop = draft.decision.entry_price or 0.0, draft.decision.stop_loss
-    size = fsum(usd_of(with_lots(leg, entry, stop, inputs) or leg, inputs.won) for leg in draft.legs)
+    size = fsum(usd_of(with_lots(leg, entry, stop, inputs) or leg, inputs.krw_rate) for leg in draft.legs)
     if expectation is None or not size > 0:
         return veto_trade(draft, RuleName.NO_SIZE, "no money is left to place")
     expectation = apply_llm_cost(expectation, size)

@@ -20,7 +20,7 @@ from zuno.kernel.units import Seconds
 from zuno.lab.cutoffs import find_cutoff, judge_models
 from zuno.lab.lp.ablation import AblationQuestion, build_view, name_regime, plan_moments, read_horizon
 from zuno.lab.lp.ablation_page import build_ablation_page
-from zuno.lab.lp.arms import STAY, Act, Arm
+from zuno.lab.lp.arms import STAY, Arm, ArmAction
 from zuno.lab.lp.backtest import Schedule
 from zuno.lab.lp.critics import AbsentCritic, PlaceboCritic
 from zuno.lab.lp.episodes import EpisodeView, mix_random
@@ -188,7 +188,7 @@ async def test_one_agent_chooses_and_a_vote_goes_on_until_its_tokens_are_used(co
     model_context = replace(desk.model_context(alone), prompts=Prompts("zuno.lab.lp"))
     act = await choose_by_single_agent(context, model_context)
     expected = candidates[chosen]
-    assert act == (Act(close=True) if expected.kind == "close" else Act(expected.range))
+    assert act == (ArmAction(close=True) if expected.kind == "close" else ArmAction(expected.range))
     assert act.used.tokens > 0
     voters = scripted(choice(0), choice(chosen), choice(chosen))
     model_context = replace(desk.model_context(voters), prompts=Prompts("zuno.lab.lp"))
@@ -215,8 +215,8 @@ async def test_a_reply_that_is_kept_is_not_asked_for_again(context: Context, tmp
 
 
 def test_the_best_score_needs_no_model(context: Context) -> None:
-    assert choose_best_score(context) in {STAY, Act(close=True)} | {
-        Act(candidate.range) for candidate in propose_by_rules(context)
+    assert choose_best_score(context) in {STAY, ArmAction(close=True)} | {
+        ArmAction(candidate.range) for candidate in propose_by_rules(context)
     }
 
 

@@ -16,7 +16,7 @@ from zuno.adapters.chain.recorded.chain import RecordedChain
 from zuno.adapters.store.report_files import FolderOfReports
 from zuno.amm.model import Block
 from zuno.amm.ticks import cached_sqrt_price_at_tick
-from zuno.doors.cli.lab_check_screens import shown_invariance
+from zuno.doors.cli.lab_check_screens import show_invariance
 from zuno.kernel.units import HexId, Millis, Seconds, SqrtPriceX96
 from zuno.lab.checks import DeskChecks
 from zuno.lab.invariance import build_invariance_view
@@ -119,7 +119,7 @@ def test_flips_are_counted() -> None:
     checked = build_invariance_view([], [MarketPlan(1, 0)], stopped=False).model_copy(update={"pool": view})
     console = Console(width=200, color_system=None)
     with console.capture() as caught:
-        console.print(shown_invariance(checked))
+        console.print(show_invariance(checked))
     lines = caught.get().splitlines()
     row = next(place for place, line in enumerate(lines) if "candidates reordered" in line)
     heads = next(line for line in reversed(lines[:row]) if "moments" in line)
