@@ -93,7 +93,7 @@ def _bars(*prices: Any) -> Bars:
     return Bars(Timeframe.H1, at, *prices, np.ones(count), np.full(count, 0.5))  # type: ignore[call-arg]
 
 
-def terms(account: Account = CASH, won: Known[float] = WON, mark: Known[float] = PRICE, **changed: Any) -> RulingInputs:
+def terms(account: Account = CASH, krw_rate: Known[float] = WON, mark: Known[float] = PRICE, **changed: Any) -> RulingInputs:
     """Everything known, nothing wrong, the account marked at these rates."""
     marks: dict[Symbol, Known[float]] = {Symbol.BTCUSDT: mark, Symbol.ETHUSDT: 10.0}
     calm = RulingInputs(
@@ -116,9 +116,9 @@ def terms(account: Account = CASH, won: Known[float] = WON, mark: Known[float] =
         shock_down=None,
         shock_up=None,
         dollar=1.0,
-        krw_rate=won,
+        krw_rate=krw_rate,
         account=account,
-        marked_account=mark_to_market(account, Symbol.BTCUSDT, marks, won),
+        marked_account=mark_to_market(account, Symbol.BTCUSDT, marks, krw_rate),
     )
     return replace(calm, **changed)
 
