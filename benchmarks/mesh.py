@@ -33,7 +33,7 @@ from zuno.lp.agents.arbiter import Arbiter
 from zuno.lp.agents.critic import Critic
 from zuno.lp.agents.scout import Scout
 from zuno.lp.agents.strategist import Strategist
-from zuno.lp.mesh.delivery import Delivery, LetterReceived, Outgoing
+from zuno.lp.mesh.delivery import Delivery, EnvelopeReceived, Outgoing
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.message_handler import EnvelopeSigner
 from zuno.lp.mesh.peer import OutgoingMessage, Peer
@@ -99,12 +99,12 @@ async def hop(folder: Path) -> bool:
     async def answer() -> None:
         while True:
             for event in posts[Role.SCOUT].take(await scout_line.receive(Role.SCOUT), now):
-                if isinstance(event, LetterReceived):
-                    await scout_line.send(Role.CLI, posts[Role.SCOUT].acknowledge_letter(event.envelope, now).data)
+                if isinstance(event, EnvelopeReceived):
+                    await scout_line.send(Role.CLI, posts[Role.SCOUT].acknowledge_envelope(event.envelope, now).data)
 
     raw, signed = list[float](), list[float]()
     size = len(
-        posts[Role.CLI].prepare_letter(mouth.envelope(REQUEST, OutgoingMessage(Role.SCOUT, START), None), now)[0].data
+        posts[Role.CLI].prepare_envelope(mouth.envelope(REQUEST, OutgoingMessage(Role.SCOUT, START), None), now)[0].data
     )
     posts[Role.CLI].forget(REQUEST)
     answering = asyncio.ensure_future(answer_raw())
@@ -119,7 +119,7 @@ async def hop(folder: Path) -> bool:
         now += 1_000  # nobody is rate-limited
         began = perf_counter()
         letter = mouth.envelope(f"req_{at:016x}", OutgoingMessage(Role.SCOUT, START), None)
-        for one in posts[Role.CLI].prepare_letter(letter, now):
+        for one in posts[Role.CLI].prepare_envelope(letter, now):
             await cli_line.send(one.to, one.data)
         while posts[Role.CLI].waiting:
             posts[Role.CLI].take(await cli_line.receive(Role.CLI), now)

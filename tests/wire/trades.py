@@ -93,7 +93,9 @@ def _bars(*prices: Any) -> Bars:
     return Bars(Timeframe.H1, at, *prices, np.ones(count), np.full(count, 0.5))  # type: ignore[call-arg]
 
 
-def terms(account: Account = CASH, krw_rate: Known[float] = WON, mark: Known[float] = PRICE, **changed: Any) -> RulingInputs:
+def terms(
+    account: Account = CASH, krw_rate: Known[float] = WON, mark: Known[float] = PRICE, **changed: Any
+) -> RulingInputs:
     """Everything known, nothing wrong, the account marked at these rates."""
     marks: dict[Symbol, Known[float]] = {Symbol.BTCUSDT: mark, Symbol.ETHUSDT: 10.0}
     calm = RulingInputs(

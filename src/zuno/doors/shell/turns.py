@@ -32,7 +32,7 @@ class ShellSession:
         self.conversation = Conversation(door.positions)
 
     @property
-    def standing(self) -> str:
+    def status_line(self) -> str:
         """Chain and wallet, for the line at the bottom."""
         place, talk = self._door.place, self.conversation
         wallet = talk.wallet or (place.wallet if talk.chain in (None, place.chain) else None)

@@ -119,8 +119,8 @@ class Outgoing:
 
 
 @dataclass(frozen=True, slots=True)
-class LetterReceived:
-    """A letter to be written down and answered; `Post.acknowledge_letter` acknowledges it."""
+class EnvelopeReceived:
+    """A letter to be written down and answered; `Delivery.acknowledge_envelope` acknowledges it."""
 
     envelope: Envelope
     name: Digest
@@ -133,7 +133,7 @@ class LetterReceived:
 
 
 @dataclass(frozen=True, slots=True)
-class DuplicateLetter:
+class DuplicateEnvelope:
     """A letter that was taken in before: whoever sent it may have missed what it brought about."""
 
     sender: Role
@@ -192,8 +192,8 @@ class DeadLetter:
 
 
 Event = (
-    LetterReceived
-    | DuplicateLetter
+    EnvelopeReceived
+    | DuplicateEnvelope
     | ThoughtReceived
     | ContextWanted
     | ContextReceived
@@ -244,7 +244,7 @@ class Delivery:
         self._pending: dict[tuple[Role, Digest], _Pending] = {}
         self._replay_guards = {role: self._replay_guard() for role in table}
         self._contexts_known_by: defaultdict[Role, OrderedDict[Digest, None]] = defaultdict(OrderedDict)
-        self._awaiting: defaultdict[Role, OrderedDict[str, LetterReceived]] = defaultdict(OrderedDict)
+        self._awaiting: defaultdict[Role, OrderedDict[str, EnvelopeReceived]] = defaultdict(OrderedDict)
         self._early: defaultdict[Role | None, OrderedDict[Digest, bytes]] = defaultdict(OrderedDict)
         self._message_buckets: dict[tuple[Role | None, bool], TokenBucket] = {}
         self._byte_buckets: dict[Role | None, TokenBucket] = {}
@@ -252,7 +252,7 @@ class Delivery:
 
     # -- sending
 
-    def prepare_letter(self, envelope: Envelope, now: int, body: bytes | None = None) -> list[Outgoing]:
+    def prepare_envelope(self, envelope: Envelope, now: int, body: bytes | None = None) -> list[Outgoing]:
         """Something that must arrive, and behind it the context it names where the other side may not have it yet."""
         body = body or to_bytes(envelope)
         letter = self._keep_sending(envelope.to, digest(body), _pack(_MessageType.LETTER, body), envelope, now)
@@ -339,11 +339,11 @@ class Delivery:
             named = digest(received.data) if small else None
             return [MessageRejected(why=str(error), claimed=received.sender, digest=named)]
 
-    def acknowledge_letter(self, envelope: Envelope, now: int, heard: LetterReceived | None = None) -> Outgoing:
+    def acknowledge_envelope(self, envelope: Envelope, now: int, heard: EnvelopeReceived | None = None) -> Outgoing:
         """A letter is written down: remember it and tell its sender."""
         return self._ack(envelope.from_, self.remember(envelope, heard), now)
 
-    def acknowledge_context(self, received: ContextReceived, now: int) -> tuple[Outgoing, list[LetterReceived]]:
+    def acknowledge_context(self, received: ContextReceived, now: int) -> tuple[Outgoing, list[EnvelopeReceived]]:
         """A context is kept: tell its sender, and take up the letters that waited for it."""
         self._note_context_known(received.sender, received.digest)
         letters = self._waiting_for(received.digest)
@@ -362,7 +362,7 @@ class Delivery:
         if past is not None:
             past.charge_bytes(size)
 
-    def remember(self, envelope: Envelope, heard: LetterReceived | None = None) -> Digest:
+    def remember(self, envelope: Envelope, heard: EnvelopeReceived | None = None) -> Digest:
         """A letter that was taken in, perhaps before this process began: it is never taken in again."""
         if heard is None:
             body = to_bytes(envelope)
@@ -391,7 +391,7 @@ class Delivery:
         past, name = self._replay_guards[front.sender], digest(body)
         before = past.name_of(front.id)
         if before == name and sort is _MessageType.LETTER:  # its ack was lost, or it asks once more
-            return [self._ack(front.sender, name, now), DuplicateLetter(front.sender, front.id, back.request_id)]
+            return [self._ack(front.sender, name, now), DuplicateEnvelope(front.sender, front.id, back.request_id)]
         if not self._key.verify(front.key, back.signed, back.signature):
             raise Malformed(f"{front.id} is not signed by its key")
         if before is not None:
@@ -404,7 +404,7 @@ class Delivery:
             raise Malformed(f"{front.id} is number {back.seq} of {front.sender}, which was passed already")
         if refusal := past.refusal(back.request_id, len(body), now):
             raise Malformed(f"{front.sender} {refusal}")
-        return self._admit_letter(LetterReceived(from_bytes(body), name, body), now)
+        return self._admit_letter(EnvelopeReceived(from_bytes(body), name, body), now)
 
     def _check_front(self, front: EnvelopeHead, sort: _MessageType, received: ReceivedMessage, now: int) -> None:
         self._check_sender(front.sender, front.key, received)
@@ -428,7 +428,7 @@ class Delivery:
         if front.id != message_id(back.request_id, front.sender, back.seq):
             raise Malformed(f"{front.id} is not the name of what {front.sender} says there")
 
-    def _admit_letter(self, heard: LetterReceived, now: int) -> list[Event]:
+    def _admit_letter(self, heard: EnvelopeReceived, now: int) -> list[Event]:
         """A letter with room for it; its context may not be here yet, and then nothing is acknowledged."""
         named = context_of(heard.envelope)
         if named is None or self._content(named) is not None:
@@ -453,7 +453,7 @@ class Delivery:
         past.charge_bytes(len(content))
         return ContextReceived(sender, name, content)
 
-    def _waiting_for(self, name: Digest) -> list[LetterReceived]:
+    def _waiting_for(self, name: Digest) -> list[EnvelopeReceived]:
         return [
             letter
             for letters in self._awaiting.values()

@@ -117,8 +117,8 @@ def _check_time(timeframe: Timeframe, at: Millis, known: Millis | None) -> str |
     return None
 
 
-def _candle(bar: Candle) -> str | None:
-    fault = _prices(bar, ("open", "high", "low", "close")) or _amounts(bar, ("volume",))
+def _find_candle_fault(bar: Candle) -> str | None:
+    fault = _find_price_fault(bar, ("open", "high", "low", "close")) or _find_amount_fault(bar, ("volume",))
     if fault is not None:
         return fault
     if bar.high < bar.low:
@@ -133,28 +133,28 @@ def _candle(bar: Candle) -> str | None:
     return f"buyers took {bar.taker_buy!r} of {bar.volume!r}" if bar.taker_buy > bar.volume else None
 
 
-def _funding(row: Funding) -> str | None:
+def _find_funding_fault(row: Funding) -> str | None:
     return _check_bounds("rate", row.rate) or _check_bounds("interval_hours", row.interval_hours, *INTERVAL_HOURS)
 
 
-def _level(row: Level) -> str | None:
-    return _amounts(row, ("value",))
+def _find_level_fault(row: Level) -> str | None:
+    return _find_amount_fault(row, ("value",))
 
 
-def _marks(row: MarkAndIndex) -> str | None:
-    return _prices(row, ("mark", "spot"))
+def _find_mark_fault(row: MarkAndIndex) -> str | None:
+    return _find_price_fault(row, ("mark", "spot"))
 
 
 def _print(row: MacroRelease) -> str | None:
-    return _moment("release", row.released) or _check_bounds("value", row.value)
+    return _find_time_fault("release", row.released) or _check_bounds("value", row.value)
 
 
 def _strike(row: TapeEvent) -> str | None:
     return (
-        _prices(row, ("price",))
+        _find_price_fault(row, ("price",))
         or _check_bounds("quantity", row.quantity, LEAST_AMOUNT)
-        or _amounts(row, ("usd",))
-        or _words(row, ("id",))
+        or _find_amount_fault(row, ("usd",))
+        or _find_text_field_fault(row, ("id",))
     )
 
 
@@ -168,14 +168,14 @@ def _book(book: Book) -> str | None:
 
 def _quote(quote: Quote) -> str | None:
     price, size = quote
-    if type(price) is float and type(size) is float and LEAST_PRICE <= price <= MOST and _amount(size):
+    if type(price) is float and type(size) is float and LEAST_PRICE <= price <= MOST and _is_amount(size):
         return None
-    return _prices(quote, ("price",)) or _amounts(quote, ("size",))
+    return _find_price_fault(quote, ("price",)) or _find_amount_fault(quote, ("size",))
 
 
-def _options(chain: OptionChain) -> str | None:
+def _find_chain_fault(chain: OptionChain) -> str | None:
     for place, quote in enumerate(chain.quotes, 1):
-        if not _is_valid_option(quote) and (fault := _option(quote)):
+        if not _is_valid_option(quote) and (fault := _find_option_fault(quote)):
             return f"option {place}: {fault}"
     return None
 
@@ -186,8 +186,8 @@ def _is_valid_option(quote: OptionQuote) -> bool:
     try:
         return (
             LEAST_PRICE <= quote.strike <= MOST
-            and _amount(quote.open_interest)
-            and _amount(quote.volume)
+            and _is_amount(quote.open_interest)
+            and _is_amount(quote.volume)
             and (vol is None or 0.0 <= vol <= MOST)
             and (not forward or LEAST_PRICE <= forward <= MOST)
             and (expiry is None or (type(expiry) is int and EARLIEST <= expiry < LATEST))
@@ -197,36 +197,36 @@ def _is_valid_option(quote: OptionQuote) -> bool:
         return False
 
 
-def _option(quote: OptionQuote) -> str | None:
+def _find_option_fault(quote: OptionQuote) -> str | None:
     """A forward of zero is one that is not said."""
-    fault = _prices(quote, ("strike",)) or _amounts(quote, ("open_interest", "volume"))
+    fault = _find_price_fault(quote, ("strike",)) or _find_amount_fault(quote, ("open_interest", "volume"))
     if fault is None and quote.mark_iv is not None:
         fault = _check_bounds("mark_iv", quote.mark_iv, 0.0)
     if fault is None and quote.underlying is not None and quote.underlying != 0:
-        fault = _prices(quote, ("underlying",))
+        fault = _find_price_fault(quote, ("underlying",))
     if fault is None and quote.expiry is not None:
-        fault = _moment("expiry", quote.expiry)
-    return fault or _words(quote, ("name",))
+        fault = _find_time_fault("expiry", quote.expiry)
+    return fault or _find_text_field_fault(quote, ("name",))
 
 
-def _text(text: Text) -> str | None:
-    return _words(text, ("channel", "id", "body"))
+def _find_text_fault(text: Text) -> str | None:
+    return _find_text_field_fault(text, ("channel", "id", "body"))
 
 
 _JUDGES: Final[Mapping[type[Any], Callable[[Any], str | None]]] = {
-    Candle: _candle,
-    Funding: _funding,
-    Level: _level,
-    MarkAndIndex: _marks,
+    Candle: _find_candle_fault,
+    Funding: _find_funding_fault,
+    Level: _find_level_fault,
+    MarkAndIndex: _find_mark_fault,
     MacroRelease: _print,
     TapeEvent: _strike,
     Book: _book,
-    OptionChain: _options,
-    Text: _text,
+    OptionChain: _find_chain_fault,
+    Text: _find_text_fault,
 }
 
 
-def _moment(name: str, value: object) -> str | None:
+def _find_time_fault(name: str, value: object) -> str | None:
     if type(value) is int and EARLIEST <= value < LATEST:
         return None
     return f"its {name} is {value!r}, no moment in milliseconds between 1900 and 2200"
@@ -238,27 +238,27 @@ def _check_bounds(name: str, value: object, least: float = -MOST, most: float = 
     return None if least <= value <= most else f"{name} is {value!r}, not between {least:g} and {most:g}"
 
 
-def _prices(row: Any, names: Sequence[str]) -> str | None:
+def _find_price_fault(row: Any, names: Sequence[str]) -> str | None:
     """The first of these that is no price."""
     return next((fault for name in names if (fault := _check_bounds(name, getattr(row, name), LEAST_PRICE))), None)
 
 
-def _amount(value: float) -> bool:
+def _is_amount(value: float) -> bool:
     return value == 0 or LEAST_AMOUNT <= value <= MOST
 
 
-def _amounts(row: Any, names: Sequence[str]) -> str | None:
+def _find_amount_fault(row: Any, names: Sequence[str]) -> str | None:
     """The first of these that is no amount; nothing is one."""
     for name in names:
         value = getattr(row, name)
         if fault := _check_bounds(name, value, 0.0):
             return fault
-        if not _amount(value):
+        if not _is_amount(value):
             return f"{name} is {value!r}, above 0 and below {LEAST_AMOUNT:g}"
     return None
 
 
-def _words(row: Any, names: Sequence[str]) -> str | None:
+def _find_text_field_fault(row: Any, names: Sequence[str]) -> str | None:
     for name in names:
         value = getattr(row, name)
         if not isinstance(value, str):

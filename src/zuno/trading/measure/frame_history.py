@@ -180,7 +180,7 @@ class _RoundedHistory:
         self._supertrends.update(zip(windows, zip(lines.tolist(), sides.tolist(), strict=True), strict=True))
 
     def _newest_row(self, first: int, last: int, window: Bars, strength: Floats) -> list[float]:
-        """The last row of `columns`, in its order."""
+        """The last row of `compute_indicators`, in its order."""
         high, low, close, volume = window.high, window.low, window.close, window.volume
         row = last - 1 - self._start
         bands, cloud = self._bands, self._cloud

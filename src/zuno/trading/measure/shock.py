@@ -94,7 +94,7 @@ def watch(bars: Bars, hours: Bars, as_of: Millis, since: Millis | None = None) -
     happened after it is told, though what came before is looked at: an event that had begun by then is not a new one.
     """
     bars, hours = bars.upto(as_of), hours.upto(as_of)
-    if flaw := _unfit(bars, hours, as_of):
+    if flaw := _find_unfit_reason(bars, hours, as_of):
         return Missing(flaw)
     atr = _atr_at(bars, hours)
     if np.isnan(atr[-1]):
@@ -113,7 +113,7 @@ def watch(bars: Bars, hours: Bars, as_of: Millis, since: Millis | None = None) -
     )
 
 
-def _unfit(bars: Bars, hours: Bars, as_of: Millis) -> str | None:
+def _find_unfit_reason(bars: Bars, hours: Bars, as_of: Millis) -> str | None:
     step = bars.timeframe.millis
     unit = "minute" if step == MINUTE_MS else "hour"
     if not len(bars):

@@ -97,7 +97,7 @@ def size_legs(side: Side, allocation_pct: float, leverage: float, target: Target
         for exchange in several
     }
     new = _share_not_held(
-        fsum(usd_of(leg, inputs.krw_rate) for leg in meant.values()), held_usd(account, inputs.symbol, side)
+        fsum(leg_notional_usd(leg, inputs.krw_rate) for leg in meant.values()), held_usd(account, inputs.symbol, side)
     )
     for leg in meant.values():
         placed = _size_leg(placed, leg, new, account, inputs)
@@ -112,7 +112,7 @@ def margin_room(account: MarkedAccount, leg: Leg, fees: Fees) -> float:
     return min(MARGIN_CAPS[exchange] - account.margin[exchange].total, account.free[exchange] / (1 + fee))
 
 
-def usd_of(leg: Leg, krw_rate: Known[float]) -> float:
+def leg_notional_usd(leg: Leg, krw_rate: Known[float]) -> float:
     """The notional in dollars; a leg in won that nobody can convert is none."""
     if leg.venue is Exchange.BINANCE:
         return leg.notional

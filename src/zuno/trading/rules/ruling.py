@@ -40,7 +40,7 @@ from zuno.trading.rules.leverage_guard import apply_leverage_guard as apply_leve
 from zuno.trading.rules.minimum_order import MAX_STOP_RISK_PCT, raise_to_minimum
 from zuno.trading.rules.risk_rules import apply_risk_rules as apply_risk_rules
 from zuno.trading.rules.risk_rules import place_legs
-from zuno.trading.rules.routing import choose_style, choose_target, exchanges_of, target_of, usd_of
+from zuno.trading.rules.routing import choose_style, choose_target, exchanges_of, leg_notional_usd, target_of
 from zuno.trading.rules.trade_card import build_card, size_orders
 
 PANIC_BUDGET: Final = 20
@@ -266,7 +266,7 @@ def _check_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     trial = place_legs(draft, inputs)
     if not trial.opens or draft.call.side is None or draft.routed_to is None or draft.style is None:
         return trial
-    size = fsum(usd_of(leg, inputs.krw_rate) for leg in trial.legs)
+    size = fsum(leg_notional_usd(leg, inputs.krw_rate) for leg in trial.legs)
     several = exchanges_of(draft.routed_to)
     slope = EdgeSlope(0, None, None)
     if not isinstance(inputs.record, Missing) and draft.family is not None:

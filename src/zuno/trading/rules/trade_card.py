@@ -15,7 +15,7 @@ from zuno.trading.rules.inputs import RulingInputs
 from zuno.trading.rules.margin import liquidation_distance
 from zuno.trading.rules.minimum_order import stop_loss_pct
 from zuno.trading.rules.price_menu import round_to_tick
-from zuno.trading.rules.routing import allocation_pct_of, target_of, usd_of, with_lots
+from zuno.trading.rules.routing import allocation_pct_of, leg_notional_usd, target_of, with_lots
 
 
 def size_orders(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
@@ -50,7 +50,7 @@ def build_card(draft: RulingDraft, inputs: RulingInputs) -> TradeCard | None:
     notional = quantity * entry
     loss = notional * stop_loss_pct(worth) / 100
     equity = inputs.marked_account.equity_usd
-    margin = fsum(usd_of(leg, inputs.krw_rate) / leg.leverage for leg in draft.legs)
+    margin = fsum(leg_notional_usd(leg, inputs.krw_rate) / leg.leverage for leg in draft.legs)
     return TradeCard(
         side=side,
         entry=entry,
@@ -75,7 +75,9 @@ def build_card(draft: RulingDraft, inputs: RulingInputs) -> TradeCard | None:
         fees_pct=worth.fees_pct,
         slippage_pct=worth.slippage_pct,
         funding_pct=worth.funding_pct,
-        llm_cost_pct=round_digits(llm_cost_pct(worth, fsum(usd_of(leg, inputs.krw_rate) for leg in draft.legs))),
+        llm_cost_pct=round_digits(
+            llm_cost_pct(worth, fsum(leg_notional_usd(leg, inputs.krw_rate) for leg in draft.legs))
+        ),
         fill=worth.fill,
         exploration=draft.exploration,
     )

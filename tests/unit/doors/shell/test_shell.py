@@ -137,11 +137,11 @@ def test_the_chain_spoken_of_goes_with_commands_that_take_one(ran: Ran) -> None:
         ["lp", "positions", "--chain", "sim"],
         ["plan", "list"],
     ]
-    assert ran.talk.standing == "base · no wallet shown"
+    assert ran.talk.status_line == "base · no wallet shown"
 
 
 def test_the_line_at_the_bottom_says_where_one_is(ran: Ran) -> None:
-    assert ran.talk.standing == "sim · 0x39dd…519c"
+    assert ran.talk.status_line == "sim · 0x39dd…519c"
 
 
 def test_leaving_is_none(ran: Ran) -> None:

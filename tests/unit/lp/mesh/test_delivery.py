@@ -27,8 +27,8 @@ from zuno.lp.mesh.delivery import (
     ContextWanted,
     Delivery,
     DeliveryLimits,
-    DuplicateLetter,
-    LetterReceived,
+    DuplicateEnvelope,
+    EnvelopeReceived,
     MessageRejected,
     Outgoing,
     PongReceived,
@@ -103,12 +103,12 @@ def resigned(envelope: Envelope, key: KeyFile, **changes: Any) -> Envelope:
 
 def test_a_letter_is_heard_once_acknowledged_and_not_sent_again(office: Offices) -> None:
     cli, scout = office(Role.CLI), office(Role.SCOUT)
-    out = cli.post.prepare_letter(cli.says(Role.SCOUT, START), NOW)
+    out = cli.post.prepare_envelope(cli.says(Role.SCOUT, START), NOW)
     heard = only(scout.post.take(only(arrivals(out)), NOW))
-    assert isinstance(heard, LetterReceived)
+    assert isinstance(heard, EnvelopeReceived)
     again = only(scout.post.take(only(arrivals(out)), NOW))
-    assert isinstance(again, LetterReceived), "not written down yet, so it may come again"
-    ack = scout.post.acknowledge_letter(heard.envelope, NOW)
+    assert isinstance(again, EnvelopeReceived), "not written down yet, so it may come again"
+    ack = scout.post.acknowledge_envelope(heard.envelope, NOW)
     assert cli.post.waiting == 1
     assert cli.post.take(only(arrivals([ack])), NOW) == []
     assert cli.post.waiting == 0
@@ -117,18 +117,18 @@ def test_a_letter_is_heard_once_acknowledged_and_not_sent_again(office: Offices)
 
 def test_a_repetition_is_acknowledged_again_and_not_heard_again(office: Offices) -> None:
     cli, scout = office(Role.CLI), office(Role.SCOUT)
-    (received,) = arrivals(cli.post.prepare_letter(cli.says(Role.SCOUT, START), NOW))
-    scout.post.acknowledge_letter(only(scout.post.take(received, NOW)).envelope, NOW)
+    (received,) = arrivals(cli.post.prepare_envelope(cli.says(Role.SCOUT, START), NOW))
+    scout.post.acknowledge_envelope(only(scout.post.take(received, NOW)).envelope, NOW)
     ack, again = scout.post.take(received, NOW + 5)
     assert isinstance(ack, Outgoing)
-    assert isinstance(again, DuplicateLetter)
+    assert isinstance(again, DuplicateEnvelope)
     cli.post.take(ReceivedMessage(ack.data), NOW + 6)
     assert cli.post.waiting == 0
 
 
 def test_what_is_not_acknowledged_is_sent_again_ever_more_slowly_and_then_given_up(office: Offices) -> None:
     cli = office(Role.CLI)
-    (first,) = cli.post.prepare_letter(cli.says(Role.SCOUT, START), NOW)
+    (first,) = cli.post.prepare_envelope(cli.says(Role.SCOUT, START), NOW)
     moments, now = [NOW], NOW
     while True:
         assert cli.post.next_due is not None
@@ -153,7 +153,7 @@ def test_two_posts_do_not_retry_in_step(office: Offices, keys: Any) -> None:
     mouth = EnvelopeSigner(Role.CLI, keys["cli"], lambda: NOW)
     envelope = mouth.envelope(REQUEST, OutgoingMessage(Role.SCOUT, START), None)
     for one in both:
-        one.prepare_letter(envelope, NOW)
+        one.prepare_envelope(envelope, NOW)
     assert both[0].next_due != both[1].next_due
 
 
@@ -216,10 +216,10 @@ def test_a_changed_field_breaks_the_signature(office: Offices, changes: dict[str
 def test_clocks_may_be_a_minute_apart(office: Offices, ahead: int, believed: bool) -> None:
     cli, scout = office(Role.CLI), office(Role.SCOUT)
     letter = cli.says(Role.SCOUT, START)
-    (received,) = arrivals(cli.post.prepare_letter(letter, NOW))
+    (received,) = arrivals(cli.post.prepare_envelope(letter, NOW))
     early = only(scout.post.take(received, NOW - ahead))
     late = only(office(Role.SCOUT).post.take(received, letter.expires + ahead))
-    assert (isinstance(early, LetterReceived), isinstance(late, LetterReceived)) == (believed, believed)
+    assert (isinstance(early, EnvelopeReceived), isinstance(late, EnvelopeReceived)) == (believed, believed)
 
 
 def test_an_old_letter_cannot_be_played_again_under_a_new_life(office: Offices) -> None:
@@ -233,7 +233,7 @@ def test_an_old_letter_cannot_be_played_again_under_a_new_life(office: Offices) 
 def test_two_different_letters_of_one_name_are_a_lie(office: Offices) -> None:
     cli, scout = office(Role.CLI), office(Role.SCOUT)
     letter = cli.says(Role.SCOUT, START)
-    scout.post.acknowledge_letter(letter, NOW)
+    scout.post.acknowledge_envelope(letter, NOW)
     other = resigned(letter, cli.key, payload=START.model_copy(update={"position_id": 2}))
     assert "twice, and not the same" in rejected(scout, other)
 
@@ -275,9 +275,9 @@ def test_a_flood_is_shut_out_before_anything_is_computed(office: Offices) -> Non
     assert 390 <= len(shut_out) <= 410
     assert "more than it may send" in shut_out[0].why
     later = only(scout.post.take(ReceivedMessage(letter, Role.CLI), NOW + 1_000))
-    assert isinstance(later, LetterReceived), "a second later it may speak again"
+    assert isinstance(later, EnvelopeReceived), "a second later it may speak again"
     other = office(Role.SCOUT)
-    assert isinstance(only(other.post.take(ReceivedMessage(letter, Role.CLI), NOW)), LetterReceived)
+    assert isinstance(only(other.post.take(ReceivedMessage(letter, Role.CLI), NOW)), EnvelopeReceived)
 
 
 def test_one_peer_s_flood_does_not_shut_out_another(office: Offices) -> None:
@@ -286,8 +286,8 @@ def test_one_peer_s_flood_does_not_shut_out_another(office: Offices) -> None:
     junk = ReceivedMessage(b"\x00ZM1L" + zlib.compress(b"{}"), Role.SCOUT)
     for _ in range(300):
         cli.post.take(junk, NOW)
-    (received,) = arrivals(critic.post.prepare_letter(critic.says(Role.CLI, failed), NOW), Role.CRITIC)
-    assert isinstance(only(cli.post.take(received, NOW)), LetterReceived)
+    (received,) = arrivals(critic.post.prepare_envelope(critic.says(Role.CLI, failed), NOW), Role.CRITIC)
+    assert isinstance(only(cli.post.take(received, NOW)), EnvelopeReceived)
 
 
 @pytest.mark.parametrize(
@@ -399,11 +399,11 @@ def test_what_is_not_signed_is_not_parsed(office: Offices, monkeypatch: pytest.M
 
 def test_a_letter_that_is_known_is_not_parsed_again(office: Offices, monkeypatch: pytest.MonkeyPatch) -> None:
     cli, scout = office(Role.CLI), office(Role.SCOUT)
-    (received,) = arrivals(cli.post.prepare_letter(cli.says(Role.SCOUT, START), NOW))
-    scout.post.acknowledge_letter(only(scout.post.take(received, NOW)).envelope, NOW)
+    (received,) = arrivals(cli.post.prepare_envelope(cli.says(Role.SCOUT, START), NOW))
+    scout.post.acknowledge_envelope(only(scout.post.take(received, NOW)).envelope, NOW)
     unread = Unread(monkeypatch)
     _, again = scout.post.take(received, NOW + 5)
-    assert isinstance(again, DuplicateLetter)
+    assert isinstance(again, DuplicateEnvelope)
     assert (unread.parsed, unread.verified) == (0, 0)
 
 
@@ -413,9 +413,9 @@ def test_a_letter_that_is_known_is_not_parsed_again(office: Offices, monkeypatch
 def believed(office: Office, envelope: Envelope, now: int = NOW) -> bool:
     """Whether a letter is taken in; then it is."""
     event = only(office.post.take(ReceivedMessage(b"\x00ZM1L" + zlib.compress(to_bytes(envelope))), now))
-    if isinstance(event, LetterReceived):
-        office.post.acknowledge_letter(event.envelope, now, event)
-    return isinstance(event, LetterReceived)
+    if isinstance(event, EnvelopeReceived):
+        office.post.acknowledge_envelope(event.envelope, now, event)
+    return isinstance(event, EnvelopeReceived)
 
 
 def in_request(office: Office, number: int, at: int = NOW, payload: Any = START, to: Role = Role.SCOUT) -> Envelope:
@@ -452,7 +452,7 @@ def test_what_a_sender_may_have_written_down_is_bounded(office: Offices) -> None
     assert believed(scout, in_request(cli, 8), NOW + 10_000), "it grows back"
     narrow = office(Role.STRATEGIST, rules=DeliveryLimits(paper_bytes=len(CONTEXT), paper_a_second=0))
     sender = office(Role.SCOUT)
-    letter, context = sender.post.prepare_letter(observed(sender), NOW)
+    letter, context = sender.post.prepare_envelope(observed(sender), NOW)
     assert isinstance(only(narrow.post.take(ReceivedMessage(letter.data), NOW)), ContextWanted)
     assert isinstance(only(narrow.post.take(ReceivedMessage(context.data), NOW)), ContextReceived)
     assert isinstance(only(narrow.post.take(ReceivedMessage(context.data), NOW)), MessageRejected)
@@ -539,7 +539,7 @@ def test_a_turn_is_had_once_and_what_is_written_in_answer_is_the_sender_s(office
     cli, scout = office(Role.CLI), office(Role.SCOUT)
     first, second = cli.says(Role.SCOUT, START), cli.says(Role.SCOUT, START)
     assert not scout.post.heard_before(first)
-    scout.post.acknowledge_letter(first, NOW)
+    scout.post.acknowledge_envelope(first, NOW)
     assert scout.post.heard_before(second)
     assert not scout.post.heard_before(in_request(cli, 7))
     scout.post.charge(Role.CLI, DeliveryLimits().paper_bytes)
@@ -569,7 +569,7 @@ def wrapped(envelope: Envelope) -> ReceivedMessage:
 
 def test_contexts_that_came_early_are_bounded_for_each_sender(office: Offices) -> None:
     scout, strategist = office(Role.SCOUT), office(Role.STRATEGIST)
-    letter, context = scout.post.prepare_letter(observed(scout), NOW)
+    letter, context = scout.post.prepare_envelope(observed(scout), NOW)
     assert strategist.post.take(ReceivedMessage(context.data, Role.SCOUT), NOW) == []
     for number in range(40):  # another one's contexts that nobody ever names
         strategist.post.take(ReceivedMessage(b"\x00ZM1B" + zlib.compress(b"%d" % number), Role.CRITIC), NOW)
@@ -589,7 +589,7 @@ def test_no_text_in_a_message_is_longer_than_any_needs_to_be(office: Offices, re
 def test_a_letter_of_a_newer_edition_is_refused_by_name(office: Offices, keys: dict[str, KeyFile]) -> None:
     cli, scout = office(Role.CLI), office(Role.SCOUT)
     newer = resigned(cli.says(Role.SCOUT, START), keys["cli"], edition=EDITION + 1)
-    rejected = only(scout.post.take(only(arrivals(cli.post.prepare_letter(newer, NOW), Role.CLI)), NOW))
+    rejected = only(scout.post.take(only(arrivals(cli.post.prepare_envelope(newer, NOW), Role.CLI)), NOW))
     assert isinstance(rejected, MessageRejected)
     assert rejected.claimed is Role.CLI
     for name in ("cli", f"edition {EDITION + 1}", "scout", f"edition {EDITION}"):
@@ -600,8 +600,8 @@ def test_a_letter_of_an_older_edition_is_heard_so_that_it_can_be_answered(office
     cli, scout = office(Role.CLI), office(Role.SCOUT)
     older, body = cli.mouth.sign_message(REQUEST, OutgoingMessage(Role.SCOUT, START), None, edition=1)
     assert b"edition" not in body
-    heard = only(scout.post.take(only(arrivals(cli.post.prepare_letter(older, NOW, body))), NOW))
-    assert isinstance(heard, LetterReceived)
+    heard = only(scout.post.take(only(arrivals(cli.post.prepare_envelope(older, NOW, body))), NOW))
+    assert isinstance(heard, EnvelopeReceived)
     assert heard.envelope.edition == 1
 
 
@@ -642,7 +642,7 @@ def test_no_bytes_break_it(office: Offices, data: bytes, packed: bool, sort: byt
     scout = office(Role.SCOUT)
     whole = b"\x00ZM1" + sort + zlib.compress(data) if packed else data
     events = scout.post.take(ReceivedMessage(whole), NOW)
-    assert not any(isinstance(event, LetterReceived) for event in events)
+    assert not any(isinstance(event, EnvelopeReceived) for event in events)
 
 
 # -- contexts
@@ -657,7 +657,7 @@ def observed(scout: Office) -> Envelope:
 @pytest.mark.parametrize("turned", [False, True], ids=["letter first", "context first"])
 def test_a_context_travels_behind_its_letter_and_only_once(office: Offices, turned: bool) -> None:
     scout, strategist = office(Role.SCOUT), office(Role.STRATEGIST)
-    out = scout.post.prepare_letter(observed(scout), NOW)
+    out = scout.post.prepare_envelope(observed(scout), NOW)
     assert len(out) == 2
     events = [
         event for received in arrivals(out[::-1] if turned else out) for event in strategist.post.take(received, NOW)
@@ -670,21 +670,21 @@ def test_a_context_travels_behind_its_letter_and_only_once(office: Offices, turn
     ack, letters = strategist.post.acknowledge_context(received, NOW)
     heard = only(letters)
     scout.post.take(ReceivedMessage(ack.data), NOW)
-    scout.post.take(ReceivedMessage(strategist.post.acknowledge_letter(heard.envelope, NOW).data), NOW)
+    scout.post.take(ReceivedMessage(strategist.post.acknowledge_envelope(heard.envelope, NOW).data), NOW)
     assert scout.post.waiting == 0
-    assert len(scout.post.prepare_letter(observed(scout), NOW)) == 1, "it has it already"
+    assert len(scout.post.prepare_envelope(observed(scout), NOW)) == 1, "it has it already"
 
 
 def test_a_letter_is_not_acknowledged_before_its_context_is_there(office: Offices) -> None:
     scout, strategist = office(Role.SCOUT), office(Role.STRATEGIST)
-    letter, _ = scout.post.prepare_letter(observed(scout), NOW)
+    letter, _ = scout.post.prepare_envelope(observed(scout), NOW)
     assert only(strategist.post.take(ReceivedMessage(letter.data), NOW)) == ContextWanted(Role.SCOUT, digest(CONTEXT))
     assert scout.post.waiting == 2
 
 
 def test_other_bytes_do_not_pass_for_a_context(office: Offices) -> None:
     scout, strategist = office(Role.SCOUT), office(Role.STRATEGIST)
-    letter, _ = scout.post.prepare_letter(observed(scout), NOW)
+    letter, _ = scout.post.prepare_envelope(observed(scout), NOW)
     strategist.post.take(ReceivedMessage(letter.data), NOW)
     assert strategist.post.take(ReceivedMessage(b"\x00ZM1B" + zlib.compress(CONTEXT + b" ")), NOW) == []
 
@@ -695,11 +695,11 @@ def test_other_bytes_do_not_pass_for_a_context(office: Offices) -> None:
 def test_an_ack_counts_only_from_whom_the_letter_was_for(office: Offices) -> None:
     cli, scout, critic = office(Role.CLI), office(Role.SCOUT), office(Role.CRITIC)
     letter = cli.says(Role.SCOUT, START)
-    cli.post.prepare_letter(letter, NOW)
+    cli.post.prepare_envelope(letter, NOW)
     stolen = critic.post._ack(Role.CLI, digest(to_bytes(letter)), NOW)
     cli.post.take(ReceivedMessage(stolen.data), NOW)
     assert cli.post.waiting == 1
-    cli.post.take(ReceivedMessage(scout.post.acknowledge_letter(letter, NOW).data), NOW)
+    cli.post.take(ReceivedMessage(scout.post.acknowledge_envelope(letter, NOW).data), NOW)
     assert cli.post.waiting == 0
 
 
