@@ -100,7 +100,7 @@ async def test_a_choice_that_hangs_on_the_order_is_a_flip(task: PoolTask, monkey
         moves = [candidate.index for candidate in candidates if candidate.kind.move]
         return next((index for index in moves if index not in vetoed), 0)
 
-    monkeypatch.setattr(ballot, "winner", first_move)
+    monkeypatch.setattr(ballot, "choose_winner", first_move)
     monkeypatch.setattr(ballot, "arbitrate", first_move)
     found = [moment async for moment in argue_in_orders(task)]
     assert all(moment.reordered != moment.choice for moment in found), found
