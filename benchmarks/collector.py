@@ -23,7 +23,7 @@ from benchmarks.figure import report
 from tests.wire.collecting import END, OWN, collected, collector, rows, sources
 from tests.wire.leaping import leaping
 from zuno.adapters.series.sqlite import SqliteSeries
-from zuno.adapters.venues.synthetic.world import origin
+from zuno.adapters.venues.synthetic.world import describe_origin
 from zuno.kernel.units import Millis
 from zuno.trading.data.sources import is_streamed
 from zuno.trading.model.market import (
@@ -92,7 +92,7 @@ def hour(folder: Path, heard: dict[str, list[Heard]]) -> tuple[float, int]:
     """Seconds that the hour took, and how many rows of it were kept."""
 
     async def story(now: Callable[[], Millis]) -> tuple[float, int]:
-        truth, store = SqliteSeries(folder / "truth", origin(1)), SqliteSeries(folder / "own", OWN)
+        truth, store = SqliteSeries(folder / "truth", describe_origin(1)), SqliteSeries(folder / "own", OWN)
         await truth.write([Batch(series, mine) for series, mine in rows()])
         given = replace(sources(truth, now), tapes={venue: Tape(venue, mine, now) for venue, mine in heard.items()})
         await collector(given, store, now).once()  # the days before are no part of the hour

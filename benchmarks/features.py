@@ -17,10 +17,10 @@ from time import perf_counter
 from benchmarks.figure import report
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.adapters.venues.synthetic.path import END
-from zuno.adapters.venues.synthetic.world import batches, origin
+from zuno.adapters.venues.synthetic.world import build_batches, describe_origin
 from zuno.kernel.units import Millis
 from zuno.trading.data.bundle_builder import build_bundle, reach_of
-from zuno.trading.measure.features import features
+from zuno.trading.measure.features import measure_features
 from zuno.trading.model.bundle import bundle_hash
 from zuno.trading.model.market import Mode, Symbol
 from zuno.trading.model.venues import wanted_series
@@ -42,7 +42,7 @@ async def measured(store: SqliteSeries) -> tuple[float, float, float, int]:
             count += len(await store.read(series, Millis(END - reach.span), NOW, NOW, reach.newest))
         read = perf_counter()
         bundle = await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, NOW)
-        features(bundle)
+        measure_features(bundle)
         done = perf_counter()
         bundle_hash(bundle)
         spans = (read - start, done - read, perf_counter() - done)
@@ -52,9 +52,9 @@ async def measured(store: SqliteSeries) -> tuple[float, float, float, int]:
 
 
 async def run(folder: Path) -> tuple[float, float, float, int]:
-    store = SqliteSeries(folder, origin(SEED))
+    store = SqliteSeries(folder, describe_origin(SEED))
     try:
-        await store.begin(origin(SEED), batches(SEED))
+        await store.begin(describe_origin(SEED), build_batches(SEED))
         return await measured(store)
     finally:
         await store.close()

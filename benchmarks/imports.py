@@ -26,7 +26,7 @@ from zuno.adapters.imports.files import HistoryFiles
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.units import Millis
 from zuno.settings import read_settings
-from zuno.trading.measure.columns import pick
+from zuno.trading.measure.columns import take_rows
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Symbol, Timeframe, candles
 from zuno.trading.ports.series import Origin, Source
 from zuno.trading.service.imports import Imports, ImportView
@@ -107,7 +107,7 @@ async def cut_short(whole: Path, short: Path) -> None:
     for symbol in Symbol:
         for timeframe in Timeframe:
             bars = await source.read_columns(candles("binance", symbol, timeframe), Millis(0), EVER)
-            await target.write_columns(pick(bars, slice(-LAST, None)), Source.IMPORTED, "cut", NOW)
+            await target.write_columns(take_rows(bars, slice(-LAST, None)), Source.IMPORTED, "cut", NOW)
     await source.close()
     await target.close()
 

@@ -17,11 +17,11 @@ import talib
 
 from benchmarks.figure import report
 from zuno.trading.measure.bars import LOOKBACK, Bars
-from zuno.trading.measure.indicators.all import columns
+from zuno.trading.measure.indicators.all import compute_indicators
 from zuno.trading.measure.indicators.momentum import adx, ema, macd, rsi, stoch_rsi
 from zuno.trading.measure.indicators.volatility_bands import atr, bollinger
 from zuno.trading.measure.indicators.volume import mfi, obv
-from zuno.trading.measure.structure.all import structure
+from zuno.trading.measure.structure.all import measure_structure
 from zuno.trading.model.market import HOUR_MS, Timeframe
 
 BARS = 100_000
@@ -96,9 +96,9 @@ def main() -> int:
     mine, theirs, every, last, shape = best_times(
         lambda: ours(many),
         lambda: bare(many),
-        lambda: columns(many),
-        lambda: columns(window),
-        lambda: structure(window, 5),
+        lambda: compute_indicators(many),
+        lambda: compute_indicators(window),
+        lambda: measure_structure(window, 5),
     )
     passed = report(
         "indicators that ta-lib has too, 100,000 bars",

@@ -33,14 +33,14 @@ from zuno.lp.agents.arbiter import Arbiter
 from zuno.lp.agents.critic import Critic
 from zuno.lp.agents.scout import Scout
 from zuno.lp.agents.strategist import Strategist
-from zuno.lp.mesh.delivery import Delivery, LetterReceived, Outgoing
+from zuno.lp.mesh.delivery import Delivery, EnvelopeReceived, Outgoing
 from zuno.lp.mesh.envelope import Envelope
+from zuno.lp.mesh.message_handler import EnvelopeSigner
 from zuno.lp.mesh.peer import OutgoingMessage, Peer
 from zuno.lp.mesh.peer_process import MeshPeer, run_receiver, run_retries
-from zuno.lp.mesh.station import EnvelopeSigner
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import Context, FlowFailed, FlowStart, Kind, PlanReady, Role
-from zuno.lp.ports.transport import Parcel
+from zuno.lp.ports.transport import ReceivedMessage
 from zuno.lp.service.recommend import load_context
 
 HOPS = 60
@@ -99,12 +99,12 @@ async def hop(folder: Path) -> bool:
     async def answer() -> None:
         while True:
             for event in posts[Role.SCOUT].take(await scout_line.receive(Role.SCOUT), now):
-                if isinstance(event, LetterReceived):
-                    await scout_line.send(Role.CLI, posts[Role.SCOUT].acknowledge_letter(event.envelope, now).data)
+                if isinstance(event, EnvelopeReceived):
+                    await scout_line.send(Role.CLI, posts[Role.SCOUT].acknowledge_envelope(event.envelope, now).data)
 
     raw, signed = list[float](), list[float]()
     size = len(
-        posts[Role.CLI].prepare_letter(mouth.envelope(REQUEST, OutgoingMessage(Role.SCOUT, START), None), now)[0].data
+        posts[Role.CLI].prepare_envelope(mouth.envelope(REQUEST, OutgoingMessage(Role.SCOUT, START), None), now)[0].data
     )
     posts[Role.CLI].forget(REQUEST)
     answering = asyncio.ensure_future(answer_raw())
@@ -119,7 +119,7 @@ async def hop(folder: Path) -> bool:
         now += 1_000  # nobody is rate-limited
         began = perf_counter()
         letter = mouth.envelope(f"req_{at:016x}", OutgoingMessage(Role.SCOUT, START), None)
-        for one in posts[Role.CLI].prepare_letter(letter, now):
+        for one in posts[Role.CLI].prepare_envelope(letter, now):
             await cli_line.send(one.to, one.data)
         while posts[Role.CLI].waiting:
             posts[Role.CLI].take(await cli_line.receive(Role.CLI), now)
@@ -187,12 +187,12 @@ def agent(role: Role, folder: str, ports: dict[Role, int]) -> None:
         line, resident = await inhabited(role, Path(folder), ports)
         onward = RING[(RING.index(role) + 1) % len(RING)] if role in RING else Role.CLI
 
-        async def receive() -> Parcel:
+        async def receive() -> ReceivedMessage:
             while True:
-                parcel: Parcel = await line.receive(role)
-                if not parcel.data.startswith(RAW):
-                    return parcel
-                await line.send(onward, parcel.data)
+                received: ReceivedMessage = await line.receive(role)
+                if not received.data.startswith(RAW):
+                    return received
+                await line.send(onward, received.data)
 
         await asyncio.gather(run_receiver(resident, receive), run_retries(resident, asyncio.sleep))
 
@@ -222,12 +222,12 @@ async def between_processes(folder: Path) -> bool:
     line, cli = await inhabited(Role.CLI, folder / "cli", ports, heard)
     raw_back: asyncio.Queue[bytes] = asyncio.Queue()
 
-    async def receive() -> Parcel:
+    async def receive() -> ReceivedMessage:
         while True:
-            parcel: Parcel = await line.receive(Role.CLI)
-            if not parcel.data.startswith(RAW):
-                return parcel
-            raw_back.put_nowait(parcel.data)
+            received: ReceivedMessage = await line.receive(Role.CLI)
+            if not received.data.startswith(RAW):
+                return received
+            raw_back.put_nowait(received.data)
 
     living = [
         asyncio.ensure_future(run_receiver(cli, receive)),

@@ -26,7 +26,7 @@ from tests.wire.model_server import Answer, cut, hang_up
 from zuno.adapters.file_lock import FileLock, outbox_lock
 from zuno.adapters.notifier.telegram import TelegramNotifier
 from zuno.adapters.store.outbox import SqliteOutbox
-from zuno.kernel.notify import Button, Fact, Notice, NoticeKind, NoticeLabel, Post, SendResult, Severity
+from zuno.kernel.notify import Button, Fact, Notice, NoticeKind, NoticeLabel, OutboxEntry, SendResult, Severity
 from zuno.kernel.units import Seconds
 from zuno.pushes.drain import OutboxDrain
 
@@ -80,7 +80,7 @@ class Day:
         day = self
 
         class Notifier(TelegramNotifier):
-            async def send(self, post: Post, *, silent: bool = False) -> SendResult:
+            async def send(self, post: OutboxEntry, *, silent: bool = False) -> SendResult:
                 day.doom.strike("before_sending")
                 taken = len(day.bot.arrived)
                 sent = await super().send(post, silent=silent)

@@ -24,7 +24,7 @@ from tests.wire.commands import run_zuno
 from tests.wire.telegram_api import ALICE, TOKEN, TelegramApi, telegram_api
 from tests.wire.telegram_side import running_bot
 from zuno.doors.telegram import command_table
-from zuno.doors.telegram.commands import Asked, Command, Level
+from zuno.doors.telegram.commands import ChatRequest, Command, Level
 from zuno.doors.telegram.render import render
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
@@ -54,7 +54,7 @@ async def read_views(zuno: Zuno) -> dict[str, View]:
 
 
 def build_cached_command(name: str, view: View) -> Command:
-    async def show(asked: Asked, zuno: Zuno) -> Reply:
+    async def show(asked: ChatRequest, zuno: Zuno) -> Reply:
         return render(view)
 
     return Command(f"cached_{name}", "", "x", Level.LOOK, show)

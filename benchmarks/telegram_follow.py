@@ -23,7 +23,7 @@ from tests.wire.telegram_api import ALICE, TOKEN, TelegramApi, telegram_api
 from zuno.doors.telegram.access import Role
 from zuno.doors.telegram.analysis_commands import analyze
 from zuno.doors.telegram.api import ChatSender, open_bot
-from zuno.doors.telegram.commands import Asked
+from zuno.doors.telegram.commands import ChatRequest
 from zuno.doors.telegram.confirm import Confirmations
 from zuno.doors.telegram.reply import Reply
 from zuno.kernel.units import Millis
@@ -42,7 +42,7 @@ async def follow(house: Application, api: TelegramApi) -> bool:
         store = ChatStoreInMemory()
         live = ChatSender(bot, store, ALICE.id, os.urandom)
         cards = Confirmations(store, lambda: Millis(0), os.urandom, {})
-        asked = Asked(ALICE.id, ALICE.id, 1, "/analyze BTC", ("BTC",), Role.OWNER, live, cards)
+        asked = ChatRequest(ALICE.id, ALICE.id, 1, "/analyze BTC", ("BTC",), Role.OWNER, live, cards)
 
         async def alone() -> None:
             await Reports(house.cycles()).run("BTCUSDT", "swing", None, lambda event: None)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from zuno.doors.reading.intents import Reading
 from zuno.doors.reading.reader import read
-from zuno.doors.reading.seen import Seen, asks_for_list, find_position
+from zuno.doors.reading.seen import ShownPosition, asks_for_list, find_position
 
-POSITIONS = (Seen("sim", "1", ("WETH", "USDC")), Seen("sim", "2", ("ETH", "USDC")))
+POSITIONS = (ShownPosition("sim", "1", ("WETH", "USDC")), ShownPosition("sim", "2", ("ETH", "USDC")))
 """`zuno lp positions` of a fresh home lists these, in this order; its wallet holds ETH, WETH and USDC."""
 
 

@@ -28,7 +28,7 @@ from zuno.kernel.notify import (
     NoticeKind,
     NoticeLabel,
     Notifier,
-    Post,
+    OutboxEntry,
     RetryLater,
     Sent,
     Severity,
@@ -52,8 +52,8 @@ SUMMARY = replace(NOTICE, kind=NoticeKind.SUMMARY, picture=b"\x89PNG")
 HOSTILE = replace(NOTICE, reason="<b>&\x00\u202e" + "x" * 10_000, facts=(Fact("\n" * 99, "<" * 9_000),) * 30)
 
 
-def post(notice: Notice = NOTICE, number: int = 7) -> Post:
-    return Post(number, f"key {number}", notice)
+def post(notice: Notice = NOTICE, number: int = 7) -> OutboxEntry:
+    return OutboxEntry(number, f"key {number}", notice)
 
 
 @pytest.fixture

@@ -26,9 +26,9 @@ from zuno.kernel.notify import (
     NoticeKind,
     NoticeLabel,
     Outbox,
+    OutboxEntry,
+    OutboxState,
     OutboxStatus,
-    Post,
-    PostState,
     Severity,
 )
 from zuno.kernel.units import Seconds
@@ -70,7 +70,7 @@ async def test_an_outbox_nobody_wrote_to_is_empty(outbox: Outbox) -> None:
 
 async def test_a_notice_comes_back_as_it_was(outbox: Outbox) -> None:
     number = await outbox.append(NOTICE, "a")
-    assert await outbox.next() == await outbox.find(number) == Post(number, "a", NOTICE, PostState.WAITING)
+    assert await outbox.next() == await outbox.find(number) == OutboxEntry(number, "a", NOTICE, OutboxState.WAITING)
 
 
 async def test_a_key_is_stored_once_and_order_is_kept(outbox: Outbox) -> None:
@@ -89,7 +89,7 @@ async def test_what_is_settled_stays_settled(outbox: Outbox) -> None:
     await outbox.mark_delivered(third, NOW)
     await outbox.mark_undeliverable(third, "refused", NOW)
     states = [post.state for number in (first, second, third) if (post := await outbox.find(number))]
-    assert states == [PostState.UNDELIVERABLE, PostState.SKIPPED, PostState.DELIVERED]
+    assert states == [OutboxState.UNDELIVERABLE, OutboxState.SKIPPED, OutboxState.DELIVERED]
     assert (await outbox.status()).undeliverable == 1
 
 

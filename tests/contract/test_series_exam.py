@@ -28,7 +28,7 @@ from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.measure.columns import rows_of
+from zuno.trading.measure.columns import to_rows
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -1210,7 +1210,7 @@ async def test_columns_become_rows_once(store: Any, count: int) -> None:
     assert await store.flaws() == ()
     assert store.origin == PUBLIC_HISTORY
     back = await store.read_columns(series, bars[1].at, bars[2].at)
-    assert rows_of(back) == list(bars[1:3])
+    assert to_rows(back) == list(bars[1:3])
     assert (await store.all_known([series])) == (bars[-1].at + MINUTE_MS,)
 
 

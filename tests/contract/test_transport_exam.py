@@ -337,8 +337,8 @@ async def test_the_sender_is_named_where_it_is_known_and_never_wrong(bench: Benc
     for _ in range(3):
         await asyncio.gather(cli.send(SCOUT, b"cli"), strategist.send(SCOUT, b"strategist"))
     for _ in range(6):
-        parcel = await asyncio.wait_for(scout.receive(SCOUT), BOUND)
-        assert parcel.sender == (Role(parcel.data.decode()) if bench.knows_senders else None)
+        received = await asyncio.wait_for(scout.receive(SCOUT), BOUND)
+        assert received.sender == (Role(received.data.decode()) if bench.knows_senders else None)
 
 
 async def test_the_largest_message_passes_and_a_larger_one_is_refused(bench: Bench) -> None:
@@ -404,7 +404,7 @@ async def test_closing_wakes_everyone_who_waits_and_may_be_repeated(bench: Bench
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED, timeout=BOUND)
     await scout.close()
     outcomes = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), BOUND)
-    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Parcel", "Unavailable", "Unavailable"]
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["ReceivedMessage", "Unavailable", "Unavailable"]
     await scout.close()
     with pytest.raises(Unavailable, match="closed"):
         await asyncio.wait_for(scout.receive(SCOUT), BOUND)

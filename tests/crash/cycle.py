@@ -33,7 +33,7 @@ from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
 from zuno.llm.port import Answered, ModelRequest, Usage
 from zuno.trading.data.bundle_builder import build_bundle
-from zuno.trading.measure.features import features
+from zuno.trading.measure.features import measure_features
 from zuno.trading.model.cycle import Node
 from zuno.trading.model.market import Mode, Symbol
 from zuno.trading.model.outcome import NodeEvent
@@ -271,7 +271,7 @@ async def _menu(store: MemorySeries) -> PriceMenu:
     desk = TradingDesk(store, None, None)  # type: ignore[arg-type]  # nothing is kept or painted
     moment = await desk.moment(Symbol.BTCUSDT, None)
     bundle = await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, moment.as_of)
-    return build_price_menu(bundle, features(bundle))
+    return build_price_menu(bundle, measure_features(bundle))
 
 
 def points(writes: Sequence[str]) -> list[Point]:

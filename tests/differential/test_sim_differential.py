@@ -42,7 +42,7 @@ from zuno.lp.model.plan import Bounds, Grant, Step, StepPlan
 from zuno.lp.plan import calldata, encoding, minting, positions
 from zuno.lp.plan.approvals import build_revocations
 from zuno.lp.plan.context import PlanContext
-from zuno.lp.plan.inventory import available, deposit, market_without_us
+from zuno.lp.plan.inventory import burn_proceeds, market_without_us, plan_swap_and_deposit
 from zuno.lp.ports.spending import Call, Fees, Mined, SendResult
 from zuno.lp.rules.attribution import attribute
 
@@ -287,7 +287,9 @@ def needs_no_swap(position: LpPosition, least: int = 12) -> Range:
     for below in count(least):
         for above in range(least // 2, 200):
             band = around(position.pool, below, above)
-            fits = deposit(market_without_us(position.pool, position), band, *available(position), may_swap=True)
+            fits = plan_swap_and_deposit(
+                market_without_us(position.pool, position), band, *burn_proceeds(position), may_swap=True
+            )
             if fits.prep is None and band != position.range and fits.liquidity:
                 return band
         assert below < 100
@@ -355,7 +357,7 @@ async def in_two_steps(stage: Stage, token_id: int) -> int:
     assert plan.later is not None
     await stage.do(plan.steps)
     new = stage.world.books.next_id
-    later = positions.finish_rebalance(plan.later, await stage.terms(), stage.pool(key), *available(position))
+    later = positions.finish_rebalance(plan.later, await stage.terms(), stage.pool(key), *burn_proceeds(position))
     await stage.do(later)
     return new
 

@@ -19,7 +19,7 @@ from zuno.trading.model.cycle import Exchange, Style
 from zuno.trading.model.market import MINUTE_MS, Symbol
 from zuno.trading.model.orders import OrderRequest, OrderSide, OrderStatus, OrderType
 from zuno.trading.model.trade_events import ExitReason, LockSet, Protection, TradeEvent
-from zuno.trading.model.venues import won_symbol
+from zuno.trading.model.venues import krw_symbol
 
 BTC, ETH = Symbol.BTCUSDT, Symbol.ETHUSDT
 ALWAYS = 10_000
@@ -618,7 +618,7 @@ async def spot_desk() -> AsyncIterator[tuple[WireDesk, FullLog]]:
     """With a position at a spot exchange where the owner has coins, too: nothing keeps a sale from taking those."""
     async with over_upbit() as here:
         desk = WireDesk(here, log := FullLog())
-        here.fake.engine.position(won_symbol(BTC)).amount += OWNED
+        here.fake.engine.position(krw_symbol(BTC)).amount += OWNED
         assert await desk.open() == "open"
         yield desk, log
 

@@ -30,8 +30,8 @@ from zuno.adapters.mesh.folder import MeshFiles
 from zuno.adapters.transport.iroh import IrohPeer, IrohTransport
 from zuno.kernel.errors import Unavailable
 from zuno.lp.mesh.delivery import Delivery
+from zuno.lp.mesh.message_handler import EnvelopeSigner
 from zuno.lp.mesh.peer import OutgoingMessage
-from zuno.lp.mesh.station import EnvelopeSigner
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import FlowStart, Role
 from zuno.wiring import open_zuno
@@ -361,7 +361,7 @@ def test_a_stranger_and_a_peer_in_a_wrong_role_are_refused_and_recorded(mesh: Me
         "req_00000000000000aa", OutgoingMessage(Role.SCOUT, start), None
     )
     post = Delivery(Role.CLI, arbiter, keys, lambda name: None, chance=Random(1), code="x")
-    (letter,) = post.prepare_letter(said, unix_millis())
+    (letter,) = post.prepare_envelope(said, unix_millis())
     with pytest.raises(Unavailable):
         asyncio.run(send(stranger.secret(), letter.data))
     asyncio.run(send(arbiter.secret(), letter.data))

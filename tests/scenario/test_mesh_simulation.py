@@ -36,7 +36,7 @@ from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Peer, Think
 from zuno.lp.model.ballot import PlanVerdict, Verdict
 from zuno.lp.model.debate import Arguing, Context, FlowFailed, Kind, PlanReady, Role, Thought
-from zuno.lp.ports.transport import Parcel
+from zuno.lp.ports.transport import ReceivedMessage
 from zuno.lp.service.plan_view import decided_hash
 from zuno.lp.service.recommend import load_context
 
@@ -261,7 +261,7 @@ def played(theatre: Theatre, seed: int) -> tuple[World, list[Debate]]:
     for _ in range(chance.choice([0, 0, 3, 30])):
         junk = bytes(chance.getrandbits(8) for _ in range(chance.randint(0, 200)))
         whole = chance.choice([junk, b"\x00ZM1L" + junk, b"\x00ZM1A" + junk])
-        world.inject(chance.choice(list(Role)), Parcel(whole, None), chance.randint(0, 3_000))
+        world.inject(chance.choice(list(Role)), ReceivedMessage(whole, None), chance.randint(0, 3_000))
     world.run()
     return world, debates
 

@@ -61,7 +61,7 @@ from zuno.lp.plan import calldata, minting, positions
 from zuno.lp.plan.approvals import build_revocations
 from zuno.lp.plan.context import PlanContext
 from zuno.lp.plan.encoding import position_manager_call
-from zuno.lp.plan.inventory import available, deposit, market_without_us, price_bounds, range_edges
+from zuno.lp.plan.inventory import burn_proceeds, market_without_us, plan_swap_and_deposit, price_bounds, range_edges
 from zuno.lp.plan.policy import Policy, build_policy, verify_step
 from zuno.lp.plan.sizing import least_principal
 
@@ -329,7 +329,9 @@ def needs_no_swap(position: LpPosition, least: int = 12) -> Range:
     for below in count(least):
         for above in range(least // 2, 200):
             band = around(pool, below, above)
-            fits = deposit(market_without_us(pool, position), band, *available(position), may_swap=True)
+            fits = plan_swap_and_deposit(
+                market_without_us(pool, position), band, *burn_proceeds(position), may_swap=True
+            )
             if fits.prep is None and band != position.range and fits.liquidity:
                 return band
         assert below < 100
@@ -372,7 +374,7 @@ def test_a_rebalance_without_a_swap_is_one_step_out_of_its_own_proceeds(stage: S
     new_id = stage.next_id()
     gained = stage.run(plan.steps, position.pool.key, position)
     new = minted_as_asked(stage, new_id, band, 1)
-    have0, have1 = available(position)
+    have0, have1 = burn_proceeds(position)
     left0, left1 = gained[position.pool.key.currency0], gained[position.pool.key.currency1]
     assert 0 <= have0 - new.amount0 - left0 <= 2  # each mint rounds up, a burn down
     assert 0 <= have1 - new.amount1 - left1 <= 2
@@ -456,7 +458,7 @@ def two_steps(stage: Stage, position: LpPosition, band: Range) -> tuple[StepPlan
     assert plan.later is not None
     assert [step.kind for step in plan.steps] == [StepKind.BURN]
     paid = stage.run(plan.steps, key, position)
-    assert (paid[key.currency0], paid[key.currency1]) == available(position)
+    assert (paid[key.currency0], paid[key.currency1]) == burn_proceeds(position)
     assert stage.gone(position.id)
     rest = positions.finish_rebalance(
         plan.later, stage.terms(), stage.pool(key), paid[key.currency0], paid[key.currency1]
@@ -478,7 +480,7 @@ def test_a_rebalance_with_a_swap_is_two_steps(stage: Stage, held: int, above: bo
     position = stage.position(held)
     band = around(position.pool, 30, 30)
     _, new = two_steps(stage, position, band)
-    worth = available(position)[1] + available(position)[0] * position.pool.price
+    worth = burn_proceeds(position)[1] + burn_proceeds(position)[0] * position.pool.price
     put_in = new.amount1 + new.amount0 * new.pool.price
     assert put_in > worth * Fraction(95, 100), "beside what the swap costs"
     # Exact amounts, and all of them taken: nothing is left allowed.
@@ -779,7 +781,7 @@ def test_closing_out_of_range_takes_everything_home(stage: Stage, above: bool) -
     outside(stage, NATIVE_POOL, stage.position(INSIDE).range, above=above)
     position = stage.position(INSIDE)
     gained = stage.run(positions.close(stage.terms(), position).steps, NATIVE_POOL, position)
-    assert (gained[NATIVE], gained[USDC.address]) == available(position)
+    assert (gained[NATIVE], gained[USDC.address]) == burn_proceeds(position)
     assert stage.gone(INSIDE)
 
 

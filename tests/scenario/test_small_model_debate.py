@@ -19,7 +19,7 @@ from tests.wire.small_model import Missing, fetch, running
 from zuno.adapters.model.vendors import VendorModel
 from zuno.llm.names import parse_model
 from zuno.llm.prompts import SMALL_MODEL_TOKENS
-from zuno.lp.agents.scenes import ballot_of, moves_of, scenes_of
+from zuno.lp.agents.pool_inputs import build_all_pool_inputs, build_ballot, extract_moves
 from zuno.lp.model.debate import Context
 from zuno.lp.rules.ballot import judge_all
 
@@ -71,6 +71,8 @@ async def test_a_debate_with_a_small_model_in_one_chair(
     assert table.attempts[0].tokens_in <= SMALL_MODEL_TOKENS
     context = rough.model_copy(update={"max_rounds": 0})
     for round_ in ready.debate.rounds:
-        assert ballot_of(context, scenes_of(context), moves_of(round_.candidates)) == round_.candidates
+        assert (
+            build_ballot(context, build_all_pool_inputs(context), extract_moves(round_.candidates)) == round_.candidates
+        )
         assert judge_all(round_.candidates, context.profile) == round_.mechanical
     assert (await table.journal.verify()).ok

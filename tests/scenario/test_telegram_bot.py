@@ -16,7 +16,7 @@ from tests.wire.telegram_html import find_tappable
 from tests.wire.telegram_side import RunningBot, running_bot
 from zuno.doors.telegram import bot as bot_module
 from zuno.doors.telegram import command_table
-from zuno.doors.telegram.commands import Asked, Command, Level
+from zuno.doors.telegram.commands import ChatRequest, Command, Level
 from zuno.doors.telegram.reply import Button, Reply
 from zuno.doors.zuno import Zuno
 from zuno.kernel.backoff import Backoff
@@ -293,7 +293,7 @@ async def test_a_slow_command_keeps_nobody_waiting(
     """However many of them run: what lowers risk is answered at once."""
     gate = asyncio.Event()
 
-    async def wait(asked: Asked, zuno: Zuno) -> Reply:
+    async def wait(asked: ChatRequest, zuno: Zuno) -> Reply:
         await gate.wait()
         return Reply("slow")
 
@@ -315,14 +315,14 @@ async def test_what_looks_never_keeps_a_button_money_or_risk_waiting_and_is_told
 ) -> None:
     gate = asyncio.Event()
 
-    async def wait(asked: Asked, zuno: Zuno) -> Reply:
+    async def wait(asked: ChatRequest, zuno: Zuno) -> Reply:
         await gate.wait()
         return Reply("slow")
 
-    async def offer(asked: Asked, zuno: Zuno) -> Reply:
+    async def offer(asked: ChatRequest, zuno: Zuno) -> Reply:
         return Reply("menu", buttons=(Button("Version", "/version"),))
 
-    async def spend(asked: Asked, zuno: Zuno) -> Reply:
+    async def spend(asked: ChatRequest, zuno: Zuno) -> Reply:
         return Reply("spent")
 
     added = [
@@ -356,7 +356,7 @@ async def test_what_looks_never_keeps_a_button_money_or_risk_waiting_and_is_told
 async def test_an_error_of_strangers_words_has_nothing_to_tap(
     api: TelegramApi, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fail(asked: Asked, zuno: Zuno) -> Reply:
+    async def fail(asked: ChatRequest, zuno: Zuno) -> Reply:
         raise Refused("<b>x https://evil.com /kill @eve #tag $BTC; `zuno plan approve plan_1` shows it.")
 
     refusing = Command("refuse", "", "x", Level.LOOK, fail)

@@ -15,7 +15,7 @@ from tests.wire.commands import Ran, run_zuno
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.units import Millis, Seconds
 from zuno.trading.data.bundle_builder import build_bundle
-from zuno.trading.measure.features import Features, features
+from zuno.trading.measure.features import Features, measure_features
 from zuno.trading.measure.frames import Frame
 from zuno.trading.model import market
 from zuno.trading.model.bundle import SLOTS, Absent, Block, Bundle, Slot, bundle_hash, content, read_bundle
@@ -211,7 +211,7 @@ async def test_nothing_in_a_bundle_is_later_than_its_moment(invented: Path) -> N
 def test_a_bundle_gives_the_same_figures_after_it_was_stored(bundle: Bundle) -> None:
     again = read_bundle(content(bundle))
     assert again == bundle
-    assert features_view(again, "x", features(again)) == features_view(bundle, "x", features(bundle))
+    assert features_view(again, "x", measure_features(again)) == features_view(bundle, "x", measure_features(bundle))
 
 
 async def test_a_source_that_failed_just_now_is_named(invented: Path) -> None:
@@ -272,13 +272,13 @@ FIRST_OF_FEEDS = {series.feed: series for series in reversed(EVERY)}.values()
     ids=str,
 )
 def test_without_any_one_series_the_rest_is_measured(bundle: Bundle, series: Series[Any]) -> None:
-    view = features_view(bundle, "x", features(without(bundle, series)))
+    view = features_view(bundle, "x", measure_features(without(bundle, series)))
     assert view.features
     json.dumps(view.model_dump(by_alias=True), allow_nan=False)
 
 
 def test_without_anything_all_is_missing_and_nothing_is_made_up(bundle: Bundle) -> None:
-    found = features(without(bundle, *EVERY))
+    found = measure_features(without(bundle, *EVERY))
     assert all(isinstance(frame, Missing) for _, frame in found.frames)
     for part in ("volatility", "open_interest_hour", "book", "walls", "whales_hour", "surface", "dvol", "mood", "won"):
         assert isinstance(getattr(found, part), Missing), part
@@ -296,7 +296,7 @@ LIVE: list[tuple[Series[Any], Callable[[Features], object]]] = [
     (market.long_short(BYBIT, SYMBOL), lambda found: found.perpetuals[1].long_share),
     (market.basis(BINANCE, SYMBOL), lambda found: found.perpetuals[0].basis_bps),
     (market.fear_greed("alternative.me"), lambda found: found.mood),
-    (market.rates("upbit", "KRW-USDT"), lambda found: found.won),
+    (market.rates("upbit", "KRW-USDT"), lambda found: found.krw_rate),
     (market.rates("binance", "USDC-USDT"), lambda found: found.dollar),
 ]
 
@@ -305,8 +305,8 @@ LIVE: list[tuple[Series[Any], Callable[[Features], object]]] = [
 def test_a_stale_fact_is_no_fact(bundle: Bundle, series: Series[Any], part: Callable[[Features], object]) -> None:
     block = bundle.block(series)
     assert block is not None
-    assert not isinstance(part(features(aged(bundle, series, block.limit))), Missing)
-    gone = part(features(aged(bundle, series, block.limit + 1)))
+    assert not isinstance(part(measure_features(aged(bundle, series, block.limit))), Missing)
+    gone = part(measure_features(aged(bundle, series, block.limit + 1)))
     assert isinstance(gone, Missing)
     assert str(block.limit) in gone.reason
 
@@ -314,7 +314,7 @@ def test_a_stale_fact_is_no_fact(bundle: Bundle, series: Series[Any], part: Call
 def test_a_rate_in_percent_is_missing_not_huge(bundle: Bundle) -> None:
     series = market.funding_next(BINANCE, SYMBOL)
     spoilt = with_rows(bundle, series, lambda rows: (*rows[:-1], Funding(rows[-1].at, 0.01, 8.0)))
-    predicted = features(spoilt).perpetuals[0].predicted
+    predicted = measure_features(spoilt).perpetuals[0].predicted
     assert isinstance(predicted, Missing)
     assert "percentage" in predicted.reason
 
@@ -322,7 +322,7 @@ def test_a_rate_in_percent_is_missing_not_huge(bundle: Bundle) -> None:
 def test_a_crossed_book_is_refused(bundle: Bundle) -> None:
     series = market.books(BINANCE, SYMBOL)
     spoilt = with_rows(bundle, series, lambda rows: (*rows[:-1], replace(rows[-1], bids=rows[-1].asks[::-1])))
-    book = features(spoilt).book
+    book = measure_features(spoilt).book
     assert isinstance(book, Missing)
 
 
@@ -332,7 +332,7 @@ def test_a_chain_without_expiries_is_missing_and_not_calm(bundle: Bundle) -> Non
     def bare(rows: tuple[OptionChain, ...]) -> tuple[OptionChain, ...]:
         return tuple(replace(row, quotes=tuple(replace(quote, expiry=None) for quote in row.quotes)) for row in rows)
 
-    surface = features(with_rows(bundle, series, bare)).surface
+    surface = measure_features(with_rows(bundle, series, bare)).surface
     assert not isinstance(surface, Missing)
     assert isinstance(surface.term, Missing)
     assert isinstance(surface.is_inverted, Missing)
@@ -340,9 +340,9 @@ def test_a_chain_without_expiries_is_missing_and_not_calm(bundle: Bundle) -> Non
 
 def test_a_venue_that_drops_out_between_two_ends_is_left_out_of_the_change(bundle: Bundle) -> None:
     series = market.open_interest(OKX, SYMBOL)
-    before = features(bundle).open_interest_hour
+    before = measure_features(bundle).open_interest_hour
     cut = with_rows(bundle, series, lambda rows: tuple(row for row in rows if row.at < END - HOUR_MS // 2))
-    after = features(cut).open_interest_hour
+    after = measure_features(cut).open_interest_hour
     assert not isinstance(before, Missing)
     assert not isinstance(after, Missing)
     assert before.venues == tuple(sorted(PERPETUALS))
@@ -362,7 +362,7 @@ def test_bars_that_cannot_be_are_left_out_and_counted(bundle: Bundle) -> None:
             rows[-1],
         ),
     )
-    frame = dict(features(spoilt).frames)[Timeframe.H4]
+    frame = dict(measure_features(spoilt).frames)[Timeframe.H4]
     assert isinstance(frame, Frame)
     assert frame.readings.unsound == 2
     assert frame.readings.rsi is not None
@@ -437,10 +437,11 @@ async def test_while_nobody_tells_the_won_there_is_none(invented: Path) -> None:
     store = store_of(invented)
     night = END - 12 * DAY_MS
     hours = [
-        features(await build_bundle(store, SYMBOL, Mode.SWING, Millis(night + n * HOUR_MS))) for n in (1, 3, 9, 10)
+        measure_features(await build_bundle(store, SYMBOL, Mode.SWING, Millis(night + n * HOUR_MS)))
+        for n in (1, 3, 9, 10)
     ]
     await store.close()
-    assert [isinstance(one.won, Missing) for one in hours] == [False, True, True, False]
+    assert [isinstance(one.krw_rate, Missing) for one in hours] == [False, True, True, False]
     assert not any(isinstance(one.dollar, Missing) for one in hours)
 
 
@@ -452,8 +453,8 @@ async def test_a_silent_stream_that_is_alive_is_a_zero_and_a_dead_one_is_not(inv
     heard = MemorySeries(Origin(False, "recorded"))
     minutes = [Heartbeat(Millis(at)) for at in range(END - 2 * HOUR_MS, END, MINUTE_MS)]
     await heard.write([Batch(market.alive(Feed.LIQUIDATIONS, BINANCE, SYMBOL), minutes)])
-    listened = features(await build_bundle(heard, SYMBOL, Mode.SWING, END)).forced
-    deaf = features(await build_bundle(MemorySeries(Origin(False, "recorded")), SYMBOL, Mode.SWING, END)).forced
+    listened = measure_features(await build_bundle(heard, SYMBOL, Mode.SWING, END)).forced
+    deaf = measure_features(await build_bundle(MemorySeries(Origin(False, "recorded")), SYMBOL, Mode.SWING, END)).forced
     assert not isinstance(listened.longs_hour, Missing)
     assert listened.longs_hour.usd == 0
     assert isinstance(deaf.longs_hour, Missing)
@@ -462,18 +463,18 @@ async def test_a_silent_stream_that_is_alive_is_a_zero_and_a_dead_one_is_not(inv
 def test_a_day_of_shocks_that_was_not_seen_whole_is_not_called_quiet(bundle: Bundle) -> None:
     series = candles(BINANCE, SYMBOL, Timeframe.M1)
     cut = with_rows(bundle, series, lambda rows: rows[-90:])
-    view = features_view(cut, "x", features(cut))
+    view = features_view(cut, "x", measure_features(cut))
     assert [one.why for one in view.unjudged if one.rule == "shock"] == [
         "1410 of the last 1440 minutes could not be judged"
     ]
-    whole = features_view(bundle, "x", features(bundle))
+    whole = features_view(bundle, "x", measure_features(bundle))
     assert [one for one in whole.unjudged if one.rule == "shock"] == []
 
 
 def test_a_curve_of_long_ago_is_no_curve(bundle: Bundle) -> None:
     later = replace(bundle, as_of=Millis(END + 30 * DAY_MS))
-    assert isinstance(features(later).economy.slope, Missing)
-    assert all(isinstance(one, Missing) for name, one in features(later).economy.figures if "DGS" in name)
+    assert isinstance(measure_features(later).economy.slope, Missing)
+    assert all(isinstance(one, Missing) for name, one in measure_features(later).economy.figures if "DGS" in name)
 
 
 @pytest.mark.parametrize(
@@ -489,7 +490,7 @@ def test_a_number_that_is_none_of_its_kind_is_missing(
     bundle: Bundle, series: Series[Any], value: float, part: str
 ) -> None:
     spoilt = with_rows(bundle, series, lambda rows: (*rows[:-1], rows[-1]._replace(value=value)))
-    assert isinstance(getattr(features(spoilt), part), Missing)
+    assert isinstance(getattr(measure_features(spoilt), part), Missing)
 
 
 def test_another_row_is_another_hash(bundle: Bundle) -> None:

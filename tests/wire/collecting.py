@@ -12,8 +12,8 @@ from typing import Any
 from tests.wire.fakes.alerts import SeatInMemory
 from tests.wire.fakes.series import MemorySeries
 from tests.wire.fakes.venues import RecordedFigures, RecordedTexts, RecordedVenue
-from zuno.adapters.venues.synthetic.path import paths
-from zuno.adapters.venues.synthetic.world import draw_batches, origin
+from zuno.adapters.venues.synthetic.path import draw_paths
+from zuno.adapters.venues.synthetic.world import describe_origin, draw_batches
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.data.sources import Sources
@@ -46,7 +46,7 @@ SEED = 11
 def rows() -> tuple[tuple[Series[Any], tuple[Any, ...]], ...]:
     """Of one symbol, clean, and not more of it than a test reads: what is finer than hours for half a day, hours for
     ten."""
-    given = draw_batches(SEED, {Symbol.BTCUSDT: paths(SEED)[Symbol.BTCUSDT]})
+    given = draw_batches(SEED, {Symbol.BTCUSDT: draw_paths(SEED)[Symbol.BTCUSDT]})
     return tuple(
         (batch.series, tuple(row for row in batch.rows if row.at >= END - _reach(batch.series))) for batch in given
     )
@@ -59,7 +59,7 @@ def _reach(series: Series[Any]) -> int:
 
 
 async def market() -> MemorySeries:
-    store = MemorySeries(origin(SEED))
+    store = MemorySeries(describe_origin(SEED))
     marks = dict(rows())[basis(BINANCE, Symbol.BTCUSDT)]
     beside = [
         Batch(series, marks) for series in neighbour_series(Symbol.BTCUSDT)

@@ -29,7 +29,7 @@ from zuno.adapters.model.registry import ModelTable
 from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.store.sqlite import open_sqlite
 from zuno.adapters.venues.synthetic.path import END
-from zuno.adapters.venues.synthetic.world import batches, origin
+from zuno.adapters.venues.synthetic.world import build_batches, describe_origin
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Journal
 from zuno.kernel.units import Millis
@@ -103,7 +103,7 @@ def _keep_whole(seed: int) -> tuple[Batch[Any], ...]:
 
 def _invent(seed: int) -> list[Batch[Any]]:
     known = {str(series) for symbol in Symbol for series in wanted_series(symbol)}
-    return [batch for batch in batches(seed) if str(batch.series) in known]
+    return [batch for batch in build_batches(seed) if str(batch.series) in known]
 
 
 def _cut(batch: Batch[Any]) -> Batch[Any]:
@@ -117,7 +117,7 @@ def thin_out(batch: Batch[Any]) -> Batch[Any]:
 
 
 async def market(seed: int = SEED, *, thin: bool = False) -> MemorySeries:
-    store = MemorySeries(origin(seed))
+    store = MemorySeries(describe_origin(seed))
     await store.write(list(rows(seed, thin=thin)))
     return store
 

@@ -38,9 +38,19 @@ from zuno.lp.agents.observe import observe
 from zuno.lp.agents.scout import Scout
 from zuno.lp.agents.strategist import Strategist
 from zuno.lp.mesh.envelope import Envelope, from_bytes
-from zuno.lp.mesh.station import MessageHandler
+from zuno.lp.mesh.message_handler import MessageHandler
 from zuno.lp.model.ballot import Exposure, RiskProfile
-from zuno.lp.model.debate import Capital, Context, FlowCreateStart, FlowStart, Kind, PlanReady, Role, Thought, Wish
+from zuno.lp.model.debate import (
+    Capital,
+    Context,
+    FlowCreateStart,
+    FlowStart,
+    Kind,
+    PlanReady,
+    PositionRequest,
+    Role,
+    Thought,
+)
 from zuno.lp.model.market import Pair
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import Feeds
@@ -67,7 +77,7 @@ async def observed(home: Path, position: int = 1) -> Context:
 async def surveyed(home: Path, *capital: tuple[str, str], exposure: Exposure | None = None) -> Context:
     """The simulated pools as the Scout would freeze them for an owner who brings this."""
     chain = SimChain(SimFile(home))
-    wish = Wish(
+    wish = PositionRequest(
         capital=tuple(Capital(token=token, amount=Decimal(amount)) for token, amount in capital), exposure=exposure
     )
     start = FlowCreateStart(chain="sim", wish=wish, profile=RiskProfile.BALANCED, max_rounds=2)
@@ -159,9 +169,9 @@ class Table:
             Critic(self._recall, model_context),
             Arbiter(self._recall, model_context),
         )
-        stations = [MessageHandler(peer, self.transport, self.journal, self.key, self.now) for peer in peers]
+        handlers = [MessageHandler(peer, self.transport, self.journal, self.key, self.now) for peer in peers]
         return LocalDebateRunner(
-            stations, self.transport, self.journal, self.key, self.now, self.request, max_rounds, self.patience
+            handlers, self.transport, self.journal, self.key, self.now, self.request, max_rounds, self.patience
         )
 
     def model_context(self) -> ModelContext:

@@ -21,7 +21,7 @@ from tests.wire.desk_bundles import World, bundle_of
 from tests.wire.desk_roles import ROLES, argued
 from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.venues.synthetic.path import END
-from zuno.adapters.venues.synthetic.world import batches, origin
+from zuno.adapters.venues.synthetic.world import build_batches, describe_origin
 from zuno.kernel.units import Millis
 from zuno.trading.agents.case import build_case
 from zuno.trading.data.bundle_builder import build_bundle
@@ -56,9 +56,9 @@ def touch() -> TouchOdds:
 
 
 async def computed(home: Path) -> dict[str, Any]:
-    world = list(batches(SEED))
+    world = list(build_batches(SEED))
     wanted = {series for symbol in Symbol for series in wanted_series(symbol)}
-    store = MemorySeries(origin(SEED))
+    store = MemorySeries(describe_origin(SEED))
     await store.write([thin_out(batch) for batch in world if batch.series in wanted])
     case = build_case(await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, Millis(END)))
     desk = Desk(home, store)

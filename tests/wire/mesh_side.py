@@ -31,7 +31,7 @@ from zuno.lp.mesh.peer import OutgoingMessage, Peer, Think
 from zuno.lp.mesh.peer_process import MeshPeer
 from zuno.lp.mesh.running import AGENTS, PeerRunner
 from zuno.lp.model.ballot import RiskProfile
-from zuno.lp.model.debate import Context, FlowStart, PlanReady, Role, SceneFacts
+from zuno.lp.model.debate import Context, FlowStart, PlanReady, PoolFacts, Role
 from zuno.lp.service.archive import Archive, RecordedRequest, ReplayDebateRunner
 from zuno.lp.service.mesh_debate import MeshDebateRunner, OwnerEndpoint, OwnerInbox
 from zuno.lp.service.recommend import load_context
@@ -131,7 +131,7 @@ async def a_mesh(
     async def observe(start: object) -> Context:
         return seen
 
-    async def observe_here(context: Context) -> tuple[SceneFacts, ...]:
+    async def observe_here(context: Context) -> tuple[PoolFacts, ...]:
         chain = _sim(folder)
         return own.scenes if own else await observe_again(context, chain, feeds_of_sim(chain))
 

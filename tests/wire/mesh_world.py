@@ -34,7 +34,7 @@ from zuno.lp.mesh.peer_process import MeshPeer
 from zuno.lp.mesh.running import PeerRunner
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import FlowCreateStart, FlowFailed, FlowStart, PlanReady, Role
-from zuno.lp.ports.transport import Parcel
+from zuno.lp.ports.transport import ReceivedMessage
 from zuno.lp.service.mesh_debate import LOOK, DebateTimeout, MeshDebateRunner, OwnerEndpoint, OwnerInbox
 from zuno.lp.service.recommend import record_plan
 
@@ -217,9 +217,9 @@ class World:
     def at(self, moment: int, happen: Happening) -> None:
         heapq.heappush(self._moments, (moment, next(self._count), happen))
 
-    def inject(self, to: Role, parcel: Parcel, at: int) -> None:
+    def inject(self, to: Role, received: ReceivedMessage, at: int) -> None:
         """Somebody who is no peer of ours, or one that lies."""
-        self.at(START + at, partial(self._arrive, to, parcel))
+        self.at(START + at, partial(self._arrive, to, received))
 
     # -- how it goes on
 
@@ -277,12 +277,12 @@ class World:
             self._die(node)
         self._wind(node)
 
-    async def _arrive(self, to: Role, parcel: Parcel) -> None:
+    async def _arrive(self, to: Role, received: ReceivedMessage) -> None:
         node = self.nodes[to]
         if node.peer is None:
             return
         try:
-            await node.peer.take(parcel)
+            await node.peer.take(received)
         except Crashed:
             self._die(node)
         self._wind(node)
@@ -296,7 +296,7 @@ class World:
         known = sender if self.weather.names_senders else None
         for _ in range(copies):
             delay = self.chance.randint(1, self.weather.slowest_ms)
-            self.at(self.now + delay, partial(self._arrive, one.to, Parcel(one.data, known)))
+            self.at(self.now + delay, partial(self._arrive, one.to, ReceivedMessage(one.data, known)))
 
     async def _listen(self, envelope: Envelope) -> None:
         await self._endpoint.inbox.hear(envelope)

@@ -93,7 +93,9 @@ def _bars(*prices: Any) -> Bars:
     return Bars(Timeframe.H1, at, *prices, np.ones(count), np.full(count, 0.5))  # type: ignore[call-arg]
 
 
-def terms(account: Account = CASH, won: Known[float] = WON, mark: Known[float] = PRICE, **changed: Any) -> RulingInputs:
+def terms(
+    account: Account = CASH, krw_rate: Known[float] = WON, mark: Known[float] = PRICE, **changed: Any
+) -> RulingInputs:
     """Everything known, nothing wrong, the account marked at these rates."""
     marks: dict[Symbol, Known[float]] = {Symbol.BTCUSDT: mark, Symbol.ETHUSDT: 10.0}
     calm = RulingInputs(
@@ -107,25 +109,25 @@ def terms(account: Account = CASH, won: Known[float] = WON, mark: Known[float] =
         funding_next=0.0001,
         record=PROVEN,
         panic=False,
-        day_rank=0.5,
+        day_volatility_rank=0.5,
         curve_change=0.1,
         longs_liquidated=1e6,
         shorts_liquidated=1e6,
         breakout=False,
-        restless=False,
+        high_volatility=False,
         shock_down=None,
         shock_up=None,
         dollar=1.0,
-        won=won,
+        krw_rate=krw_rate,
         account=account,
-        standing=mark_to_market(account, Symbol.BTCUSDT, marks, won),
+        marked_account=mark_to_market(account, Symbol.BTCUSDT, marks, krw_rate),
     )
     return replace(calm, **changed)
 
 
 def standing(given: RulingInputs) -> MarkedAccount:
-    assert isinstance(given.standing, MarkedAccount)
-    return given.standing
+    assert isinstance(given.marked_account, MarkedAccount)
+    return given.marked_account
 
 
 def decision(call: Call = Call.LONG, **changed: Any) -> Decision:
@@ -244,7 +246,7 @@ def fired_rules(draft: RulingDraft) -> list[str]:
 
 def worth(draft: RulingDraft, given: RulingInputs) -> float:
     """The notional of all legs, in dollars."""
-    won = given.won if isinstance(given.won, float) else 1.0
+    won = given.krw_rate if isinstance(given.krw_rate, float) else 1.0
     return sum(leg.notional if leg.venue is Exchange.BINANCE else leg.notional / won for leg in draft.legs)
 
 

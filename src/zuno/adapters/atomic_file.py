@@ -9,14 +9,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from zuno.adapters.full_disk import noticing_full_disk
+from zuno.adapters.full_disk import detect_full_disk
 
 DRAFT_SUFFIX = ".partial"
 
 
 def replace_file(path: Path, content: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
     """`durable`: the new file is on disk when this returns, so that a power cut does not take it back."""
-    with replacing(path, durable=durable) as draft:
+    with open_replacement(path, durable=durable) as draft:
         _write(draft, content, mode)
 
 
@@ -24,7 +24,7 @@ def create_file(path: Path, content: bytes) -> bool:
     """A new file, 0600 and on disk. False: there was one already, and it stays as it is."""
     draft = _draft_of(path)
     try:
-        with noticing_full_disk(path):
+        with detect_full_disk(path):
             _write(draft, content, 0o600)
             flush_to_disk(draft)
             try:
@@ -38,11 +38,11 @@ def create_file(path: Path, content: bytes) -> bool:
 
 
 @contextmanager
-def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
+def open_replacement(path: Path, *, durable: bool = True) -> Iterator[Path]:
     """A place beside the file to write to; at the end it becomes the file. An error leaves the old one as it was."""
     draft = _draft_of(path)
     try:
-        with noticing_full_disk(path):
+        with detect_full_disk(path):
             yield draft
             if durable:
                 flush_to_disk(draft)

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from zuno.adapters.full_disk import unwritable
+from zuno.adapters.full_disk import build_write_error
 from zuno.adapters.process_identity import ProcessIdentity, start_time
 from zuno.kernel.errors import Refused, Unavailable
 
@@ -64,7 +64,7 @@ class FileLock:
                 self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = self._open()
         except OSError as error:
-            raise unwritable(self._path, error, "; nothing was done") from error
+            raise build_write_error(self._path, error, "; nothing was done") from error
         try:
             self._acquire(handle)
             if self._signed:

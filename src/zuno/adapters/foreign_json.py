@@ -17,7 +17,7 @@ def parse(body: bytes) -> object:
     """The value in `body`, which is UTF-8; floats are `Decimal`. `ValueError` for whatever is not JSON."""
     text = check_nesting(body)
     try:
-        return json.loads(text, parse_float=Decimal, parse_constant=no_number)
+        return json.loads(text, parse_float=Decimal, parse_constant=reject_non_number)
     except ArithmeticError as error:
         raise ValueError("a number beyond all bounds") from error
 
@@ -37,6 +37,6 @@ def check_nesting(body: bytes, deepest: int = DEEPEST) -> str:
     return text
 
 
-def no_number(name: str) -> NoReturn:
+def reject_non_number(name: str) -> NoReturn:
     """Python reads NaN and Infinity, which are no JSON."""
     raise ValueError(f"{name} is not a JSON number")

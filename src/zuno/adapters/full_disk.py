@@ -12,7 +12,7 @@ from zuno.kernel.errors import FULL_DISK, DiskFull, Unavailable
 
 
 @contextmanager
-def noticing_full_disk(path: Path) -> Iterator[None]:
+def detect_full_disk(path: Path) -> Iterator[None]:
     """A write that finds no room is `DiskFull`; any other error stays what it is."""
     try:
         yield
@@ -22,14 +22,14 @@ def noticing_full_disk(path: Path) -> Iterator[None]:
         raise
 
 
-def unwritable(path: Path, error: OSError, advice: str = "") -> Unavailable:
+def build_write_error(path: Path, error: OSError, advice: str = "") -> Unavailable:
     """What a file that could not be written is to whoever wanted it."""
     if error.errno in FULL_DISK:
         return DiskFull(path)
     return Unavailable(f"{path} cannot be written ({error.strerror}){advice}.")
 
 
-def unanswering(path: Path, error: sqlite3.DatabaseError) -> Unavailable:
+def build_database_error(path: Path, error: sqlite3.DatabaseError) -> Unavailable:
     """A database that does not take or give anything now. SQLite calls some writes that find no room an I/O error."""
     code = error.sqlite_errorcode & 0xFF
     if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and is_full(path.parent)):

@@ -62,7 +62,7 @@ class RateLimited(Unavailable):
 
 
 @dataclass(frozen=True, slots=True)
-class _Again:
+class _RetryableFailure:
     """An attempt that failed in a way another may not."""
 
     reason: str
@@ -121,7 +121,7 @@ class HttpClient:
             await self._sleep(backoff.delay(attempt, self._chance()) if asked is None else asked)
             attempt += 1
 
-    async def _attempt(self, method: str, path: str, content: Mapping[str, Any]) -> HttpAnswer | _Again:
+    async def _attempt(self, method: str, path: str, content: Mapping[str, Any]) -> HttpAnswer | _RetryableFailure:
         try:
             async with (
                 asyncio.timeout(self._patience.timeout),
@@ -130,16 +130,16 @@ class HttpClient:
                 if response.status_code in WORTH_RETRYING or response.status_code >= SERVER_ERROR:
                     limited = response.status_code == TOO_MANY_REQUESTS
                     reason = "limits our requests (HTTP 429)" if limited else f"failed (HTTP {response.status_code})"
-                    return _Again(reason, asked_wait(response.headers))
+                    return _RetryableFailure(reason, asked_wait(response.headers))
                 if response.status_code not in self._reads:
                     return HttpAnswer(response.status_code)
                 return HttpAnswer(response.status_code, await self._body(response))
         except (TimeoutError, httpx2.TimeoutException):
-            return _Again(f"did not answer within {self._patience.timeout:g} s")
+            return _RetryableFailure(f"did not answer within {self._patience.timeout:g} s")
         except httpx2.ConnectError:
-            return _Again("could not be reached", kind=Unreachable)
+            return _RetryableFailure("could not be reached", kind=Unreachable)
         except httpx2.TransportError as error:
-            return _Again(f"broke off ({type(error).__name__})")
+            return _RetryableFailure(f"broke off ({type(error).__name__})")
         except httpx2.DecodingError as error:
             raise Malformed(f"{self._name} answered in bytes that do not decompress") from error
 

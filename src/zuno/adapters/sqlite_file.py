@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
-from zuno.adapters.full_disk import unanswering, unwritable
+from zuno.adapters.full_disk import build_database_error, build_write_error
 from zuno.kernel.errors import Broken
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ class SqliteFile:
             if code is None:
                 raise  # the module's own complaint about our call: a bug
             if code & 0xFF in MAY_PASS:
-                raise unanswering(self.path, error) from error
+                raise build_database_error(self.path, error) from error
             raise Broken(f"{self.path} is damaged ({error}); {self._remedy}") from error
 
     def _within(self, begin: str, act: Callable[[sqlite3.Connection], T]) -> T:
@@ -86,7 +86,7 @@ class SqliteFile:
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise unwritable(self.path.parent, error) from error
+            raise build_write_error(self.path.parent, error) from error
         connection = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
         try:
             _log_ahead(connection)

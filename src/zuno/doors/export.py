@@ -82,7 +82,7 @@ def _position_cells(position: PositionView) -> Sequence[str]:
     return (
         *(position.id, position.chain, pool.label, position.owner, state),
         *(position.price, position.price_lower, position.price_upper, position.price_unit),
-        *(position.amount0_human, pool.currency0.shown_name, position.amount1_human, pool.currency1.shown_name),
+        *(position.amount0_human, pool.currency0.display_name, position.amount1_human, pool.currency1.display_name),
         *(position.fees0_human, position.fees1_human, position.value_human, position.value_unit),
     )
 

@@ -127,4 +127,4 @@ def regimes_text(view: PlanView) -> str:
 
 
 def pair_text(pool: PoolKeyView, amount0: str, amount1: str, between: str = ", ") -> str:
-    return f"{amount0} {pool.currency0.shown_name}{between}{amount1} {pool.currency1.shown_name}"
+    return f"{amount0} {pool.currency0.display_name}{between}{amount1} {pool.currency1.display_name}"

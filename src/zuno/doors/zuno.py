@@ -12,7 +12,7 @@ from zuno.doors.costs import ModelCosts
 from zuno.doors.doctor import Doctor
 from zuno.doors.logs import Logs
 from zuno.doors.reading.model_help import Interpreter
-from zuno.doors.reading.place import Place
+from zuno.doors.reading.place import ShellStart
 from zuno.doors.telegram_door import TelegramDoor
 from zuno.doors.web_door import WebDoor
 from zuno.journal.audit import JournalAudit
@@ -118,7 +118,7 @@ class Zuno(Protocol):
         """The wallet that acts on a chain, or on the default chain. `Refused` where none does."""
         ...
 
-    def place(self) -> Place:
+    def place(self) -> ShellStart:
         """Where this is: the home, the default chain, and the wallet that acts there."""
         ...
 

@@ -83,7 +83,7 @@ class Notice:
     """A PNG."""
 
 
-class PostState(StrEnum):
+class OutboxState(StrEnum):
     WAITING = "waiting"
     DELIVERED = "delivered"
     UNDELIVERABLE = "undeliverable"
@@ -93,13 +93,13 @@ class PostState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class OutboxEntry:
     """A notice in the outbox. A button's callback data is `n<number>.<index>`."""
 
     number: int
     key: str
     notice: Notice
-    state: PostState = PostState.WAITING
+    state: OutboxState = OutboxState.WAITING
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Outbox(Protocol):
         """The number it has, or had from an earlier call with that key."""
         ...
 
-    async def next(self) -> Post | None:
+    async def next(self) -> OutboxEntry | None:
         """The oldest that waits."""
         ...
 
@@ -136,7 +136,7 @@ class Outbox(Protocol):
 
     async def record_trouble(self, reason: str) -> None: ...
 
-    async def find(self, number: int) -> Post | None: ...
+    async def find(self, number: int) -> OutboxEntry | None: ...
 
     async def status(self, kind: NoticeKind | None = None) -> OutboxStatus:
         """Of one kind, or of all."""
@@ -189,6 +189,6 @@ class Notifier(Protocol):
     tries again must accept a second copy. `silent`: it arrives without a sound.
     """
 
-    async def send(self, post: Post, *, silent: bool = False) -> SendResult: ...
+    async def send(self, entry: OutboxEntry, *, silent: bool = False) -> SendResult: ...
 
     async def close(self) -> None: ...

@@ -27,7 +27,7 @@ class Token:
     verified: bool = False
 
     @property
-    def shown_name(self) -> str:
+    def display_name(self) -> str:
         """The symbol, with a question mark where only the token's own contract vouches for it."""
         return self.symbol if self.verified else f"{self.symbol}?"
 

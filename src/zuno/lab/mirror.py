@@ -39,7 +39,7 @@ from zuno.trading.model.market import (
     candles,
     macro,
 )
-from zuno.trading.model.venues import BINANCE, FIGURES, UPBIT, won_symbol
+from zuno.trading.model.venues import BINANCE, FIGURES, UPBIT, krw_symbol
 from zuno.trading.ports.series import SeriesStore
 
 R = TypeVar("R", bound=Row)
@@ -85,7 +85,7 @@ class MirroredSeries(ChangedSeries):
 async def open_mirror(store: SeriesStore, at: Millis) -> MirroredSeries:
     """The mirror image of a market as it was known at a moment."""
     anchors: dict[str, float] = {}
-    pairs = [(BINANCE, str(symbol)) for symbol in Symbol] + [(UPBIT, won_symbol(symbol)) for symbol in Symbol]
+    pairs = [(BINANCE, str(symbol)) for symbol in Symbol] + [(UPBIT, krw_symbol(symbol)) for symbol in Symbol]
     for venue, name in pairs:
         hours = await store.read(candles(venue, name, Timeframe.H1), Millis(at - _LOOK_BACK), at, at, newest=1)
         anchors[name] = hours[-1].close if hours else 1.0

@@ -120,22 +120,22 @@ def _describe_error(detail: ErrorDetails) -> str:
 def _check_strict_json(body: str) -> None:
     """What pydantic lets pass: a field given twice, and numbers that are none. The shape bounds the depth."""
 
-    def pairs(found: list[tuple[str, object]]) -> None:
+    def check_pairs(found: list[tuple[str, object]]) -> None:
         names = [name for name, _ in found]
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"{name[:40]} is given twice")
 
-    def finite(text: str) -> float:
+    def parse_finite(text: str) -> float:
         number = float(text)
         if not math.isfinite(number):
             raise ValueError(f"{text[:40]} is no number")
         return number
 
-    def no_number(text: str) -> NoReturn:
+    def reject_non_number(text: str) -> NoReturn:
         raise ValueError(f"{text} is no number")
 
-    json.loads(body, object_pairs_hook=pairs, parse_float=finite, parse_constant=no_number)
+    json.loads(body, object_pairs_hook=check_pairs, parse_float=parse_finite, parse_constant=reject_non_number)
 
 
 def _strings(dumped: object) -> Iterator[str]:

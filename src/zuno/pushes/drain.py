@@ -10,7 +10,7 @@ from zuno.kernel.backoff import Backoff
 from zuno.kernel.clock import Clock
 from zuno.kernel.errors import Refused, ZunoError
 from zuno.kernel.lock import ProcessLock
-from zuno.kernel.notify import Notifier, Outbox, Post, RetryLater, SendResult, Sent, Undeliverable
+from zuno.kernel.notify import Notifier, Outbox, OutboxEntry, RetryLater, SendResult, Sent, Undeliverable
 from zuno.pushes.rules import PushMode, PushRules
 
 FIRST_WAIT: Final = 2.0
@@ -64,10 +64,10 @@ class OutboxDrain:
         while True:
             if self._unmarked is not None:
                 await self._mark(*self._unmarked)
-            post = await self._outbox.next()
-            if post is None:
+            entry = await self._outbox.next()
+            if entry is None:
                 return None
-            wait = await self._send(post)
+            wait = await self._send(entry)
             if wait is not None:
                 return wait
 
@@ -118,17 +118,17 @@ class OutboxDrain:
             self._lease.leave()
             self._holds_lease = False
 
-    async def _send(self, post: Post) -> float | None:
+    async def _send(self, entry: OutboxEntry) -> float | None:
         now = self._clock.now()
-        mode = self._rules.choose_mode(post.notice, now)
+        mode = self._rules.choose_mode(entry.notice, now)
         if mode is PushMode.OFF:
-            await self._outbox.mark_skipped(post.number, now)
+            await self._outbox.mark_skipped(entry.number, now)
             return None
-        outcome = await self._notifier.send(post, silent=mode is PushMode.SILENT)
+        outcome = await self._notifier.send(entry, silent=mode is PushMode.SILENT)
         match outcome:
             case Sent():
                 self._failures, self._last_complaint = 0, ""
-                await self._mark(post.number, outcome)
+                await self._mark(entry.number, outcome)
             case RetryLater(reason, asked_wait):
                 await self._record_trouble(reason)
                 backed_off = self._back_off(reason)
@@ -141,7 +141,7 @@ class OutboxDrain:
                 return REFUSED_BACKOFF.delay(self._failures)
             case Undeliverable(reason):
                 self._complain(f"{reason}; this one is not tried again.")
-                await self._mark(post.number, outcome)
+                await self._mark(entry.number, outcome)
         return None
 
     async def _mark(self, number: int, outcome: SendResult) -> None:

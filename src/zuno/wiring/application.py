@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from zuno.doors.doctor import Doctor
     from zuno.doors.logs import Logs
     from zuno.doors.reading.model_help import Interpreter
-    from zuno.doors.reading.place import Place
+    from zuno.doors.reading.place import ShellStart
     from zuno.doors.telegram_door import TelegramDoor
     from zuno.doors.web_door import WebDoor
     from zuno.doors.zuno import AssistantDoor
@@ -63,15 +63,15 @@ class Application(LpWiring, TradingWiring):
         super().__init__(settings, sealed)
         self._log = start_log(settings.home, settings.secrets()) if sealed is None else None
 
-    def place(self) -> Place:
-        from zuno.doors.reading.place import Place
+    def place(self) -> ShellStart:
+        from zuno.doors.reading.place import ShellStart
 
         chain = self._settings.default_chain()
         try:
             wallet: str | None = self._signers.of(chain).address
         except Refused:
             wallet = None
-        return Place(self._settings.home, chain, wallet)
+        return ShellStart(self._settings.home, chain, wallet)
 
     def write_file(self, path: Path, content: bytes) -> None:
         from zuno.adapters.atomic_file import replace_file

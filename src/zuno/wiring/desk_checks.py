@@ -115,17 +115,17 @@ async def read_pools(open_own: Callable[[], SeriesStore]) -> list[HourPool]:
 
 
 def make_synthetic_pools() -> list[HourPool]:
-    from zuno.adapters.venues.synthetic.candles import batches, market
-    from zuno.adapters.venues.synthetic.path import paths
-    from zuno.adapters.venues.synthetic.world import origin
+    from zuno.adapters.venues.synthetic.candles import build_batches, build_market
+    from zuno.adapters.venues.synthetic.path import draw_paths
+    from zuno.adapters.venues.synthetic.world import describe_origin
     from zuno.lab.no_edge_worlds import build_pool
     from zuno.trading.model.market import Timeframe, candles
     from zuno.trading.model.venues import BINANCE
 
     found = []
-    for symbol, path in paths(POOL_SEED).items():
+    for symbol, path in draw_paths(POOL_SEED).items():
         series = candles(BINANCE, symbol, Timeframe.H1)
-        (hours,) = (batch.rows for batch in batches(market(POOL_SEED, path)) if batch.series == series)
-        pool = build_pool(symbol, origin(POOL_SEED).label, hours)
+        (hours,) = (batch.rows for batch in build_batches(build_market(POOL_SEED, path)) if batch.series == series)
+        pool = build_pool(symbol, describe_origin(POOL_SEED).label, hours)
         found += [] if pool is None else [pool]
     return found

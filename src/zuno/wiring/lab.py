@@ -84,18 +84,18 @@ async def study_plan(plan: MarketPlan) -> AsyncIterator[MomentResult]:
 
 async def open_market(seed: int, folder: Path) -> StudyMarket:
     from zuno.adapters.series.sqlite import SqliteSeries
-    from zuno.adapters.venues.synthetic.world import batches, origin
+    from zuno.adapters.venues.synthetic.world import build_batches, describe_origin
 
-    store = SqliteSeries(folder / "market", origin(seed))
-    rows: list[Batch[Any]] = await asyncio.to_thread(batches, seed)
-    await store.renew(origin(seed), rows)
+    store = SqliteSeries(folder / "market", describe_origin(seed))
+    rows: list[Batch[Any]] = await asyncio.to_thread(build_batches, seed)
+    await store.renew(describe_origin(seed), rows)
     return describe_market(seed, store)
 
 
 def describe_market(seed: int, store: SeriesStore) -> StudyMarket:
     """A synthetic market and when something happened in it."""
     from zuno.adapters.venues.synthetic.injected_faults import MARKET_FAULTS
-    from zuno.adapters.venues.synthetic.path import DAYS_FROM, END, MINUTES_FROM, panics, paths
+    from zuno.adapters.venues.synthetic.path import DAYS_FROM, END, MINUTES_FROM, draw_panics, draw_paths
     from zuno.kernel.units import Millis
     from zuno.lab.moments import StudyMarket
     from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol
@@ -110,8 +110,8 @@ def describe_market(seed: int, store: SeriesStore) -> StudyMarket:
         store=store,
         first=Millis(MINUTES_FROM + 5 * DAY_MS),
         end=Millis(END),
-        jumps=moments(paths(seed)[Symbol.BTCUSDT].jumps.hour.tolist()),
-        panics=moments(panics(seed).tolist()),
+        jumps=moments(draw_paths(seed)[Symbol.BTCUSDT].jumps.hour.tolist()),
+        panics=moments(draw_panics(seed).tolist()),
         faults=tuple(fault.first for fault in MARKET_FAULTS if fault is not krw),
         krw_lost=krw.first,
     )

@@ -34,7 +34,7 @@ def build_local_debate(
     from zuno.lp.agents.critic import Critic
     from zuno.lp.agents.scout import Scout
     from zuno.lp.agents.strategist import Strategist
-    from zuno.lp.mesh.station import MessageHandler
+    from zuno.lp.mesh.message_handler import MessageHandler
     from zuno.lp.model.debate import Context
     from zuno.lp.service.recommend import LocalDebateRunner, load_context
 
@@ -50,5 +50,5 @@ def build_local_debate(
         (seat_critic or Critic)(recall, model_context),
         Arbiter(recall, model_context),
     )
-    stations = [MessageHandler(peer, transport, journal, key, unix_millis) for peer in peers]
-    return LocalDebateRunner(stations, transport, journal, key, unix_millis, request_id, rounds, patience)
+    handlers = [MessageHandler(peer, transport, journal, key, unix_millis) for peer in peers]
+    return LocalDebateRunner(handlers, transport, journal, key, unix_millis, request_id, rounds, patience)

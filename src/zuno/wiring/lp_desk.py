@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from zuno.lp.agents.scout import Observe
     from zuno.lp.execute.context import ExecutionContext, SpendingLimits, Timeouts
     from zuno.lp.model.chains import ChainInfo
-    from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, SceneFacts
+    from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, PoolFacts
     from zuno.lp.ports.chain import Chain
     from zuno.lp.service.archive import Archive, RecordedRequest, ReplayDebateRunner
     from zuno.lp.service.execution import Execution
@@ -265,7 +265,7 @@ class LpWiring(SharedWiring):
         chain = chains.open_chain(start.chain)
         return await observe(start, chain, chains.feeds, self._samples_of(chain))
 
-    async def _observe_again(self, context: Context) -> tuple[SceneFacts, ...]:
+    async def _observe_again(self, context: Context) -> tuple[PoolFacts, ...]:
         from zuno.lp.agents.observe import observe_again
 
         chain = self._chains.open_chain(context.chain)

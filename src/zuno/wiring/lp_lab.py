@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from zuno.journal.port import Journal
     from zuno.kernel.units import Seconds
     from zuno.lab.lp.ablation import EpisodesTask
-    from zuno.lab.lp.arms import Act, ArmPlan, Decide
+    from zuno.lab.lp.arms import ArmAction, ArmPlan, Decide
     from zuno.lab.lp.backtest import ArmResult
     from zuno.lab.lp.debate_checks import DebateChecks, DebateMoment, Minutes, PoolTask
     from zuno.lab.lp.episodes import EpisodeView
     from zuno.lab.lp.market import BacktestPool
-    from zuno.lab.lp.service import ArmTask, HourPlayed, LpLab, LpQuestion
+    from zuno.lab.lp.service import ArmTask, HourProgress, LpLab, LpQuestion
     from zuno.lab.replies import ModelMeter
     from zuno.lab.reports import LabReports
     from zuno.llm.ask import ModelContext
     from zuno.lp.agents.strategist import Recall
     from zuno.lp.mesh.peer import Peer
-    from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, PlanReady, Wish
+    from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, PlanReady, PositionRequest
     from zuno.lp.model.market import GasQuote
     from zuno.lp.model.minutes import PoolMinutes
 
@@ -62,17 +62,17 @@ def read_minutes(folder: str) -> PoolMinutes:
     return read_pool_minutes(Path(folder).expanduser())
 
 
-async def run_task(home: str, task: ArmTask) -> AsyncIterator[ArmResult | HourPlayed]:
+async def run_task(home: str, task: ArmTask) -> AsyncIterator[ArmResult | HourProgress]:
     """One arm, with a sign of life for every hour that was played."""
     from zuno.lab.lp.arms import RANDOM_DRAWS, Arm
     from zuno.lab.lp.backtest import average_results
-    from zuno.lab.lp.service import HourPlayed
+    from zuno.lab.lp.service import HourProgress
 
     draws = RANDOM_DRAWS if task.arm is Arm.RANDOM else 1
     results: list[ArmResult] = []
     for draw in range(draws):
         async for said in _play(home, task, draw):
-            if isinstance(said, HourPlayed):
+            if isinstance(said, HourProgress):
                 if draw == 0:
                     yield said
             else:
@@ -80,10 +80,10 @@ async def run_task(home: str, task: ArmTask) -> AsyncIterator[ArmResult | HourPl
     yield results[0] if draws == 1 else average_results(results)
 
 
-async def _play(home: str, task: ArmTask, draw: int) -> AsyncIterator[ArmResult | HourPlayed]:
+async def _play(home: str, task: ArmTask, draw: int) -> AsyncIterator[ArmResult | HourProgress]:
     from zuno.adapters.chain.recorded.chain import RecordedChain
     from zuno.lab.lp.backtest import run_arm
-    from zuno.lab.lp.service import HourPlayed
+    from zuno.lab.lp.service import HourProgress
 
     world = open_world(task.question, task.schedule.start)
     gas = gas_of(task.question)
@@ -98,7 +98,7 @@ async def _play(home: str, task: ArmTask, draw: int) -> AsyncIterator[ArmResult 
                     await asyncio.sleep(0.05)
                     continue
                 played.get_nowait()
-                yield HourPlayed(task.arm)
+                yield HourProgress(task.arm)
             yield running.result()
         finally:
             running.cancel()
@@ -280,23 +280,23 @@ class LabDesk:
     def decider(self, arm: str) -> Decide:
         from zuno.lab.lp.arms import Arm
         from zuno.lab.lp.critics import AbsentCritic, PlaceboCritic
-        from zuno.lab.lp.lone_arms import choose_alone, choose_best_score, choose_by_vote
+        from zuno.lab.lp.single_agent_arms import choose_best_score, choose_by_single_agent, choose_by_vote
 
-        async def decide_alone(pool: BacktestPool) -> Act:
+        async def decide_by_single_agent(pool: BacktestPool) -> ArmAction:
             context = await self._look(self._start(pool))
             if arm == Arm.SCORE:
                 return choose_best_score(context)
             meter = self._open_meter()
             model_context, _ = self._open_model_context(REPLIES, "zuno.lab.lp", meter)
             act = await (
-                choose_alone(context, model_context)
+                choose_by_single_agent(context, model_context)
                 if arm == Arm.SINGLE
                 else choose_by_vote(context, model_context, self._debated)
             )
             return replace(act, used=replace(act.used, unanswered=meter.unanswered))
 
         if arm in (Arm.SCORE, Arm.SINGLE, Arm.VOTE):
-            return decide_alone
+            return decide_by_single_agent
         if arm == Arm.AA:
             return partial(self._debate, None, book=FRESH_REPLIES)
         seats: dict[str, Callable[[Recall, ModelContext], Peer]] = {
@@ -307,9 +307,9 @@ class LabDesk:
 
     async def _debate(
         self, seat_critic: Callable[[Recall, ModelContext], Peer] | None, pool: BacktestPool, book: str = REPLIES
-    ) -> Act:
+    ) -> ArmAction:
         from zuno.lab.lp.arms import STAY, ModelUse
-        from zuno.lab.lp.lone_arms import act_on
+        from zuno.lab.lp.single_agent_arms import act_on
         from zuno.lp.model.ballot import PlanVerdict
 
         meter = self._open_meter()
@@ -388,16 +388,16 @@ class LabDesk:
             "max_rounds": self._rounds,
         }
         if pool.range is None:
-            return FlowCreateStart(wish=_wish_for(self._chain.world), **shared)
+            return FlowCreateStart(wish=_build_position_request(self._chain.world), **shared)
         return FlowStart(position_id=self._chain.world.position_id, **shared)
 
 
-def _wish_for(world: RecordedWorld) -> Wish:
+def _build_position_request(world: RecordedWorld) -> PositionRequest:
     """Everything in the wallet, in the recorded pool."""
-    from zuno.lp.model.debate import Capital, Wish
+    from zuno.lp.model.debate import Capital, PositionRequest
 
     tokens = (world.market.token0, world.market.token1)
-    return Wish(
+    return PositionRequest(
         capital=tuple(
             Capital(token=token.symbol, amount=Decimal(amount).scaleb(-token.decimals))
             for token, amount in zip(tokens, world.balances, strict=True)

@@ -40,9 +40,9 @@ class Recordings:
 
     async def invent(self, seed: int) -> RenewedStore:
         """Another market in the place of the one that is here; whatever dies in between, one of them is there whole."""
-        from zuno.adapters.venues.synthetic.world import batches, origin
+        from zuno.adapters.venues.synthetic.world import build_batches, describe_origin
 
-        return await self.replace_synthetic(origin(seed), await asyncio.to_thread(batches, seed))
+        return await self.replace_synthetic(describe_origin(seed), await asyncio.to_thread(build_batches, seed))
 
     async def replace_synthetic(self, origin: Origin, rows: Sequence[Batch[Any]]) -> RenewedStore:
         """A damaged store is thrown away first: nothing is lost with it, for a seed makes it anew."""
@@ -60,11 +60,11 @@ class Recordings:
         return await asyncio.shield(self._inventing)
 
     async def _begin_synthetic(self, seed: int) -> SeriesStore:
-        from zuno.adapters.venues.synthetic.world import batches, origin
+        from zuno.adapters.venues.synthetic.world import build_batches, describe_origin
 
         store = self.synthetic()
         if not await store.spans():
-            await store.begin(origin(seed), await asyncio.to_thread(batches, seed))
+            await store.begin(describe_origin(seed), await asyncio.to_thread(build_batches, seed))
         return store
 
     async def close(self) -> None:

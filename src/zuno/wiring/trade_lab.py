@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from zuno.kernel.units import Millis
     from zuno.lab.replies import ModelMeter
     from zuno.lab.reports import LabReports
-    from zuno.lab.trading.ablations import MarketVoices
+    from zuno.lab.trading.ablations import SharedAnswers
     from zuno.lab.trading.arm_result import ArmResult
     from zuno.lab.trading.arms import Arm
     from zuno.lab.trading.engine import DeskArm, Learning
     from zuno.lab.trading.figures import MarketFigures
-    from zuno.lab.trading.service import ArmsTask, SlotPlayed, TradeLab, TradeMarket
+    from zuno.lab.trading.service import ArmsTask, SlotProgress, TradeLab, TradeMarket
     from zuno.llm.ask import ModelContext
     from zuno.trading.model.bundle import Bundle
     from zuno.trading.model.market import Symbol
@@ -121,7 +121,7 @@ async def read_market(store: SeriesStore, place: Path, folder: str) -> TradeMark
             minutes = minutes or (bool(some) and series == candles(BINANCE, symbol, Timeframe.M1))
     for span in await store.spans():
         content.update(repr(span).encode())
-    won = await store.read(rates(UPBIT, USDT_KRW), Millis(0), ever, ever)
+    krw_rate = await store.read(rates(UPBIT, USDT_KRW), Millis(0), ever, ever)
     return TradeMarket(
         place=str(place),
         folder=folder,
@@ -131,12 +131,14 @@ async def read_market(store: SeriesStore, place: Path, folder: str) -> TradeMark
         minutes=minutes,
         prices=prices,
         funded_days=funded,
-        won=PriceSeries(tuple(row.at for row in won), tuple(float(row.value) for row in won)) if won else None,
+        krw_rate=PriceSeries(tuple(row.at for row in krw_rate), tuple(float(row.value) for row in krw_rate))
+        if krw_rate
+        else None,
         fingerprint=Digest(content.hexdigest()),
     )
 
 
-async def run_task(home: str, task: ArmsTask) -> AsyncIterator[ArmResult | SlotPlayed]:
+async def run_task(home: str, task: ArmsTask) -> AsyncIterator[ArmResult | SlotProgress]:
     """Arms side by side; now and then how far each has come, and at the end what it came to. `home`: whose models are
     asked where the task allows it, one arm after the other."""
     from zuno.adapters.series.sqlite import SqliteSeries
@@ -145,7 +147,7 @@ async def run_task(home: str, task: ArmsTask) -> AsyncIterator[ArmResult | SlotP
 
     disable_tracing()
     store = SqliteSeries(Path(task.market.place), INVENTED if task.market.synthetic else RECORDED)
-    heard: asyncio.Queue[ArmResult | SlotPlayed] = asyncio.Queue()
+    heard: asyncio.Queue[ArmResult | SlotProgress] = asyncio.Queue()
     with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
         running = asyncio.ensure_future(_run_arms(home, task, store, Path(name), heard.put_nowait))
         try:
@@ -164,14 +166,14 @@ async def run_task(home: str, task: ArmsTask) -> AsyncIterator[ArmResult | SlotP
 
 
 async def _run_arms(
-    home: str, task: ArmsTask, store: SqliteSeries, folder: Path, hear: Callable[[ArmResult | SlotPlayed], None]
+    home: str, task: ArmsTask, store: SqliteSeries, folder: Path, hear: Callable[[ArmResult | SlotProgress], None]
 ) -> None:
     from zuno.adapters.account.trade_log import MemoryTradeLog
     from zuno.adapters.venues.paper.venue import venue_account
     from zuno.lab.trading.arm_result import measure_arm
     from zuno.lab.trading.arms import ORDER_ARMS
     from zuno.lab.trading.order_arms import carry_out
-    from zuno.lab.trading.service import SlotPlayed
+    from zuno.lab.trading.service import SlotProgress
     from zuno.trading.model.cycle import Exchange
     from zuno.trading.watch.desk_loop import MarketClock
     from zuno.wiring.lab_models import LabModels
@@ -180,7 +182,7 @@ async def _run_arms(
     for arm in (arm for arm in task.arms if arm in ORDER_ARMS):
         log, clock = MemoryTradeLog(), MarketClock(span.begin)
         venue = open_order_venue(store, log, arm, clock)
-        played = partial(hear, SlotPlayed(arm))
+        played = partial(hear, SlotProgress(arm))
         refused = await carry_out(arm.value, task.plan_orders(arm, prices), venue, clock, span, played)
         events = log.list_events(venue_account(arm.value, Exchange.BINANCE))
         hear(measure_arm(arm, events, prices, span, span.end, refused=refused))
@@ -198,16 +200,16 @@ async def _run_desk_arms(
     store: SqliteSeries,
     folder: Path,
     lab_models: LabModels,
-    hear: Callable[[ArmResult | SlotPlayed], None],
+    hear: Callable[[ArmResult | SlotProgress], None],
 ) -> None:
     from zuno.kernel.units import Millis
-    from zuno.lab.trading.ablations import MarketVoices
+    from zuno.lab.trading.ablations import SharedAnswers
     from zuno.lab.trading.arm_result import cut_events
     from zuno.lab.trading.arms import ORDER_ARMS
     from zuno.lab.trading.engine import Lockstep, run_desk_arm
     from zuno.lab.trading.figures import MarketFigures
     from zuno.lab.trading.order_arms import slots_of
-    from zuno.lab.trading.service import SlotPlayed
+    from zuno.lab.trading.service import SlotProgress
     from zuno.trading.model.market import HOUR_MS, MINUTE_MS
 
     desk_arms = [arm for arm in task.arms if arm not in ORDER_ARMS and can_run(lab_models, arm)]
@@ -217,7 +219,7 @@ async def _run_desk_arms(
     figures = {symbol: MarketFigures(store, symbol) for symbol in task.symbols}
     for each in figures.values():
         await each.load([Millis(slot) for slot in slots_of(span)])
-    voices = {symbol: MarketVoices() for symbol in task.symbols}
+    voices = {symbol: SharedAnswers() for symbol in task.symbols}
     tick = MINUTE_MS if task.market.minutes else HOUR_MS
     desks = [
         build_desk_arm(arm, store, figures, voices, span.begin, tick, folder, lab_models, task.vote_tokens)
@@ -228,10 +230,10 @@ async def _run_desk_arms(
 
     def tell(desk: DeskArm) -> Callable[[Millis], Any]:
         async def tell_moment(at: Millis) -> None:
-            hear(SlotPlayed(desk.arm))
+            hear(SlotProgress(desk.arm))
             if at - told.setdefault(desk.arm, span.begin) >= REPORT_MS:
                 told[desk.arm] = at
-                hear(desk.measure(prices, task.market.won, span, at))
+                hear(desk.measure(prices, task.market.krw_rate, span, at))
 
         return tell_moment
 
@@ -241,7 +243,7 @@ async def _run_desk_arms(
         await asyncio.gather(*(run_desk_arm(desk, span, lockstep, tell(desk), stop) for desk in abreast))
         for desk in abreast:
             scored = await desk.record.score(cut_events(desk.events(), span.end), store, span.end)
-            hear(desk.measure(prices, task.market.won, span, span.end, scored))
+            hear(desk.measure(prices, task.market.krw_rate, span, span.end, scored))
 
 
 def open_order_venue(store: SeriesStore, log: MemoryTradeLog, arm: Arm, clock: MarketClock) -> PaperVenue:
@@ -307,7 +309,7 @@ def build_desk_arm(
     arm: Arm,
     store: SqliteSeries,
     figures: Mapping[Symbol, MarketFigures],
-    voices: Mapping[Symbol, MarketVoices],
+    voices: Mapping[Symbol, SharedAnswers],
     begin: Millis,
     tick_ms: int,
     folder: Path,
@@ -317,7 +319,7 @@ def build_desk_arm(
     """An account, a gate, a paper venue and a memory of its own."""
     from zuno.adapters.account.trade_log import MemoryTradeLog
     from zuno.lab.replies import ModelMeter
-    from zuno.lab.trading.ablations import share_voices
+    from zuno.lab.trading.ablations import share_answers
     from zuno.lab.trading.arms import Arm
     from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
     from zuno.lab.trading.engine import DeskArm
@@ -350,7 +352,7 @@ def build_desk_arm(
             history,
             code=CODE,
             account=account,
-            cycle=seats if models.asks else share_voices(seats, voices[symbol]),
+            cycle=seats if models.asks else share_answers(seats, voices[symbol]),
         )
         for symbol, each in figures.items()
     }

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from zuno.adapters.atomic_file import create_file, replace_file, replacing
+from zuno.adapters.atomic_file import create_file, open_replacement, replace_file
 from zuno.kernel.errors import DiskFull
 
 OLD, NEW = b"old", b"new"
@@ -77,7 +77,7 @@ def test_an_interrupted_writer_leaves_the_old_file_and_no_draft(tmp_path: Path) 
     replace_file(path, OLD)
 
     def interrupt() -> None:
-        with replacing(path) as draft:
+        with open_replacement(path) as draft:
             draft.write_bytes(NEW)
             raise KeyboardInterrupt
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.paths import CHECKOUT
-from zuno.adapters.full_disk import noticing_full_disk, unwritable
+from zuno.adapters.full_disk import build_write_error, detect_full_disk
 from zuno.kernel.errors import DiskFull, Unavailable
 
 STORES = (
@@ -64,7 +64,7 @@ def test_it_is_exit_4_and_nothing_is_lost(told: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("number", "full"), [(ENOSPC, True), (EDQUOT, True), (EFBIG, True), (EIO, False)])
 def test_other_trouble_stays_what_it_is(number: int, full: bool) -> None:
     error = OSError(number, "as the system says")
-    assert isinstance(unwritable(Path("a"), error), DiskFull) is full
-    with pytest.raises(DiskFull if full else OSError), noticing_full_disk(Path("a")):
+    assert isinstance(build_write_error(Path("a"), error), DiskFull) is full
+    with pytest.raises(DiskFull if full else OSError), detect_full_disk(Path("a")):
         raise error
     assert issubclass(DiskFull, Unavailable)

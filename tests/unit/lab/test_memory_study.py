@@ -18,8 +18,8 @@ from tests.wire.post_mortems import ORIGIN, post_mortem
 from zuno.adapters.memory.hashed import HashedEmbedder
 from zuno.adapters.memory.in_memory import InMemoryIndex
 from zuno.adapters.venues.synthetic import planted
-from zuno.adapters.venues.synthetic.path import MINUTES_FROM, paths
-from zuno.doors.cli.lab_screens import shown_memory_study
+from zuno.adapters.venues.synthetic.path import MINUTES_FROM, draw_paths
+from zuno.doors.cli.lab_screens import show_memory_study
 from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Millis
 from zuno.lab import memory_service, memory_study
@@ -123,7 +123,7 @@ def test_memory_that_does_not_help_misses_its_bars() -> None:
 def test_a_screen_shows_arms_differences_and_power() -> None:
     view = build_memory_view(moments(120, lambda world, _: world is World.PLANTED), (1,), 240, stopped=False)
     console = Console(width=160, record=True, file=StringIO())
-    console.print(shown_memory_study(view))
+    console.print(show_memory_study(view))
     shown = console.export_text()
     planted_world = view.worlds[0]
     for arm in planted_world.arms:
@@ -265,7 +265,7 @@ def test_every_block_of_slots_has_one_of_each_setup() -> None:
 
 
 def test_the_price_goes_against_the_side_after_one_setup_and_with_it_after_the_other() -> None:
-    own = paths(3)[Symbol.BTCUSDT]
+    own = draw_paths(3)[Symbol.BTCUSDT]
     slots = planted.planted_slots(3)
     moved = planted.move_path(own, slots, Side.LONG)
     before, after = (each.steps[2].reshape(-1) for each in (own, moved))
@@ -285,10 +285,10 @@ def test_the_price_goes_against_the_side_after_one_setup_and_with_it_after_the_o
 def test_signs_stand_in_the_hour_before_a_setup_is_looked_at() -> None:
     start = Millis(MINUTES_FROM + 3 * planted.SLOT_MS)
     around = [Millis(start + ahead) for ahead in (0, 1, planted.SHOWN_MS, planted.SHOWN_MS + 1)]
-    signs = planted._Signboard([(start, "failing")], Side.SHORT)
+    signs = planted._SignalPlanter([(start, "failing")], Side.SHORT)
     rates = [Funding(at, 0.0001, 8.0) for at in around]
     shown = signs.show(Batch(funding_next(BINANCE, Symbol.BTCUSDT), rates)).rows
-    rate = planted.SIGNS["failing"].funding
+    rate = planted.SETUP_SIGNALS["failing"].funding
     assert [row.rate for row in shown] == [0.0001, rate, rate, 0.0001]
     taken = [TapeEvent(at, Side.LONG, 1.0, 1.0, 1.0, "w") for at in around]
     sold = signs.show(Batch(whales(BINANCE, Symbol.BTCUSDT), taken)).rows
@@ -300,9 +300,9 @@ def test_signs_stand_in_the_hour_before_a_setup_is_looked_at() -> None:
     ]
     said = [Level(Millis(start - HOUR_MS), 50.0)]
     moods = signs.show(Batch(fear_greed(ALTERNATIVE), said)).rows
-    assert [row.value for row in moods] == [50.0, planted.SIGNS["failing"].mood, 50.0]
+    assert [row.value for row in moods] == [50.0, planted.SETUP_SIGNALS["failing"].mood, 50.0]
     assert moods[-1].at == around[-1]
-    ordinary = planted._Signboard([(start, "ordinary")], Side.SHORT)
+    ordinary = planted._SignalPlanter([(start, "ordinary")], Side.SHORT)
     assert ordinary.show(Batch(funding_next(BINANCE, Symbol.BTCUSDT), rates)).rows == rates
 
 

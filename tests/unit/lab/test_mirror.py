@@ -17,8 +17,8 @@ from zuno.kernel.errors import Refused
 from zuno.lab.mirror import MirroredSeries, mirror_account, mirror_call, open_mirror
 from zuno.lab.model import MirrorDifferenceView
 from zuno.trading.agents.macro_options import BALANCED, USUAL_SKEW
-from zuno.trading.measure.data_quality import impossible
-from zuno.trading.measure.options import surface
+from zuno.trading.measure.data_quality import find_row_fault
+from zuno.trading.measure.options import measure_surface
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import Call
 from zuno.trading.model.market import Feed, Heartbeat, Side, Symbol, Timeframe, candles, options
@@ -57,7 +57,7 @@ async def test_a_mirrored_market_is_one_that_can_be_and_mirrored_again_is_the_fi
     mirror = await mirror_of(bundle)
     for block in bundle.blocks:
         once = mirror.change_rows(block.series, block.rows)
-        assert [impossible(block.series, row, None) for row in once] == [None] * len(once)
+        assert [find_row_fault(block.series, row, None) for row in once] == [None] * len(once)
         if block.series.feed is Feed.OPTIONS:
             continue  # mirrored about what is usual
         twice = mirror.change_rows(block.series, once)
@@ -85,7 +85,9 @@ async def test_skew_and_put_call_ratio_are_mirrored_about_what_is_usual(skew: fl
     bundle = bundle_of(World(skew=skew))
     mirror = await mirror_of(bundle)
     series = options(DERIBIT, "BTC")
-    there, here = (surface(rows[-1]) for rows in (bundle.rows(series), mirror.change_rows(series, bundle.rows(series))))
+    there, here = (
+        measure_surface(rows[-1]) for rows in (bundle.rows(series), mirror.change_rows(series, bundle.rows(series)))
+    )
     for a, b, usual in (
         (there.week.skew25, here.week.skew25, USUAL_SKEW),
         (there.put_call_open_interest, here.put_call_open_interest, BALANCED),

@@ -10,7 +10,7 @@ from tests.wire.debating import Overheard, Table, observed, shaken
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.lp.mesh.envelope import Envelope, signed_part
 from zuno.lp.model.ballot import Exposure, RiskProfile
-from zuno.lp.model.debate import Capital, FlowCreateStart, FlowFailed, Kind, Role, Wish
+from zuno.lp.model.debate import Capital, FlowCreateStart, FlowFailed, Kind, PositionRequest, Role
 
 
 def re_signed(envelope: Envelope, key: KeyFile) -> Envelope:
@@ -30,7 +30,7 @@ async def spoken(tmp_path_factory: pytest.TempPathFactory) -> tuple[KeyFile, dic
         assert isinstance(table.transport, Overheard)
         for envelope in table.transport.sent:
             found.setdefault(envelope.kind, envelope)
-    wish = Wish(
+    wish = PositionRequest(
         capital=(Capital(token="WETH", amount="0.0500"), Capital(token="USDC", amount="50")),
         pair=("ETH", "USDC"),
         fee=500,

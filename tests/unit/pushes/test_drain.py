@@ -30,8 +30,8 @@ from zuno.kernel.notify import (
     NoticeLabel,
     Notifier,
     Outbox,
-    Post,
-    PostState,
+    OutboxEntry,
+    OutboxState,
     RetryLater,
     SendResult,
     Sent,
@@ -202,7 +202,7 @@ async def test_a_kind_that_is_off_is_skipped_and_a_silent_one_makes_no_sound() -
     await OutboxDrain(outbox, notifier, SeatInMemory(), FixedClock(Seconds(NOW)), print, rules).deliver()
     assert list(zip(titles(notifier), notifier.silent, strict=True)) == [("ruling", True), ("stop", False)]
     assert (post := await outbox.find(1)) is not None
-    assert post.state is PostState.SKIPPED
+    assert post.state is OutboxState.SKIPPED
     assert (await outbox.status()).undeliverable == 0
 
 
@@ -306,7 +306,7 @@ async def test_an_answer_that_is_lost_doubles_one_message() -> None:
     outbox = OutboxInMemory()
 
     class Deaf(MemoryNotifier):
-        async def send(self, post: Post, *, silent: bool = False) -> SendResult:
+        async def send(self, post: OutboxEntry, *, silent: bool = False) -> SendResult:
             lost = not self.tries
             sent = await super().send(post, silent=silent)
             return RetryLater("the answer was lost") if lost else sent
@@ -365,7 +365,7 @@ async def test_a_stop_does_not_wait_for_the_back_off() -> None:
 class Faulty(MemoryNotifier):
     """A mistake of ours, once."""
 
-    async def send(self, post: Post, *, silent: bool = False) -> SendResult:
+    async def send(self, post: OutboxEntry, *, silent: bool = False) -> SendResult:
         if not self.tries:
             self.tries += 1
             raise KeyError("https://api.example/bot123:secret")

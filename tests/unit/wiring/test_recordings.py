@@ -25,7 +25,7 @@ async def test_a_market_is_invented_once_though_the_first_to_wait_gave_up(
         assert go_on.wait(60)
         return []
 
-    monkeypatch.setattr(world, "batches", invent_slowly)
+    monkeypatch.setattr(world, "build_batches", invent_slowly)
     recordings = Recordings(Settings(home=tmp_path))
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):

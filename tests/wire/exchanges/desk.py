@@ -14,7 +14,7 @@ from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.model.cycle import Call, Leg, Ruling, Style, Target
 from zuno.trading.model.market import MINUTE_MS, Mode, Side, Symbol
-from zuno.trading.model.venues import won_symbol
+from zuno.trading.model.venues import krw_symbol
 
 ACCOUNT = "paper:wire"
 
@@ -43,7 +43,7 @@ class WireDesk:
 
     def held(self, symbol: Symbol = Symbol.BTCUSDT) -> Decimal:
         """At the exchange."""
-        name = symbol.value if symbol.value in self.here.fake.engine.markets else won_symbol(symbol)
+        name = symbol.value if symbol.value in self.here.fake.engine.markets else krw_symbol(symbol)
         return self.here.fake.engine.position(name).amount
 
     async def open(
@@ -55,7 +55,7 @@ class WireDesk:
     def opening(self, symbol: Symbol, quantity: float, style: Style = Style.MOMENTUM_SNIPER) -> RulingToExecute:
         as_of = self.here.fake.clock.now()
         markets, exchange = self.here.fake.engine.markets, self.here.venue.exchange
-        price = (markets.get(symbol.value) or markets[won_symbol(symbol)]).mark
+        price = (markets.get(symbol.value) or markets[krw_symbol(symbol)]).mark
         entry = float(price)
         leg = Leg(
             venue=exchange,

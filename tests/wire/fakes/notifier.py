@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from zuno.kernel.notify import Notice, Post, SendResult, Sent
+from zuno.kernel.notify import Notice, OutboxEntry, SendResult, Sent
 
 
 class MemoryNotifier:
@@ -16,7 +16,7 @@ class MemoryNotifier:
         self.tries = 0
         self._outcomes = list(outcomes)
 
-    async def send(self, post: Post, *, silent: bool = False) -> SendResult:
+    async def send(self, post: OutboxEntry, *, silent: bool = False) -> SendResult:
         self.tries += 1
         outcome = self._outcomes.pop(0) if self._outcomes else Sent()
         if isinstance(outcome, Sent):

@@ -11,9 +11,9 @@ from zuno.kernel.notify import (
     PICTURE_SECONDS,
     Notice,
     NoticeKind,
+    OutboxEntry,
+    OutboxState,
     OutboxStatus,
-    Post,
-    PostState,
 )
 from zuno.kernel.units import Seconds
 
@@ -22,7 +22,7 @@ class OutboxInMemory:
     """Nothing here awaits, so nobody can come between reading and writing."""
 
     def __init__(self, *, most_waiting: int = MOST_WAITING) -> None:
-        self._posts: dict[int, Post] = {}
+        self._posts: dict[int, OutboxEntry] = {}
         self._settled: dict[int, Seconds] = {}
         self._last = 0
         self._lost: Counter[NoticeKind] = Counter()
@@ -35,29 +35,29 @@ class OutboxInMemory:
             if post.key == key:
                 return post.number
         self._last += 1
-        self._posts[self._last] = Post(self._last, key, notice)
+        self._posts[self._last] = OutboxEntry(self._last, key, notice)
         if len(waiting := self._waiting()) > self._most_waiting:
-            self._settle(waiting[0].number, PostState.UNDELIVERABLE, notice.at)
+            self._settle(waiting[0].number, OutboxState.UNDELIVERABLE, notice.at)
         return self._last
 
-    async def next(self) -> Post | None:
+    async def next(self) -> OutboxEntry | None:
         return next(iter(self._waiting()), None)
 
     async def mark_delivered(self, number: int, at: Seconds) -> None:
-        self._settle(number, PostState.DELIVERED, at)
+        self._settle(number, OutboxState.DELIVERED, at)
         self._trouble = ""
 
     async def mark_undeliverable(self, number: int, reason: str, at: Seconds) -> None:
-        self._settle(number, PostState.UNDELIVERABLE, at)
+        self._settle(number, OutboxState.UNDELIVERABLE, at)
         self._trouble = reason
 
     async def mark_skipped(self, number: int, at: Seconds) -> None:
-        self._settle(number, PostState.SKIPPED, at)
+        self._settle(number, OutboxState.SKIPPED, at)
 
     async def record_trouble(self, reason: str) -> None:
         self._trouble = reason
 
-    async def find(self, number: int) -> Post | None:
+    async def find(self, number: int) -> OutboxEntry | None:
         return self._posts.get(number)
 
     async def status(self, kind: NoticeKind | None = None) -> OutboxStatus:
@@ -74,15 +74,15 @@ class OutboxInMemory:
     async def close(self) -> None:
         return None
 
-    def _waiting(self) -> list[Post]:
-        return [post for post in self._posts.values() if post.state is PostState.WAITING]
+    def _waiting(self) -> list[OutboxEntry]:
+        return [post for post in self._posts.values() if post.state is OutboxState.WAITING]
 
-    def _settle(self, number: int, state: PostState, at: Seconds) -> None:
+    def _settle(self, number: int, state: OutboxState, at: Seconds) -> None:
         post = self._posts.get(number)
-        if post is not None and post.state is PostState.WAITING:
+        if post is not None and post.state is OutboxState.WAITING:
             self._posts[number] = replace(post, state=state)
             self._settled[number] = at
-            self._lost[post.notice.kind] += state is PostState.UNDELIVERABLE
+            self._lost[post.notice.kind] += state is OutboxState.UNDELIVERABLE
         for old, settled_at in tuple(self._settled.items()):
             if settled_at < at - KEPT_SECONDS:
                 del self._posts[old], self._settled[old]

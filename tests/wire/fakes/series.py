@@ -24,7 +24,7 @@ from zuno.adapters.series.merge_rows import (
     sources_of,
 )
 from zuno.kernel.units import Millis
-from zuno.trading.measure.columns import WIDTH, compare, pick, rows_of
+from zuno.trading.measure.columns import WIDTH, compare_rows, take_rows, to_rows
 from zuno.trading.model.market import MacroRelease, Row, Series
 from zuno.trading.ports.series import (
     Batch,
@@ -83,13 +83,13 @@ class MemorySeries:
         self, columns: Columns, source: Source, file: str, now: Millis, replace: Any = True
     ) -> ColumnsWritten:
         series, held = columns.series, self._rows.get(columns.series, {})
-        found = compare(columns, self._columns(series))
+        found = compare_rows(columns, self._columns(series))
         noted = [one for one in self._sources.values() if one.series == series]
         collected = [one for one in noted if one.source is Source.COLLECTED]
         low = min((one.first for one in collected), default=1 if noted or not held else min(held)[0])
         high = max((one.last for one in collected), default=0 if noted or not held else max(held)[0])
         changed = found.other & replace
-        chosen = [row for row, put in zip(rows_of(columns), found.new | changed, strict=True) if put]
+        chosen = [row for row, put in zip(to_rows(columns), found.new | changed, strict=True) if put]
         past = [row for row in chosen if not low <= row.at <= high]
         late = [row for row in chosen if low <= row.at <= high]
         self._put_batches(
@@ -99,7 +99,7 @@ class MemorySeries:
 
     async def read_columns(self, series: Series[Any], since: Millis, until: Millis) -> Columns:
         columns = self._columns(series)
-        return pick(columns, (columns.at >= since) & (columns.at <= until))
+        return take_rows(columns, (columns.at >= since) & (columns.at <= until))
 
     def _columns(self, series: Series[Any]) -> Columns:
         rows = [row for _, (_, row) in sorted(self._rows.get(series, {}).items())]

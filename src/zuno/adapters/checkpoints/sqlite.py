@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zuno.adapters.checkpoints import strict_serializer
-from zuno.adapters.full_disk import unanswering
+from zuno.adapters.full_disk import build_database_error
 from zuno.kernel.errors import Broken, Unavailable
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ async def sqlite_checkpoints(path: Path) -> AsyncIterator[BaseCheckpointSaver[st
             raise Broken(f"{path} is damaged ({error}); remove it, the journal knows every run.") from error
         if code is None:
             raise Unavailable(f"{path} did not answer ({error}).") from error
-        raise unanswering(path, error) from error
+        raise build_database_error(path, error) from error
     finally:
         closing = None if saver is None else loop.run_in_executor(thread, saver.conn.close)
         thread.shutdown(wait=False)

@@ -64,7 +64,7 @@ _NAMED_TIME: Final = re.compile(r"(?<![0-9a-z])(\d{1,2})(s|m|h|d|w|mo)(?![0-9a-z
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class SeriesColumns:
     """One series of a file, and where its numbers stand."""
 
     series: Series[Any]
@@ -84,13 +84,13 @@ class Layout:
 
     name: str
     time: int
-    targets: tuple[Target, ...]
+    targets: tuple[SeriesColumns, ...]
     symbol: int | None = None
     """The column that says whose each row is."""
     notes: tuple[str, ...] = ()
 
 
-class UnderstoodFile:
+class RecognisedFile:
     """A file whose columns are understood, whatever its form."""
 
     _layout: Layout
@@ -183,7 +183,7 @@ def _column_names(head: FileHead, asked: str) -> tuple[tuple[str, ...], str]:
 # -- what a file may hold: its targets and notes, or None where its columns are others
 
 
-_Found = tuple[tuple[Target, ...], tuple[str, ...]]
+_Found = tuple[tuple[SeriesColumns, ...], tuple[str, ...]]
 
 
 def _candles(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -> _Found | None:
@@ -194,7 +194,7 @@ def _candles(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -
     if kind == "funding_rate":
         hours = max(1.0, (head.step or 8 * HOUR_MS) / HOUR_MS)
         series = wanted or funding(BINANCE, _symbol(head))
-        return (Target(series, (prices[0], None), (None, hours)),), ()
+        return (SeriesColumns(series, (prices[0], None), (None, hours)),), ()
     if kind:
         raise Refused(f"It holds candles of the {kind} price, and what is kept here are candles of trades.")
     volume = _place(names, _VOLUME)
@@ -206,7 +206,7 @@ def _candles(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -
         raise Refused(f"Its rows are {_format_step(head.step)} apart, and {series} has a bar every {timeframe}.")
     taker = _place(names, _TAKER)
     notes = () if taker is not None else ("it does not say what buyers took: CVD is missing, not zero",)
-    return (Target(series, (*prices, volume, taker)),), notes
+    return (SeriesColumns(series, (*prices, volume, taker)),), notes
 
 
 def _funding_rates(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -> _Found | None:
@@ -216,9 +216,11 @@ def _funding_rates(head: FileHead, names: Sequence[str], wanted: Series[Any] | N
     hours = _place(names, _HOURS)
     series = wanted or funding(BINANCE, _symbol(head))
     if hours is not None:
-        return (Target(series, (rate, hours)),), ()
+        return (SeriesColumns(series, (rate, hours)),), ()
     every = (head.step or 8 * HOUR_MS) / HOUR_MS
-    return (Target(series, (rate, None), (None, every)),), (f"one rate every {every:g} h, as its rows are apart",)
+    return (SeriesColumns(series, (rate, None), (None, every)),), (
+        f"one rate every {every:g} h, as its rows are apart",
+    )
 
 
 def _daily_funding(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -> _Found | None:
@@ -232,7 +234,7 @@ def _daily_funding(head: FileHead, names: Sequence[str], wanted: Series[Any] | N
             "`--series funding/binance/BTCUSDT` imports each as one rate of 24 hours."
         )
     note = "means of a day, not the rates that were paid: each stands as one rate of 24 h, three times as large"
-    return (Target(wanted, (mean, None), (None, 24.0), factor=3.0, later=DAY_MS),), (note,)
+    return (SeriesColumns(wanted, (mean, None), (None, 24.0), factor=3.0, later=DAY_MS),), (note,)
 
 
 def _metrics(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -> _Found | None:
@@ -241,10 +243,10 @@ def _metrics(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -
         return None
     if wanted is not None:
         chosen = interest if wanted.feed is Feed.OPEN_INTEREST else ratio if wanted.feed is Feed.LONG_SHORT else None
-        return None if chosen is None else ((Target(wanted, (chosen,)),), ())
+        return None if chosen is None else ((SeriesColumns(wanted, (chosen,)),), ())
     symbol = _symbol(head)
-    both = [Target(open_interest(BINANCE, symbol), (interest,))]
-    both += [] if ratio is None else [Target(long_short(BINANCE, symbol), (ratio,))]
+    both = [SeriesColumns(open_interest(BINANCE, symbol), (interest,))]
+    both += [] if ratio is None else [SeriesColumns(long_short(BINANCE, symbol), (ratio,))]
     return tuple(both), ()
 
 
@@ -252,7 +254,7 @@ def _mood(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -> _
     place = _place(names, _MOOD)
     if place is None or (wanted is not None and wanted.feed is not Feed.FEAR_GREED):
         return None
-    return (Target(wanted or fear_greed(ALTERNATIVE), (place,)),), ()
+    return (SeriesColumns(wanted or fear_greed(ALTERNATIVE), (place,)),), ()
 
 
 def _figures(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -> _Found | None:
@@ -264,7 +266,7 @@ def _figures(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -
     if wanted is not None and not found:
         return _only_number(names, wanted)
     note = "each value is taken to be known when its day is over, UTC"
-    return (tuple(Target(series, (place,)) for place, series in found), (note,)) if found else None
+    return (tuple(SeriesColumns(series, (place,)) for place, series in found), (note,)) if found else None
 
 
 def _levels(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -> _Found | None:
@@ -273,7 +275,7 @@ def _levels(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) ->
 
 def _only_number(names: Sequence[str], series: Series[Any]) -> _Found | None:
     rest = [place for place, name in enumerate(names) if place != time_column(names) and name not in _SYMBOL]
-    return ((Target(series, (rest[0],)),), ()) if len(rest) == 1 else None
+    return ((SeriesColumns(series, (rest[0],)),), ()) if len(rest) == 1 else None
 
 
 # -- what a file is called

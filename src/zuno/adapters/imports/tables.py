@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from zuno.adapters.imports.layouts import (
     FileHead,
-    UnderstoodFile,
+    RecognisedFile,
     clean_name,
     find_layout,
     name_symbol,
@@ -30,7 +30,7 @@ ROWS_A_BLOCK: Final = 2**18
 LOOKED_AT: Final = 200
 
 
-class ParquetTable(UnderstoodFile):
+class ParquetTable(RecognisedFile):
     """A Parquet file."""
 
     def __init__(self, path: Path, series: Series[Any] | None, asked: str) -> None:
@@ -90,7 +90,7 @@ class ParquetTable(UnderstoodFile):
         return [times, symbols, *(np.ma.filled(found[f"c{place}"], np.nan) for place in places)]
 
 
-class ArrowTable(UnderstoodFile):
+class ArrowTable(RecognisedFile):
     """A file in Arrow's own form, as feather is."""
 
     def __init__(self, path: Path, series: Series[Any] | None, asked: str) -> None:

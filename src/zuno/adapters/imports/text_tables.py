@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from zuno.adapters.imports.layouts import (
     FileHead,
-    Target,
-    UnderstoodFile,
+    RecognisedFile,
+    SeriesColumns,
     clean_name,
     find_layout,
     name_symbol,
@@ -63,7 +63,7 @@ class Dialect:
     decimal_comma: bool = False
 
 
-class TextTable(UnderstoodFile):
+class TextTable(RecognisedFile):
     """A file of text, opened as bytes; `done` says how far it has been read, 0 to 1."""
 
     def __init__(
@@ -244,7 +244,7 @@ class TextTable(UnderstoodFile):
             raise ValueError(f"{plain_text(text, 40)!r} is no number") from None
 
 
-def build_columns(target: Target, times: NDArray[np.int64], numbers: dict[int, NDArray[np.float64]]) -> Columns:
+def build_columns(target: SeriesColumns, times: NDArray[np.int64], numbers: dict[int, NDArray[np.float64]]) -> Columns:
     """The columns of one series; NaN where the file has none."""
     values = []
     width = 1 if target.series.row is MacroRelease else WIDTH[target.series.row]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zuno.adapters.atomic_file import create_file
-from zuno.adapters.full_disk import unwritable
+from zuno.adapters.full_disk import build_write_error
 from zuno.kernel.errors import Broken, Refused, Unavailable
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class KeyFile:
                 create_file(self._path, _fresh())
             create_file(self._half, f"{_public_of(self._private)}\n".encode())
         except OSError as error:
-            raise unwritable(self._path, error) from error
+            raise build_write_error(self._path, error) from error
 
     @cached_property
     def public(self) -> str:

@@ -14,7 +14,7 @@ from pydantic import SecretBytes, SecretStr
 
 from zuno.adapters.atomic_file import create_file
 from zuno.adapters.eth_imports import import_eth_account
-from zuno.adapters.full_disk import unwritable
+from zuno.adapters.full_disk import build_write_error
 from zuno.adapters.keys.keystore import MAX_BYTES, read_keystore, write_keystore
 from zuno.adapters.keys.passphrases import Passphrases
 from zuno.adapters.signing import address_of, is_key, sign
@@ -175,7 +175,7 @@ class WalletFolder:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             return create_file(path, content)
         except OSError as error:
-            raise unwritable(path, error) from error
+            raise build_write_error(path, error) from error
 
     def _must_be_new(self, address: Address) -> None:
         """Told before anybody types a passphrase for nothing; what decides is that no file is written over."""

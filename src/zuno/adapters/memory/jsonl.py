@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from zuno.adapters.atomic_file import flush_to_disk, replace_file
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
-from zuno.adapters.full_disk import unwritable
+from zuno.adapters.full_disk import build_write_error
 from zuno.adapters.memory.table import drop_repeats
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.trading.measure.similarity import DECAY, ONE, apply_decay
@@ -133,13 +133,13 @@ class JsonlMemory:
             if new:
                 flush_to_disk(self._path.parent)
         except OSError as error:
-            raise unwritable(self._path, error) from error
+            raise build_write_error(self._path, error) from error
 
     def _replace(self, content: bytes) -> None:
         try:
             replace_file(self._path, content)
         except OSError as error:
-            raise unwritable(self._path, error) from error
+            raise build_write_error(self._path, error) from error
 
     def _lock(self) -> FileLock:
         return FileLock(self._path.with_suffix(".lock"), timeout=WAIT_SECONDS, parents=True)

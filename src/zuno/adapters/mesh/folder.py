@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.file_lock import FileLock
-from zuno.adapters.full_disk import unwritable
+from zuno.adapters.full_disk import build_write_error
 from zuno.kernel.errors import Broken, Unavailable, UsageError
 from zuno.kernel.wire import Wire
 from zuno.lp.model.debate import Role
@@ -148,7 +148,7 @@ class MeshFiles:
             path.parent.mkdir(mode=0o700, exist_ok=True)
             replace_file(path, content, durable=False)
         except OSError as error:
-            raise unwritable(path, error) from error
+            raise build_write_error(path, error) from error
 
 
 def _parse_table(text: bytes) -> Table:

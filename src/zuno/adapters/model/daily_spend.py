@@ -10,7 +10,7 @@ from pathlib import Path
 
 from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
-from zuno.adapters.full_disk import unwritable
+from zuno.adapters.full_disk import build_write_error
 from zuno.kernel.errors import Unavailable
 from zuno.llm.spend import Ceiling, Spend
 
@@ -61,7 +61,7 @@ class DailySpendFile:
             with FileLock(self._lock, timeout=WAIT_SECONDS):
                 yield
         except OSError as error:
-            raise unwritable(self._path, error) from error
+            raise build_write_error(self._path, error) from error
 
     def _load(self) -> dict[int, Spend]:
         try:

@@ -43,7 +43,7 @@ class Price:
     usd_out: Decimal
 
 
-class TooMuch(Exception):
+class AnswerTooLarge(Exception):
     """The answer is longer, or packed tighter, than we are willing to read."""
 
 
@@ -247,7 +247,7 @@ def _picture(image: Image) -> BinaryContent:
 
 async def _bound_body(response: httpx2.Response) -> None:
     if response.headers.get("content-encoding", "identity").lower() not in ("identity", ""):
-        raise TooMuch("compressed, though we asked for plain bytes")
+        raise AnswerTooLarge("compressed, though we asked for plain bytes")
     response.stream = _Bounded(response.stream)
 
 
@@ -262,7 +262,7 @@ class _Bounded(httpx2.AsyncByteStream):
         async for chunk in self._stream:
             read += len(chunk)
             if read > MAX_BODY_BYTES:
-                raise TooMuch(f"more than {MAX_BODY_BYTES} bytes")
+                raise AnswerTooLarge(f"more than {MAX_BODY_BYTES} bytes")
             yield chunk
 
     async def aclose(self) -> None:
@@ -274,7 +274,7 @@ def _fault(error: Exception) -> Failed:
     from pydantic_ai import exceptions as theirs
 
     for cause in _causes(error):
-        if isinstance(cause, TooMuch):
+        if isinstance(cause, AnswerTooLarge):
             return Failed("malformed", f"it answered with too much: {cause}")
         if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout):
             return Failed("unavailable", "it could not be reached", _NOTHING)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from zuno.kernel.notify import Post, RetryLater, SendResult, Sent
+from zuno.kernel.notify import OutboxEntry, RetryLater, SendResult, Sent
 from zuno.kernel.text import plain_text
 
 _LONGEST = 1_000
@@ -16,8 +16,8 @@ class ConsoleNotifier:
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
 
-    async def send(self, post: Post, *, silent: bool = False) -> SendResult:
-        notice = post.notice
+    async def send(self, entry: OutboxEntry, *, silent: bool = False) -> SendResult:
+        notice = entry.notice
         about = "".join(f", {name} {value}" for name, value in notice.facts)
         line = f"{notice.severity.upper()} {notice.title} [{notice.label}]{about}"
         line += f": {notice.reason}" if notice.reason else ""

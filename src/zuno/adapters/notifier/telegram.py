@@ -19,7 +19,7 @@ import httpx2
 from zuno.adapters.http import CLIENT_LOG, LOOPBACK, SecretFilter
 from zuno.kernel.chat_text import break_links, format_text
 from zuno.kernel.errors import UsageError
-from zuno.kernel.notify import Button, Fact, Notice, Post, RetryLater, SendResult, Sent, Severity, Undeliverable
+from zuno.kernel.notify import Button, Fact, Notice, OutboxEntry, RetryLater, SendResult, Sent, Severity, Undeliverable
 from zuno.kernel.numbers_text import time_text
 from zuno.kernel.text import plain_text
 
@@ -75,15 +75,15 @@ class TelegramNotifier:
         self._translate = translate
         self._client: httpx2.AsyncClient | None = None
 
-    async def send(self, post: Post, *, silent: bool = False) -> SendResult:
-        picture = post.notice.picture
+    async def send(self, entry: OutboxEntry, *, silent: bool = False) -> SendResult:
+        picture = entry.notice.picture
         if picture is None:
-            return _outcome(*await self._ask("sendMessage", self._message(post, silent)))
-        form = self._message(post, silent, caption=True)
+            return _outcome(*await self._ask("sendMessage", self._message(entry, silent)))
+        form = self._message(entry, silent, caption=True)
         fields = {name: value if isinstance(value, str) else json.dumps(value) for name, value in form.items()}
         status, document = await self._ask("sendPhoto", fields, picture)
         if status in {_BAD_REQUEST, _TOO_LARGE} and isinstance(_bad_request(document), str):
-            return _outcome(*await self._ask("sendMessage", self._message(post, silent)))  # its words are worth more
+            return _outcome(*await self._ask("sendMessage", self._message(entry, silent)))  # its words are worth more
         return _outcome(status, document)
 
     async def _ask(
@@ -103,15 +103,15 @@ class TelegramNotifier:
         except httpx2.HTTPError as error:
             return RetryLater(f"Telegram broke off ({type(error).__name__})"), {}
 
-    def _message(self, post: Post, silent: bool, *, caption: bool = False) -> dict[str, Any]:
-        text = as_html(_translate(post.notice, self._translate), LONGEST_CAPTION if caption else LONGEST_TEXT)
+    def _message(self, entry: OutboxEntry, silent: bool, *, caption: bool = False) -> dict[str, Any]:
+        text = as_html(_translate(entry.notice, self._translate), LONGEST_CAPTION if caption else LONGEST_TEXT)
         form: dict[str, Any] = {"chat_id": self._chat, "caption" if caption else "text": text, "parse_mode": "HTML"}
         if not caption:
             form["link_preview_options"] = {"is_disabled": True}
         if silent:
             form["disable_notification"] = True
-        if post.notice.buttons and not self._chat.startswith("@"):  # a press names its chat by number
-            form["reply_markup"] = {"inline_keyboard": _keyboard(post.number, post.notice.buttons)}
+        if entry.notice.buttons and not self._chat.startswith("@"):  # a press names its chat by number
+            form["reply_markup"] = {"inline_keyboard": _keyboard(entry.number, entry.notice.buttons)}
         return form
 
     async def close(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import timeframe_of
-from zuno.trading.measure.data_quality import EARLIEST, LATEST, complete_at, id_of, impossible, sound_candle
+from zuno.trading.measure.data_quality import EARLIEST, LATEST, complete_at, find_row_fault, is_valid_candle, row_id
 from zuno.trading.model.market import Candle, Series
 from zuno.trading.ports.series import PUBLIC_HISTORY, Batch, Origin, Source, WriteCounts
 
@@ -162,10 +162,10 @@ def _candles(batch: Batch[Any], bad: list[RowNote]) -> Iterator[RowPut]:
     known = math.inf if batch.known is None else batch.known
     for bar in batch.rows:
         try:
-            sound = type(bar) is Candle and sound_candle(span, shift, bar, known)
+            sound = type(bar) is Candle and is_valid_candle(span, shift, bar, known)
         except TypeError:
             sound = False
-        fault = None if sound else impossible(batch.series, bar, batch.known)
+        fault = None if sound else find_row_fault(batch.series, bar, batch.known)
         if fault is None:
             yield bar.at, "", bar.at + span if batch.known is None else batch.known, bar
         else:
@@ -175,10 +175,10 @@ def _candles(batch: Batch[Any], bad: list[RowNote]) -> Iterator[RowPut]:
 def _others(batch: Batch[Any], bad: list[RowNote]) -> Iterator[RowPut]:
     series, floor = batch.series, batch.known
     for row in batch.rows:
-        fault = impossible(series, row, floor)
+        fault = find_row_fault(series, row, floor)
         if fault is None:
             complete = complete_at(series, row)
-            yield row.at, id_of(row), complete if floor is None else max(floor, complete), row
+            yield row.at, row_id(row), complete if floor is None else max(floor, complete), row
         else:
             bad.append(_bad_note(batch, row, fault))
 

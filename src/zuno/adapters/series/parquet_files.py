@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from zuno.adapters.atomic_file import DRAFT_SUFFIX, replacing
-from zuno.adapters.full_disk import is_full, unwritable
+from zuno.adapters.atomic_file import DRAFT_SUFFIX, open_replacement
+from zuno.adapters.full_disk import build_write_error, is_full
 from zuno.kernel.errors import Broken, DiskFull, Unavailable
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class ParquetFiles:
     def _seal(self, name: str, copy: Callable[[Path], None]) -> SealedFile:
         with self._translate_os():
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with replacing(self._folder / name) as draft:
+            with open_replacement(self._folder / name) as draft:
                 with self._translate_duckdb(name):
                     copy(draft)
                 return SealedFile(name, draft.stat().st_size, _digest(draft))
@@ -200,7 +200,7 @@ class ParquetFiles:
         try:
             yield
         except OSError as error:
-            raise unwritable(self._folder, error) from error
+            raise build_write_error(self._folder, error) from error
 
 
 class FileGone(Broken):

@@ -368,7 +368,7 @@ class SqliteSeries:
         another's place goes the way of single rows."""
         import numpy as np
 
-        from zuno.trading.measure.columns import compare, complete_times, pick, rows_of
+        from zuno.trading.measure.columns import compare_rows, complete_times, take_rows, to_rows
 
         series = columns.series
         if not len(columns):
@@ -379,19 +379,19 @@ class SqliteSeries:
         number = ensure_number(connection, series)
         span = (int(columns.at[0]), int(columns.at[-1]))
         standing = self._standing_columns(connection, series, number, span)
-        found = compare(columns, standing)
+        found = compare_rows(columns, standing)
         late = among_collected(connection, number, columns.at)
         known = np.where(late, now, complete_times(series, columns.at))
         changed = found.other & replace
         if found.new.any():
-            new = pick(columns, found.new)
+            new = take_rows(columns, found.new)
             raise_latest(connection, "rows", number, int(known[found.new].max()))
             self._cache.forget(number, int(new.at[0]))
             self._append(connection, number, new, known[found.new])
             if not self._wanted.synthetic:
                 note_source(connection, number, source, file, len(new), int(new.at[0]), int(new.at[-1]))
         for chosen, at in ((changed & late, now), (changed & ~late, None)):
-            batch: Batch[Any] = Batch(series, rows_of(pick(columns, chosen)), at, source, file)
+            batch: Batch[Any] = Batch(series, to_rows(take_rows(columns, chosen)), at, source, file)
             for _, sound in check_batches([batch]):
                 self._put_batch(connection, batch, sound)
         return ColumnsWritten(found.new, changed, found.other & ~changed)

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
-from zuno.adapters.full_disk import unwritable
+from zuno.adapters.full_disk import build_write_error
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.lp.model.alerts import AlertBook
 
@@ -64,7 +64,7 @@ class AlertsFile:
         try:
             replace_file(self._path, json.dumps(document, separators=(",", ":")).encode())
         except OSError as error:
-            raise unwritable(self._path, error) from error
+            raise build_write_error(self._path, error) from error
 
     def _lock_file(self) -> FileLock:
         return FileLock(self._lock, timeout=self._patience)

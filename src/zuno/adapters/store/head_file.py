@@ -10,7 +10,7 @@ from pathlib import Path
 
 from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
-from zuno.adapters.full_disk import noticing_full_disk, unwritable
+from zuno.adapters.full_disk import build_write_error, detect_full_disk
 from zuno.kernel.errors import Unavailable
 
 _SECTOR = 512
@@ -98,7 +98,7 @@ class HeadFile:
         try:
             yield
         except OSError as error:
-            raise unwritable(self._head, error) from error
+            raise build_write_error(self._head, error) from error
 
 
 class HeldLock:
@@ -113,7 +113,7 @@ class HeldLock:
 
     def begin(self, note: bytes) -> None:
         """Leave the note. It outlives the process, not a power cut: it names what was lost, it saves nothing."""
-        with noticing_full_disk(self._path):
+        with detect_full_disk(self._path):
             os.pwrite(self._handle, note, 0)
             os.ftruncate(self._handle, len(note))
 

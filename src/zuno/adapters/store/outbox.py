@@ -20,9 +20,9 @@ from zuno.kernel.notify import (
     PICTURE_SECONDS,
     Notice,
     NoticeKind,
+    OutboxEntry,
+    OutboxState,
     OutboxStatus,
-    Post,
-    PostState,
 )
 from zuno.kernel.units import Seconds
 
@@ -58,30 +58,30 @@ class SqliteOutbox:
                 return int(found[0])
             number = connection.execute(
                 "INSERT INTO notices (key, kind, state, notice, picture) VALUES (?, ?, ?, ?, ?)",
-                (key, notice.kind, PostState.WAITING, text, notice.picture),
+                (key, notice.kind, OutboxState.WAITING, text, notice.picture),
             ).lastrowid
             self._drop_oldest(connection, notice.at)
             return int(number or 0)
 
         return await self._write(write)
 
-    async def next(self) -> Post | None:
+    async def next(self) -> OutboxEntry | None:
         query = f"SELECT {_COLUMNS} FROM notices WHERE state = 'waiting' ORDER BY number LIMIT 1"
         return self._post(await self._select(query))
 
     async def mark_delivered(self, number: int, at: Seconds) -> None:
-        await self._settle(number, PostState.DELIVERED, at, trouble="")
+        await self._settle(number, OutboxState.DELIVERED, at, trouble="")
 
     async def mark_undeliverable(self, number: int, reason: str, at: Seconds) -> None:
-        await self._settle(number, PostState.UNDELIVERABLE, at, reason, trouble=reason)
+        await self._settle(number, OutboxState.UNDELIVERABLE, at, reason, trouble=reason)
 
     async def mark_skipped(self, number: int, at: Seconds) -> None:
-        await self._settle(number, PostState.SKIPPED, at)
+        await self._settle(number, OutboxState.SKIPPED, at)
 
     async def record_trouble(self, reason: str) -> None:
         await self._write(lambda connection: _set_word(connection, _TROUBLE, reason))
 
-    async def find(self, number: int) -> Post | None:
+    async def find(self, number: int) -> OutboxEntry | None:
         if not 0 < number < 2**63:
             return None
         return self._post(await self._select(f"SELECT {_COLUMNS} FROM notices WHERE number = ?", number))
@@ -109,7 +109,7 @@ class SqliteOutbox:
         self._file.close()
 
     async def _settle(
-        self, number: int, state: PostState, at: Seconds, reason: str = "", *, trouble: str | None = None
+        self, number: int, state: OutboxState, at: Seconds, reason: str = "", *, trouble: str | None = None
     ) -> None:
         def write(connection: sqlite3.Connection) -> None:
             _settle_one(connection, number, state, at, reason)
@@ -123,7 +123,7 @@ class SqliteOutbox:
         (waiting,) = connection.execute("SELECT COUNT(*) FROM notices WHERE state = 'waiting'").fetchone()
         if waiting > self._most_waiting:
             (oldest,) = connection.execute("SELECT MIN(number) FROM notices WHERE state = 'waiting'").fetchone()
-            _settle_one(connection, oldest, PostState.UNDELIVERABLE, at, "too many notices waited")
+            _settle_one(connection, oldest, OutboxState.UNDELIVERABLE, at, "too many notices waited")
 
     async def _write(self, act: Callable[[sqlite3.Connection], T]) -> T:
         return await asyncio.to_thread(self._file.write, act)
@@ -131,13 +131,13 @@ class SqliteOutbox:
     async def _select(self, query: str, *values: object) -> tuple[Any, ...] | None:
         return await asyncio.to_thread(self._file.read, lambda connection: connection.execute(query, values).fetchone())
 
-    def _post(self, row: tuple[Any, ...] | None) -> Post | None:
+    def _post(self, row: tuple[Any, ...] | None) -> OutboxEntry | None:
         if row is None:
             return None
         number, key, state, text, picture = row
         try:
             notice = replace(_form().validate_json(text), picture=picture)
-            return Post(number, key, notice, PostState(state))
+            return OutboxEntry(number, key, notice, OutboxState(state))
         except (ValidationError, ValueError) as error:
             raise Broken(
                 f"{self._file.path} holds what no notice has; move it away, later notices are sent."
@@ -154,13 +154,13 @@ def _prepare(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-def _settle_one(connection: sqlite3.Connection, number: int, state: PostState, at: Seconds, reason: str) -> None:
+def _settle_one(connection: sqlite3.Connection, number: int, state: OutboxState, at: Seconds, reason: str) -> None:
     settled = connection.execute(
         """UPDATE notices SET state = ?, settled_at = ?, reason = ?
         WHERE number = ? AND state = 'waiting' RETURNING kind""",
         (state, at, reason, number),
     ).fetchone()
-    if settled is not None and state is PostState.UNDELIVERABLE:
+    if settled is not None and state is OutboxState.UNDELIVERABLE:
         connection.execute(
             """INSERT INTO counts (kind, undeliverable) VALUES (?, 1)
             ON CONFLICT (kind) DO UPDATE SET undeliverable = undeliverable + 1""",

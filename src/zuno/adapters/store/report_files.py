@@ -10,7 +10,7 @@ from typing import Final
 
 from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
-from zuno.adapters.full_disk import noticing_full_disk, unwritable
+from zuno.adapters.full_disk import build_write_error, detect_full_disk
 from zuno.kernel.errors import Unavailable
 
 LOCK: Final = ".lock"
@@ -49,7 +49,7 @@ class FolderOfReports:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace_file(path, content)
         except OSError as error:
-            raise unwritable(path, error) from error
+            raise build_write_error(path, error) from error
 
     def add_lines(self, name: str, lines: Sequence[str]) -> None:
         path = self._folder / name
@@ -62,12 +62,12 @@ class FolderOfReports:
             # Half a line that a kill left is ended, so that the next one stands alone.
             broken = before and not before.endswith(b"\n")
             try:
-                with noticing_full_disk(path):
+                with detect_full_disk(path):
                     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
                     with os.fdopen(handle, "wb") as file:
                         file.write((b"\n" if broken else b"") + b"\n".join(fresh) + b"\n")
             except OSError as error:
-                raise unwritable(path, error) from error
+                raise build_write_error(path, error) from error
 
     def remove(self, name: str) -> None:
         with suppress(FileNotFoundError):

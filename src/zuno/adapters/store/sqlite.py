@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from zuno.adapters.full_disk import unanswering
+from zuno.adapters.full_disk import build_database_error
 from zuno.adapters.sqlite_file import MAY_PASS
 from zuno.adapters.store.head_file import HeadFile
 from zuno.adapters.store.table_store import TableStore
@@ -189,7 +189,7 @@ class SqliteTables:
             yield
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorcode & 0xFF in MAY_PASS:
-                raise unanswering(self._path, error) from error
+                raise build_database_error(self._path, error) from error
             raise Broken(f"{self._path.name} cannot be read as a journal ({error})") from error
 
 

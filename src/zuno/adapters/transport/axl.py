@@ -15,7 +15,7 @@ from zuno.adapters.transport.inbox import CLOSED, Inbox
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError
 from zuno.lp.model.debate import Role
-from zuno.lp.ports.transport import Parcel
+from zuno.lp.ports.transport import ReceivedMessage
 
 if TYPE_CHECKING:
     import httpx2
@@ -96,7 +96,7 @@ class AxlTransport:
         if sent is not None and sent != str(len(data) + len(_MARK)):
             raise Unavailable(f"The AXL node sent {sent} of {len(data) + len(_MARK)} bytes to the {to}.")
 
-    async def receive(self, role: Role) -> Parcel:
+    async def receive(self, role: Role) -> ReceivedMessage:
         if role is not self._me:
             raise Refused(f"This endpoint is the {self._me}'s: nothing arrives here for the {role}.")
         if self._fetching is None and not self._inbox.is_closed:
@@ -155,7 +155,7 @@ class AxlTransport:
         if sender is None or not body.startswith(_MARK):
             self.dropped += 1
         else:
-            self._inbox.put(Parcel(body[len(_MARK) :], sender))
+            self._inbox.put(ReceivedMessage(body[len(_MARK) :], sender))
         return True
 
     def _sender(self, padded_id: str) -> Role | None:

@@ -7,7 +7,7 @@ from collections import deque
 from typing import Final
 
 from zuno.kernel.errors import Unavailable
-from zuno.lp.ports.transport import Parcel
+from zuno.lp.ports.transport import ReceivedMessage
 
 MOST: Final = 256
 MOST_BYTES: Final = 64 * 1024 * 1024
@@ -15,12 +15,12 @@ CLOSED: Final = "This transport is closed."
 
 
 class Inbox:
-    """First in, first out. Full, it takes nothing more: whoever carries the parcels waits, and so does the sender."""
+    """First in, first out. Full, it takes nothing more: whoever carries the messages waits, and so does the sender."""
 
     def __init__(self, most: int = MOST, most_bytes: int = MOST_BYTES) -> None:
         self._most = most
         self._most_bytes = most_bytes
-        self._parcels: deque[Parcel] = deque()
+        self._messages: deque[ReceivedMessage] = deque()
         self._bytes = 0
         self._end: Exception | None = None
         self._changed = asyncio.Event()
@@ -29,31 +29,31 @@ class Inbox:
     def is_closed(self) -> bool:
         return self._end is not None
 
-    def put(self, parcel: Parcel) -> None:
-        """One parcel more, whatever its size: the bounds are asked for by `room`, before it is fetched."""
-        self._parcels.append(parcel)
-        self._bytes += len(parcel.data)
+    def put(self, received: ReceivedMessage) -> None:
+        """One message more, whatever its size: the bounds are asked for by `room`, before it is fetched."""
+        self._messages.append(received)
+        self._bytes += len(received.data)
         self._wake()
 
     async def room(self) -> None:
         """Until there is some."""
-        while self._end is None and (len(self._parcels) >= self._most or self._bytes >= self._most_bytes):
+        while self._end is None and (len(self._messages) >= self._most or self._bytes >= self._most_bytes):
             await self._change()
         self._unless_closed()
 
-    async def take(self) -> Parcel:
-        while self._end is None and not self._parcels:
+    async def take(self) -> ReceivedMessage:
+        while self._end is None and not self._messages:
             await self._change()
         self._unless_closed()
-        parcel = self._parcels.popleft()
-        self._bytes -= len(parcel.data)
+        received = self._messages.popleft()
+        self._bytes -= len(received.data)
         self._wake()
-        return parcel
+        return received
 
     def close(self, why: Exception | None = None) -> None:
         """Ends every wait, now and later; `why` is for a carrier that has failed."""
         self._end = self._end or why or Unavailable(CLOSED)
-        self._parcels.clear()
+        self._messages.clear()
         self._wake()
 
     def _unless_closed(self) -> None:

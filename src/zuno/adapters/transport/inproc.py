@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.lp.model.debate import Role
-from zuno.lp.ports.transport import Parcel
+from zuno.lp.ports.transport import ReceivedMessage
 
 LIMIT = 16 * 1024 * 1024
 _END = None
@@ -29,12 +29,12 @@ class InProcess:
             raise Unavailable("This transport is closed.")
         self._inboxes[to].put_nowait(data)
 
-    async def receive(self, role: Role) -> Parcel:
+    async def receive(self, role: Role) -> ReceivedMessage:
         data = None if self._closed else await self._inboxes[role].get()
         if data is _END:
             self._inboxes[role].put_nowait(_END)  # whoever else waits here is told as well
             raise Unavailable("This transport is closed.")
-        return Parcel(data)
+        return ReceivedMessage(data)
 
     async def close(self) -> None:
         self._closed = True

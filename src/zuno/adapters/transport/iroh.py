@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zuno.adapters.transport.inbox import CLOSED, Inbox
 from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.lp.model.debate import Role
-from zuno.lp.ports.transport import Parcel
+from zuno.lp.ports.transport import ReceivedMessage
 
 if TYPE_CHECKING:
     from iroh import BiStream, Connection, Endpoint, Incoming
@@ -160,7 +160,7 @@ class IrohTransport:
         except iroh.IrohError:
             raise Unavailable(CLOSED if self._inbox.is_closed else f"The connection to the {to} broke off.") from None
 
-    async def receive(self, role: Role) -> Parcel:
+    async def receive(self, role: Role) -> ReceivedMessage:
         if role is not self._me:
             raise Refused(f"This endpoint is the {self._me}'s: nothing arrives here for the {role}.")
         await self.open()
@@ -333,7 +333,7 @@ class IrohTransport:
         if len(frame) != _PREFIX_BYTES + int.from_bytes(frame[:_PREFIX_BYTES], "big"):
             self.dropped += 1
             return
-        self._inbox.put(Parcel(frame[_PREFIX_BYTES:], role))
+        self._inbox.put(ReceivedMessage(frame[_PREFIX_BYTES:], role))
         back = stream.send()
         try:
             await back.write_all(_TAKEN)

@@ -10,7 +10,14 @@ from typing import Final
 from zuno.doors.reading.intents import UNCLEAR, Reading, Words, intent_of
 from zuno.doors.reading.parse_view import question_for
 from zuno.doors.reading.reader import fill_missing, read
-from zuno.doors.reading.seen import PLACES, Seen, asks_for_list, find_position, seen_position, seen_positions
+from zuno.doors.reading.seen import (
+    PLACES,
+    ShownPosition,
+    asks_for_list,
+    find_position,
+    to_shown_position,
+    to_shown_positions,
+)
 from zuno.kernel.view import View
 from zuno.lp.service.archive import PlanDiffView, PlanListView, WhyView
 from zuno.lp.service.plan_view import PlanView
@@ -56,7 +63,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Switched:
+class ChainSwitched:
     chain: str
 
 
@@ -66,11 +73,11 @@ class Help:
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class EndConversation:
     pass
 
 
-Turn = Run | Ask | Switched | Help | Leave
+Turn = Run | Ask | ChainSwitched | Help | EndConversation
 
 
 class Conversation:
@@ -85,9 +92,9 @@ class Conversation:
         self.wallet: str | None = None
         """The last wallet shown."""
         self._look = look
-        self._positions: list[Seen] = []
+        self._positions: list[ShownPosition] = []
         """The last list shown, in its order."""
-        self._position: Seen | None = None
+        self._position: ShownPosition | None = None
         self._plans: list[str] = []
         """The last list shown, in its order."""
         self._past_plans: list[str] = []
@@ -131,7 +138,7 @@ class Conversation:
         if reading.intent == "help":
             return Help()
         if reading.intent == "exit":
-            return Leave()
+            return EndConversation()
         resolved = self._resolve(reading)
         if isinstance(resolved, Ask):
             return resolved
@@ -141,7 +148,7 @@ class Conversation:
             return self._question(resolved, resolved.missing[0])
         if resolved.intent == "switch":
             self.chain = resolved.slots["chain"]
-            return Switched(self.chain)
+            return ChainSwitched(self.chain)
         return Run(resolved.command(self.chain), resolved)
 
     def drop_question(self) -> None:
@@ -154,13 +161,13 @@ class Conversation:
         self.wallet = wallet if isinstance(wallet, str) else self.wallet
         match view:
             case PositionsView():
-                self._positions = seen_positions(view)
+                self._positions = to_shown_positions(view)
                 if len(self._positions) == 1:
                     self._position = self._positions[0]
             case PositionView():
-                self._position = seen_position(view)
+                self._position = to_shown_position(view)
             case PnlView():
-                self._position = Seen(view.chain, view.id)
+                self._position = ShownPosition(view.chain, view.id)
             case PlanListView():
                 self._plans = [shown.plan_id for shown in view.plans[:_MOST_KEPT]]
                 if len(self._plans) == 1:
@@ -168,7 +175,7 @@ class Conversation:
             case PlanView():
                 self._show_plan(view.plan_id)
                 if view.position_id is not None:
-                    self._position = Seen(view.chain, view.position_id)
+                    self._position = ShownPosition(view.chain, view.position_id)
             case WhyView():
                 if view.plan is not None:
                     self.remember_view(view.plan)
@@ -220,7 +227,7 @@ class Conversation:
         """A position by its place, or by what it holds: in the list shown, else in the chain's own."""
         shown = self._positions
         if not shown and (view := self._look(reading.slots.get("chain", self.chain))):
-            shown = seen_positions(view)
+            shown = to_shown_positions(view)
         found = find_position(reading, shown)
         if found.ask and not found.choices:
             self._open = replace(found, ask="")
@@ -228,10 +235,10 @@ class Conversation:
             return found
         return _with_position(found, self._where(found.slots["position"], shown))
 
-    def _where(self, position: str, shown: Sequence[Seen] = ()) -> Seen:
+    def _where(self, position: str, shown: Sequence[ShownPosition] = ()) -> ShownPosition:
         """On which chain a position of that number was shown; the one pointed at last goes first."""
         seen = [*([self._position] if self._position else []), *(shown or self._positions)]
-        return next((known for known in seen if known.id == position), Seen("", position))
+        return next((known for known in seen if known.id == position), ShownPosition("", position))
 
     def _resolve_reference(self, reading: Reading, refers: str) -> Reading | Ask:
         takes = intent_of(reading.intent).takes
@@ -287,7 +294,7 @@ def _with(reading: Reading, **slots: str) -> Reading:
     return replace(reading, slots={**reading.slots, **slots})
 
 
-def _with_position(reading: Reading, seen: Seen) -> Reading:
+def _with_position(reading: Reading, seen: ShownPosition) -> Reading:
     """A position keeps the chain it was shown on, unless the line names another."""
     takes_chain = seen.chain and "chain" not in reading.slots and "chain" in intent_of(reading.intent).takes
     return _with(reading, position=seen.id, **({"chain": seen.chain} if takes_chain else {}))

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from pydantic import ValidationError
 
-from zuno.doors.chat.conversation import Ask, Conversation, Help, Leave, Run, Switched, Turn
+from zuno.doors.chat.conversation import Ask, ChainSwitched, Conversation, EndConversation, Help, Run, Turn
 from zuno.doors.chat.facts import FactWriter, ToolFacts, build_sheet
 from zuno.doors.chat.proposals import Proposal, judge_proposal, list_commands, moves_anything, propose_reading
 from zuno.doors.chat.records import (
@@ -190,9 +190,9 @@ class ChatDesk:
         match turn:
             case Help():
                 return ChatAnswer(_HELP)
-            case Leave():
+            case EndConversation():
                 return ChatAnswer("Good bye.")
-            case Switched(chain):
+            case ChainSwitched(chain):
                 return ChatAnswer(f"On {chain} from here on.")
             case Ask(question, _, offered):
                 offer = [f"{number}  {_command_of(reading, talk)}" for number, reading in enumerate(offered, 1)]

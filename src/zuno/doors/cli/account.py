@@ -258,7 +258,7 @@ def mandate_grant(
 
     async def fetch(zuno: Zuno) -> MandateStateView:
         desk = zuno.account(_check_granted(account))
-        wish = desk.build_mandate(
+        mandate = desk.build_mandate(
             symbols or ["BTCUSDT", "ETHUSDT"],
             exchanges or ["binance"],
             per_trade,
@@ -268,7 +268,7 @@ def mandate_grant(
             stops,
             judge_fallback=judge_fallback,
         )
-        return await desk.grant_mandate(wish, consent.ask_to_type(json=json))
+        return await desk.grant_mandate(mandate, consent.ask_to_type(json=json))
 
     run_command.answer(ctx.obj.at(home), json, fetch)
 

@@ -36,7 +36,7 @@ from zuno.trading.service.trade_desk import ProtectionView
 _WARN = "yellow"
 
 
-def shown_status(view: TradeStatusView) -> RenderableType:
+def show_status(view: TradeStatusView) -> RenderableType:
     facts = grid()
     facts.add_row("desk", Text("not running", style=QUIET) if view.running is None else Text(view.running, style=GOOD))
     if view.unknown is not None:
@@ -51,14 +51,14 @@ def shown_status(view: TradeStatusView) -> RenderableType:
     return _screen(view, "Trading status", facts, heading("Risk book"), *_risk(view.risk))
 
 
-def shown_positions(view: TradePositionsView) -> RenderableType:
+def show_positions(view: TradePositionsView) -> RenderableType:
     if not view.positions:
         return _screen(view, "Positions", Text("no position is open"))
     total = Text.assemble(("unrealised PnL ", QUIET), _gain(view.unrealised_usd))
     return _screen(view, "Positions", _positions(view.positions), total)
 
 
-def shown_orders(view: TradeOrdersView) -> RenderableType:
+def show_orders(view: TradeOrdersView) -> RenderableType:
     if not view.orders and not view.manual:
         return _screen(view, "Orders", Text("no order is open"))
     parts: list[RenderableType] = [_orders(view.orders)] if view.orders else []
@@ -75,7 +75,7 @@ def shown_orders(view: TradeOrdersView) -> RenderableType:
     return _screen(view, "Orders", *parts)
 
 
-def shown_fills(view: FillsView) -> RenderableType:
+def show_fills(view: FillsView) -> RenderableType:
     if not view.fills:
         return _screen(view, "Fills", Text("nothing was filled yet"))
     table = Rows("time", "fill", "price", "fee", "", "order", "id", spare=("id", "order"))
@@ -93,7 +93,7 @@ def shown_fills(view: FillsView) -> RenderableType:
     return _screen(view, "Fills", table, *_more(len(view.fills), view.total))
 
 
-def shown_trades(view: TradesView) -> RenderableType:
+def show_trades(view: TradesView) -> RenderableType:
     if not view.trades:
         return _screen(view, "Closed trades", Text("no trade was closed yet"))
     table = Rows(
@@ -118,7 +118,7 @@ def shown_trades(view: TradesView) -> RenderableType:
     return _screen(view, "Closed trades", table, *_more(len(view.trades), view.total))
 
 
-def shown_ledger(view: LedgerView) -> RenderableType:
+def show_ledger(view: LedgerView) -> RenderableType:
     balances = Rows("account", *(f"in {ledger.currency} at {ledger.exchange}" for ledger in view.ledgers))
     names = list(view.ledgers[0].balances)
     for name in names:
@@ -148,7 +148,7 @@ def shown_ledger(view: LedgerView) -> RenderableType:
     )
 
 
-def shown_balance(view: TradeBalanceView) -> RenderableType:
+def show_balance(view: TradeBalanceView) -> RenderableType:
     table = Rows(
         *("exchange", "cash", "margin", "pending", "coins at cost", "unrealised", "equity", "free"),
         spare=("pending", "coins at cost"),
@@ -168,7 +168,7 @@ def shown_balance(view: TradeBalanceView) -> RenderableType:
     return _screen(view, "Balance", table, Text.assemble(("equity in USD ", QUIET), whole))
 
 
-def shown_profit(view: ProfitView) -> RenderableType:
+def show_profit(view: ProfitView) -> RenderableType:
     title = "Profit of closed trades, USD" + ("" if view.by is None else f", by {view.by}")
     if not view.whole.trades:
         return _screen(view, title, Text("no trade was closed yet"), *_note_unconverted(view.whole))
@@ -200,7 +200,7 @@ def shown_profit(view: ProfitView) -> RenderableType:
     return _screen(view, title, *parts, *_note_unconverted(view.whole))
 
 
-def shown_performance(view: PerformanceView) -> RenderableType:
+def show_performance(view: PerformanceView) -> RenderableType:
     if not view.points:
         return _screen(view, "Performance", Text("nothing was traded yet: there is no curve"))
     facts = grid()
@@ -223,20 +223,20 @@ def shown_performance(view: PerformanceView) -> RenderableType:
     return _screen(view, "Performance", *parts, *_note_unconverted(view.whole))
 
 
-def shown_locks(view: LocksView) -> RenderableType:
+def show_locks(view: LocksView) -> RenderableType:
     if not view.protections:
         return _screen(view, "Locks", Text("nothing is locked: new trades may be opened", style=GOOD))
     return _screen(view, "Locks", Text("`zuno trade unlock [PROTECTION]` lifts them", style=QUIET))
 
 
-def shown_mandate(view: MandateStateView) -> RenderableType:
+def show_mandate(view: MandateStateView) -> RenderableType:
     parts: list[RenderableType] = [Text(view.said)] if view.said else []
     if view.mandate is not None:
         parts.append(_mandate_facts(view.mandate))
     return _screen(view, "Mandate", *parts)
 
 
-def shown_action(view: ActionView) -> RenderableType:
+def show_action(view: ActionView) -> RenderableType:
     said: list[RenderableType] = [Text(line) for line in view.said]
     parts: list[RenderableType] = [_positions(view.positions)] if view.positions else [Text("no position is open")]
     if view.orders:

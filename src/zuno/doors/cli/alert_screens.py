@@ -27,7 +27,7 @@ def tick_line(tick: TickView) -> str:
     return f"{time_text(tick.at)}  {'; '.join(plain_text(part, _LONGEST_LINE) for part in (*parts, *tick.notes))}"
 
 
-def shown_tick(tick: TickView) -> RenderableType:
+def show_tick(tick: TickView) -> RenderableType:
     table = Rows("chain", "block", "positions", "in range", "near edge", "out of range", "note", spare=("block",))
     for chain in tick.chains:
         told = "; ".join((*([chain.failure] if chain.failure else []), *chain.notes))
@@ -46,7 +46,7 @@ def shown_tick(tick: TickView) -> RenderableType:
     )
 
 
-def shown_alerts(view: AlertsView) -> RenderableType:
+def show_alerts(view: AlertsView) -> RenderableType:
     when = "never" if view.looked_at is None else time_text(view.looked_at)
     rows = _alert_rows(view.alerts) or [Text("No alert is on.", style=GOOD if view.looked_at else QUIET)]
     past: list[RenderableType] = []
@@ -60,11 +60,11 @@ def shown_alerts(view: AlertsView) -> RenderableType:
     )
 
 
-def shown_answer(view: AnsweredView) -> RenderableType:
+def show_answer(view: AnsweredView) -> RenderableType:
     return Group(Text(view.done, style=GOOD), *_alert_rows((view.alert,)))
 
 
-def shown_rule(view: RuleView) -> RenderableType:
+def show_rule(view: RuleView) -> RenderableType:
     return Group(Text(view.done, style=GOOD), *_rule_rows((view.rule,)), *notes_block(view.notes))
 
 

@@ -12,12 +12,12 @@ from zuno.trading.service.paper_book import BookView, PositionView
 _SIGNS = {"USD": "$", "KRW": "₩"}
 
 
-def shown_book(view: BookView) -> RenderableType:
+def show_book(view: BookView) -> RenderableType:
     parts: list[RenderableType] = [*map(Text, view.said), heading(f"Paper book, as of {view.as_of} · {view.origin}")]
     parts.append(_positions(view) if view.positions else Text("no position is open"))
     if view.pending:
         parts += [heading("Orders that rest"), _pending(view)]
-    parts += [heading("Cash"), _purses(view), _whole(view)]
+    parts += [heading("Cash"), _show_balances(view), _whole(view)]
     return Group(*parts, *notes_block(view.notes))
 
 
@@ -55,7 +55,7 @@ def _pending(view: BookView) -> Rows:
     return table
 
 
-def _purses(view: BookView) -> Rows:
+def _show_balances(view: BookView) -> Rows:
     table = Rows("exchange", "cash", "equity", "margin open", "margin pending", "free", spare=("margin pending",))
     for purse in view.purses:
         amounts = (purse.cash, purse.equity, purse.margin_open, purse.margin_pending, purse.free)

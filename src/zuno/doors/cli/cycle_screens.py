@@ -44,7 +44,7 @@ _WAY = {Call.LONG: "bold blue", Call.SHORT: "bold yellow"}
 _STANCE = {1: "blue", 0: QUIET, -1: "yellow"}
 
 
-def shown_run(view: RunView) -> RenderableType:
+def show_run(view: RunView) -> RenderableType:
     return Group(
         _title(view),
         *_ruling(view),
@@ -69,7 +69,7 @@ def shown_run(view: RunView) -> RenderableType:
     )
 
 
-def shown_why(view: CycleWhyView) -> RenderableType:
+def show_why(view: CycleWhyView) -> RenderableType:
     """The argument in the order it was had."""
     title = heading(f"{view.run_id}: {view.symbol}, {view.mode}, as of {view.as_of} · {view.market}")
     parts: list[RenderableType] = [title, Text(f"started {view.started}, {view.state}", style=QUIET)]
@@ -80,15 +80,15 @@ def shown_why(view: CycleWhyView) -> RenderableType:
         parts += [*_ruling(run), *_degraded_sources(run), heading("Who spoke"), _voices(run)]
     parts += [heading("What models were asked"), *_attempts(view.attempts)]
     if run is None:
-        parts += [heading("How far it came"), _under(Text(f"on record: {', '.join(view.reached)}"))]
-        parts += [_under(Text(f"not reached: {', '.join(view.waiting)}", style=BAD))]
+        parts += [heading("How far it came"), _indent(Text(f"on record: {', '.join(view.reached)}"))]
+        parts += [_indent(Text(f"not reached: {', '.join(view.waiting)}", style=BAD))]
         parts += notes_block([f"it has not ended; `zuno trade resume {view.run_id}` takes it up again"])
     else:
         parts.append(Text(f"outcome {run.hash}\nbundle {run.bundle_hash}", style=QUIET))
     return Group(*parts)
 
 
-def shown_runs(view: RunsView) -> RenderableType:
+def show_runs(view: RunsView) -> RenderableType:
     if not view.runs:
         return Text("No run is on record; `zuno trade run BTCUSDT` makes one.")
     spare = ("started", "regime", "veto", "judge")
@@ -127,7 +127,7 @@ def _ruling(view: RunView) -> Iterator[RenderableType]:
         line.append(f"  (the Judge said {view.decision.decision}; held by {ruling.veto})")
     yield line
     for note in headline_notes(view):
-        yield _under(Text(note, style=BAD))
+        yield _indent(Text(note, style=BAD))
     facts = grid()
     if ruling.allocation_pct:
         share = format_number(ruling.allocation_pct)
@@ -156,7 +156,7 @@ def _ruling(view: RunView) -> Iterator[RenderableType]:
     facts.add_row("good until", ruling.valid_until)
     if (done := view.execution) is not None:
         facts.add_row("orders", f"{done.state}: {done.reason}" if done.reason else done.state)
-    yield _under(facts)
+    yield _indent(facts)
 
 
 def _add_card(facts: Table, card: TradeCard, base: str) -> None:
@@ -190,13 +190,13 @@ def _regime(view: RunView) -> Iterator[RenderableType]:
         facts.add_row("anomaly", Text(f"{anomaly.name}: {anomaly.said}", style=BAD))
     if not view.anomalies:
         facts.add_row("anomalies", "none")
-    yield _under(facts)
+    yield _indent(facts)
 
 
 def _board(view: RunView) -> Iterator[RenderableType]:
     for expert, entry, model in expert_entries(view):
         if entry is None:
-            yield _under(Text.assemble((expert, "bold"), ("  absent, and weighs nothing", QUIET)))
+            yield _indent(Text.assemble((expert, "bold"), ("  absent, and weighs nothing", QUIET)))
             continue
         line = Text(expert, style="bold")
         line.append(f"  {STANCE[entry.stance]}", style=_STANCE[entry.stance])
@@ -205,8 +205,8 @@ def _board(view: RunView) -> Iterator[RenderableType]:
         if leant := bias_text(entry):
             line.append(f"  {leant}", style="not bold")
         line.append_text(_spoke(entry.source, model, before="  "))
-        yield _under(line)
-        yield _under(Group(*_entry_text(entry)), 4)
+        yield _indent(line)
+        yield _indent(Group(*_entry_text(entry)), 4)
 
 
 def _entry_text(entry: Entry) -> Iterator[Text]:
@@ -246,7 +246,7 @@ def _conflicts(found: Synthesis | None) -> Iterator[RenderableType]:
     if not found.conflicts:
         facts.add_row("conflicts", "none")
     facts.add_row("open", found.key_uncertainty)
-    yield _under(facts)
+    yield _indent(facts)
 
 
 def _judge(view: RunView) -> Iterator[RenderableType]:
@@ -273,7 +273,7 @@ def _judge(view: RunView) -> Iterator[RenderableType]:
     ):
         if text:
             facts.add_row(name, text)
-    yield _under(facts)
+    yield _indent(facts)
 
 
 def _memory(read: ReadMemoryView | None) -> Iterator[RenderableType]:
@@ -294,7 +294,7 @@ def _memory(read: ReadMemoryView | None) -> Iterator[RenderableType]:
     cited = f"nothing by rule; its words cite {', '.join(read.cited)}" if read.cited else "nothing"
     facts.add_row("changed", read.changed or cited)
     facts.add_row("asked", f"{read.source}: {read.note}" if read.note else read.source)
-    yield _under(facts)
+    yield _indent(facts)
 
 
 def _worth(view: RunView) -> RenderableType:
@@ -313,7 +313,7 @@ def _worth(view: RunView) -> RenderableType:
         _add_worth(facts, ev, worth, cost)
     costs = f"fees {ev.fees_pct:.3f} %, slippage {ev.slippage_pct:.3f} %, funding {format_signed(ev.funding_pct, 3)} %"
     facts.add_row("costs in it", costs)
-    return _under(facts)
+    return _indent(facts)
 
 
 def _add_worth(facts: Table, ev: Expectation, worth: Text, cost: str) -> None:
@@ -344,7 +344,7 @@ def _changes(changes: Sequence[RuleChange]) -> RenderableType:
         table.add_row(
             change.by, change.field, f"{format_number(change.from_)} → {format_number(change.to)}", change.why
         )
-    return _under(table) if changes else Text("  Nothing was changed.")
+    return _indent(table) if changes else Text("  Nothing was changed.")
 
 
 def _data(view: RunView) -> RenderableType:
@@ -360,16 +360,16 @@ def _data(view: RunView) -> RenderableType:
             format_span(age.oldest_seconds),
             Text(stale, style=style),
         )
-    return _under(table)
+    return _indent(table)
 
 
 def _degraded_sources(view: RunView) -> Iterator[RenderableType]:
     for line in format_absent(view.absent):
-        yield _under(Text(line, style=QUIET))
+        yield _indent(Text(line, style=QUIET))
     if view.degraded:
         yield heading("Done without")
     for missing in view.degraded:
-        yield _under(Text(f"{missing.what}: {missing.why}", style=BAD))
+        yield _indent(Text(f"{missing.what}: {missing.why}", style=BAD))
 
 
 def _voices(view: RunView) -> RenderableType:
@@ -385,8 +385,8 @@ def _voices(view: RunView) -> RenderableType:
             "" if voice.why == shared else voice.why,
         )
     if not shared:
-        return _under(table)
-    return Group(_under(table), _under(Text(f"rules spoke where no reason is given: {shared}", style=QUIET)))
+        return _indent(table)
+    return Group(_indent(table), _indent(Text(f"rules spoke where no reason is given: {shared}", style=QUIET)))
 
 
 def _attempts(attempts: Sequence[AttemptView]) -> Iterator[RenderableType]:
@@ -397,10 +397,10 @@ def _attempts(attempts: Sequence[AttemptView]) -> Iterator[RenderableType]:
         line.append(
             f"  {attempt.tokens:,} tokens, {money(attempt.usd)}{about}, {attempt.latency_ms / 1000:.1f} s", style=QUIET
         )
-        yield _under(line)
+        yield _indent(line)
         for text in (attempt.why, attempt.said):
             if text:
-                yield _under(Text(text, style=QUIET), 4)
+                yield _indent(Text(text, style=QUIET), 4)
     if not attempts:
         yield Text("  None: the rules spoke for everybody.")
 
@@ -433,5 +433,5 @@ def money(usd: float | None) -> str:
     return "not known" if usd is None else f"${usd:.4f}" if usd else "$0"
 
 
-def _under(what: RenderableType, columns: int = 2) -> Padding:
+def _indent(what: RenderableType, columns: int = 2) -> Padding:
     return Padding(what, (0, 0, 0, columns))

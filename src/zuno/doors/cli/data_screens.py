@@ -19,7 +19,7 @@ MOST_NAMED: Final = 6
 MOST_LINES: Final = 10
 
 
-def shown_data(view: DataStatusView) -> RenderableType:
+def show_data(view: DataStatusView) -> RenderableType:
     table = Rows("series", "rows", "from – to", "came from", "missing", "in files", spare=("in files", "came from"))
     lines = []
     for span in view.series:
@@ -41,12 +41,12 @@ def _came_from(span: SpanView) -> str:
     return ", ".join([*ways, *([f"{files[0]}{more}"] if files else [])])
 
 
-def shown_synth(view: SynthView) -> RenderableType:
+def show_synth(view: SynthView) -> RenderableType:
     dirt = f"{view.set_aside} rows no market can have made, {view.repeated} repeated, {view.corrected} corrected"
     return Group(heading(view.said), *notes_block((dirt, *view.notes)))
 
 
-def shown_check(view: DataCheckView) -> RenderableType:
+def show_check(view: DataCheckView) -> RenderableType:
     table = Rows("series", "what", "when", "rows", "how", "done", spare=("done",))
     for flaw in view.flaws[:MOST_SHOWN]:
         table.add_row(flaw.series, flaw.kind, flaw.place, f"{flaw.count:,}", flaw.detail, _repair_text(flaw))
@@ -96,7 +96,7 @@ def collect_line(view: CollectView) -> str:
     return f"{_clock(view.at)} UTC  {'; '.join(parts)}"
 
 
-def shown_round(view: RoundView) -> RenderableType:
+def show_round(view: RoundView) -> RenderableType:
     table = Rows("series", "why")
     for series in view.failing:
         table.add_row(series.series, Text(series.why, style=BAD))
@@ -106,11 +106,11 @@ def shown_round(view: RoundView) -> RenderableType:
     return Group(heading(view.said), *([table] if view.failing else []), *notes_block(notes))
 
 
-def shown_collected(view: CollectedView) -> RenderableType:
+def show_collected(view: CollectedView) -> RenderableType:
     return Text(view.said)
 
 
-def shown_download(view: DownloadView) -> RenderableType:
+def show_download(view: DownloadView) -> RenderableType:
     table = Rows("series", "rows", "new", "why it is not complete", spare=("new",))
     for row in view.series:
         table.add_row(row.series, f"{row.here:,}", f"{row.new:,}", Text(row.failure, style=BAD))
@@ -122,7 +122,7 @@ def shown_download(view: DownloadView) -> RenderableType:
     return Group(heading(f"{view.symbol}: {view.said}"), table, *notes_block((*left, *view.notes)))
 
 
-def shown_import(view: ImportView) -> RenderableType:
+def show_import(view: ImportView) -> RenderableType:
     table = Rows("file", "series", "rows", "new", "changed", "from – to", spare=("changed", "from – to"))
     lines: list[str] = []
     for file in view.files:

@@ -14,7 +14,7 @@ def desk_event_line(event: DeskEvent) -> str:
     return f"{event.at} {event.what:<7} {where}{event.said}"
 
 
-def shown_desk_run(view: DeskRunView) -> RenderableType:
+def show_desk_run(view: DeskRunView) -> RenderableType:
     facts = grid()
     facts.add_row(
         "account", Text(f"{view.account}, {view.trading.upper()}", style=BAD if view.trading == "live" else "")

@@ -21,7 +21,7 @@ class CommandTree:
     def names(self) -> tuple[str, ...]:
         return tuple(_names(self._root, ""))
 
-    def fits(self, words: Sequence[str]) -> bool:
+    def is_command(self, words: Sequence[str]) -> bool:
         """Whether they are one whole command, options and arguments included."""
         command, rest = self._leaf(words)
         if command is None or (hasattr(command, "commands") and not rest):
@@ -36,7 +36,7 @@ class CommandTree:
             return False
         return True
 
-    def begins(self, words: Sequence[str]) -> bool:
+    def starts_command(self, words: Sequence[str]) -> bool:
         return bool(words) and words[0] in self._root.commands
 
     def takes_chain(self, words: Sequence[str]) -> bool:

@@ -14,7 +14,7 @@ from zuno.lab.noedge import NoEdgeView
 from zuno.trading.service.report import format_signed
 
 
-def shown_no_edge(view: NoEdgeView) -> RenderableType:
+def show_no_edge(view: NoEdgeView) -> RenderableType:
     claims = Rows("worlds", "judged", "after costs", "95 %", "before costs", "95 %", "opened on it", "record weighs")
     for kind in view.kinds:
         claims.add_row(
@@ -52,7 +52,7 @@ def shown_no_edge(view: NoEdgeView) -> RenderableType:
     )
 
 
-def shown_lookahead(view: LookaheadView) -> RenderableType:
+def show_lookahead(view: LookaheadView) -> RenderableType:
     startups = Rows("history", "decisions differ", "95 %", "rulings differ", "95 %", "most moved indicators")
     for row in view.startups:
         most = ", ".join(f"{drift.indicator} {drift.largest:.1%}" for drift in row.indicators[:3])
@@ -85,7 +85,7 @@ def _pool_leaks(pool: PoolLookaheadView) -> list[RenderableType]:
     return [Text(said, style=BAD if pool.leaks else GOOD), *leaks]
 
 
-def shown_invariance(view: InvarianceView) -> RenderableType:
+def show_invariance(view: InvarianceView) -> RenderableType:
     changes = Rows("change", "moments", "decisions flip", "rulings flip", "95 %", "not HOLD: flip", "95 %")
     for row in view.changes:
         changes.add_row(

@@ -22,7 +22,7 @@ from zuno.lab.trading.views import TradeArmView, TradeLabView
 from zuno.trading.service.report import format_signed
 
 
-def shown_study(view: StudyView) -> RenderableType:
+def show_study(view: StudyView) -> RenderableType:
     return Group(
         heading(f"{view.origin}: {view.moments} of {view.asked} moments, edition {view.edition}, no model"),
         *_list_counts(view),
@@ -120,7 +120,7 @@ def _percent(value: float | None) -> str:
 # -- does memory help?
 
 
-def shown_memory_study(view: MemoryStudyView) -> RenderableType:
+def show_memory_study(view: MemoryStudyView) -> RenderableType:
     parts: list[RenderableType] = [
         heading(f"{view.origin}: {view.moments} of {view.asked} moments, edition {view.edition}, no model")
     ]
@@ -161,7 +161,7 @@ def _interval(view: IntervalView) -> str:
     return f"{format_signed(view.low, 3)} to {format_signed(view.high, 3)}"
 
 
-def shown_lp_lab(view: LpLabView) -> RenderableType:
+def show_lp_lab(view: LpLabView) -> RenderableType:
     first, last = (
         datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M") for moment in (view.since, view.until)
     )
@@ -211,7 +211,7 @@ def shown_lp_lab(view: LpLabView) -> RenderableType:
     )
 
 
-def shown_lp_ablation(view: LpAblationView) -> RenderableType:
+def show_lp_ablation(view: LpAblationView) -> RenderableType:
     gains = Rows(
         *("arm", "decided by", "moved", "net", "debate gains", "95 %", "p (Holm)", "better", "worse", "verdict"),
         *("bull", "bear", "sideways"),
@@ -247,7 +247,7 @@ def shown_lp_ablation(view: LpAblationView) -> RenderableType:
     )
 
 
-def shown_sweep(view: SweepView) -> RenderableType:
+def show_sweep(view: SweepView) -> RenderableType:
     table = Rows("range in ticks", "net USD", "against hold", "fees", "in range", "drawdown")
     for row in (*view.best, *view.worst):
         table.add_row(
@@ -304,7 +304,7 @@ def _span(ends: tuple[float, float] | None) -> str:
     return "too few days" if ends is None else f"{format_signed(ends[0], 0)} to {format_signed(ends[1], 0)}"
 
 
-def shown_reports(view: LabReportsView) -> RenderableType:
+def show_reports(view: LabReportsView) -> RenderableType:
     damaged = [Text(f"{report} is damaged; run its command again.", style=BAD) for report in view.damaged]
     if not view.reports:
         return Group(Text("No report yet; `zuno lab lp` writes one."), *damaged)
@@ -314,7 +314,7 @@ def shown_reports(view: LabReportsView) -> RenderableType:
     return Group(table, *damaged, Text(""), Text(f"Pages: {view.folder}/ID.html", style=QUIET))
 
 
-def shown_trade_lab(view: TradeLabView) -> RenderableType:
+def show_trade_lab(view: TradeLabView) -> RenderableType:
     arms = Rows(
         *("arm", "net USD", "95 %", "Sharpe", "deflated", "drawdown", "trades", "hits", "mean R", "fees", "funding"),
         *("exposure", "less debate", "95 % of it", "p"),

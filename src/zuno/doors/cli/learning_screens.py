@@ -20,7 +20,7 @@ from zuno.trading.service.report import format_signed
 _STYLES = {"SUCCESS": GOOD, "FAILURE": BAD}
 
 
-def shown_evaluation(view: EvaluationView) -> RenderableType:
+def show_evaluation(view: EvaluationView) -> RenderableType:
     parts: list[RenderableType] = [Text(view.said)]
     for learned in view.post_mortems:
         parts += [heading(f"{learned.symbol} {learned.side}, closed {learned.closed}"), _post_mortem(learned)]
@@ -30,7 +30,7 @@ def shown_evaluation(view: EvaluationView) -> RenderableType:
     return _screen(view, "Evaluation", *parts)
 
 
-def shown_calibration(view: TradeCalibrationView) -> RenderableType:
+def show_calibration(view: TradeCalibrationView) -> RenderableType:
     parts: list[RenderableType] = [Text(view.said)] if view.said else []
     if view.agents:
         table = Rows("agent", "spoke", "regime", "n", "Brier", "skill", "ECE")
@@ -57,7 +57,7 @@ def shown_calibration(view: TradeCalibrationView) -> RenderableType:
     return _screen(view, "Calibration", *parts)
 
 
-def shown_vetoes(view: VetoesView) -> RenderableType:
+def show_vetoes(view: VetoesView) -> RenderableType:
     parts: list[RenderableType] = [Text(view.said)] if view.said else []
     if view.rules:
         table = Rows("rule", "of", "n", "vetoed", "cut", "saved", "cost", "R in all", "R each", "% each")

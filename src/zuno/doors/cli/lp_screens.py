@@ -74,7 +74,7 @@ def show_pool(view: PoolView) -> RenderableType:
         ("spacing", f"{view.tick_spacing} ticks"),
         ("hooks", view.hooks if int(view.hooks, 16) else "none"),
         *(
-            (token.shown_name, f"{token.address}, {token.decimals} decimals")
+            (token.display_name, f"{token.address}, {token.decimals} decimals")
             for token in (view.currency0, view.currency1)
         ),
     ):
@@ -227,7 +227,7 @@ def show_balances(view: BalancesView) -> RenderableType:
     table = Rows("token", "amount")
     for balance in view.balances:
         style = QUIET if balance.amount == "0" else ""
-        table.add_row(balance.token.shown_name, balance.amount_human, style=style)
+        table.add_row(balance.token.display_name, balance.amount_human, style=style)
     title = heading(_at(f"Balances of {view.wallet}", view.chain, view.block, "\n"))
     return Group(title, table, *notes_block(view.notes), *_warn_unverified(balance.token for balance in view.balances))
 
@@ -239,7 +239,7 @@ def show_allowances(view: AllowancesView) -> RenderableType:
     table = Rows("token", "who may move it", "amount", "until")
     for allowance in view.allowances:
         amount = Text(allowance.amount_human, style=BAD if allowance.unlimited and not allowance.expired else "")
-        table.add_row(allowance.token.shown_name, allowance.spender_name, amount, _until(allowance))
+        table.add_row(allowance.token.display_name, allowance.spender_name, amount, _until(allowance))
     return Group(
         title, table, *notes_block(view.notes), *_warn_unverified(allowance.token for allowance in view.allowances)
     )
@@ -442,7 +442,7 @@ def _warn_unverified(shown: Iterable[Token]) -> list[Text]:
     tokens = {token.address: token for token in shown}
     return [
         Text(
-            f"{token.shown_name} is {token.address}: its contract alone gives it this name, so no price is looked up",
+            f"{token.display_name} is {token.address}: its contract alone gives it this name, so no price is looked up",
             style=BAD,
         )
         for token in tokens.values()

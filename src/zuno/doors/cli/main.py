@@ -282,7 +282,7 @@ def recommend_create(
 
     def fetch(zuno: Zuno, listen: Listen) -> Awaitable[View]:
         from zuno.lp.service.arguments import own_range
-        from zuno.lp.service.wish_parser import Flags
+        from zuno.lp.service.create_request import Flags
 
         own = own_range(prices, ticks)
         flags = Flags(token=token, amount=amount, with_=with_, pair=pair, fee=fee, exposure=exposure)

@@ -21,7 +21,7 @@ from zuno.trading.service.report import format_signed
 _NONE = "No trade was learned from yet; `zuno trade evaluate` learns from every trade that has closed."
 
 
-def shown_memories(view: MemoriesView) -> RenderableType:
+def show_memories(view: MemoriesView) -> RenderableType:
     if not view.memories:
         return Text(_NONE)
     table = Rows("memory", "closed", "trade", "verdict", "R", "future constraint", spare=("future constraint",))
@@ -37,17 +37,17 @@ def shown_memories(view: MemoriesView) -> RenderableType:
     return table
 
 
-def shown_search(view: SearchView) -> RenderableType:
+def show_search(view: SearchView) -> RenderableType:
     if not view.memories:
         return Group(Text("Nothing like it is remembered."), *notes_block([view.note] if view.note else []))
     found: list[RenderableType] = []
     for memory in view.memories:
-        found += _shown_memory(memory)
+        found += _show_memory(memory)
     found.append(Text(f"from {view.source}", style=QUIET))
     return Group(*found, *notes_block([view.note] if view.note else []))
 
 
-def _shown_memory(memory: MemoryView) -> Sequence[RenderableType]:
+def _show_memory(memory: MemoryView) -> Sequence[RenderableType]:
     alike = "the most recent" if memory.similarity is None else f"similarity {memory.similarity:.2f}"
     title = f"{memory.id}: {memory.side} {memory.symbol}, closed {memory.closed}"
     facts = grid()
@@ -58,7 +58,7 @@ def _shown_memory(memory: MemoryView) -> Sequence[RenderableType]:
     return heading(title), facts
 
 
-def shown_post_mortem(view: PostMortemView) -> RenderableType:
+def show_post_mortem(view: PostMortemView) -> RenderableType:
     path = view.path
     facts = grid()
     facts.add_row("SETUP", view.setup)
@@ -79,7 +79,7 @@ def shown_post_mortem(view: PostMortemView) -> RenderableType:
     return Group(heading(f"{view.id}: {view.side} {view.symbol}"), facts)
 
 
-def shown_lessons(view: LessonsView) -> RenderableType:
+def show_lessons(view: LessonsView) -> RenderableType:
     if not view.lessons:
         return Text("No lesson yet: one needs five closed trades of alike setups that came out the same way.")
     parts: list[RenderableType] = []
@@ -97,5 +97,5 @@ def shown_lessons(view: LessonsView) -> RenderableType:
     return Group(*parts)
 
 
-def shown_forgotten(view: ForgottenView) -> RenderableType:
+def show_forgotten(view: ForgottenView) -> RenderableType:
     return Text(f"{view.id} is forgotten: nothing recalls it and no lesson is drawn from it any more.")

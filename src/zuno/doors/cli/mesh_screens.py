@@ -17,7 +17,7 @@ from zuno.lp.service.mesh_supervisor import MeshEventView
 _LONGEST_VERSION, _LONGEST_REASON, _LONGEST_LINE = 64, 120, 500
 
 
-def shown_table(view: MeshTableView) -> RenderableType:
+def show_table(view: MeshTableView) -> RenderableType:
     table = Rows("role", "key", "kept", "iroh", "AXL", spare=("AXL",))
     for line in view.roles:
         where = "here" if line.here else Text("elsewhere", style=QUIET)
@@ -27,7 +27,7 @@ def shown_table(view: MeshTableView) -> RenderableType:
     return Group(heading(view.said), table, shared)
 
 
-def shown_mesh(view: MeshView) -> RenderableType:
+def show_mesh(view: MeshView) -> RenderableType:
     table = Rows(
         *(
             "peer",
@@ -67,7 +67,7 @@ def shown_mesh(view: MeshView) -> RenderableType:
     return Group(heading(f"The mesh over {view.transport}, {kept}"), table, *reasons)
 
 
-def shown_ping(view: PingView) -> RenderableType:
+def show_ping(view: PingView) -> RenderableType:
     table = Rows("peer", "round trip")
     for role, trip in view.answered.items():
         table.add_row(role, f"{trip:.1f} ms")
@@ -98,7 +98,7 @@ class Board:
 
     def show(self, view: MeshView) -> None:
         if self._live is not None:
-            self._live.update(shown_mesh(view), refresh=True)
+            self._live.update(show_mesh(view), refresh=True)
 
 
 def _state(peer: PeerView) -> Text:

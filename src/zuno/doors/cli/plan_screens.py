@@ -34,7 +34,7 @@ _TO = {"add": "to", "remove": "from"}
 _BAD_STATES = frozenset({"failed", "rejected", "expired", "cancelled", "reverted", "partial", "superseded"})
 
 
-def shown_simulation(view: SimulationView) -> RenderableType:
+def show_simulation(view: SimulationView) -> RenderableType:
     about = positions_text(view, f" {_TO.get(view.action, 'of')}")
     title = (
         f"{view.action.capitalize()}{about} on {view.chain}, {view.pool.label}: {view.plan_id} at block {view.block}"
@@ -76,7 +76,7 @@ _FOUND = {
 }
 
 
-def shown_execution(view: ExecutionView) -> RenderableType:
+def show_execution(view: ExecutionView) -> RenderableType:
     about = positions_text(view, f" {_TO.get(view.action, 'of')}")
     title = Text.assemble(
         (f"{view.plan_id}: {view.action}{about} on {view.chain}: ", "bold"), (view.state, _style(view.state))
@@ -132,7 +132,7 @@ def shown_execution(view: ExecutionView) -> RenderableType:
     return Group(*parts, *notes_block([view.outcome_note] if view.outcome_note else []))
 
 
-def shown_unsigned(view: UnsignedView) -> RenderableType:
+def show_unsigned(view: UnsignedView) -> RenderableType:
     parts: list[RenderableType] = [heading(f"{view.plan_id} for {view.wallet}, whose key is elsewhere")]
     for index, transaction in enumerate(view.transactions):
         facts = grid()

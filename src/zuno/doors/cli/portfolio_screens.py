@@ -14,7 +14,7 @@ from zuno.lp.service.portfolio import PortfolioPositionView, PortfolioView
 from zuno.lp.service.views import ClosedPositionsView, PriceCaseView, WhatIfView
 
 
-def shown_whatif(view: WhatIfView) -> RenderableType:
+def show_whatif(view: WhatIfView) -> RenderableType:
     facts = grid()
     rows: list[tuple[str, RenderableType]] = [
         ("pool", view.pool.label),
@@ -68,7 +68,7 @@ def _state(case: PriceCaseView) -> Text:
 
 def _holds(view: WhatIfView, case: PriceCaseView) -> str:
     sides = ((case.amount0_human, view.pool.currency0), (case.amount1_human, view.pool.currency1))
-    return ", ".join(f"{short_text(amount)} {token.shown_name}" for amount, token in sides)
+    return ", ".join(f"{short_text(amount)} {token.display_name}" for amount, token in sides)
 
 
 def _loss(than: str, held: str, loss: str, unit: str) -> str:
@@ -76,7 +76,7 @@ def _loss(than: str, held: str, loss: str, unit: str) -> str:
     return f"{short_text(loss)} {unit}{share} against {than}, worth {short_text(held)} {unit}"
 
 
-def shown_portfolio(view: PortfolioView) -> RenderableType:
+def show_portfolio(view: PortfolioView) -> RenderableType:
     parts: list[RenderableType] = [heading("Portfolio in USD")]
     for wallet in view.wallets:
         name = f"{wallet.label} ({wallet.address})" if wallet.label else wallet.address or "no wallet"
@@ -135,7 +135,7 @@ def _percent(value: float | None) -> str:
     return "?" if value is None else f"{100 * value:.1f} %"
 
 
-def shown_closed(view: ClosedPositionsView) -> RenderableType:
+def show_closed(view: ClosedPositionsView) -> RenderableType:
     title = heading(f"Positions that are gone on {view.chain} at block {view.block}")
     if not view.positions:
         return Group(title, Text("None." if view.complete else "None found so far."), *_note(view.note))

@@ -9,11 +9,11 @@ from rich.text import Text
 
 from zuno.doors.agents import AgentsView
 from zuno.doors.cli.layout import BAD, QUIET, Rows, grid, heading
-from zuno.doors.cli.mesh_screens import shown_mesh
+from zuno.doors.cli.mesh_screens import show_mesh
 from zuno.doors.reading.parse_view import ParseView
 
 
-def shown_reading(view: ParseView) -> RenderableType:
+def show_reading(view: ParseView) -> RenderableType:
     facts = grid()
     facts.add_row("intent", Text(view.intent, style=BAD if view.dangerous else ""))
     for name, value in view.slots.items():
@@ -39,5 +39,5 @@ def render_agents(view: AgentsView) -> RenderableType:
     for agent in view.chairs:
         table.add_row(agent.desk, agent.role, ", then ".join(agent.models) or Text(f"rule: {agent.why}", style=QUIET))
     install = [] if view.install is None else [Text(f"To install the models: {view.install}", style=BAD)]
-    mesh = [] if view.mesh is None else [Text(), shown_mesh(view.mesh)]
+    mesh = [] if view.mesh is None else [Text(), show_mesh(view.mesh)]
     return Group(heading(f"The agents; the LP desk {view.where}"), table, *install, *mesh)

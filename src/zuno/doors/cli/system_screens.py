@@ -14,7 +14,7 @@ _STATES = {"ok": GOOD, "warn": "yellow", "fail": BAD, "off": QUIET}
 _LEVELS = {"warning": "yellow", "error": BAD, "critical": BAD, "debug": QUIET}
 
 
-def shown_doctor(view: DoctorView) -> RenderableType:
+def show_doctor(view: DoctorView) -> RenderableType:
     table = grid()
     table.add_column(overflow="fold")
     for check in view.checks:
@@ -33,7 +33,7 @@ def shown_doctor(view: DoctorView) -> RenderableType:
     return Group(heading("Checks before live trading" if view.live else "Checks"), table, end)
 
 
-def shown_logs(view: LogsView) -> RenderableType:
+def show_logs(view: LogsView) -> RenderableType:
     if not view.lines:
         return Text(f"nothing of that level is in {view.file}", style=QUIET)
     lines = []

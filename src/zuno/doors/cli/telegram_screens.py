@@ -14,11 +14,11 @@ def event_line(event: TelegramEventView) -> str:
     return f"{time_text(event.at // 1000)}  {event.text}"
 
 
-def shown_end(view: TelegramEndView) -> RenderableType:
+def show_end(view: TelegramEndView) -> RenderableType:
     return Text(f"{view.bot}: {view.updates} updates, {view.answered} answered, {view.refused} refused.")
 
 
-def shown_setup(view: TelegramSetupView) -> RenderableType:
+def show_setup(view: TelegramSetupView) -> RenderableType:
     facts = grid()
     for name, value in (
         ("bot", view.bot),

@@ -48,7 +48,7 @@ _GAUGES = (
 )
 
 
-def shown_features(view: FeaturesView) -> RenderableType:
+def show_features(view: FeaturesView) -> RenderableType:
     found = view.features
     return Group(
         heading(f"{view.symbol}, {view.mode}, as of {view.as_of} · {view.market}"),
@@ -73,7 +73,7 @@ def shown_features(view: FeaturesView) -> RenderableType:
     )
 
 
-def shown_chart(view: ChartView) -> RenderableType:
+def show_chart(view: ChartView) -> RenderableType:
     """The picture itself stands elsewhere: what it shows, and the numbers nearest to the price."""
     numbers = view.numbers
     parts: list[RenderableType] = [Text(f"{numbers['bars']} bars of {numbers['timeframe']} · {view.file}")]

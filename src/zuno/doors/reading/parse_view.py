@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from zuno.doors.reading.intents import Reading, load_catalogue
 from zuno.doors.reading.reader import read
-from zuno.doors.reading.seen import asks_for_list, find_position, seen_positions
+from zuno.doors.reading.seen import asks_for_list, find_position, to_shown_positions
 from zuno.kernel.errors import ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import View
@@ -71,4 +71,4 @@ async def parse_line(text: str, positions: Callable[[], Awaitable[PositionsView]
         shown = await positions()
     except ZunoError:
         return parse_view(reading)
-    return parse_view(find_position(reading, seen_positions(shown)))
+    return parse_view(find_position(reading, to_shown_positions(shown)))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ShellStart:
     home: Path
     chain: str
     """The default chain."""

@@ -16,8 +16,8 @@ from zuno.doors.reading.spelling import mend
 from zuno.doors.reading.terms import normalize
 from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
+from zuno.lp.service.create_request import parse_sentence
 from zuno.lp.service.phrase import MAX_TEXT, Form, Term, split_phrase
-from zuno.lp.service.wish_parser import parse_wish
 
 _PER_UNUSED: Final = 0.8
 """What a slot that an intent has no use for takes from its score."""
@@ -90,7 +90,7 @@ def read_by(text: str, nearest: NearestIntent) -> Reading:
     return (
         _read_order(text, terms, ranked)
         or _read_number(text, terms)
-        or _read_two_wishes(text, ranked[0], nearest)
+        or _read_two_requests(text, ranked[0], nearest)
         or _read_best(text, terms, ranked)
     )
 
@@ -118,7 +118,7 @@ def _candidate(
     intent: Intent, text: str, typed: Sequence[Term], terms: Sequence[Term], score: float, known: float
 ) -> Candidate:
     if intent.name == "create":
-        return _read_wish(intent, text, score, known)
+        return _read_create_request(intent, text, score, known)
     filled = fill_slots(intent, terms)
     unused = filled.unused
     bare = Reading(text, intent.name, filled.slots)
@@ -132,10 +132,10 @@ def _name_one(filled: Filled) -> str:
     return f"Name one at a time: {plain_text(filled.doubled[0].text, 40)!r} is another." if filled.doubled else ""
 
 
-def _read_wish(intent: Intent, text: str, score: float, known: float) -> Candidate:
+def _read_create_request(intent: Intent, text: str, score: float, known: float) -> Candidate:
     """The wish's own reader decides what a sentence about capital says; what it does not understand is asked back."""
     try:
-        heard = parse_wish(text.replace("?", " "), intent.vocabulary)
+        heard = parse_sentence(text.replace("?", " "), intent.vocabulary)
     except UsageError as mistake:
         return Candidate(intent, score - _PER_UNUSED, known, {}, doubt=str(mistake))
     lines = [line for line in heard.lines if line.amount is not None and line.token is not None]
@@ -190,7 +190,7 @@ def _read_number(text: str, terms: Sequence[Term]) -> Reading | None:
     return None if broken is None else Reading(text, UNCLEAR, ask=ambiguity(broken))
 
 
-def _read_two_wishes(text: str, best: Candidate, nearest: NearestIntent) -> Reading | None:
+def _read_two_requests(text: str, best: Candidate, nearest: NearestIntent) -> Reading | None:
     """Two clauses that mean different things by themselves."""
     clauses = [clause for clause in _WISHES_APART.split(text) if clause]
     if len(clauses) < 2 or len(clauses) > 5 or best.known >= 0.97:
@@ -258,7 +258,7 @@ def fill_missing(reading: Reading, text: str) -> Reading | None:
     if any(term.kind in {Form.ODD, Form.MARK} or (term.kind is Form.WORD and term.low not in named) for term in terms):
         return None
     if intent.name == "create":
-        found = _read_wish(intent, f"{reading.text} {text}", 0.0, 1.0)
+        found = _read_create_request(intent, f"{reading.text} {text}", 0.0, 1.0)
         whole = None if found.doubt else replace(found.reading(f"{reading.text} {text}", reading.confidence))
     else:
         filled = fill_slots(intent, terms)
@@ -273,7 +273,7 @@ def apply_model_intent(name: str, text: str, said: Mapping[str, str]) -> Reading
         return None
     intent = intent_of(name)
     if name == "create":
-        found = _read_wish(intent, text, 0.0, 1.0)
+        found = _read_create_request(intent, text, 0.0, 1.0)
         return None if found.doubt else replace(found.reading(text, 0.5), source="model")
     slots: dict[str, str] = {}
     for slot, words in said.items():

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from zuno.doors.reading.intents import UNCLEAR, Reading, intent_of
+from zuno.lp.service.create_request import same_token
 from zuno.lp.service.views import PositionsView, PositionView
-from zuno.lp.service.wish_parser import same_token
 
 PLACES: Final = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4}
 _MOST_KEPT: Final = 200
@@ -16,18 +16,18 @@ _MOST_CHOICES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ShownPosition:
     chain: str
     id: str
     tokens: tuple[str, ...] = ()
 
 
-def seen_position(view: PositionView) -> Seen:
-    return Seen(view.chain, view.id, (view.pool.currency0.symbol, view.pool.currency1.symbol))
+def to_shown_position(view: PositionView) -> ShownPosition:
+    return ShownPosition(view.chain, view.id, (view.pool.currency0.symbol, view.pool.currency1.symbol))
 
 
-def seen_positions(view: PositionsView) -> list[Seen]:
-    return [seen_position(position) for position in view.positions[:_MOST_KEPT]]
+def to_shown_positions(view: PositionsView) -> list[ShownPosition]:
+    return [to_shown_position(position) for position in view.positions[:_MOST_KEPT]]
 
 
 def asks_for_list(reading: Reading) -> bool:
@@ -36,7 +36,7 @@ def asks_for_list(reading: Reading) -> bool:
     return takes and ("holds" in reading.slots or reading.slots.get("refers") in PLACES)
 
 
-def find_position(reading: Reading, seen: Sequence[Seen]) -> Reading:
+def find_position(reading: Reading, seen: Sequence[ShownPosition]) -> Reading:
     """The reading with the position it means; asked back where none or several are meant."""
     slots = {name: value for name, value in reading.slots.items() if name not in {"refers", "holds"}}
     held, refers = reading.slots.get("holds"), reading.slots.get("refers")
@@ -54,7 +54,7 @@ def find_position(reading: Reading, seen: Sequence[Seen]) -> Reading:
     return replace(reading, slots=slots, ask=f"More than one position {said}.", choices=choices)
 
 
-def _holders(tokens: Sequence[str], seen: Sequence[Seen]) -> list[Seen]:
+def _holders(tokens: Sequence[str], seen: Sequence[ShownPosition]) -> list[ShownPosition]:
     """Those that hold every token itself; else those that hold its like, as WETH is to ETH."""
     exact = [position for position in seen if all(token in position.tokens for token in tokens)]
     alike = [s for s in seen if all(any(same_token(token, held) for held in s.tokens) for token in tokens)]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from zuno.doors.reading.intents import Reading
-    from zuno.doors.reading.place import Place
+    from zuno.doors.reading.place import ShellStart
     from zuno.kernel.view import View
     from zuno.lp.service.views import PositionsView
 
@@ -22,11 +22,11 @@ class Grammar(Protocol):
         """Every command, as it is typed."""
         ...
 
-    def fits(self, words: Sequence[str]) -> bool:
+    def is_command(self, words: Sequence[str]) -> bool:
         """Whether they are one whole command."""
         ...
 
-    def begins(self, words: Sequence[str]) -> bool:
+    def starts_command(self, words: Sequence[str]) -> bool:
         """Whether they begin like one."""
         ...
 
@@ -38,7 +38,7 @@ class ShellHost:
     run: Callable[[Sequence[str], Callable[[View], None]], int]
     """Run a command, tell what it showed, return its exit code."""
     grammar: Grammar
-    place: Place
+    place: ShellStart
     interpret: Callable[[str], Reading | None]
     """Ask a model what a line means; None where none is seated or none knows."""
     write: Callable[[Path, bytes], None]

@@ -51,7 +51,7 @@ def converse(door: ShellHost, keys: Input | None = None, screen: Output | None =
         completer=ShellCompleter(talk, door.grammar.names()),
         complete_while_typing=False,
         auto_suggest=AutoSuggestFromHistory(),
-        bottom_toolbar=lambda: FormattedText([("class:bottom-toolbar", talk.standing)]),
+        bottom_toolbar=lambda: FormattedText([("class:bottom-toolbar", talk.status_line)]),
         style=_STYLE,
         input=keys,
         output=screen,

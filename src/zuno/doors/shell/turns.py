@@ -10,7 +10,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from zuno.doors.chat.conversation import Ask, Conversation, Help, Leave, Run, Switched, Turn
+from zuno.doors.chat.conversation import Ask, ChainSwitched, Conversation, EndConversation, Help, Run, Turn
 from zuno.doors.reading.secrecy import looks_secret
 from zuno.doors.shell.port import ShellHost
 from zuno.kernel.errors import ZunoError
@@ -32,7 +32,7 @@ class ShellSession:
         self.conversation = Conversation(door.positions)
 
     @property
-    def standing(self) -> str:
+    def status_line(self) -> str:
         """Chain and wallet, for the line at the bottom."""
         place, talk = self._door.place, self.conversation
         wallet = talk.wallet or (place.wallet if talk.chain in (None, place.chain) else None)
@@ -49,11 +49,11 @@ class ShellSession:
 
     def _turn(self, turn: Turn, text: str) -> int | None:
         match turn:
-            case Leave():
+            case EndConversation():
                 return None
             case Help():
                 self._say(Text((files("zuno.doors.shell") / "help.txt").read_text(encoding="utf-8").rstrip()))
-            case Switched(chain):
+            case ChainSwitched(chain):
                 self.conversation.wallet = None
                 self._say(Text(f"On {chain} from here on.", style="dim"))
             case Run(words):
@@ -64,7 +64,7 @@ class ShellSession:
             case Ask(question, reading):
                 if reading is not None and (better := self._ask_model(text, turn)):
                     return self._turn(better, text)
-                if reading is not None and self._door.grammar.begins(_split(text)):
+                if reading is not None and self._door.grammar.starts_command(_split(text)):
                     return self._run(_split(text))  # the command line says what is wrong with its own words
                 offer = "".join(
                     f"\n  {number}  zuno {shlex.join(words)}" for number, words in enumerate(turn.choices, 1)
@@ -90,8 +90,8 @@ class ShellSession:
             return self._add_chain(words[1:]) if len(words) > 1 else None
         if not words or words in _OF_WHAT_WAS_SHOWN or (_POINTING & {word.lower() for word in words[1:]}):
             return None
-        if self._door.grammar.fits(words) or (
-            self._door.grammar.begins(words) and any(word.startswith("--") for word in words)
+        if self._door.grammar.is_command(words) or (
+            self._door.grammar.starts_command(words) and any(word.startswith("--") for word in words)
         ):
             return self._add_chain(words)
         return None

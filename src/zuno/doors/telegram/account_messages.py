@@ -126,7 +126,7 @@ def show_trades(view: TradesView) -> Reply:
 
 def show_balance(view: TradeBalanceView) -> Reply:
     whole = f"unknown: {view.unknown}" if view.unknown else currency_text(view.equity_usd)
-    return _message(view, "Balance", *map(_purse, view.purses), fact("equity in USD", whole))
+    return _message(view, "Balance", *map(_show_exchange_balance, view.purses), fact("equity in USD", whole))
 
 
 def show_profit(view: ProfitView) -> Reply:
@@ -236,7 +236,7 @@ def _order(order: TradeOrderView) -> str:
     )
 
 
-def _purse(purse: ExchangeBalanceView) -> str:
+def _show_exchange_balance(purse: ExchangeBalanceView) -> str:
     def money(amount: float | None) -> str:
         return currency_text(amount, purse.currency)
 

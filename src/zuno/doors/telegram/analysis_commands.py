@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Final
 
-from zuno.doors.telegram.commands import Asked, Command, Level
+from zuno.doors.telegram.commands import ChatRequest, Command, Level
 from zuno.doors.telegram.layout import warning
 from zuno.doors.telegram.render import render
 from zuno.doors.telegram.reply import Document, Reply
@@ -23,7 +23,7 @@ PARTS: Final = ("experts", "page", "replay", "why")
 """Of a report, by the word that follows its run."""
 
 
-async def analyze(asked: Asked, zuno: Zuno) -> AsyncIterator[Reply]:
+async def analyze(asked: ChatRequest, zuno: Zuno) -> AsyncIterator[Reply]:
     """Follow a cycle in one message, then send its report. Nothing is ordered: the ruling is shown."""
     if not asked.words or len(asked.words) > 2:
         raise UsageError("Write `/analyze SYMBOL [MODE]`, as in `/analyze BTC position`.")
@@ -45,7 +45,7 @@ async def analyze(asked: Asked, zuno: Zuno) -> AsyncIterator[Reply]:
     await message.finish(show_progress(symbol, mode, heard, over=True))
 
 
-async def show_report(asked: Asked, zuno: Zuno) -> AsyncIterator[Reply]:
+async def show_report(asked: ChatRequest, zuno: Zuno) -> AsyncIterator[Reply]:
     """The newest run, one by its id, the list of them, or a part of a report."""
     words = list(asked.words)
     reports = Reports(zuno.cycles())
@@ -71,7 +71,7 @@ async def show_report(asked: Asked, zuno: Zuno) -> AsyncIterator[Reply]:
             yield _show_report(await _load_report(zuno, run))
 
 
-async def show_why(asked: Asked, zuno: Zuno) -> Reply:
+async def show_why(asked: ChatRequest, zuno: Zuno) -> Reply:
     """Of either desk: a run's id or a plan's tells whose decision it is."""
     if len(asked.words) > 1:
         raise UsageError("Write `/why DECISION`: the id of a run, a plan or a request.")
@@ -82,7 +82,7 @@ async def show_why(asked: Asked, zuno: Zuno) -> Reply:
     return render(await zuno.archive().why(decision))
 
 
-async def show_memory(asked: Asked, zuno: Zuno) -> Reply:
+async def show_memory(asked: ChatRequest, zuno: Zuno) -> Reply:
     memory = zuno.memory()
     match asked.words:
         case ():

@@ -25,7 +25,7 @@ from zuno.doors.telegram.api import (
     retry_seconds,
     until_stopped,
 )
-from zuno.doors.telegram.commands import LONGEST_LINE, Asked, Command, Level, Replies, Typed, read_command
+from zuno.doors.telegram.commands import LONGEST_LINE, ChatRequest, Command, Level, Replies, TypedCommand, read_command
 from zuno.doors.telegram.confirm import BuildCard, Confirmations
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.telegram_door import TelegramEndView, TelegramEventView
@@ -67,7 +67,7 @@ OWNERS_ONLY: Final = Reply("Only an owner may do this.")
 _log = logging.getLogger("zuno.telegram")
 
 Tell = Callable[[TelegramEventView], None]
-FreeText = Callable[[Asked, Zuno], Replies]
+FreeText = Callable[[ChatRequest, Zuno], Replies]
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,7 @@ class TelegramBot:
 
     # -- one update -----------------------------------------------------------------------------------------------
 
-    def _read_request(self, update: Update, sender: Sender, role: Role) -> tuple[Asked, Command] | None:
+    def _read_request(self, update: Update, sender: Sender, role: Role) -> tuple[ChatRequest, Command] | None:
         """The command that a message gives. A forwarded one, one by an inline bot and an edited one give none."""
         message = update.message
         if message is None or not message.text or message.forward_origin is not None or message.via_bot is not None:
@@ -254,17 +254,17 @@ class TelegramBot:
             return None
         return self._asked(sender, role, message.message_id, message.text, typed.words), self._by_name[typed.name]
 
-    def _is_for_us(self, typed: Typed) -> bool:
+    def _is_for_us(self, typed: TypedCommand) -> bool:
         return typed.bot is None or typed.bot == (self._bot.username or "").lower()
 
     def _asked(
         self, sender: Sender, role: Role, message: int, text: str, words: tuple[str, ...], *, pressed: bool = False
-    ) -> Asked:
+    ) -> ChatRequest:
         assert sender.user is not None
         assert sender.chat is not None
         line = plain_text(text, LONGEST_LINE)
         writer = ChatSender(self._bot, self._on.store, sender.chat, self._on.chance, self._on.sleep)
-        return Asked(sender.user, sender.chat, message, line, words, role, writer, self._cards, pressed)
+        return ChatRequest(sender.user, sender.chat, message, line, words, role, writer, self._cards, pressed)
 
     async def _claim(self, update: int, level: Level | None) -> bool | None:
         """Whether this update is ours to act on; None where the store cannot say. Then nothing may act but what only
@@ -336,7 +336,7 @@ class TelegramBot:
         with suppress(TelegramError):
             await self._bot.answer_callback_query(query.id, text=text, show_alert=text is not None)
 
-    async def _answer(self, asked: Asked, command: Command) -> None:
+    async def _answer(self, asked: ChatRequest, command: Command) -> None:
         if command.level is not Level.LOOK and asked.role is not Role.OWNER:
             await self._reply(asked, command.name, OWNERS_ONLY)
             return
@@ -353,7 +353,7 @@ class TelegramBot:
             except TimeoutError:
                 await self._reply(asked, command.name, Reply(f"No answer came within {LOOK_SECONDS:g} s."))
 
-    async def _carry_out_long(self, asked: Asked, command: Command) -> None:
+    async def _carry_out_long(self, asked: ChatRequest, command: Command) -> None:
         """Stored while it runs: where it ends with this process, the next one says so."""
         text = f"/{command.name}" if looks_secret(asked.text) else plain_text(asked.text, SHORT)
         request = RunningRequest(self._on.chance(8).hex(), asked.user, asked.chat, text)
@@ -378,7 +378,7 @@ class TelegramBot:
                 await sender.send(Reply(f"{layout.code(request.text)} was cut off when the bot ended; ask again."))
 
     async def _carry_out(
-        self, asked: Asked, name: str, handle: Callable[[Asked, Zuno], Replies], *, record: bool = True
+        self, asked: ChatRequest, name: str, handle: Callable[[ChatRequest, Zuno], Replies], *, record: bool = True
     ) -> None:
         """Send what a handler answers; an error of ours becomes its sentence. Free text is recorded by whoever answers
         it: the line may hold a secret."""
@@ -400,11 +400,11 @@ class TelegramBot:
         if record:
             await self._record_answer(asked, name, said)
 
-    async def _send(self, asked: Asked, reply: Reply, said: list[str]) -> None:
+    async def _send(self, asked: ChatRequest, reply: Reply, said: list[str]) -> None:
         said.append(reply.html)
         await asked.live.send(reply)
 
-    async def _reply(self, asked: Asked, name: str, reply: Reply) -> None:
+    async def _reply(self, asked: ChatRequest, name: str, reply: Reply) -> None:
         await asked.live.send(reply)
         self._answered += 1
         await self._record_answer(asked, name, [reply.html])
@@ -454,7 +454,7 @@ class TelegramBot:
         await self._record(sender, None, sender.kind, text, "refused: not on the list", skipped=skipped)
         _log.info("refused %s of the user %s in the chat %s", sender.kind, sender.user, sender.chat)
 
-    async def _record_answer(self, asked: Asked, name: str, said: Sequence[str]) -> None:
+    async def _record_answer(self, asked: ChatRequest, name: str, said: Sequence[str]) -> None:
         sender = Sender("button" if asked.pressed else "message", asked.user, asked.chat, None, masked=False)
         await self._record(sender, asked.role, name, asked.text, "\n".join(said))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from zuno.doors.telegram import analysis_commands, lp_commands, money_commands, trading_commands
-from zuno.doors.telegram.commands import Asked, Command, Level
+from zuno.doors.telegram.commands import ChatRequest, Command, Level
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
 
@@ -17,7 +17,7 @@ _MARKS = {
 }
 
 
-async def show_help(asked: Asked, zuno: Zuno) -> Reply:
+async def show_help(asked: ChatRequest, zuno: Zuno) -> Reply:
     lines = ["<b>Commands</b>", *map(_help_line, COMMANDS)]
     return Reply("\n".join(lines))
 

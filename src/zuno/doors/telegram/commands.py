@@ -57,7 +57,7 @@ class ChatWriter(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ChatRequest:
     """One request by a person who may make it."""
 
     user: int
@@ -85,14 +85,14 @@ class Command:
     """What may follow the name: `[table]`."""
     description: str
     level: Level
-    handle: Callable[[Asked, Zuno], Replies]
+    handle: Callable[[ChatRequest, Zuno], Replies]
     aliases: tuple[str, ...] = ()
     takes_long: bool = False
     """Has no time limit and does not keep others waiting."""
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedCommand:
     """A message that begins with a command."""
 
     name: str
@@ -101,13 +101,13 @@ class Typed:
     words: tuple[str, ...]
 
 
-def read_command(text: str) -> Typed | None:
+def read_command(text: str) -> TypedCommand | None:
     found = _COMMAND.fullmatch(text.replace(JOINER, "").strip())  # copied from what we wrote
     if found is None:
         return None
     name, bot, rest = found.groups()
     words = plain_text(rest, LONGEST_LINE).split() if rest and rest.strip() else []
-    return Typed(name.lower(), bot.lower() if bot else None, tuple(words))
+    return TypedCommand(name.lower(), bot.lower() if bot else None, tuple(words))
 
 
 def take_account(words: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from hmac import compare_digest
 from typing import Final, TypeVar
 
-from zuno.doors.telegram.commands import Asked
+from zuno.doors.telegram.commands import ChatRequest
 from zuno.doors.telegram.layout import text
 from zuno.doors.telegram.reply import MESSAGE_LIMIT, Button, Reply, count_units, split_message
 from zuno.doors.zuno import Zuno
@@ -43,12 +43,12 @@ class ActionCard:
     """Of everything that the action depends on."""
     verb: str
     real_money: bool
-    act: Callable[[Asked], Awaitable[Reply]]
+    act: Callable[[ChatRequest], Awaitable[Reply]]
     exact: bool = False
     """`act` does exactly what is shown; else the card is built anew when it is confirmed, and has to be the same."""
 
 
-BuildCard = Callable[[Asked, Zuno], Awaitable[ActionCard | Reply]]
+BuildCard = Callable[[ChatRequest, Zuno], Awaitable[ActionCard | Reply]]
 """The card of a command as it stands now; a reply where there is nothing to confirm."""
 
 
@@ -74,11 +74,11 @@ class Confirmations:
         """When this process showed a card: setting the clock back makes it no younger."""
         self._wrong: dict[tuple[int, int], int] = {}
 
-    async def show(self, name: str, asked: Asked, zuno: Zuno) -> Reply:
+    async def show(self, name: str, asked: ChatRequest, zuno: Zuno) -> Reply:
         """Send the card of a command; what is left to say."""
         return await self._send_card(asked, await self._builders[name](asked, zuno))
 
-    async def confirm(self, asked: Asked, zuno: Zuno) -> Reply:
+    async def confirm(self, asked: ChatRequest, zuno: Zuno) -> Reply:
         """By the card's button, or by its code. `Refused` with the reason for a card that is old, used, foreign or of
         something that has changed."""
         waiting = await self._find(asked)
@@ -110,7 +110,7 @@ class Confirmations:
             if beside is not None:
                 await beside
 
-    async def dismiss(self, asked: Asked, zuno: Zuno) -> Reply:
+    async def dismiss(self, asked: ChatRequest, zuno: Zuno) -> Reply:
         """Take a card back by its button, or without a word every card of this person here."""
         mine = await self._store.list_confirmations(asked.user, asked.chat)
         wanted = [waiting for waiting in mine if not asked.words or waiting.key == asked.words[0]]
@@ -120,7 +120,7 @@ class Confirmations:
         names = ", ".join(waiting.action for waiting in taken if waiting is not None)
         return Reply(f"Nothing was done; taken back: {text(names)}." if names else "No card waits for you here.")
 
-    async def _send_card(self, asked: Asked, card: ActionCard | Reply) -> Reply:
+    async def _send_card(self, asked: ChatRequest, card: ActionCard | Reply) -> Reply:
         """Send the card and bind it to the message it is. An empty reply: everything was said."""
         if isinstance(card, Reply):
             return card
@@ -149,11 +149,11 @@ class Confirmations:
             _forget_oldest(self._cards)
         return Reply("")
 
-    async def _build(self, asked: Asked, zuno: Zuno) -> ActionCard | Reply:
+    async def _build(self, asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
         name = asked.text.split()[0].removeprefix("/")
         return await self._builders[name](asked, zuno)
 
-    async def _find(self, asked: Asked) -> Confirmation:
+    async def _find(self, asked: ChatRequest) -> Confirmation:
         if len(asked.words) != 1:
             raise UsageError("Write `/confirm CODE`, with the code that is on the card.")
         typed = asked.words[0]
@@ -169,7 +169,7 @@ class Confirmations:
         await self._count_wrong(asked, mine)
         raise Refused("No card with this code waits for you here.")
 
-    async def _count_wrong(self, asked: Asked, mine: tuple[Confirmation, ...]) -> None:
+    async def _count_wrong(self, asked: ChatRequest, mine: tuple[Confirmation, ...]) -> None:
         """After too many wrong codes every card of this person is taken back: codes are short."""
         who = (asked.user, asked.chat)
         self._wrong[who] = self._wrong.get(who, 0) + 1
@@ -184,7 +184,7 @@ def _forget_oldest(kept: dict[str, T]) -> None:
         del kept[next(iter(kept))]
 
 
-def _check_bound(waiting: Confirmation, asked: Asked) -> None:
+def _check_bound(waiting: Confirmation, asked: ChatRequest) -> None:
     if waiting.user != asked.user:
         raise Refused("Only the person who asked for this can confirm it.")
     if waiting.chat != asked.chat or (asked.pressed and waiting.message != asked.message):
@@ -198,5 +198,5 @@ def _mark_confirmed(card: ActionCard) -> Reply:
     return Reply(marked if count_units(marked) <= MESSAGE_LIMIT else said)
 
 
-def _as_asked(asked: Asked, command: str) -> Asked:
+def _as_asked(asked: ChatRequest, command: str) -> ChatRequest:
     return replace(asked, text=command, words=tuple(command.split()[1:]), pressed=False)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from zuno.doors.chat.desk import ChatAnswer, ChatDesk, Speaker
 from zuno.doors.telegram.access import Role
-from zuno.doors.telegram.commands import Asked
+from zuno.doors.telegram.commands import ChatRequest
 from zuno.doors.telegram.layout import code, italic, join, paragraphs, text
 from zuno.doors.telegram.render import MESSAGES, render
 from zuno.doors.telegram.reply import Reply
@@ -15,8 +15,8 @@ from zuno.doors.zuno import Zuno
 from zuno.kernel.view import View
 
 
-def answer_free_text(desk: ChatDesk) -> Callable[[Asked, Zuno], AsyncIterator[Reply]]:
-    async def answer(asked: Asked, zuno: Zuno) -> AsyncIterator[Reply]:
+def answer_free_text(desk: ChatDesk) -> Callable[[ChatRequest, Zuno], AsyncIterator[Reply]]:
+    async def answer(asked: ChatRequest, zuno: Zuno) -> AsyncIterator[Reply]:
         speaker = Speaker(str(asked.chat), str(asked.user), viewer=asked.role is not Role.OWNER)
         yield show_answer(await desk.answer(asked.text, speaker))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
-from zuno.doors.telegram.commands import Asked, Command, Level
+from zuno.doors.telegram.commands import ChatRequest, Command, Level
 from zuno.doors.telegram.layout import warning
 from zuno.doors.telegram.plan_messages import show_debate_progress
 from zuno.doors.telegram.render import render
@@ -21,7 +21,7 @@ PROFILES: Final = frozenset(RiskProfile)
 CREATE: Final = "create"
 
 
-async def show_positions(asked: Asked, zuno: Zuno) -> Reply:
+async def show_positions(asked: ChatRequest, zuno: Zuno) -> Reply:
     ids = [word for word in asked.words if word[0].isdigit()]
     chain = _read_chain([word for word in asked.words if word not in ids], "/positions [ID] [CHAIN]")
     if len(ids) == 1:
@@ -29,13 +29,13 @@ async def show_positions(asked: Asked, zuno: Zuno) -> Reply:
     return render(await zuno.lp(chain).positions(ids))
 
 
-async def show_portfolio(asked: Asked, zuno: Zuno) -> Reply:
+async def show_portfolio(asked: ChatRequest, zuno: Zuno) -> Reply:
     if len(asked.words) > 1:
         raise UsageError("Write `/portfolio [WINDOW]`, as in `/portfolio 7d`.")
     return render(await zuno.portfolio().portfolio(window=asked.words[0] if asked.words else "24h"))
 
 
-async def show_plan(asked: Asked, zuno: Zuno) -> Reply:
+async def show_plan(asked: ChatRequest, zuno: Zuno) -> Reply:
     match asked.words:
         case ():
             return render(await zuno.archive().plans())
@@ -58,7 +58,7 @@ async def _show_plan(zuno: Zuno, plan: str) -> Reply:
         return render(await zuno.execution().status(plan))
 
 
-async def show_whatif(asked: Asked, zuno: Zuno) -> Reply:
+async def show_whatif(asked: ChatRequest, zuno: Zuno) -> Reply:
     if not 1 <= len(asked.words) <= 3:
         raise UsageError("Write `/whatif ID [PRICE] [CHAIN]`, as in `/whatif 1 3,500`.")
     position, *rest = asked.words
@@ -67,7 +67,7 @@ async def show_whatif(asked: Asked, zuno: Zuno) -> Reply:
     return render(await zuno.lp(chain).whatif(position, price))
 
 
-async def show_pnl(asked: Asked, zuno: Zuno) -> Reply:
+async def show_pnl(asked: ChatRequest, zuno: Zuno) -> Reply:
     if not 1 <= len(asked.words) <= 3:
         raise UsageError("Write `/pnl ID [SINCE] [CHAIN]`, as in `/pnl 1 7d`.")
     position, *rest = asked.words
@@ -75,16 +75,16 @@ async def show_pnl(asked: Asked, zuno: Zuno) -> Reply:
     return render(await zuno.lp(_read_chain(rest, "/pnl ID [SINCE] [CHAIN]")).pnl(position, since))
 
 
-async def recommend(asked: Asked, zuno: Zuno) -> AsyncIterator[Reply]:
+async def recommend(asked: ChatRequest, zuno: Zuno) -> AsyncIterator[Reply]:
     """Follow the debate in one message, then send the plan that came of it."""
     words = list(asked.words)
     if not words:
         raise UsageError("Write `/recommend ID [CHAIN] [PROFILE]`, or `/recommend create 2 ETH safely`.")
     if words[0].lower() == CREATE:
-        wish = " ".join(words[1:])
+        request = " ".join(words[1:])
 
         def create(listen: Listen) -> Awaitable[PlanView]:
-            return zuno.advice().create(wish, listen=listen)
+            return zuno.advice().create(request, listen=listen)
 
         async for reply in _follow_debate(asked, "Argues a new position", create):
             yield reply
@@ -101,7 +101,7 @@ async def recommend(asked: Asked, zuno: Zuno) -> AsyncIterator[Reply]:
 
 
 async def _follow_debate(
-    asked: Asked, title: str, argue: Callable[[Listen], Awaitable[PlanView]]
+    asked: ChatRequest, title: str, argue: Callable[[Listen], Awaitable[PlanView]]
 ) -> AsyncIterator[Reply]:
     thoughts: list[Thought] = []
     message = asked.live.follow()
@@ -120,19 +120,19 @@ async def _follow_debate(
     await message.finish(show_debate_progress(title, thoughts, over=True))
 
 
-async def show_alerts(asked: Asked, zuno: Zuno) -> Reply:
+async def show_alerts(asked: ChatRequest, zuno: Zuno) -> Reply:
     if asked.words not in ((), ("all",)):
         raise UsageError("Write `/alerts`, or `/alerts all` for what happened.")
     return render(await zuno.alerts().list(everything=bool(asked.words)))
 
 
-async def acknowledge(asked: Asked, zuno: Zuno) -> Reply:
+async def acknowledge(asked: ChatRequest, zuno: Zuno) -> Reply:
     if len(asked.words) != 1:
         raise UsageError("Write `/ack ALERT`; `/alerts` lists them.")
     return render(await zuno.alerts().ack(asked.words[0]))
 
 
-async def snooze(asked: Asked, zuno: Zuno) -> Reply:
+async def snooze(asked: ChatRequest, zuno: Zuno) -> Reply:
     if len(asked.words) != 2:
         raise UsageError("Write `/snooze ALERT SPAN`, as in `/snooze alert_0123456789ab 6h`.")
     return render(await zuno.alerts().snooze(*asked.words))

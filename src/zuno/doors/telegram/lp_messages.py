@@ -276,7 +276,7 @@ def warn_unverified(pools: Iterable[PoolKeyView]) -> str:
     tokens = {token.address: token for pool in pools for token in (pool.currency0, pool.currency1)}
     return join(
         *(
-            f"⚠ {text(token.shown_name)} is {code(token.address)}: its contract alone gives it this name, "
+            f"⚠ {text(token.display_name)} is {code(token.address)}: its contract alone gives it this name, "
             "so no price is looked up"
             for token in tokens.values()
             if not token.verified

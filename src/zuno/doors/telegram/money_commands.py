@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from zuno.doors.telegram.commands import Asked, Command, Level, take_account
+from zuno.doors.telegram.commands import ChatRequest, Command, Level, take_account
 from zuno.doors.telegram.confirm import ActionCard, BuildCard
 from zuno.doors.telegram.layout import text
 from zuno.doors.telegram.render import render
@@ -23,12 +23,12 @@ from zuno.trading.service.account_view import AccountView, TradePositionView
 # -- liquidity
 
 
-async def _offer_approval(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
+async def _offer_approval(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
     plan = _take_word(asked, "/approve PLAN")
     return await _approval_card(plan, asked, zuno)
 
 
-async def _offer_close(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
+async def _offer_close(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
     """The plan is made at once, for a plan moves nothing; what is confirmed is its approval."""
     if not 1 <= len(asked.words) <= 2:
         raise UsageError("`/close POSITION [CHAIN]` plans the close of a liquidity position; trades: `/forceexit ID`.")
@@ -37,10 +37,10 @@ async def _offer_close(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
     return await _approval_card(made.plan_id, asked, zuno)
 
 
-async def _approval_card(plan: str, asked: Asked, zuno: Zuno) -> ActionCard:
+async def _approval_card(plan: str, asked: ChatRequest, zuno: Zuno) -> ActionCard:
     offer = await zuno.execution().offer_approval(plan, _name(asked))
 
-    async def sign(confirmed: Asked) -> Reply:
+    async def sign(confirmed: ChatRequest) -> Reply:
         return _add_buttons(render(await offer.sign()), Button("Apply", f"/apply {plan}"))
 
     return ActionCard(
@@ -54,14 +54,14 @@ async def _approval_card(plan: str, asked: Asked, zuno: Zuno) -> ActionCard:
     )
 
 
-async def _offer_apply(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
+async def _offer_apply(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
     plan = _take_word(asked, "/apply PLAN")
     execution = zuno.execution()
     shown = await execution.offer_apply(plan, _name(asked))
     if isinstance(shown, UnsignedView):
         return render(shown)  # to be signed elsewhere
 
-    async def apply(confirmed: Asked) -> Reply:
+    async def apply(confirmed: ChatRequest) -> Reply:
         consent = Consent.bound_to(shown.approval_hash, _name(confirmed))
         return render(await execution.apply(plan, consent, lambda line: None))
 
@@ -71,7 +71,7 @@ async def _offer_apply(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
 # -- trading
 
 
-async def _offer_exit(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
+async def _offer_exit(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
     words, name = take_account(asked.words)
     if len(words) != 1:
         raise UsageError(
@@ -84,14 +84,14 @@ async def _offer_exit(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
         return Reply(f"Nothing of {text(which)} is open; /status lists what is.")
     bound = [[held.id, held.exchange, held.side, repr(held.quantity)] for held in wanted]
 
-    async def close(confirmed: Asked) -> Reply:
+    async def close(confirmed: ChatRequest) -> Reply:
         return render(await desk.close(which, _agree))
 
     shown = render(view.model_copy(update={"positions": wanted}))
     return _trading_card("/forceexit", asked, shown, view, bound, "Close", close)
 
 
-async def _offer_kill(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
+async def _offer_kill(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
     """Bound to the account alone: what ends all risk is not put off because the book moved meanwhile, nor for an
     exchange, a market or a chain that does not answer."""
     desk = _take_desk(asked, zuno, "/kill [live|demo]")
@@ -101,25 +101,25 @@ async def _offer_kill(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
         "and the desk is locked until `/unlock`."
     )
 
-    async def kill(confirmed: Asked) -> Reply:
+    async def kill(confirmed: ChatRequest) -> Reply:
         return render(await desk.kill(_agree))
 
     shown = _describe(risk, "Kill", what)
     return replace(_trading_card("/kill", asked, shown, risk, [], "Kill", kill), exact=True)
 
 
-async def _offer_resume(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
+async def _offer_resume(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
     desk = _take_desk(asked, zuno, "/resume [live|demo]")
     locks = await desk.locks()
 
-    async def resume(confirmed: Asked) -> Reply:
+    async def resume(confirmed: ChatRequest) -> Reply:
         return render(await desk.resume(_agree))
 
     shown = _describe(locks, "Resume", "The desk opens new trades again.")
     return _trading_card("/resume", asked, shown, locks, [], "Resume", resume)
 
 
-async def _offer_unlock(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
+async def _offer_unlock(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
     words, name = take_account(asked.words)
     if len(words) > 1:
         raise UsageError("`/unlock` lifts every lock, `/unlock kill_switch` that one; `/locks` lists them.")
@@ -129,7 +129,7 @@ async def _offer_unlock(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
     if not meant:
         return Reply("No such lock stands; /locks lists those that do.")
 
-    async def unlock(confirmed: Asked) -> Reply:
+    async def unlock(confirmed: ChatRequest) -> Reply:
         """What stood on the card, and nothing that came since."""
         for shown_lock in dict.fromkeys(lock.protection for lock in meant):
             done = await desk.unlock(shown_lock, _agree)
@@ -142,12 +142,12 @@ async def _offer_unlock(asked: Asked, zuno: Zuno) -> ActionCard | Reply:
 
 def _trading_card(
     name: str,
-    asked: Asked,
+    asked: ChatRequest,
     shown: Reply,
     account: AccountView | OpenRisk,
     bound: Sequence[object],
     verb: str,
-    act: Callable[[Asked], Awaitable[Reply]],
+    act: Callable[[ChatRequest], Awaitable[Reply]],
 ) -> ActionCard:
     command = " ".join((name, *asked.words))
     return ActionCard(
@@ -185,14 +185,14 @@ def _goes_with(held: TradePositionView, named: TradePositionView) -> bool:
     return held.symbol == named.symbol and not held.manual and not named.manual
 
 
-def _take_desk(asked: Asked, zuno: Zuno, usage: str) -> AccountDesk:
+def _take_desk(asked: ChatRequest, zuno: Zuno, usage: str) -> AccountDesk:
     words, name = take_account(asked.words)
     if words:
         raise UsageError(f"Write `{usage}`.")
     return zuno.account(name)
 
 
-def _take_word(asked: Asked, usage: str) -> str:
+def _take_word(asked: ChatRequest, usage: str) -> str:
     if len(asked.words) != 1:
         raise UsageError(f"Write `{usage}`; `/plan` lists plans.")
     return asked.words[0]
@@ -203,7 +203,7 @@ def _agree(word: str, what: str) -> bool:
     return True
 
 
-def _name(asked: Asked) -> str:
+def _name(asked: ChatRequest) -> str:
     return f"telegram user {asked.user}"
 
 
@@ -222,15 +222,15 @@ CARDS: Final[Mapping[str, BuildCard]] = {
 }
 
 
-def _show_card(name: str) -> Callable[[Asked, Zuno], Awaitable[Reply]]:
+def _show_card(name: str) -> Callable[[ChatRequest, Zuno], Awaitable[Reply]]:
     return lambda asked, zuno: asked.cards.show(name, asked, zuno)
 
 
-def _confirm(asked: Asked, zuno: Zuno) -> Awaitable[Reply]:
+def _confirm(asked: ChatRequest, zuno: Zuno) -> Awaitable[Reply]:
     return asked.cards.confirm(asked, zuno)
 
 
-def _dismiss(asked: Asked, zuno: Zuno) -> Awaitable[Reply]:
+def _dismiss(asked: ChatRequest, zuno: Zuno) -> Awaitable[Reply]:
     return asked.cards.dismiss(asked, zuno)
 
 

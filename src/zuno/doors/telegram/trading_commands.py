@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Final
 
 from zuno.doors.telegram.account_messages import account_label, show_position_table
-from zuno.doors.telegram.commands import Asked, Command, Level, take_account
+from zuno.doors.telegram.commands import ChatRequest, Command, Level, take_account
 from zuno.doors.telegram.layout import block, bold, command, fact, join, paragraphs, text
 from zuno.doors.telegram.render import render
 from zuno.doors.telegram.reply import Reply
@@ -23,18 +23,18 @@ MOST_LINES: Final = 100
 _TABLE: Final = "table"
 
 
-async def greet(asked: Asked, zuno: Zuno) -> Reply:
+async def greet(asked: ChatRequest, zuno: Zuno) -> Reply:
     """Opening a chat sends this by itself: it shows the state and starts nothing."""
     shown = render(await zuno.account().status())
     hello = f"{bold('Zuno')} · you may {_RIGHTS[asked.role]} · /help lists the commands"
     return replace(shown, html=paragraphs(hello, shown.html))
 
 
-async def show_version(asked: Asked, zuno: Zuno) -> Reply:
+async def show_version(asked: ChatRequest, zuno: Zuno) -> Reply:
     return Reply(f"{bold('zuno')} {version('zuno')}")
 
 
-async def show_config(asked: Asked, zuno: Zuno) -> Reply:
+async def show_config(asked: ChatRequest, zuno: Zuno) -> Reply:
     view = zuno.config()
     facts = join(
         fact("home", view.home),
@@ -47,7 +47,7 @@ async def show_config(asked: Asked, zuno: Zuno) -> Reply:
     return Reply(paragraphs(bold("Settings"), facts, changed, text("They are changed where zuno runs, not here.")))
 
 
-async def show_status(asked: Asked, zuno: Zuno) -> Reply:
+async def show_status(asked: ChatRequest, zuno: Zuno) -> Reply:
     desk, words = _open_account(asked, zuno)
     if words not in ((), (_TABLE,)):
         raise UsageError("Write `/status [table] [live|demo]`.")
@@ -55,35 +55,35 @@ async def show_status(asked: Asked, zuno: Zuno) -> Reply:
     return show_position_table(view) if words else render(view)
 
 
-async def show_trades(asked: Asked, zuno: Zuno) -> Reply:
+async def show_trades(asked: ChatRequest, zuno: Zuno) -> Reply:
     desk, words = _open_account(asked, zuno)
     return render(await desk.trades(_read_count(words, "/trades [N] [live|demo]", TRADES)))
 
 
-async def show_performance(asked: Asked, zuno: Zuno) -> Reply:
+async def show_performance(asked: ChatRequest, zuno: Zuno) -> Reply:
     view, picture = await _open_alone(asked, zuno, "/performance [live|demo]").performance()
     return replace(render(view), photo=picture)
 
 
-async def show_profit(asked: Asked, zuno: Zuno) -> Reply:
+async def show_profit(asked: ChatRequest, zuno: Zuno) -> Reply:
     desk, words = _open_account(asked, zuno)
     if len(words) > 1:
         raise UsageError("Write `/profit [day|week|month|symbol|exit|side] [live|demo]`.")
     return render(await desk.profit(words[0] if words else None))
 
 
-def _show_profit_by(group: str) -> Callable[[Asked, Zuno], Awaitable[Reply]]:
-    async def show(asked: Asked, zuno: Zuno) -> Reply:
+def _show_profit_by(group: str) -> Callable[[ChatRequest, Zuno], Awaitable[Reply]]:
+    async def show(asked: ChatRequest, zuno: Zuno) -> Reply:
         return render(await _open_alone(asked, zuno, "the command, and live or demo if you mean one").profit(group))
 
     return show
 
 
-async def show_balance(asked: Asked, zuno: Zuno) -> Reply:
+async def show_balance(asked: ChatRequest, zuno: Zuno) -> Reply:
     return render(await _open_alone(asked, zuno, "/balance [live|demo]").balance())
 
 
-async def show_count(asked: Asked, zuno: Zuno) -> Reply:
+async def show_count(asked: ChatRequest, zuno: Zuno) -> Reply:
     view = await _open_alone(asked, zuno, "/count [live|demo]").status()
     counts = join(
         fact("open trades", str(view.open_trades)),
@@ -93,45 +93,45 @@ async def show_count(asked: Asked, zuno: Zuno) -> Reply:
     return Reply(join(f"{bold('Count')} · {text(account_label(view))}", counts))
 
 
-async def show_locks(asked: Asked, zuno: Zuno) -> Reply:
+async def show_locks(asked: ChatRequest, zuno: Zuno) -> Reply:
     return render(await _open_alone(asked, zuno, "/locks [live|demo]").locks())
 
 
-async def show_logs(asked: Asked, zuno: Zuno) -> Reply:
+async def show_logs(asked: ChatRequest, zuno: Zuno) -> Reply:
     return render(await zuno.logs().show(_read_count(asked.words, "/logs [N]", LOG_LINES)))
 
 
-async def show_mode(asked: Asked, zuno: Zuno) -> Reply:
+async def show_mode(asked: ChatRequest, zuno: Zuno) -> Reply:
     """A mode is chosen with each analysis, and by `zuno trade start`; there is nothing to switch here."""
     lines = [fact(mode, "candles of " + ", ".join(mode.timeframes)) for mode in Mode]
     choose = f"Choose one with the question: {command('/analyze BTC position')}"
     return Reply(paragraphs(bold("Modes"), join(*lines), text(f"Default: {Mode.SWING}."), choose))
 
 
-async def evaluate(asked: Asked, zuno: Zuno) -> Reply:
+async def evaluate(asked: ChatRequest, zuno: Zuno) -> Reply:
     words, name = take_account(asked.words)
     if words:
         raise UsageError("Write `/evaluate [live|demo]`.")
     return render(await zuno.learning(name).evaluate())
 
 
-async def pause(asked: Asked, zuno: Zuno) -> Reply:
+async def pause(asked: ChatRequest, zuno: Zuno) -> Reply:
     return render(await _open_alone(asked, zuno, "/pause [live|demo]").pause())
 
 
-async def stop(asked: Asked, zuno: Zuno) -> Reply:
+async def stop(asked: ChatRequest, zuno: Zuno) -> Reply:
     words, name = take_account(asked.words)
     if words:
         raise UsageError("Write `/stop [live|demo]`.")
     return render(await zuno.trade_desk().stop(name))
 
 
-def _open_account(asked: Asked, zuno: Zuno) -> tuple[AccountDesk, tuple[str, ...]]:
+def _open_account(asked: ChatRequest, zuno: Zuno) -> tuple[AccountDesk, tuple[str, ...]]:
     words, name = take_account(asked.words)
     return zuno.account(name), words
 
 
-def _open_alone(asked: Asked, zuno: Zuno, usage: str) -> AccountDesk:
+def _open_alone(asked: ChatRequest, zuno: Zuno, usage: str) -> AccountDesk:
     desk, words = _open_account(asked, zuno)
     if words:
         raise UsageError(f"Write `{usage}`.")

@@ -76,7 +76,7 @@ class WebServer:
                 timeout_graceful_shutdown=_CLOSE_SECONDS,
             )
         )
-        url = f"http://{_shown_host(self._host)}:{listening.getsockname()[1]}/"
+        url = f"http://{_format_host(self._host)}:{listening.getsockname()[1]}/"
         ended = asyncio.Event()
 
         def serve() -> None:
@@ -149,5 +149,5 @@ def _unusable_port(host: str, port: int, error: OSError) -> Exception:
             return UsageError(f"{host}:{port} cannot be opened ({error.strerror or error}).")
 
 
-def _shown_host(host: str) -> str:
+def _format_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host

@@ -64,7 +64,7 @@ class ModelUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class ArmAction:
     """What an arm does now: nothing, take everything home, or stand in a range."""
 
     range: Range | None = None
@@ -72,10 +72,10 @@ class Act:
     used: ModelUse = field(default=ModelUse(), compare=False)
 
 
-STAY: Final = Act()
+STAY: Final = ArmAction()
 Move: TypeAlias = tuple[int, int] | None
 """Where an act that was carried out put the range, in ticks from the price; None: it closed the position."""
-Decide: TypeAlias = Callable[[BacktestPool], Awaitable[Act]]
+Decide: TypeAlias = Callable[[BacktestPool], Awaitable[ArmAction]]
 """Asked at every decision; sees the pool as it is played so far."""
 
 
@@ -100,18 +100,18 @@ def centre_range(pool: PoolState, half_width: Fraction) -> Range:
 _LOG_TICK: Final = log(1.0001)
 
 
-async def stay(pool: BacktestPool) -> Act:
+async def stay(pool: BacktestPool) -> ArmAction:
     return STAY
 
 
 def reset_at_edge(half_width: Fraction) -> Decide:
     """Centre the range anew once the price has left it."""
 
-    async def decide(pool: BacktestPool) -> Act:
+    async def decide(pool: BacktestPool) -> ArmAction:
         state = pool.state()
         if pool.range is None or pool.range.contains(state.tick):
             return STAY
-        return Act(centre_range(state, half_width))
+        return ArmAction(centre_range(state, half_width))
 
     return decide
 
@@ -123,13 +123,13 @@ def move_at_random(moves: Sequence[Move], decisions: int, seed: int) -> Decide:
     planned = dict(zip(places, _shuffle_moves(moves, chance), strict=True))
     number = -1
 
-    async def decide(pool: BacktestPool) -> Act:
+    async def decide(pool: BacktestPool) -> ArmAction:
         nonlocal number
         number += 1
         if number not in planned:
             return STAY
         move = planned[number]
-        return Act(close=True) if move is None else Act(place_range(pool.state(), move))
+        return ArmAction(close=True) if move is None else ArmAction(place_range(pool.state(), move))
 
     return decide
 
@@ -143,7 +143,7 @@ def _shuffle_moves(moves: Sequence[Move], chance: Random) -> Sequence[Move]:
     return moves
 
 
-def describe_move(act: Act, pool: PoolState) -> Move:
+def describe_move(act: ArmAction, pool: PoolState) -> Move:
     return None if act.range is None else (act.range.lower - pool.tick, act.range.upper - pool.tick)
 
 

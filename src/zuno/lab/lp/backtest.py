@@ -13,7 +13,7 @@ from typing import Final
 from zuno.amm.model import Range, price_of
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Seconds, Wei
-from zuno.lab.lp.arms import Act, Arm, ArmPlan, ModelUse, Move, describe_move
+from zuno.lab.lp.arms import Arm, ArmAction, ArmPlan, ModelUse, Move, describe_move
 from zuno.lab.lp.fast import USD
 from zuno.lab.lp.market import BacktestPool
 from zuno.lp.model.ballot import CandidateKind
@@ -147,7 +147,7 @@ async def run_arm(
     )
 
 
-def carry_out(act: Act, pool: BacktestPool, gas: GasQuote) -> bool:
+def carry_out(act: ArmAction, pool: BacktestPool, gas: GasQuote) -> bool:
     """Whether anything was done; `Refused` with nothing done."""
     if act.close:
         if pool.range is None:

@@ -14,7 +14,7 @@ from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Think
 from zuno.lp.model.ballot import Candidate, Fault, Judgment, NextStep, Verdict
 from zuno.lp.model.debate import Context, Critique, Debate, Proposal, Revision, Role
-from zuno.lp.rules.ballot import arbiter_decides, critic_decides, judge_all, next_step, overall
+from zuno.lp.rules.ballot import arbiter_decides, choose_next_step, critic_decides, judge_all, judge_proposal
 
 
 class _StandIn:
@@ -70,7 +70,7 @@ class PlaceboCritic(_StandIn):
 
 def _end_or_answer(context: Context, debate: Debate, number: int) -> OutgoingMessage:
     last, doubts = debate.rounds[-1], data_cautions(context)
-    match next_step(overall(last.candidates, last.judgments), number, context.max_rounds):
+    match choose_next_step(judge_proposal(last.candidates, last.judgments), number, context.max_rounds):
         case NextStep.DECIDE:
             decision = critic_decides(last.candidates, last.judgments, context.profile, doubts=doubts)
         case NextStep.REVISE:

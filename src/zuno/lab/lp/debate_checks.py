@@ -20,12 +20,12 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
 from zuno.kernel.view import View
 from zuno.lab.comparisons import measure_rate
-from zuno.lab.lp.arms import Act, centre_range, reset_at_edge
+from zuno.lab.lp.arms import ArmAction, centre_range, reset_at_edge
 from zuno.lab.lp.backtest import Schedule, carry_out
 from zuno.lab.lp.episodes import describe_act
-from zuno.lab.lp.lone_arms import act_on
 from zuno.lab.lp.market import BacktestPool
 from zuno.lab.lp.service import LpQuestion, ReadMinutes, fingerprint_minutes, plan_schedule, read_question
+from zuno.lab.lp.single_agent_arms import act_on
 from zuno.lab.model import RateView
 from zuno.lab.service import RunTasks, collect_results
 from zuno.lab.workers import Progress
@@ -162,7 +162,7 @@ async def _walk(
     schedule, width = task.schedule, task.question.half_width
     decide = reset_at_edge(width)
     for pool in pools:
-        carry_out(Act(centre_range(pool.state(), width)), pool, gas)
+        carry_out(ArmAction(centre_range(pool.state(), width)), pool, gas)
     for moment in range(schedule.start + schedule.every, max(task.moments) + 1, schedule.every):
         set_futures(Seconds(moment))
         for pool in pools:

@@ -16,7 +16,7 @@ from zuno.amm.model import price_of
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Seconds
 from zuno.kernel.view import View
-from zuno.lab.lp.arms import STAY, WIDE, Act, Arm, Decide, centre_range, reset_at_edge
+from zuno.lab.lp.arms import STAY, WIDE, Arm, ArmAction, Decide, centre_range, reset_at_edge
 from zuno.lab.lp.backtest import Schedule, carry_out, value_in_token0
 from zuno.lab.lp.market import BacktestPool
 from zuno.lp.model.market import GasQuote
@@ -52,7 +52,7 @@ class EpisodeRules:
 
 async def walk_moments(pool: BacktestPool, schedule: Schedule, rules: EpisodeRules) -> AsyncIterator[Seconds]:
     """The pool at one decision after the other, with the position that resetting at the edge has come to."""
-    carry_out(Act(centre_range(pool.state(), rules.half_width)), pool, rules.gas)
+    carry_out(ArmAction(centre_range(pool.state(), rules.half_width)), pool, rules.gas)
     decide = reset_at_edge(rules.half_width)
     for moment in range(schedule.start + schedule.every, schedule.end, schedule.every):
         pool.play_until(Seconds(moment))
@@ -64,16 +64,16 @@ async def walk_moments(pool: BacktestPool, schedule: Schedule, rules: EpisodeRul
 async def run_episode(pool: BacktestPool, deciders: Mapping[str, Decide], rules: EpisodeRules) -> EpisodeView:
     """`deciders`: of the arms that ask the desk; each is handed the pool as it stands, and the others decide here."""
     state = pool.state()
-    acts: dict[str, Act] = {
+    acts: dict[str, ArmAction] = {
         HELD: STAY,
-        CENTRE: Act(centre_range(state, rules.half_width)),
-        Arm.HOLD: Act(close=True),
-        Arm.PASSIVE: Act(centre_range(state, WIDE)),
+        CENTRE: ArmAction(centre_range(state, rules.half_width)),
+        Arm.HOLD: ArmAction(close=True),
+        Arm.PASSIVE: ArmAction(centre_range(state, WIDE)),
         Arm.RESET: await reset_at_edge(rules.half_width)(pool),
     }
     for arm, decide in deciders.items():
         acts[arm] = await decide(pool)
-    played: dict[Act, int] = {}
+    played: dict[ArmAction, int] = {}
     end_price = state.price
     for act in acts.values():
         if act not in played:
@@ -91,7 +91,7 @@ async def run_episode(pool: BacktestPool, deciders: Mapping[str, Decide], rules:
     )
 
 
-def _play(pool: BacktestPool, act: Act, rules: EpisodeRules) -> tuple[int, Fraction]:
+def _play(pool: BacktestPool, act: ArmAction, rules: EpisodeRules) -> tuple[int, Fraction]:
     start = pool.head.timestamp
     before = value_in_token0(pool.worth(), pool.state().sqrt_price_x96)
     with suppress(Refused):  # what cannot be carried out leaves everything as it is
@@ -101,7 +101,7 @@ def _play(pool: BacktestPool, act: Act, rules: EpisodeRules) -> tuple[int, Fract
     return round(value_in_token0(pool.worth(), price) - before), price_of(price)
 
 
-def describe_act(act: Act) -> str:
+def describe_act(act: ArmAction) -> str:
     if act.close:
         return CLOSE
     return HELD if act.range is None else f"{act.range.lower}…{act.range.upper}"

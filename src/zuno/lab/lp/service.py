@@ -99,7 +99,7 @@ class ArmTask:
 
 
 @dataclass(frozen=True, slots=True)
-class HourPlayed:
+class HourProgress:
     """A sign of life."""
 
     arm: Arm
@@ -107,7 +107,7 @@ class HourPlayed:
 
 ReadMinutes: TypeAlias = Callable[[str], PoolMinutes]
 RunArms: TypeAlias = Callable[
-    [Sequence[ArmTask], int, Callable[[ArmResult | HourPlayed], None], asyncio.Event], Awaitable[None]
+    [Sequence[ArmTask], int, Callable[[ArmResult | HourProgress], None], asyncio.Event], Awaitable[None]
 ]
 
 
@@ -149,7 +149,7 @@ class LpLab:
         hours, played = -(-(schedule.end - schedule.start) // HOUR), 0
         total = hours * sum(arm not in done for arm in question.arms)
 
-        def hear(said: ArmResult | HourPlayed) -> None:
+        def hear(said: ArmResult | HourProgress) -> None:
             nonlocal played
             if isinstance(said, ArmResult):
                 done[said.arm] = build_arm_view(said, columns, self._fee_pips, question.convention)

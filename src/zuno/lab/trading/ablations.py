@@ -39,7 +39,7 @@ def build_single_expert(expert: Expert) -> type[Cycle]:
 Agent: TypeAlias = Callable[[Case, ModelContext], Awaitable[AgentAnswer[Any]]]
 
 
-class MarketVoices:
+class SharedAnswers:
     """What the rules of Meta and the experts say of one moment. They read the market alone, so that it is the same for
     every arm, and worked out once where arms come to a moment together."""
 
@@ -56,17 +56,19 @@ class MarketVoices:
         return self._said[agent]
 
 
-def share_voices(seat: type[Cycle], voices: MarketVoices) -> type[Cycle]:
+def share_answers(seat: type[Cycle], answers: SharedAnswers) -> type[Cycle]:
     """The same desk; only for one that asks no model."""
 
-    class SharedVoices(seat):  # type: ignore[valid-type, misc]
+    class WithSharedAnswers(seat):  # type: ignore[valid-type, misc]
         async def _ask_agent(self, agent: Agent) -> Any:
-            return await voices.hear(await self._case(), agent, lambda: super(SharedVoices, self)._ask_agent(agent))
+            return await answers.hear(
+                await self._case(), agent, lambda: super(WithSharedAnswers, self)._ask_agent(agent)
+            )
 
         async def _ask_geometry(self) -> Part:
-            return await voices.hear(await self._case(), "geometry", super()._ask_geometry)
+            return await answers.hear(await self._case(), "geometry", super()._ask_geometry)
 
-    return SharedVoices
+    return WithSharedAnswers
 
 
 class WithoutRiskOfficer(Cycle):

@@ -144,20 +144,20 @@ def measure_arm(
     recalled: int = 0,
     charges: Sequence[ModelCharge] = (),
     unanswered: int = 0,
-    won: PriceSeries | None = None,
+    krw_rate: PriceSeries | None = None,
     refused: int = 0,
     scored: ScoredDecisions | None = None,
 ) -> ArmResult:
-    """`events`: of the account, or of the venue's own log where no desk traded; `cut_events` says which count. `won`:
-    KRW for one dollar; of Upbit's cash only what trades made of it is counted, at the rate of the day for the worth
-    and of the last moment for trades and fees."""
+    """`events`: of the account, or of the venue's own log where no desk traded; `cut_events` says which count.
+    `krw_rate`: KRW for one dollar; of Upbit's cash only what trades made of it is counted, at the rate of the day for
+    the worth and of the last moment for trades and fees."""
     history = trace_account(cut_events(events, until))
     book = history.book
     if any(book.ledger.debits(exchange) != book.ledger.credits(exchange) for exchange in Exchange):
         raise Broken(f"Debits and credits of the arm {arm} differ.")
     closed = [*book.closed]
     closed += [book.summarise(trade, ExitReason.DECISION) for trade in book.finished.values()]
-    rate = _read_rate(won, until)
+    rate = _read_rate(krw_rate, until)
     exchanges = {trade.exchange for trade in closed} | {trade.exchange for trade in book.trades.values()}
     if rate is None and Exchange.UPBIT in exchanges:
         raise Broken(f"The arm {arm} traded for won, and no rate of the won is recorded.")
@@ -173,7 +173,7 @@ def measure_arm(
         worth=(
             _micro(STARTING_CASH[Exchange.BINANCE]),
             *(
-                _worth_at(mark, history.steps, prices, won) - _micro(spent[bisect_right(charged, mark)])
+                _worth_at(mark, history.steps, prices, krw_rate) - _micro(spent[bisect_right(charged, mark)])
                 for mark in reached[1:]
             ),
         ),
@@ -232,7 +232,7 @@ def cut_events(events: Iterable[TradeEvent], until: Millis) -> list[TradeEvent]:
 
 
 def _worth_at(
-    moment: Millis, steps: Sequence[AccountStep], prices: Mapping[Symbol, PriceSeries], won: PriceSeries | None
+    moment: Millis, steps: Sequence[AccountStep], prices: Mapping[Symbol, PriceSeries], krw_rate: PriceSeries | None
 ) -> int:
     """Cash and unrealised PnL by the last closes."""
     place = bisect_right(steps, moment, key=lambda step: step.at)
@@ -242,7 +242,7 @@ def _worth_at(
     marks = {
         part.symbol: _decimal(price) for part in step.held if (price := prices[part.symbol].at(moment)) is not None
     }
-    rate = _read_rate(won, moment)
+    rate = _read_rate(krw_rate, moment)
     worth = equity_usd(step, marks, rate)
     if worth is None:
         raise Broken(f"Something is held at {moment} ms of which no price is known.")
@@ -260,8 +260,8 @@ def _measure_exposure(steps: Sequence[AccountStep], begin: Millis, until: Millis
     return round(float(total / whole), 6)
 
 
-def _read_rate(won: PriceSeries | None, moment: Millis) -> Decimal | None:
-    found = None if won is None else won.at(moment)
+def _read_rate(krw_rate: PriceSeries | None, moment: Millis) -> Decimal | None:
+    found = None if krw_rate is None else krw_rate.at(moment)
     return None if found is None else _decimal(found)
 
 

@@ -96,7 +96,7 @@ class DeskArm:
     def measure(
         self,
         prices: Mapping[Symbol, PriceSeries],
-        won: PriceSeries | None,
+        krw_rate: PriceSeries | None,
         span: Span,
         until: Millis,
         scored: ScoredDecisions | None = None,
@@ -113,7 +113,7 @@ class DeskArm:
             recalled=self.recalled,
             charges=self.meter.charges,
             unanswered=self.meter.unanswered,
-            won=won,
+            krw_rate=krw_rate,
             scored=scored,
         )
 

@@ -51,7 +51,7 @@ class TradeMarket:
     prices: Mapping[Symbol, PriceSeries]
     funded_days: Mapping[Symbol, frozenset[int]]
     """Days of which funding is recorded, counted from the epoch."""
-    won: PriceSeries | None
+    krw_rate: PriceSeries | None
     """KRW for one dollar, where it is recorded."""
     fingerprint: Digest
 
@@ -105,7 +105,7 @@ class ArmsTask:
 
 
 @dataclass(frozen=True, slots=True)
-class SlotPlayed:
+class SlotProgress:
     """A sign of life."""
 
     arm: Arm
@@ -113,7 +113,7 @@ class SlotPlayed:
 
 OpenMarket: TypeAlias = Callable[[str | None], AbstractAsyncContextManager[TradeMarket]]
 RunTasks: TypeAlias = Callable[
-    [Sequence[ArmsTask], int, Callable[[ArmResult | SlotPlayed], None], asyncio.Event], Awaitable[None]
+    [Sequence[ArmsTask], int, Callable[[ArmResult | SlotProgress], None], asyncio.Event], Awaitable[None]
 ]
 
 
@@ -247,9 +247,9 @@ class TradeLab:
         wanted = [arm for arm in question.arms if (question.models or arm not in NEED_MODEL) and arm not in done]
         played, total = 0, len(slots_of(span)) * len(wanted)
 
-        def hear(said: ArmResult | SlotPlayed) -> None:
+        def hear(said: ArmResult | SlotProgress) -> None:
             nonlocal played
-            if isinstance(said, SlotPlayed):
+            if isinstance(said, SlotProgress):
                 played += 1
                 tell(min(played, total), total)
                 return

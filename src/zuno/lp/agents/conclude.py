@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from zuno.lp.agents.scenes import scenes_of
+from zuno.lp.agents.pool_inputs import build_all_pool_inputs
 from zuno.lp.model.ballot import Candidate, CandidateKind, Decision, PlanVerdict
-from zuno.lp.model.debate import Context, Debate, PlanReady, Round, SceneFacts
-from zuno.lp.rules.confidence import confidence
+from zuno.lp.model.debate import Context, Debate, PlanReady, PoolFacts, Round
+from zuno.lp.rules.confidence import score_confidence
 from zuno.lp.rules.limits import REFERENCE_LIMIT
 from zuno.lp.rules.stress import barriers, time_in_range
 from zuno.lp.rules.worth import PathWorths, best_rival, least_edge, path_worths, share_above, worth_token1
@@ -21,27 +21,29 @@ def data_cautions(context: Context) -> tuple[str, ...]:
     if context.seeded:
         reasons.append("some figures come from a seeded series, not from a market")
     reasons += [f"{note.feed} is stale" for note in context.sources if note.stale]
-    for scene in context.scenes:
-        if _off_reference(scene):
-            reasons.append(f"the pool's price is {float(100 * (scene.reference_gap or 0)):.2f} % off the reference")
+    for pool_facts in context.scenes:
+        if _is_off_reference(pool_facts):
+            reasons.append(
+                f"the pool's price is {float(100 * (pool_facts.reference_gap or 0)):.2f} % off the reference"
+            )
     return tuple(reasons)
 
 
-def _off_reference(scene: SceneFacts) -> bool:
-    return scene.reference_gap is not None and scene.reference_gap > REFERENCE_LIMIT
+def _is_off_reference(pool_facts: PoolFacts) -> bool:
+    return pool_facts.reference_gap is not None and pool_facts.reference_gap > REFERENCE_LIMIT
 
 
 def conclude(context: Context, debate: Debate, decision: Decision) -> PlanReady:
     """The decision with its confidence; an act on a price that the reference does not bear out is rejected."""
     last = debate.rounds[-1]
     chosen = last.candidates[decision.index]
-    if chosen.kind is not CandidateKind.HOLD and _off_reference(context.scenes[chosen.pool_index]):
+    if chosen.kind is not CandidateKind.HOLD and _is_off_reference(context.scenes[chosen.pool_index]):
         decision = replace(decision, verdict=PlanVerdict.REJECT)
     share, over_runner_up = paired_shares(context, last, decision.index)
     return PlanReady(
         debate=debate,
         decision=decision,
-        confidence=confidence(share=share, age=_age(context), known=_share_of_live_sources(context)),
+        confidence=score_confidence(share=share, age=_age(context), known=_share_of_live_sources(context)),
         over_runner_up=None if over_runner_up is None else float(over_runner_up),
     )
 
@@ -51,17 +53,17 @@ def paired_shares(context: Context, last: Round, index: int) -> tuple[Fraction |
 
     For hold it is the share on which its best rival stays under the least edge that a move must have.
     """
-    scenes, chosen, hold = scenes_of(context), last.candidates[index], last.candidates[0]
+    pools, chosen, hold = build_all_pool_inputs(context), last.candidates[index], last.candidates[0]
     rival = best_rival(last.candidates, last.judgments, index)
 
     def paths_of(candidate: Candidate | None) -> PathWorths | None:
         if candidate is None:
             return None
-        scene, time = scenes[candidate.pool_index], None
-        if scene.paths is not None and candidate.range is not None:
-            pool = scene.pool
-            time = time_in_range(scene.paths, barriers(candidate.range, pool.sqrt_price_x96, pool.tick))
-        return path_worths(candidate, time, scene.pool.sqrt_price_x96)
+        inputs, time = pools[candidate.pool_index], None
+        if inputs.paths is not None and candidate.range is not None:
+            pool = inputs.pool
+            time = time_in_range(inputs.paths, barriers(candidate.range, pool.sqrt_price_x96, pool.tick))
+        return path_worths(candidate, time, inputs.pool.sqrt_price_x96)
 
     ours, theirs = paths_of(chosen), paths_of(rival)
     over_runner_up = share_above(ours, theirs)

@@ -17,7 +17,7 @@ from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Think
 from zuno.lp.model.ballot import Candidate, Judgment, NextStep, Verdict
 from zuno.lp.model.debate import Context, Critique, Deadlock, Debate, Proposal, Revision, Role, Round
-from zuno.lp.rules.ballot import critic_decides, judge_all, merge, next_step, overall
+from zuno.lp.rules.ballot import choose_next_step, critic_decides, judge_all, judge_proposal, merge
 from zuno.provenance.facts import FactSheet
 from zuno.provenance.slots import cut
 
@@ -57,7 +57,7 @@ class Critic:
 
     def _next(self, context: Context, debate: Debate, number: int) -> OutgoingMessage:
         last = debate.rounds[-1]
-        match next_step(overall(last.candidates, last.judgments), number, context.max_rounds):
+        match choose_next_step(judge_proposal(last.candidates, last.judgments), number, context.max_rounds):
             case NextStep.DECIDE:
                 decision = critic_decides(
                     last.candidates, last.judgments, context.profile, doubts=data_cautions(context)

@@ -14,7 +14,7 @@ from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable
 from zuno.kernel.text import base_and_quote, market_name
 from zuno.kernel.units import HexId, Seconds, Wei
 from zuno.lp.agents.pool_choice import choose_pools, pool_label
-from zuno.lp.model.debate import Context, FeeWindow, FlowCreateStart, FlowStart, SceneFacts, SourceNote
+from zuno.lp.model.debate import Context, FeeWindow, FlowCreateStart, FlowStart, PoolFacts, SourceNote
 from zuno.lp.model.market import Fact, GasQuote, Pair
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import Feeds
@@ -106,7 +106,7 @@ async def observe(
     """The world behind a request, at one block; `samples` are our own, where there are any of this very world."""
     if isinstance(start, FlowStart):
         return await observe_position(start, chain, feeds_of, samples)
-    return await observe_wish(start, chain, feeds_of, samples)
+    return await observe_request(start, chain, feeds_of, samples)
 
 
 async def observe_position(
@@ -119,7 +119,7 @@ async def observe_position(
     sources = Sources(position.block.timestamp)
     sources.plain("position", f"{chain.info.name} block {position.block.number}", position.block.timestamp)
     feeds = feeds_of(chain, position.pool.id)
-    scene = await observe_pool(position.pool, chain, feeds, sources, position, samples=samples)
+    pool_facts = await observe_pool(position.pool, chain, feeds, sources, position, samples=samples)
     return Context(
         flow="rebalance",
         chain=chain.info.name,
@@ -127,14 +127,14 @@ async def observe_position(
         block=position.block,
         profile=start.profile,
         max_rounds=start.max_rounds,
-        scenes=(scene,),
+        scenes=(pool_facts,),
         sources=tuple(sources.notes),
         seeded=sources.is_seeded,
         own_range=start.own_range,
     )
 
 
-async def observe_wish(
+async def observe_request(
     start: FlowCreateStart, chain: Chain, feeds_of: OpenFeeds, samples: Samples | None = None
 ) -> Context:
     """The context of a create: the pools that fit the wish, all as they stood in the survey's one block."""
@@ -154,11 +154,13 @@ async def observe_wish(
         for spot in spots
     ]
     # How wide a new range must be is read from the past: a pool without one cannot take part.
-    scenes = tuple(scene for scene in seen if len(scene.returns_nano) >= BLOCK_HOURS)
-    if not scenes:
+    usable = tuple(pool_facts for pool_facts in seen if len(pool_facts.returns_nano) >= BLOCK_HOURS)
+    if not usable:
         raise Refused(f"No pool that fits the wish has a price history on {chain.info.name}; name another pair.")
     if start.own_range is not None:
-        place_in_pools(start.own_range, [scene.pool for scene in scenes])  # or it is refused, before anybody argues
+        place_in_pools(
+            start.own_range, [pool_facts.pool for pool_facts in usable]
+        )  # or it is refused, before anybody argues
     return Context(
         flow="create",
         chain=chain.info.name,
@@ -166,7 +168,7 @@ async def observe_wish(
         block=found.block,
         profile=start.profile,
         max_rounds=start.max_rounds,
-        scenes=scenes,
+        scenes=usable,
         wish=start.wish,
         sources=tuple(dict.fromkeys(sources.notes)),  # what several pools share is noted once
         seeded=sources.is_seeded,
@@ -202,7 +204,7 @@ async def observe_pool(
     samples: Samples | None = None,
     *,
     fees_apart: bool = False,
-) -> SceneFacts:
+) -> PoolFacts:
     """One pool's facts, each with its source, none invented; `fees_apart`: but for its fees."""
     # A survey has several pools of one pair.
     now, label = sources.now, f"{pool.token0.symbol}/{pool.token1.symbol}" if position else pool_label(pool)
@@ -213,7 +215,7 @@ async def observe_pool(
     gas = await sources.ask("gas", feeds.gas.gas(now))
     sampled = await _gas_samples(samples, chain, now, sources)
     reading = _regime(returns, gas, sampled, pool, position)
-    return SceneFacts(
+    return PoolFacts(
         pool=pool,
         position=position,
         capital0=capital[0],
@@ -232,15 +234,21 @@ async def observe_pool(
 
 async def observe_again(
     context: Context, chain: Chain, feeds_of: OpenFeeds, samples: Samples | None = None
-) -> tuple[SceneFacts, ...]:
+) -> tuple[PoolFacts, ...]:
     """Our own reading of pools that somebody else read at a block of theirs, which holds: each one's fees over the very
     window that they measured."""
     seen = []
-    for scene in context.scenes:
+    for pool_facts in context.scenes:
         sources = Sources(context.block.timestamp)
-        feeds = feeds_of(chain, scene.pool.id)
-        facts = await observe_pool(scene.pool, chain, feeds, sources, scene.position, samples=samples, fees_apart=True)
-        fees = None if scene.fees is None else await _fees_over(scene.fees.seconds, scene.pool, chain, samples)
+        feeds = feeds_of(chain, pool_facts.pool.id)
+        facts = await observe_pool(
+            pool_facts.pool, chain, feeds, sources, pool_facts.position, samples=samples, fees_apart=True
+        )
+        fees = (
+            None
+            if pool_facts.fees is None
+            else await _fees_over(pool_facts.fees.seconds, pool_facts.pool, chain, samples)
+        )
         seen.append(facts.model_copy(update={"fees": fees}))
     return tuple(seen)
 

@@ -13,7 +13,7 @@ from zuno.amm.model import PoolState
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.text import Token, parse_units, plain_text
 from zuno.lp.model.chains import ChainInfo
-from zuno.lp.model.debate import Capital, Wish
+from zuno.lp.model.debate import Capital, PositionRequest
 
 MOST_POOLS: Final = 5
 MOST_UNITS: Final = (1 << 128) - 1
@@ -34,36 +34,38 @@ class PoolOption:
 
 
 def choose_pools(
-    wish: Wish, pools: Sequence[PoolState], info: ChainInfo, hooks: Collection[str] = ()
+    request: PositionRequest, pools: Sequence[PoolState], info: ChainInfo, hooks: Collection[str] = ()
 ) -> tuple[PoolOption, ...]:
     """The pools to argue about: native ones first, then the deepest; of those with hooks only such as the owner trusts.
     `Refused` says what there is instead."""
-    for name in (*(line.token for line in wish.capital), *(wish.pair or ())):
+    for name in (*(line.token for line in request.capital), *(request.pair or ())):
         _check_token(name, pools, info)
-    options = [option for pool in pools if _is_open(pool, hooks) for option in _options(wish, pool)]
-    if wish.fee is not None:
+    options = [option for pool in pools if _is_open(pool, hooks) for option in _options(request, pool)]
+    if request.fee is not None:
         fees = sorted({option.pool.lp_fee for option in options})
-        options = [option for option in options if option.pool.lp_fee == wish.fee]
+        options = [option for option in options if option.pool.lp_fee == request.fee]
         if fees and not options:
             raise Refused(
-                f"No {_wanted_pair(wish)} pool on {info.name} charges {_fee(wish.fee)}; there is {_fees(fees)}."
+                f"No {_wanted_pair(request)} pool on {info.name} charges {_fee(request.fee)}; there is {_fees(fees)}."
             )
     # Ether is also its wrapper, but a pair that is written with ETH names the native pools where there are any.
-    options = [option for option in options if _pairs_exactly(wish, option.pool)] or options
+    options = [option for option in options if _pairs_exactly(request, option.pool)] or options
     if not options:
-        raise Refused(f"No pool on {info.name} fits {_wanted_pair(wish)}: {_what_exists(pools, hooks)}.")
+        raise Refused(f"No pool on {info.name} fits {_wanted_pair(request)}: {_what_exists(pools, hooks)}.")
     ordered = sorted(options, key=lambda option: (option.wraps, -option.depth, option.pool.id))
     return tuple(ordered[:MOST_POOLS])
 
 
-def capital_in(wish: Wish, pool: PoolState, hooks: Collection[str] = ()) -> tuple[tuple[int, int], ...]:
+def split_capital(
+    request: PositionRequest, pool: PoolState, hooks: Collection[str] = ()
+) -> tuple[tuple[int, int], ...]:
     """What the wish brings to a pool in its base units; nothing where it is no pool for it."""
-    if not _is_open(pool, hooks) or wish.fee not in (None, pool.lp_fee):
+    if not _is_open(pool, hooks) or request.fee not in (None, pool.lp_fee):
         return ()
-    return tuple((option.capital0, option.capital1) for option in _options(wish, pool))
+    return tuple((option.capital0, option.capital1) for option in _options(request, pool))
 
 
-def means(name: str, token: Token) -> bool:
+def matches_token(name: str, token: Token) -> bool:
     """Whether a name the owner typed is this token.
 
     By symbol only where we named the token ourselves: anyone can deploy something called USDC. ETH is also its
@@ -81,17 +83,17 @@ def pool_label(pool: PoolState) -> str:
     return f"{pool.token0.symbol}/{pool.token1.symbol} {pool.lp_fee / 10_000:.2f} %{hooked}"
 
 
-def kept_side(wish: Wish, pool: PoolState) -> int | None:
+def kept_side(request: PositionRequest, pool: PoolState) -> int | None:
     """Which of the pool's tokens the owner named first: the one that `long-token` keeps."""
-    sides = _sides([line.token for line in wish.capital], (pool.token0, pool.token1))
+    sides = _sides([line.token for line in request.capital], (pool.token0, pool.token1))
     return None if sides is None else sides[0]
 
 
-def to_wrap(wish: Wish, pool: PoolState) -> Capital | None:
+def to_wrap(request: PositionRequest, pool: PoolState) -> Capital | None:
     """The ether that has to become its wrapper before this pool can take it."""
     tokens = (pool.token0, pool.token1)
-    sides = _sides([line.token for line in wish.capital], tokens) or ()
-    lines = (line for line, side in zip(wish.capital, sides, strict=False) if _wraps(line, tokens[side]))
+    sides = _sides([line.token for line in request.capital], tokens) or ()
+    lines = (line for line, side in zip(request.capital, sides, strict=False) if _wraps(line, tokens[side]))
     return next(lines, None)
 
 
@@ -105,36 +107,36 @@ def _is_open(pool: PoolState, hooks: Collection[str]) -> bool:
     return trusted and pool.liquidity > 0
 
 
-def _options(wish: Wish, pool: PoolState) -> Iterable[PoolOption]:
+def _options(request: PositionRequest, pool: PoolState) -> Iterable[PoolOption]:
     tokens = (pool.token0, pool.token1)
     # A token nobody vouches for is argued about only when the owner named it.
-    named = [*(line.token for line in wish.capital), *(wish.pair or ())]
-    if not all(token.verified or any(means(name, token) for name in named) for token in tokens):
+    named = [*(line.token for line in request.capital), *(request.pair or ())]
+    if not all(token.verified or any(matches_token(name, token) for name in named) for token in tokens):
         return
-    if wish.pair is not None and not any(_matches(names, tokens) for names in (wish.pair, wish.pair[::-1])):
+    if request.pair is not None and not any(_matches(names, tokens) for names in (request.pair, request.pair[::-1])):
         return
-    sides = _sides([line.token for line in wish.capital], tokens)
+    sides = _sides([line.token for line in request.capital], tokens)
     if sides is None:
         return
     have = [0, 0]
-    for line, side in zip(wish.capital, sides, strict=True):
+    for line, side in zip(request.capital, sides, strict=True):
         have[side] = _units(line, tokens[side])
-    yield PoolOption(pool, have[0], have[1], to_wrap(wish, pool) is not None, _depth(pool, sides[0]))
+    yield PoolOption(pool, have[0], have[1], to_wrap(request, pool) is not None, _depth(pool, sides[0]))
 
 
-def _pairs_exactly(wish: Wish, pool: PoolState) -> bool:
+def _pairs_exactly(request: PositionRequest, pool: PoolState) -> bool:
     symbols = {pool.token0.symbol.upper(), pool.token1.symbol.upper()}
-    return wish.pair is not None and {name.upper() for name in wish.pair} == symbols
+    return request.pair is not None and {name.upper() for name in request.pair} == symbols
 
 
 def _matches(names: tuple[str, str], tokens: tuple[Token, Token]) -> bool:
-    return all(means(name, token) for name, token in zip(names, tokens, strict=True))
+    return all(matches_token(name, token) for name, token in zip(names, tokens, strict=True))
 
 
 def _sides(names: Sequence[str], tokens: tuple[Token, Token]) -> tuple[int, ...] | None:
     """Which of the pool's tokens each capital line is; in an ETH/WETH pool the exact name decides."""
     for order in ((0, 1), (1, 0)):
-        if all(means(name, tokens[side]) for name, side in zip(names, order, strict=False)):
+        if all(matches_token(name, tokens[side]) for name, side in zip(names, order, strict=False)):
             return order[: len(names)]
     return None
 
@@ -160,7 +162,7 @@ def _depth(pool: PoolState, side: int) -> Fraction:
 def _check_token(name: str, pools: Sequence[PoolState], info: ChainInfo) -> None:
     traded = {token.address: token for pool in pools for token in (pool.token0, pool.token1)}
     every = [*traded.values(), *info.tokens]
-    if any(means(name, token) for token in every):
+    if any(matches_token(name, token) for token in every):
         return
     if any(not token.verified and token.symbol.upper() == name.upper() for token in every):
         raise Refused(f"Nobody vouches for what calls itself {plain_text(name, 42)}; give the token's address.")
@@ -168,10 +170,10 @@ def _check_token(name: str, pools: Sequence[PoolState], info: ChainInfo) -> None
     raise Refused(f"No token on {info.name} is called {plain_text(name, 42)}; Zuno knows {', '.join(known)} there.")
 
 
-def _wanted_pair(wish: Wish) -> str:
-    if wish.pair is not None:
-        return "/".join(wish.pair)
-    return " and ".join(line.token for line in wish.capital)
+def _wanted_pair(request: PositionRequest) -> str:
+    if request.pair is not None:
+        return "/".join(request.pair)
+    return " and ".join(line.token for line in request.capital)
 
 
 def _what_exists(pools: Sequence[PoolState], hooks: Collection[str]) -> str:

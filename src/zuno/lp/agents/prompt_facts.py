@@ -16,7 +16,7 @@ from zuno.llm.prompts import Untrusted
 from zuno.llm.tokens import estimate_tokens
 from zuno.lp.agents.pool_choice import pool_label
 from zuno.lp.model.ballot import Candidate, CandidateKind, Judgment
-from zuno.lp.model.debate import Context, Debate, Role, Round, SceneFacts, Thought
+from zuno.lp.model.debate import Context, Debate, PoolFacts, Role, Round, Thought
 from zuno.lp.rules.limits import LIMITS, ProfileLimits
 from zuno.lp.rules.regime import GAS_SPIKE, TREND, trend_of, volatility_marks
 from zuno.lp.rules.returns import NANO, rolling_vol_bps
@@ -77,8 +77,8 @@ def context_facts(context: Context) -> Iterator[Figure]:
     yield Figure("block", context.block.number, Unit.NUMBER, digits=0)
     yield Figure("gas_spike", GAS_SPIKE, Unit.RATIO)
     yield Figure("trend_threshold", TREND, Unit.NUMBER)
-    for index, scene in enumerate(context.scenes):
-        yield from _pool_facts(scene, _pool_prefix(context, index))
+    for index, pool_facts in enumerate(context.scenes):
+        yield from _pool_facts(pool_facts, _pool_prefix(context, index))
     for index, line in enumerate(context.wish.capital if context.wish else ()):
         yield Figure(f"capital{index}", Fraction(line.amount), Unit.AMOUNT, symbol=line.token)
 
@@ -96,8 +96,8 @@ def cite_pool(context: Context, index: int, text: str) -> str:
     return text
 
 
-def _pool_facts(scene: SceneFacts, prefix: str) -> Iterator[Figure]:
-    pool, position = scene.pool, scene.position
+def _pool_facts(pool_facts: PoolFacts, prefix: str) -> Iterator[Figure]:
+    pool, position = pool_facts.pool, pool_facts.position
     _, quote = base_and_quote(pool.token0, pool.token1)
 
     def fact(id_: str, value: Fraction | int | float, unit: Unit, digits: int = 2, symbol: str = "") -> Figure:
@@ -107,15 +107,15 @@ def _pool_facts(scene: SceneFacts, prefix: str) -> Iterator[Figure]:
     yield fact("tick", pool.tick, Unit.NUMBER, 0)
     yield fact("tick_spacing", pool.key.tick_spacing, Unit.TICKS, 0)
     yield fact("pool_fee", Fraction(pool.lp_fee, 10_000), Unit.PERCENT)
-    yield fact("returns", len(scene.returns_nano), Unit.NUMBER, 0)
-    for id_, value in _volatility(scene.returns_nano):
+    yield fact("returns", len(pool_facts.returns_nano), Unit.NUMBER, 0)
+    for id_, value in _volatility(pool_facts.returns_nano):
         yield fact(id_, value, Unit.BPS, 0)
-    if (trend := trend_of([value / NANO for value in scene.returns_nano])) is not None:
+    if (trend := trend_of([value / NANO for value in pool_facts.returns_nano])) is not None:
         yield fact("trend", trend, Unit.NUMBER)
-    if scene.gas is not None:
-        yield fact("gas_price", Fraction(scene.gas.price, 10**9), Unit.GWEI, 3)
-        if scene.gas_median:
-            yield fact("gas_price_over_median", Fraction(scene.gas.price) / scene.gas_median, Unit.RATIO, 1)
+    if pool_facts.gas is not None:
+        yield fact("gas_price", Fraction(pool_facts.gas.price, 10**9), Unit.GWEI, 3)
+        if pool_facts.gas_median:
+            yield fact("gas_price_over_median", Fraction(pool_facts.gas.price) / pool_facts.gas_median, Unit.RATIO, 1)
     if position is not None:
         held = position.range
         yield fact("width_held", held.width, Unit.TICKS, 0)
@@ -222,7 +222,7 @@ def facts_of(context: Context, rounds: Sequence[Round] = (), number: int | None 
     facts = list(context_facts(context))
     for index, round_ in enumerate(rounds[: last + 1]):
         facts += ballot_facts(context, round_.candidates, "" if index == last else f"r{index}.")
-    pools = [scene.pool for scene in context.scenes]
+    pools = [pool_facts.pool for pool_facts in context.scenes]
     named = [pool for pool in pools if pool.token0.verified and pool.token1.verified]
     names = [pool_label(pool) for pool in named] + [
         token.symbol for pool in named for token in (pool.token0, pool.token1) if not token.symbol.isalpha()
@@ -259,7 +259,7 @@ def print_thought(thought: Thought, facts: FactSheet, decided: int | None = None
 
 def pairs_of(context: Context) -> Untrusted:
     """The tokens' names, chosen by strangers. Elsewhere they are tokenA and tokenB."""
-    pools = [f"{scene.pool.token0.symbol}/{scene.pool.token1.symbol}" for scene in context.scenes]
+    pools = [f"{pool_facts.pool.token0.symbol}/{pool_facts.pool.token1.symbol}" for pool_facts in context.scenes]
     return Untrusted(", ".join(pools), limit=40 * len(pools))
 
 
@@ -277,7 +277,7 @@ def context_lines(context: Context, tokens: int = FACTS_TOKENS) -> str:
 
 def _pool_lines(context: Context, without: Iterable[str]) -> Iterator[str]:
     """One pool as facts with their ids; several as a table, whose columns are the ids."""
-    pools = [[fact for fact in _pool_facts(scene, "") if fact.id not in without] for scene in context.scenes]
+    pools = [[fact for fact in _pool_facts(pool_facts, "") if fact.id not in without] for pool_facts in context.scenes]
     if len(pools) == 1:
         yield f"regime {context.scenes[0].regime} ({context.scenes[0].regime_why})"
         yield ", ".join(map(_line, pools[0]))
@@ -290,7 +290,7 @@ def _pool_lines(context: Context, without: Iterable[str]) -> Iterator[str]:
     yield f"pools, cite {{p0.price}} and so on: {' | '.join(own)}"
     for index, table in enumerate(tables):
         yield f"p{index}: {' | '.join(table.get(id_, '-') for id_ in own)}"
-    for reason in dict.fromkeys(f"{scene.regime} ({scene.regime_why})" for scene in context.scenes):
+    for reason in dict.fromkeys(f"{pool_facts.regime} ({pool_facts.regime_why})" for pool_facts in context.scenes):
         yield f"regime {reason}"
 
 

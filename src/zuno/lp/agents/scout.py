@@ -52,16 +52,16 @@ class Scout:
             prompt="scout",
             variables=lambda: {"facts": context_lines(context), "pair": pairs_of(context)},
             output=ScoutOpinion,
-            fallback=lambda: ScoutOpinion(summary=summary(context)),
+            fallback=lambda: ScoutOpinion(summary=summarise_context(context)),
             faults=lambda opinion: text_faults(opinion.summary, facts, limits=SUMMARY_CHARS),
             slots=facts.list_ids,
         )
 
 
-def summary(context: Context) -> str:
+def summarise_context(context: Context) -> str:
     """The Scout's own words without a model."""
-    scenes = {scene.regime: (index, scene.regime_why) for index, scene in enumerate(context.scenes)}
-    parts = [f"{regime}: {cite_pool(context, index, why)}" for regime, (index, why) in scenes.items()]
+    regimes = {pool_facts.regime: (index, pool_facts.regime_why) for index, pool_facts in enumerate(context.scenes)}
+    parts = [f"{regime}: {cite_pool(context, index, why)}" for regime, (index, why) in regimes.items()]
     text = "; ".join(parts)
     if len(context.scenes) > 1:
         text = f"{len(context.scenes)} pools surveyed. {text}"

@@ -11,8 +11,15 @@ from zuno.kernel.errors import Broken
 from zuno.llm.ask import ModelContext, ask
 from zuno.llm.prompts import Untrusted, Value
 from zuno.llm.question import Question
+from zuno.lp.agents.pool_inputs import (
+    add_own_moves,
+    build_all_pool_inputs,
+    build_ballot,
+    build_grids,
+    build_own_moves,
+    collect_tried_moves,
+)
 from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, text_faults
-from zuno.lp.agents.scenes import ballot_of, grids_of, own_moves, scenes_of, tried_in, with_own_moves
 from zuno.lp.agents.schemas import CreateShapeOpinion, CreateStrategistOpinion, ShapeOpinion, StrategistOpinion
 from zuno.lp.agents.transcript import publish_thoughts, with_speaker
 from zuno.lp.mesh.envelope import Envelope
@@ -33,7 +40,7 @@ class ProposalInputs:
     """What one proposal is made from."""
 
     context: Context
-    scenes: tuple[PoolInputs, ...]
+    pools: tuple[PoolInputs, ...]
     grids: tuple[PoolGrid, ...]
     tried: frozenset[tuple[int, int, int]]
     rounds: tuple[Round, ...]
@@ -60,7 +67,7 @@ class Strategist:
         answer = await ask(self._question(inputs, number), self._model_context)
         by_model = answer.source in ("model", "repaired")
         moves = inputs.moves(_shapes(answer.value)) if by_model else rule_moves(inputs)
-        candidates = ballot_of(inputs.context, inputs.scenes, with_own_moves(inputs.context, moves))
+        candidates = build_ballot(inputs.context, inputs.pools, add_own_moves(inputs.context, moves))
         texts = [shape.rationale for shape in answer.value.shapes] if by_model else rule_texts(inputs, candidates)
         debate = debate.model_copy(update={"rounds": (*debate.rounds, Round(candidates=candidates))})
         debate = with_speaker(debate, self.role, number, answer)
@@ -70,9 +77,9 @@ class Strategist:
 
     async def _build_inputs(self, debate: Debate) -> ProposalInputs:
         context = await self._recall(debate.context)
-        scenes = scenes_of(context)
-        tried = tried_in([round_.candidates for round_ in debate.rounds])
-        return ProposalInputs(context, scenes, grids_of(context, scenes), tried, debate.rounds)
+        pools = build_all_pool_inputs(context)
+        tried = collect_tried_moves([round_.candidates for round_ in debate.rounds])
+        return ProposalInputs(context, pools, build_grids(context, pools), tried, debate.rounds)
 
     def _question(self, inputs: ProposalInputs, number: int) -> Question[Any]:
         """Rebalance and create differ in what may be said, not in how it is judged."""
@@ -94,14 +101,14 @@ class Strategist:
 
 
 def _variables(inputs: ProposalInputs) -> dict[str, Value]:
-    context, wish = inputs.context, inputs.context.wish
+    context, request = inputs.context, inputs.context.wish
     last = inputs.rounds[-1] if inputs.rounds else None
     judged = candidate_lines(context, inputs.rounds, _with_advice(last), earlier=True) if last else "none"
     told: dict[str, Value] = {"facts": context_lines(context), "pair": pairs_of(context), "judged": judged}
     if context.flow == "create":
-        held = ", ".join(f"{line.amount} {line.token}" for line in wish.capital) if wish else ""
+        held = ", ".join(f"{line.amount} {line.token}" for line in request.capital) if request else ""
         told["capital"] = Untrusted(held)
-        told["exposure"] = str((wish.exposure if wish else None) or Exposure.NEUTRAL)
+        told["exposure"] = str((request.exposure if request else None) or Exposure.NEUTRAL)
     return told
 
 
@@ -118,12 +125,12 @@ def rule_moves(inputs: ProposalInputs) -> list[Move]:
     """What the rules propose: fixed multipliers first, then the narrowest ranges that answer the critique."""
     if not inputs.rounds:
         return inputs.moves(_first_shapes(inputs))
-    last, own = inputs.rounds[-1], {move.key for move in own_moves(inputs.context)}
+    last, own = inputs.rounds[-1], {move.key for move in build_own_moves(inputs.context)}
     judged = judged_moves(last.candidates, last.judgments)
     return revise(
         inputs.grids,
         [(move, fault) for move, fault in judged if move.key not in own],
-        [scene.paths for scene in inputs.scenes],
+        [pool.paths for pool in inputs.pools],
         LIMITS[inputs.context.profile],
         inputs.tried,
     )
@@ -149,8 +156,8 @@ def _line(context: Context, candidate: Candidate) -> str:
 
 
 def _first_shapes(inputs: ProposalInputs) -> list[Shape]:
-    wish = inputs.context.wish
-    exposure = (wish.exposure if wish else None) or Exposure.NEUTRAL
+    request = inputs.context.wish
+    exposure = (request.exposure if request else None) or Exposure.NEUTRAL
     return [
         replace(shape, exposure=exposure, pool_index=index)
         for index in range(len(inputs.grids))
@@ -184,10 +191,10 @@ def _objection(opinion: StrategistOpinion | CreateStrategistOpinion, inputs: Pro
 
 def _find_evasion(moves: Sequence[Move], inputs: ProposalInputs) -> str | None:
     """A revision answers its critique: what the rules sent back must not come back as bad, if the rules know better."""
-    context, scenes = inputs.context, inputs.scenes
+    context, pools = inputs.context, inputs.pools
 
     def verdicts(proposed: Sequence[Move]) -> list[Judgment]:
-        return list(judge_all(ballot_of(context, scenes, proposed), context.profile)[-len(proposed) :])
+        return list(judge_all(build_ballot(context, pools, proposed), context.profile)[-len(proposed) :])
 
     judgments = verdicts(moves)
     if any(judgment.verdict is Verdict.ACCEPT for judgment in judgments):

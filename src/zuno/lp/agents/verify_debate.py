@@ -8,8 +8,14 @@ from itertools import zip_longest
 from zuno.amm.model import Range
 from zuno.amm.ticks import max_usable_tick, min_usable_tick
 from zuno.kernel.errors import Malformed
+from zuno.lp.agents.pool_inputs import (
+    build_all_pool_inputs,
+    build_ballot,
+    build_own_moves,
+    collect_tried_moves,
+    extract_moves,
+)
 from zuno.lp.agents.prompt_facts import facts_of, text_faults
-from zuno.lp.agents.scenes import ballot_of, moves_of, own_moves, scenes_of, tried_in
 from zuno.lp.model.debate import MOST_MOVES, Context, Round
 from zuno.lp.rules.ballot import judge_all, merge
 from zuno.lp.rules.ranges import kind_of
@@ -20,10 +26,10 @@ def check_debate(context: Context, rounds: Sequence[Round]) -> None:
     the rules' verdicts and none milder."""
     if len(rounds) > context.max_rounds + 1:
         raise Malformed(f"{len(rounds)} rounds were argued, the owner allowed {context.max_rounds} revisions")
-    scenes = scenes_of(context)
+    pools = build_all_pool_inputs(context)
     for number, round_ in enumerate(rounds):
         check_moves(context, rounds[: number + 1])
-        if ballot_of(context, scenes, moves_of(round_.candidates)) != round_.candidates:
+        if build_ballot(context, pools, extract_moves(round_.candidates)) != round_.candidates:
             raise Malformed(f"the figures of round {number} do not recompute from the context")
         if round_.mechanical and round_.mechanical != judge_all(round_.candidates, context.profile):
             raise Malformed(f"the rules' verdicts of round {number} do not recompute from the context")
@@ -48,8 +54,8 @@ def check_words(context: Context, rounds: Sequence[Round], number: int) -> None:
 
 def check_moves(context: Context, rounds: Sequence[Round]) -> None:
     """`Malformed` unless its moves are few, on the grid, new to the debate and called what they are."""
-    own = {move.key for move in own_moves(context)}
-    every = moves_of(rounds[-1].candidates)
+    own = {move.key for move in build_own_moves(context)}
+    every = extract_moves(rounds[-1].candidates)
     if missing := own - {move.key for move in every}:
         raise Malformed(f"the owner's own range {missing} is not on the ballot")
     moves = [move for move in every if move.key not in own]
@@ -57,12 +63,12 @@ def check_moves(context: Context, rounds: Sequence[Round]) -> None:
         raise Malformed("the owner's own range is on the ballot twice")
     if len(moves) > MOST_MOVES:
         raise Malformed(f"{len(moves)} moves were proposed, {MOST_MOVES} are the most")
-    tried = set(tried_in([earlier.candidates for earlier in rounds[:-1]])) - own
+    tried = set(collect_tried_moves([earlier.candidates for earlier in rounds[:-1]])) - own
     for move in every:
         if not 0 <= move.pool_index < len(context.scenes):
             raise Malformed(f"a move lies in pool {move.pool_index}, {len(context.scenes)} were surveyed")
-        scene = context.scenes[move.pool_index]
-        held, spacing = scene.position.range if scene.position else None, scene.pool.key.tick_spacing
+        pool_facts = context.scenes[move.pool_index]
+        held, spacing = pool_facts.position.range if pool_facts.position else None, pool_facts.pool.key.tick_spacing
         where = f"{move.range.lower} to {move.range.upper}"
         if not _on_the_grid(move.range, spacing):
             raise Malformed(f"the range {where} is not on the pool's grid")

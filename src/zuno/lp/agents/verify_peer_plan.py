@@ -12,14 +12,14 @@ from zuno.amm.model import Block, LpPosition, PoolState
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import HexId, Seconds
 from zuno.lp.agents.conclude import conclude, data_cautions
-from zuno.lp.agents.pool_choice import MOST_POOLS, capital_in
+from zuno.lp.agents.pool_choice import MOST_POOLS, split_capital
 from zuno.lp.agents.prompt_facts import facts_of, text_faults
 from zuno.lp.agents.transcript import MAX_THOUGHT
 from zuno.lp.agents.verify_debate import check_debate
 from zuno.lp.mesh.delivery import LIFETIME_MS, SKEW_MS
 from zuno.lp.model.ballot import DecidedBy, Decision, NextStep
 from zuno.lp.model.debate import Context, Debate, FlowCreateStart, FlowStart, PlanReady
-from zuno.lp.rules.ballot import arbiter_decides, critic_decides, next_step, overall, with_arbiter_verdict
+from zuno.lp.rules.ballot import arbiter_decides, choose_next_step, critic_decides, judge_proposal, with_arbiter_verdict
 
 OLDEST_BLOCK: Final = LIFETIME_MS // 1000
 """Seconds of the chain's own time by which a context's block may lie before the owner's question: as long as a letter
@@ -86,26 +86,26 @@ def check_asked(context: Context, start: FlowStart | FlowCreateStart) -> None:
         if context.scenes[0].pool != position.pool:
             raise Malformed(f"the context is about another pool than position {position.id} lies in")
     else:
-        _check_wish(context, start)
+        _check_request(context, start)
 
 
-def _check_wish(context: Context, start: FlowCreateStart) -> None:
+def _check_request(context: Context, start: FlowCreateStart) -> None:
     """Pools alone, and not more than a survey looks at."""
     if context.flow != "create" or context.wish != start.wish:
         raise Malformed("the context is about another wish than was asked for")
     if len(context.scenes) > MOST_POOLS:
         raise Malformed(f"{len(context.scenes)} pools were surveyed, {MOST_POOLS} are the most")
-    for scene in context.scenes:
-        if scene.position is not None:
-            raise Malformed(f"the context is about position {scene.position.id}, asked was about a new one")
+    for pool_facts in context.scenes:
+        if pool_facts.position is not None:
+            raise Malformed(f"the context is about position {pool_facts.position.id}, asked was about a new one")
 
 
 def _check_capital(context: Context, start: FlowCreateStart) -> None:
     """Each pool is one the owner's wish allows, and holds the owner's own capital and no other."""
-    for scene in context.scenes:
-        brought = (scene.capital0, scene.capital1)
-        if brought not in capital_in(start.wish, scene.pool, start.hooks):
-            raise Malformed(f"pool {scene.pool.id} with {brought} is not what the owner asked for")
+    for pool_facts in context.scenes:
+        brought = (pool_facts.capital0, pool_facts.capital1)
+        if brought not in split_capital(start.wish, pool_facts.pool, start.hooks):
+            raise Malformed(f"pool {pool_facts.pool.id} with {brought} is not what the owner asked for")
 
 
 def check_age(block: Block, head: Block, waited: Seconds) -> None:
@@ -136,17 +136,17 @@ def check_seen(
     """What the Scout says it saw against what was read at that very block."""
     if context.chain_id != chain_id:
         raise Malformed(f"the context is of chain id {context.chain_id}, not {chain_id}")
-    for scene in context.scenes:
-        if pools.get(scene.pool.id) != scene.pool:
-            raise Malformed(f"pool {scene.pool.id} was not so at block {context.block.number}")
-        if scene.position is not None and positions.get(scene.position.id) != scene.position:
-            raise Malformed(f"position {scene.position.id} was not so at block {context.block.number}")
+    for pool_facts in context.scenes:
+        if pools.get(pool_facts.pool.id) != pool_facts.pool:
+            raise Malformed(f"pool {pool_facts.pool.id} was not so at block {context.block.number}")
+        if pool_facts.position is not None and positions.get(pool_facts.position.id) != pool_facts.position:
+            raise Malformed(f"position {pool_facts.position.id} was not so at block {context.block.number}")
 
 
 def _decide_by_rules(context: Context, ready: PlanReady) -> Decision:
     """Who had to decide by the rules, and what."""
     rounds, last, claimed = ready.debate.rounds, ready.debate.rounds[-1], ready.decision
-    after = next_step(overall(last.candidates, last.judgments), len(rounds) - 1, context.max_rounds)
+    after = choose_next_step(judge_proposal(last.candidates, last.judgments), len(rounds) - 1, context.max_rounds)
     caution = data_cautions(context)
     match after, claimed.decided_by:
         case NextStep.DECIDE, DecidedBy.CRITIC:

@@ -15,7 +15,7 @@ from zuno.amm.model import price_of
 from zuno.kernel.errors import Malformed
 from zuno.lp.agents.pool_choice import pool_label
 from zuno.lp.model.ballot import Candidate
-from zuno.lp.model.debate import Context, FeeWindow, PlanReady, SceneFacts
+from zuno.lp.model.debate import Context, FeeWindow, PlanReady, PoolFacts
 from zuno.lp.model.market import GasQuote
 from zuno.lp.rules.fee_yield import DAY, LEAST_COVERED
 
@@ -52,13 +52,13 @@ GAS: Final = Tolerance(Fraction(2), Fraction(10))
 NATIVE: Final = Tolerance(Fraction("1.02"), Fraction("1.1"))
 
 
-def find_doubts(context: Context, own: Sequence[SceneFacts]) -> tuple[str, ...]:
-    """Why the verdict deserves caution, given the owner's own reading of each scene, its fees over the same window.
+def find_doubts(context: Context, own: Sequence[PoolFacts]) -> tuple[str, ...]:
+    """Why the verdict deserves caution, given the owner's own reading of each pool, its fees over the same window.
     `Malformed` for what cannot be an honest reading."""
     doubts: list[str] = []
-    for scene, ours in zip(context.scenes, own, strict=True):
-        where = f" of {pool_label(scene.pool)}" if len(context.scenes) > 1 else ""
-        doubts += (f"{what}{where} {why}" for what, why in _compare_scenes(scene, ours))
+    for pool_facts, ours in zip(context.scenes, own, strict=True):
+        where = f" of {pool_label(pool_facts.pool)}" if len(context.scenes) > 1 else ""
+        doubts += (f"{what}{where} {why}" for what, why in _compare_pool_facts(pool_facts, ours))
     return tuple(dict.fromkeys(doubts))
 
 
@@ -78,17 +78,17 @@ def fee_apr(candidate: Candidate) -> Fraction | None:
     return None if fees is None or not capital else 365 * fees / Fraction(capital)
 
 
-def _compare_scenes(scene: SceneFacts, own: SceneFacts) -> Iterator[tuple[str, str]]:
+def _compare_pool_facts(pool_facts: PoolFacts, own: PoolFacts) -> Iterator[tuple[str, str]]:
     """What is in doubt, and why."""
-    if scene.fees is not None and scene.fees.seconds < LEAST_WINDOW:
-        raise Malformed(f"fee growth was measured over {scene.fees.seconds} s, {LEAST_WINDOW} s are the least")
-    yield from _doubt("the fee growth", _fee_rate(scene, scene.fees), _fee_rate(scene, own.fees), FEES)
-    yield from _doubt("the price of gas", _gas_cost(scene.gas), _gas_cost(own.gas), GAS)
-    yield from _doubt("the native coin's price", scene.native_token1, own.native_token1, NATIVE)
-    yield from _compare_returns(scene.returns_nano, own.returns_nano)
-    yield from _compare_reference(scene.reference_gap, own.reference_gap)
-    if own.returns_nano and scene.regime is not own.regime:
-        yield "the regime", f"is {own.regime} by this home's own reading, not {scene.regime}"
+    if pool_facts.fees is not None and pool_facts.fees.seconds < LEAST_WINDOW:
+        raise Malformed(f"fee growth was measured over {pool_facts.fees.seconds} s, {LEAST_WINDOW} s are the least")
+    yield from _doubt("the fee growth", _fee_rate(pool_facts, pool_facts.fees), _fee_rate(pool_facts, own.fees), FEES)
+    yield from _doubt("the price of gas", _gas_cost(pool_facts.gas), _gas_cost(own.gas), GAS)
+    yield from _doubt("the native coin's price", pool_facts.native_token1, own.native_token1, NATIVE)
+    yield from _compare_returns(pool_facts.returns_nano, own.returns_nano)
+    yield from _compare_reference(pool_facts.reference_gap, own.reference_gap)
+    if own.returns_nano and pool_facts.regime is not own.regime:
+        yield "the regime", f"is {own.regime} by this home's own reading, not {pool_facts.regime}"
 
 
 def _doubt(
@@ -108,11 +108,11 @@ def _doubt(
         yield what, f"is {times} what this home reads"
 
 
-def _fee_rate(scene: SceneFacts, window: FeeWindow | None) -> Fraction | None:
+def _fee_rate(pool_facts: PoolFacts, window: FeeWindow | None) -> Fraction | None:
     """Base units of token1 a second for one unit of liquidity in range, at today's price."""
     if window is None:
         return None
-    return (window.growth0_x128 * price_of(scene.pool.sqrt_price_x96) + window.growth1_x128) / window.seconds
+    return (window.growth0_x128 * price_of(pool_facts.pool.sqrt_price_x96) + window.growth1_x128) / window.seconds
 
 
 def _gas_cost(quote: GasQuote | None) -> Fraction | None:

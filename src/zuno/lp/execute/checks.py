@@ -14,7 +14,7 @@ from zuno.kernel.signing import NodeKey
 from zuno.kernel.text import NATIVE, base_and_quote, format_units, is_stable, market_name
 from zuno.kernel.units import Address, Seconds
 from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.execute.draft import GAS_MARGIN, OnChainState, all_steps, data_fee, subject_of
+from zuno.lp.execute.draft import GAS_MARGIN, OnChainState, all_steps, data_fee, find_position_of_step
 from zuno.lp.execute.plan_state import PlanProgress, draft_digest
 from zuno.lp.model.market import GasQuote, Pair
 from zuno.lp.model.plan import Allows, Bounds, Flow, Holds, Need, Owns, Permits, Step, StepKind, TickWithin
@@ -181,7 +181,7 @@ def check_policy(
     context: ExecutionContext, step: Step, onchain: OnChainState, draft: Draft, caps: tuple[Flow, ...]
 ) -> None:
     """Decodes the calldata and checks it against the policy, just before it is signed."""
-    pool, approved = subject_of(draft, step)
+    pool, approved = find_position_of_step(draft, step)
     _check_fees(step, onchain.position, approved)
     position = onchain.position if onchain.position is not None else approved
     allowed = {flow.currency: flow.amount for flow in caps}

@@ -21,9 +21,9 @@ from zuno.lp.plan.approvals import build_revocations
 from zuno.lp.plan.calls import DecodedCall, IncreaseFromDeltas, MintFromDeltas
 from zuno.lp.plan.context import PlanContext, amount_text, flows
 from zuno.lp.plan.decoding import decode
-from zuno.lp.plan.effects import effects
+from zuno.lp.plan.effects import sum_effects
 from zuno.lp.plan.inventory import QuoteSwap
-from zuno.lp.plan.policy import Policy, build_policy, outflow, verify_step
+from zuno.lp.plan.policy import Policy, build_policy, max_outflow, verify_step
 from zuno.lp.plan.sizing import check_tokens_used, most_proceeds
 from zuno.lp.ports.spending import Call, Fees, Simulation, SimulationMethod
 from zuno.lp.rules.carry import MEASURED_GAS
@@ -56,10 +56,12 @@ class SimulatedDraft:
         if self.simulation.how is SimulationMethod.SIMULATED:
             return self.simulation.changes
         total: Counter[Address] = Counter()
-        for pool, position in subjects(self.draft):
-            steps = (step for step in all_steps(self.draft) if subject_of(self.draft, step) == (pool, position))
+        for pool, position in list_positions(self.draft):
+            steps = (
+                step for step in all_steps(self.draft) if find_position_of_step(self.draft, step) == (pool, position)
+            )
             total.update(
-                effects((decode(step.to, step.value, step.data, self.swaps) for step in steps), pool, position)
+                sum_effects((decode(step.to, step.value, step.data, self.swaps) for step in steps), pool, position)
             )
         return total
 
@@ -93,29 +95,29 @@ class SimulatedDraft:
         for currency, change in self.simulation.changes.items():
             least = least_change(tried, currency)
             if change < least:
-                pool = next((pool for pool, _ in subjects(self.draft) if currency in currencies(pool.key)), None)
+                pool = next((pool for pool, _ in list_positions(self.draft) if currency in currencies(pool.key)), None)
                 found, bound = (amount_text(pool or self.draft.pool, currency, each) for each in (change, least))
                 return f"the wallet would change by {found}, the bound is {bound}: does the token charge for transfers?"
         return None
 
 
-def subjects(draft: Draft) -> list[tuple[PoolState, LpPosition | None]]:
+def list_positions(draft: Draft) -> list[tuple[PoolState, LpPosition | None]]:
     """The plan's positions, each with its pool; a plan about none has its pool alone."""
     return [(draft.pool, draft.position), *((position.pool, position) for position in draft.others)]
 
 
-def subject_of(draft: Draft, step: Step) -> tuple[PoolState, LpPosition | None]:
+def find_position_of_step(draft: Draft, step: Step) -> tuple[PoolState, LpPosition | None]:
     """The pool and the position that a step is about: the one it has to own, else the plan's first."""
     about = next((need.token_id for need in step.needs if isinstance(need, Owns)), None)
     return next(
-        ((pool, position) for pool, position in subjects(draft) if position is not None and position.id == about),
+        ((pool, position) for pool, position in list_positions(draft) if position is not None and position.id == about),
         (draft.pool, draft.position),
     )
 
 
 def plan_currencies(draft: Draft) -> tuple[Address, ...]:
     """Every currency that the plan's pools trade, and ether for gas."""
-    return tuple(dict.fromkeys(currency for pool, _ in subjects(draft) for currency in currencies(pool.key)))
+    return tuple(dict.fromkeys(currency for pool, _ in list_positions(draft) for currency in currencies(pool.key)))
 
 
 def left_in_wallet(draft: Draft, changes: Mapping[Address, int]) -> tuple[int, int]:
@@ -394,7 +396,7 @@ def _left_notes(tried: SimulatedDraft, wrapper: Address | None) -> Iterator[str]
     instruction, pool, position = draft.instruction, draft.pool, draft.position
     last = all_steps(draft)[-1]
     decoded = decode(last.to, last.value, last.data, tried.swaps)
-    most = outflow(decoded, (pool.key.currency0, pool.key.currency1))
+    most = max_outflow(decoded, (pool.key.currency0, pool.key.currency1))
     from_credit = any(isinstance(action, MintFromDeltas | IncreaseFromDeltas) for action in decoded.position_actions)
     for side, amount in instruction.named_amounts.items():
         sides = ((pool.token0, instruction.capital0), (pool.token1, instruction.capital1))

@@ -23,14 +23,14 @@ from zuno.lp.execute.draft import (
     check_named_tokens_used,
     data_fee,
     decode_step,
+    find_position_of_step,
+    list_positions,
     load_swap_quotes,
     measured_gas,
     plan_currencies,
     read_onchain_state,
     step_call,
     step_name,
-    subject_of,
-    subjects,
     suggest_fees,
     wrapped_native,
 )
@@ -103,7 +103,7 @@ class Gate:
         if progress.signed_anything:
             raise Refused(f"{plan_id} is {progress.state} already; `zuno plan apply {plan_id}` goes on with it.")
         drafted = await build_draft(self._context, plan_id, plan_hash, instruction)
-        for single, (pool, _) in zip(instruction.each(), subjects(drafted.draft), strict=True):
+        for single, (pool, _) in zip(instruction.each(), list_positions(drafted.draft), strict=True):
             await checks.check_market(self._context, single, pool, drafted.draft.bounds)
         await checks.check_spend(self._context, drafted.draft)
         if drafted.error is not None:
@@ -328,7 +328,7 @@ class Gate:
         step = at.step
         about = next((need.token_id for need in step.needs if isinstance(need, Owns)), None)
         more = (*plan_currencies(draft), *map(Address, draft.instruction.tokens))
-        onchain = await read_onchain_state(self._context, HexId(subject_of(draft, step)[0].id), about, more)
+        onchain = await read_onchain_state(self._context, HexId(find_position_of_step(draft, step)[0].id), about, more)
         if at.part is not PlanPart.REVOKING:
             checks.check_not_expired(draft, onchain.wallet_state.block.timestamp)
         checks.check_needs(step, onchain)
@@ -396,7 +396,7 @@ class Gate:
         steps = draft.steps
         check_capital_limits(instruction, onchain.pool, wrapped_native(self._context), steps)
         for index, step in enumerate(steps):
-            _, position = subject_of(draft, step)
+            _, position = find_position_of_step(draft, step)
             state = onchain if position is None else states[position.id]
             checks.check_needs(step, state, after=steps[:index])
             checks.check_policy(self._context, step, state, draft, draft.caps)

@@ -12,7 +12,7 @@ from zuno.amm.model import LpPosition, price_of
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address
 from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.execute.draft import currencies, decode_step, least_change, left_in_wallet, plan_currencies, subjects
+from zuno.lp.execute.draft import currencies, decode_step, least_change, left_in_wallet, list_positions, plan_currencies
 from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress
 from zuno.lp.model.plan import BPS, Flow, Leftover, Step, StepState, WalletState
 from zuno.lp.model.plan_events import Action, Draft
@@ -108,7 +108,7 @@ async def _check_liquidity(
 ) -> list[str]:
     """`more`: what was left of the call's credit was added as well."""
     position = await _read_position(context, token_id)
-    before = next((held for _, held in subjects(draft) if held is not None and held.id == token_id), None)
+    before = next((held for _, held in list_positions(draft) if held is not None and held.id == token_id), None)
     if position is None or before is None:
         return [f"position {token_id} cannot be found"]
     expected = before.liquidity + by
@@ -130,7 +130,7 @@ def _check_balances(
         change = wallet_state.holdings.get(flow.currency, 0) - flow.amount + spent
         least = least_change([step.step for step in done], flow.currency)
         if change < least:
-            pool = next(pool for pool, _ in subjects(draft) if flow.currency in currencies(pool.key))
+            pool = next(pool for pool, _ in list_positions(draft) if flow.currency in currencies(pool.key))
             found, bound = (amount_text(pool, flow.currency, each) for each in (change, least))
             problems.append(
                 f"the wallet changed by {found}, the steps allow {bound} at worst: something is missing, or something "

@@ -1,6 +1,6 @@
 """Delivery between peers that do not trust each other, without any I/O: what to send, what to believe, what to give up.
 
-Whoever drives it hands in parcels and the time, and sends what it returns. A letter is acknowledged when it is written
+Whoever drives it hands in messages and the time, and sends what it returns. A letter is acknowledged when it is written
 down, sent again until then, and given up after a bounded number of tries. A context travels once to each peer and is
 named by its hash ever after. Thoughts are sent once, without acknowledgement.
 
@@ -34,7 +34,7 @@ from zuno.lp.mesh.replay_guard import ReplayGuard
 from zuno.lp.mesh.routes import ROUTES
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import AgentThought, Arguing, Kind, Role
-from zuno.lp.ports.transport import Parcel
+from zuno.lp.ports.transport import ReceivedMessage
 
 LIFETIME_MS: Final = 15 * 60 * 1000
 """How long a message is good for at most."""
@@ -119,8 +119,8 @@ class Outgoing:
 
 
 @dataclass(frozen=True, slots=True)
-class LetterReceived:
-    """A letter to be written down and answered; `Post.acknowledge_letter` acknowledges it."""
+class EnvelopeReceived:
+    """A letter to be written down and answered; `Delivery.acknowledge_envelope` acknowledges it."""
 
     envelope: Envelope
     name: Digest
@@ -133,7 +133,7 @@ class LetterReceived:
 
 
 @dataclass(frozen=True, slots=True)
-class DuplicateLetter:
+class DuplicateEnvelope:
     """A letter that was taken in before: whoever sent it may have missed what it brought about."""
 
     sender: Role
@@ -192,8 +192,8 @@ class DeadLetter:
 
 
 Event = (
-    LetterReceived
-    | DuplicateLetter
+    EnvelopeReceived
+    | DuplicateEnvelope
     | ThoughtReceived
     | ContextWanted
     | ContextReceived
@@ -244,7 +244,7 @@ class Delivery:
         self._pending: dict[tuple[Role, Digest], _Pending] = {}
         self._replay_guards = {role: self._replay_guard() for role in table}
         self._contexts_known_by: defaultdict[Role, OrderedDict[Digest, None]] = defaultdict(OrderedDict)
-        self._awaiting: defaultdict[Role, OrderedDict[str, LetterReceived]] = defaultdict(OrderedDict)
+        self._awaiting: defaultdict[Role, OrderedDict[str, EnvelopeReceived]] = defaultdict(OrderedDict)
         self._early: defaultdict[Role | None, OrderedDict[Digest, bytes]] = defaultdict(OrderedDict)
         self._message_buckets: dict[tuple[Role | None, bool], TokenBucket] = {}
         self._byte_buckets: dict[Role | None, TokenBucket] = {}
@@ -252,7 +252,7 @@ class Delivery:
 
     # -- sending
 
-    def prepare_letter(self, envelope: Envelope, now: int, body: bytes | None = None) -> list[Outgoing]:
+    def prepare_envelope(self, envelope: Envelope, now: int, body: bytes | None = None) -> list[Outgoing]:
         """Something that must arrive, and behind it the context it names where the other side may not have it yet."""
         body = body or to_bytes(envelope)
         letter = self._keep_sending(envelope.to, digest(body), _pack(_MessageType.LETTER, body), envelope, now)
@@ -306,44 +306,44 @@ class Delivery:
 
     # -- receiving
 
-    def take(self, parcel: Parcel, now: int) -> list[Event]:
-        """What a parcel means. Whatever is wrong with it, it is an event and never an error."""
-        sort = _message_type(parcel.data)
-        if not self._admits(parcel.sender, sort, now):
+    def take(self, received: ReceivedMessage, now: int) -> list[Event]:
+        """What a message means. Whatever is wrong with it, it is an event and never an error."""
+        sort = _message_type(received.data)
+        if not self._admits(received.sender, sort, now):
             what = "messages" if sort is None else f"{sort.name.lower()}s"
-            return [MessageRejected(why=f"more than it may send ({what})", claimed=parcel.sender)]
-        if len(parcel.data) > self._rules.largest_context:
-            why = f"a message of {len(parcel.data)} bytes is over the limit of {self._rules.largest_context}"
-            return [MessageRejected(why=why, claimed=parcel.sender)]
+            return [MessageRejected(why=f"more than it may send ({what})", claimed=received.sender)]
+        if len(received.data) > self._rules.largest_context:
+            why = f"a message of {len(received.data)} bytes is over the limit of {self._rules.largest_context}"
+            return [MessageRejected(why=why, claimed=received.sender)]
         try:
-            packed = parcel.data[len(_MAGIC) + 1 :]
+            packed = received.data[len(_MAGIC) + 1 :]
             match sort:
                 case None:
                     raise Malformed("these are not bytes of a peer")
                 case _MessageType.LETTER | _MessageType.THOUGHT:
-                    return self._receive_envelope(sort, packed, parcel, now)
+                    return self._receive_envelope(sort, packed, received, now)
                 case _MessageType.BUNDLE:
-                    return self._receive_context(self._unpack_limited(sort, packed, parcel), parcel, now)
+                    return self._receive_context(self._unpack_limited(sort, packed, received), received, now)
                 case _MessageType.ACK:
-                    return self._handle_ack(self._open_frame(Ack, sort, packed, parcel, now))
+                    return self._handle_ack(self._open_frame(Ack, sort, packed, received, now))
                 case _MessageType.PING:
-                    ping = self._open_frame(Ping, sort, packed, parcel, now)
+                    ping = self._open_frame(Ping, sort, packed, received, now)
                     code = version_text(self._code, EDITION)
                     pong = Pong(by=self._me, to=ping.by, ts=now, key=self._key.public, nonce=ping.nonce, code=code)
                     return [Outgoing(ping.by, _pack(_MessageType.PONG, encode_model(self._sign_frame(pong))))]
                 case _MessageType.PONG:
-                    heard = self._open_frame(Pong, sort, packed, parcel, now)
+                    heard = self._open_frame(Pong, sort, packed, received, now)
                     return [PongReceived(heard.by, heard.nonce, plain_text(heard.code, LONGEST_VERSION))]
         except Malformed as error:
-            small = len(parcel.data) <= self._rules.largest_letter  # more is not worth the time a hash takes
-            named = digest(parcel.data) if small else None
-            return [MessageRejected(why=str(error), claimed=parcel.sender, digest=named)]
+            small = len(received.data) <= self._rules.largest_letter  # more is not worth the time a hash takes
+            named = digest(received.data) if small else None
+            return [MessageRejected(why=str(error), claimed=received.sender, digest=named)]
 
-    def acknowledge_letter(self, envelope: Envelope, now: int, heard: LetterReceived | None = None) -> Outgoing:
+    def acknowledge_envelope(self, envelope: Envelope, now: int, heard: EnvelopeReceived | None = None) -> Outgoing:
         """A letter is written down: remember it and tell its sender."""
         return self._ack(envelope.from_, self.remember(envelope, heard), now)
 
-    def acknowledge_context(self, received: ContextReceived, now: int) -> tuple[Outgoing, list[LetterReceived]]:
+    def acknowledge_context(self, received: ContextReceived, now: int) -> tuple[Outgoing, list[EnvelopeReceived]]:
         """A context is kept: tell its sender, and take up the letters that waited for it."""
         self._note_context_known(received.sender, received.digest)
         letters = self._waiting_for(received.digest)
@@ -362,7 +362,7 @@ class Delivery:
         if past is not None:
             past.charge_bytes(size)
 
-    def remember(self, envelope: Envelope, heard: LetterReceived | None = None) -> Digest:
+    def remember(self, envelope: Envelope, heard: EnvelopeReceived | None = None) -> Digest:
         """A letter that was taken in, perhaps before this process began: it is never taken in again."""
         if heard is None:
             body = to_bytes(envelope)
@@ -377,21 +377,21 @@ class Delivery:
 
     # -- the rules, one by one
 
-    def _receive_envelope(self, sort: _MessageType, packed: bytes, parcel: Parcel, now: int) -> list[Event]:
+    def _receive_envelope(self, sort: _MessageType, packed: bytes, received: ReceivedMessage, now: int) -> list[Event]:
         """Who says it, then whether it is signed, then whether there is room for it, and only then what it says."""
         fronts: list[EnvelopeHead] = []
 
         def glance(head: bytes) -> None:
             fronts.append(parse_head(head))
-            self._check_front(fronts[0], sort, parcel, now)
+            self._check_front(fronts[0], sort, received, now)
 
-        body = self._unpack_limited(sort, packed, parcel, glance)
+        body = self._unpack_limited(sort, packed, received, glance)
         (front,), back = fronts, parse_tail(body)
         self._check_back(front, back, now)
         past, name = self._replay_guards[front.sender], digest(body)
         before = past.name_of(front.id)
         if before == name and sort is _MessageType.LETTER:  # its ack was lost, or it asks once more
-            return [self._ack(front.sender, name, now), DuplicateLetter(front.sender, front.id, back.request_id)]
+            return [self._ack(front.sender, name, now), DuplicateEnvelope(front.sender, front.id, back.request_id)]
         if not self._key.verify(front.key, back.signed, back.signature):
             raise Malformed(f"{front.id} is not signed by its key")
         if before is not None:
@@ -404,10 +404,10 @@ class Delivery:
             raise Malformed(f"{front.id} is number {back.seq} of {front.sender}, which was passed already")
         if refusal := past.refusal(back.request_id, len(body), now):
             raise Malformed(f"{front.sender} {refusal}")
-        return self._admit_letter(LetterReceived(from_bytes(body), name, body), now)
+        return self._admit_letter(EnvelopeReceived(from_bytes(body), name, body), now)
 
-    def _check_front(self, front: EnvelopeHead, sort: _MessageType, parcel: Parcel, now: int) -> None:
-        self._check_sender(front.sender, front.key, parcel)
+    def _check_front(self, front: EnvelopeHead, sort: _MessageType, received: ReceivedMessage, now: int) -> None:
+        self._check_sender(front.sender, front.key, received)
         senders, receiver = ROUTES[front.kind]
         if front.sender not in senders:
             raise Malformed(f"{front.sender} may not say {front.kind} to {self._me}")
@@ -428,7 +428,7 @@ class Delivery:
         if front.id != message_id(back.request_id, front.sender, back.seq):
             raise Malformed(f"{front.id} is not the name of what {front.sender} says there")
 
-    def _admit_letter(self, heard: LetterReceived, now: int) -> list[Event]:
+    def _admit_letter(self, heard: EnvelopeReceived, now: int) -> list[Event]:
         """A letter with room for it; its context may not be here yet, and then nothing is acknowledged."""
         named = context_of(heard.envelope)
         if named is None or self._content(named) is not None:
@@ -453,7 +453,7 @@ class Delivery:
         past.charge_bytes(len(content))
         return ContextReceived(sender, name, content)
 
-    def _waiting_for(self, name: Digest) -> list[LetterReceived]:
+    def _waiting_for(self, name: Digest) -> list[EnvelopeReceived]:
         return [
             letter
             for letters in self._awaiting.values()
@@ -461,14 +461,14 @@ class Delivery:
             if context_of(letter.envelope) == name
         ]
 
-    def _receive_context(self, content: bytes, parcel: Parcel, now: int) -> list[Event]:
+    def _receive_context(self, content: bytes, received: ReceivedMessage, now: int) -> list[Event]:
         """A context vouches for itself by its hash; it is kept where a letter that was believed names it."""
         name = digest(content)
         if self._content(name) is not None:
-            return [] if parcel.sender is None else [self._ack(parcel.sender, name, now)]
+            return [] if received.sender is None else [self._ack(received.sender, name, now)]
         if letters := self._waiting_for(name):
             return [self._context_received(letters[0].envelope.from_, name, content, now)]
-        early = self._early[parcel.sender]
+        early = self._early[received.sender]
         early[name] = content  # it overtook its letter
         while len(early) > self._rules.early_contexts or sum(map(len, early.values())) > self._rules.early_bytes:
             early.popitem(last=False)
@@ -481,12 +481,12 @@ class Delivery:
                 self._note_context_known(ack.by, name)
         return []
 
-    def _open_frame(self, shape: type[F], sort: _MessageType, packed: bytes, parcel: Parcel, now: int) -> F:
+    def _open_frame(self, shape: type[F], sort: _MessageType, packed: bytes, received: ReceivedMessage, now: int) -> F:
         try:
-            frame = shape.model_validate(decode_canonical(self._unpack_limited(sort, packed, parcel)))
+            frame = shape.model_validate(decode_canonical(self._unpack_limited(sort, packed, received)))
         except ValidationError:
             raise Malformed(f"this is no {shape.__name__.lower()}") from None
-        self._check_sender(frame.by, frame.key, parcel)
+        self._check_sender(frame.by, frame.key, received)
         if frame.to is not self._me:
             raise Malformed(f"a message is for {frame.to}, not for {self._me}")
         if abs(frame.ts - now) > SKEW_MS + self._rules.slowest_retry_ms:
@@ -495,11 +495,11 @@ class Delivery:
             raise Malformed(f"a {shape.__name__.lower()} of {frame.by} is not signed by its key")
         return frame
 
-    def _check_sender(self, claimed: Role, key: str, parcel: Parcel) -> None:
+    def _check_sender(self, claimed: Role, key: str, received: ReceivedMessage) -> None:
         if self._table.get(claimed) != key:
             raise Malformed(f"{key[:16]}… is not the key of {claimed}")
-        if parcel.sender is not None and parcel.sender is not claimed:
-            raise Malformed(f"{parcel.sender}'s endpoint speaks as {claimed}")
+        if received.sender is not None and received.sender is not claimed:
+            raise Malformed(f"{received.sender}'s endpoint speaks as {claimed}")
 
     # -- small things
 
@@ -531,12 +531,16 @@ class Delivery:
         return number.try_take(now) and size.has(now)
 
     def _unpack_limited(
-        self, sort: _MessageType, packed: bytes, parcel: Parcel, glance: Callable[[bytes], None] = lambda head: None
+        self,
+        sort: _MessageType,
+        packed: bytes,
+        received: ReceivedMessage,
+        glance: Callable[[bytes], None] = lambda head: None,
     ) -> bytes:
         largest = self._rules.largest(sort)
         if len(packed) > largest:
             raise Malformed(f"a {sort.name.lower()} of {len(packed)} bytes is over the limit of {largest}")
-        return _unpack(sort, packed, largest, glance, self._byte_buckets[parcel.sender].pay)
+        return _unpack(sort, packed, largest, glance, self._byte_buckets[received.sender].pay)
 
     def _replay_guard(self) -> ReplayGuard:
         rules = self._rules

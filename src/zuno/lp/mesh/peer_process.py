@@ -28,9 +28,9 @@ from zuno.lp.mesh.delivery import (
     DeadLetter,
     Delivery,
     DeliveryLimits,
-    DuplicateLetter,
+    DuplicateEnvelope,
+    EnvelopeReceived,
     Event,
-    LetterReceived,
     MessageRejected,
     Outgoing,
     PongReceived,
@@ -40,13 +40,13 @@ from zuno.lp.mesh.delivery import (
     turn_of,
 )
 from zuno.lp.mesh.envelope import MESSAGE_KINDS, Envelope, read_entry, to_bytes
+from zuno.lp.mesh.message_handler import EnvelopeSigner, flow_failure, journal_envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Peer
 from zuno.lp.mesh.rate_limit import TokenBucket
 from zuno.lp.mesh.routes import ROUTES
-from zuno.lp.mesh.station import EnvelopeSigner, flow_failure, journal_envelope
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import AgentThought, Kind, Role, Thought
-from zuno.lp.ports.transport import Parcel
+from zuno.lp.ports.transport import ReceivedMessage
 
 REJECTED: Final = "mesh_rejected"
 DEAD_LETTER: Final = "mesh_dead_letter"
@@ -174,15 +174,15 @@ class MeshPeer:
     def delivery(self) -> Delivery:
         return self._delivery
 
-    async def take(self, parcel: Parcel) -> None:
+    async def take(self, received: ReceivedMessage) -> None:
         """Whatever arrives, and the answer to it."""
-        for letter in await self.hear(parcel):
+        for letter in await self.hear(received):
             await self.answer(letter)
 
-    async def hear(self, parcel: Parcel) -> Sequence[Envelope]:
+    async def hear(self, received: ReceivedMessage) -> Sequence[Envelope]:
         """Whatever arrives, written down and acknowledged; the letters that are left to be answered."""
         letters: list[Envelope] = []
-        for event in self._delivery.take(parcel, self._now()):
+        for event in self._delivery.take(received, self._now()):
             letters += await self._handle_event(event)
         return letters
 
@@ -302,9 +302,9 @@ class MeshPeer:
         match event:
             case Outgoing():
                 await self._send_or_lose(event)
-            case LetterReceived():
+            case EnvelopeReceived():
                 return await self._accept_letter(event)
-            case DuplicateLetter():
+            case DuplicateEnvelope():
                 await self._resend_answers(event)
             case ThoughtReceived(envelope):
                 if self._listen is not None:
@@ -328,7 +328,7 @@ class MeshPeer:
         await self._send_or_lose(ack)
         return [envelope for letter in letters for envelope in await self._accept_letter(letter)]
 
-    async def _accept_letter(self, heard: LetterReceived) -> list[Envelope]:
+    async def _accept_letter(self, heard: EnvelopeReceived) -> list[Envelope]:
         """Written down first: an ack is a promise that a crash will not forget it."""
         envelope = heard.envelope
         if envelope.id in self._answering:
@@ -344,7 +344,7 @@ class MeshPeer:
             if not known:
                 await journal_envelope(self._journal, envelope, heard.body)
                 self.stats.heard += 1
-            await self._send_or_lose(self._delivery.acknowledge_letter(envelope, self._now(), heard))
+            await self._send_or_lose(self._delivery.acknowledge_envelope(envelope, self._now(), heard))
             await self._load_context(envelope)
             if self._listen is not None:
                 await self._listen(envelope)
@@ -410,7 +410,7 @@ class MeshPeer:
         for say in says:
             await self.send_message(heard.request_id, say, heard.id, account=heard)
 
-    async def _resend_answers(self, letter: DuplicateLetter) -> None:
+    async def _resend_answers(self, letter: DuplicateEnvelope) -> None:
         """Somebody repeats a letter that was answered: the answer may have been lost."""
         if letter.id in self._answering:
             return
@@ -424,7 +424,7 @@ class MeshPeer:
         for said in self._answers.get(letter.id) or await self._answers_to(letter):
             await self._send_letter(said)
 
-    async def _answers_to(self, letter: DuplicateLetter) -> list[Envelope]:
+    async def _answers_to(self, letter: DuplicateEnvelope) -> list[Envelope]:
         """What was answered before a restart, or long ago."""
         entries = [entry async for entry in self._journal.entries(request_id=letter.request_id)]
         mine = (self._role.value, letter.id)
@@ -433,7 +433,7 @@ class MeshPeer:
 
     async def _send_letter(self, envelope: Envelope, body: bytes | None = None) -> None:
         await self._load_context(envelope)
-        for outgoing in self._delivery.prepare_letter(envelope, self._now(), body):
+        for outgoing in self._delivery.prepare_envelope(envelope, self._now(), body):
             await self._send_or_lose(outgoing)
 
     async def _load_context(self, envelope: Envelope) -> None:
@@ -545,7 +545,7 @@ async def run_retries(peer: MeshPeer, sleep: Callable[[float], Awaitable[None]],
         await peer.tick()
 
 
-async def run_receiver(peer: MeshPeer, receive: Callable[[], Awaitable[Parcel]]) -> None:
+async def run_receiver(peer: MeshPeer, receive: Callable[[], Awaitable[ReceivedMessage]]) -> None:
     """Take what arrives, for ever, one at a time: whoever sends faster waits at the transport, and a long answer keeps
     nobody waiting. What cannot be borne, a journal that cannot be written for one, ends it all: what was not
     acknowledged comes again after the next start."""

@@ -16,7 +16,7 @@ _SWEEP_MS: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Letter:
+class _SeenEnvelope:
     name: Digest
     until: int
 
@@ -39,7 +39,7 @@ class ReplayGuard:
         self._most_requests = most_requests
         self._most_letters = most_letters
         self._paper = paper
-        self._letters: dict[str, _Letter] = {}
+        self._letters: dict[str, _SeenEnvelope] = {}
         self._requests: dict[str, _Request] = {}
         self._swept = 0
 
@@ -80,7 +80,7 @@ class ReplayGuard:
         """A letter that is written down; `until`: when nobody would take it any more."""
         if message_id in self._letters:
             return
-        self._letters[message_id] = _Letter(name, until)
+        self._letters[message_id] = _SeenEnvelope(name, until)
         request = self._requests.setdefault(request_id, _Request(seq, 0, until))
         request.last_seq, request.until = max(request.last_seq, seq), max(request.until, until)
         request.letters += 1

@@ -25,7 +25,7 @@ from zuno.lp.model.ballot import Candidate, Decision, Exposure, Judgment, Regime
 from zuno.lp.model.market import GasQuote
 
 MOST_REVISIONS: Final = 10
-MOST_SCENES: Final = 5
+MOST_CONTEXT_POOLS: Final = 5
 """Pools of one survey. Each has its paths drawn, which take eight megabytes."""
 MOST_RETURNS: Final = 720
 """Hours of a price history: thirty days."""
@@ -98,7 +98,7 @@ class Capital(Wire):
     amount: Annotated[Digits, Field(gt=0)]
 
 
-class Wish(Wire):
+class PositionRequest(Wire):
     """What the owner asked to open."""
 
     capital: tuple[Capital, ...] = Field(min_length=1, max_length=2)
@@ -151,7 +151,7 @@ class FeeWindow:
             raise ValueError("a fee window has a length")
 
 
-class SceneFacts(Wire):
+class PoolFacts(Wire):
     """One pool and everything its candidates are weighed by. What is not known is None, and stays unknown."""
 
     pool: PoolState
@@ -202,8 +202,8 @@ class Context(Wire):
     block: Block
     profile: RiskProfile
     max_rounds: Revisions
-    scenes: tuple[SceneFacts, ...] = Field(min_length=1, max_length=MOST_SCENES)
-    wish: Wish | None = None
+    scenes: tuple[PoolFacts, ...] = Field(min_length=1, max_length=MOST_CONTEXT_POOLS)
+    wish: PositionRequest | None = None
     sources: tuple[SourceNote, ...] = Field(max_length=MOST_SOURCES)
     seeded: bool
     """Some figure comes from a seeded series: the verdict is capped."""
@@ -294,7 +294,7 @@ class FlowStart(Wire):
 class FlowCreateStart(Wire):
     kind: Literal[Kind.FLOW_CREATE_START] = Kind.FLOW_CREATE_START
     chain: Note
-    wish: Wish
+    wish: PositionRequest
     profile: RiskProfile
     max_rounds: Revisions
     own_range: AskedRange = None

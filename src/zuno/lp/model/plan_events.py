@@ -39,7 +39,7 @@ class Action(StrEnum):
     """Nothing: never drafted, approved or applied."""
 
 
-class Target(Wire):
+class PlanPosition(Wire):
     """A further position that a plan is about, and its pool's tick when it was decided."""
 
     position_id: int
@@ -68,7 +68,7 @@ class Instruction(Wire):
     """The wrapped side's capital comes as ether."""
     share: Fraction | None = None
     """Of the liquidity, to be removed."""
-    others: Annotated[tuple[Target, ...], Field(exclude_if=lambda others: not others)] = ()
+    others: Annotated[tuple[PlanPosition, ...], Field(exclude_if=lambda others: not others)] = ()
     """Further positions to which the same is done (collect, close)."""
     tokens: Annotated[tuple[str, ...], Field(exclude_if=lambda tokens: not tokens)] = ()
     """Those of which nobody may take anything any more (revoke)."""

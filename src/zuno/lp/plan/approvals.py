@@ -11,12 +11,12 @@ from zuno.lp.plan.context import PlanContext, flows
 from zuno.lp.plan.encoding import approve, permit2_approve, wrap
 
 
-def allowing(terms: PlanContext, spender: Address, outflows: tuple[Flow, ...]) -> tuple[Step, ...]:
+def build_approvals(terms: PlanContext, spender: Address, outflows: tuple[Flow, ...]) -> tuple[Step, ...]:
     """The approvals that are missing for these outflows; what is allowed already is left as it is."""
     return tuple(step for flow in outflows if flow.currency != NATIVE for step in _allow(terms, spender, flow))
 
 
-def allowance_needs(terms: PlanContext, spender: Address, outflows: tuple[Flow, ...]) -> tuple[Need, ...]:
+def list_allowance_needs(terms: PlanContext, spender: Address, outflows: tuple[Flow, ...]) -> tuple[Need, ...]:
     """The same as something to check before the tokens are taken."""
     tokens = [flow for flow in outflows if flow.currency != NATIVE]
     return (
@@ -37,7 +37,7 @@ def build_revocations(terms: PlanContext, tokens: tuple[Address, ...]) -> tuple[
     return tuple(steps)
 
 
-def wrapping(wrapper: Address, amount: int) -> Step:
+def build_wrap_step(wrapper: Address, amount: int) -> Step:
     """Ether into the token that wraps it; the token is the wallet's at once."""
     out = flows((NATIVE, amount))
     return Step(

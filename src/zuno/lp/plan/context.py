@@ -61,7 +61,7 @@ def amount_text(pool: PoolState, currency: Address, amount: int) -> str:
     """An amount of one of the pool's tokens, or of ether, as people write it."""
     for token in (pool.token0, pool.token1):
         if token.address == currency:
-            return f"{format_units(amount, token.decimals)} {token.shown_name}"
+            return f"{format_units(amount, token.decimals)} {token.display_name}"
     return f"{format_units(amount, 18)} ETH" if currency == NATIVE else f"{amount} base units of {currency}"
 
 

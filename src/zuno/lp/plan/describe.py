@@ -38,7 +38,7 @@ from zuno.lp.plan.policy import resolve_recipient
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class AddressBook:
     """Whom a reader knows by name; everybody else is an address."""
 
     deployment: Deployment
@@ -77,7 +77,7 @@ class Names:
         return f"{format_units(amount, token.decimals)} {self.token(currency)}"
 
 
-def words(decoded: DecodedCall, names: Names, key: PoolKey) -> tuple[str, ...]:
+def describe_call(decoded: DecodedCall, names: AddressBook, key: PoolKey) -> tuple[str, ...]:
     """One line for the call and one for each thing it does. `key` is the pool of positions named by number only."""
     lines = [
         f"call {names.callee(decoded.to)}" + (f" with {names.amount(NATIVE, decoded.value)}" if decoded.value else "")
@@ -116,7 +116,9 @@ def words(decoded: DecodedCall, names: Names, key: PoolKey) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _lines(actions: tuple[Action, ...], names: Names, key: PoolKey, caller: Address, itself: Address) -> Iterator[str]:
+def _lines(
+    actions: tuple[Action, ...], names: AddressBook, key: PoolKey, caller: Address, itself: Address
+) -> Iterator[str]:
     def who(recipient: Address) -> str:
         return names.who(resolve_recipient(recipient, caller, itself))
 
@@ -170,7 +172,7 @@ def _lines(actions: tuple[Action, ...], names: Names, key: PoolKey, caller: Addr
                 yield f"send all {names.token(currency)} left in {names.who(itself)} to {who(recipient)}"
 
 
-def _pool(key: PoolKey, names: Names) -> str:
+def _pool(key: PoolKey, names: AddressBook) -> str:
     hook = f", hook {key.hooks}" if key.has_hooks else ""
     fee = "dynamic fee" if key.dynamic_fee else f"{format_units(key.fee, 4)} %"
     return f"{names.token(key.currency0)}/{names.token(key.currency1)} {fee} (spacing {key.tick_spacing}{hook})"

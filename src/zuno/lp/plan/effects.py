@@ -30,7 +30,7 @@ from zuno.lp.plan.inventory import range_edges
 from zuno.lp.plan.policy import paid_beforehand, settle_swaps
 
 
-def effects(calls: Iterable[DecodedCall], pool: PoolState, position: LpPosition | None) -> dict[Address, int]:
+def sum_effects(calls: Iterable[DecodedCall], pool: PoolState, position: LpPosition | None) -> dict[Address, int]:
     """By currency what the wallet gains or loses, gas apart. Exact for liquidity; a swap counts for the least it may
     pay and as if it left the price where it was, and so does what is minted from it. Fees are paid by whichever step
     touches the position first."""

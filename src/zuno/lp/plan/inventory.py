@@ -52,7 +52,7 @@ QuoteSwap = Callable[[bool, int], Quote]
 """(zero_for_one, amount_in) → Quote."""
 
 
-def available(position: LpPosition) -> tuple[int, int]:
+def burn_proceeds(position: LpPosition) -> tuple[int, int]:
     """What a full burn pays: principal and fees."""
     return position.amount0 + position.fees0, position.amount1 + position.fees1
 
@@ -112,7 +112,7 @@ def fit(sqrt_price_x96: int, band: Range, have0: int, have1: int, slippage_bps: 
     return Deposit(liquidity, taken0, taken1, have0 - taken0, have1 - taken1)
 
 
-def deposit(
+def plan_swap_and_deposit(
     market: SwapMarket,
     band: Range,
     have0: int,
@@ -147,7 +147,7 @@ def deposit(
         return replace(plain, notes=(COSTLY_NOTE,))  # dust, or a pool too shallow
     fee_back = market.fee_one_for_zero if zero_for_one else market.fee_zero_for_one
     guard, _ = size_guard(swapped.sqrt_price_after_x96, zero_for_one, swapped.amount_out, fee_back, slippage_bps)
-    if guard * GUARD_LIMIT > least_of(swapped.amount_out, slippage_bps):
+    if guard * GUARD_LIMIT > min_swap_output(swapped.amount_out, slippage_bps):
         return replace(plain, notes=(UNGUARDED_NOTE,))
     prep = _prep(swapped, zero_for_one, price, exact is not None)
     return Deposit(minted.liquidity, minted.amount0, minted.amount1, minted.left0, minted.left1, prep)
@@ -181,7 +181,7 @@ def min_quotable_input(rate: Fraction, slippage_bps: int) -> int:
     return max(units, ceil(units / rate))
 
 
-def least_of(amount_out: int, slippage_bps: int) -> int:
+def min_swap_output(amount_out: int, slippage_bps: int) -> int:
     """What a swap must pay, of what it was quoted; never nothing, which would be no bound at all."""
     return max(1, amount_out * (BPS - slippage_bps) // BPS)
 

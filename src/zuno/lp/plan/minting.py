@@ -18,18 +18,18 @@ from zuno.lp.model.ballot import Deposit, PrepSwap
 from zuno.lp.model.chains import SwapStruct
 from zuno.lp.model.plan import BPS, Step, StepKind, StepPlan, TickWithin
 from zuno.lp.plan import calldata
-from zuno.lp.plan.approvals import allowance_needs, allowing, wrapping
+from zuno.lp.plan.approvals import build_approvals, build_wrap_step, list_allowance_needs
 from zuno.lp.plan.context import PlanContext, amount_text, flows
 from zuno.lp.plan.encoding import mint_from_deltas, permit2_transfer_from, position_manager_call
 from zuno.lp.plan.inventory import (
     GUARD_LIMIT,
     QuoteSwap,
-    deposit,
     fit,
-    least_of,
     leftover_of,
     market_without_us,
     min_quotable_input,
+    min_swap_output,
+    plan_swap_and_deposit,
     quote_swap,
     size_guard,
     worth_token1,
@@ -66,7 +66,7 @@ def create(
         step = swap_and_mint(terms, pool, band, *brought, swap, drift)
     first = _wrap(terms, pool, step) if brings_ether else ()
     _check_holdings(terms, pool, step, first)
-    steps = (*first, *allowing(terms, step.to, step.most_out), step)
+    steps = (*first, *build_approvals(terms, step.to, step.most_out), step)
     leftover = leftover_of(planned, pool.sqrt_price_x96, slippage)
     return StepPlan(steps, terms.bounds, notes=planned.notes, leftover=leftover)
 
@@ -84,7 +84,7 @@ def plan_deposit(
     The tokens are those of `position`, which is burned, or the wallet's own. One token is swapped in part; two of the
     wallet's are used as they are, after a swap that only holds the price.
     """
-    fitted = deposit(
+    fitted = plan_swap_and_deposit(
         market_without_us(pool, position),
         band,
         *have,
@@ -186,7 +186,7 @@ def probe_swap(pool: PoolState, zero_for_one: bool, have: int, slippage_bps: int
 def _bound(
     pool: PoolState, zero_for_one: bool, amount_in: int, quoted: int, approved: Fraction | None, slippage_bps: int
 ) -> SwapBound:
-    least = least_of(quoted, slippage_bps)
+    least = min_swap_output(quoted, slippage_bps)
     if approved is None:
         return SwapBound(amount_in, least)
     strictest = ceil(amount_in * approved)
@@ -218,7 +218,7 @@ def mint(terms: PlanContext, pool: PoolState, band: Range, have0: int, have1: in
         size.most0 if native else 0,
         calldata.modify_liquidities(acts, terms.deadline),
         terms.deadline,
-        needs=(drift, *terms.holding(out), *allowance_needs(terms, manager, out)),
+        needs=(drift, *terms.holding(out), *list_allowance_needs(terms, manager, out)),
         recipients=(terms.wallet,) * (2 if native and size.most0 else 1),
         most_out=out,
     )
@@ -270,7 +270,7 @@ def swap_and_mint(
         sum(flow.amount for flow in out if flow.currency == NATIVE),
         calldata.execute(commands, terms.deadline),
         terms.deadline,
-        needs=(drift, *terms.holding(out), *allowance_needs(terms, at.universal_router, out)),
+        needs=(drift, *terms.holding(out), *list_allowance_needs(terms, at.universal_router, out)),
         recipients=(*(at.position_manager,) * (2 + len(moved)), *(terms.wallet,) * 2),
         most_out=out,
     )
@@ -284,7 +284,7 @@ def _wrap(terms: PlanContext, pool: PoolState, step: Step) -> tuple[Step, ...]:
     if terms.wrapper is None or terms.wrapper not in (pool.key.currency0, pool.key.currency1):
         raise Refused(f"pool {pool.id} does not trade this chain's wrapped currency, so ether cannot be brought to it")
     wanted = sum(flow.amount for flow in step.most_out if flow.currency == terms.wrapper)
-    return (wrapping(terms.wrapper, wanted),) if wanted else ()
+    return (build_wrap_step(terms.wrapper, wanted),) if wanted else ()
 
 
 def _check_holdings(terms: PlanContext, pool: PoolState, step: Step, first: tuple[Step, ...]) -> None:

@@ -209,7 +209,7 @@ def recipients(decoded: DecodedCall, at: Deployment, wallet: Address) -> Iterato
             return
 
 
-def outflow(decoded: DecodedCall, pair: tuple[Address, Address]) -> dict[Address, int]:
+def max_outflow(decoded: DecodedCall, pair: tuple[Address, Address]) -> dict[Address, int]:
     """The most of each currency that the bytes can cost, before what a position of the same call pays towards it.
 
     `pair` are the currencies of the plan's pool: an increase does not name its own. What is minted or added from the
@@ -260,7 +260,7 @@ def _check_outflow(decoded: DecodedCall, policy: Policy) -> None:
             _require(amount <= most, f"{amount} of {currency} would be paid, above the bound of {most}")
     most = policy.most_out.get(NATIVE, 0)
     _require(decoded.value <= most, f"a value of {decoded.value} is above the bound of {most}")
-    for currency, amount in outflow(decoded, policy.pair).items():
+    for currency, amount in max_outflow(decoded, policy.pair).items():
         most = policy.most_out.get(currency, 0) + own.get(currency, 0)
         _require(amount <= most, f"{amount} of {currency} may be taken, above the bound of {most}")
 

@@ -11,10 +11,10 @@ from zuno.kernel.text import NATIVE
 from zuno.lp.model.ballot import Deposit
 from zuno.lp.model.plan import BPS, Owns, SecondHalf, Step, StepKind, StepPlan
 from zuno.lp.plan import calldata
-from zuno.lp.plan.approvals import allowance_needs, allowing
+from zuno.lp.plan.approvals import build_approvals, list_allowance_needs
 from zuno.lp.plan.context import PlanContext, flows
 from zuno.lp.plan.encoding import close_currency, decrease, increase, increase_from_deltas, mint_from_deltas
-from zuno.lp.plan.inventory import QuoteSwap, available, deposit, fit, leftover_of, market_without_us
+from zuno.lp.plan.inventory import QuoteSwap, burn_proceeds, fit, leftover_of, market_without_us, plan_swap_and_deposit
 from zuno.lp.plan.minting import GuardedSwap, guard_swap, mint, plan_deposit, probe_swap, swap_and_mint
 from zuno.lp.plan.sizing import (
     burn_holds_price,
@@ -35,7 +35,7 @@ def rebalance(terms: PlanContext, position: LpPosition, band: Range, *, quotes: 
     if band == position.range:
         raise Refused(f"position {position.id} lies in ticks {band.lower} to {band.upper} already")
     slippage = terms.bounds.slippage_bps
-    planned = plan_deposit(position.pool, position, band, available(position), slippage, quotes)
+    planned = plan_deposit(position.pool, position, band, burn_proceeds(position), slippage, quotes)
     leftover = leftover_of(planned, position.pool.sqrt_price_x96, slippage)
     if planned.prep is None:
         notes = (*_warnings(position), *planned.notes)
@@ -66,7 +66,7 @@ def finish_rebalance(
             f"the pool is at tick {pool.tick}, {abs(pool.tick - half.tick)} from the approved {half.tick}; "
             f"the bound is {terms.bounds.tick_drift}"
         )
-    planned = deposit(
+    planned = plan_swap_and_deposit(
         market_without_us(pool),
         half.range,
         paid0,
@@ -86,7 +86,7 @@ def finish_rebalance(
     else:
         swap = guard_swap(pool, prep, terms.bounds.slippage_bps, (half.least_rate, half.guard_rate))
         step = swap_and_mint(terms, pool, half.range, paid0, paid1, swap, drift)
-    return (*allowing(terms, step.to, step.most_out), step)
+    return (*build_approvals(terms, step.to, step.most_out), step)
 
 
 def close(terms: PlanContext, position: LpPosition) -> StepPlan:
@@ -193,7 +193,7 @@ def add(terms: PlanContext, position: LpPosition, amount0: int, amount1: int) ->
             Owns(position.id, position.liquidity),
             terms.drift(pool),
             *terms.holding(out),
-            *allowance_needs(terms, manager, out),
+            *list_allowance_needs(terms, manager, out),
         ),
         recipients=(terms.wallet,) * (2 + bool(value) + (len(home) if from_credit else 0)),
         most_out=out,
@@ -201,7 +201,7 @@ def add(terms: PlanContext, position: LpPosition, amount0: int, amount1: int) ->
     )
     put_in = whole if from_credit else fit(pool.sqrt_price_x96, band, amount0, amount1, slippage)
     leftover = leftover_of(put_in, pool.sqrt_price_x96, slippage, from_credit=from_credit)
-    return StepPlan((*allowing(terms, manager, out), step), terms.bounds, leftover=leftover)
+    return StepPlan((*build_approvals(terms, manager, out), step), terms.bounds, leftover=leftover)
 
 
 def _burn_and_mint(terms: PlanContext, position: LpPosition, band: Range, planned: Deposit) -> Step:
@@ -278,7 +278,7 @@ def _decrease(terms: PlanContext, position: LpPosition, liquidity: int, kind: St
 
 def _second_half(terms: PlanContext, position: LpPosition, band: Range, swap: GuardedSwap) -> SecondHalf:
     pool = position.pool
-    preview = swap_and_mint(terms, pool, band, *available(position), swap, terms.drift(pool))
+    preview = swap_and_mint(terms, pool, band, *burn_proceeds(position), swap, terms.drift(pool))
     return SecondHalf(
         pool.id,
         pool.key,
@@ -286,7 +286,7 @@ def _second_half(terms: PlanContext, position: LpPosition, band: Range, swap: Gu
         pool.tick,
         swap.zero_for_one,
         Fraction(swap.main.least_out, swap.main.amount_in),
-        (*allowing(terms, preview.to, preview.most_out), preview),
+        (*build_approvals(terms, preview.to, preview.most_out), preview),
         Fraction(swap.guard.least_out, swap.guard.amount_in),
     )
 

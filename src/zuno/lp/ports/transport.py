@@ -9,7 +9,7 @@ from zuno.lp.model.debate import Role
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class ReceivedMessage:
     """Bytes that arrived, and who sent them as far as the transport itself can tell."""
 
     data: bytes
@@ -36,7 +36,7 @@ class Transport(Protocol):
 
     async def send(self, to: Role, data: bytes) -> None: ...
 
-    async def receive(self, role: Role) -> Parcel:
+    async def receive(self, role: Role) -> ReceivedMessage:
         """The next message for a role; an endpoint of one role alone answers for no other."""
         ...
 

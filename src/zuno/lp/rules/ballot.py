@@ -45,7 +45,7 @@ def judge_all(candidates: Sequence[Candidate], profile: RiskProfile) -> tuple[Ju
     return tuple(judge(candidate, profile) for candidate in candidates)
 
 
-def stricter(mechanical: Judgment, opinion: Judgment, kind: CandidateKind) -> Judgment:
+def take_stricter(mechanical: Judgment, opinion: Judgment, kind: CandidateKind) -> Judgment:
     """The Critic's opinion where it is as strict as the rules or stricter; `Malformed` where it is looser.
 
     Hold and close cannot be vetoed by an opinion either.
@@ -75,12 +75,12 @@ def merge(
         raise Malformed(f"judgments are wanted for candidates {wanted}, each once; found {found}")
     by_index = {opinion.index: opinion for opinion in opinions}
     return tuple(
-        stricter(rule, by_index[candidate.index], candidate.kind)
+        take_stricter(rule, by_index[candidate.index], candidate.kind)
         for candidate, rule in zip(candidates, mechanical, strict=True)
     )
 
 
-def overall(candidates: Sequence[Candidate], judgments: Sequence[Judgment]) -> Overall:
+def judge_proposal(candidates: Sequence[Candidate], judgments: Sequence[Judgment]) -> Overall:
     """The Critic's word on the proposal: moves alone count.
 
     Without a move there is nothing left to revise: the proposal stands or falls with hold.
@@ -95,14 +95,14 @@ def overall(candidates: Sequence[Candidate], judgments: Sequence[Judgment]) -> O
     return Overall.VETO_ALL if verdicts == {Verdict.VETO} else Overall.REVISE
 
 
-def next_step(word: Overall, revisions: int, allowed: int) -> NextStep:
+def choose_next_step(word: Overall, revisions: int, allowed: int) -> NextStep:
     """Where the critique goes after `revisions` revisions of `allowed`; a veto of everything is a failed round."""
     if word is Overall.ACCEPT:
         return NextStep.DECIDE
     return NextStep.REVISE if revisions < allowed else NextStep.DEADLOCK
 
 
-def winner(candidates: Sequence[Candidate], judgments: Sequence[Judgment]) -> int:
+def choose_winner(candidates: Sequence[Candidate], judgments: Sequence[Judgment]) -> int:
     """The accepted candidate worth most until the horizon, ties to the lower index; where hold is accepted, it wins
     unless another is worth moving for.
 
@@ -128,7 +128,7 @@ def critic_decides(
     candidates: Sequence[Candidate], judgments: Sequence[Judgment], profile: RiskProfile, *, doubts: Sequence[str] = ()
 ) -> Decision:
     """The end of a debate whose proposal was accepted. `doubts` name data that is seeded or stale."""
-    return _decide(winner(candidates, judgments), DecidedBy.CRITIC, candidates, judgments, profile, doubts)
+    return _decide(choose_winner(candidates, judgments), DecidedBy.CRITIC, candidates, judgments, profile, doubts)
 
 
 def arbiter_decides(
@@ -140,7 +140,7 @@ def arbiter_decides(
     chosen: int | None = None,
 ) -> Decision:
     """The end of a deadlock: the Arbiter's own choice, or the scored one. All moves vetoed → hold, rejected."""
-    if overall(candidates, judgments) is Overall.VETO_ALL:
+    if judge_proposal(candidates, judgments) is Overall.VETO_ALL:
         return Decision(0, PlanVerdict.REJECT, DecidedBy.ARBITER, ("every move was vetoed in the last round",))
     index = arbitrate(candidates, judgments, profile) if chosen is None else chosen
     _refuse_unless_open(index, candidates, judgments)
@@ -259,7 +259,7 @@ def _decide(
         cautions.append(f"a buffer is within {_figure(100 * CAUTION_MARGIN)} % of its floor")
     if not _accepts(judgment):
         cautions.append(f"the candidate was not accepted: {judgment.reason}")
-    if (dear := _dear_move(chosen, candidates[0], judgments[0])) is not None:
+    if (dear := _find_cost_objection(chosen, candidates[0], judgments[0])) is not None:
         cautions.append(dear)
     in_play = (
         candidate for candidate, its in _pair_with_judgments(candidates, judgments) if its.verdict is not Verdict.VETO
@@ -276,7 +276,7 @@ _NOT_WORTH_IT: Final = (
 )
 
 
-def _dear_move(chosen: Candidate, hold: Candidate, held: Judgment) -> str | None:
+def _find_cost_objection(chosen: Candidate, hold: Candidate, held: Judgment) -> str | None:
     """What speaks against paying for this move, where its worth is known."""
     if chosen.kind is CandidateKind.HOLD or edge_over_hold(chosen, hold) is None:
         return None

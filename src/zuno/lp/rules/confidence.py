@@ -18,7 +18,7 @@ from typing import Final
 PLACES: Final = 4
 
 
-def confidence(*, share: Fraction | None, age: Fraction, known: Fraction = Fraction(1)) -> float:
+def score_confidence(*, share: Fraction | None, age: Fraction, known: Fraction = Fraction(1)) -> float:
     """The product above, rounded to four places."""
     if age < 0 or not 0 <= (share or 0) <= 1 or not 0 <= known <= 1:
         raise ValueError("age is at least 0, share and known are shares")

@@ -77,7 +77,7 @@ def _check_unit(own: OwnRange, pool: PoolState) -> None:
     if lower <= FAR * price and upper * FAR >= price:
         return
     base, quote = base_and_quote(pool.token0, pool.token1)
-    meant = f"prices here are {quote.shown_name} per {base.shown_name}, now {decimal_text(price, 6)}"
+    meant = f"prices here are {quote.display_name} per {base.display_name}, now {decimal_text(price, 6)}"
     if 1 / upper <= NEAR * price and 1 / lower * NEAR >= price:
         turned = f"{decimal_text(1 / upper, 6)} {decimal_text(1 / lower, 6)}"
         raise Refused(f"{own} is the other way round: {meant}; write --range {turned}.")

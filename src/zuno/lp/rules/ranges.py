@@ -143,16 +143,16 @@ def revise(
     return list(moves.values())
 
 
-def narrowest_that_clears(paths: StressPaths, grid: PoolGrid, center: int, limits: ProfileLimits) -> Range | None:
+def find_narrowest_range(paths: StressPaths, grid: PoolGrid, center: int, limits: ProfileLimits) -> Range | None:
     """The least width about this centre whose buffers reach both floors; None if no range does."""
 
-    def clears(band: Range) -> bool:
+    def meets_floors(band: Range) -> bool:
         edges = barriers(band, grid.sqrt_price_x96, grid.tick)
         return survives_hours(paths, edges, 1, limits.floor_1x_hours) and survives_hours(
             paths, edges, 2, limits.floor_2x_hours
         )
 
-    width = _narrowest_width(center, grid.tick_spacing, clears)
+    width = _narrowest_width(center, grid.tick_spacing, meets_floors)
     return None if width is None else place(center, Fraction(width), grid.tick_spacing)
 
 
@@ -171,27 +171,27 @@ def _answer(grid: PoolGrid, old: Range, fault: Fault, paths: StressPaths | None,
     match fault:
         case Fault.THIN_1X | Fault.THIN_2X:
             center = (old.lower + old.upper) // 2
-            return None if paths is None else narrowest_that_clears(paths, grid, center, limits)
+            return None if paths is None else find_narrowest_range(paths, grid, center, limits)
         case Fault.OUTSIDE:
-            return None if paths is None else narrowest_that_clears(paths, grid, grid.tick, limits)
+            return None if paths is None else find_narrowest_range(paths, grid, grid.tick, limits)
         case Fault.OPINION:
             return place((old.lower + old.upper) // 2, Fraction(3 * old.width, 2), grid.tick_spacing)
         case Fault.NONE | Fault.DEAR | Fault.UNKNOWN | Fault.EMPTY:
             return None
 
 
-def _narrowest_width(center: int, tick_spacing: int, clears: Callable[[Range], bool]) -> int | None:
+def _narrowest_width(center: int, tick_spacing: int, meets_floors: Callable[[Range], bool]) -> int | None:
     """Ranges about one centre lie inside each other as they widen, so what clears once clears for ever."""
     low, high = 0, 2 * (max_usable_tick(tick_spacing) + abs(center)) // tick_spacing + 2
 
-    def passes(spacings: int) -> bool:
-        return clears(place(center, Fraction(spacings * tick_spacing), tick_spacing))
+    def is_wide_enough(spacings: int) -> bool:
+        return meets_floors(place(center, Fraction(spacings * tick_spacing), tick_spacing))
 
-    if not passes(high):
+    if not is_wide_enough(high):
         return None
     while high - low > 1:
         middle = (low + high) // 2
-        if passes(middle):
+        if is_wide_enough(middle):
             high = middle
         else:
             low = middle

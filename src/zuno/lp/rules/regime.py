@@ -56,25 +56,31 @@ def classify(
     if gas_price_wei is None or not gas_history_wei:
         notes.append("no gas samples of our own to compare with")
 
-    def reading(regime: Regime, why: str) -> RegimeReading:
+    def build_reading(regime: Regime, why: str) -> RegimeReading:
         return RegimeReading(regime, why, tuple(notes))
 
     if vol_bps is not None and vol_bps > high:
-        return reading(Regime.STRESSED, f"volatility {{volatility}} a day is above {{volatility_high}} ({marks[0]})")
+        return build_reading(
+            Regime.STRESSED, f"volatility {{volatility}} a day is above {{volatility_high}} ({marks[0]})"
+        )
     if gas_price_wei is not None and gas_history_wei and gas_price_wei > GAS_SPIKE * median(gas_history_wei):
-        return reading(Regime.STRESSED, "gas is {gas_price_over_median} its median, above {gas_spike}")
+        return build_reading(Regime.STRESSED, "gas is {gas_price_over_median} its median, above {gas_spike}")
     if tick is not None and position is not None:
         beyond = max(position.lower - tick, tick - position.upper)
         if 2 * beyond > position.width:
-            return reading(Regime.STRESSED, "{outside_by} out of range, more than half its width of {width_held}")
+            return build_reading(Regime.STRESSED, "{outside_by} out of range, more than half its width of {width_held}")
     if vol_bps is not None and vol_bps > raised:
-        return reading(Regime.VOLATILE, f"volatility {{volatility}} a day is above {{volatility_raised}} ({marks[1]})")
+        return build_reading(
+            Regime.VOLATILE, f"volatility {{volatility}} a day is above {{volatility_raised}} ({marks[1]})"
+        )
     trend = trend_of(returns_24h)
     if trend is None:
         notes.append(f"{len(returns_24h)} of the last {VOL_WINDOW_HOURS} hourly returns known: no trend is read")
     elif trend > TREND:
-        return reading(Regime.TRENDING, "{trend} of the last day's movement went one way, above {trend_threshold}")
-    return reading(Regime.RANGING, "no rule for stressed, volatile or trending matched")
+        return build_reading(
+            Regime.TRENDING, "{trend} of the last day's movement went one way, above {trend_threshold}"
+        )
+    return build_reading(Regime.RANGING, "no rule for stressed, volatile or trending matched")
 
 
 def volatility_marks(history: Sequence[float]) -> tuple[float, float, tuple[str, str]]:

@@ -15,7 +15,7 @@ from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable
 from zuno.kernel.text import NATIVE, parse_units
 from zuno.kernel.units import Seconds
 from zuno.kernel.view import sanitise
-from zuno.lp.agents.pool_choice import means, to_wrap
+from zuno.lp.agents.pool_choice import matches_token, to_wrap
 from zuno.lp.execute.checks import approval_hash, usd_value
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.draft import SimulatedDraft
@@ -32,8 +32,8 @@ from zuno.lp.model.plan_events import (
     Instruction,
     PlanInstructed,
     PlanOutcome,
+    PlanPosition,
     PositionOutcome,
-    Target,
 )
 from zuno.lp.plan.inventory import fit
 from zuno.lp.plan.positions import check_owed
@@ -345,7 +345,9 @@ class Execution:
             pool_id=first.pool.id,
             tick=first.pool.tick,
             position_id=first.id,
-            others=tuple(Target(position_id=each.id, pool_id=each.pool.id, tick=each.pool.tick) for each in others),
+            others=tuple(
+                PlanPosition(position_id=each.id, pool_id=each.pool.id, tick=each.pool.tick) for each in others
+            ),
         )
         return await self._record(execution, instruction)
 
@@ -459,20 +461,20 @@ def _build_instruction(context: Context, ready: PlanReady) -> Instruction:
     """What a debate decided, as an instruction; a hold has one too, so that its status can be asked for."""
     chosen = ready.debate.rounds[-1].candidates[ready.decision.index]
     action = _ACTIONS.get(chosen.kind, Action.REBALANCE)
-    scene = context.scenes[0 if action is Action.HOLD else chosen.pool_index]
+    pool_facts = context.scenes[0 if action is Action.HOLD else chosen.pool_index]
     creates = action is Action.CREATE
-    if scene.position is None and action in (Action.CLOSE, Action.REBALANCE):
+    if pool_facts.position is None and action in (Action.CLOSE, Action.REBALANCE):
         raise Broken(f"A {chosen.kind} of no position was decided; run `zuno journal verify`.")
     return Instruction(
         action=action,
         chain=context.chain,
-        pool_id=scene.pool.id,
-        tick=scene.pool.tick,
-        position_id=None if creates or scene.position is None else scene.position.id,
+        pool_id=pool_facts.pool.id,
+        tick=pool_facts.pool.tick,
+        position_id=None if creates or pool_facts.position is None else pool_facts.position.id,
         range=None if action is Action.HOLD else chosen.range,
-        capital0=scene.capital0 if creates else 0,
-        capital1=scene.capital1 if creates else 0,
-        brings_ether=creates and context.wish is not None and to_wrap(context.wish, scene.pool) is not None,
+        capital0=pool_facts.capital0 if creates else 0,
+        capital1=pool_facts.capital1 if creates else 0,
+        brings_ether=creates and context.wish is not None and to_wrap(context.wish, pool_facts.pool) is not None,
     )
 
 
@@ -525,7 +527,7 @@ async def _fix_capital(
     named: dict[int, int] = {}
     for text in amounts:
         amount, name = arguments.capital(text)
-        side = next((side for side, token in enumerate(tokens) if means(name, token)), None)
+        side = next((side for side, token in enumerate(tokens) if matches_token(name, token)), None)
         if side is None:
             raise UsageError(f"Position {position.id} is of {tokens[0].symbol} and {tokens[1].symbol}, not of {name}.")
         if side in named:

@@ -20,10 +20,10 @@ from zuno.lp.execute.draft import (
     all_steps,
     data_fee,
     decode_step,
+    find_position_of_step,
+    list_positions,
     plan_currencies,
     step_name,
-    subject_of,
-    subjects,
     wrapped_native,
 )
 from zuno.lp.execute.gate import SignerHints
@@ -35,7 +35,7 @@ from zuno.lp.model.plan import Flow, PlanState, Step
 from zuno.lp.model.plan_events import Action, Approval, Draft, Instruction, PlanOutcome
 from zuno.lp.model.unsigned import SafeBatch, UnsignedTransaction
 from zuno.lp.plan.calls import Mint, MintFromDeltas
-from zuno.lp.plan.describe import Names, words
+from zuno.lp.plan.describe import AddressBook, describe_call
 from zuno.lp.plan.unsigned import build_unsigned, safe_batch
 from zuno.lp.service.to_views import key_view, leftover_view, price_unit, tick_prices
 from zuno.lp.service.views import LeftoverView, PoolKeyView
@@ -313,7 +313,7 @@ def _call_view(
         to=step.to,
         value=str(step.value),
         data="0x" + step.data.hex(),
-        words=in_words(execution, step, subject_of(draft, step)[0].key, tokens),
+        words=in_words(execution, step, find_position_of_step(draft, step)[0].key, tokens),
         most_out=tuple(flow_view(flow, tokens) for flow in step.most_out),
         least_in=tuple(flow_view(flow, tokens) for flow in step.least_in),
         gas_used=tried[index].gas_used if index < len(tried) else None,
@@ -323,8 +323,8 @@ def _call_view(
 
 def in_words(execution: ExecutionContext, step: Step, key: PoolKey, tokens: Mapping[Address, Token]) -> tuple[str, ...]:
     """A call from its bytes alone; times as people read them."""
-    return words(
-        decode_step(execution, step), Names(execution.info.deployment, execution.wallet, tokens, time_text), key
+    return describe_call(
+        decode_step(execution, step), AddressBook(execution.info.deployment, execution.wallet, tokens, time_text), key
     )
 
 
@@ -335,7 +335,7 @@ def tokens_of(pool: PoolState) -> dict[Address, Token]:
 def draft_tokens(execution: ExecutionContext, draft: Draft) -> dict[Address, Token]:
     """The tokens of the chain and of all the plan's pools."""
     tokens = {token.address: token for token in execution.info.tokens}
-    for pool, _ in subjects(draft):
+    for pool, _ in list_positions(draft):
         tokens |= tokens_of(pool)
     return tokens
 
@@ -344,7 +344,7 @@ def flow_view(flow: Flow, tokens: Mapping[Address, Token]) -> FlowView:
     token = tokens[flow.currency]
     return FlowView(
         currency=flow.currency,
-        symbol=token.shown_name,
+        symbol=token.display_name,
         amount=str(flow.amount),
         amount_human=format_units(flow.amount, token.decimals),
     )
@@ -370,7 +370,9 @@ async def execution_view(
         new_position_id=None if over is None else _id(over.new_position_id),
         leftover=None if draft is None or left is None else leftover_view(left, draft.pool),
         why="" if over is None else over.why,
-        steps=tuple(_step_view(execution, index, step, draft) for index, step in enumerate(_shown_steps(progress))),
+        steps=tuple(
+            _step_view(execution, index, step, draft) for index, step in enumerate(_list_steps_to_show(progress))
+        ),
         gas_cost_eth=format_units(gas_spent(progress), 18),
         expires=None if draft is None else draft.expires,
         expires_text=None if draft is None else time_text(draft.expires),
@@ -417,7 +419,7 @@ async def _capital_views(
     return tuple(CapitalView(**view.model_dump(), named=side in instruction.named_amounts) for side, view in views)
 
 
-def _shown_steps(progress: PlanProgress) -> list[StepProgress]:
+def _list_steps_to_show(progress: PlanProgress) -> list[StepProgress]:
     """The steps there are, and those of a second half that is not built yet as they were approved."""
     draft = progress.draft
     if draft is None or draft.later is None or progress.finishing is not None or progress.over is not None:
@@ -445,7 +447,9 @@ def _step_view(execution: ExecutionContext, index: int, step: StepProgress, draf
         gas_cost_eth=format_units(mined.cost, 18) if mined else None,
         attempts=len(step.signed),
         why=step.why,
-        words=() if draft is None else in_words(execution, step.step, subject_of(draft, step.step)[0].key, tokens),
+        words=()
+        if draft is None
+        else in_words(execution, step.step, find_position_of_step(draft, step.step)[0].key, tokens),
     )
 
 

@@ -25,9 +25,9 @@ from zuno.lp.agents.verify_peer_plan import check_age, check_asked, check_ready,
 from zuno.lp.agents.verify_scout import check_yield, find_doubts
 from zuno.lp.mesh.delivery import edition_refusal
 from zuno.lp.mesh.envelope import Envelope, to_bytes
+from zuno.lp.mesh.message_handler import EnvelopeSigner, journal_envelope
 from zuno.lp.mesh.peer import OutgoingMessage
 from zuno.lp.mesh.running import AGENTS, PeerRunner, PingReply
-from zuno.lp.mesh.station import EnvelopeSigner, journal_envelope
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import (
     AgentThought,
@@ -37,8 +37,8 @@ from zuno.lp.model.debate import (
     FlowStart,
     Kind,
     PlanReady,
+    PoolFacts,
     Role,
-    SceneFacts,
 )
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.mesh import MeshFolder
@@ -166,7 +166,7 @@ class MeshDebateRunner:
     now: Callable[[], int]
     stopwatch: Callable[[], float]
     chain_of: Callable[[str], Chain]
-    observe_again: Callable[[Context], Awaitable[tuple[SceneFacts, ...]]]
+    observe_again: Callable[[Context], Awaitable[tuple[PoolFacts, ...]]]
     """This home's own reading of the pools of a context."""
     request_id: str
     max_rounds: int
@@ -322,8 +322,8 @@ class MeshDebateRunner:
             return str(error)
         chain = self.chain_of(start.chain)
         head, waited = await chain.head(), Seconds(max(0, self.now() - opening.ts) // 1000)
-        pools = [scene.pool.id for scene in context.scenes]
-        positions = [scene.position.id for scene in context.scenes if scene.position is not None]
+        pools = [pool_facts.pool.id for pool_facts in context.scenes]
+        positions = [pool_facts.position.id for pool_facts in context.scenes if pool_facts.position is not None]
         try:
             check_age(context.block, head, waited)
             seen = await chain.witness(context.block, pools, positions)

@@ -19,10 +19,10 @@ from zuno.kernel.view import ForeignText, View
 from zuno.kernel.wire import Hex64, Wire
 from zuno.lp.agents.conclude import conclude, data_cautions
 from zuno.lp.agents.pool_choice import to_wrap
+from zuno.lp.agents.pool_inputs import build_own_moves
 from zuno.lp.agents.prompt_facts import cite_pool, facts_of, print_thoughts
-from zuno.lp.agents.scenes import own_moves
 from zuno.lp.model.ballot import Candidate, CandidateKind, Judgment, PlanVerdict, StressPoint
-from zuno.lp.model.debate import Context, Debate, PlanReady, Round, Wish
+from zuno.lp.model.debate import Context, Debate, PlanReady, PositionRequest, Round
 from zuno.lp.plan.inventory import leftover_of
 from zuno.lp.rules.ballot import owner_decides
 from zuno.lp.rules.stress import HORIZON_HOURS
@@ -286,7 +286,7 @@ def plan_view(request_id: str, context: Context, ready: PlanReady, recorded_hash
     last, decision = ready.debate.rounds[-1], ready.decision
     candidates = _candidate_views(context, ready.debate, len(ready.debate.rounds) - 1)
     chosen = last.candidates[decision.index]
-    scene = context.scenes[chosen.pool_index]
+    pool_facts = context.scenes[chosen.pool_index]
     digest = recorded_hash or decided_hash(context, ready)
     position = context.scenes[0].position
     return PlanView(
@@ -299,13 +299,13 @@ def plan_view(request_id: str, context: Context, ready: PlanReady, recorded_hash
         verdict=decision.verdict,
         confidence=ready.confidence,
         over_runner_up=ready.over_runner_up,
-        edge_over_hold=_edge_view(chosen, last.candidates[0], scene.pool),
-        because=_compare_with_hold(chosen, last, scene.pool),
+        edge_over_hold=_edge_view(chosen, last.candidates[0], pool_facts.pool),
+        because=_compare_with_hold(chosen, last, pool_facts.pool),
         decided_by=decision.decided_by,
         cautions=print_cautions(context, ready),
         rounds=len(ready.debate.rounds) - 1,
-        regime=scene.regime,
-        recommended=_recommended_view(candidates[decision.index], chosen, scene.pool, context.wish),
+        regime=pool_facts.regime,
+        recommended=_recommended_view(candidates[decision.index], chosen, pool_facts.pool, context.wish),
         candidates=candidates,
         earlier=tuple(
             _earlier_view(number, view)
@@ -328,11 +328,11 @@ def _regime_views(context: Context, ready: PlanReady) -> tuple[PoolRegimeView, .
     facts = facts_of(context, ready.debate.rounds)
     return tuple(
         PoolRegimeView(
-            pool=key_view(scene.pool.key, scene.pool.token0, scene.pool.token1).label,
-            regime=scene.regime,
-            why=render(cite_pool(context, index, scene.regime_why), facts),
+            pool=key_view(pool_facts.pool.key, pool_facts.pool.token0, pool_facts.pool.token1).label,
+            regime=pool_facts.regime,
+            why=render(cite_pool(context, index, pool_facts.regime_why), facts),
         )
-        for index, scene in enumerate(context.scenes)
+        for index, pool_facts in enumerate(context.scenes)
     )
 
 
@@ -341,7 +341,7 @@ def _own_range_text(context: Context) -> str | None:
     if context.own_range is None:
         return None
     placed: dict[str, None] = {}
-    for move in own_moves(context):
+    for move in build_own_moves(context):
         pool = context.scenes[move.pool_index].pool
         low, high = tick_prices(pool, move.range.lower, move.range.upper)
         ticks = f"ticks {move.range.lower} to {move.range.upper}"
@@ -392,7 +392,9 @@ def _compare_with_hold(chosen: Candidate, last: Round, pool: PoolState) -> str:
     return f"By worth alone {name} would gain {amount(edge)} over {days} against {staying}."
 
 
-def _recommended_view(view: CandidateView, candidate: Candidate, pool: PoolState, wish: Wish | None) -> RecommendedView:
+def _recommended_view(
+    view: CandidateView, candidate: Candidate, pool: PoolState, request: PositionRequest | None
+) -> RecommendedView:
     put_in = candidate.deposit
     left = leftover_view(leftover_of(put_in, pool.sqrt_price_x96), pool) if candidate.kind.move else None
     return RecommendedView(
@@ -402,27 +404,27 @@ def _recommended_view(view: CandidateView, candidate: Candidate, pool: PoolState
         amount0_human=format_units(put_in.amount0, pool.token0.decimals),
         amount1_human=format_units(put_in.amount1, pool.token1.decimals),
         leftover=left,
-        prep_action=_prep_action(candidate, pool, wish),
+        prep_action=_prep_action(candidate, pool, request),
     )
 
 
-def _prep_action(candidate: Candidate, pool: PoolState, wish: Wish | None) -> str | None:
+def _prep_action(candidate: Candidate, pool: PoolState, request: PositionRequest | None) -> str | None:
     """What has to happen before the tokens can go in; None when nothing has."""
     steps, prep = [], candidate.deposit.prep
-    wrapped = None if wish is None or candidate.range is None else to_wrap(wish, pool)
+    wrapped = None if request is None or candidate.range is None else to_wrap(request, pool)
     if wrapped is not None:
         steps.append(f"wrap {wrapped.amount:f} ETH → WETH")
     if prep is not None:
         given, got = (pool.token0, pool.token1) if prep.zero_for_one else (pool.token1, pool.token0)
         amount = f"{short_text(format_units(prep.amount_in, given.decimals))} {given.symbol} → {got.symbol}"
-        holds_price = wish is not None and len(wish.capital) > 1
+        holds_price = request is not None and len(request.capital) > 1
         steps.append(f"swap {amount} and back (it holds the price)" if holds_price else f"swap {amount}")
     return ", then ".join(steps) + " first" if steps else None
 
 
 def _candidate_views(context: Context, debate: Debate, number: int) -> tuple[CandidateView, ...]:
     facts, round_ = facts_of(context, debate.rounds, number), debate.rounds[number]
-    own = own_moves(context)
+    own = build_own_moves(context)
     return tuple(
         _candidate_view(
             candidate,

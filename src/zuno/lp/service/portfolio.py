@@ -341,7 +341,7 @@ class PortfolioDesk:
         tokens = (position.pool.token0, position.pool.token1)
         for token in tokens:
             if not token.verified:
-                return None, f"nobody vouches for {token.shown_name} ({token.address})"
+                return None, f"nobody vouches for {token.display_name} ({token.address})"
         quote = base_and_quote(*tokens)[1]
         if quote.symbol not in prices:
             prices[quote.symbol] = await self._usd_price(chain, quote, position, seen)
@@ -397,7 +397,7 @@ def _portfolio_view(wallets: Sequence[_WalletRead], chains: Sequence[_ChainLines
 def _price_view(chain: str, token: Token, fact: Fact[Fraction]) -> PortfolioPriceView:
     return PortfolioPriceView(
         chain=chain,
-        token=token.shown_name,
+        token=token.display_name,
         usd=decimal_text(fact.value, to_views.PRICE_DIGITS),
         source=fact.source,
         as_of=fact.as_of,
@@ -455,7 +455,7 @@ def _position_view(line: _Line) -> PortfolioPositionView:
         window_hours=None if figures is None else round(figures.seconds / 3_600, 2),
         position_ids=tuple(map(str, (position.id,) if figures is None else figures.lineage)),
         how=line.why_unknown if figures is None else figures.how,
-        quote=base_and_quote(pool.token0, pool.token1)[1].shown_name,
+        quote=base_and_quote(pool.token0, pool.token1)[1].display_name,
         block=position.block.number,
         timestamp=position.block.timestamp,
     )

@@ -145,7 +145,7 @@ class LpDesk:
             price_lower=lower,
             price_upper=upper,
             price_unit=to_views.price_unit(pool.token0, pool.token1),
-            unit=quote.shown_name,
+            unit=quote.display_name,
             prices=() if series is None else to_views.price_points(series.value),
             prices_source=None if series is None else series.source,
             fees=fees,
@@ -344,7 +344,7 @@ class LpDesk:
             price_lower=lower,
             price_upper=upper,
             price_unit=to_views.price_unit(pool.token0, pool.token1),
-            unit=base_and_quote(pool.token0, pool.token1)[1].shown_name,
+            unit=base_and_quote(pool.token0, pool.token1)[1].display_name,
             deposited0_human=None if put_in[0] is None else money_text(put_in[0], pool.token0.decimals, 18),
             deposited1_human=None if put_in[1] is None else money_text(put_in[1], pool.token1.decimals, 18),
             table=tuple(case(today * (100 + percent) / 100) for percent in WHATIF_PERCENTS),
@@ -428,7 +428,7 @@ class LpDesk:
             realized_vol=await self._volatility(feeds, pair, now),
             gas_price=to_views.fact_view(None if gas is None else _gwei(gas, gas.value.price), "gwei", no_gas),
             l1_data_fee=_data_fee(gas, no_gas),
-            native_price=await _fact(feeds.native.native(pair.quote, now), f"{quote.shown_name} per ETH"),
+            native_price=await _fact(feeds.native.native(pair.quote, now), f"{quote.display_name} per ETH"),
         )
 
     async def _volatility(self, feeds: Feeds, pair: Pair, now: Seconds) -> FactView:

@@ -17,8 +17,8 @@ from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.view import sanitise
 from zuno.lp.mesh.envelope import Envelope, to_bytes
+from zuno.lp.mesh.message_handler import EnvelopeSigner, MessageHandler, Now, journal_envelope, open_envelope
 from zuno.lp.mesh.peer import OutgoingMessage
-from zuno.lp.mesh.station import EnvelopeSigner, MessageHandler, Now, journal_envelope, open_envelope
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import (
     AgentThought,
@@ -28,15 +28,15 @@ from zuno.lp.model.debate import (
     FlowStart,
     OwnRange,
     PlanReady,
+    PositionRequest,
     Role,
     Thought,
-    Wish,
 )
 from zuno.lp.ports.transport import Transport
 from zuno.lp.service import arguments, plan_view
+from zuno.lp.service.create_request import Flags, parse_create_request
 from zuno.lp.service.plan_view import ChoiceRefused, PlanRecord, PlanView
 from zuno.lp.service.wallets import BalancesView
-from zuno.lp.service.wish_parser import Flags, parse_request
 
 Listen = Callable[[Thought], None]
 OpenRoom = Callable[["str | None"], Awaitable["DebateRunner"]]
@@ -87,7 +87,7 @@ class DebateRunner(Protocol):
 class LocalDebateRunner:
     """Where one debate is held: the peers on their transport, and the journal all of it goes into."""
 
-    stations: Sequence[MessageHandler]
+    handlers: Sequence[MessageHandler]
     transport: Transport
     journal: Journal
     key: NodeKey
@@ -103,14 +103,14 @@ class LocalDebateRunner:
         opening = signer.envelope(self.request_id, OutgoingMessage(Role.SCOUT, start), None)
         await journal_envelope(self.journal, opening)
         await self.transport.send(Role.SCOUT, to_bytes(opening))
-        running = [asyncio.ensure_future(station.run()) for station in self.stations]
+        running = [asyncio.ensure_future(handler.run()) for handler in self.handlers]
         ending = asyncio.ensure_future(self._wait_for_end(listen))
         try:
             done, _ = await asyncio.wait([ending, *running], timeout=self.patience, return_when=asyncio.FIRST_COMPLETED)
             if not done:
                 raise await self._record_timeout(signer, opening)
             if not ending.done():
-                next(task for task in running if task.done()).result()  # a station ends only by our own bug
+                next(task for task in running if task.done()).result()  # a handler ends only by our own bug
             return await ending
         finally:
             for task in (ending, *running):
@@ -130,15 +130,15 @@ class LocalDebateRunner:
 
     async def _wait_for_end(self, listen: Listen) -> DebateEnd:
         while True:
-            parcel = await self.transport.receive(Role.CLI)
-            heard = open_envelope(parcel.data, self.key, Role.CLI, self.now())
+            received = await self.transport.receive(Role.CLI)
+            heard = open_envelope(received.data, self.key, Role.CLI, self.now())
             if heard.request_id != self.request_id:
                 continue
             match heard.payload:
                 case AgentThought(thought=thought):
                     listen(thought)
                 case PlanReady() as ready:
-                    return DebateEnd(ready, digest(parcel.data))
+                    return DebateEnd(ready, digest(received.data))
                 case FlowFailed() as failed:
                     raise error_of(failed)
                 case _:
@@ -205,15 +205,15 @@ class RecommendService:
         request_id: str | None = None,
     ) -> PlanView:
         """Argue about opening a position; what the flags say wins over the sentence."""
-        asked_for = parse_request(text, flags)
+        asked_for = parse_create_request(text, flags)
         _check_choice(candidate)
         risk = _profile(profile or asked_for.profile or self._profile)
         where = chain or asked_for.chain or self._chain
-        await self._check_capital(where, asked_for.wish)
+        await self._check_capital(where, asked_for.position)
         room = await self._open_room(request_id)
         start = FlowCreateStart(
             chain=where,
-            wish=asked_for.wish,
+            wish=asked_for.position,
             profile=risk,
             max_rounds=room.max_rounds,
             own_range=own_range,
@@ -223,7 +223,7 @@ class RecommendService:
             listen(Thought(role=Role.CLI, round=0, seq=0, text="; ".join(asked_for.notes), speaker="deterministic"))
         return await self._plan(room, start, candidate, listen)
 
-    async def _check_capital(self, chain: str, wish: Wish) -> None:
+    async def _check_capital(self, chain: str, request: PositionRequest) -> None:
         """`Refused` for more of a token than the acting wallet holds. Without a wallet, or where it cannot be read, the
         debate is held all the same: nothing is spent by it."""
         if self._read_balances is None:
@@ -232,13 +232,13 @@ class RecommendService:
             held = await self._read_balances(chain)
         except (Refused, Unavailable, Malformed):
             return
-        for line in wish.capital:
+        for line in request.capital:
             for balance in held.balances:
                 token = balance.token
                 named = token.address == line.token.lower() or (token.verified and token.symbol == line.token.upper())
                 if named and Decimal(balance.amount_human) < line.amount:
                     raise Refused(
-                        f"The wallet {held.wallet} holds {balance.amount_human} {token.shown_name} on {held.chain}, "
+                        f"The wallet {held.wallet} holds {balance.amount_human} {token.display_name} on {held.chain}, "
                         f"less than the {line.amount:f} that are to go in."
                     )
 

@@ -8,8 +8,8 @@ from typing import Final
 from zuno.amm.model import PoolState, whole_price
 from zuno.kernel.text import base_and_quote
 from zuno.kernel.view import View
-from zuno.lp.agents.scenes import build_pool_inputs
-from zuno.lp.model.debate import Context, SceneFacts
+from zuno.lp.agents.pool_inputs import build_pool_inputs
+from zuno.lp.model.debate import Context, PoolFacts
 from zuno.lp.rules.returns import NANO
 from zuno.lp.rules.stress import HORIZON_HOURS, PATHS, path_quantiles
 from zuno.lp.service.to_views import key_view, price_text, price_unit
@@ -61,7 +61,7 @@ def build_stress_fan(plan_id: str, context: Context) -> StressFanView:
     )
 
 
-def _fan_of(facts: SceneFacts) -> PoolFanView:
+def _fan_of(facts: PoolFacts) -> PoolFanView:
     pool, paths = facts.pool, build_pool_inputs(facts).paths
     ranks = [share * PATHS // 100 for share in SHARES]
     rows = [] if paths is None else path_quantiles(paths, ranks, STEP_HOURS)

@@ -40,8 +40,8 @@ def leftover_view(left: Leftover, pool: PoolState) -> LeftoverView:
     return LeftoverView(
         token0=format_units(left.amount0, pool.token0.decimals),
         token1=format_units(left.amount1, pool.token1.decimals),
-        symbol0=pool.token0.shown_name,
-        symbol1=pool.token1.shown_name,
+        symbol0=pool.token0.display_name,
+        symbol1=pool.token1.display_name,
         share=round(float(left.share), 6),
         why=left.why,
     )
@@ -58,7 +58,7 @@ def key_view(key: PoolKey, token0: Token, token1: Token) -> PoolKeyView:
         tick_spacing=key.tick_spacing,
         hooks=key.hooks,
         dynamic_fee=key.dynamic_fee,
-        label=f"{token0.shown_name}/{token1.shown_name} {fee}{hooks}",
+        label=f"{token0.display_name}/{token1.display_name} {fee}{hooks}",
     )
 
 
@@ -69,7 +69,7 @@ def fee_text(pips: int) -> str:
 
 def price_unit(token0: Token, token1: Token) -> str:
     base, quote = base_and_quote(token0, token1)
-    return f"{quote.shown_name} per {base.shown_name}"
+    return f"{quote.display_name} per {base.display_name}"
 
 
 def price_text(sqrt_price_x96: int, token0: Token, token1: Token) -> str:
@@ -121,7 +121,7 @@ def position_view(position: LpPosition) -> PositionView:
         fees0_human=format_units(position.fees0, token0.decimals),
         fees1_human=format_units(position.fees1, token1.decimals),
         value_human=_value_text(position),
-        value_unit=base_and_quote(token0, token1)[1].shown_name,
+        value_unit=base_and_quote(token0, token1)[1].display_name,
         price=price_text(pool.sqrt_price_x96, token0, token1),
         price_lower=price_lower,
         price_upper=price_upper,
@@ -248,7 +248,7 @@ def _terms_view(token: Token, terms: PnlTerms, lvr: float) -> TermsView:
         return money_text(value, token.decimals, places=8 if token.decimals > 8 else 6)
 
     return TermsView(
-        token=token.shown_name,
+        token=token.display_name,
         nav_start=money(terms.nav_start),
         nav_end=money(terms.nav_end),
         flows=money(terms.flows),

@@ -196,7 +196,7 @@ class AlertDesk:
         position = await self._read_position(text, chain)
         base, quote = base_and_quote(position.pool.token0, position.pool.token1)
         fees = condition is Condition.FEES_ABOVE
-        unit = quote.shown_name if fees else f"{quote.shown_name} per {base.shown_name}"
+        unit = quote.display_name if fees else f"{quote.display_name} per {base.display_name}"
         name = f"{position.chain}|{position.owner}|{position.id}|{condition}|{level}|{now}"
         wanted = AlertRule(
             f"rule_{sha256(name.encode()).hexdigest()[:12]}",

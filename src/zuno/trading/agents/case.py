@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Final, TypeVar
 
-from zuno.trading.measure.features import Features, features
+from zuno.trading.measure.features import Features, measure_features
 from zuno.trading.measure.frames import FrameCache
 from zuno.trading.measure.price_context import PriceContext, read_price_context
 from zuno.trading.model.account import FEES, FeesSlot, read_slot
@@ -67,7 +67,7 @@ class MarketCase:
 def measure_market(bundle: Bundle, cache: FrameCache | None = None) -> MarketCase:
     """`cache`: what was measured of an earlier bundle, and need not be again."""
     bundle, cache = without_source_text(bundle), cache or FrameCache()
-    measured = features(bundle, cache)
+    measured = measure_features(bundle, cache)
     return MarketCase(measured, build_price_menu(bundle, measured), read_price_context(bundle, cache))
 
 

@@ -28,9 +28,9 @@ from zuno.trading.measure.events import EventKind
 from zuno.trading.measure.frames import Frame
 from zuno.trading.measure.portable import RATIO_PLACES, log
 from zuno.trading.measure.setup import FAILED_BREAK, FRESH_BREAK, FRESH_DIVERGENCE
-from zuno.trading.measure.structure.lines import Gauge
-from zuno.trading.measure.structure.patterns import Formation, formation
-from zuno.trading.measure.structure.pivots import Way
+from zuno.trading.measure.structure.lines import DivergenceSource
+from zuno.trading.measure.structure.patterns import Formation, find_pattern
+from zuno.trading.measure.structure.pivots import PriceDirection
 from zuno.trading.model.cycle import (
     LONG_TEXT,
     AgentAnswer,
@@ -159,7 +159,7 @@ def answer_by_rules(case: Case, shown: Panels) -> GeometryOpinion:
     frame = _frame(case)
     if isinstance(frame, Missing):
         return _answer_without_bars(case, f"Nothing can be seen: {{{case.bundle.mode.chart[0]}.unknown}}.")
-    shape = formation(frame.structure.pivots, frame.readings.close, frame.structure.log_atr)
+    shape = find_pattern(frame.structure.pivots, frame.readings.close, frame.structure.log_atr)
     anomaly, struck = _anomaly(case, frame)
     facts = prompt_facts.market_facts(case)
     reasons = [*struck, *_trend_reasons(case), *_pattern_reasons(shape, frame.timeframe)]
@@ -185,7 +185,7 @@ def _breakout_reasons(case: Case) -> list[Reason]:
     """Of the last hour: the shape that broke is behind it."""
     return [
         Reason(
-            0.6 if event.way is Way.UP else -0.6,
+            0.6 if event.way is PriceDirection.UP else -0.6,
             f"a true breakout {event.way}: {{{prompt_facts.event_id(case, event)}}}",
         )
         for event in case.features.events.events
@@ -227,7 +227,7 @@ def _find_break(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]] |
     if not frame.structure.breaks:
         return None
     last, close = frame.structure.breaks[-1], frame.readings.close
-    sign = 1 if last.way is Way.UP else -1
+    sign = 1 if last.way is PriceDirection.UP else -1
     ago = prompt_facts.bars_ago(case, last.known_at, frame.timeframe)
     through = f"the {last.kind} {last.way} through {{{frame.timeframe}.break_1}}"
     stands = sign * (close - last.pivot.price) > 0
@@ -246,13 +246,13 @@ def _find_exhaustion(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reaso
     turns = [
         divergence
         for divergence in frame.structure.divergences
-        if divergence.gauge is Gauge.RSI
+        if divergence.gauge is DivergenceSource.RSI
         and not divergence.hidden
         and prompt_facts.bars_ago(case, divergence.known_at, frame.timeframe) <= FRESH_DIVERGENCE
     ]
     if rsi is None:
         return None
-    downs, ups = (any(turn.way is side for turn in turns) for side in (Way.DOWN, Way.UP))
+    downs, ups = (any(turn.way is side for turn in turns) for side in (PriceDirection.DOWN, PriceDirection.UP))
     if rsi >= HOT or (downs and rsi >= 60):
         return "exhaustion_top", [
             Reason(-0.3, f"{frame.timeframe} RSI14 is {{{frame.timeframe}.rsi14}}: a top that tires")
@@ -269,7 +269,7 @@ def _find_trap(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]] | 
     reach, close, trend = frame.structure.log_atr, frame.readings.close, frame.structure.trend
     if not reach or trend is None:
         return None
-    sign = 1 if trend is Way.UP else -1
+    sign = 1 if trend is PriceDirection.UP else -1
     for place, zone in enumerate(prompt_facts.nearest_zones(frame, 2), 1):
         edge = zone.low if sign > 0 else zone.high
         if len(zone.kinds) >= 3 and 0 < sign * _log_ratio(edge, close) <= 0.5 * reach:
@@ -287,7 +287,9 @@ def _trend_reasons(case: Case) -> list[Reason]:
             continue
         seen, trend, reach = frame.readings, frame.structure.trend, frame.structure.log_atr
         if trend is not None:
-            found.append(Reason(weight if trend is Way.UP else -weight, f"{timeframe} structure points {trend}"))
+            found.append(
+                Reason(weight if trend is PriceDirection.UP else -weight, f"{timeframe} structure points {trend}")
+            )
         if seen.ema50 is not None and seen.ema50 > 0 and reach:
             gap = _log_ratio(seen.close, seen.ema50) / reach
             side = "above" if gap > 0 else "below"
@@ -304,7 +306,7 @@ def _log_ratio(price: float, other: float) -> float:
 def _pattern_reasons(shape: Formation | None, timeframe: Timeframe) -> list[Reason]:
     if shape is None or shape.way is None:
         return []
-    sign = 1 if shape.way is Way.UP else -1
+    sign = 1 if shape.way is PriceDirection.UP else -1
     done = "is confirmed beyond" if shape.confirmed else "forms over" if sign < 0 else "forms under"
     name = "triangle" if shape.shape == "other" else shape.shape.replace("_", " ")
     article = "an" if name[0] in "aeiH" else "a"
@@ -358,11 +360,11 @@ def _cvd(case: Case, frame: Frame) -> CvdSignal:
     fresh = [
         divergence
         for divergence in frame.structure.divergences
-        if divergence.gauge is Gauge.CVD
+        if divergence.gauge is DivergenceSource.CVD
         and prompt_facts.bars_ago(case, divergence.known_at, frame.timeframe) <= FRESH_DIVERGENCE
     ]
     if fresh:
-        return "divergence_bullish" if fresh[-1].way is Way.UP else "divergence_bearish"
+        return "divergence_bullish" if fresh[-1].way is PriceDirection.UP else "divergence_bearish"
     flow = case.context.days
     if isinstance(flow, Missing):
         return "neutral"

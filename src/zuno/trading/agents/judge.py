@@ -248,7 +248,7 @@ def has_exposure(case: Case) -> bool:
 
 def position_section(case: Case) -> Section:
     """Its side, its entry and how it stands in per cent: a mind needs no dollars of the account."""
-    account, standing = case.inputs.account, case.inputs.standing
+    account, standing = case.inputs.account, case.inputs.marked_account
     if isinstance(account, Missing):
         return Section("position", 93, (prompt_facts.remark("account.unknown", account.reason, "unknown: "),))
     position = position_of(case)

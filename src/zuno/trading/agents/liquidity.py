@@ -34,8 +34,8 @@ from zuno.trading.measure.events import EventKind
 from zuno.trading.measure.features import Perpetual
 from zuno.trading.measure.portable import RATIO_PLACES
 from zuno.trading.measure.price_context import TakerFlow
-from zuno.trading.measure.structure.lines import Divergence, Gauge
-from zuno.trading.measure.structure.pivots import Way
+from zuno.trading.measure.structure.lines import Divergence, DivergenceSource
+from zuno.trading.measure.structure.pivots import PriceDirection
 from zuno.trading.measure.tape import SideHour, WhaleFlow
 from zuno.trading.measure.triage import CLUSTER_USD
 from zuno.trading.model.cycle import (
@@ -188,7 +188,7 @@ def event_reasons(case: Case) -> list[Reason]:
     """What happened within the hour goes on until it is known to have ended."""
     return [
         Reason(
-            EVENT_WEIGHTS[event.kind] * (1 if event.way is Way.UP else -1),
+            EVENT_WEIGHTS[event.kind] * (1 if event.way is PriceDirection.UP else -1),
             f"{event.name.replace('_', ' ')}: {{{prompt_facts.event_id(case, event)}}}",
         )
         for event in case.features.events.events
@@ -229,9 +229,9 @@ def action_reasons(case: Case) -> list[Reason]:
     seen = case.context.action
     if not case.bundle.candles_only or isinstance(seen, Missing) or seen.breakout is None:
         return []
-    where, own = "above" if seen.breakout is Way.UP else "below", seen.timeframe
+    where, own = "above" if seen.breakout is PriceDirection.UP else "below", seen.timeframe
     said = f"the last bar closed {where} {{{own}.range_edge}} on {{{own}.volume_ratio}} the usual volume"
-    return [Reason(weigh_by_volume(seen.volume_backing, 1 if seen.breakout is Way.UP else -1), said)]
+    return [Reason(weigh_by_volume(seen.volume_backing, 1 if seen.breakout is PriceDirection.UP else -1), said)]
 
 
 def contradicts(case: Case, lean: Stance) -> bool:
@@ -282,15 +282,15 @@ def _divergence_reasons(case: Case) -> list[Reason]:
         ago = 0 if newest is None else (case.bundle.as_of - newest.known_at) // timeframe.millis
         if newest is not None and ago <= FRESH_BARS:
             hidden = "hidden " if newest.hidden else ""
-            sign = 1 if newest.way is Way.UP else -1
-            age = f"{{{timeframe}.{Gauge.CVD}_divergence_1_age}}"
+            sign = 1 if newest.way is PriceDirection.UP else -1
+            age = f"{{{timeframe}.{DivergenceSource.CVD}_divergence_1_age}}"
             said = f"a {hidden}CVD divergence points {newest.way}, known {age} ago"
             found.append(Reason(sign * weight * (0.6 if newest.hidden else 1.0), said))
     return found
 
 
 def _newest(divergences: tuple[Divergence, ...]) -> Divergence | None:
-    found = [divergence for divergence in divergences if divergence.gauge is Gauge.CVD]
+    found = [divergence for divergence in divergences if divergence.gauge is DivergenceSource.CVD]
     return max(found, key=lambda divergence: divergence.known_at, default=None)
 
 

@@ -113,7 +113,7 @@ def regime_of(case: Case) -> RegimeRuling:
         return RegimeRuling(Regime.RANGE_BOUND, 0, lost)
     regime, why = (Regime.VOLATILITY_PANIC, panic) if panic is not None else _name_regime(case, days.readings)
     budget = BUDGETS[regime]
-    doubts = (inputs.panic, inputs.day_rank)
+    doubts = (inputs.panic, inputs.day_volatility_rank)
     unknown = any(isinstance(figure, Missing) and not isinstance(figure, NotRecorded) for figure in doubts)
     if unknown and budget > UNKNOWN_PANIC:
         return RegimeRuling(regime, UNKNOWN_PANIC, f"{why}; whether there is a panic is not known ({{panic.unknown}})")
@@ -125,7 +125,7 @@ def _panic_reason(case: Case) -> str | None:
     inputs = case.inputs
     if inputs.panic is True:
         return f"options are in panic: {{anomaly.{Rule.OPTIONS_PANIC}}}"
-    if not isinstance(inputs.day_rank, Missing) and inputs.day_rank >= PANIC_RANK:
+    if not isinstance(inputs.day_volatility_rank, Missing) and inputs.day_volatility_rank >= PANIC_RANK:
         return "the day moved more than {volatility_rank} of earlier days"
     return None
 

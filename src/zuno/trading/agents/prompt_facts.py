@@ -18,7 +18,7 @@ from zuno.provenance.slots import annotate, cited_ids
 from zuno.trading.agents.case import Case, cache_by_market
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.measure.events import EventKind, MarketEvent
-from zuno.trading.measure.features import Perpetual, fresh
+from zuno.trading.measure.features import Perpetual, fresh_rows
 from zuno.trading.measure.frames import Frame
 from zuno.trading.measure.macro import Reading
 from zuno.trading.measure.order_book import FakeWall
@@ -33,9 +33,9 @@ from zuno.trading.measure.price_context import (
     TakerFlow,
 )
 from zuno.trading.measure.structure.levels import LevelZone
-from zuno.trading.measure.structure.lines import Gauge
-from zuno.trading.measure.structure.patterns import formation
-from zuno.trading.measure.structure.pivots import Way
+from zuno.trading.measure.structure.lines import DivergenceSource
+from zuno.trading.measure.structure.patterns import find_pattern
+from zuno.trading.measure.structure.pivots import PriceDirection
 from zuno.trading.measure.structure.swings import Fibonacci
 from zuno.trading.measure.triage import Rule
 from zuno.trading.model.cycle import CONVICTION, Blackboard, Expert, GeometryEntry, Meta
@@ -229,7 +229,7 @@ def structure_section(case: Case, weight: int = 70) -> Section:
         lines += _fibonacci_lines(timeframe, shape.fibonacci, frame.readings.close)
         lines += _zone_lines(timeframe, frame, kept)
         charted = timeframe is case.bundle.mode.chart[0]
-        found = formation(shape.pivots, frame.readings.close, shape.log_atr) if charted else None
+        found = find_pattern(shape.pivots, frame.readings.close, shape.log_atr) if charted else None
         if found is not None:
             lines.append(fact(f"{timeframe}.shape_line", found.line, Unit.PRICE, note=f"of a {found.shape}"))
     return Section("structure", weight, tuple(lines))
@@ -238,7 +238,7 @@ def structure_section(case: Case, weight: int = 70) -> Section:
 def _divergence_lines(case: Case, timeframe: Timeframe, frame: Frame, kept: int) -> Iterator[Line]:
     """The newest of each gauge, and what else is new."""
     found = frame.structure.divergences
-    for gauge in Gauge:
+    for gauge in DivergenceSource:
         of_gauge = [divergence for divergence in found if divergence.gauge is gauge]
         newest = sorted(of_gauge, key=lambda divergence: divergence.known_at, reverse=True)
         for place, divergence in enumerate(newest[: max(kept // 2, 1)], 1):
@@ -414,7 +414,9 @@ def price_action_section(case: Case, weight: int = 88) -> Section:
     if isinstance(seen, Missing):
         return Section("price and volume", weight, (remark("price_action.unknown", seen.reason, "unknown: "),))
     own = seen.timeframe
-    broken = f"closed {'above' if seen.breakout is Way.UP else 'below'} it" if seen.breakout else "not broken"
+    broken = (
+        f"closed {'above' if seen.breakout is PriceDirection.UP else 'below'} it" if seen.breakout else "not broken"
+    )
     sent = f"sent back {seen.rejection}" if seen.rejection else "no rejection"
     return Section(
         "price and volume",
@@ -516,7 +518,7 @@ def _unknown_terms(case: Case) -> Iterator[Line]:
     inputs = case.inputs
     if isinstance(inputs.bars, Missing):
         yield remark("bars.unknown", inputs.bars.reason, "candles are unknown: ")
-    for known in (inputs.panic, inputs.day_rank):
+    for known in (inputs.panic, inputs.day_volatility_rank):
         if isinstance(known, Missing):
             yield remark("panic.unknown", known.reason, "whether there is a panic is unknown: ")
             return
@@ -668,7 +670,7 @@ def narrative_section(case: Case, title: str = "narrative", weight: int = 25) ->
 
 
 def _foreign_section(case: Case, title: str, feed: Feed, venue: str, limit: int, weight: int) -> Section:
-    rows: Known[Sequence[Text]] = fresh(case.bundle, texts(feed, venue, case.bundle.symbol.base))
+    rows: Known[Sequence[Text]] = fresh_rows(case.bundle, texts(feed, venue, case.bundle.symbol.base))
     if isinstance(rows, Missing):
         return Section(title, weight, strangers=Untrusted(f"none is known: {rows.reason}", limit=limit, quotable=True))
     return Section(title, weight, strangers=Untrusted(_join_texts(rows, limit), limit=limit))

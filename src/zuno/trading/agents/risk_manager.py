@@ -128,7 +128,7 @@ def _without_amounts(why: str) -> str:
 
 
 def account_section(case: Case) -> Section:
-    standing = case.inputs.standing
+    standing = case.inputs.marked_account
     if isinstance(standing, Missing):
         return Section("account", 80, (prompt_facts.remark("account.unknown", standing.reason, "unknown: "),))
     held = "none" if standing.position is None else f"a {standing.position.side}"

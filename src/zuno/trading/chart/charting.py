@@ -17,11 +17,16 @@ from zuno.trading.chart.panels import OpenInterest, ago, blank_panels, ends_at, 
 from zuno.trading.chart.scales import day_text, moment_text, price_axis, time_ticks
 from zuno.trading.measure.bars import Bars, Floats, bars
 from zuno.trading.measure.features import streams_heard
-from zuno.trading.measure.heat import TIERS, HeatMap, HeatOrigin, heat_map
-from zuno.trading.measure.indicators.all import IndicatorSeries, columns, newest_valid_bars, sound
+from zuno.trading.measure.heat import TIERS, HeatMap, HeatOrigin, build_heat_map
+from zuno.trading.measure.indicators.all import (
+    IndicatorSeries,
+    compute_indicators,
+    drop_invalid_bars,
+    take_newest_valid_bars,
+)
 from zuno.trading.measure.indicators.profile import volume_profile
 from zuno.trading.measure.indicators.volume import anchored_vwap, vwap
-from zuno.trading.measure.structure.all import Structure, structure_of
+from zuno.trading.measure.structure.all import Structure, measure_structure_of_window
 from zuno.trading.measure.structure.levels import LevelKind, PriceLevel
 from zuno.trading.measure.structure.pivots import Extreme
 from zuno.trading.model.bundle import Bundle
@@ -175,7 +180,7 @@ def _describe(bundle: Bundle, timeframe: Timeframe, count: int, trade: TradePlan
 def _window(bundle: Bundle, timeframe: Timeframe) -> Bars:
     """What the features are computed from: the last sound bars that had closed."""
     rows = bundle.rows(candles(BINANCE, bundle.symbol, timeframe))
-    return newest_valid_bars(timeframe, rows, bundle.as_of)
+    return take_newest_valid_bars(timeframe, rows, bundle.as_of)
 
 
 def _no_bars(bundle: Bundle, timeframe: Timeframe, window: Bars) -> str:
@@ -211,14 +216,14 @@ def _price(
     opened: OpenInterest | MissingPanel,
     trade: TradePlan | None = None,
 ) -> PricePanel:
-    gauges = columns(window)
-    shape = structure_of(window, gauges, bundle.mode.shoulder)
+    indicators = compute_indicators(window)
+    shape = measure_structure_of_window(window, indicators, bundle.mode.shoulder)
     now = _now(bundle)
     profile = _profile(shown)
     ends = [float(shown.low.min()), float(shown.high.max()), now.price]
     ends += [] if trade is None else [trade.entry, trade.stop, trade.target]
     axis = price_axis(min(ends), max(ends))
-    found = tuple(_curves(bundle, window, shown, gauges, shape))
+    found = tuple(_curves(bundle, window, shown, indicators, shape))
     menu = [level for level in shape.levels if axis.low <= level.price <= axis.high]
     pivots, gaps = _nearest_pivots(menu, now.price), _nearest_gaps(menu, now.price)
     ratios = [level for level in menu if level.kind is LevelKind.FIBONACCI]
@@ -270,11 +275,11 @@ def _now(bundle: Bundle) -> Mark:
 
 
 def _curves(
-    bundle: Bundle, window: Bars, shown: Bars, gauges: IndicatorSeries, shape: Structure
+    bundle: Bundle, window: Bars, shown: Bars, indicators: IndicatorSeries, shape: Structure
 ) -> Iterator[Curve | MissingPanel]:
     name = f"EMA{EMA_BARS}"
     short = f"it needs {EMA_BARS} {window.timeframe} bars, {len(window)} are known"
-    yield _curve(f"{window.timeframe}.ema200", CurveKind.EMA200, name, _last_values(gauges.ema200, shown), short)
+    yield _curve(f"{window.timeframe}.ema200", CurveKind.EMA200, name, _last_values(indicators.ema200, shown), short)
     yield _day_vwap(bundle, shown)
     anchored = {vwap.pivot.extreme: vwap.pivot for vwap in shape.anchored}
     for extreme, kind in ((Extreme.HIGH, CurveKind.VWAP_SINCE_HIGH), (Extreme.LOW, CurveKind.VWAP_SINCE_LOW)):
@@ -287,7 +292,7 @@ def _curves(
 def _day_vwap(bundle: Bundle, shown: Bars) -> Curve | MissingPanel:
     """Of hours, as it stood when each bar closed; a bar of a day or more has no day inside."""
     series = candles(BINANCE, bundle.symbol, Timeframe.H1)
-    hours = sound(bars(Timeframe.H1, bundle.rows(series)).upto(bundle.as_of))
+    hours = drop_invalid_bars(bars(Timeframe.H1, bundle.rows(series)).upto(bundle.as_of))
     if not len(hours) or ends_at(hours) < ends_at(shown):
         why = bundle.why_absent(series) or f"no hour is known of the end of the last {shown.timeframe} bar"
         return MissingPanel("day VWAP", plain_text(why, _WHY))
@@ -409,7 +414,7 @@ def _profile_marks(profile: VolumeProfile | MissingPanel) -> Iterator[Mark]:
 def _heat(bundle: Bundle, shown: Bars, opened: OpenInterest | MissingPanel) -> Heat | MissingPanel:
     readings = () if isinstance(opened, MissingPanel) else tuple(_readings(shown, opened))
     streams = streams_heard(bundle, Feed.LIQUIDATIONS, *TAPES)
-    found = heat_map(shown, streams, readings)
+    found = build_heat_map(shown, streams, readings)
     if isinstance(found, Missing):
         return MissingPanel("liquidation heat map", found.reason)
     return Heat(

@@ -10,10 +10,10 @@ from zuno.kernel.clock import iso
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
 from zuno.trading.measure.bars import timeframe_of
-from zuno.trading.measure.data_quality import QUIET_VENUES, RowRun, complete_at, gap, standing
+from zuno.trading.measure.data_quality import QUIET_VENUES, RowRun, complete_at, count_repeated_rows, find_gap
 from zuno.trading.measure.derivatives import RANK_DAYS, thin_to_hours
 from zuno.trading.measure.macro import CADENCE_DAYS
-from zuno.trading.measure.order_book import over_a_minute
+from zuno.trading.measure.order_book import sample_minute
 from zuno.trading.measure.tape import LOWER_BOUND
 from zuno.trading.model.bundle import SLOTS, Absent, Block, Bundle, Slot
 from zuno.trading.model.market import (
@@ -142,7 +142,7 @@ def _slice(series: Series[Any], as_of: Millis, newest: int | None = None) -> Sli
 
 def _thin_rows(series: Series[Any], rows: Sequence[Any], as_of: Millis) -> Sequence[Any]:
     if series.feed is Feed.BOOK:
-        return over_a_minute(rows)
+        return sample_minute(rows)
     return thin_to_hours(rows, as_of) if series.feed in RANKED else rows
 
 
@@ -190,7 +190,7 @@ def _notes(series: Series[Any], rows: Sequence[Any]) -> tuple[str, ...]:
         holes = list(_find_gaps(timeframe, rows, 0, len(rows) - 1))
         if holes:
             notes.append(f"{sum(hole.count for hole in holes)} bars are missing in {len(holes)} places")
-    if (still := standing(series, rows)) is not None:
+    if (still := count_repeated_rows(series, rows)) is not None:
         notes.append(f"the last {still} rows are the same: the feed stands still")
     return tuple(notes)
 
@@ -205,7 +205,7 @@ def _find_gaps(timeframe: Timeframe, rows: Sequence[Any], first: int, last: int)
         middle = (first + last) // 2
         yield from _find_gaps(timeframe, rows, first, middle)
         yield from _find_gaps(timeframe, rows, middle, last)
-    elif (hole := gap(timeframe, before, after)) is not None:
+    elif (hole := find_gap(timeframe, before, after)) is not None:
         yield hole
 
 

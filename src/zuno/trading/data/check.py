@@ -16,14 +16,14 @@ from typing import Any, Final, TypeAlias
 
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import aggregate, bars_inside, parts, timeframe_of
+from zuno.trading.measure.bars import aggregate, bars_inside, bars_per_bar, timeframe_of
 from zuno.trading.measure.data_quality import (
     FROZEN_AFTER,
     QUIET_VENUES,
     FrozenFeedDetector,
     RowRun,
-    disagreement,
-    holes,
+    describe_disagreement,
+    find_gaps,
 )
 from zuno.trading.model.market import MINUTE_MS, Candle, Feed, MacroRelease, Series, Timeframe
 from zuno.trading.ports.series import Batch, Flaw, SeriesStore, Source, Span
@@ -54,7 +54,7 @@ class Market:
         """
         for fine, bars in reversed(self.bars.items()):
             found = bars_inside(timeframe, at, bars)
-            if len(found) >= (1 if partly else parts(timeframe, fine)):
+            if len(found) >= (1 if partly else bars_per_bar(timeframe, fine)):
                 return aggregate(at, found), f"its {len(found)} {fine} bars", len(found)
         return None
 
@@ -87,7 +87,7 @@ class Check:
             if span.series.feed in FROZEN_AFTER and span.series.row is not Candle:
                 await self._watch(span)
         for market in _markets(spans):
-            await self._candles(market)
+            await self._check_candles(market)
         open_notes = [flaw for flaw in noted if flaw.mended is None]
         if self._repair:
             open_notes = await self._settle(open_notes)
@@ -111,20 +111,20 @@ class Check:
     def _look(self, series: Series[Any], rows: Iterable[Any]) -> None:
         still = self._still.setdefault(str(series), FrozenFeedDetector(series))
         for row in rows:
-            self._frozen(series, still.see(row))
+            self._check_frozen(series, still.see(row))
 
     def _end(self, series: Series[Any]) -> None:
         if (still := self._still.get(str(series))) is not None:
-            self._frozen(series, still.end())
+            self._check_frozen(series, still.end())
 
-    def _frozen(self, series: Series[Any], stretch: RowRun | None) -> None:
+    def _check_frozen(self, series: Series[Any], stretch: RowRun | None) -> None:
         if stretch is not None:
             detail = f"{stretch.count} rows with the very same numbers"
             self._found.append(Flaw(series, "frozen", stretch.first, stretch.last, stretch.count, detail))
 
     # -- candles
 
-    async def _candles(self, market: Market) -> None:
+    async def _check_candles(self, market: Market) -> None:
         first = min(span.first for span in market.spans.values())
         last = max(span.last for span in market.spans.values())
         for since in range(Timeframe.W1.floor(first), last + 1, WINDOW):
@@ -134,27 +134,27 @@ class Check:
                 rows = await self._store.read(span.series, Millis(since), Millis(until), EVER)
                 self._look(span.series, rows)
                 bars = {bar.at: bar for bar in rows}
-                await self._level(market, timeframe, bars, max(span.first, since), min(span.last, until))
+                await self._check_timeframe(market, timeframe, bars, max(span.first, since), min(span.last, until))
                 market.bars[timeframe] = sorted(bars.values())
         for span in market.spans.values():
             self._end(span.series)
 
-    async def _level(
+    async def _check_timeframe(
         self, market: Market, timeframe: Timeframe, bars: dict[Millis, Candle], first: int, last: int
     ) -> None:
         """The bars of one length: what is missing, and what disagrees; mended, they stand among the others."""
         series = market.spans[timeframe].series
-        for hole in holes(timeframe, bars, first, last):
-            await self._hole(market, timeframe, bars, hole)
+        for hole in find_gaps(timeframe, bars, first, last):
+            await self._handle_gap(market, timeframe, bars, hole)
         mended: list[Candle] = []
         for at in sorted(bars) if market.bars else ():  # the finest have nobody to ask
-            better = self._against_finer(market, timeframe, series, bars[at])
+            better = self._compare_with_finer(market, timeframe, series, bars[at])
             if better is not None and self._repair:
                 bars[at] = better
                 mended.append(better)
         await self._put(series, mended)
 
-    def _against_finer(
+    def _compare_with_finer(
         self, market: Market, timeframe: Timeframe, series: Series[Candle], bar: Candle
     ) -> Candle | None:
         """The bar that should stand here instead, where one should."""
@@ -162,43 +162,43 @@ class Check:
         known = market.build_bar(timeframe, bar.at)
         if known is None:
             if market.venue in QUIET_VENUES and (some := market.build_bar(timeframe, bar.at, partly=True)) is not None:
-                self._disagrees(series, bar.at, disagreement(bar, some[0], summed), None)
+                self._note_disagreement(series, bar.at, describe_disagreement(bar, some[0], summed), None)
             return None
         whole, made_by, _ = known
         place = (str(series), bar.at)
-        fault = disagreement(bar, whole, summed)
+        fault = describe_disagreement(bar, whole, summed)
         if fault is None:
             self._settled.setdefault(place, f"kept, as {made_by} make it")
             return None
-        agreeing = [bar for bar in self._earlier.get(place, ()) if disagreement(bar, whole, summed) is None]
+        agreeing = [bar for bar in self._earlier.get(place, ()) if describe_disagreement(bar, whole, summed) is None]
         done = f"put back the earlier bar, which {made_by} make" if agreeing else f"rebuilt from {made_by}"
         self._settled[place] = done
-        self._disagrees(series, bar.at, fault, done)
+        self._note_disagreement(series, bar.at, fault, done)
         return agreeing[-1] if agreeing else whole
 
-    def _disagrees(self, series: Series[Candle], at: Millis, fault: str | None, done: str | None) -> None:
+    def _note_disagreement(self, series: Series[Candle], at: Millis, fault: str | None, done: str | None) -> None:
         if fault is not None:
             mended = done if self._repair else None
             self._found.append(Flaw(series, "disagreement", at, at, 1, fault, mended))
 
-    async def _hole(self, market: Market, timeframe: Timeframe, bars: dict[Millis, Candle], hole: RowRun) -> None:
+    async def _handle_gap(self, market: Market, timeframe: Timeframe, bars: dict[Millis, Candle], hole: RowRun) -> None:
         """Bars that are not here: made of finer ones, asked for again, or said to be missing."""
         series = market.spans[timeframe].series
         left: Sequence[int] = range(hole.first, hole.last + 1, timeframe.millis)
         if any(market.bars.values()):
-            left = await self._rebuilt(market, timeframe, bars, left)
+            left = await self._rebuild_bars(market, timeframe, bars, left)
             if market.venue in QUIET_VENUES:
                 left = [at for at in left if market.build_bar(timeframe, Millis(at), partly=True) is not None]
         elif market.venue in QUIET_VENUES:
             left = ()
-        fetched, why = await self._again(series, left)
+        fetched, why = await self._fetch_again(series, left)
         bars.update(fetched)
         if fetched:
-            self._missing(series, [at for at in left if at in fetched], why, "fetched again")
+            self._note_missing(series, [at for at in left if at in fetched], why, "fetched again")
             left = [at for at in left if at not in fetched]
-        self._missing(series, left, why, None)
+        self._note_missing(series, left, why, None)
 
-    async def _rebuilt(
+    async def _rebuild_bars(
         self, market: Market, timeframe: Timeframe, bars: dict[Millis, Candle], missing: Sequence[int]
     ) -> list[int]:
         """Those among them that finer bars make are put there, or told; the others are left."""
@@ -211,7 +211,7 @@ class Check:
                 left.append(at)
                 continue
             done = f"rebuilt from {known[1]}"
-            self._missing(series, (at,), f"{known[1]} are here", done if self._repair else None)
+            self._note_missing(series, (at,), f"{known[1]} are here", done if self._repair else None)
             if self._repair:
                 self._settled[str(series), at] = done
                 bars[at] = known[0]
@@ -219,14 +219,14 @@ class Check:
         await self._put(series, rebuilt)
         return left
 
-    def _missing(self, series: Series[Candle], moments: Sequence[int], detail: str, mended: str | None) -> None:
+    def _note_missing(self, series: Series[Candle], moments: Sequence[int], detail: str, mended: str | None) -> None:
         """One note for each run of them: of years there may be millions."""
         step = timeframe_of(series).millis
         for first, last in _runs(moments, step):
             count = (last - first) // step + 1
             self._found.append(Flaw(series, "gap", Millis(first), Millis(last), count, detail, mended))
 
-    async def _again(self, series: Series[Candle], missing: Sequence[int]) -> tuple[Mapping[Millis, Candle], str]:
+    async def _fetch_again(self, series: Series[Candle], missing: Sequence[int]) -> tuple[Mapping[Millis, Candle], str]:
         """What the venue has of these, and what is to be said of the rest."""
         if not missing or not self._repair or self._fetch is None:
             return {}, "no finer bars make them" if timeframe_of(series) is not Timeframe.M1 else "nothing was recorded"
@@ -278,7 +278,7 @@ async def find_holes(store: SeriesStore, span: Span) -> list[RowRun]:
     for since in range(span.first, span.last + 1, WINDOW):
         until = min(since + WINDOW - timeframe.millis, span.last)
         rows = await store.read(span.series, Millis(since), Millis(until), EVER)
-        for hole in holes(timeframe, [row.at for row in rows], since, until):
+        for hole in find_gaps(timeframe, [row.at for row in rows], since, until):
             if found and found[-1].last + timeframe.millis == hole.first:
                 before = found.pop()
                 hole = RowRun(before.first, hole.last, before.count + hole.count)

@@ -13,17 +13,17 @@ from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.measure.columns import (
     LEAP,
     SAME_PRICE,
-    clock_shift,
-    foreign_prices,
+    find_clock_shift,
+    mark_foreign_prices,
     mark_seen,
-    pick,
-    place_rows,
-    price_ratio,
+    mark_valid_rows,
+    measure_price_ratio,
     resample_columns,
-    rows_of,
-    sound,
+    sort_rows,
+    take_rows,
+    to_rows,
 )
-from zuno.trading.measure.data_quality import impossible
+from zuno.trading.measure.data_quality import find_row_fault
 from zuno.trading.model.market import (
     DAY_MS,
     Candle,
@@ -97,24 +97,24 @@ async def take_columns(state: ImportState, columns: Columns, lines: Any, file: s
     series = columns.series
     if series.row is MacroRelease:
         return await _take_prints(state, columns, lines, file)
-    placed = place_rows(columns, state.now, with_blanks=series.row is not Candle)
+    placed = sort_rows(columns, state.now, with_blanks=series.row is not Candle)
     found = Imported(repeated=placed.repeated, blank=placed.blank)
-    bad = pick(columns, placed.bad)
-    for row, line in zip(rows_of(bad), lines[placed.bad].tolist(), strict=True):
-        found.set_aside.append((line, impossible(series, row, state.now) or _INCOMPLETE))
+    bad = take_rows(columns, placed.bad)
+    for row, line in zip(to_rows(bad), lines[placed.bad].tolist(), strict=True):
+        found.set_aside.append((line, find_row_fault(series, row, state.now) or _INCOMPLETE))
     found.set_aside += [(int(lines[place]), _SECOND) for place in placed.second]
-    whole, where = pick(columns, placed.order), lines[placed.order]
+    whole, where = take_rows(columns, placed.order), lines[placed.order]
     if series.row is Candle and len(whole):
         early = whole.at < _FIRST_BLOCK
         found.set_aside += [(line, "nothing was traded before Bitcoin's first block") for line in where[early].tolist()]
-        whole, where = pick(whole, ~early), where[~early]
+        whole, where = take_rows(whole, ~early), where[~early]
     if series.row is Candle and len(whole):
-        foreign = foreign_prices(whole, await _level(state, whole))
+        foreign = mark_foreign_prices(whole, await _level(state, whole))
         found.set_aside += [
             (int(line), f"close {close:g} is another market's price")
             for line, close in zip(where[foreign].tolist(), whole.values[3][foreign].tolist(), strict=True)
         ]
-        whole, where = pick(whole, ~foreign), where[~foreign]
+        whole, where = take_rows(whole, ~foreign), where[~foreign]
         await _check_market(state, whole)
     if not len(whole):
         return found
@@ -143,7 +143,7 @@ async def _take_prints(state: ImportState, columns: Columns, lines: Any, file: s
         row = MacroRelease(Millis(at), value, Millis(at + DAY_MS))
         if value != value:
             found.blank += 1
-        elif (fault := impossible(columns.series, row, state.now)) or row.released > state.now:
+        elif (fault := find_row_fault(columns.series, row, state.now)) or row.released > state.now:
             found.set_aside.append((line, fault or _INCOMPLETE))
         elif at in given:
             if given[at] == value:
@@ -184,10 +184,10 @@ async def _check_market(state: ImportState, columns: Columns) -> None:
         )
     since, until = Millis(int(columns.at[0]) - DAY_MS), Millis(int(columns.at[-1]) + DAY_MS)
     standing = await state.store.read_columns(series, since, until)
-    ratio = price_ratio(columns, standing)
+    ratio = measure_price_ratio(columns, standing)
     if ratio is not None and not 1 / LEAP < ratio < LEAP:
         raise Refused(f"Its prices are {ratio:.3g} times those that are here of {series}: they are another market's")
-    if (hours := clock_shift(columns, standing)) is not None:
+    if (hours := find_clock_shift(columns, standing)) is not None:
         raise Refused(
             f"Its times look local: its bars are those that are here of {series}, {hours:+d} h later; write times "
             "in UTC or with their offset"
@@ -205,7 +205,7 @@ async def _check_neighbours(state: ImportState, columns: Columns, since: Millis,
     for symbol in Symbol:
         if symbol != named:
             other = candles(series.venue, symbol, Timeframe(length))
-            ratio = price_ratio(columns, await state.store.read_columns(other, since, until))
+            ratio = measure_price_ratio(columns, await state.store.read_columns(other, since, until))
             if ratio is not None and abs(ratio - 1.0) < SAME_PRICE:
                 raise Refused(f"Its prices are those of {other}, not of {series}")
 
@@ -235,7 +235,7 @@ async def _make_stretch(
         for coarser in COARSER[timeframe]:
             coarse = resample_columns(coarser, fine)
             inside = (coarse.at >= coarser.floor(first)) & (coarse.at <= last)
-            coarse = pick(coarse, inside & sound(coarse, state.now))
+            coarse = take_rows(coarse, inside & mark_valid_rows(coarse, state.now))
             if not len(coarse):
                 continue
             bars_inside = f"{timeframe} bars"

@@ -18,16 +18,16 @@ from zuno.kernel.units import Millis
 from zuno.trading.data.sources import (
     Sources,
     date_batch,
+    find_missing,
+    find_missing_spans,
     fresh_for,
     is_snapshot_only,
     is_streamed,
     kept_since,
-    missing,
-    missing_spans,
-    pages,
     poll_schedule_of,
+    split_into_pages,
 )
-from zuno.trading.measure.data_quality import impossible
+from zuno.trading.measure.data_quality import find_row_fault
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, SECOND_MS, Feed, MacroRelease, Series, Symbol, alive
 from zuno.trading.model.venues import neighbour_series, wanted_series
 from zuno.trading.ports.series import Batch, SeriesStore
@@ -99,7 +99,7 @@ class Intake:
         return bool(found)
 
     async def _stretch(self, series: Series[Any], since: Millis, until: Millis) -> None:
-        for low, high in pages(series, since, until):
+        for low, high in split_into_pages(series, since, until):
             await self._page(series, low, high)
 
     async def _page(self, series: Series[Any], since: Millis, until: Millis) -> None:
@@ -112,7 +112,7 @@ class Intake:
             return
         batch = date_batch(series, rows, self._now())
         await self._keep(batch)
-        if faults := [fault for row in rows if (fault := impossible(series, row, batch.known)) is not None]:
+        if faults := [fault for row in rows if (fault := find_row_fault(series, row, batch.known)) is not None]:
             self.set_aside[series] = f"{len(faults)} of {len(rows)} rows it told cannot be: {faults[0]}"
         last = max(row.at for row in rows)
         self._frontier[series] = max(last, self._frontier.get(series, last))
@@ -129,7 +129,7 @@ class Intake:
         if series not in self._frontier and (found := await self._store.read(series, oldest, now, _EVER)):
             self._frontier[series] = found[-1].at
             if series.feed is not Feed.NEWS:
-                self._holes[series] = _few(missing(series, [row.at for row in found], oldest, found[-1].at))
+                self._holes[series] = _few(find_missing(series, [row.at for row in found], oldest, found[-1].at))
         known = self._frontier.get(series, oldest)
         if series.feed is Feed.NEWS:  # of several channels, of which one may be behind the others
             known = Millis(known - NEWS_AGAIN)
@@ -153,7 +153,7 @@ class Intake:
         """What is owed of it still."""
         since, until = hole
         found = await self._store.read(series, Millis(since - 1), Millis(until + 1), _EVER)
-        return missing_spans(series, [row.at for row in found], since, until, self._now())
+        return find_missing_spans(series, [row.at for row in found], since, until, self._now())
 
     def _give_up(self, series: Series[Any], left: list[Hole]) -> None:
         if left:

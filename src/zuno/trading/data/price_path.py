@@ -22,7 +22,7 @@ from zuno.trading.model.market import (
     funding,
     rates,
 )
-from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW, won_symbol
+from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW, krw_symbol
 from zuno.trading.ports.series import SeriesStore, Slice
 
 TIMEFRAMES: Final = (Timeframe.M1, Timeframe.H1, Timeframe.H4, Timeframe.D1)
@@ -37,7 +37,7 @@ async def read_bars(
     end = Millis(max(since, until - 1))
     asked: list[Slice[Any]] = [Slice(candles(BINANCE, symbol, timeframe), since, end) for timeframe in TIMEFRAMES]
     if exchange is Exchange.UPBIT:
-        own: list[Series[Candle]] = [candles(UPBIT, won_symbol(symbol), timeframe) for timeframe in TIMEFRAMES]
+        own: list[Series[Candle]] = [candles(UPBIT, krw_symbol(symbol), timeframe) for timeframe in TIMEFRAMES]
         asked += [Slice(series, since, end) for series in own]
         asked.append(Slice(rates(UPBIT, USDT_KRW), Millis(max(0, since - _RATE_MS)), until))
     rows = (await store.read_many(asked, known_by)).rows
@@ -45,10 +45,10 @@ async def read_bars(
     if exchange is Exchange.BINANCE:
         chosen = [*zip(TIMEFRAMES, rows[:count], strict=True)]
     else:
-        won = rows[count : 2 * count]
+        krw_bars = rows[count : 2 * count]
         chosen = [
-            (timeframe, theirs or _to_won(bars, timeframe, rows[-1]))
-            for timeframe, bars, theirs in zip(TIMEFRAMES, rows[:count], won, strict=True)
+            (timeframe, theirs or _to_krw(bars, timeframe, rows[-1]))
+            for timeframe, bars, theirs in zip(TIMEFRAMES, rows[:count], krw_bars, strict=True)
         ]
     return sorted(bar for bar in select_finest_bars(chosen) if bar.end <= known_by)
 
@@ -60,7 +60,7 @@ async def read_funding(
     return await store.read(funding(BINANCE, symbol), Millis(since + 1), until, known_by)
 
 
-def _to_won(bars: Sequence[Candle], timeframe: Timeframe, rows: Sequence[Level]) -> list[Candle]:
+def _to_krw(bars: Sequence[Candle], timeframe: Timeframe, rows: Sequence[Level]) -> list[Candle]:
     """Nothing of a time whose rate is stale."""
     times = [row.at for row in rows]
     found: list[Candle] = []

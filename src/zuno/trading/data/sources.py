@@ -190,7 +190,7 @@ def kept_since(series: Series[Any], now: Millis) -> Millis:
     return Millis(0) if kept is None else Millis(now - kept)
 
 
-def missing(series: Series[Any], moments: Sequence[int], since: int, until: int) -> list[tuple[Millis, Millis]]:
+def find_missing(series: Series[Any], moments: Sequence[int], since: int, until: int) -> list[tuple[Millis, Millis]]:
     """The stretches of [since, until] in which something should be and nothing is, oldest first.
 
     `moments`: when the rows are that are here, oldest first. Words come when they come and prints are revised: of them
@@ -203,7 +203,7 @@ def missing(series: Series[Any], moments: Sequence[int], since: int, until: int)
     return [(Millis(before + 1), Millis(after - 1)) for before, after in pairwise(edges) if after - before > apart]
 
 
-def missing_spans(
+def find_missing_spans(
     series: Series[Any], moments: Sequence[int], since: int, until: int, now: Millis
 ) -> list[tuple[Millis, Millis]]:
     """What a venue owes of a time it was asked for and did not tell, each from its beginning to what comes after it.
@@ -226,7 +226,7 @@ def missing_spans(
         return [(Millis(since), Millis(last + 1))] if due else []
     began = Millis(max(since, LISTED_SINCE))
     before = [(began, Millis(moments[0]))] if moments[0] - began >= apart else []
-    holes = missing(series, moments, moments[0], last)
+    holes = find_missing(series, moments, moments[0], last)
     return [*before, *((Millis(low - 1 + after), Millis(high + 1)) for low, high in holes)]
 
 
@@ -237,7 +237,7 @@ def _expected_gap(series: Series[Any]) -> int | None:
     return None if apart is None else apart + LEEWAY
 
 
-def pages(series: Series[Any], since: Millis, until: Millis) -> Iterator[tuple[Millis, Millis]]:
+def split_into_pages(series: Series[Any], since: Millis, until: Millis) -> Iterator[tuple[Millis, Millis]]:
     """That time in parts that are asked for and written one after the other, oldest first."""
     if series.feed in (Feed.OPEN_INTEREST, Feed.LONG_SHORT):
         near = until - FINE_DAYS * DAY_MS

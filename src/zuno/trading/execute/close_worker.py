@@ -28,7 +28,7 @@ from zuno.trading.model.orders import (
 from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentStored, Protection
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.book_state import OpenTrade, TrackedIntent, TrackedOrder
-from zuno.trading.rules.execution_styles import fits
+from zuno.trading.rules.execution_styles import meets_minimum
 
 MAX_EXIT_TRIES: Final = 3
 UNPROTECTED_MS: Final = MINUTE_MS
@@ -225,7 +225,7 @@ class CloseWorker:
             mark = (await self._state.quote(position.exchange, position.symbol)).mark
         except Unavailable:
             return None
-        if fits(position.quantity, mark, filters):
+        if meets_minimum(position.quantity, mark, filters):
             return None
         return f"{position.quantity} {position.symbol} at {mark} is less than {position.exchange} takes"
 

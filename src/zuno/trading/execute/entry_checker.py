@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from zuno.trading.execute.gate_state import GateState
-from zuno.trading.execute.intents import PlaceState, RulingToExecute, build_open_intent
+from zuno.trading.execute.intents import ExchangeState, RulingToExecute, build_open_intent
 from zuno.trading.execute.protection_checker import ProtectionChecker
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Missing
@@ -36,7 +36,7 @@ class EntryChecker:
             raise EntryRefused(self._state.context.why_no_entries)
         book, exchanges = self._state.book, tuple(leg.venue for leg in order.ruling.legs)
         places = {
-            exchange: PlaceState(
+            exchange: ExchangeState(
                 await self._state.worker.quote(exchange, order.symbol),
                 await self._state.worker.fresh_filters(exchange, order.symbol),
             )
@@ -78,7 +78,7 @@ class EntryChecker:
         return events
 
     async def _live_entry(
-        self, order: RulingToExecute, intent: TradeIntent, places: Mapping[Exchange, PlaceState]
+        self, order: RulingToExecute, intent: TradeIntent, places: Mapping[Exchange, ExchangeState]
     ) -> LiveEntry:
         assert order.mark is not None
         midnight = self._state.now() // DAY_MS * DAY_MS

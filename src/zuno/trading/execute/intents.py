@@ -13,7 +13,7 @@ from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily, Ruling, 
 from zuno.trading.model.market import Mode, Side, Symbol
 from zuno.trading.model.orders import Filters, VenueQuote, to_decimal
 from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentLeg, Mandate, TradeIntent
-from zuno.trading.rules.execution_styles import fits, round_to_step
+from zuno.trading.rules.execution_styles import meets_minimum, round_to_step
 from zuno.trading.rules.mandate import hash_mandate
 from zuno.trading.rules.trading_book import TradingBook
 
@@ -43,7 +43,7 @@ class RulingToExecute:
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceState:
+class ExchangeState:
     """What a leg needs to know of its exchange."""
 
     quote: VenueQuote
@@ -100,7 +100,7 @@ def find_close_id_of(book: TradingBook, account: str, symbol: Symbol, names: tup
 def build_open_intent(
     account: str,
     order: RulingToExecute,
-    places: Mapping[Exchange, PlaceState],
+    places: Mapping[Exchange, ExchangeState],
     mandate: Mandate | None,
     dollars: Decimal | None = None,
 ) -> TradeIntent | str:
@@ -192,14 +192,14 @@ def build_close_intent(
 
 
 def _find_leg_refusal(
-    side: Side, quantity: Decimal, entry: Decimal, stop: Decimal, target: Decimal, state: PlaceState
+    side: Side, quantity: Decimal, entry: Decimal, stop: Decimal, target: Decimal, state: ExchangeState
 ) -> str | None:
     filters = state.filters
     if not filters.trading:
         return f"{filters.symbol} is not traded there"
-    if not fits(quantity, entry, filters):
+    if not meets_minimum(quantity, entry, filters):
         return f"{quantity} at {entry} is less than it takes"
-    if not filters.holds_stops and not fits(quantity, stop, filters):
+    if not filters.holds_stops and not meets_minimum(quantity, stop, filters):
         return f"{quantity} could not be sold at the stop {stop}: it is less than it takes"
     low, high = (stop, target) if side is Side.LONG else (target, stop)
     if not 0 < low < state.quote.mark < high:

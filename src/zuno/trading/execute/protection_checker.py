@@ -65,7 +65,7 @@ class ProtectionChecker:
 
     def sum_lost_today(self, state: RiskState) -> Known[Decimal]:
         """Net, since midnight UTC, with what open positions have lost; below zero is a gain."""
-        realised = sum_results_usd(self._state.book.results, Millis(state.now // DAY_MS * DAY_MS), state.won)
+        realised = sum_results_usd(self._state.book.results, Millis(state.now // DAY_MS * DAY_MS), state.krw_rate)
         if isinstance(realised, Missing):
             return realised
         if isinstance(state.unrealised_usd, Missing):
@@ -81,8 +81,8 @@ class ProtectionChecker:
             for exchange in self._state.venues:
                 if exchange is first or book.trades_at(exchange):
                     quotes[exchange, held] = await self.known_quote(exchange, held)
-        won = await self._won(quotes)
-        equity, unrealised = self._equity_usd(quotes, won)
+        krw_rate = await self._read_krw_rate(quotes)
+        equity, unrealised = self._equity_usd(quotes, krw_rate)
         return RiskState(
             now=self._state.now(),
             open_symbols=self._open_symbols(),
@@ -90,7 +90,7 @@ class ProtectionChecker:
             results=book.results,
             equity_usd=equity,
             unrealised_usd=unrealised,
-            won=won,
+            krw_rate=krw_rate,
             price_times={}
             if symbol is None
             else {symbol: _time_of(quotes.get((first, symbol), Missing("no exchange is there")))},
@@ -104,7 +104,7 @@ class ProtectionChecker:
         except ZunoError as error:
             return Missing(str(error).rstrip("."))
 
-    async def _won(self, quotes: Mapping[tuple[Exchange, Symbol], Known[VenueQuote]]) -> Known[Decimal]:
+    async def _read_krw_rate(self, quotes: Mapping[tuple[Exchange, Symbol], Known[VenueQuote]]) -> Known[Decimal]:
         """KRW for one dollar: what the same coin costs in both."""
         if Exchange.UPBIT not in self._state.venues:
             return Missing(f"{Exchange.UPBIT} is not there")
@@ -122,7 +122,7 @@ class ProtectionChecker:
         return upbit.mark / binance.mark
 
     def _equity_usd(
-        self, quotes: Mapping[tuple[Exchange, Symbol], Known[VenueQuote]], won: Known[Decimal]
+        self, quotes: Mapping[tuple[Exchange, Symbol], Known[VenueQuote]], krw_rate: Known[Decimal]
     ) -> tuple[Known[Decimal], Known[Decimal]]:
         """Equity and unrealised PnL in dollars. Without the won, what is at Upbit counts nothing unless it is held."""
         equity = unrealised = ZERO
@@ -134,7 +134,7 @@ class ProtectionChecker:
                 if isinstance(quote, Missing):
                     return quote, quote
                 marks[trade.symbol] = quote.mark
-            rate = Decimal(1) if exchange is Exchange.BINANCE else won
+            rate = Decimal(1) if exchange is Exchange.BINANCE else krw_rate
             if isinstance(rate, Missing):
                 if trades:
                     return rate, rate

@@ -99,7 +99,7 @@ def aggregate(at: Millis, fine: Sequence[Candle]) -> Candle:
     )
 
 
-def parts(coarse: Timeframe, fine: Timeframe) -> int:
+def bars_per_bar(coarse: Timeframe, fine: Timeframe) -> int:
     """How many fine bars a coarse one has."""
     return coarse.millis // fine.millis
 
@@ -113,7 +113,7 @@ def bars_inside(coarse: Timeframe, at: Millis, bars: Sequence[Candle]) -> Sequen
 def resample_bars(coarse: Timeframe, fine: Timeframe, bars: Iterable[Candle]) -> tuple[Candle, ...]:
     """The coarse bars whose every part is here; the bars come oldest first, each once."""
     buckets = ((at, list(group)) for at, group in groupby(bars, key=lambda bar: coarse.floor(bar.at)))
-    return tuple(aggregate(at, group) for at, group in buckets if len(group) == parts(coarse, fine))
+    return tuple(aggregate(at, group) for at, group in buckets if len(group) == bars_per_bar(coarse, fine))
 
 
 def _open_time(bar: Candle) -> Millis:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import parts, timeframe_of, total
+from zuno.trading.measure.bars import bars_per_bar, timeframe_of, total
 from zuno.trading.measure.data_quality import EARLIEST, INTERVAL_HOURS, LATEST, LEAST_AMOUNT, LEAST_PRICE, MOST
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Candle, Funding, Level, MarkAndIndex, Series, Timeframe
 from zuno.trading.ports.series import Columns
@@ -39,7 +39,7 @@ _DIGITS: Final = 1e15
 """Decimals of so many digits are spelled as they were written."""
 
 
-def rows_of(columns: Columns) -> list[Any]:
+def to_rows(columns: Columns) -> list[Any]:
     """The rows these columns are of."""
     kind = columns.series.row
     numbers = [_spell(column) if place == 5 else column.tolist() for place, column in enumerate(columns.values)]
@@ -51,7 +51,7 @@ def _spell(taken: Floats) -> list[float | None]:
     return [None if number != number else number for number in taken.tolist()]
 
 
-def pick(columns: Columns, chosen: Any) -> Columns:
+def take_rows(columns: Columns, chosen: Any) -> Columns:
     return Columns(columns.series, columns.at[chosen], tuple(column[chosen] for column in columns.values))
 
 
@@ -60,52 +60,52 @@ def complete_times(series: Series[Any], at: NDArray[np.int64]) -> NDArray[np.int
     return at + timeframe_of(series).millis if series.row is Candle else at
 
 
-def sound(columns: Columns, now: Millis) -> Mask:
+def mark_valid_rows(columns: Columns, now: Millis) -> Mask:
     """Which rows a market can have made, and were complete by now."""
     at = columns.at
     judged = (at >= EARLIEST) & (at < LATEST) & (complete_times(columns.series, at) <= now)
     return np.asarray(judged & _JUDGES[columns.series.row](columns), dtype=bool)
 
 
-def _sound_candles(columns: Columns) -> Any:
+def _mark_valid_candles(columns: Columns) -> Any:
     timeframe = timeframe_of(columns.series)
     opened, high, low, close, volume, taken = columns.values
     return (
         (low >= LEAST_PRICE) & (low <= opened) & (opened <= high) & (low <= close) & (close <= high) & (high <= MOST)
-        & _amounts(volume) & (np.isnan(taken) | ((taken >= 0.0) & (taken <= volume)))
+        & _mark_valid_amounts(volume) & (np.isnan(taken) | ((taken >= 0.0) & (taken <= volume)))
         & ((columns.at - timeframe.floor(0)) % timeframe.millis == 0)
     )  # fmt: skip
 
 
-def _sound_funding(columns: Columns) -> Any:
+def _mark_valid_funding(columns: Columns) -> Any:
     rate, hours = columns.values
     least, most = INTERVAL_HOURS
     return (np.abs(rate) <= MOST) & (hours >= least) & (hours <= most)
 
 
-def _sound_levels(columns: Columns) -> Any:
-    return _amounts(columns.values[0])
+def _mark_valid_levels(columns: Columns) -> Any:
+    return _mark_valid_amounts(columns.values[0])
 
 
-def _sound_marks(columns: Columns) -> Any:
+def _mark_valid_marks(columns: Columns) -> Any:
     mark, spot = columns.values
     return (mark >= LEAST_PRICE) & (mark <= MOST) & (spot >= LEAST_PRICE) & (spot <= MOST)
 
 
-def _amounts(values: Floats) -> Any:
+def _mark_valid_amounts(values: Floats) -> Any:
     return (values == 0.0) | ((values >= LEAST_AMOUNT) & (values <= MOST))
 
 
 _JUDGES: Final[Mapping[type[Any], Callable[[Columns], Any]]] = {
-    Candle: _sound_candles,
-    Funding: _sound_funding,
-    Level: _sound_levels,
-    MarkAndIndex: _sound_marks,
+    Candle: _mark_valid_candles,
+    Funding: _mark_valid_funding,
+    Level: _mark_valid_levels,
+    MarkAndIndex: _mark_valid_marks,
 }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Compared:
+class ComparedRows:
     """Rows held against those that stand."""
 
     new: Mask
@@ -113,21 +113,21 @@ class Compared:
     """Other numbers stand there."""
 
 
-def compare(columns: Columns, standing: Columns) -> Compared:
+def compare_rows(columns: Columns, standing: Columns) -> ComparedRows:
     """Both strictly increasing in time."""
     if not len(standing):
-        return Compared(np.ones(len(columns), dtype=bool), np.zeros(len(columns), dtype=bool))
+        return ComparedRows(np.ones(len(columns), dtype=bool), np.zeros(len(columns), dtype=bool))
     place = np.minimum(np.searchsorted(standing.at, columns.at), len(standing) - 1)
     here = standing.at[place] == columns.at
     same = here.copy()
     for mine, theirs in zip(columns.values, standing.values, strict=True):
         there = theirs[place]
         same &= (mine == there) | (np.isnan(mine) & np.isnan(there))
-    return Compared(~here, here & ~same)
+    return ComparedRows(~here, here & ~same)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Placed:
+class SortedRows:
     """Rows of a file, sorted out: each is in one of these places or was a repetition."""
 
     order: NDArray[np.int64]
@@ -139,9 +139,9 @@ class Placed:
     blank: int
 
 
-def place_rows(columns: Columns, now: Millis, *, with_blanks: bool) -> Placed:
+def sort_rows(columns: Columns, now: Millis, *, with_blanks: bool) -> SortedRows:
     """`with_blanks`: a row whose number is not said is none, and not bad."""
-    whole = sound(columns, now)
+    whole = mark_valid_rows(columns, now)
     blank = np.isnan(columns.values[0]) if with_blanks else np.zeros(len(columns), dtype=bool)
     bad = np.flatnonzero(~whole & ~blank)
     order = np.flatnonzero(whole)
@@ -151,14 +151,14 @@ def place_rows(columns: Columns, now: Millis, *, with_blanks: bool) -> Placed:
     at = columns.at[order]
     again = np.flatnonzero(np.diff(at, prepend=at[:1] - 1) == 0)
     if not len(again):
-        return Placed(order, bad, order[:0], 0, int(blank.sum()))
+        return SortedRows(order, bad, order[:0], 0, int(blank.sum()))
     first = order[np.searchsorted(at, at[again])]
     same = np.ones(len(again), dtype=bool)
     for column in columns.values:
         mine, theirs = column[order[again]], column[first]
         same &= (mine == theirs) | (np.isnan(mine) & np.isnan(theirs))
     second = np.sort(order[again[~same]])
-    return Placed(np.delete(order, again), bad, second, int(same.sum()), int(blank.sum()))
+    return SortedRows(np.delete(order, again), bad, second, int(same.sum()), int(blank.sum()))
 
 
 def mark_seen(seen: dict[Series[Any], NDArray[np.int64]], columns: Columns) -> Mask:
@@ -197,9 +197,9 @@ def resample_columns(coarse: Timeframe, columns: Columns) -> Columns:
     bucket = (columns.at - shift) // coarse.millis
     starts = np.flatnonzero(np.diff(bucket, prepend=np.iinfo(np.int64).min))
     counts = np.diff(starts, append=len(bucket))
-    whole = counts == parts(coarse, fine)
-    inside = pick(columns, np.repeat(whole, counts))
-    size = parts(coarse, fine)
+    whole = counts == bars_per_bar(coarse, fine)
+    inside = take_rows(columns, np.repeat(whole, counts))
+    size = bars_per_bar(coarse, fine)
     opened, high, low, close, volume, taken = (column.reshape(-1, size) for column in inside.values)
     values = (opened[:, 0], high.max(axis=1), low.min(axis=1), close[:, -1], _sums(volume), _sums(taken))
     return Columns(series, bucket[starts[whole]] * coarse.millis + shift, values)
@@ -224,7 +224,7 @@ def _sums(volumes: Floats) -> Floats:
 # -- whose prices they are
 
 
-def foreign_prices(columns: Columns, level: float | None) -> Mask:
+def mark_foreign_prices(columns: Columns, level: float | None) -> Mask:
     """Which candles, in order of time, are priced like another market: stretches that lie a `LEAP` away from the ones
     around them. Of several levels the one nearest to `level` is the market's own, without it the one most rows have."""
     close = columns.values[3]
@@ -242,7 +242,7 @@ def foreign_prices(columns: Columns, level: float | None) -> Mask:
     return np.repeat(np.abs(means - anchor) > np.log(LEAP) / 2, sizes)
 
 
-def price_ratio(columns: Columns, standing: Columns) -> float | None:
+def measure_price_ratio(columns: Columns, standing: Columns) -> float | None:
     """How many times dearer these closes are than those that stand at the same times; None where none do."""
     mine, theirs = _meet(columns.at, standing.at)
     return float(np.median(columns.values[3][mine] / standing.values[3][theirs])) if len(mine) else None
@@ -257,17 +257,17 @@ def _meet(left: NDArray[np.int64], right: NDArray[np.int64]) -> tuple[NDArray[np
     return both, place[both]
 
 
-def clock_shift(columns: Columns, standing: Columns) -> int | None:
+def find_clock_shift(columns: Columns, standing: Columns) -> int | None:
     """By how many hours these candles lie later than the same ones that stand: a local clock. None where they agree as
     they are, or at no shift, or where too few stand at the same times to tell."""
     mine, _ = _meet(columns.at, standing.at)
-    if len(np.unique(columns.values[3][mine])) < _ENOUGH or _agreeing(columns, standing, 0) > 0.5:
+    if len(np.unique(columns.values[3][mine])) < _ENOUGH or _share_that_agrees(columns, standing, 0) > 0.5:
         return None
-    best = max(range(-MOST_SHIFT, MOST_SHIFT + 1), key=lambda hours: _agreeing(columns, standing, hours))
-    return best if best and _agreeing(columns, standing, best) > 0.9 else None
+    best = max(range(-MOST_SHIFT, MOST_SHIFT + 1), key=lambda hours: _share_that_agrees(columns, standing, hours))
+    return best if best and _share_that_agrees(columns, standing, best) > 0.9 else None
 
 
-def _agreeing(columns: Columns, standing: Columns, hours: int) -> float:
+def _share_that_agrees(columns: Columns, standing: Columns, hours: int) -> float:
     mine, theirs = _meet(columns.at - hours * HOUR_MS, standing.at)
     if len(mine) < _ENOUGH:
         return 0.0

@@ -57,7 +57,7 @@ _ROUNDING: Final = 2.0**-53
 # -- rows
 
 
-def id_of(row: Any) -> str:
+def row_id(row: Any) -> str:
     """What tells a row from others of its series and time; empty where the time alone does."""
     match row:
         case TapeEvent():
@@ -79,9 +79,9 @@ def complete_at(series: Series[Any], row: Any) -> Millis:
     return Millis(row.at + MINUTE_MS) if series.row is Heartbeat else Millis(row.at)
 
 
-def sound_candle(span: int, shift: int, bar: Candle, known: float) -> bool:
+def is_valid_candle(span: int, shift: int, bar: Candle, known: float) -> bool:
     """Whether a market can have made this bar, and it had closed by then. The quick way, for hundreds of thousands;
-    `impossible` says why not."""
+    `find_row_fault` says why not."""
     at, opened, high, low, close, volume, taken = bar
     return (
         LEAST_PRICE <= low <= opened <= high <= MOST
@@ -95,7 +95,7 @@ def sound_candle(span: int, shift: int, bar: Candle, known: float) -> bool:
     )
 
 
-def impossible(series: Series[Any], row: Any, known: Millis | None) -> str | None:
+def find_row_fault(series: Series[Any], row: Any, known: Millis | None) -> str | None:
     """Why no market can have made this row, or None. `known`: when it reached us, None for history."""
     if type(row) is not series.row:
         return f"it is a {type(row).__name__}, not a {series.row.__name__}"
@@ -118,8 +118,8 @@ def _check_time(timeframe: Timeframe, at: Millis, known: Millis | None) -> str |
     return None
 
 
-def _candle(bar: Candle) -> str | None:
-    fault = _prices(bar, ("open", "high", "low", "close")) or _amounts(bar, ("volume",))
+def _find_candle_fault(bar: Candle) -> str | None:
+    fault = _find_price_fault(bar, ("open", "high", "low", "close")) or _find_amount_fault(bar, ("volume",))
     if fault is not None:
         return fault
     if bar.high < bar.low:
@@ -134,42 +134,42 @@ def _candle(bar: Candle) -> str | None:
     return f"buyers took {bar.taker_buy!r} of {bar.volume!r}" if bar.taker_buy > bar.volume else None
 
 
-def _funding(row: Funding) -> str | None:
+def _find_funding_fault(row: Funding) -> str | None:
     return _check_bounds("rate", row.rate) or _check_bounds("interval_hours", row.interval_hours, *INTERVAL_HOURS)
 
 
-def _level(row: Level) -> str | None:
-    return _amounts(row, ("value",))
+def _find_level_fault(row: Level) -> str | None:
+    return _find_amount_fault(row, ("value",))
 
 
-def _marks(row: MarkAndIndex) -> str | None:
-    return _prices(row, ("mark", "spot"))
+def _find_mark_fault(row: MarkAndIndex) -> str | None:
+    return _find_price_fault(row, ("mark", "spot"))
 
 
 def _print(row: MacroRelease) -> str | None:
-    return _moment("release", row.released) or _check_bounds("value", row.value)
+    return _find_time_fault("release", row.released) or _check_bounds("value", row.value)
 
 
 def _strike(row: TapeEvent) -> str | None:
     return (
-        _prices(row, ("price",))
+        _find_price_fault(row, ("price",))
         or _check_bounds("quantity", row.quantity, LEAST_AMOUNT)
-        or _amounts(row, ("usd",))
-        or _words(row, ("id",))
+        or _find_amount_fault(row, ("usd",))
+        or _find_text_field_fault(row, ("id",))
     )
 
 
 def _book(book: Book) -> str | None:
     for side, quotes in (("bid", book.bids), ("ask", book.asks)):
-        if _sound_quotes(quotes):
+        if _are_valid_quotes(quotes):
             continue
         for place, quote in enumerate(quotes, 1):
-            if fault := _prices(quote, ("price",)) or _amounts(quote, ("size",)):
+            if fault := _find_price_fault(quote, ("price",)) or _find_amount_fault(quote, ("size",)):
                 return f"{side} {place}: {fault}"
     return None
 
 
-def _sound_quotes(quotes: Sequence[Quote]) -> bool:
+def _are_valid_quotes(quotes: Sequence[Quote]) -> bool:
     """The quick way, for a million quotes. A sum is not finite where a figure is a NaN, which min and max overlook."""
     figures = list(chain.from_iterable(quotes))
     if set(map(type, figures)) != {float} or not isfinite(sum(figures)):
@@ -183,21 +183,21 @@ def _sound_quotes(quotes: Sequence[Quote]) -> bool:
     )
 
 
-def _options(options: OptionChain) -> str | None:
+def _find_chain_fault(options: OptionChain) -> str | None:
     for place, quote in enumerate(options.quotes, 1):
-        if not _sound_option(quote) and (fault := _option(quote)):
+        if not _is_valid_option(quote) and (fault := _find_option_fault(quote)):
             return f"option {place}: {fault}"
     return None
 
 
-def _sound_option(quote: OptionQuote) -> bool:
+def _is_valid_option(quote: OptionQuote) -> bool:
     """The quick way, for thousands of quotes in an hour."""
     vol, forward, expiry = quote.mark_iv, quote.underlying, quote.expiry
     try:
         return (
             LEAST_PRICE <= quote.strike <= MOST
-            and _amount(quote.open_interest)
-            and _amount(quote.volume)
+            and _is_amount(quote.open_interest)
+            and _is_amount(quote.volume)
             and (vol is None or 0.0 <= vol <= MOST)
             and (not forward or LEAST_PRICE <= forward <= MOST)
             and (expiry is None or (type(expiry) is int and EARLIEST <= expiry < LATEST))
@@ -207,36 +207,36 @@ def _sound_option(quote: OptionQuote) -> bool:
         return False
 
 
-def _option(quote: OptionQuote) -> str | None:
+def _find_option_fault(quote: OptionQuote) -> str | None:
     """A forward of zero is one that is not said."""
-    fault = _prices(quote, ("strike",)) or _amounts(quote, ("open_interest", "volume"))
+    fault = _find_price_fault(quote, ("strike",)) or _find_amount_fault(quote, ("open_interest", "volume"))
     if fault is None and quote.mark_iv is not None:
         fault = _check_bounds("mark_iv", quote.mark_iv, 0.0)
     if fault is None and quote.underlying is not None and quote.underlying != 0:
-        fault = _prices(quote, ("underlying",))
+        fault = _find_price_fault(quote, ("underlying",))
     if fault is None and quote.expiry is not None:
-        fault = _moment("expiry", quote.expiry)
-    return fault or _words(quote, ("name",))
+        fault = _find_time_fault("expiry", quote.expiry)
+    return fault or _find_text_field_fault(quote, ("name",))
 
 
-def _text(text: Text) -> str | None:
-    return _words(text, ("channel", "id", "body"))
+def _find_text_fault(text: Text) -> str | None:
+    return _find_text_field_fault(text, ("channel", "id", "body"))
 
 
 _JUDGES: Final[Mapping[type[Any], Callable[[Any], str | None]]] = {
-    Candle: _candle,
-    Funding: _funding,
-    Level: _level,
-    MarkAndIndex: _marks,
+    Candle: _find_candle_fault,
+    Funding: _find_funding_fault,
+    Level: _find_level_fault,
+    MarkAndIndex: _find_mark_fault,
     MacroRelease: _print,
     TapeEvent: _strike,
     Book: _book,
-    OptionChain: _options,
-    Text: _text,
+    OptionChain: _find_chain_fault,
+    Text: _find_text_fault,
 }
 
 
-def _moment(name: str, value: object) -> str | None:
+def _find_time_fault(name: str, value: object) -> str | None:
     if type(value) is int and EARLIEST <= value < LATEST:
         return None
     return f"its {name} is {value!r}, no moment in milliseconds between 1900 and 2200"
@@ -248,27 +248,27 @@ def _check_bounds(name: str, value: object, least: float = -MOST, most: float = 
     return None if least <= value <= most else f"{name} is {value!r}, not between {least:g} and {most:g}"
 
 
-def _prices(row: Any, names: Sequence[str]) -> str | None:
+def _find_price_fault(row: Any, names: Sequence[str]) -> str | None:
     """The first of these that is no price."""
     return next((fault for name in names if (fault := _check_bounds(name, getattr(row, name), LEAST_PRICE))), None)
 
 
-def _amount(value: float) -> bool:
+def _is_amount(value: float) -> bool:
     return value == 0 or LEAST_AMOUNT <= value <= MOST
 
 
-def _amounts(row: Any, names: Sequence[str]) -> str | None:
+def _find_amount_fault(row: Any, names: Sequence[str]) -> str | None:
     """The first of these that is no amount; nothing is one."""
     for name in names:
         value = getattr(row, name)
         if fault := _check_bounds(name, value, 0.0):
             return fault
-        if not _amount(value):
+        if not _is_amount(value):
             return f"{name} is {value!r}, above 0 and below {LEAST_AMOUNT:g}"
     return None
 
 
-def _words(row: Any, names: Sequence[str]) -> str | None:
+def _find_text_field_fault(row: Any, names: Sequence[str]) -> str | None:
     for name in names:
         value = getattr(row, name)
         if not isinstance(value, str):
@@ -290,16 +290,16 @@ class RowRun:
     count: int
 
 
-def gap(timeframe: Timeframe, before: int, after: int) -> RowRun | None:
+def find_gap(timeframe: Timeframe, before: int, after: int) -> RowRun | None:
     """The bars that are missing between two that are here."""
     first, last = before + timeframe.millis, after - timeframe.millis
     return RowRun(Millis(first), Millis(last), (last - first) // timeframe.millis + 1) if first <= last else None
 
 
-def holes(timeframe: Timeframe, opened: Iterable[Millis], first: int, last: int) -> list[RowRun]:
+def find_gaps(timeframe: Timeframe, opened: Iterable[Millis], first: int, last: int) -> list[RowRun]:
     """The bars that should be among these, from the one that opens first to the last, and are not."""
     moments = (first - timeframe.millis, *sorted(opened), last + timeframe.millis)
-    return [hole for before, after in pairwise(moments) if (hole := gap(timeframe, before, after)) is not None]
+    return [hole for before, after in pairwise(moments) if (hole := find_gap(timeframe, before, after)) is not None]
 
 
 class FrozenFeedDetector:
@@ -327,7 +327,7 @@ class FrozenFeedDetector:
         return RowRun(self._first, self._last, self._count)
 
 
-def standing(series: Series[Any], rows: Sequence[Any]) -> int | None:
+def count_repeated_rows(series: Series[Any], rows: Sequence[Any]) -> int | None:
     """How many of the newest rows say the very same, where they are enough to say that the feed stands still."""
     limit = FROZEN_AFTER.get(series.feed)
     if limit is None or series.row is Heartbeat or len(rows) < limit:
@@ -341,7 +341,7 @@ def _numbers_of(row: Any) -> object:
     return (row.bids, row.asks) if isinstance(row, Book) else tuple(row[1:])
 
 
-def disagreement(coarse: Candle, whole: Candle, count: int) -> str | None:
+def describe_disagreement(coarse: Candle, whole: Candle, count: int) -> str | None:
     """How a coarse bar differs from the whole its fine bars make, or None.
 
     Prices must be equal. Volumes may differ by what adding so many bars in any order can, twice: the volumes of both

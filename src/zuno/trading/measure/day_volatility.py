@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from zuno.trading.measure.bars import Bars
-from zuno.trading.measure.indicators.all import sound
+from zuno.trading.measure.indicators.all import drop_invalid_bars
 from zuno.trading.measure.indicators.rolling import rolling_sum
 from zuno.trading.measure.portable import log
 from zuno.trading.model.known import Known, Missing
@@ -34,7 +34,7 @@ class DayVolatility:
 
 def day_volatility(hours: Bars) -> Known[DayVolatility]:
     """Of the newest 1h bar. A day with a missing hour is no day: it is left out, and the newest must be whole."""
-    bars = sound(hours).last(HISTORY_HOURS + HOURS + 1)
+    bars = drop_invalid_bars(hours).last(HISTORY_HOURS + HOURS + 1)
     if len(bars) <= HOURS:
         return Missing(f"{len(bars)} closed hours are known, {HOURS + 1} are needed")
     squares = np.square(np.diff(log(bars.close)))

@@ -9,7 +9,7 @@ from typing import Final
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
 from zuno.trading.measure.shock import Shock, ShockScan
-from zuno.trading.measure.structure.pivots import Way
+from zuno.trading.measure.structure.pivots import PriceDirection
 from zuno.trading.measure.triage import Label, Spike
 from zuno.trading.model.known import Known, Missing, NotRecorded
 from zuno.trading.model.market import HOUR_MS, Side
@@ -27,7 +27,7 @@ class EventKind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class MarketEvent:
     kind: EventKind
-    way: Way
+    way: PriceDirection
     at: Millis
     """When it was seen."""
     said: str
@@ -42,12 +42,12 @@ class RecentEvents:
     """The events of the last hour, and why one may have been overlooked, if it may."""
 
     events: tuple[MarketEvent, ...]
-    unknown: tuple[tuple[Way | None, str], ...] = ()
+    unknown: tuple[tuple[PriceDirection | None, str], ...] = ()
     """Which way it would have gone (None: either) and the reason."""
 
     def against(self, side: Side) -> Known[MarketEvent | None]:
         """The shock or cascade that ran against a side; None where there was none, missing where nobody can say."""
-        way = Way.DOWN if side is Side.LONG else Way.UP
+        way = PriceDirection.DOWN if side is Side.LONG else PriceDirection.UP
         hits = [event for event in self.events if event.way is way and event.kind is not EventKind.TRUE_BREAKOUT]
         if hits:
             return max(hits, key=lambda event: event.at)
@@ -57,7 +57,7 @@ class RecentEvents:
 def find_recent_events(spike: Known[Spike], watch: Known[ShockScan], as_of: Millis) -> RecentEvents:
     """A feed that this home never recorded is not missing: what it would have shown is not judged."""
     events: list[MarketEvent] = []
-    unknown: list[tuple[Way | None, str]] = []
+    unknown: list[tuple[PriceDirection | None, str]] = []
     if isinstance(spike, Missing):
         unknown.append((None, f"spikes: {spike.reason}"))
     elif spike.is_spike and spike.way is not None:
@@ -86,4 +86,4 @@ def _shock_event(shock: Shock) -> MarketEvent:
     widest = max(shock.moves, key=lambda move: abs(move.share))
     moved = f"{100 * widest.share:+.2f} % within {widest.minutes} min"
     said = f"{moved} at {iso(shock.at)}, from {100 * widest.threshold:.2f} % on a shock"
-    return MarketEvent(EventKind.SHOCK, Way.UP if shock.up else Way.DOWN, shock.at, said)
+    return MarketEvent(EventKind.SHOCK, PriceDirection.UP if shock.up else PriceDirection.DOWN, shock.at, said)

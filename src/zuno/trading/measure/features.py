@@ -57,7 +57,7 @@ class LiquidationTotals:
 
     longs_hour: Known[tape.SideHour]
     shorts_hour: Known[tape.SideHour]
-    day: tape.Tally
+    day: tape.TapeTotals
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Features:
     dvol: Known[triage.VolatilityIndex]
     economy: Economy
     mood: Known[Level]
-    won: Known[Level]
+    krw_rate: Known[Level]
     """Won for one USDT."""
     dollar: Known[Level]
     """USDT for one USDC."""
@@ -96,7 +96,7 @@ class Features:
     events: RecentEvents
 
 
-def features(bundle: Bundle, cache: FrameCache | None = None) -> Features:
+def measure_features(bundle: Bundle, cache: FrameCache | None = None) -> Features:
     symbol, as_of, cache = bundle.symbol, bundle.as_of, cache or FrameCache()
     hours = _bars(bundle, Timeframe.H1, cache)
     minutes = _bars(bundle, Timeframe.M1, cache)
@@ -126,7 +126,7 @@ def features(bundle: Bundle, cache: FrameCache | None = None) -> Features:
         dvol=dvol,
         economy=_economy(bundle),
         mood=_within(_newest(bundle, market.fear_greed(ALTERNATIVE)), 0, 100),
-        won=_above_zero(_newest(bundle, market.rates(UPBIT, USDT_KRW))),
+        krw_rate=_above_zero(_newest(bundle, market.rates(UPBIT, USDT_KRW))),
         dollar=_above_zero(_newest(bundle, market.rates(BINANCE, USDC_USDT))),
         triage=triage.triage(
             triage.Evidence(
@@ -145,7 +145,7 @@ def features(bundle: Bundle, cache: FrameCache | None = None) -> Features:
 # -- facts, if they can be believed
 
 
-def fresh(bundle: Bundle, series: Series[R]) -> Known[Sequence[R]]:
+def fresh_rows(bundle: Bundle, series: Series[R]) -> Known[Sequence[R]]:
     """The rows of a series that is here and not stale."""
     block = bundle.block(series)
     if block is None:
@@ -156,7 +156,7 @@ def fresh(bundle: Bundle, series: Series[R]) -> Known[Sequence[R]]:
 
 
 def _newest(bundle: Bundle, series: Series[R]) -> Known[R]:
-    rows = fresh(bundle, series)
+    rows = fresh_rows(bundle, series)
     if isinstance(rows, Missing):
         return rows
     return rows[-1] if rows else Missing(f"{series} has no row")
@@ -179,7 +179,7 @@ def _bars(bundle: Bundle, timeframe: Timeframe, cache: FrameCache) -> Bars:
 
 
 def _recent(bundle: Bundle, timeframe: Timeframe) -> Missing | None:
-    rows = fresh(bundle, candles(BINANCE, bundle.symbol, timeframe))
+    rows = fresh_rows(bundle, candles(BINANCE, bundle.symbol, timeframe))
     return rows if isinstance(rows, Missing) else None
 
 
@@ -195,9 +195,9 @@ def _frame(bundle: Bundle, timeframe: Timeframe, cache: FrameCache) -> Known[Fra
 def _perpetual(bundle: Bundle, venue: str) -> Perpetual:
     symbol = bundle.symbol
     predicted = _newest(bundle, market.funding_next(venue, symbol))
-    settled = fresh(bundle, market.funding(venue, symbol))
+    settled = fresh_rows(bundle, market.funding(venue, symbol))
     accounts, marks = (
-        fresh(bundle, series) for series in (market.long_short(venue, symbol), market.basis(venue, symbol))
+        fresh_rows(bundle, series) for series in (market.long_short(venue, symbol), market.basis(venue, symbol))
     )
     longs, long_rank = _rank_newest(accounts, derivatives.long_share)
     premium, basis_rank = _rank_newest(marks, derivatives.basis_bps)
@@ -225,11 +225,11 @@ def _rank_newest(rows: Known[Sequence[R]], measure: Callable[[R], Known[float]])
 
 
 def _book(bundle: Bundle) -> tuple[Known[order_book.BookFigures], Known[order_book.Walls]]:
-    snapshots: Known[Sequence[Book]] = fresh(bundle, market.books(BINANCE, bundle.symbol))
+    snapshots: Known[Sequence[Book]] = fresh_rows(bundle, market.books(BINANCE, bundle.symbol))
     if isinstance(snapshots, Missing):
         return snapshots, snapshots
     minutes = bundle.rows(candles(BINANCE, bundle.symbol, Timeframe.M1))
-    return order_book.book_figures(snapshots[-1]), order_book.fake_walls(
+    return order_book.book_figures(snapshots[-1]), order_book.find_fake_walls(
         snapshots, order_book.traded_in_minutes(minutes)
     )
 
@@ -254,7 +254,7 @@ def _measure_liquidations(bundle: Bundle) -> LiquidationTotals:
 
 def _surface(bundle: Bundle) -> Known[options.Surface]:
     chain = _newest(bundle, market.options(DERIBIT, bundle.symbol.base))
-    return chain if isinstance(chain, Missing) else options.surface(chain)
+    return chain if isinstance(chain, Missing) else options.measure_surface(chain)
 
 
 def _economy(bundle: Bundle) -> Economy:

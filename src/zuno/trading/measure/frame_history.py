@@ -18,7 +18,7 @@ from zuno.trading.measure.bars import LOOKBACK, Bars, Floats, exact_bars
 from zuno.trading.measure.frames import Frame, FrameCache
 from zuno.trading.measure.indicators import momentum, volatility_bands
 from zuno.trading.measure.indicators import volume as flows
-from zuno.trading.measure.indicators.all import SPARE, round_readings, valid_rows
+from zuno.trading.measure.indicators.all import SPARE, mark_valid_bars, round_indicators
 from zuno.trading.measure.portable import PRICE_DIGITS, places
 from zuno.trading.measure.structure.history import StructureHistory
 from zuno.trading.model.market import Candle, Symbol, Timeframe
@@ -134,7 +134,7 @@ class _RoundedHistory:
         self.bars = bars
         self._shoulder = shoulder
         self._windows = windows
-        self._unsound = np.concatenate(([0], np.cumsum(~valid_rows(bars)))).tolist()
+        self._unsound = np.concatenate(([0], np.cumsum(~mark_valid_bars(bars)))).tolist()
         self._frames: dict[tuple[int, int], Frame] = {}
         self._prepared = False
 
@@ -148,7 +148,7 @@ class _RoundedHistory:
         if (first, last) not in self._frames:
             window = self.bars.cut(slice(first, last))
             strength = momentum.rsi(window.close)
-            readings = round_readings(window, self._newest_row(first, last, window, strength))
+            readings = round_indicators(window, self._newest_row(first, last, window, strength))
             structure = self._structure.structure(first - self._start, last - self._start, readings, strength)
             self._frames[first, last] = Frame(window.timeframe, readings, structure)
         return self._frames[first, last]
@@ -180,7 +180,7 @@ class _RoundedHistory:
         self._supertrends.update(zip(windows, zip(lines.tolist(), sides.tolist(), strict=True), strict=True))
 
     def _newest_row(self, first: int, last: int, window: Bars, strength: Floats) -> list[float]:
-        """The last row of `columns`, in its order."""
+        """The last row of `compute_indicators`, in its order."""
         high, low, close, volume = window.high, window.low, window.close, window.volume
         row = last - 1 - self._start
         bands, cloud = self._bands, self._cloud

@@ -8,8 +8,14 @@ from typing import Any, TypeVar
 
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import LOOKBACK, Bars, bars
-from zuno.trading.measure.indicators.all import IndicatorValues, columns, newest_valid_bars, readings_of, sound
-from zuno.trading.measure.structure.all import Structure, structure_of
+from zuno.trading.measure.indicators.all import (
+    IndicatorValues,
+    compute_indicators,
+    drop_invalid_bars,
+    take_last_indicators,
+    take_newest_valid_bars,
+)
+from zuno.trading.measure.structure.all import Structure, measure_structure_of_window
 from zuno.trading.model.bundle import same_rows
 from zuno.trading.model.market import Candle, Symbol, Timeframe
 
@@ -25,13 +31,13 @@ class Frame:
 
 def measure_frame(given: Bars, shoulder: int) -> Frame | None:
     """Of the last `LOOKBACK` sound bars; None when there is none."""
-    clean = sound(given)
+    clean = drop_invalid_bars(given)
     window = clean.last(LOOKBACK)
     if not len(window):
         return None
-    gauges = columns(window)
-    seen = readings_of(window, gauges, unsound=len(given) - len(clean))
-    return Frame(given.timeframe, seen, structure_of(window, gauges, shoulder))
+    indicators = compute_indicators(window)
+    seen = take_last_indicators(window, indicators, unsound=len(given) - len(clean))
+    return Frame(given.timeframe, seen, measure_structure_of_window(window, indicators, shoulder))
 
 
 class FrameCache:
@@ -55,9 +61,9 @@ class FrameCache:
     def read_newest(self, symbol: Symbol, timeframe: Timeframe, rows: Sequence[Candle], as_of: Millis) -> Bars:
         """The last `LOOKBACK` sound bars that had closed by then."""
         moment, window = self._read(
-            (symbol, timeframe, "newest"), rows, lambda: (as_of, newest_valid_bars(timeframe, rows, as_of))
+            (symbol, timeframe, "newest"), rows, lambda: (as_of, take_newest_valid_bars(timeframe, rows, as_of))
         )
-        return window if moment == as_of else newest_valid_bars(timeframe, rows, as_of)
+        return window if moment == as_of else take_newest_valid_bars(timeframe, rows, as_of)
 
     def _read(self, name: tuple[object, ...], rows: Sequence[Candle], measure: Callable[[], T]) -> T:
         """What was measured under that name, or is now."""

@@ -72,7 +72,7 @@ class HeatMap:
         return self.usd[:, -1]
 
 
-def heat_map(
+def build_heat_map(
     bars: Bars,
     streams: Sequence[Stream] = (),
     open_interest: Sequence[Level] = (),
@@ -92,7 +92,7 @@ def heat_map(
     return HeatMap(source, bars.at, rows, pools, forced, observed, ~observed | (heard == 1))
 
 
-def standing_now(bars: Bars, open_interest: Sequence[Level], edges: Floats) -> Known[Floats]:
+def measure_open_now(bars: Bars, open_interest: Sequence[Level], edges: Floats) -> Known[Floats]:
     """What stands to be forced out as of the last bar alone, row by row."""
     if not len(bars) or not _sound(bars):
         return Missing("there is no bar to model it from, or one that is none")

@@ -92,7 +92,7 @@ def delta(forward: float, strike: float, sigma: float, years: float, *, call: bo
     return normal_cdf(first) if call else -normal_cdf(-first)
 
 
-def surface(chain: OptionChain) -> Surface:
+def measure_surface(chain: OptionChain) -> Surface:
     """Every figure of a chain, or why it is not there."""
     sound = [quote for quote in chain.quotes if _possible(quote)]
     by_expiry: dict[Millis, list[OptionQuote]] = {}

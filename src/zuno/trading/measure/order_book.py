@@ -83,7 +83,7 @@ class _SideSnapshot:
 
 def book_figures(book: Book) -> Known[BookFigures]:
     """The book's figures, or why it is refused as a whole."""
-    if flaw := flaw_of(book):
+    if flaw := find_book_fault(book):
         return Missing(flaw)
     mid = _mid(book)
     return BookFigures(
@@ -97,7 +97,7 @@ def book_figures(book: Book) -> Known[BookFigures]:
     )
 
 
-def flaw_of(book: Book) -> str | None:
+def find_book_fault(book: Book) -> str | None:
     """What is wrong with a book, if anything: half a market, a number that is none, levels out of order, a cross."""
     for name, side, sign in (("bids", book.bids, -1), ("asks", book.asks, 1)):
         if not side:
@@ -112,14 +112,14 @@ def flaw_of(book: Book) -> str | None:
     return None
 
 
-def over_a_minute(snapshots: Sequence[Book]) -> tuple[Book, ...]:
+def sample_minute(snapshots: Sequence[Book]) -> tuple[Book, ...]:
     """Five of them spread over a minute, oldest first: the newest, and for 15, 30, 45 and 60 s before it the nearest
     sound one that is not taken yet, of two as near the later. Where there are no more than five, all of them."""
     moments = {book.at: book for book in snapshots}
     if len(moments) <= SNAPSHOTS:
         return tuple(moments[at] for at in sorted(moments))
     newest = max(moments)
-    left = sorted((at for at, book in moments.items() if at == newest or flaw_of(book) is None), reverse=True)
+    left = sorted((at for at, book in moments.items() if at == newest or find_book_fault(book) is None), reverse=True)
     taken = left[:1]
     for before in _BEFORE_MS:
         left = [at for at in left if at not in taken]
@@ -127,18 +127,18 @@ def over_a_minute(snapshots: Sequence[Book]) -> tuple[Book, ...]:
     return tuple(moments[at] for at in sorted(taken))
 
 
-def fake_walls(snapshots: Sequence[Book], traded: Traded) -> Known[Walls]:
+def find_fake_walls(snapshots: Sequence[Book], traded: Traded) -> Known[Walls]:
     """Levels of at least five times the median of their side that became ordinary (no more than that median is left)
     with less than a fifth of them traded, within the last five snapshots of a minute.
 
     A level that a later book is not deep enough to show is not judged, nor one of which it is not known what traded:
     where only closed minutes tell that, a wall that vanished within the running minute is counted as unjudged.
     """
-    sound = [book for book in sorted(snapshots, key=lambda book: book.at) if flaw_of(book) is None][-SNAPSHOTS:]
+    sound = [book for book in sorted(snapshots, key=lambda book: book.at) if find_book_fault(book) is None][-SNAPSHOTS:]
     if len(sound) < SNAPSHOTS or sound[-1].at - sound[0].at > WITHIN_MS:
         near = sum(sound[-1].at - book.at <= WITHIN_MS for book in sound) if sound else 0
         return Missing(f"{near} sound snapshots within a minute are known, {SNAPSHOTS} are needed to see a wall vanish")
-    sides = [_fakes(side, [_read_side(side, book) for book in sound], traded) for side in Side]
+    sides = [_find_fakes(side, [_read_side(side, book) for book in sound], traded) for side in Side]
     return Walls(tuple(fake for side in sides for fake in side.fake), sum(side.unjudged for side in sides))
 
 
@@ -197,7 +197,7 @@ def _read_side(side: Side, book: Book) -> _SideSnapshot:
     return _SideSnapshot(book.at, dict(levels), levels[-1].price, median(level.size for level in levels))
 
 
-def _fakes(side: Side, shown: Sequence[_SideSnapshot], traded: Traded) -> Walls:
+def _find_fakes(side: Side, shown: Sequence[_SideSnapshot], traded: Traded) -> Walls:
     """Each price once: as it was first seen."""
     found: dict[float, FakeWall] = {}
     unjudged: set[float] = set()

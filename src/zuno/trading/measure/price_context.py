@@ -12,13 +12,13 @@ import numpy as np
 
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Bars, Floats
-from zuno.trading.measure.features import fresh
+from zuno.trading.measure.features import fresh_rows
 from zuno.trading.measure.frames import FrameCache
 from zuno.trading.measure.indicators import volatility_bands
 from zuno.trading.measure.indicators.rolling import rolling_sum
 from zuno.trading.measure.indicators.volume import taker_delta
 from zuno.trading.measure.portable import PRICE_PLACES, RATIO_PLACES
-from zuno.trading.measure.structure.pivots import Way
+from zuno.trading.measure.structure.pivots import PriceDirection
 from zuno.trading.measure.triage import SPIKE_VOLUME
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing
@@ -89,13 +89,13 @@ class PriceAction:
     """The last bar of the mode's shortest timeframe against the twenty before it: price and volume alone."""
 
     timeframe: Timeframe
-    breakout: Way | None
+    breakout: PriceDirection | None
     """Whether it closed above their highest high or below their lowest low."""
     level: float
     """That high or low; of no breakout, the nearer of the two."""
     volume_ratio: float
     """Its volume over their mean."""
-    rejection: Way | None
+    rejection: PriceDirection | None
     """A wick of most of its range says where the price was sent back to."""
     wick_share: float
     """The longer wick as a share of the range."""
@@ -140,7 +140,7 @@ def read_price_context(bundle: Bundle, cache: FrameCache | None = None) -> Price
 
 
 def _window(bundle: Bundle, timeframe: Timeframe, cache: FrameCache) -> Known[Bars]:
-    rows = fresh(bundle, candles(BINANCE, bundle.symbol, timeframe))
+    rows = fresh_rows(bundle, candles(BINANCE, bundle.symbol, timeframe))
     if isinstance(rows, Missing):
         return rows
     window = cache.read_newest(bundle.symbol, timeframe, rows, bundle.as_of)
@@ -167,7 +167,7 @@ def measure_price_action(window: Known[Bars]) -> Known[PriceAction]:
         return Missing(f"nothing traded in the {ACTION_BARS} {window.timeframe} bars before the last")
     opened, high, low, close = (float(c[-1]) for c in (window.open, window.high, window.low, window.close))
     top, bottom = float(window.high[before].max()), float(window.low[before].min())
-    breakout = Way.UP if close > top else Way.DOWN if close < bottom else None
+    breakout = PriceDirection.UP if close > top else PriceDirection.DOWN if close < bottom else None
     upper, lower = high - max(opened, close), min(opened, close) - low
     wick = round(max(upper, lower) / (high - low), RATIO_PLACES) if high > low else 0.0
     reach = round(high - low, PRICE_PLACES) >= round(fmean((window.high - window.low)[before].tolist()), PRICE_PLACES)
@@ -175,9 +175,9 @@ def measure_price_action(window: Known[Bars]) -> Known[PriceAction]:
     return PriceAction(
         window.timeframe,
         breakout,
-        top if breakout is Way.UP or (breakout is None and top - close <= close - bottom) else bottom,
+        top if breakout is PriceDirection.UP or (breakout is None and top - close <= close - bottom) else bottom,
         round(float(window.volume[-1]) / usual, RATIO_PLACES),
-        None if not rejected else Way.UP if lower > upper else Way.DOWN,
+        None if not rejected else PriceDirection.UP if lower > upper else PriceDirection.DOWN,
         wick,
     )
 
@@ -244,7 +244,7 @@ def _first_known(bundle: Bundle, several: Sequence[MacroQuote]) -> Known[FigureC
 def _figure_change(bundle: Bundle, quoted: MacroQuote) -> Known[float]:
     """Against five prints earlier, of what the world knew."""
     known: dict[Millis, MacroRelease] = {}
-    prints: Known[Sequence[MacroRelease]] = fresh(bundle, macro(quoted.venue, quoted.figure))
+    prints: Known[Sequence[MacroRelease]] = fresh_rows(bundle, macro(quoted.venue, quoted.figure))
     if isinstance(prints, Missing):
         return prints
     for row in sorted(prints, key=lambda row: row.released):

@@ -15,8 +15,8 @@ from zuno.trading.measure.options import Surface
 from zuno.trading.measure.order_book import Walls
 from zuno.trading.measure.portable import RATIO_PLACES
 from zuno.trading.measure.price_context import PriceContext, TakerFlow
-from zuno.trading.measure.structure.patterns import PatternKind, formation
-from zuno.trading.measure.structure.pivots import Way
+from zuno.trading.measure.structure.patterns import PatternKind, find_pattern
+from zuno.trading.measure.structure.pivots import PriceDirection
 from zuno.trading.measure.structure.swings import Break
 from zuno.trading.measure.tape import SideHour, WhaleFlow
 from zuno.trading.measure.triage import CLUSTER_USD
@@ -151,9 +151,9 @@ def _describe_frame(frame: Frame) -> Iterator[str]:
         )
     for divergence in shape.divergences:
         if not divergence.hidden and (end - divergence.known_at) // timeframe.millis <= FRESH_DIVERGENCE:
-            way = "bullish" if divergence.way is Way.UP else "bearish"
+            way = "bullish" if divergence.way is PriceDirection.UP else "bearish"
             yield f"{way} {divergence.gauge.upper()} divergence {timeframe}"
-    found = formation(shape.pivots, seen.close, shape.log_atr)
+    found = find_pattern(shape.pivots, seen.close, shape.log_atr)
     if found is not None and found.shape is not PatternKind.OTHER:
         yield f"{found.shape.replace('_', ' ')} {'confirmed' if found.confirmed else 'forming'} {timeframe}"
     if shape.trend is not None:
@@ -170,7 +170,7 @@ def _describe_frame(frame: Frame) -> Iterator[str]:
 
 
 def _describe_break(last: Break, close: float, ago: int, frame: Frame) -> str:
-    stands = close > last.pivot.price if last.way is Way.UP else close < last.pivot.price
+    stands = close > last.pivot.price if last.way is PriceDirection.UP else close < last.pivot.price
     if stands:
         return f"breakout {last.way} {frame.timeframe}" if ago <= FRESH_BREAK else ""
     return f"failed breakout {last.way} {frame.timeframe}" if ago <= FAILED_BREAK else ""

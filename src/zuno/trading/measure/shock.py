@@ -94,7 +94,7 @@ def watch(bars: Bars, hours: Bars, as_of: Millis, since: Millis | None = None) -
     happened after it is told, though what came before is looked at: an event that had begun by then is not a new one.
     """
     bars, hours = bars.upto(as_of), hours.upto(as_of)
-    if flaw := _unfit(bars, hours, as_of):
+    if flaw := _find_unfit_reason(bars, hours, as_of):
         return Missing(flaw)
     atr = _atr_at(bars, hours)
     if np.isnan(atr[-1]):
@@ -113,7 +113,7 @@ def watch(bars: Bars, hours: Bars, as_of: Millis, since: Millis | None = None) -
     )
 
 
-def _unfit(bars: Bars, hours: Bars, as_of: Millis) -> str | None:
+def _find_unfit_reason(bars: Bars, hours: Bars, as_of: Millis) -> str | None:
     step = bars.timeframe.millis
     unit = "minute" if step == MINUTE_MS else "hour"
     if not len(bars):
@@ -130,11 +130,11 @@ def _unfit(bars: Bars, hours: Bars, as_of: Millis) -> str | None:
 
 def _atr_at(bars: Bars, hours: Bars) -> Floats:
     """ATR14 of the last hour that had closed when each bar did; NaN where none had, or none lately."""
-    gauge = atr(hours.high, hours.low, hours.close, ATR_BARS)
+    hourly_atr = atr(hours.high, hours.low, hours.close, ATR_BARS)
     ends = bars.at + bars.timeframe.millis
     place = np.searchsorted(hours.at, ends - HOUR_MS, side="right") - 1
     fresh = (place >= 0) & (ends - (hours.at[place] + HOUR_MS) <= 2 * HOUR_MS)
-    return np.where(fresh, gauge[place], np.nan)
+    return np.where(fresh, hourly_atr[place], np.nan)
 
 
 def _moves(bars: Bars, atr: Floats) -> _Moves:

@@ -38,7 +38,7 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class TapeTotals:
     """What happened in [since, until), and how much of that time was heard."""
 
     since: Millis
@@ -89,16 +89,16 @@ class WhaleFlow:
         return self.sold_usd if isinstance(self.sold_usd, Missing) else self.bought_usd - self.sold_usd
 
 
-def tally(streams: Sequence[Stream], since: Millis, until: Millis) -> Tally:
+def tally(streams: Sequence[Stream], since: Millis, until: Millis) -> TapeTotals:
     """The sums of a time. Whole minutes: both ends are moved back to where their minute began."""
     return TapeMinutes(streams).tally(since, until)
 
 
-def by_minute(streams: Sequence[Stream], since: Millis, until: Millis) -> tuple[Tally, ...]:
+def total_by_minute(streams: Sequence[Stream], since: Millis, until: Millis) -> tuple[TapeTotals, ...]:
     return _tally_by_step(streams, since, until, MINUTE_MS)
 
 
-def by_hour(streams: Sequence[Stream], since: Millis, until: Millis) -> tuple[Tally, ...]:
+def total_by_hour(streams: Sequence[Stream], since: Millis, until: Millis) -> tuple[TapeTotals, ...]:
     """Clock hours, from the one that holds `since`."""
     return _tally_by_step(streams, Millis(since // HOUR_MS * HOUR_MS), until, HOUR_MS)
 
@@ -167,12 +167,12 @@ class TapeMinutes:
             rows.sort()
             self._minutes[side], self._usd[side] = [row[0] for row in rows], [row[1] for row in rows]
 
-    def tally(self, since: Millis, until: Millis) -> Tally:
+    def tally(self, since: Millis, until: Millis) -> TapeTotals:
         first, end = since // MINUTE_MS, until // MINUTE_MS
         heard = self._count_alive(first, end)
         long, short = (self._between(side, first, end) for side in (Side.LONG, Side.SHORT))
         longs, shorts = (self._sum(usd, heard, end - first) for usd in (long, short))
-        return Tally(since, until, longs, shorts, end - first, heard, len(long) + len(short))
+        return TapeTotals(since, until, longs, shorts, end - first, heard, len(long) + len(short))
 
     def last_hour(self, side: Side, as_of: Millis) -> Known[SideHour]:
         since = Millis(as_of // MINUTE_MS * MINUTE_MS - HOUR_MS)
@@ -225,7 +225,7 @@ class TapeMinutes:
         return fsum(usd)
 
 
-def _tally_by_step(streams: Sequence[Stream], since: Millis, until: Millis, step: int) -> tuple[Tally, ...]:
+def _tally_by_step(streams: Sequence[Stream], since: Millis, until: Millis, step: int) -> tuple[TapeTotals, ...]:
     heard = TapeMinutes(streams)
     starts = range(since // MINUTE_MS * MINUTE_MS, until, step)
     return tuple(heard.tally(Millis(start), Millis(start + step)) for start in starts if start + step <= until)

@@ -20,7 +20,7 @@ from zuno.trading.measure.derivatives import OpenInterestChange, open_interest_c
 from zuno.trading.measure.indicators.volatility_bands import atr
 from zuno.trading.measure.options import PLAUSIBLE_IV
 from zuno.trading.measure.portable import RATIO_PLACES
-from zuno.trading.measure.structure.pivots import Way
+from zuno.trading.measure.structure.pivots import PriceDirection
 from zuno.trading.measure.tape import HIGH_PERCENT, SideHour
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import HOUR_MS, STALE_AFTER, Feed, Level
@@ -76,8 +76,8 @@ class Spike:
     """The price's change over the three hours, as a share."""
 
     @property
-    def way(self) -> Way | None:
-        return Way.UP if self.moved > 0 else Way.DOWN if self.moved < 0 else None
+    def way(self) -> PriceDirection | None:
+        return PriceDirection.UP if self.moved > 0 else PriceDirection.DOWN if self.moved < 0 else None
 
     @property
     def is_spike(self) -> bool:
@@ -165,7 +165,7 @@ def measure_spike(hours: Bars, open_interest: Mapping[str, Sequence[Level]], as_
     """The last closed hour of these 1h bars. A Wilder average would need one hour eight times the usual: means of the
     range itself are what fires."""
     closed = hours.upto(as_of).last(LOOKBACK)
-    if flaw := _unfit(closed, as_of):
+    if flaw := _find_unfit_reason(closed, as_of):
         return Missing(flaw)
     ranges = talib.TRANGE(closed.high, closed.low, closed.close)
     usual = atr(closed.high, closed.low, closed.close, ATR_BARS)[-RANGE_HISTORY - SPIKE_BARS : -SPIKE_BARS]
@@ -202,7 +202,7 @@ def measure_dvol(points: Sequence[Level], as_of: Millis) -> Known[VolatilityInde
     return VolatilityIndex(newest.value, fmean(past), max(stdev(past), LEAST_DEVIATION), len(past))
 
 
-def _unfit(closed: Bars, as_of: Millis) -> str | None:
+def _find_unfit_reason(closed: Bars, as_of: Millis) -> str | None:
     """Why these hours cannot be held against anything, if they cannot."""
     if len(closed) < LEAST_BARS:
         return f"{len(closed)} closed hours are known, {LEAST_BARS} are needed"

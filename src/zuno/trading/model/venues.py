@@ -51,7 +51,7 @@ FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def won_symbol(symbol: Symbol) -> str:
+def krw_symbol(symbol: Symbol) -> str:
     """How Upbit calls the same thing against the won."""
     return f"KRW-{symbol.base}"
 
@@ -77,7 +77,7 @@ def derivatives(symbol: Symbol) -> Iterator[Series[Any]]:
 def bars_of(symbol: Symbol) -> Iterator[Series[Any]]:
     for timeframe in Timeframe:
         yield candles(BINANCE, symbol, timeframe)
-    yield candles(UPBIT, won_symbol(symbol), Timeframe.H1)
+    yield candles(UPBIT, krw_symbol(symbol), Timeframe.H1)
 
 
 def context_series(symbol: Symbol) -> Iterator[Series[Any]]:

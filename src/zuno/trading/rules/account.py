@@ -13,7 +13,7 @@ from typing import Final
 
 from zuno.kernel.canonical import Json
 from zuno.kernel.errors import Malformed
-from zuno.trading.measure.features import Features, fresh
+from zuno.trading.measure.features import Features, fresh_rows
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.account import (
     EQUITY,
@@ -99,8 +99,8 @@ def mark_bundle_account(bundle: Bundle, features: Features) -> Known[MarkedAccou
         return held
     if held.slot.unread is not None:
         return Missing(f"what the liquidity positions hold could not be read: {held.slot.unread}")
-    won = features.won
-    rate = won if isinstance(won, Missing) else won.value
+    krw_rate = features.krw_rate
+    rate = krw_rate if isinstance(krw_rate, Missing) else krw_rate.value
     marks = {symbol: mark_of(bundle, symbol) for symbol in Symbol}
     return mark_to_market(held.account, bundle.symbol, marks, rate, held.slot.notes)
 
@@ -121,7 +121,7 @@ def mark_of(bundle: Bundle, symbol: Symbol) -> Known[float]:
     """The mark price of the futures exchange, in dollars; in a home of candles alone, the last close."""
     if bundle.never_recorded(basis(BINANCE, symbol)):
         return _last_close(bundle, symbol)
-    rows = fresh(bundle, basis(BINANCE, symbol))
+    rows = fresh_rows(bundle, basis(BINANCE, symbol))
     if isinstance(rows, Missing):
         return rows
     return mark_price(rows[-1]) if rows else Missing(f"{basis(BINANCE, symbol)} has no row")
@@ -131,7 +131,7 @@ def _last_close(bundle: Bundle, symbol: Symbol) -> Known[float]:
     """Of the finest bars that are not stale."""
     reason = "it was not asked for"
     for timeframe in Timeframe:
-        rows = fresh(bundle, candles(BINANCE, symbol, timeframe))
+        rows = fresh_rows(bundle, candles(BINANCE, symbol, timeframe))
         if not isinstance(rows, Missing) and rows and 0 < rows[-1].close < inf:
             return rows[-1].close
         reason = rows.reason if isinstance(rows, Missing) else reason
@@ -146,10 +146,10 @@ def mark_to_market(
     account: Account,
     symbol: Symbol | None,
     marks: Mapping[Symbol, Known[float]],
-    won: Known[float],
+    krw_rate: Known[float],
     notes: Iterable[str] = (),
 ) -> Known[MarkedAccount]:
-    """Mark an account at these prices, seen from one symbol. `won`: KRW for one dollar."""
+    """Mark an account at these prices, seen from one symbol. `krw_rate`: KRW for one dollar."""
     prices: dict[Symbol, float] = {}
     for held_symbol in dict.fromkeys((*([] if symbol is None else [symbol]), *_exposed_symbols(account))):
         mark = marks.get(held_symbol, Missing("nobody asked"))
@@ -157,7 +157,11 @@ def mark_to_market(
             return Missing(f"{held_symbol} has no mark: {mark.reason}")
         prices[held_symbol] = mark
     said = list(notes)
-    rate = won if isinstance(won, Missing) or 0 < won < inf else Missing(f"{won} won for a dollar is no rate")
+    rate = (
+        krw_rate
+        if isinstance(krw_rate, Missing) or 0 < krw_rate < inf
+        else Missing(f"{krw_rate} won for a dollar is no rate")
+    )
     upbit = dollars = 0.0
     if isinstance(rate, Missing):
         said.append(f"what is at {Exchange.UPBIT} counts nothing: {rate.reason}")
@@ -246,11 +250,11 @@ def _gross_exposure_usd(account: Account, prices: Mapping[Symbol, float]) -> flo
     return fsum(abs(quantity) * prices[symbol] for symbol, quantity in sizes)
 
 
-def _unrealised_pct(position: Position, mark: float, won: Known[float]) -> float | None:
+def _unrealised_pct(position: Position, mark: float, krw_rate: Known[float]) -> float | None:
     """Each part of it against its own entry, weighed by its size."""
     parts: list[tuple[float, float]] = []
     for holding in position.holdings:
-        rate = 1.0 if holding.exchange is Exchange.BINANCE else won
+        rate = 1.0 if holding.exchange is Exchange.BINANCE else krw_rate
         if not isinstance(rate, Missing):
             parts.append((holding.quantity, SIGN[holding.side] * (mark * rate - holding.entry) / holding.entry * 100))
     size = fsum(quantity for quantity, _ in parts)

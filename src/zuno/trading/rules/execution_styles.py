@@ -83,7 +83,7 @@ def round_to_step(value: Decimal, step: Decimal) -> Decimal:
     return (value / step).to_integral_value(rounding=ROUND_DOWN) * step
 
 
-def fits(quantity: Decimal, price: Decimal, filters: Filters) -> bool:
+def meets_minimum(quantity: Decimal, price: Decimal, filters: Filters) -> bool:
     """Whether the venue takes an order of that size."""
     return quantity >= filters.min_quantity and quantity * price >= filters.min_notional
 
@@ -106,7 +106,7 @@ def next_entry_step(task: EntryTask, orders: Sequence[EntryOrder]) -> EntryStep:
     if any(not order.status.final for order in orders):
         return EntryStep()
     left = round_to_step(task.quantity - sum((order.filled for order in orders), ZERO), task.filters.lot)
-    if not fits(left, task.quote.mark, task.filters):
+    if not meets_minimum(left, task.quote.mark, task.filters):
         return EntryStep(done=True)
     if (why := _why_no_more(task)) is not None:
         return EntryStep(done=True, why=why)
@@ -162,11 +162,11 @@ def _step_dca(task: EntryTask, orders: Sequence[EntryOrder]) -> EntryStep:
         price = round_to_step(task.quote.mark - task.side.sign * atrs * task.atr, task.filters.tick)
         before_stop = price > task.stop if task.side is OrderSide.BUY else price < task.stop
         # A part that is too small, or would wait beyond the stop, is bought with the first.
-        if price > 0 and before_stop and fits(quantity, price, task.filters):
+        if price > 0 and before_stop and meets_minimum(quantity, price, task.filters):
             rest.append(EntryPlan(OrderType.LIMIT, quantity, price, TimeInForce.GTC, expires))
     first = round_to_step(task.quantity - sum((plan.quantity for plan in rest), ZERO), task.filters.lot)
-    if not fits(first, task.quote.mark, task.filters):
+    if not meets_minimum(first, task.quote.mark, task.filters):
         first, rest = round_to_step(task.quantity, task.filters.lot), []
-    if not fits(first, task.quote.mark, task.filters):
+    if not meets_minimum(first, task.quote.mark, task.filters):
         return EntryStep(done=True, why="it is less than the exchange takes")
     return EntryStep(place=(EntryPlan(OrderType.MARKET, first, None, TimeInForce.GTC), *rest))

@@ -15,14 +15,14 @@ from typing import Final
 import numpy as np
 
 from zuno.trading.measure.bars import Bars, bars, timeframe_of
-from zuno.trading.measure.features import fresh
-from zuno.trading.measure.indicators.all import sound
+from zuno.trading.measure.features import fresh_rows
+from zuno.trading.measure.indicators.all import drop_invalid_bars
 from zuno.trading.model.account import Account, Holding
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import DEFAULT_HOLD, Exchange
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import HOUR_MS, Candle, Mode, Series, Side, Timeframe, candles
-from zuno.trading.model.venues import BINANCE, UPBIT, won_symbol
+from zuno.trading.model.venues import BINANCE, UPBIT, krw_symbol
 from zuno.trading.rules.draft import RuleName
 
 _HOLD: Final = re.compile(r"(\d{1,3})(h|d|w)")
@@ -103,7 +103,7 @@ def _passed(position: Holding, *, stop: bool, how: str) -> PositionExit:
 def _series_of(position: Holding) -> tuple[Series[Candle], ...]:
     """In the position's own currency: hours for all of its life, minutes for the hours that are not whole."""
     if position.exchange is Exchange.UPBIT:
-        return (candles(UPBIT, won_symbol(position.symbol), Timeframe.H1),)
+        return (candles(UPBIT, krw_symbol(position.symbol), Timeframe.H1),)
     return (
         candles(BINANCE, position.symbol, Timeframe.H1),
         candles(BINANCE, position.symbol, Timeframe.M1),
@@ -113,7 +113,7 @@ def _series_of(position: Holding) -> tuple[Series[Candle], ...]:
 def _bars_since(series: Series[Candle], bundle: Bundle, position: Holding) -> Bars:
     """Bars that began after the opening: what an earlier one touched it may have touched before."""
     rows: Sequence[Candle] = [row for row in bundle.rows(series) if row.at >= position.opened]
-    return sound(bars(timeframe_of(series), rows).upto(bundle.as_of))
+    return drop_invalid_bars(bars(timeframe_of(series), rows).upto(bundle.as_of))
 
 
 def _first_touch(seen: Bars, level: float | None, above: bool) -> float:
@@ -129,7 +129,7 @@ def _price_now(bundle: Bundle, position: Holding, mark: Known[float]) -> Known[f
     if position.exchange is Exchange.BINANCE and not isinstance(mark, Missing):
         return mark
     for series in reversed(_series_of(position)):
-        rows = fresh(bundle, series)
+        rows = fresh_rows(bundle, series)
         if not isinstance(rows, Missing) and rows:
             return rows[-1].close
     return Missing("no price is fresh")

@@ -18,7 +18,7 @@ from zuno.trading.rules.draft import RuleName, RulingDraft, record_change, veto_
 from zuno.trading.rules.expectancy import apply_llm_cost, gross_ev, judged_ev, trading_costs
 from zuno.trading.rules.inputs import RulingInputs
 from zuno.trading.rules.minimum_order import MAX_EXPLORATION_RISK_PCT, raise_to_minimum, stop_loss_pct
-from zuno.trading.rules.routing import usd_of, with_lots, with_margin
+from zuno.trading.rules.routing import leg_notional_usd, with_lots, with_margin
 
 SIZE_FRACTION: Final = 0.25
 """Of the size that was decided."""
@@ -36,7 +36,7 @@ def require_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
         return draft
     expectation = draft.expectation
     entry, stop = draft.decision.entry_price or 0.0, draft.decision.stop_loss
-    size = fsum(usd_of(with_lots(leg, entry, stop, inputs) or leg, inputs.won) for leg in draft.legs)
+    size = fsum(leg_notional_usd(with_lots(leg, entry, stop, inputs) or leg, inputs.krw_rate) for leg in draft.legs)
     if expectation is None or not size > 0:
         return veto_trade(draft, RuleName.NO_SIZE, "no money is left to place")
     expectation = apply_llm_cost(expectation, size)

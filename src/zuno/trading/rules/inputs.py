@@ -15,10 +15,10 @@ from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Bars
 from zuno.trading.measure.derivatives import funding_figures
 from zuno.trading.measure.events import MarketEvent
-from zuno.trading.measure.features import Features, fresh
+from zuno.trading.measure.features import Features, fresh_rows
 from zuno.trading.measure.frames import FrameCache
 from zuno.trading.measure.portable import price_units, round_digits
-from zuno.trading.measure.tape import Stream, Tally, tally
+from zuno.trading.measure.tape import Stream, TapeTotals, tally
 from zuno.trading.measure.triage import Label, Rule, Triage
 from zuno.trading.model.account import Account, read_slot
 from zuno.trading.model.bundle import Bundle
@@ -66,7 +66,7 @@ ESSENTIAL: Final[Mapping[str, str]] = {
     "slippage": "book",
     "funding_next": "funding",
     "mark": "mark",
-    "standing": "equity and positions",
+    "marked_account": "equity and positions",
     "account": "equity and positions",
 }
 """Figures without which nothing new is risked, and what a person calls them."""
@@ -74,12 +74,12 @@ _FIGURES: Final = (
     "atr",
     "mark",
     "funding_next",
-    "day_rank",
+    "day_volatility_rank",
     "curve_change",
     "longs_liquidated",
     "shorts_liquidated",
     "dollar",
-    "won",
+    "krw_rate",
 )
 
 
@@ -136,7 +136,7 @@ class RulingInputs:
     """Predicted, as a fraction for eight hours."""
     panic: Known[bool]
     """Whether options are in panic."""
-    day_rank: Known[float]
+    day_volatility_rank: Known[float]
     """Where the day's volatility stands among those of half a year."""
     curve_change: Known[float]
     """2s10s against five prints earlier, in percentage points."""
@@ -145,18 +145,18 @@ class RulingInputs:
     """Dollars liquidated in a day."""
     breakout: Known[bool]
     """Whether a spike was called a true breakout."""
-    restless: Known[bool]
+    high_volatility: Known[bool]
     """Whether anything forced or violent was found."""
     shock_down: Known[str | None]
     shock_up: Known[str | None]
     """The shock or cascade of the last hour that went this way, in words; None where there was none."""
     dollar: Known[float]
     """USDT for one USDC."""
-    won: Known[float]
+    krw_rate: Known[float]
     """For one USDT."""
     account: Known[Account]
     """What is held, which is known without a mark."""
-    standing: Known[MarkedAccount]
+    marked_account: Known[MarkedAccount]
     record: Known[DeskRecord]
     """How trades came out before, and what was explored."""
     exits: tuple[PositionExit, ...] = ()
@@ -223,18 +223,20 @@ def build_ruling_inputs(
         slippage=ASSUMED_SLIPPAGE if bundle.never_recorded(books(BINANCE, symbol)) else _slippage(features),
         funding_next=_funding(bundle, features),
         panic=_judged(bundle, _rule_fired(features.triage, Rule.OPTIONS_PANIC), *_options_of(symbol)),
-        day_rank=features.volatility if isinstance(features.volatility, Missing) else features.volatility.rank,
+        day_volatility_rank=features.volatility
+        if isinstance(features.volatility, Missing)
+        else features.volatility.rank,
         curve_change=_judged(bundle, slope if isinstance(slope, Missing) else slope.change, *CURVE),
         longs_liquidated=_judged(bundle, forced[Side.LONG], *tapes),
         shorts_liquidated=_judged(bundle, forced[Side.SHORT], *tapes),
         breakout=_breakout(features.triage),
-        restless=_rule_fired(features.triage, Rule.SPIKE, Rule.LIQUIDATION_CLUSTER, Rule.OPTIONS_PANIC),
+        high_volatility=_rule_fired(features.triage, Rule.SPIKE, Rule.LIQUIDATION_CLUSTER, Rule.OPTIONS_PANIC),
         shock_down=shocks[Side.LONG],
         shock_up=shocks[Side.SHORT],
         dollar=_judged(bundle, _value_of(features.dollar), rates(BINANCE, USDC_USDT)),
-        won=_judged(bundle, _value_of(features.won), rates(UPBIT, USDT_KRW)),
+        krw_rate=_judged(bundle, _value_of(features.krw_rate), rates(UPBIT, USDT_KRW)),
         account=account,
-        standing=mark_bundle_account(bundle, features),
+        marked_account=mark_bundle_account(bundle, features),
         record=read_record(bundle),
         exits=() if isinstance(account, Missing) else find_exits(bundle, account, mark),
         fees=fees or Fees(),
@@ -257,7 +259,7 @@ def read_record(bundle: Bundle) -> Known[DeskRecord]:
 
 def _bars(bundle: Bundle, cache: FrameCache) -> Known[Bars]:
     for timeframe in bundle.mode.timeframes:
-        rows = fresh(bundle, candles(BINANCE, bundle.symbol, timeframe))
+        rows = fresh_rows(bundle, candles(BINANCE, bundle.symbol, timeframe))
         if isinstance(rows, Missing):
             return Missing(f"{timeframe} bars: {rows.reason}")
     shortest = bundle.mode.timeframes[0]
@@ -328,10 +330,10 @@ def _liquidated_by_side(bundle: Bundle) -> Mapping[Side, Known[float]]:
     """A day's forced trades of every venue that is listened to, minutes nobody heard counted like the others. Where one
     was not heard, the rest is known only if it is too much already."""
     since = Millis(bundle.as_of - DAY_MS)
-    days: list[Tally] = []
+    days: list[TapeTotals] = []
     gone: list[str] = []
     for venue in TAPES:
-        strikes = fresh(bundle, liquidations(venue, bundle.symbol))
+        strikes = fresh_rows(bundle, liquidations(venue, bundle.symbol))
         if isinstance(strikes, Missing):
             gone.append(f"{venue}: {strikes.reason}")
             continue
@@ -346,7 +348,7 @@ def _liquidated_by_side(bundle: Bundle) -> Mapping[Side, Known[float]]:
     }
 
 
-def _scale_to_full_day(day: Tally, side: Side) -> float:
+def _scale_to_full_day(day: TapeTotals, side: Side) -> float:
     usd = day.usd(side)
     return 0.0 if isinstance(usd, Missing) else usd * day.minutes / max(day.heard, MIN_COVERAGE * day.minutes)
 

@@ -10,7 +10,7 @@ from zuno.trading.model.known import Missing
 from zuno.trading.rules.draft import RuleName, RulingDraft, record_change, veto_trade
 from zuno.trading.rules.exploration import require_expectancy
 from zuno.trading.rules.inputs import RulingInputs
-from zuno.trading.rules.routing import allocation_pct_of, exchanges_of, target_of, usd_of, with_margin
+from zuno.trading.rules.routing import allocation_pct_of, exchanges_of, leg_notional_usd, target_of, with_margin
 
 MAX_ACCOUNT_LEVERAGE: Final = 2.0
 
@@ -23,7 +23,7 @@ def apply_leverage_guard(draft: RulingDraft, inputs: RulingInputs) -> RulingDraf
 
 
 def _scale_into_room(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
-    account = inputs.standing
+    account = inputs.marked_account
     if isinstance(account, Missing):
         return veto_trade(draft, RuleName.LEVERAGE_GUARD, account.reason, unknown=True)
     if draft.routed_to is None:
@@ -37,7 +37,7 @@ def _scale_into_room(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     )
     kept: list[Leg] = []
     for leg in draft.legs:
-        size = usd_of(leg, inputs.won)
+        size = leg_notional_usd(leg, inputs.krw_rate)
         smaller = leg if 0 < size <= share else with_margin(leg, leg.margin * share / size if size > 0 else 0.0)
         if smaller is not leg:
             name = f"legs.{leg.venue.value}.margin"

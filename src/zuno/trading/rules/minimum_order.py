@@ -10,7 +10,7 @@ from zuno.trading.model.known import Missing
 from zuno.trading.rules.account import MarkedAccount
 from zuno.trading.rules.draft import RuleName, RulingDraft, record_change, veto_trade
 from zuno.trading.rules.inputs import RulingInputs
-from zuno.trading.rules.routing import exchanges_of, held_usd, margin_room, minimum_margin, target_of, usd_of
+from zuno.trading.rules.routing import exchanges_of, held_usd, leg_notional_usd, margin_room, minimum_margin, target_of
 
 MAX_STOP_RISK_PCT: Final = 1.0
 """Per cent of the equity that a stop may cost."""
@@ -43,7 +43,7 @@ def stop_loss_pct(expectation: Expectation) -> float:
 def _fit_leg(leg: Leg, draft: RulingDraft, inputs: RulingInputs) -> Leg | str:
     """The leg as it may stand, or why it may not. The Judge's allocation is a ceiling, and what is held already is not
     raised once more. Each leg has its own part of what the stop may cost, so that losing one lets none grow."""
-    account, worth, routed_to = inputs.standing, draft.expectation, draft.routed_to
+    account, worth, routed_to = inputs.marked_account, draft.expectation, draft.routed_to
     least = minimum_margin(leg, draft.decision.entry_price or 0.0, draft.decision.stop_loss, inputs)
     if isinstance(least, Missing) or leg.margin >= least:
         return leg
@@ -58,7 +58,7 @@ def _fit_leg(leg: Leg, draft: RulingDraft, inputs: RulingInputs) -> Leg | str:
     if least > room:
         return f"{said}: more than the {max(0.0, room):,.2f} that are {'asked for' if room == asked else 'left'}"
     raised = leg.model_copy(update={"margin": least, "notional": least * leg.leverage})
-    loss = usd_of(raised, inputs.won) * stop_loss_pct(worth) / 100
+    loss = leg_notional_usd(raised, inputs.krw_rate) * stop_loss_pct(worth) / 100
     most = _max_loss_usd(draft, account) / count
     if loss > most:
         return f"{said}, and the stop would cost ${loss:,.2f} of at most ${most:,.2f}"

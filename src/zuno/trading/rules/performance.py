@@ -106,10 +106,10 @@ class Drawdown:
     trough_at: Millis
 
 
-def measure_trades(trades: Iterable[TradeSummary], won: Decimal | None) -> Performance:
-    """Figures over these trades. `won`: KRW for one dollar."""
+def measure_trades(trades: Iterable[TradeSummary], krw_rate: Decimal | None) -> Performance:
+    """Figures over these trades. `krw_rate`: KRW for one dollar."""
     ordered = sorted(trades, key=lambda trade: (trade.closed, trade.trade))
-    counted = [(trade, rate) for trade in ordered if (rate := _rate(trade, won)) is not None]
+    counted = [(trade, rate) for trade in ordered if (rate := _rate(trade, krw_rate)) is not None]
     nets = [trade.net_pnl / rate for trade, rate in counted]
     multiples = [multiple for trade, _ in counted if (multiple := risk_multiple(trade)) is not None]
     lost = -sum((net for net in nets if net < 0), ZERO)
@@ -151,7 +151,7 @@ def risk_multiple(trade: TradeSummary) -> Decimal | None:
 
 
 def build_equity_curve(
-    steps: Sequence[AccountStep], closes: Mapping[Symbol, Sequence[Close]], won: Decimal | None, until: Millis
+    steps: Sequence[AccountStep], closes: Mapping[Symbol, Sequence[Close]], krw_rate: Decimal | None, until: Millis
 ) -> tuple[EquityPoint, ...]:
     """Total equity in dollars at every step and every close up to a moment, both given oldest first.
 
@@ -170,13 +170,13 @@ def build_equity_curve(
             for symbol in times
             if (place := bisect_right(times[symbol], moment)) > 0
         }
-        equity = equity_usd(step, marks, won)
+        equity = equity_usd(step, marks, krw_rate)
         if equity is not None:
             points.append(EquityPoint(moment, equity))
     return tuple(points)
 
 
-def equity_usd(step: AccountStep, marks: Mapping[Symbol, Decimal], won: Decimal | None) -> Decimal | None:
+def equity_usd(step: AccountStep, marks: Mapping[Symbol, Decimal], krw_rate: Decimal | None) -> Decimal | None:
     """Cash and unrealised PnL at Binance, cash and coins at Upbit; None where a mark is missing."""
     if any(part.symbol not in marks for part in step.held):
         return None
@@ -184,10 +184,10 @@ def equity_usd(step: AccountStep, marks: Mapping[Symbol, Decimal], won: Decimal 
         (part.quantity * (marks[part.symbol] - part.entry) for part in step.held if part.exchange is Exchange.BINANCE),
         step.usd,
     )
-    if won is None:
+    if krw_rate is None:
         return futures
     coins = (part.quantity * marks[part.symbol] for part in step.held if part.exchange is Exchange.UPBIT)
-    return futures + sum(coins, step.krw / won)
+    return futures + sum(coins, step.krw / krw_rate)
 
 
 def find_max_drawdown(curve: Sequence[EquityPoint]) -> Drawdown | None:
@@ -216,8 +216,8 @@ def drawdown_percents(curve: Sequence[EquityPoint]) -> tuple[Decimal | None, ...
 # -- parts
 
 
-def _rate(trade: TradeSummary, won: Decimal | None) -> Decimal | None:
-    return Decimal(1) if trade.exchange is Exchange.BINANCE else won
+def _rate(trade: TradeSummary, krw_rate: Decimal | None) -> Decimal | None:
+    return Decimal(1) if trade.exchange is Exchange.BINANCE else krw_rate
 
 
 def _deepest_fall(nets: Iterable[Decimal]) -> Decimal:

@@ -13,10 +13,10 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from zuno.trading.measure.bars import bars
-from zuno.trading.measure.features import Features, fresh
+from zuno.trading.measure.features import Features, fresh_rows
 from zuno.trading.measure.frames import Frame
-from zuno.trading.measure.heat import standing_now
-from zuno.trading.measure.indicators.all import sound
+from zuno.trading.measure.heat import measure_open_now
+from zuno.trading.measure.indicators.all import drop_invalid_bars
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing
@@ -99,7 +99,7 @@ class TradePrices:
 
 
 def build_price_menu(bundle: Bundle, features: Features) -> PriceMenu:
-    rows = fresh(bundle, candles(BINANCE, bundle.symbol, ATR_FRAME[bundle.mode]))
+    rows = fresh_rows(bundle, candles(BINANCE, bundle.symbol, ATR_FRAME[bundle.mode]))
     atr, now = _atr(rows, frame_of(features, ATR_FRAME[bundle.mode])), price_now(bundle, features)
     found = (*_structure_levels(features), *_range_levels(now, atr), *_liquidation_pools(bundle, rows, now, atr))
     tick = bundle.symbol.tick
@@ -148,7 +148,7 @@ def price_now(bundle: Bundle, features: Features) -> Known[float]:
     if not isinstance(features.book, Missing):
         return features.book.mid
     for timeframe in Timeframe:
-        rows = fresh(bundle, candles(BINANCE, bundle.symbol, timeframe))
+        rows = fresh_rows(bundle, candles(BINANCE, bundle.symbol, timeframe))
         if not isinstance(rows, Missing) and rows and isfinite(rows[-1].close) and rows[-1].close > 0:
             return rows[-1].close
     return Missing(f"neither a book nor a close of {bundle.symbol} is fresh ({features.book.reason})")
@@ -181,9 +181,9 @@ def _liquidation_pools(
     """The largest liquidation pools above and below the market, from the chart's heat map model."""
     if isinstance(now, Missing) or isinstance(atr, Missing) or isinstance(rows, Missing):
         return
-    shown = sound(bars(ATR_FRAME[bundle.mode], rows[-LIQ_CLUSTER_BARS:]))
+    shown = drop_invalid_bars(bars(ATR_FRAME[bundle.mode], rows[-LIQ_CLUSTER_BARS:]))
     edges = now + atr * np.linspace(-POOL_REACH_ATR, POOL_REACH_ATR, POOL_ROWS + 1)
-    standing = standing_now(shown, bundle.rows(open_interest(BINANCE, bundle.symbol)), edges)
+    standing = measure_open_now(shown, bundle.rows(open_interest(BINANCE, bundle.symbol)), edges)
     if isinstance(standing, Missing):
         return
     middles = (edges[:-1] + edges[1:]) / 2

@@ -63,7 +63,7 @@ class RiskState:
     """Every close, part of a close, fee and payment, in the order they were booked."""
     equity_usd: Known[Decimal]
     unrealised_usd: Known[Decimal]
-    won: Known[Decimal]
+    krw_rate: Known[Decimal]
     """KRW for one dollar."""
     price_times: Mapping[Symbol, Known[Millis]]
     """When each symbol's price was true."""
@@ -125,14 +125,14 @@ def triggered_protections(state: RiskState, limits: ProtectionLimits) -> tuple[L
     return tuple(lock for lock in found if lock is not None)
 
 
-def net_usd(summary: TradeSummary, won: Known[Decimal]) -> Known[Decimal]:
+def net_usd(summary: TradeSummary, krw_rate: Known[Decimal]) -> Known[Decimal]:
     """What a trade brought, in dollars."""
     if summary.exchange is Exchange.BINANCE:
         return summary.net_pnl
-    return won if isinstance(won, Missing) else summary.net_pnl / won
+    return krw_rate if isinstance(krw_rate, Missing) else summary.net_pnl / krw_rate
 
 
-def sum_results_usd(results: Sequence[RealisedResult], since: Millis, won: Known[Decimal]) -> Known[Decimal]:
+def sum_results_usd(results: Sequence[RealisedResult], since: Millis, krw_rate: Known[Decimal]) -> Known[Decimal]:
     """What was booked at or after a moment, in dollars. Read from the end: a long past costs nothing."""
     total = ZERO
     for result in reversed(results):
@@ -140,10 +140,10 @@ def sum_results_usd(results: Sequence[RealisedResult], since: Millis, won: Known
             break
         if result.exchange is Exchange.BINANCE:
             total += result.amount
-        elif isinstance(won, Missing):
-            return won
+        elif isinstance(krw_rate, Missing):
+            return krw_rate
         else:
-            total += result.amount / won
+            total += result.amount / krw_rate
     return total
 
 
@@ -163,7 +163,7 @@ def _daily_loss(state: RiskState, limits: ProtectionLimits) -> LockSet | None:
     midnight = state.now // DAY_MS * DAY_MS
     tomorrow = Millis(midnight + DAY_MS)
     lifted = state.lifted.get((Protection.DAILY_LOSS, None), 0)
-    realised = sum_results_usd(state.results, Millis(max(midnight, lifted)), state.won)
+    realised = sum_results_usd(state.results, Millis(max(midnight, lifted)), state.krw_rate)
     for unknown in (realised, state.equity_usd, state.unrealised_usd):
         if isinstance(unknown, Missing):
             return _unknown(state, Protection.DAILY_LOSS, unknown)
@@ -192,7 +192,7 @@ def _drawdown(state: RiskState, limits: ProtectionLimits) -> LockSet | None:
         return None
     if isinstance(state.equity_usd, Missing):
         return _unknown(state, Protection.MAX_DRAWDOWN, state.equity_usd)
-    nets = [net_usd(summary, state.won) for summary in closed]
+    nets = [net_usd(summary, state.krw_rate) for summary in closed]
     unknown = next((net for net in nets if isinstance(net, Missing)), None)
     if unknown is not None:
         return _unknown(state, Protection.MAX_DRAWDOWN, unknown)

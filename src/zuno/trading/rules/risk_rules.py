@@ -63,14 +63,14 @@ def place_legs(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
         for cut in cuts:
             if rule is RuleName.VENUE_CAP and cut.meant == cut.left:  # nothing was there to cut: the veto says why
                 continue
-            unknown = rule is RuleName.WON and isinstance(inputs.won, Missing)
+            unknown = rule is RuleName.WON and isinstance(inputs.krw_rate, Missing)
             name = f"legs.{cut.exchange.value}.margin"
             draft = record_change(
                 draft, rule, name, _round_figure(cut.meant), _round_figure(cut.left), cut.why, unknown=unknown
             )
     if not placed.legs:
         return _veto_unplaced(draft, placed)
-    allocation = min(draft.allocation_pct, allocation_pct_of(placed.legs, inputs.standing))
+    allocation = min(draft.allocation_pct, allocation_pct_of(placed.legs, inputs.marked_account))
     target = target_of(tuple(leg.venue for leg in placed.legs))
     resized = replace(draft, legs=placed.legs, allocation_pct=allocation, target=target)
     return resized if draft.expectation is None else raise_to_minimum(resized, inputs, draft.legs)
@@ -170,7 +170,7 @@ def _record_style(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     style = draft.style
     if style is None or style is Style.PASSIVE_MAKER:
         return draft
-    unknown = style is Style.SMART_DCA and inputs.restless is not True
+    unknown = style is Style.SMART_DCA and inputs.high_volatility is not True
     why = (
         "a true breakout does not wait"
         if style is Style.MOMENTUM_SNIPER
@@ -208,7 +208,7 @@ def _apply_tightening(draft: RulingDraft, inputs: RulingInputs, asked: Tightenin
     legs = tuple(leg for leg in (with_margin(leg, leg.margin * share) for leg in draft.legs) if leg.margin > 0)
     if not legs:
         return veto_trade(draft, RuleName.TIGHTENED, why)
-    left = min(draft.allocation_pct * share, allocation_pct_of(legs, inputs.standing))
+    left = min(draft.allocation_pct * share, allocation_pct_of(legs, inputs.marked_account))
     changed = record_change(
         draft, RuleName.TIGHTENED, "allocation_pct", _round_figure(draft.allocation_pct), _round_figure(left), why
     )

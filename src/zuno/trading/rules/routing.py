@@ -76,7 +76,7 @@ def choose_style(inputs: RulingInputs) -> Style:
     calm is restless, so that not knowing never makes a trade cheaper."""
     if inputs.breakout is True:
         return Style.MOMENTUM_SNIPER
-    return Style.PASSIVE_MAKER if inputs.breakout is False and inputs.restless is False else Style.SMART_DCA
+    return Style.PASSIVE_MAKER if inputs.breakout is False and inputs.high_volatility is False else Style.SMART_DCA
 
 
 def cheaper_style(style: Style, other: Style) -> Style:
@@ -88,7 +88,7 @@ def size_legs(side: Side, allocation_pct: float, leverage: float, target: Target
     already, within its cap. A leg that cannot be carried is dropped and never moved."""
     several = exchanges_of(target)
     placed = Placement((), (), (), ())
-    account = inputs.standing
+    account = inputs.marked_account
     if isinstance(account, Missing):
         return placed
     share = allocation_pct / 100 / len(several)
@@ -97,7 +97,7 @@ def size_legs(side: Side, allocation_pct: float, leverage: float, target: Target
         for exchange in several
     }
     new = _share_not_held(
-        fsum(usd_of(leg, inputs.won) for leg in meant.values()), held_usd(account, inputs.symbol, side)
+        fsum(leg_notional_usd(leg, inputs.krw_rate) for leg in meant.values()), held_usd(account, inputs.symbol, side)
     )
     for leg in meant.values():
         placed = _size_leg(placed, leg, new, account, inputs)
@@ -112,11 +112,11 @@ def margin_room(account: MarkedAccount, leg: Leg, fees: Fees) -> float:
     return min(MARGIN_CAPS[exchange] - account.margin[exchange].total, account.free[exchange] / (1 + fee))
 
 
-def usd_of(leg: Leg, won: Known[float]) -> float:
+def leg_notional_usd(leg: Leg, krw_rate: Known[float]) -> float:
     """The notional in dollars; a leg in won that nobody can convert is none."""
     if leg.venue is Exchange.BINANCE:
         return leg.notional
-    return 0.0 if isinstance(won, Missing) else leg.notional / won
+    return 0.0 if isinstance(krw_rate, Missing) else leg.notional / krw_rate
 
 
 def with_margin(leg: Leg, margin: float) -> Leg:
@@ -174,7 +174,7 @@ def price_at(exchange: Exchange, entry: float, inputs: RulingInputs) -> Known[fl
     """A price in dollars in the exchange's own currency."""
     if exchange is Exchange.BINANCE:
         return entry
-    return inputs.won if isinstance(inputs.won, Missing) else entry * inputs.won
+    return inputs.krw_rate if isinstance(inputs.krw_rate, Missing) else entry * inputs.krw_rate
 
 
 def round_money_down(money: float, exchange: Exchange) -> float:
@@ -209,8 +209,8 @@ def _share_not_held(whole_usd: float, held_usd: float) -> float:
 
 def _size_leg(placed: Placement, leg: Leg, share: float, account: MarkedAccount, inputs: RulingInputs) -> Placement:
     topped, capped, lost = placed.cut_by_held, placed.capped, placed.dropped
-    exchange, meant, won = leg.venue, leg.margin, inputs.won
-    if exchange is Exchange.UPBIT and (leg.side is Side.SHORT or isinstance(won, Missing)):
+    exchange, meant, krw_rate = leg.venue, leg.margin, inputs.krw_rate
+    if exchange is Exchange.UPBIT and (leg.side is Side.SHORT or isinstance(krw_rate, Missing)):
         why = "spot cannot be sold short" if leg.side is Side.SHORT else "the won is not known"
         return Placement(placed.legs, topped, capped, (*lost, LegCut(exchange, meant, 0.0, why)))
     equity = account.equity.get(exchange, 0.0)

@@ -40,7 +40,7 @@ from zuno.trading.rules.leverage_guard import apply_leverage_guard as apply_leve
 from zuno.trading.rules.minimum_order import MAX_STOP_RISK_PCT, raise_to_minimum
 from zuno.trading.rules.risk_rules import apply_risk_rules as apply_risk_rules
 from zuno.trading.rules.risk_rules import place_legs
-from zuno.trading.rules.routing import choose_style, choose_target, exchanges_of, target_of, usd_of
+from zuno.trading.rules.routing import choose_style, choose_target, exchanges_of, leg_notional_usd, target_of
 from zuno.trading.rules.trade_card import build_card, size_orders
 
 PANIC_BUDGET: Final = 20
@@ -225,10 +225,10 @@ def _apply_risk_budget(draft: RulingDraft, meta: Meta | None, inputs: RulingInpu
 def _panic_reason(inputs: RulingInputs) -> str | None:
     if inputs.panic is not False and not isinstance(inputs.panic, NotRecorded):
         return "options are in panic" if inputs.panic is True else f"panic is not ruled out: {inputs.panic.reason}"
-    if isinstance(inputs.day_rank, Missing):
-        return f"panic is not ruled out: {inputs.day_rank.reason}"
-    if inputs.day_rank >= PANIC_RANK:
-        return f"the day moved more than {100 * inputs.day_rank:.0f} % of its like"
+    if isinstance(inputs.day_volatility_rank, Missing):
+        return f"panic is not ruled out: {inputs.day_volatility_rank.reason}"
+    if inputs.day_volatility_rank >= PANIC_RANK:
+        return f"the day moved more than {100 * inputs.day_volatility_rank:.0f} % of its like"
     return None
 
 
@@ -257,7 +257,7 @@ def _route_trade(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     """Where it goes is settled by what was decided: a smaller leverage later sends nothing elsewhere."""
     leverage = min(draft.leverage, LEVERAGE_CAP[inputs.mode])
     target: Target = choose_target(draft.call, leverage, inputs.mode)
-    if isinstance(inputs.won, NotRecorded):
+    if isinstance(inputs.krw_rate, NotRecorded):
         target = Target.BINANCE
     return replace(draft, target=target, routed_to=target, style=choose_style(inputs))
 
@@ -266,7 +266,7 @@ def _check_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     trial = place_legs(draft, inputs)
     if not trial.opens or draft.call.side is None or draft.routed_to is None or draft.style is None:
         return trial
-    size = fsum(usd_of(leg, inputs.won) for leg in trial.legs)
+    size = fsum(leg_notional_usd(leg, inputs.krw_rate) for leg in trial.legs)
     several = exchanges_of(draft.routed_to)
     slope = EdgeSlope(0, None, None)
     if not isinstance(inputs.record, Missing) and draft.family is not None:

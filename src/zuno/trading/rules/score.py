@@ -7,8 +7,8 @@ from math import fsum
 from typing import Final, TypeAlias
 
 from zuno.trading.measure.features import Features
-from zuno.trading.measure.structure.lines import Gauge
-from zuno.trading.measure.structure.pivots import Way
+from zuno.trading.measure.structure.lines import DivergenceSource
+from zuno.trading.measure.structure.pivots import PriceDirection
 from zuno.trading.model.cycle import (
     CONVICTION,
     WEIGHTS,
@@ -99,9 +99,9 @@ def _divergence_stance(features: Features) -> Stance:
     for _, frame in features.frames:
         if isinstance(frame, Missing):
             continue
-        found = [divergence for divergence in frame.structure.divergences if divergence.gauge is Gauge.CVD]
+        found = [divergence for divergence in frame.structure.divergences if divergence.gauge is DivergenceSource.CVD]
         if found:
-            return 1 if max(found, key=lambda divergence: divergence.known_at).way is Way.UP else -1
+            return 1 if max(found, key=lambda divergence: divergence.known_at).way is PriceDirection.UP else -1
     return 0
 
 

@@ -15,7 +15,7 @@ from zuno.trading.rules.inputs import RulingInputs
 from zuno.trading.rules.margin import liquidation_distance
 from zuno.trading.rules.minimum_order import stop_loss_pct
 from zuno.trading.rules.price_menu import round_to_tick
-from zuno.trading.rules.routing import allocation_pct_of, target_of, usd_of, with_lots
+from zuno.trading.rules.routing import allocation_pct_of, leg_notional_usd, target_of, with_lots
 
 
 def size_orders(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
@@ -34,7 +34,7 @@ def size_orders(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     legs = tuple(sized)
     if not legs:
         return veto_trade(draft, RuleName.MINIMUM_ORDER, "no leg is as large as the least its exchange takes")
-    allocation = allocation_pct_of(legs, inputs.standing)
+    allocation = allocation_pct_of(legs, inputs.marked_account)
     return replace(draft, legs=legs, allocation_pct=allocation, target=target_of(tuple(leg.venue for leg in legs)))
 
 
@@ -42,15 +42,15 @@ def build_card(draft: RulingDraft, inputs: RulingInputs) -> TradeCard | None:
     """The card of a draft in whole lots; None where nothing is opened."""
     side, worth = draft.call.side, draft.expectation
     prices = None if side is None else trade_prices(draft.decision, side)
-    if side is None or worth is None or prices is None or isinstance(inputs.standing, Missing) or not draft.legs:
+    if side is None or worth is None or prices is None or isinstance(inputs.marked_account, Missing) or not draft.legs:
         return None
     tick = inputs.symbol.tick
     entry, stop, target = (round_to_tick(price, tick) for price in (prices.entry, prices.stop, prices.take))
     quantity = fsum(leg.quantity or 0.0 for leg in draft.legs)
     notional = quantity * entry
     loss = notional * stop_loss_pct(worth) / 100
-    equity = inputs.standing.equity_usd
-    margin = fsum(usd_of(leg, inputs.won) / leg.leverage for leg in draft.legs)
+    equity = inputs.marked_account.equity_usd
+    margin = fsum(leg_notional_usd(leg, inputs.krw_rate) / leg.leverage for leg in draft.legs)
     return TradeCard(
         side=side,
         entry=entry,
@@ -75,7 +75,9 @@ def build_card(draft: RulingDraft, inputs: RulingInputs) -> TradeCard | None:
         fees_pct=worth.fees_pct,
         slippage_pct=worth.slippage_pct,
         funding_pct=worth.funding_pct,
-        llm_cost_pct=round_digits(llm_cost_pct(worth, fsum(usd_of(leg, inputs.won) for leg in draft.legs))),
+        llm_cost_pct=round_digits(
+            llm_cost_pct(worth, fsum(leg_notional_usd(leg, inputs.krw_rate) for leg in draft.legs))
+        ),
         fill=worth.fill,
         exploration=draft.exploration,
     )

@@ -102,9 +102,9 @@ class AccountDesk:
     async def status(self) -> TradeStatusView:
         page = await self._reader.look()
         equity, unknown = page.total_equity()
-        whole = measure_trades(page.book.closed, page.won)
+        whole = measure_trades(page.book.closed, page.krw_rate)
         midnight = page.at // DAY_MS * DAY_MS
-        today = measure_trades([trade for trade in page.book.closed if trade.closed >= midnight], page.won)
+        today = measure_trades([trade for trade in page.book.closed if trade.closed >= midnight], page.krw_rate)
         return TradeStatusView(
             **{**self._head(page), "notes": (*page.notes, *page.lp_notes)},
             running=self._with.running(page.name),
@@ -181,8 +181,10 @@ class AccountDesk:
         return ProfitView(
             **self._head(page),
             by=grouping,
-            whole=profit_row_view("all", measure_trades(page.book.closed, page.won)),
-            groups=tuple(profit_row_view(name, measure_trades(trades, page.won)) for name, trades in groups.items()),
+            whole=profit_row_view("all", measure_trades(page.book.closed, page.krw_rate)),
+            groups=tuple(
+                profit_row_view(name, measure_trades(trades, page.krw_rate)) for name, trades in groups.items()
+            ),
         )
 
     async def equity(self) -> PerformanceView:
@@ -201,7 +203,7 @@ class AccountDesk:
         closes = await self._reader.read_closes(history.steps[0].at if history.steps else page.at, page.at)
         for symbol, mark in page.usd_marks.items():
             closes.setdefault(symbol, []).append(Close(page.at, mark))
-        return page, tuple(build_equity_curve(history.steps, closes, page.won, page.at))
+        return page, tuple(build_equity_curve(history.steps, closes, page.krw_rate, page.at))
 
     def _measure_equity(self, page: AccountPage, curve: Sequence[EquityPoint]) -> PerformanceView:
         percents = drawdown_percents(curve)
@@ -212,7 +214,7 @@ class AccountDesk:
         return PerformanceView(
             **self._head(page),
             file=None,
-            whole=profit_row_view("all", measure_trades(page.book.closed, page.won)),
+            whole=profit_row_view("all", measure_trades(page.book.closed, page.krw_rate)),
             start_usd=to_float(start),
             equity_usd=to_float(end),
             return_pct=to_float(gain),

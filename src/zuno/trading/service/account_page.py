@@ -82,8 +82,8 @@ class AccountPage:
     """Prices that the exchanges themselves say."""
 
     @property
-    def won(self) -> Decimal | None:
-        rate = or_none(self.prices.won)
+    def krw_rate(self) -> Decimal | None:
+        rate = or_none(self.prices.krw_rate)
         return None if rate is None else to_decimal(rate)
 
     def mark(self, symbol: Symbol, exchange: Exchange) -> Decimal | None:
@@ -105,13 +105,13 @@ class AccountPage:
         ]
         if missing:
             return None, missing[0]
-        return equity_usd(current_step(self.book, self.at), self.usd_marks, self.won), None
+        return equity_usd(current_step(self.book, self.at), self.usd_marks, self.krw_rate), None
 
     def unrealised_usd(self) -> Decimal | None:
         total = ZERO
         for trade in self.book.trades.values():
             mark = self.mark(trade.symbol, trade.exchange)
-            rate = Decimal(1) if trade.exchange is Exchange.BINANCE else self.won
+            rate = Decimal(1) if trade.exchange is Exchange.BINANCE else self.krw_rate
             if mark is None or rate is None:
                 return None
             total += trade.unrealised(mark) / rate
@@ -122,7 +122,7 @@ class AccountPage:
         unrealised = self.unrealised_usd()
         book = self.book
         opening = {tracked.intent.symbol for tracked in book.open_intents.values() if tracked.intent.kind == "open"}
-        won = self.prices.won
+        krw_rate = self.prices.krw_rate
         ages: dict[Symbol, Known[Millis]] = {}
         for symbol in {trade.symbol for trade in book.trades.values()}:
             age = self.prices.ages.get(str(basis(BINANCE, symbol)))
@@ -135,7 +135,7 @@ class AccountPage:
             results=book.results,
             equity_usd=Missing(unknown or "no mark") if equity is None else equity,
             unrealised_usd=Missing("no mark") if unrealised is None else unrealised,
-            won=won if isinstance(won, Missing) else to_decimal(won),
+            krw_rate=krw_rate if isinstance(krw_rate, Missing) else to_decimal(krw_rate),
             price_times=ages,
             locks=tuple(book.locks.values()),
             lifted=book.lifted,

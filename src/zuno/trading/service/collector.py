@@ -38,7 +38,7 @@ SILENCE: Final = 150.0
 """Seconds without a word or a proven minute, after which a stream is taken for lost."""
 TOLD_EVERY: Final = 60.0
 MOST_WAITING: Final = 5_000
-"""Parcels between venues and store."""
+"""Batches between venues and store."""
 MOST_AT_ONCE: Final = 2_000
 LONGEST_WRITE_PAUSE: Final = 5.0
 _SOURCE_BACKOFF: Final = Backoff(1.0, LONGEST_BACKOFF, SPREAD)

@@ -12,7 +12,14 @@ from zuno.kernel.errors import Unavailable, ZunoError
 from zuno.kernel.units import Millis, Seconds
 from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.trading.data.intake import PATIENCE, Now, clause
-from zuno.trading.data.sources import Sources, is_snapshot_only, is_streamed, kept_since, missing, missing_spans
+from zuno.trading.data.sources import (
+    Sources,
+    find_missing,
+    find_missing_spans,
+    is_snapshot_only,
+    is_streamed,
+    kept_since,
+)
 from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.model.market import DAY_MS, Candle, Feed, Series, Symbol, parse_symbol
 from zuno.trading.model.venues import wanted_series
@@ -121,14 +128,16 @@ class Downloads:
             here = [row.at for row in await self._store.read(series, since, until, _EVER)]
             for low, high in _pages(series, since, until):
                 there = here[bisect_left(here, low) : bisect_right(here, high)]
-                for hole in missing(series, there, low, high):
+                for hole in find_missing(series, there, low, high):
                     new += await self._fetch_page(series, *hole, kept)
                 if high < until and new:
                     tell(f"{series}: {new:,} new rows up to {format_minute(high + 1)} UTC")
         except ZunoError as error:
             failure = clause(error)
         rows = await self._store.read(series, since, until, _EVER)
-        failure = failure or _missing_note(series, missing_spans(series, [row.at for row in rows], since, until, began))
+        failure = failure or _missing_note(
+            series, find_missing_spans(series, [row.at for row in rows], since, until, began)
+        )
         return DownloadedView(series=str(series), new=new, here=len(rows), failure=failure)
 
     async def _fetch_page(self, series: Series[Any], since: Millis, until: Millis, kept: range) -> int:

@@ -16,7 +16,7 @@ from zuno.trading.chart.charting import describe
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.data.intake import silent_venues
 from zuno.trading.measure.bars import timeframe_of
-from zuno.trading.measure.features import features
+from zuno.trading.measure.features import measure_features
 from zuno.trading.model.bundle import Bundle, BundleEncoder, Slot
 from zuno.trading.model.chart import numbers
 from zuno.trading.model.market import (
@@ -104,7 +104,7 @@ class TradingDesk:
 
     async def features(self, symbol: str, mode: str = "swing", as_of: str | None = None) -> FeaturesView:
         frozen = await self.freeze(parse_symbol(symbol), parse_mode(mode), as_of)
-        view = features_view(frozen.bundle, frozen.name, features(frozen.bundle), frozen.notes)
+        view = features_view(frozen.bundle, frozen.name, measure_features(frozen.bundle), frozen.notes)
         return view.model_copy(update={"live": self.live(as_of)})
 
     async def chart(self, symbol: str, mode: str = "swing", as_of: str | None = None) -> DrawnChart:

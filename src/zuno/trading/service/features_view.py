@@ -16,7 +16,7 @@ from pydantic.alias_generators import to_camel
 from zuno.kernel.clock import iso as iso
 from zuno.kernel.view import ForeignText, View, sanitise
 from zuno.trading.measure.events import EventKind
-from zuno.trading.measure.features import Features, Perpetual, fresh
+from zuno.trading.measure.features import Features, Perpetual, fresh_rows
 from zuno.trading.measure.frames import Frame
 from zuno.trading.measure.shock import Shock, ShockScan
 from zuno.trading.measure.structure.all import Structure
@@ -237,7 +237,9 @@ def absent_views(bundle: Bundle) -> tuple[MissingInput, ...]:
 
 def anomaly_view(bundle: Bundle, rule: str, label: str | None, said: str) -> AnomalyView:
     used = [
-        series for series in _series_of_rules(bundle.symbol)[rule] if not isinstance(fresh(bundle, series), Missing)
+        series
+        for series in _series_of_rules(bundle.symbol)[rule]
+        if not isinstance(fresh_rows(bundle, series), Missing)
     ]
     found = _group(bundle, used, None)
     return AnomalyView(
@@ -312,7 +314,7 @@ def _all_features(bundle: Bundle, found: Features) -> dict[str, Any]:
         },
         "sentiment": {"fearGreed": _group(bundle, [market.fear_greed(ALTERNATIVE)], found.mood)},
         "rates": {
-            USDT_KRW: _group(bundle, [market.rates(UPBIT, USDT_KRW)], found.won),
+            USDT_KRW: _group(bundle, [market.rates(UPBIT, USDT_KRW)], found.krw_rate),
             USDC_USDT: _group(bundle, [market.rates(BINANCE, USDC_USDT)], found.dollar),
         },
         "words": {

@@ -372,7 +372,7 @@ class PaperBookDesk:
 
     def _check_affordable(self, page: _Page, exchange: Exchange, margin: float, fee: float) -> None:
         """`Refused` where margin and fee are more than is free; losses that are not taken count."""
-        whole = mark_to_market(page.account, None, page.prices.marks, page.prices.won)
+        whole = mark_to_market(page.account, None, page.prices.marks, page.prices.krw_rate)
         if isinstance(whole, Missing):
             if any(held.exchange is exchange for held in page.account.positions):
                 raise Refused(f"What is free at {exchange} is not known: {whole.reason}.")
@@ -419,7 +419,7 @@ class PaperBookDesk:
         return view.model_copy(update={"said": tuple(said)})
 
     def _view(self, account: Account, moment: Millis, prices: Prices, notes: Sequence[str]) -> BookView:
-        whole = mark_to_market(account, None, prices.marks, prices.won)
+        whole = mark_to_market(account, None, prices.marks, prices.krw_rate)
         known = or_none(whole)
         leverage = None if known is None or not isfinite(known.leverage) else known.leverage
         said = [*notes, *(() if known is None else known.notes)]

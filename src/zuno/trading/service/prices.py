@@ -34,7 +34,7 @@ class Prices:
     """What the account is marked by, at a moment."""
 
     marks: Mapping[Symbol, Known[float]]
-    won: Known[float]
+    krw_rate: Known[float]
     ages: Mapping[str, int]
     """Seconds since each was true."""
     closes: Mapping[Symbol, tuple[Series[Any], int]] = field(default_factory=dict)
@@ -45,18 +45,18 @@ class Prices:
         mark = self.marks[symbol]
         if isinstance(mark, Missing) or exchange is Exchange.BINANCE:
             return mark
-        return self.won if isinstance(self.won, Missing) else mark * self.won
+        return self.krw_rate if isinstance(self.krw_rate, Missing) else mark * self.krw_rate
 
     def find_source(self, symbol: Symbol, exchange: Exchange) -> tuple[str, int] | None:
         """The series that a price comes from, and the age of the oldest of them."""
-        mark, won = str(basis(BINANCE, symbol)), str(rates(UPBIT, USDT_KRW))
+        mark, krw_rate = str(basis(BINANCE, symbol)), str(rates(UPBIT, USDT_KRW))
         if symbol in self.closes:
             series, age = self.closes[symbol]
             found = {str(series): age}
         else:
             found = {mark: self.ages[mark]} if mark in self.ages else {}
-        if exchange is not Exchange.BINANCE and won in self.ages:
-            found[won] = self.ages[won]
+        if exchange is not Exchange.BINANCE and krw_rate in self.ages:
+            found[krw_rate] = self.ages[krw_rate]
         return (", ".join(found), max(found.values())) if found else None
 
     def source_text(self, symbol: Symbol, exchange: Exchange) -> str:
@@ -65,7 +65,7 @@ class Prices:
         mark = f"the last close at {BINANCE}" if age is None else f"the mark of {BINANCE}, {age} s old"
         if exchange is Exchange.BINANCE:
             return mark
-        return f"{mark}, at {or_none(self.won):,.2f} won, {self.ages[str(rates(UPBIT, USDT_KRW))]} s old"
+        return f"{mark}, at {or_none(self.krw_rate):,.2f} won, {self.ages[str(rates(UPBIT, USDT_KRW))]} s old"
 
 
 NO_PRICES: Final = Prices(
@@ -86,11 +86,15 @@ async def read_prices(store: SeriesStore, moment: Millis) -> Prices:
     marks = {symbol: newest[str(basis(BINANCE, symbol))] for symbol in Symbol}
     closes = await _last_closes(store, moment) if state.origin.candles_only else {}
     unmarked = {symbol: close for symbol, close in closes.items() if isinstance(marks[symbol], Missing)}
-    won = newest[str(rates(UPBIT, USDT_KRW))]
+    krw_rate = newest[str(rates(UPBIT, USDT_KRW))]
     said = {symbol: mark if isinstance(mark, Missing) else mark_price(mark) for symbol, mark in marks.items()}
     return Prices(
         {**said, **{symbol: close.price for symbol, close in unmarked.items()}},
-        won if isinstance(won, Missing) else won.value if won.value > 0 else Missing(f"{won.value} is no rate"),
+        krw_rate
+        if isinstance(krw_rate, Missing)
+        else krw_rate.value
+        if krw_rate.value > 0
+        else Missing(f"{krw_rate.value} is no rate"),
         ages,
         {symbol: (close.series, close.age) for symbol, close in unmarked.items()},
     )

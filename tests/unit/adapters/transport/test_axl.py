@@ -124,8 +124,8 @@ async def test_a_sender_is_known_by_the_address_of_its_padded_id(
     assert padded != KEYS[0]
     assert padded.endswith("f" * 30)
     assert body[1:] == b"x"
-    parcel = await asyncio.wait_for(scout.receive(SCOUT), BOUND)
-    assert (parcel.data, parcel.sender) == (b"x", CLI)
+    received = await asyncio.wait_for(scout.receive(SCOUT), BOUND)
+    assert (received.data, received.sender) == (b"x", CLI)
 
 
 @pytest.mark.parametrize("sender", ["", "f" * 64, "zz" * 32, "0a31", KEYS[1], rebuilt("0200" + "31" * 14)])

@@ -9,11 +9,11 @@ import pytest
 from zuno.adapters.transport.inbox import Inbox
 from zuno.kernel.errors import Unavailable
 from zuno.lp.model.debate import Role
-from zuno.lp.ports.transport import Parcel
+from zuno.lp.ports.transport import ReceivedMessage
 
 
-def parcel(data: bytes) -> Parcel:
-    return Parcel(data, Role.SCOUT)
+def received(data: bytes) -> ReceivedMessage:
+    return ReceivedMessage(data, Role.SCOUT)
 
 
 async def settled() -> None:
@@ -24,7 +24,7 @@ async def settled() -> None:
 async def test_first_in_first_out() -> None:
     inbox = Inbox()
     for number in range(3):
-        inbox.put(parcel(b"%d" % number))
+        inbox.put(received(b"%d" % number))
     assert [(await inbox.take()).data for _ in range(3)] == [b"0", b"1", b"2"]
 
 
@@ -32,11 +32,11 @@ async def test_whoever_waits_gets_the_next_and_nobody_gets_it_twice() -> None:
     inbox = Inbox()
     waiting = [asyncio.create_task(inbox.take()) for _ in range(3)]
     await settled()
-    inbox.put(parcel(b"a"))
-    inbox.put(parcel(b"b"))
+    inbox.put(received(b"a"))
+    inbox.put(received(b"b"))
     await settled()
     assert sorted(task.result().data for task in waiting if task.done()) == [b"a", b"b"]
-    inbox.put(parcel(b"c"))
+    inbox.put(received(b"c"))
     assert {(await task).data for task in waiting} == {b"a", b"b", b"c"}
 
 
@@ -44,9 +44,9 @@ async def test_whoever_waits_gets_the_next_and_nobody_gets_it_twice() -> None:
 async def test_full_it_has_no_room_until_one_is_taken(most: int, most_bytes: int) -> None:
     inbox = Inbox(most, most_bytes)
     await inbox.room()
-    inbox.put(parcel(b"1234"))
+    inbox.put(received(b"1234"))
     await inbox.room()
-    inbox.put(parcel(b"5678"))
+    inbox.put(received(b"5678"))
     room = asyncio.create_task(inbox.room())
     await settled()
     assert not room.done()
@@ -58,14 +58,14 @@ async def test_a_waiter_who_was_cancelled_takes_nothing_along() -> None:
     inbox = Inbox()
     gone, staying = asyncio.create_task(inbox.take()), asyncio.create_task(inbox.take())
     await settled()
-    inbox.put(parcel(b"one"))
+    inbox.put(received(b"one"))
     gone.cancel()
     assert (await asyncio.wait_for(staying, 5)).data == b"one"
 
 
 async def test_closing_ends_every_wait_and_forgets_what_was_there() -> None:
     inbox = Inbox(most=1)
-    inbox.put(parcel(b"one"))
+    inbox.put(received(b"one"))
     room = asyncio.create_task(inbox.room())
     await settled()
     inbox.close()

@@ -171,7 +171,7 @@ def test_whatever_is_ordered_the_venue_stays_sound(data: st.DataObject, exchange
             assert order.filled <= request.quantity
         tick, last = data.draw(tick_at(minute, last))
         engine.advance(BTC, [tick])
-        mark = engine.standing[BTC].mark
+        mark = engine.market_state[BTC].mark
         assert mark is not None
         fills, payments = engine.fills[BTC], engine.payments[BTC]
         expected, held = equity_by_fills(exchange, fills, payments, D(repr(mark)))

@@ -9,10 +9,10 @@ from typing import TypeVar
 import pytest
 
 from tests.shell_place import POSITIONS
-from zuno.doors.chat.conversation import Ask, Conversation, Help, Leave, Run, Switched
+from zuno.doors.chat.conversation import Ask, ChainSwitched, Conversation, EndConversation, Help, Run
 from zuno.doors.reading.intents import UNCLEAR
 from zuno.doors.reading.reader import read
-from zuno.doors.reading.seen import seen_positions
+from zuno.doors.reading.seen import to_shown_positions
 from zuno.lp.service.archive import PlanListView, WhyView
 from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.views import InspectView, PositionsView
@@ -166,7 +166,7 @@ def test_two_things_missing_are_asked_one_after_the_other() -> None:
 
 def test_a_chain_is_kept_until_another_is_named(screens: dict[str, object]) -> None:
     talk = Conversation()
-    assert talk.hear("switch to base") == Switched("base")
+    assert talk.hear("switch to base") == ChainSwitched("base")
     assert words(talk.hear("show positions")) == "lp positions --chain base"
     assert words(talk.hear("show positions on devnet")) == "lp positions --chain devnet"
     assert words(talk.hear("create a position with 1 ETH")) == (
@@ -239,7 +239,7 @@ def test_the_alert_is_the_only_one_shown() -> None:
 def test_help_and_leaving() -> None:
     talk = Conversation()
     assert isinstance(talk.hear("help"), Help)
-    assert isinstance(talk.hear("bye"), Leave)
+    assert isinstance(talk.hear("bye"), EndConversation)
 
 
 def test_what_could_not_be_read_is_handed_on() -> None:
@@ -262,7 +262,7 @@ def test_ids_are_remembered_for_completion(screens: dict[str, object]) -> None:
 
 
 def test_the_demo_world_is_the_place_phrases_are_read_in(screens: dict[str, object]) -> None:
-    assert tuple(seen_positions(positions(screens))) == POSITIONS
+    assert tuple(to_shown_positions(positions(screens))) == POSITIONS
 
 
 def test_a_position_is_meant_by_what_it_holds(screens: dict[str, object]) -> None:

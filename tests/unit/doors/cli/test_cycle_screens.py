@@ -16,7 +16,7 @@ from tests import paths
 from tests.wire.told import RUN, board, decided, held, left, spoilt, told, unfinished
 from zuno.doors.cli import layout
 from zuno.doors.cli.cycle_progress import Progress
-from zuno.doors.cli.cycle_screens import shown_run, shown_runs, shown_why
+from zuno.doors.cli.cycle_screens import show_run, show_runs, show_why
 from zuno.doors.cli.render import render
 from zuno.trading.model.cycle import Call, Node
 from zuno.trading.model.outcome import NodeEvent
@@ -40,13 +40,13 @@ def test_a_screen_is_the_one_on_file(name: str, width: int) -> None:
     hold = told(decision=decided(Call.HOLD), expectation=None, ruling=held(veto=None, changes=()), picture=None)
     out = told(decision=decided(Call.CANCEL_AND_CLOSE), expectation=None, ruling=left(), picture=None)
     shown = {
-        "long": shown_run(run_view(long).model_copy(update={"chart": "reports/a.png", "report": "reports/a.html"})),
-        "held": shown_run(run_view(kept)),
-        "hold": shown_run(run_view(hold)),
-        "exit": shown_run(run_view(out)),
-        "why": shown_why(why_view(kept)),
-        "broken_off": shown_why(why_view(unfinished())),
-        "runs": shown_runs(runs_view([long.line, kept.line, unfinished().line])),
+        "long": show_run(run_view(long).model_copy(update={"chart": "reports/a.png", "report": "reports/a.html"})),
+        "held": show_run(run_view(kept)),
+        "hold": show_run(run_view(hold)),
+        "exit": show_run(run_view(out)),
+        "why": show_why(why_view(kept)),
+        "broken_off": show_why(why_view(unfinished())),
+        "runs": show_runs(runs_view([long.line, kept.line, unfinished().line])),
     }[name]
     file = GOLDEN / f"{name}_{width}.txt"
     if os.environ.get("WRITE_GOLDEN"):
@@ -56,7 +56,7 @@ def test_a_screen_is_the_one_on_file(name: str, width: int) -> None:
 
 
 def test_a_list_of_runs_says_their_mode_at_eighty_columns() -> None:
-    lines = screen(shown_runs(runs_view([told().line, told(ruling=left()).line, unfinished().line])), 80).splitlines()
+    lines = screen(show_runs(runs_view([told().line, told(ruling=left()).line, unfinished().line])), 80).splitlines()
     assert lines[0].split() == ["run", "symbol", "mode", "as", "of", "ruling"]
     assert [line.split()[-1] for line in lines[1:]] == ["LONG", "CLOSE", "unfinished"]
 
@@ -65,11 +65,11 @@ def test_a_risk_officer_whose_model_failed_is_named_beside_the_ruling() -> None:
     view = run_view(told())
     officer = view.voices[0].model_copy(update={"role": "risk_manager", "source": "fallback", "why": "it timed out"})
     failed = (*view.voices, officer)
-    lines = screen(shown_run(view.model_copy(update={"voices": failed}))).splitlines()
+    lines = screen(show_run(view.model_copy(update={"voices": failed}))).splitlines()
     place = next(at for at, line in enumerate(lines) if line.startswith("Ruling:"))
     assert "risk officer's model failed" in lines[place + 1]
     assert "it timed out" in lines[place + 1]
-    assert "risk officer" not in screen(shown_run(view))
+    assert "risk officer" not in screen(show_run(view))
 
 
 def test_why_no_model_spoke_is_said_once() -> None:
@@ -82,7 +82,7 @@ def test_why_no_model_spoke_is_said_once() -> None:
         }
     )
     for width in (120, 60):
-        assert screen(shown_run(quiet), width).replace("\n", " ").count(why) == 1
+        assert screen(show_run(quiet), width).replace("\n", " ").count(why) == 1
     assert page(quiet, None).count(why) == 1
 
 
@@ -91,7 +91,7 @@ def test_why_of_a_run_that_was_killed_says_how_far_it_came() -> None:
     view = why_view(record)
     assert view.reached == ("collect_data", "context_gathering", "triage")
     assert set(view.reached) | set(view.waiting) == set(Node)
-    text = screen(shown_why(view))
+    text = screen(show_why(view))
     assert "on record: collect_data, context_gathering, triage" in text
     assert "not reached: meta_agent" in text
 
@@ -99,9 +99,9 @@ def test_why_of_a_run_that_was_killed_says_how_far_it_came() -> None:
 def test_a_hostile_model_cannot_move_the_cursor() -> None:
     found = spoilt(HOSTILE)
     for shown in (
-        shown_run(run_view(found)),
-        shown_why(why_view(found)),
-        shown_runs(runs_view([found.line])),
+        show_run(run_view(found)),
+        show_why(why_view(found)),
+        show_runs(runs_view([found.line])),
     ):
         text = screen(shown)
         assert "evil" in text
@@ -109,17 +109,17 @@ def test_a_hostile_model_cannot_move_the_cursor() -> None:
 
 
 def test_an_absent_expert_weighs_nothing_and_says_so() -> None:
-    text = screen(shown_run(run_view(told(board=board(vlm_geometry=None, synthesis=None)))))
+    text = screen(show_run(run_view(told(board=board(vlm_geometry=None, synthesis=None)))))
     assert "vlm_geometry  absent, and weighs nothing" in text
     assert "Agreement and conflict" not in text
 
 
 def test_where_no_model_was_asked_it_is_said() -> None:
-    assert "None: the rules spoke for everybody." in screen(shown_why(why_view(replace(told(), attempts=()))))
+    assert "None: the rules spoke for everybody." in screen(show_why(why_view(replace(told(), attempts=()))))
 
 
 def test_an_empty_list_says_how_to_fill_it() -> None:
-    assert "zuno trade run BTCUSDT" in screen(shown_runs(RunsView(runs=())))
+    assert "zuno trade run BTCUSDT" in screen(show_runs(RunsView(runs=())))
 
 
 def test_every_view_has_its_screen(capsys: pytest.CaptureFixture[str]) -> None:

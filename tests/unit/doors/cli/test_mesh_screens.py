@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from zuno.doors.cli import mesh_screens
-from zuno.doors.cli.mesh_screens import Board, shown_mesh, shown_table
+from zuno.doors.cli.mesh_screens import Board, show_mesh, show_table
 from zuno.lp.service.mesh import MeshTableView, MeshView, PeerView, RoleLine
 from zuno.lp.service.mesh_supervisor import MeshEventView
 
@@ -38,7 +38,7 @@ def harmless(text: str) -> bool:
 def test_versions_and_reasons_are_plain_and_bounded() -> None:
     reasons = {f"from the strategist: {EVIL}": 3}
     view = MeshView.model_construct(transport="iroh", kept_by=None, peers=(peer(EVIL, reasons),))
-    text = printed(shown_mesh(view))
+    text = printed(show_mesh(view))
     assert harmless(text)
     assert "critic rejected 3× from the strategist: ok[2J31m and more" in text
 
@@ -48,7 +48,7 @@ def test_addresses_of_another_machine_s_table_are_plain() -> None:
         role="critic", key="ab" * 32, here=False, iroh_address="h\x1b[2J:1", axl_peer_id="cd" * 32,
         axl_api_url="http://h\x07/",
     )  # fmt: skip
-    assert harmless(printed(shown_table(MeshTableView(folder="f", roles=(line,), said="said"))))
+    assert harmless(printed(show_table(MeshTableView(folder="f", roles=(line,), said="said"))))
 
 
 def test_an_event_quotes_a_peer_s_last_words_in_plain_ones(monkeypatch: pytest.MonkeyPatch) -> None:

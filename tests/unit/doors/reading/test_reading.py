@@ -93,7 +93,7 @@ def test_every_command_of_the_command_line_can_be_said() -> None:
     """And every command an intent means is one of the command line's."""
     tree = CommandTree()
     commands = [i.command({**dict.fromkeys(i.takes, "2"), **SAMPLES}) for i in INTENTS.values() if i.name not in OWN]
-    unknown = [command for command in commands if command and not (tree.fits(command) or command[0] == "alerts")]
+    unknown = [command for command in commands if command and not (tree.is_command(command) or command[0] == "alerts")]
     assert unknown == []
     said = {" ".join(command[:length]) for command in commands for length in (1, 2, 3)}
     assert set(tree.names()) - said == TYPED, "typed as they stand"

@@ -17,7 +17,7 @@ from rich.text import Text
 from zuno.adapters.atomic_file import replace_file
 from zuno.doors.cli.grammar_lookup import CommandTree
 from zuno.doors.reading.intents import Reading
-from zuno.doors.reading.place import Place
+from zuno.doors.reading.place import ShellStart
 from zuno.doors.reading.secrecy import looks_secret
 from zuno.doors.shell.history import MOST_LINES, PrivateHistory
 from zuno.doors.shell.piped import run_lines
@@ -38,7 +38,7 @@ class Ran:
         self.asked: list[str] = []
         self._code = code
         self._interpreted = interpreted
-        place = Place(home, "sim", "0x39dde55bf9d7add0a554ed9e2fc6a23c72f2519c")
+        place = ShellStart(home, "sim", "0x39dde55bf9d7add0a554ed9e2fc6a23c72f2519c")
         self.door = ShellHost(self._run, CommandTree(), place, self._ask, replace_file)
         self.talk = ShellSession(self.door, lambda text: self.said.append(text.plain))
 
@@ -137,11 +137,11 @@ def test_the_chain_spoken_of_goes_with_commands_that_take_one(ran: Ran) -> None:
         ["lp", "positions", "--chain", "sim"],
         ["plan", "list"],
     ]
-    assert ran.talk.standing == "base · no wallet shown"
+    assert ran.talk.status_line == "base · no wallet shown"
 
 
 def test_the_line_at_the_bottom_says_where_one_is(ran: Ran) -> None:
-    assert ran.talk.standing == "sim · 0x39dd…519c"
+    assert ran.talk.status_line == "sim · 0x39dd…519c"
 
 
 def test_leaving_is_none(ran: Ran) -> None:
@@ -247,12 +247,12 @@ def test_lines_and_chains_are_completed(ran: Ran) -> None:
 def test_the_grammar_is_the_command_lines_own() -> None:
     tree = CommandTree()
     assert {"lp positions", "plan diff", "parse", "demo", "journal tail"} <= set(tree.names())
-    assert tree.fits(["lp", "inspect", "1"])
-    assert not tree.fits(["lp", "inspect"])
-    assert not tree.fits(["why", "did", "you", "pick", "that"])
-    assert not tree.fits([])
-    assert tree.begins(["lp", "x"])
-    assert not tree.begins(["show"])
+    assert tree.is_command(["lp", "inspect", "1"])
+    assert not tree.is_command(["lp", "inspect"])
+    assert not tree.is_command(["why", "did", "you", "pick", "that"])
+    assert not tree.is_command([])
+    assert tree.starts_command(["lp", "x"])
+    assert not tree.starts_command(["show"])
     assert tree.takes_chain(["lp", "positions"])
     assert not tree.takes_chain(["plan", "list"])
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.wire.fakes.chat_store import ChatStoreInMemory
 from zuno.doors.telegram.access import Role
-from zuno.doors.telegram.commands import Asked
+from zuno.doors.telegram.commands import ChatRequest
 from zuno.doors.telegram.confirm import CLOCK_TOLERANCE, LASTS, MOST_WRONG_CODES, ActionCard, Confirmations
 from zuno.doors.telegram.follow import LiveMessage
 from zuno.doors.telegram.reply import Reply
@@ -71,10 +71,10 @@ class Desk:
             lambda: self.elapsed,
         )
 
-    async def build(self, asked: Asked, zuno: Zuno) -> ActionCard | Reply:
+    async def build(self, asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
         seen = self.state
 
-        async def act(confirmed: Asked) -> Reply:
+        async def act(confirmed: ChatRequest) -> Reply:
             self.done.append(seen)
             return Reply(f"done: {seen}")
 
@@ -83,9 +83,9 @@ class Desk:
 
     def asked(
         self, text: str, user: int = OWNER, chat: int = CHAT, message: int = 1, *, pressed: bool = False
-    ) -> Asked:
+    ) -> ChatRequest:
         words = tuple(text.split()[1:])
-        return Asked(user, chat, message, text, words, Role.OWNER, self.writer, self.cards, pressed)
+        return ChatRequest(user, chat, message, text, words, Role.OWNER, self.writer, self.cards, pressed)
 
     def ask(self) -> tuple[int, str, str]:
         """The card's message, its code, and what its first button says."""

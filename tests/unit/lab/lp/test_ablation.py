@@ -20,12 +20,12 @@ from zuno.kernel.units import Seconds
 from zuno.lab.cutoffs import find_cutoff, judge_models
 from zuno.lab.lp.ablation import AblationQuestion, build_view, name_regime, plan_moments, read_horizon
 from zuno.lab.lp.ablation_page import build_ablation_page
-from zuno.lab.lp.arms import STAY, Act, Arm
+from zuno.lab.lp.arms import STAY, Arm, ArmAction
 from zuno.lab.lp.backtest import Schedule
 from zuno.lab.lp.critics import AbsentCritic, PlaceboCritic
 from zuno.lab.lp.episodes import EpisodeView, mix_random
-from zuno.lab.lp.lone_arms import choose_alone, choose_best_score, choose_by_vote, propose_by_rules
 from zuno.lab.lp.service import LpQuestion
+from zuno.lab.lp.single_agent_arms import choose_best_score, choose_by_single_agent, choose_by_vote, propose_by_rules
 from zuno.lab.replies import ReplyBook
 from zuno.llm.prompts import SMALL_MODEL_TOKENS, Prompts
 from zuno.lp.model.ballot import RiskProfile, Verdict
@@ -186,9 +186,9 @@ async def test_one_agent_chooses_and_a_vote_goes_on_until_its_tokens_are_used(co
     desk = Desk(tmp_path)
     alone = scripted(choice(chosen))
     model_context = replace(desk.model_context(alone), prompts=Prompts("zuno.lab.lp"))
-    act = await choose_alone(context, model_context)
+    act = await choose_by_single_agent(context, model_context)
     expected = candidates[chosen]
-    assert act == (Act(close=True) if expected.kind == "close" else Act(expected.range))
+    assert act == (ArmAction(close=True) if expected.kind == "close" else ArmAction(expected.range))
     assert act.used.tokens > 0
     voters = scripted(choice(0), choice(chosen), choice(chosen))
     model_context = replace(desk.model_context(voters), prompts=Prompts("zuno.lab.lp"))
@@ -206,17 +206,17 @@ async def test_a_reply_that_is_kept_is_not_asked_for_again(context: Context, tmp
         recall=book.recall,
         record=book.record,
     )
-    first = await choose_alone(context, model_context)
+    first = await choose_by_single_agent(context, model_context)
     again = ReplyBook(files, "replies")
     without_key = replace(model_context, registry=again, recall=again.recall, record=again.record)
-    kept = await choose_alone(context, without_key)
+    kept = await choose_by_single_agent(context, without_key)
     assert (kept, kept.used) == (first, first.used)
     assert not ReplyBook(files, "replies-aa").models_for("strategist", 0).models
 
 
 def test_the_best_score_needs_no_model(context: Context) -> None:
-    assert choose_best_score(context) in {STAY, Act(close=True)} | {
-        Act(candidate.range) for candidate in propose_by_rules(context)
+    assert choose_best_score(context) in {STAY, ArmAction(close=True)} | {
+        ArmAction(candidate.range) for candidate in propose_by_rules(context)
     }
 
 
@@ -242,7 +242,7 @@ def test_an_absent_critic_passes_all_and_a_placebo_deals_the_same_verdicts_anew(
 
 
 def test_the_question_fits_a_small_model(context: Context) -> None:
-    from zuno.lab.lp.lone_arms import _question
+    from zuno.lab.lp.single_agent_arms import _question
 
     prompt = Prompts("zuno.lab.lp").render("single", _question(context, propose_by_rules(context), 0).variables())
     assert prompt.tokens <= SMALL_MODEL_TOKENS

@@ -16,7 +16,7 @@ from zuno.adapters.store.report_files import FolderOfReports
 from zuno.amm.model import Range
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Tick
-from zuno.lab.lp.arms import Act
+from zuno.lab.lp.arms import ArmAction
 from zuno.lab.lp.backtest import carry_out
 from zuno.lab.lp.service import read_question
 from zuno.lab.reports import LabReports
@@ -45,11 +45,11 @@ def test_a_move_whose_second_half_is_refused_leaves_the_position_as_it_was() -> 
     base, gas = TICK // 10 * 10, fixed_gas(Decimal("0.1"))
     above = Range(Tick(base + 200), Tick(base + 400))
     world = RecordedWorld(USDC_WETH, draw_minutes(5), 5_000 * 10**6, 10**15)
-    carry_out(Act(above), world, gas)
+    carry_out(ArmAction(above), world, gas)
     trial = world.copy()
     trial.balances = (0, 10**18)
-    carry_out(Act(close=True), trial, gas)
+    carry_out(ArmAction(close=True), trial, gas)
     world.balances = before = (world.balances[0], 10**18 - trial.balances[1] + 1)  # pays for the close alone
     with pytest.raises(Refused):
-        carry_out(Act(Range(Tick(base - 200), Tick(base + 200))), world, gas)
+        carry_out(ArmAction(Range(Tick(base - 200), Tick(base + 200))), world, gas)
     assert (world.range, world.balances, len(world.events)) == (above, before, 2), "a swap and a mint"

@@ -16,7 +16,7 @@ from zuno.adapters.chain.recorded.chain import RecordedChain
 from zuno.adapters.store.report_files import FolderOfReports
 from zuno.amm.model import Block
 from zuno.amm.ticks import cached_sqrt_price_at_tick
-from zuno.doors.cli.lab_check_screens import shown_invariance
+from zuno.doors.cli.lab_check_screens import show_invariance
 from zuno.kernel.units import HexId, Millis, Seconds, SqrtPriceX96
 from zuno.lab.checks import DeskChecks
 from zuno.lab.invariance import build_invariance_view
@@ -100,7 +100,7 @@ async def test_a_choice_that_hangs_on_the_order_is_a_flip(task: PoolTask, monkey
         moves = [candidate.index for candidate in candidates if candidate.kind.move]
         return next((index for index in moves if index not in vetoed), 0)
 
-    monkeypatch.setattr(ballot, "winner", first_move)
+    monkeypatch.setattr(ballot, "choose_winner", first_move)
     monkeypatch.setattr(ballot, "arbitrate", first_move)
     found = [moment async for moment in argue_in_orders(task)]
     assert all(moment.reordered != moment.choice for moment in found), found
@@ -119,7 +119,7 @@ def test_flips_are_counted() -> None:
     checked = build_invariance_view([], [MarketPlan(1, 0)], stopped=False).model_copy(update={"pool": view})
     console = Console(width=200, color_system=None)
     with console.capture() as caught:
-        console.print(shown_invariance(checked))
+        console.print(show_invariance(checked))
     lines = caught.get().splitlines()
     row = next(place for place, line in enumerate(lines) if "candidates reordered" in line)
     heads = next(line for line in reversed(lines[:row]) if "moments" in line)

@@ -11,7 +11,7 @@ import pytest
 from zuno.amm.model import Range
 from zuno.amm.ticks import MAX_TICK
 from zuno.kernel.units import Tick
-from zuno.lab.lp.arms import STAY, Act, Move, describe_move, move_at_random, place_range
+from zuno.lab.lp.arms import STAY, ArmAction, Move, describe_move, move_at_random, place_range
 
 SPACING = 10
 MOVES: tuple[Move, ...] = (None, (-503, 497), (-103, 197), None, (-13, 7))
@@ -22,7 +22,7 @@ def pool(tick: int) -> Any:
     return SimpleNamespace(state=lambda: state, tick=tick, key=state.key)
 
 
-async def draw(seed: int, decisions: int = 12) -> list[Act]:
+async def draw(seed: int, decisions: int = 12) -> list[ArmAction]:
     decide = move_at_random(MOVES, decisions, seed)
     return [await decide(pool(1_003 + 7 * place)) for place in range(decisions)]
 
@@ -41,7 +41,7 @@ async def test_every_move_is_made_once_and_as_wide() -> None:
 
 @pytest.mark.parametrize("tick", [1_003, 1_000, -77])
 def test_a_move_lies_as_far_from_another_price(tick: int) -> None:
-    then = Act(Range(Tick(500), Tick(1_500)))
+    then = ArmAction(Range(Tick(500), Tick(1_500)))
     move = describe_move(then, pool(1_003))
     assert move == (-503, 497)
     placed = place_range(pool(tick), move)
@@ -50,4 +50,4 @@ def test_a_move_lies_as_far_from_another_price(tick: int) -> None:
     assert placed.lower % SPACING == 0
     widest = place_range(pool(tick), (-2 * MAX_TICK, 2 * MAX_TICK))
     assert (widest.lower, widest.upper) == (-MAX_TICK // SPACING * SPACING + SPACING, MAX_TICK // SPACING * SPACING)
-    assert describe_move(Act(close=True), pool(tick)) is None
+    assert describe_move(ArmAction(close=True), pool(tick)) is None

@@ -40,13 +40,13 @@ MARKET = TradeMarket(
     minutes=False,
     prices=PRICES,
     funded_days={BTC: frozenset({0})},
-    won=None,
+    krw_rate=None,
     fingerprint=Digest("0" * 64),
 )
 
 
-def measure(*events: TradeEvent, won: PriceSeries | None = None) -> ArmResult:
-    return measure_arm(Arm.DEBATE, [OPENED, *events], PRICES, SPAN, SPAN.end, won=won)
+def measure(*events: TradeEvent, krw_rate: PriceSeries | None = None) -> ArmResult:
+    return measure_arm(Arm.DEBATE, [OPENED, *events], PRICES, SPAN, SPAN.end, krw_rate=krw_rate)
 
 
 def pay_funding(at: int, amount: str) -> FundingBooked:
@@ -57,7 +57,7 @@ def pay_funding(at: int, amount: str) -> FundingBooked:
 def test_won_is_counted_in_dollars() -> None:
     bought = fill(HOUR_MS, OrderSide.BUY, "0.01", "90000000", "450", exchange=Exchange.UPBIT)
     sold = fill(30 * HOUR_MS, OrderSide.SELL, "0.01", "93600000", "468", exchange=Exchange.UPBIT)
-    result = measure(bought, sold, won=WON)
+    result = measure(bought, sold, krw_rate=WON)
     (trade,) = result.trades
     assert trade.net == round((36_000 - 450 - 468) / 1_250 * 10**6)
     assert trade.notional == 900_000 // 1_250 * 10**6

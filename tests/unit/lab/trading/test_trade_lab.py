@@ -18,7 +18,7 @@ from zuno.adapters.store.report_files import FolderOfReports
 from zuno.kernel.errors import NotFound, Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.lab.reports import LabReports
-from zuno.lab.trading.ablations import MarketVoices
+from zuno.lab.trading.ablations import SharedAnswers
 from zuno.lab.trading.arm_result import ArmResult, Span
 from zuno.lab.trading.arms import Arm
 from zuno.lab.trading.engine import Lockstep, run_desk_arm
@@ -126,7 +126,7 @@ async def test_without_a_risk_officer_the_same_is_traded_where_he_changes_nothin
     """To the ids of orders, which are made of the account's name."""
     store = await hours_alone(SqliteSeries(tmp_path / "market", PUBLIC_HISTORY))
     span = Span(Millis(END - 10 * DAY_MS), Millis(END - 7 * DAY_MS))
-    figures, voices = {BTC: MarketFigures(store, BTC)}, {BTC: MarketVoices()}
+    figures, voices = {BTC: MarketFigures(store, BTC)}, {BTC: SharedAnswers()}
     desks = [
         build_desk_arm(arm, store, figures, voices, span.begin, HOUR_MS, tmp_path) for arm in (Arm.DEBATE, Arm.NO_CRO)
     ]

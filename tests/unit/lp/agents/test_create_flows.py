@@ -22,7 +22,7 @@ from tests.wire.debating import (
 from zuno.llm.port import Failed, ModelRequest
 from zuno.llm.prompts import SMALL_MODEL_TOKENS
 from zuno.llm.tokens import estimate_tokens
-from zuno.lp.agents.scenes import ballot_of, moves_of, scenes_of
+from zuno.lp.agents.pool_inputs import build_all_pool_inputs, build_ballot, extract_moves
 from zuno.lp.model.ballot import Candidate
 from zuno.lp.model.debate import Context
 from zuno.lp.model.plan import StepKind
@@ -64,7 +64,7 @@ async def test_a_model_chooses_pool_and_shape_and_nothing_else(seat: Seat, ether
     ready = await table.debate()
     first = ready.debate.rounds[0].candidates
     assert [one.pool_index for one in first if one.range] == [0, 1]
-    assert ballot_of(ether, scenes_of(ether), moves_of(first)) == first
+    assert build_ballot(ether, build_all_pool_inputs(ether), extract_moves(first)) == first
     assert ready.debate.rounds[0].mechanical == judge_all(first, ether.profile)
     assert {one.speaker for one in ready.debate.spoke if one.role == "strategist"} == {"model"}
 

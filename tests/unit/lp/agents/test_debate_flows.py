@@ -27,8 +27,8 @@ from zuno.adapters.transport.inproc import InProcess
 from zuno.kernel.canonical import canonical
 from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.llm.port import ModelRequest
+from zuno.lp.agents.pool_inputs import build_all_pool_inputs, build_ballot, extract_moves
 from zuno.lp.agents.prompt_facts import print_thoughts
-from zuno.lp.agents.scenes import ballot_of, moves_of, scenes_of
 from zuno.lp.mesh.envelope import Envelope, signed_part, to_bytes
 from zuno.lp.model.ballot import Candidate, CandidateKind, DecidedBy, Fault, PlanVerdict, RiskProfile, Verdict
 from zuno.lp.model.debate import MOST_CANDIDATES, Context, FlowCreateStart, FlowStart, Kind, PlanReady, Role, Round
@@ -61,10 +61,12 @@ def sound(ready: PlanReady, context: Context) -> None:
     """What holds at the end of every debate."""
     seen: set[Any] = set()
     for round_ in ready.debate.rounds:
-        assert ballot_of(context, scenes_of(context), moves_of(round_.candidates)) == round_.candidates
+        assert (
+            build_ballot(context, build_all_pool_inputs(context), extract_moves(round_.candidates)) == round_.candidates
+        )
         assert round_.candidates[0].kind is CandidateKind.HOLD
         assert round_.candidates[1].kind is CandidateKind.CLOSE
-        keys = [move.key for move in moves_of(round_.candidates)]
+        keys = [move.key for move in extract_moves(round_.candidates)]
         assert not seen & set(keys), "a revision repeats a range"
         seen.update(keys)
         for said, rule in zip(round_.judgments, round_.mechanical, strict=True):
@@ -181,7 +183,7 @@ async def test_the_profiles_disagree(seat: Seat, rough: Context) -> None:
     widths = {}
     for profile in RiskProfile:
         ready = await seat(rough).debate(profile)
-        moves = moves_of(ready.debate.rounds[-1].candidates)
+        moves = extract_moves(ready.debate.rounds[-1].candidates)
         widths[profile] = max(move.range.width for move in moves)
     assert widths[RiskProfile.CONSERVATIVE] > widths[RiskProfile.BALANCED] > widths[RiskProfile.AGGRESSIVE]
 
@@ -230,7 +232,7 @@ async def test_a_shape_that_was_judged_is_not_proposed_again(seat: Seat, calm: C
 async def test_some_shapes_repeated_are_left_out(seat: Seat, calm: Context) -> None:
     lines = [strategist_says(shape(200), shape(60)), strategist_says(shape(200), shape(180))]
     ready = await seat(calm, strategist=in_order(lines), critic=judges("revise")).debate(max_rounds=1)
-    assert [len(moves_of(one.candidates)) for one in ready.debate.rounds] == [2, 1]
+    assert [len(extract_moves(one.candidates)) for one in ready.debate.rounds] == [2, 1]
     sound(ready, calm)
 
 

@@ -28,7 +28,7 @@ from tests.wire.debating import (
 )
 from tests.wire.fakes.model import Line, Silence
 from zuno.llm.port import ModelRequest
-from zuno.lp.agents.scenes import ballot_of, moves_of, scenes_of
+from zuno.lp.agents.pool_inputs import build_all_pool_inputs, build_ballot, extract_moves
 from zuno.lp.model.debate import Context, PlanReady
 from zuno.lp.rules.ballot import judge_all
 from zuno.lp.service.plan_view import PlanView, plan_view
@@ -166,7 +166,9 @@ def own(plan: PlanView) -> str:
 def computed(ready: PlanReady, context: Context) -> None:
     """Every figure of the plan follows from the context and the ranges alone."""
     for round_ in ready.debate.rounds:
-        assert ballot_of(context, scenes_of(context), moves_of(round_.candidates)) == round_.candidates
+        assert (
+            build_ballot(context, build_all_pool_inputs(context), extract_moves(round_.candidates)) == round_.candidates
+        )
         assert judge_all(round_.candidates, context.profile) == round_.mechanical
 
 

@@ -13,11 +13,11 @@ from zuno.adapters.chain.world import SIM
 from zuno.amm.model import DYNAMIC_FEE_FLAG, PoolState
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Address, HexId, Pips
-from zuno.lp.agents.pool_choice import capital_in, choose_pools, pool_label
-from zuno.lp.model.debate import Capital, FlowStart, Wish
+from zuno.lp.agents.pool_choice import choose_pools, pool_label, split_capital
+from zuno.lp.model.debate import Capital, FlowStart, PositionRequest
 
 HOOK = Address("0x" + "0c" * 20)
-WISH = Wish(capital=(Capital(token="WETH", amount=Decimal(1)),))
+WISH = PositionRequest(capital=(Capital(token="WETH", amount=Decimal(1)),))
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +41,8 @@ def test_pools_with_hooks_take_part_once_their_hook_is_trusted(pools: list[PoolS
     other = ["0x" + "0d" * 20]
     assert [option.pool for option in choose_pools(WISH, pools, SIM, other)] == [plain]
     for pool in (hooked, moody):
-        assert capital_in(WISH, pool) == ()
-        assert capital_in(WISH, pool, [HOOK]) == capital_in(WISH, plain)
+        assert split_capital(WISH, pool) == ()
+        assert split_capital(WISH, pool, [HOOK]) == split_capital(WISH, plain)
 
 
 def test_a_fee_that_a_hook_sets_is_the_one_it_charges_now(pools: list[PoolState]) -> None:

@@ -18,7 +18,7 @@ from zuno.amm.model import Block
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.units import HexId, Liquidity, Seconds
 from zuno.lp.agents.conclude import conclude
-from zuno.lp.agents.scenes import own_moves
+from zuno.lp.agents.pool_inputs import build_own_moves
 from zuno.lp.agents.verify_peer_plan import (
     NEWEST_BLOCKS,
     NODES_APART,
@@ -79,7 +79,7 @@ async def test_the_owners_range_is_on_every_ballot_unchanged(seat: Seat, calm: C
     context = calm.model_copy(update={"own_range": OWN, "profile": profile})
     ready = await seat(context).debate(profile, context.max_rounds)
     check_ready(context, ready, asked(context, own_range=OWN))
-    (own,) = own_moves(context)
+    (own,) = build_own_moves(context)
     for round_ in ready.debate.rounds:
         assert [candidate.range for candidate in round_.candidates].count(own.range) == 1
     with pytest.raises(Malformed):

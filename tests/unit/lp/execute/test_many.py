@@ -11,14 +11,14 @@ from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address
 from zuno.lp.execute.draft import plan_currencies
 from zuno.lp.model.plan import Flow, PlanState, StepKind
-from zuno.lp.model.plan_events import Action, Instruction, Target
+from zuno.lp.model.plan_events import Action, Instruction, PlanPosition
 from zuno.lp.plan.calls import Approve, Permit
 from zuno.lp.plan.decoding import decode
 
 
 async def told_all(bench: Any, action: Action) -> Instruction:
     other = await bench.position(bench.inside)
-    target = Target(position_id=other.id, pool_id=other.pool.id, tick=other.pool.tick)
+    target = PlanPosition(position_id=other.id, pool_id=other.pool.id, tick=other.pool.tick)
     told: Instruction = (await bench.told(action)).model_copy(update={"others": (target,)})
     return told
 

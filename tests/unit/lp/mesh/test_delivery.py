@@ -27,8 +27,8 @@ from zuno.lp.mesh.delivery import (
     ContextWanted,
     Delivery,
     DeliveryLimits,
-    DuplicateLetter,
-    LetterReceived,
+    DuplicateEnvelope,
+    EnvelopeReceived,
     MessageRejected,
     Outgoing,
     PongReceived,
@@ -36,11 +36,11 @@ from zuno.lp.mesh.delivery import (
 )
 from zuno.lp.mesh.envelope import Envelope, message_id, signed_part, to_bytes
 from zuno.lp.mesh.frames import LONGEST_VERSION, read_version, version_text
+from zuno.lp.mesh.message_handler import EnvelopeSigner
 from zuno.lp.mesh.peer import OutgoingMessage
-from zuno.lp.mesh.station import EnvelopeSigner
 from zuno.lp.model.ballot import EDITION, RiskProfile
 from zuno.lp.model.debate import AgentThought, Arguing, ContextObserved, Debate, FlowFailed, FlowStart, Role, Thought
-from zuno.lp.ports.transport import Parcel
+from zuno.lp.ports.transport import ReceivedMessage
 
 NOW = 1_700_000_000_000
 REQUEST = "req_0123456789abcdef"
@@ -86,8 +86,8 @@ def office(keys: dict[str, KeyFile]) -> Offices:
     return lambda role, key=None, rules=None: Office(role, keys[key or role.value], table, rules or DeliveryLimits())
 
 
-def parcels(out: list[Outgoing], sender: Role | None = None) -> list[Parcel]:
-    return [Parcel(one.data, sender) for one in out]
+def arrivals(out: list[Outgoing], sender: Role | None = None) -> list[ReceivedMessage]:
+    return [ReceivedMessage(one.data, sender) for one in out]
 
 
 def only(events: list[Any]) -> Any:
@@ -103,32 +103,32 @@ def resigned(envelope: Envelope, key: KeyFile, **changes: Any) -> Envelope:
 
 def test_a_letter_is_heard_once_acknowledged_and_not_sent_again(office: Offices) -> None:
     cli, scout = office(Role.CLI), office(Role.SCOUT)
-    out = cli.post.prepare_letter(cli.says(Role.SCOUT, START), NOW)
-    heard = only(scout.post.take(only(parcels(out)), NOW))
-    assert isinstance(heard, LetterReceived)
-    again = only(scout.post.take(only(parcels(out)), NOW))
-    assert isinstance(again, LetterReceived), "not written down yet, so it may come again"
-    ack = scout.post.acknowledge_letter(heard.envelope, NOW)
+    out = cli.post.prepare_envelope(cli.says(Role.SCOUT, START), NOW)
+    heard = only(scout.post.take(only(arrivals(out)), NOW))
+    assert isinstance(heard, EnvelopeReceived)
+    again = only(scout.post.take(only(arrivals(out)), NOW))
+    assert isinstance(again, EnvelopeReceived), "not written down yet, so it may come again"
+    ack = scout.post.acknowledge_envelope(heard.envelope, NOW)
     assert cli.post.waiting == 1
-    assert cli.post.take(only(parcels([ack])), NOW) == []
+    assert cli.post.take(only(arrivals([ack])), NOW) == []
     assert cli.post.waiting == 0
     assert cli.post.due(NOW + 60_000) == ([], [])
 
 
 def test_a_repetition_is_acknowledged_again_and_not_heard_again(office: Offices) -> None:
     cli, scout = office(Role.CLI), office(Role.SCOUT)
-    (parcel,) = parcels(cli.post.prepare_letter(cli.says(Role.SCOUT, START), NOW))
-    scout.post.acknowledge_letter(only(scout.post.take(parcel, NOW)).envelope, NOW)
-    ack, again = scout.post.take(parcel, NOW + 5)
+    (received,) = arrivals(cli.post.prepare_envelope(cli.says(Role.SCOUT, START), NOW))
+    scout.post.acknowledge_envelope(only(scout.post.take(received, NOW)).envelope, NOW)
+    ack, again = scout.post.take(received, NOW + 5)
     assert isinstance(ack, Outgoing)
-    assert isinstance(again, DuplicateLetter)
-    cli.post.take(Parcel(ack.data), NOW + 6)
+    assert isinstance(again, DuplicateEnvelope)
+    cli.post.take(ReceivedMessage(ack.data), NOW + 6)
     assert cli.post.waiting == 0
 
 
 def test_what_is_not_acknowledged_is_sent_again_ever_more_slowly_and_then_given_up(office: Offices) -> None:
     cli = office(Role.CLI)
-    (first,) = cli.post.prepare_letter(cli.says(Role.SCOUT, START), NOW)
+    (first,) = cli.post.prepare_envelope(cli.says(Role.SCOUT, START), NOW)
     moments, now = [NOW], NOW
     while True:
         assert cli.post.next_due is not None
@@ -153,7 +153,7 @@ def test_two_posts_do_not_retry_in_step(office: Offices, keys: Any) -> None:
     mouth = EnvelopeSigner(Role.CLI, keys["cli"], lambda: NOW)
     envelope = mouth.envelope(REQUEST, OutgoingMessage(Role.SCOUT, START), None)
     for one in both:
-        one.prepare_letter(envelope, NOW)
+        one.prepare_envelope(envelope, NOW)
     assert both[0].next_due != both[1].next_due
 
 
@@ -161,7 +161,7 @@ def test_two_posts_do_not_retry_in_step(office: Offices, keys: Any) -> None:
 
 
 def rejected(office: Office, envelope: Envelope, sender: Role | None = None, now: int = NOW, sort: bytes = b"L") -> str:
-    event = only(office.post.take(Parcel(b"\x00ZM1" + sort + zlib.compress(to_bytes(envelope)), sender), now))
+    event = only(office.post.take(ReceivedMessage(b"\x00ZM1" + sort + zlib.compress(to_bytes(envelope)), sender), now))
     assert isinstance(event, MessageRejected)
     return event.why
 
@@ -216,10 +216,10 @@ def test_a_changed_field_breaks_the_signature(office: Offices, changes: dict[str
 def test_clocks_may_be_a_minute_apart(office: Offices, ahead: int, believed: bool) -> None:
     cli, scout = office(Role.CLI), office(Role.SCOUT)
     letter = cli.says(Role.SCOUT, START)
-    (parcel,) = parcels(cli.post.prepare_letter(letter, NOW))
-    early = only(scout.post.take(parcel, NOW - ahead))
-    late = only(office(Role.SCOUT).post.take(parcel, letter.expires + ahead))
-    assert (isinstance(early, LetterReceived), isinstance(late, LetterReceived)) == (believed, believed)
+    (received,) = arrivals(cli.post.prepare_envelope(letter, NOW))
+    early = only(scout.post.take(received, NOW - ahead))
+    late = only(office(Role.SCOUT).post.take(received, letter.expires + ahead))
+    assert (isinstance(early, EnvelopeReceived), isinstance(late, EnvelopeReceived)) == (believed, believed)
 
 
 def test_an_old_letter_cannot_be_played_again_under_a_new_life(office: Offices) -> None:
@@ -233,7 +233,7 @@ def test_an_old_letter_cannot_be_played_again_under_a_new_life(office: Offices) 
 def test_two_different_letters_of_one_name_are_a_lie(office: Offices) -> None:
     cli, scout = office(Role.CLI), office(Role.SCOUT)
     letter = cli.says(Role.SCOUT, START)
-    scout.post.acknowledge_letter(letter, NOW)
+    scout.post.acknowledge_envelope(letter, NOW)
     other = resigned(letter, cli.key, payload=START.model_copy(update={"position_id": 2}))
     assert "twice, and not the same" in rejected(scout, other)
 
@@ -244,7 +244,7 @@ def test_a_letter_that_cannot_be_spelled_again_is_an_event_and_no_error(office: 
     body = to_bytes(cli.says(Role.SCOUT, START))
     for lie in (body.replace(b'"seq":0', b'"seq":"' + b"9" * 100 + b'"'), body.replace(b'"seq":0', b'"seq":"0"')):
         assert lie != body
-        event = only(scout.post.take(Parcel(b"\x00ZM1L" + zlib.compress(lie)), NOW))
+        event = only(scout.post.take(ReceivedMessage(b"\x00ZM1L" + zlib.compress(lie)), NOW))
         assert isinstance(event, MessageRejected)
 
 
@@ -270,24 +270,24 @@ def test_a_peer_thinks_aloud_as_itself(office: Offices) -> None:
 def test_a_flood_is_shut_out_before_anything_is_computed(office: Offices) -> None:
     cli, scout = office(Role.CLI), office(Role.SCOUT)
     letter = b"\x00ZM1L" + zlib.compress(to_bytes(cli.says(Role.SCOUT, START)))
-    events = [only(scout.post.take(Parcel(letter, Role.CLI), NOW)) for _ in range(500)]
+    events = [only(scout.post.take(ReceivedMessage(letter, Role.CLI), NOW)) for _ in range(500)]
     shut_out = [event for event in events if isinstance(event, MessageRejected)]
     assert 390 <= len(shut_out) <= 410
     assert "more than it may send" in shut_out[0].why
-    later = only(scout.post.take(Parcel(letter, Role.CLI), NOW + 1_000))
-    assert isinstance(later, LetterReceived), "a second later it may speak again"
+    later = only(scout.post.take(ReceivedMessage(letter, Role.CLI), NOW + 1_000))
+    assert isinstance(later, EnvelopeReceived), "a second later it may speak again"
     other = office(Role.SCOUT)
-    assert isinstance(only(other.post.take(Parcel(letter, Role.CLI), NOW)), LetterReceived)
+    assert isinstance(only(other.post.take(ReceivedMessage(letter, Role.CLI), NOW)), EnvelopeReceived)
 
 
 def test_one_peer_s_flood_does_not_shut_out_another(office: Offices) -> None:
     critic, cli = office(Role.CRITIC), office(Role.CLI)
     failed = FlowFailed(at=Role.CRITIC, error="broken", reason="no")
-    junk = Parcel(b"\x00ZM1L" + zlib.compress(b"{}"), Role.SCOUT)
+    junk = ReceivedMessage(b"\x00ZM1L" + zlib.compress(b"{}"), Role.SCOUT)
     for _ in range(300):
         cli.post.take(junk, NOW)
-    (parcel,) = parcels(critic.post.prepare_letter(critic.says(Role.CLI, failed), NOW), Role.CRITIC)
-    assert isinstance(only(cli.post.take(parcel, NOW)), LetterReceived)
+    (received,) = arrivals(critic.post.prepare_envelope(critic.says(Role.CLI, failed), NOW), Role.CRITIC)
+    assert isinstance(only(cli.post.take(received, NOW)), EnvelopeReceived)
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ def test_one_peer_s_flood_does_not_shut_out_another(office: Offices) -> None:
     ],
 )
 def test_bytes_that_are_none_of_ours_are_an_event_and_no_error(office: Offices, data: bytes) -> None:
-    assert isinstance(only(office(Role.SCOUT).post.take(Parcel(data), NOW)), MessageRejected)
+    assert isinstance(only(office(Role.SCOUT).post.take(ReceivedMessage(data), NOW)), MessageRejected)
 
 
 @pytest.mark.parametrize(
@@ -320,9 +320,9 @@ def test_every_sort_of_message_has_a_largest_one_packed_and_unpacked(office: Off
     begun = {b"L": to_bytes(critic.says(Role.CLI, failed)), b"T": to_bytes(critic.says(Role.CLI, thought))}
     bomb = b"\x00ZM1" + sort + zlib.compress(begun.get(sort, b"") + bytes(64 * most))
     assert len(bomb) < most
-    assert f"unpacks to more than {most} bytes" in only(cli.post.take(Parcel(bomb), NOW)).why
+    assert f"unpacks to more than {most} bytes" in only(cli.post.take(ReceivedMessage(bomb), NOW)).why
     raw = b"\x00ZM1" + sort + bytes(most + 1)
-    assert f"is over the limit of {most}" in only(cli.post.take(Parcel(raw), NOW + 60_000)).why
+    assert f"is over the limit of {most}" in only(cli.post.take(ReceivedMessage(raw), NOW + 60_000)).why
 
 
 def test_a_bomb_is_unpacked_up_to_its_bound_and_no_further(office: Offices) -> None:
@@ -330,7 +330,7 @@ def test_a_bomb_is_unpacked_up_to_its_bound_and_no_further(office: Offices) -> N
     bomb = b"\x00ZM1B" + zlib.compress(zlib.compress(bytes(1)) + bytes(2_000_000_000 // 100), 9)
     tracemalloc.start()
     try:
-        scout.post.take(Parcel(bomb), NOW)
+        scout.post.take(ReceivedMessage(bomb), NOW)
         assert tracemalloc.get_traced_memory()[1] < 4 * DeliveryLimits().largest_context
     finally:
         tracemalloc.stop()
@@ -399,11 +399,11 @@ def test_what_is_not_signed_is_not_parsed(office: Offices, monkeypatch: pytest.M
 
 def test_a_letter_that_is_known_is_not_parsed_again(office: Offices, monkeypatch: pytest.MonkeyPatch) -> None:
     cli, scout = office(Role.CLI), office(Role.SCOUT)
-    (parcel,) = parcels(cli.post.prepare_letter(cli.says(Role.SCOUT, START), NOW))
-    scout.post.acknowledge_letter(only(scout.post.take(parcel, NOW)).envelope, NOW)
+    (received,) = arrivals(cli.post.prepare_envelope(cli.says(Role.SCOUT, START), NOW))
+    scout.post.acknowledge_envelope(only(scout.post.take(received, NOW)).envelope, NOW)
     unread = Unread(monkeypatch)
-    _, again = scout.post.take(parcel, NOW + 5)
-    assert isinstance(again, DuplicateLetter)
+    _, again = scout.post.take(received, NOW + 5)
+    assert isinstance(again, DuplicateEnvelope)
     assert (unread.parsed, unread.verified) == (0, 0)
 
 
@@ -412,10 +412,10 @@ def test_a_letter_that_is_known_is_not_parsed_again(office: Offices, monkeypatch
 
 def believed(office: Office, envelope: Envelope, now: int = NOW) -> bool:
     """Whether a letter is taken in; then it is."""
-    event = only(office.post.take(Parcel(b"\x00ZM1L" + zlib.compress(to_bytes(envelope))), now))
-    if isinstance(event, LetterReceived):
-        office.post.acknowledge_letter(event.envelope, now, event)
-    return isinstance(event, LetterReceived)
+    event = only(office.post.take(ReceivedMessage(b"\x00ZM1L" + zlib.compress(to_bytes(envelope))), now))
+    if isinstance(event, EnvelopeReceived):
+        office.post.acknowledge_envelope(event.envelope, now, event)
+    return isinstance(event, EnvelopeReceived)
 
 
 def in_request(office: Office, number: int, at: int = NOW, payload: Any = START, to: Role = Role.SCOUT) -> Envelope:
@@ -452,10 +452,10 @@ def test_what_a_sender_may_have_written_down_is_bounded(office: Offices) -> None
     assert believed(scout, in_request(cli, 8), NOW + 10_000), "it grows back"
     narrow = office(Role.STRATEGIST, rules=DeliveryLimits(paper_bytes=len(CONTEXT), paper_a_second=0))
     sender = office(Role.SCOUT)
-    letter, context = sender.post.prepare_letter(observed(sender), NOW)
-    assert isinstance(only(narrow.post.take(Parcel(letter.data), NOW)), ContextWanted)
-    assert isinstance(only(narrow.post.take(Parcel(context.data), NOW)), ContextReceived)
-    assert isinstance(only(narrow.post.take(Parcel(context.data), NOW)), MessageRejected)
+    letter, context = sender.post.prepare_envelope(observed(sender), NOW)
+    assert isinstance(only(narrow.post.take(ReceivedMessage(letter.data), NOW)), ContextWanted)
+    assert isinstance(only(narrow.post.take(ReceivedMessage(context.data), NOW)), ContextReceived)
+    assert isinstance(only(narrow.post.take(ReceivedMessage(context.data), NOW)), MessageRejected)
 
 
 def test_what_was_written_before_a_restart_is_on_the_account_still(office: Offices) -> None:
@@ -482,13 +482,15 @@ def test_bytes_are_unpacked_at_a_bounded_rate(office: Offices) -> None:
     """Each is small on its way, large when unpacked, and thrown away: it may cost no more than its share of time."""
     strategist, rules = office(Role.STRATEGIST), DeliveryLimits()
     context = b"\x00ZM1B" + zlib.compress(bytes(rules.largest_context))
-    events = [strategist.post.take(Parcel(context, Role.SCOUT), NOW) for _ in range(20)]
+    events = [strategist.post.take(ReceivedMessage(context, Role.SCOUT), NOW) for _ in range(20)]
     opened = sum(event == [] for event in events)
     assert opened == rules.bytes_burst // rules.largest_context
-    assert strategist.post.take(Parcel(context, Role.SCOUT), NOW + 1) == [], "there is a little, and then a debt"
-    assert isinstance(only(strategist.post.take(Parcel(context, Role.SCOUT), NOW + 5_000)), MessageRejected)
-    assert strategist.post.take(Parcel(context, Role.CRITIC), NOW) == [], "another sender's share is its own"
-    assert strategist.post.take(Parcel(context, Role.SCOUT), NOW + 60_000) == []
+    assert strategist.post.take(ReceivedMessage(context, Role.SCOUT), NOW + 1) == [], (
+        "there is a little, and then a debt"
+    )
+    assert isinstance(only(strategist.post.take(ReceivedMessage(context, Role.SCOUT), NOW + 5_000)), MessageRejected)
+    assert strategist.post.take(ReceivedMessage(context, Role.CRITIC), NOW) == [], "another sender's share is its own"
+    assert strategist.post.take(ReceivedMessage(context, Role.SCOUT), NOW + 60_000) == []
 
 
 BOMB = bytes(4 * 1024 * 1024 + 10)
@@ -502,7 +504,7 @@ BOMBS = {
 @pytest.mark.parametrize("name", BOMBS)
 def test_what_does_not_unpack_is_paid_for_all_the_same(office: Offices, name: str) -> None:
     strategist = office(Role.STRATEGIST)
-    whys = [only(strategist.post.take(Parcel(BOMBS[name], Role.SCOUT), NOW)).why for _ in range(20)]
+    whys = [only(strategist.post.take(ReceivedMessage(BOMBS[name], Role.SCOUT), NOW)).why for _ in range(20)]
     opened = [why for why in whys if "more than it may send" not in why]
     assert len(opened) == 2 + (name != "too large"), "a little less than the half leaves a little"
     assert whys[-1] == "more than it may send (bundles)"
@@ -521,7 +523,7 @@ def test_whatever_comes_counts_before_it_is_looked_at(
     hashed: list[int] = []
     monkeypatch.setattr(delivery, "digest", lambda of: hashed.append(len(of)) or digest(of))  # type: ignore[func-returns-value]
     scout, burst = office(Role.SCOUT), int(DeliveryLimits().burst)
-    events = [only(scout.post.take(Parcel(data, Role.CLI), NOW)) for _ in range(burst + 20)]
+    events = [only(scout.post.take(ReceivedMessage(data, Role.CLI), NOW)) for _ in range(burst + 20)]
     assert [event.why for event in events[burst:]] == ["more than it may send (messages)"] * 20
     assert not any("more than it may send" in event.why for event in events[:burst])
     assert len(hashed) <= burst
@@ -537,7 +539,7 @@ def test_a_turn_is_had_once_and_what_is_written_in_answer_is_the_sender_s(office
     cli, scout = office(Role.CLI), office(Role.SCOUT)
     first, second = cli.says(Role.SCOUT, START), cli.says(Role.SCOUT, START)
     assert not scout.post.heard_before(first)
-    scout.post.acknowledge_letter(first, NOW)
+    scout.post.acknowledge_envelope(first, NOW)
     assert scout.post.heard_before(second)
     assert not scout.post.heard_before(in_request(cli, 7))
     scout.post.charge(Role.CLI, DeliveryLimits().paper_bytes)
@@ -561,18 +563,18 @@ def test_letters_that_wait_for_a_context_are_bounded_for_each_sender(office: Off
     assert critic.role not in heavy.post._awaiting
 
 
-def wrapped(envelope: Envelope) -> Parcel:
-    return Parcel(b"\x00ZM1L" + zlib.compress(to_bytes(envelope)))
+def wrapped(envelope: Envelope) -> ReceivedMessage:
+    return ReceivedMessage(b"\x00ZM1L" + zlib.compress(to_bytes(envelope)))
 
 
 def test_contexts_that_came_early_are_bounded_for_each_sender(office: Offices) -> None:
     scout, strategist = office(Role.SCOUT), office(Role.STRATEGIST)
-    letter, context = scout.post.prepare_letter(observed(scout), NOW)
-    assert strategist.post.take(Parcel(context.data, Role.SCOUT), NOW) == []
+    letter, context = scout.post.prepare_envelope(observed(scout), NOW)
+    assert strategist.post.take(ReceivedMessage(context.data, Role.SCOUT), NOW) == []
     for number in range(40):  # another one's contexts that nobody ever names
-        strategist.post.take(Parcel(b"\x00ZM1B" + zlib.compress(b"%d" % number), Role.CRITIC), NOW)
+        strategist.post.take(ReceivedMessage(b"\x00ZM1B" + zlib.compress(b"%d" % number), Role.CRITIC), NOW)
     assert len(strategist.post._early[Role.CRITIC]) == DeliveryLimits().early_contexts
-    assert isinstance(only(strategist.post.take(Parcel(letter.data, Role.SCOUT), NOW)), ContextReceived)
+    assert isinstance(only(strategist.post.take(ReceivedMessage(letter.data, Role.SCOUT), NOW)), ContextReceived)
 
 
 @pytest.mark.parametrize("reason", ["x" * 2_001, "é" * 2_001])
@@ -587,7 +589,7 @@ def test_no_text_in_a_message_is_longer_than_any_needs_to_be(office: Offices, re
 def test_a_letter_of_a_newer_edition_is_refused_by_name(office: Offices, keys: dict[str, KeyFile]) -> None:
     cli, scout = office(Role.CLI), office(Role.SCOUT)
     newer = resigned(cli.says(Role.SCOUT, START), keys["cli"], edition=EDITION + 1)
-    rejected = only(scout.post.take(only(parcels(cli.post.prepare_letter(newer, NOW), Role.CLI)), NOW))
+    rejected = only(scout.post.take(only(arrivals(cli.post.prepare_envelope(newer, NOW), Role.CLI)), NOW))
     assert isinstance(rejected, MessageRejected)
     assert rejected.claimed is Role.CLI
     for name in ("cli", f"edition {EDITION + 1}", "scout", f"edition {EDITION}"):
@@ -598,14 +600,14 @@ def test_a_letter_of_an_older_edition_is_heard_so_that_it_can_be_answered(office
     cli, scout = office(Role.CLI), office(Role.SCOUT)
     older, body = cli.mouth.sign_message(REQUEST, OutgoingMessage(Role.SCOUT, START), None, edition=1)
     assert b"edition" not in body
-    heard = only(scout.post.take(only(parcels(cli.post.prepare_letter(older, NOW, body))), NOW))
-    assert isinstance(heard, LetterReceived)
+    heard = only(scout.post.take(only(arrivals(cli.post.prepare_envelope(older, NOW, body))), NOW))
+    assert isinstance(heard, EnvelopeReceived)
     assert heard.envelope.edition == 1
 
 
 def test_a_pong_has_the_fields_that_a_peer_of_edition_1_takes(office: Offices) -> None:
     cli, scout = office(Role.CLI), office(Role.SCOUT)
-    pong = only(scout.post.take(Parcel(cli.post.ping(Role.SCOUT, "0" * 16, NOW).data), NOW))
+    pong = only(scout.post.take(ReceivedMessage(cli.post.ping(Role.SCOUT, "0" * 16, NOW).data), NOW))
     said = json.loads(zlib.decompress(pong.data[5:]))
     assert set(said) == {"by", "to", "ts", "key", "sig", "nonce", "code"}
     assert read_version(said["code"]) == ("test", EDITION)
@@ -628,8 +630,8 @@ def test_a_long_version_leaves_room_for_its_edition() -> None:
 def test_a_version_is_told_in_plain_words(office: Offices) -> None:
     cli, scout = office(Role.CLI), office(Role.SCOUT)
     scout.post._code = "1.0\x1b[2J\u202e"
-    pong = only(scout.post.take(Parcel(cli.post.ping(Role.SCOUT, "0" * 16, NOW).data), NOW))
-    assert only(cli.post.take(Parcel(pong.data), NOW)) == PongReceived(
+    pong = only(scout.post.take(ReceivedMessage(cli.post.ping(Role.SCOUT, "0" * 16, NOW).data), NOW))
+    assert only(cli.post.take(ReceivedMessage(pong.data), NOW)) == PongReceived(
         Role.SCOUT, "0" * 16, f"1.0[2J edition {EDITION}"
     )
 
@@ -639,8 +641,8 @@ def test_a_version_is_told_in_plain_words(office: Offices) -> None:
 def test_no_bytes_break_it(office: Offices, data: bytes, packed: bool, sort: bytes) -> None:
     scout = office(Role.SCOUT)
     whole = b"\x00ZM1" + sort + zlib.compress(data) if packed else data
-    events = scout.post.take(Parcel(whole), NOW)
-    assert not any(isinstance(event, LetterReceived) for event in events)
+    events = scout.post.take(ReceivedMessage(whole), NOW)
+    assert not any(isinstance(event, EnvelopeReceived) for event in events)
 
 
 # -- contexts
@@ -655,9 +657,11 @@ def observed(scout: Office) -> Envelope:
 @pytest.mark.parametrize("turned", [False, True], ids=["letter first", "context first"])
 def test_a_context_travels_behind_its_letter_and_only_once(office: Offices, turned: bool) -> None:
     scout, strategist = office(Role.SCOUT), office(Role.STRATEGIST)
-    out = scout.post.prepare_letter(observed(scout), NOW)
+    out = scout.post.prepare_envelope(observed(scout), NOW)
     assert len(out) == 2
-    events = [event for parcel in parcels(out[::-1] if turned else out) for event in strategist.post.take(parcel, NOW)]
+    events = [
+        event for received in arrivals(out[::-1] if turned else out) for event in strategist.post.take(received, NOW)
+    ]
     received = events.pop()
     assert isinstance(received, ContextReceived)
     assert received.content == CONTEXT
@@ -665,24 +669,24 @@ def test_a_context_travels_behind_its_letter_and_only_once(office: Offices, turn
     strategist.bundles[received.digest] = received.content
     ack, letters = strategist.post.acknowledge_context(received, NOW)
     heard = only(letters)
-    scout.post.take(Parcel(ack.data), NOW)
-    scout.post.take(Parcel(strategist.post.acknowledge_letter(heard.envelope, NOW).data), NOW)
+    scout.post.take(ReceivedMessage(ack.data), NOW)
+    scout.post.take(ReceivedMessage(strategist.post.acknowledge_envelope(heard.envelope, NOW).data), NOW)
     assert scout.post.waiting == 0
-    assert len(scout.post.prepare_letter(observed(scout), NOW)) == 1, "it has it already"
+    assert len(scout.post.prepare_envelope(observed(scout), NOW)) == 1, "it has it already"
 
 
 def test_a_letter_is_not_acknowledged_before_its_context_is_there(office: Offices) -> None:
     scout, strategist = office(Role.SCOUT), office(Role.STRATEGIST)
-    letter, _ = scout.post.prepare_letter(observed(scout), NOW)
-    assert only(strategist.post.take(Parcel(letter.data), NOW)) == ContextWanted(Role.SCOUT, digest(CONTEXT))
+    letter, _ = scout.post.prepare_envelope(observed(scout), NOW)
+    assert only(strategist.post.take(ReceivedMessage(letter.data), NOW)) == ContextWanted(Role.SCOUT, digest(CONTEXT))
     assert scout.post.waiting == 2
 
 
 def test_other_bytes_do_not_pass_for_a_context(office: Offices) -> None:
     scout, strategist = office(Role.SCOUT), office(Role.STRATEGIST)
-    letter, _ = scout.post.prepare_letter(observed(scout), NOW)
-    strategist.post.take(Parcel(letter.data), NOW)
-    assert strategist.post.take(Parcel(b"\x00ZM1B" + zlib.compress(CONTEXT + b" ")), NOW) == []
+    letter, _ = scout.post.prepare_envelope(observed(scout), NOW)
+    strategist.post.take(ReceivedMessage(letter.data), NOW)
+    assert strategist.post.take(ReceivedMessage(b"\x00ZM1B" + zlib.compress(CONTEXT + b" ")), NOW) == []
 
 
 # -- acks, pings, thoughts
@@ -691,22 +695,22 @@ def test_other_bytes_do_not_pass_for_a_context(office: Offices) -> None:
 def test_an_ack_counts_only_from_whom_the_letter_was_for(office: Offices) -> None:
     cli, scout, critic = office(Role.CLI), office(Role.SCOUT), office(Role.CRITIC)
     letter = cli.says(Role.SCOUT, START)
-    cli.post.prepare_letter(letter, NOW)
+    cli.post.prepare_envelope(letter, NOW)
     stolen = critic.post._ack(Role.CLI, digest(to_bytes(letter)), NOW)
-    cli.post.take(Parcel(stolen.data), NOW)
+    cli.post.take(ReceivedMessage(stolen.data), NOW)
     assert cli.post.waiting == 1
-    cli.post.take(Parcel(scout.post.acknowledge_letter(letter, NOW).data), NOW)
+    cli.post.take(ReceivedMessage(scout.post.acknowledge_envelope(letter, NOW).data), NOW)
     assert cli.post.waiting == 0
 
 
 def test_a_ping_is_answered_with_its_own_nonce(office: Offices) -> None:
     cli, scout = office(Role.CLI), office(Role.SCOUT)
     ping = cli.post.ping(Role.SCOUT, "0" * 16, NOW)
-    pong = only(scout.post.take(Parcel(ping.data), NOW))
-    assert only(cli.post.take(Parcel(pong.data), NOW)) == PongReceived(
+    pong = only(scout.post.take(ReceivedMessage(ping.data), NOW))
+    assert only(cli.post.take(ReceivedMessage(pong.data), NOW)) == PongReceived(
         Role.SCOUT, "0" * 16, version_text("test", EDITION)
     )
-    old = only(cli.post.take(Parcel(pong.data), NOW + 10 * SKEW_MS))
+    old = only(cli.post.take(ReceivedMessage(pong.data), NOW + 10 * SKEW_MS))
     assert isinstance(old, MessageRejected)
 
 
@@ -717,5 +721,5 @@ def test_thoughts_are_few_and_nobody_waits_for_them(office: Offices) -> None:
     sent = [one for _ in range(100) for one in scout.post.prepare_thought(said, NOW, to_bytes(said))]
     assert 10 <= len(sent) <= 20
     assert scout.post.waiting == 0
-    assert isinstance(only(cli.post.take(Parcel(sent[0].data), NOW)), ThoughtReceived)
+    assert isinstance(only(cli.post.take(ReceivedMessage(sent[0].data), NOW)), ThoughtReceived)
     assert "came as a letter" in rejected(cli, scout.says(Role.CLI, thought))

@@ -15,7 +15,7 @@ from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.kernel.canonical import canonical, decode_canonical, digest
 from zuno.kernel.errors import Malformed
 from zuno.lp.mesh.envelope import Envelope, from_bytes, signed_part, to_bytes
-from zuno.lp.mesh.station import open_envelope
+from zuno.lp.mesh.message_handler import open_envelope
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import FlowStart, Kind, Role
 

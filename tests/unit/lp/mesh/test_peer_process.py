@@ -21,6 +21,7 @@ from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
 from zuno.lp.mesh.delivery import DeliveryLimits, MessageRejected, Outgoing
 from zuno.lp.mesh.envelope import Envelope, from_bytes, to_bytes
+from zuno.lp.mesh.message_handler import EnvelopeSigner, flow_failure
 from zuno.lp.mesh.peer import OutgoingMessage, Think
 from zuno.lp.mesh.peer_process import (
     ANSWERS_AT_ONCE,
@@ -38,10 +39,9 @@ from zuno.lp.mesh.peer_process import (
     run_concurrently,
     run_receiver,
 )
-from zuno.lp.mesh.station import EnvelopeSigner, flow_failure
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import ContextObserved, Debate, FlowFailed, FlowStart, Role, Thought
-from zuno.lp.ports.transport import Parcel
+from zuno.lp.ports.transport import ReceivedMessage
 
 REQUEST = "req_00000000000000cc"
 CONTEXT = canonical({"world": "round"})
@@ -90,7 +90,7 @@ class Pair:
         while self.way:
             sender, one = self.way.pop(0)
             count += 1
-            await (self.scout if one.to is Role.SCOUT else strategist).take(Parcel(one.data, sender))
+            await (self.scout if one.to is Role.SCOUT else strategist).take(ReceivedMessage(one.data, sender))
         return count
 
 
@@ -137,7 +137,7 @@ async def test_nothing_is_taken_in_before_what_was_heard_is_remembered(tmp_path:
     remembered: list[int] = []
     await after.resume(lambda: remembered.append(after.stats.heard))
     assert remembered == [0]
-    await after.take(Parcel(letter, Role.SCOUT))
+    await after.take(ReceivedMessage(letter, Role.SCOUT))
     assert (after.stats.heard, after.stats.again) == (0, 1)
 
 
@@ -146,7 +146,7 @@ async def test_what_cannot_be_borne_ends_the_attendance(tmp_path: Path) -> None:
     pair = Pair(tmp_path)
     await pair.journals[Role.SCOUT].put_bundle(CONTEXT)
     await pair.scout.send_message(REQUEST, OutgoingMessage(Role.STRATEGIST, OBSERVED), None)
-    parcels = [Parcel(one.data, Role.SCOUT) for _, one in pair.way]
+    messages = [ReceivedMessage(one.data, Role.SCOUT) for _, one in pair.way]
 
     class Full(MemoryStore):
         async def put_bundle(self, name: str, content: bytes) -> None:
@@ -157,10 +157,10 @@ async def test_what_cannot_be_borne_ends_the_attendance(tmp_path: Path) -> None:
     )
     strategist = pair.peer(Role.STRATEGIST, Mute())
 
-    async def receive() -> Parcel:
-        if not parcels:
+    async def receive() -> ReceivedMessage:
+        if not messages:
             await asyncio.Event().wait()
-        return parcels.pop(0)
+        return messages.pop(0)
 
     with pytest.raises(ExceptionGroup) as caught:
         await run_receiver(strategist, receive)
@@ -174,12 +174,12 @@ def request(number: int) -> str:
     return f"req_{number:016x}"
 
 
-async def observed(pair: Pair, number: int) -> Parcel:
+async def observed(pair: Pair, number: int) -> ReceivedMessage:
     """A letter of the Scout's about the same context, as it goes out."""
     await pair.scout.send_message(request(number), OutgoingMessage(Role.STRATEGIST, OBSERVED), None)
     letter = next(one for _, one in pair.way if one.to is Role.STRATEGIST)
     pair.way.clear()
-    return Parcel(letter.data, Role.SCOUT)
+    return ReceivedMessage(letter.data, Role.SCOUT)
 
 
 async def settled(pair: Pair) -> MeshPeer:
@@ -260,10 +260,10 @@ async def test_a_restart_forgets_what_is_too_old_to_be_played_again(tmp_path: Pa
 async def test_a_flood_of_rejections_fills_neither_the_journal_nor_the_list_of_reasons(tmp_path: Path) -> None:
     pair = Pair(tmp_path)
     strategist = await settled(pair)
-    await strategist.take(Parcel(b"one of the Critic's", Role.CRITIC))
+    await strategist.take(ReceivedMessage(b"one of the Critic's", Role.CRITIC))
     for number in range(3_000):
         junk = b"\x00ZM1L" + zlib.compress(b'{"cause":null,"expires":%d' % number)
-        await strategist.take(Parcel(junk + b"x" * (number % 7), Role.SCOUT))
+        await strategist.take(ReceivedMessage(junk + b"x" * (number % 7), Role.SCOUT))
         pair.now += 10
     notes = [entry async for entry in pair.journals[Role.STRATEGIST].entries(kind=REJECTED)]
     assert len(notes) <= 1 + NOTES + 30 * NOTES_A_SECOND + 1
@@ -271,7 +271,7 @@ async def test_a_flood_of_rejections_fills_neither_the_journal_nor_the_list_of_r
     assert strategist.stats.rejected["from the critic: these are not bytes of a peer"] == 1
     assert len(strategist.stats.rejected) <= 5
     pair.now += 60_000
-    await strategist.take(Parcel(b"junk", Role.SCOUT))
+    await strategist.take(ReceivedMessage(b"junk", Role.SCOUT))
     after = [entry async for entry in pair.journals[Role.STRATEGIST].entries(kind=REJECTED)]
     assert len(after) == len(notes) + 1, "later ones are written down again"
 
@@ -334,10 +334,10 @@ async def test_two_letters_that_waited_for_one_context_are_one_turn(tmp_path: Pa
     strategist = pair.peer(Role.STRATEGIST, curt)
     for _ in range(2):
         await pair.scout.send_message(REQUEST, OutgoingMessage(Role.STRATEGIST, OBSERVED), None)
-    letters = [Parcel(one.data, Role.SCOUT) for _, one in pair.way if one.to is Role.STRATEGIST]
+    letters = [ReceivedMessage(one.data, Role.SCOUT) for _, one in pair.way if one.to is Role.STRATEGIST]
     assert len(letters) == 3
-    for parcel in (letters[0], letters[2], letters[1]):  # the context last
-        await strategist.take(parcel)
+    for received in (letters[0], letters[2], letters[1]):  # the context last
+        await strategist.take(received)
     assert len(curt.heard) == 1
 
 
@@ -529,13 +529,13 @@ async def test_a_sender_makes_only_so_many_answers_wait_and_pings_are_answered_a
     await settled(pair)
     slow = Slow()
     strategist = pair.peer(Role.STRATEGIST, slow)
-    parcels = []
+    messages = []
     for number in range(MOST_UNANSWERED + 10):
-        parcels.append(await observed(pair, number))
-    inbox: asyncio.Queue[Parcel] = asyncio.Queue()
+        messages.append(await observed(pair, number))
+    inbox: asyncio.Queue[ReceivedMessage] = asyncio.Queue()
     attending = asyncio.ensure_future(run_receiver(strategist, inbox.get))
-    for parcel in parcels:
-        inbox.put_nowait(parcel)
+    for received in messages:
+        inbox.put_nowait(received)
         pair.now += 1_000
         await until(inbox.empty)
     await until(lambda: sum(strategist.stats.rejected.values()) == 10)
@@ -545,12 +545,12 @@ async def test_a_sender_makes_only_so_many_answers_wait_and_pings_are_answered_a
     assert f"from the scout: scout has {MOST_UNANSWERED} letters unanswered here" in strategist.stats.rejected
     pair.way.clear()
     await pair.scout.ping(Role.STRATEGIST, "0" * 16)
-    inbox.put_nowait(Parcel(pair.way.pop()[1].data, Role.SCOUT))
+    inbox.put_nowait(ReceivedMessage(pair.way.pop()[1].data, Role.SCOUT))
     await until(lambda: any(one.to is Role.SCOUT for _, one in pair.way))
     slow.let.set()
     await until(lambda: len(slow.heard) == MOST_UNANSWERED)
     await until(lambda: not strategist._answering)
-    inbox.put_nowait(parcels[-1])  # it comes again, and there is room
+    inbox.put_nowait(messages[-1])  # it comes again, and there is room
     await until(lambda: len(slow.heard) == MOST_UNANSWERED + 1)
     attending.cancel()
     await asyncio.gather(attending, return_exceptions=True)
@@ -595,10 +595,10 @@ class Ears(Pair):
         self.journals[Role.CLI] = self.journal(Role.CLI)
         self.mouth = EnvelopeSigner(Role.STRATEGIST, self.keys[Role.STRATEGIST], lambda: self.now)
 
-    def failure(self, number: int) -> Parcel:
+    def failure(self, number: int) -> ReceivedMessage:
         flow_failure = FlowFailed(at=Role.STRATEGIST, error="broken", reason="no")
         letter = to_bytes(self.mouth.envelope(request(number), OutgoingMessage(Role.CLI, flow_failure), None))
-        return Parcel(b"\x00ZM1L" + zlib.compress(letter), Role.STRATEGIST)
+        return ReceivedMessage(b"\x00ZM1L" + zlib.compress(letter), Role.STRATEGIST)
 
     async def kinds(self) -> Counter[str]:
         return Counter([entry.kind async for entry in self.journals[Role.CLI].entries()])
@@ -624,9 +624,9 @@ async def test_a_letter_that_another_process_of_the_owner_wrote_down_is_written_
     owner = ears.peer(Role.CLI, None)
     await owner.send_message(request(1), OutgoingMessage(Role.SCOUT, START), None)
     ears.way.clear()
-    parcel = ears.failure(1)
-    await owner.take(parcel)
-    await ears.peer(Role.CLI, None).take(parcel)
+    received = ears.failure(1)
+    await owner.take(received)
+    await ears.peer(Role.CLI, None).take(received)
     assert (await ears.kinds())["flow_failed"] == 1
     assert len(ears.way) == 2, "acknowledged both times"
 

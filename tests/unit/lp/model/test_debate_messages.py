@@ -14,7 +14,7 @@ from zuno.kernel.errors import Malformed
 from zuno.lp.agents.observe import HISTORY_HOURS
 from zuno.lp.agents.pool_choice import MOST_POOLS
 from zuno.lp.mesh.envelope import Envelope, from_bytes, to_bytes
-from zuno.lp.model.debate import MOST_CANDIDATES, MOST_RETURNS, MOST_SCENES, MOST_THOUGHTS, Context, Kind
+from zuno.lp.model.debate import MOST_CANDIDATES, MOST_CONTEXT_POOLS, MOST_RETURNS, MOST_THOUGHTS, Context, Kind
 
 Spoken = tuple[KeyFile, dict[Kind, Envelope]]
 BY_NAME = pytest.mark.parametrize("kind", list(Kind), ids=str)
@@ -196,6 +196,6 @@ async def test_a_context_may_be_as_large_as_it_ever_is(tmp_path: Any) -> None:
     changed: Any = decode_canonical(canonical(await observed(tmp_path)))
     changed["scenes"][0]["returnsNano"] = [1] * HISTORY_HOURS
     changed["scenes"][0]["pool"]["token1"]["decimals"] = 255
-    changed.update(scenes=changed["scenes"] * MOST_POOLS, sources=changed["sources"][:1] * 31, maxRounds=10)
-    assert len(Context.model_validate(changed).scenes) == MOST_POOLS
-    assert (MOST_SCENES, MOST_RETURNS) == (MOST_POOLS, HISTORY_HOURS)
+    changed.update(scenes=changed["scenes"] * MOST_CONTEXT_POOLS, sources=changed["sources"][:1] * 31, maxRounds=10)
+    assert len(Context.model_validate(changed).scenes) == MOST_CONTEXT_POOLS
+    assert (MOST_CONTEXT_POOLS, MOST_RETURNS) == (MOST_POOLS, HISTORY_HOURS)

@@ -11,21 +11,21 @@ from zuno.kernel.units import Address
 from zuno.lp.model.chains import SwapStruct
 from zuno.lp.plan import calldata, encoding, minting, positions
 from zuno.lp.plan.decoding import decode
-from zuno.lp.plan.describe import Names, words
+from zuno.lp.plan.describe import AddressBook, describe_call
 
 STRANGER = Address("0x" + "66" * 20)
 
 
 @pytest.fixture
-def names(scene: Any) -> Names:
-    return Names(scene.at, scene.wallet, {token.address: token for token in (scene.eth, scene.weth, scene.usdc)})
+def names(scene: Any) -> AddressBook:
+    return AddressBook(scene.at, scene.wallet, {token.address: token for token in (scene.eth, scene.weth, scene.usdc)})
 
 
-def spoken(step: Any, names: Names, key: Any) -> tuple[str, ...]:
-    return words(decode(step.to, step.value, step.data, SwapStruct.FIVE_FIELDS), names, key)
+def spoken(step: Any, names: AddressBook, key: Any) -> tuple[str, ...]:
+    return describe_call(decode(step.to, step.value, step.data, SwapStruct.FIVE_FIELDS), names, key)
 
 
-def test_a_close_in_words(scene: Any, names: Names) -> None:
+def test_a_close_in_words(scene: Any, names: AddressBook) -> None:
     held = scene.position_in(scene.native, scene.ticks(-201_600, -200_400))
     (step,) = positions.close(scene.terms(), held).steps
     wallet = "your wallet"
@@ -41,7 +41,7 @@ def test_a_close_in_words(scene: Any, names: Names) -> None:
     assert lines[1].endswith("USDC + fees")
 
 
-def test_a_swap_and_mint_in_words(scene: Any, names: Names) -> None:
+def test_a_swap_and_mint_in_words(scene: Any, names: AddressBook) -> None:
     (*allowing, step) = minting.create(
         scene.terms(), scene.wrapped, scene.ticks(-201_600, -200_400), 10**18, 0, brings_ether=True
     ).steps
@@ -71,7 +71,7 @@ def test_a_swap_and_mint_in_words(scene: Any, names: Names) -> None:
     )
 
 
-def test_a_placeholder_is_said_as_whom_it_means(scene: Any, names: Names) -> None:
+def test_a_placeholder_is_said_as_whom_it_means(scene: Any, names: AddressBook) -> None:
     """Inside the router "the sender" is the router, which would keep what it gets."""
     swept = calldata.sweep(scene.usdc.address, calldata.SENDER)
     own = calldata.modify_liquidities([swept], 9)
@@ -80,31 +80,31 @@ def test_a_placeholder_is_said_as_whom_it_means(scene: Any, names: Names) -> Non
         (scene.at.position_manager, own, "your wallet"),
         (scene.at.universal_router, routed, "UniversalRouter"),
     ):
-        lines = words(decode(to, 0, data, SwapStruct.FIVE_FIELDS), names, scene.native.key)
+        lines = describe_call(decode(to, 0, data, SwapStruct.FIVE_FIELDS), names, scene.native.key)
         assert lines[1].endswith(f"to {who}")
 
 
-def test_times_are_told_as_the_reader_wants_them(scene: Any, names: Names) -> None:
+def test_times_are_told_as_the_reader_wants_them(scene: Any, names: AddressBook) -> None:
     held = scene.position_in(scene.native, scene.ticks(-201_600, -200_400))
     (step,) = positions.close(scene.terms(), held).steps
     lines = spoken(step, replace(names, moment=lambda at: f"<{at}>"), scene.native.key)
     assert lines[-1] == "not after <1800000900>"
 
 
-def test_a_stranger_is_an_address_and_his_token_is_marked(scene: Any, names: Names) -> None:
+def test_a_stranger_is_an_address_and_his_token_is_marked(scene: Any, names: AddressBook) -> None:
     fake = replace(scene.usdc, verified=False)
     sly = replace(names, tokens={scene.usdc.address: fake})
     data = calldata.modify_liquidities([calldata.sweep(scene.usdc.address, STRANGER)], 9)
-    lines = words(decode(STRANGER, 5, data, SwapStruct.FIVE_FIELDS), sly, scene.native.key)
+    lines = describe_call(decode(STRANGER, 5, data, SwapStruct.FIVE_FIELDS), sly, scene.native.key)
     assert lines[0] == f"call {STRANGER} with 5 base units of 0x{'00' * 20}"
     assert lines[1].startswith("send all USDC? left in")
     assert lines[1].endswith(f"to {STRANGER}")
 
 
-def test_every_step_has_words_for_everything_it_does(every_step: list[Any], names: Names) -> None:
+def test_every_step_has_words_for_everything_it_does(every_step: list[Any], names: AddressBook) -> None:
     for planned in every_step:
         said = decode(planned.step.to, planned.step.value, planned.step.data, SwapStruct.FIVE_FIELDS)
-        lines = words(said, names, planned.key)
+        lines = describe_call(said, names, planned.key)
         assert len(lines) >= 2
         assert all("base units" not in line for line in lines), "every token of the pair is known"
         if planned.step.deadline is not None:

@@ -21,7 +21,7 @@ from zuno.lp.model.plan import Bounds, Step, StepKind, StepPlan
 from zuno.lp.plan import minting, positions
 from zuno.lp.plan.context import PlanContext
 from zuno.lp.plan.decoding import decode
-from zuno.lp.plan.effects import effects
+from zuno.lp.plan.effects import sum_effects
 from zuno.lp.ports.spending import Call
 from zuno.lp.rules.depth import quotes
 
@@ -45,7 +45,7 @@ class Scene:
 
     def said(self, steps: tuple[Step, ...]) -> Mapping[Address, int]:
         calls = [decode(step.to, step.value, step.data, DEPLOYMENT.swap_struct) for step in steps]
-        return effects(calls, self.pool, self.position)
+        return sum_effects(calls, self.pool, self.position)
 
     async def tried(self, steps: tuple[Step, ...]) -> Mapping[Address, int]:
         key = self.pool.key
@@ -157,4 +157,4 @@ async def test_two_tokens_are_put_to_work_and_what_is_left_is_as_planned(scene: 
 async def test_a_step_about_a_position_nobody_named_is_refused(scene: Scene) -> None:
     step = positions.collect(scene.terms, scene.position).steps[0]
     with pytest.raises(Refused, match="a position that the plan is not about"):
-        effects([decode(step.to, step.value, step.data, DEPLOYMENT.swap_struct)], scene.pool, None)
+        sum_effects([decode(step.to, step.value, step.data, DEPLOYMENT.swap_struct)], scene.pool, None)

@@ -20,14 +20,14 @@ from zuno.lp.plan.inventory import (
     COSTLY_NOTE,
     Quote,
     SwapMarket,
-    available,
-    deposit,
+    burn_proceeds,
     estimate,
     exact_quotes,
     fit,
     leftover_of,
     market_without_us,
     others_liquidity,
+    plan_swap_and_deposit,
     price_bounds,
     worth_token1,
 )
@@ -68,7 +68,7 @@ def position(band: Range, liquidity: int) -> LpPosition:
 
 def test_available_is_principal_and_fees() -> None:
     held = position(BAND, 10**15)
-    assert available(held) == (held.amount0 + 3, held.amount1 + 5)
+    assert burn_proceeds(held) == (held.amount0 + 3, held.amount1 + 5)
 
 
 def test_the_pool_without_us() -> None:
@@ -136,7 +136,7 @@ def test_a_hair_from_the_edge_nothing_overflows(edge: int) -> None:
 
 @pytest.mark.parametrize(("have0", "have1", "down"), [(10**18, 0, True), (0, 2 * 10**9, False)])
 def test_one_sided_capital_is_swapped_first(have0: int, have1: int, down: bool) -> None:
-    put_in = deposit(MARKET, BAND, have0, have1, may_swap=True)
+    put_in = plan_swap_and_deposit(MARKET, BAND, have0, have1, may_swap=True)
     assert put_in.prep is not None
     assert put_in.prep.zero_for_one is down
     # A centred range wants half of each.
@@ -150,7 +150,7 @@ def test_one_sided_capital_is_swapped_first(have0: int, have1: int, down: bool) 
 
 def test_golden_prep_swap() -> None:
     """One ether into ±6 % at 1,867 USDC."""
-    put_in = deposit(MARKET, BAND, 10**18, 0, may_swap=True)
+    put_in = plan_swap_and_deposit(MARKET, BAND, 10**18, 0, may_swap=True)
     prep = put_in.prep
     assert prep is not None
     assert (put_in.liquidity, put_in.amount0, put_in.amount1, put_in.left0, put_in.left1) == GOLDEN_DEPOSIT
@@ -162,7 +162,7 @@ GOLDEN_SWAP = (500391840934753419, 931350961, 1501175522804261)
 
 
 def test_what_the_swap_costs_is_what_the_owner_is_short_of_afterwards() -> None:
-    put_in = deposit(MARKET, BAND, 10**18, 0, may_swap=True)
+    put_in = plan_swap_and_deposit(MARKET, BAND, 10**18, 0, may_swap=True)
     assert put_in.prep is not None
     after = worth_token1(put_in.amount0 + put_in.left0, put_in.amount1 + put_in.left1, PRICE)
     lost = worth_token1(10**18, 0, PRICE) - after
@@ -182,16 +182,16 @@ def test_swapping_first_never_deploys_less(have0: int, have1: int, offset: int, 
     assume(abs(offset) < spacings)
     band = Range(Tick(TICK // 60 * 60 + 60 * (offset - spacings)), Tick(TICK // 60 * 60 + 60 * (offset + spacings)))
     market = SwapMarket(PRICE, 10**depth, 500, 500)
-    plain = deposit(market, band, have0, have1, may_swap=False)
-    swapped = deposit(market, band, have0, have1, may_swap=True)
+    plain = plan_swap_and_deposit(market, band, have0, have1, may_swap=False)
+    swapped = plan_swap_and_deposit(market, band, have0, have1, may_swap=True)
     assert plain.prep is None
     assert swapped.liquidity > plain.liquidity or replace(swapped, notes=()) == plain
 
 
 def test_matching_amounts_are_not_swapped() -> None:
     best = fit(PRICE, BAND, 10**18, 10**12, 0)
-    assert deposit(MARKET, BAND, best.amount0, best.amount1, may_swap=True).prep is None
-    assert deposit(MARKET, BAND, best.amount0, best.amount1 * 2, may_swap=True).prep is not None
+    assert plan_swap_and_deposit(MARKET, BAND, best.amount0, best.amount1, may_swap=True).prep is None
+    assert plan_swap_and_deposit(MARKET, BAND, best.amount0, best.amount1 * 2, may_swap=True).prep is not None
 
 
 def test_more_than_the_slippage_bound_idle_is_what_calls_for_a_swap() -> None:
@@ -199,12 +199,14 @@ def test_more_than_the_slippage_bound_idle_is_what_calls_for_a_swap() -> None:
     capital = worth_token1(best.amount0, best.amount1, PRICE)
     for bps, swaps in [(49, False), (52, True)]:
         extra = int(capital * bps / BPS)
-        assert (deposit(MARKET, BAND, best.amount0, best.amount1 + extra, may_swap=True).prep is not None) is swaps
+        assert (
+            plan_swap_and_deposit(MARKET, BAND, best.amount0, best.amount1 + extra, may_swap=True).prep is not None
+        ) is swaps
 
 
 def test_a_swap_that_eats_more_than_it_puts_to_work_is_not_made() -> None:
     puddle = SwapMarket(PRICE, 10**6, 3000, 3000)
-    put_in = deposit(puddle, BAND, 10**18, 10**9, may_swap=True)
+    put_in = plan_swap_and_deposit(puddle, BAND, 10**18, 10**9, may_swap=True)
     assert put_in == replace(fit(PRICE, BAND, 10**18, 10**9, 0), notes=(COSTLY_NOTE,))
     left = leftover_of(put_in, PRICE, 50)
     assert (left.amount0, left.amount1, left.why) == (put_in.left0, put_in.left1, COSTLY_NOTE)
@@ -213,19 +215,19 @@ def test_a_swap_that_eats_more_than_it_puts_to_work_is_not_made() -> None:
 
 def test_alone_in_the_pool_there_is_nobody_to_swap_with() -> None:
     alone = SwapMarket(PRICE, 0, 3000, 3000)
-    put_in = deposit(alone, BAND, 10**18, 0, may_swap=True)
+    put_in = plan_swap_and_deposit(alone, BAND, 10**18, 0, may_swap=True)
     assert (put_in.liquidity, put_in.left0, put_in.prep) == (0, 10**18, None)
     assert put_in.notes == ("the pool has no liquidity but ours to swap against",)
 
 
 def test_nothing_to_deploy_deploys_nothing() -> None:
-    put_in = deposit(MARKET, BAND, 0, 0, may_swap=True)
+    put_in = plan_swap_and_deposit(MARKET, BAND, 0, 0, may_swap=True)
     assert (put_in.liquidity, put_in.prep) == (0, None)
 
 
 def test_outside_the_price_everything_is_swapped() -> None:
     above = Range(Tick(TICK + 6000), Tick(TICK + 12000))
-    put_in = deposit(MARKET, above, 0, 10**9, may_swap=True)
+    put_in = plan_swap_and_deposit(MARKET, above, 0, 10**9, may_swap=True)
     assert put_in.prep is not None
     assert (put_in.prep.zero_for_one, put_in.prep.amount_in, put_in.left1) == (False, 10**9, 0)
 
@@ -252,8 +254,8 @@ def test_an_exact_quote_decides_the_outcome() -> None:
     pool = real_pool()
     market = SwapMarket(PRICE, pool.liquidity, 3000, 3000)
     wide = Range(Tick(TICK // 60 * 60 - 6000), Tick(TICK // 60 * 60 + 6000))
-    rough = deposit(market, wide, 2 * 10**20, 0, may_swap=True)
-    true = deposit(market, wide, 2 * 10**20, 0, may_swap=True, exact=exact_quotes(pool))
+    rough = plan_swap_and_deposit(market, wide, 2 * 10**20, 0, may_swap=True)
+    true = plan_swap_and_deposit(market, wide, 2 * 10**20, 0, may_swap=True, exact=exact_quotes(pool))
     assert rough.prep is not None
     assert true.prep is not None
     assert (rough.prep.exact, true.prep.exact) == (False, True)

@@ -35,10 +35,10 @@ from zuno.lp.plan.inventory import (
     GUARD_LIMIT,
     NO_ROOM_NOTE,
     UNGUARDED_NOTE,
-    available,
-    deposit,
-    least_of,
+    burn_proceeds,
     market_without_us,
+    min_swap_output,
+    plan_swap_and_deposit,
 )
 from zuno.lp.plan.sizing import burn_holds_price, most_used, size_mint
 from zuno.lp.rules.carry import steps_for
@@ -111,7 +111,7 @@ def test_a_two_step_rebalance_shows_its_second_half_and_cooks_it_from_what_was_p
     assert kinds(plan.steps) == [StepKind.BURN]
     assert later is not None
     assert kinds(later.preview) == [APPROVE, PERMIT, StepKind.SWAP_AND_MINT]
-    paid0, paid1 = available(gone)
+    paid0, paid1 = burn_proceeds(gone)
     assert positions.finish_rebalance(later, scene.terms(), scene.wrapped, paid0, paid1) == later.preview
     less = positions.finish_rebalance(later, scene.terms(), scene.wrapped, paid0 // 2, paid1 // 2)
     for whole, half in zip(later.preview[-1].most_out, less[-1].most_out, strict=True):
@@ -129,7 +129,7 @@ def test_the_second_half_promises_no_less_than_was_approved(scene: Any, near: An
         tick=Tick(scene.tick - 30),
         sqrt_price_x96=type(scene.wrapped.sqrt_price_x96)(scene.wrapped.sqrt_price_x96 * 9985 // 10_000),
     )
-    steps = positions.finish_rebalance(plan.later, scene.terms(), lower, *available(gone))
+    steps = positions.finish_rebalance(plan.later, scene.terms(), lower, *burn_proceeds(gone))
     swap, back = (each for each in said(steps[-1]).commands[0].actions if isinstance(each, calls.SwapIn))
     assert Fraction(swap.amount_out_min, swap.amount_in) >= plan.later.least_rate
     assert plan.later.guard_rate is not None
@@ -145,20 +145,20 @@ def test_a_swap_is_quoted_without_the_liquidity_that_will_be_gone(scene: Any, ne
     later = positions.rebalance(scene.terms(), half, band).later
     assert later is not None
     alone, flattered = (
-        deposit(market, band, *available(half), may_swap=True).prep
+        plan_swap_and_deposit(market, band, *burn_proceeds(half), may_swap=True).prep
         for market in (market_without_us(pool, half), market_without_us(pool))
     )
     assert alone is not None
     assert flattered is not None
-    assert later.least_rate == Fraction(least_of(alone.amount_out, 50), alone.amount_in)
-    assert later.least_rate < Fraction(least_of(flattered.amount_out, 50), flattered.amount_in)
+    assert later.least_rate == Fraction(min_swap_output(alone.amount_out, 50), alone.amount_in)
+    assert later.least_rate < Fraction(min_swap_output(flattered.amount_out, 50), flattered.amount_in)
 
 
 def test_a_second_half_that_needs_no_swap_swaps_a_little_for_its_bounds(scene: Any, near: Any) -> None:
     gone = scene.position_in(scene.wrapped, scene.ticks(-199_980, -199_020))
     later = positions.rebalance(scene.terms(), gone, near).later
     assert later is not None
-    fits = deposit(market_without_us(scene.wrapped), near, 10**30, 3 * 10**9, may_swap=False)
+    fits = plan_swap_and_deposit(market_without_us(scene.wrapped), near, 10**30, 3 * 10**9, may_swap=False)
     steps = positions.finish_rebalance(later, scene.terms(), scene.wrapped, fits.amount0, fits.amount1)
     assert steps[-1].kind is StepKind.SWAP_AND_MINT
     swap, back = (each for each in said(steps[-1]).commands[0].actions if isinstance(each, calls.SwapIn))
@@ -324,7 +324,7 @@ def test_removing_and_collecting_take_both_tokens_to_the_wallet(scene: Any, near
 
 def test_the_steps_are_those_whose_cost_was_shown(scene: Any, near: Any) -> None:
     gone = scene.position_in(scene.native, scene.ticks(-199_980, -199_020), fees=(0, 0))
-    planned = deposit(market_without_us(gone.pool, gone), near, *available(gone), may_swap=True)
+    planned = plan_swap_and_deposit(market_without_us(gone.pool, gone), near, *burn_proceeds(gone), may_swap=True)
     plan = positions.rebalance(scene.terms(), gone, near)
     assert plan.later is not None
     shown = steps_for(CandidateKind.SHIFT, planned.prep, 0)

@@ -33,16 +33,16 @@ from zuno.lp.model.ballot import (
 from zuno.lp.rules.ballot import (
     arbiter_decides,
     arbitrate,
+    choose_next_step,
+    choose_winner,
     critic_decides,
     floor_margin,
     judge,
     judge_all,
+    judge_proposal,
     merge,
-    next_step,
-    overall,
     owner_decides,
-    stricter,
-    winner,
+    take_stricter,
     with_arbiter_verdict,
 )
 from zuno.lp.rules.limits import BUFFER_FLOOR_HOURS, GAS_YIELD_CEILING, LIMITS
@@ -242,24 +242,24 @@ def test_an_opinion_may_only_be_stricter(rule: Verdict, said: Verdict, kind: Can
     mechanical, opinion = Judgment(3, rule, "rule", Fault.NONE), Judgment(3, said, "said")
     if said.severity < rule.severity or (said is VETO and not kind.move):
         with pytest.raises(Malformed, match="candidate 3"):
-            stricter(mechanical, opinion, kind)
+            take_stricter(mechanical, opinion, kind)
     else:
-        merged = stricter(mechanical, opinion, kind)
+        merged = take_stricter(mechanical, opinion, kind)
         assert (merged.verdict, merged.reason) == (said, "said")
         assert merged.fault is (Fault.NONE if said is ACCEPT else Fault.OPINION)
 
 
 def test_a_fault_the_rules_found_is_kept() -> None:
     thin = Judgment(2, REVISE, "thin", Fault.THIN_1X)
-    assert stricter(thin, Judgment(2, VETO, "worse"), KIND.SHIFT).fault is Fault.THIN_1X
+    assert take_stricter(thin, Judgment(2, VETO, "worse"), KIND.SHIFT).fault is Fault.THIN_1X
 
 
 def test_an_opinion_stands_for_its_own_candidate_alone() -> None:
     rule = Judgment(2, ACCEPT, "rule")
-    assert stricter(rule, Judgment(2, VETO, "said"), KIND.SHIFT).index == 2
+    assert take_stricter(rule, Judgment(2, VETO, "said"), KIND.SHIFT).index == 2
     for index in (1, 3):
         with pytest.raises(Malformed):
-            stricter(rule, Judgment(index, VETO, "said"), KIND.SHIFT)
+            take_stricter(rule, Judgment(index, VETO, "said"), KIND.SHIFT)
 
 
 def test_opinions_are_held_against_a_rule_for_each_candidate() -> None:
@@ -297,19 +297,23 @@ def test_merging_puts_opinions_in_order() -> None:
     ],
 )
 def test_moves_alone_count(verdicts: tuple[Verdict, ...], word: Overall) -> None:
-    assert overall((hold(), close(), candidate(2), candidate(3)), judged(*verdicts)) is word
+    assert judge_proposal((hold(), close(), candidate(2), candidate(3)), judged(*verdicts)) is word
 
 
 def test_without_a_move_hold_decides() -> None:
-    assert overall((hold(), close()), judged(ACCEPT, ACCEPT)) is Overall.ACCEPT
-    assert overall((hold(), close()), judged(REVISE, ACCEPT)) is Overall.REVISE
+    assert judge_proposal((hold(), close()), judged(ACCEPT, ACCEPT)) is Overall.ACCEPT
+    assert judge_proposal((hold(), close()), judged(REVISE, ACCEPT)) is Overall.REVISE
 
 
 @pytest.mark.parametrize("word", [Overall.REVISE, Overall.VETO_ALL])
 def test_a_failed_round_goes_back_while_rounds_remain(word: Overall) -> None:
-    assert [next_step(word, made, 2) for made in range(3)] == [NextStep.REVISE, NextStep.REVISE, NextStep.DEADLOCK]
-    assert next_step(word, 0, 0) is NextStep.DEADLOCK
-    assert next_step(Overall.ACCEPT, 2, 2) is NextStep.DECIDE
+    assert [choose_next_step(word, made, 2) for made in range(3)] == [
+        NextStep.REVISE,
+        NextStep.REVISE,
+        NextStep.DEADLOCK,
+    ]
+    assert choose_next_step(word, 0, 0) is NextStep.DEADLOCK
+    assert choose_next_step(Overall.ACCEPT, 2, 2) is NextStep.DECIDE
 
 
 # --- the winner
@@ -330,15 +334,15 @@ def test_time_in_range_counts_once() -> None:
     wide = candidate(2, fees=60, lvr=0, share=Fraction(9, 10))
     tight = candidate(3, fees=100, lvr=0, share=Fraction(5, 10))
     # 60 × 0.9 against 100 × 0.5 and 109 × 0.5. Counted twice, wide would win both times: 60 × 0.81 against 109 × 0.25.
-    assert winner((hold(fees=1), close(), wide, tight), judged(REVISE, ACCEPT, ACCEPT, ACCEPT)) == 2
+    assert choose_winner((hold(fees=1), close(), wide, tight), judged(REVISE, ACCEPT, ACCEPT, ACCEPT)) == 2
     tight = candidate(3, fees=109, lvr=0, share=Fraction(5, 10))
-    assert winner((hold(fees=1), close(), wide, tight), judged(REVISE, ACCEPT, ACCEPT, ACCEPT)) == 3
+    assert choose_winner((hold(fees=1), close(), wide, tight), judged(REVISE, ACCEPT, ACCEPT, ACCEPT)) == 3
 
 
 def test_a_move_must_be_worth_it_where_hold_is_accepted() -> None:
     def wins(**figures: int | None) -> bool:
         ballot = (hold(), close(), candidate(2, **figures))  # type: ignore[arg-type]
-        return winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT)) == 2
+        return choose_winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT)) == 2
 
     # 168 of 336 h in range: a fee of 100 a day more is 7 × 100 more. Hold is worth 7 × 90.
     assert wins(fees=104, gas=14)
@@ -366,54 +370,54 @@ def test_a_move_that_the_owner_takes_though_it_is_not_worth_it_is_cautioned() ->
 
 def test_the_highest_worth_wins_and_ties_go_to_the_lower_index() -> None:
     ballot = (hold(), close(), candidate(2, gas=50), candidate(3, fees=120), candidate(4, fees=120))
-    assert winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT, ACCEPT, ACCEPT)) == 3
-    assert winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT, REVISE, ACCEPT)) == 4
-    assert winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT, REVISE, VETO)) == 0
+    assert choose_winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT, ACCEPT, ACCEPT)) == 3
+    assert choose_winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT, REVISE, ACCEPT)) == 4
+    assert choose_winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT, REVISE, VETO)) == 0
 
 
 def test_close_wins_when_everything_else_loses_more_than_it_costs() -> None:
     ballot = (hold(fees=0), close(5), candidate(2, fees=5))
-    assert winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT)) == 1
+    assert choose_winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT)) == 1
 
 
 def test_nothing_is_opened_when_nothing_pays() -> None:
     ballot = (nothing(), candidate(1, KIND.OPEN, fees=11, lvr=10, gas=10), candidate(2, KIND.OPEN, fees=5))
-    assert winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT)) == 0
+    assert choose_winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT)) == 0
 
 
 def test_pools_are_compared_per_unit_of_capital() -> None:
     dollars = candidate(1, KIND.OPEN, fees=100, lvr=0, gas=0, capital=1000)
     ether = candidate(2, KIND.OPEN, fees=1, lvr=0, gas=0, capital=5)
-    assert winner((nothing(), dollars, ether), judged(ACCEPT, ACCEPT, ACCEPT)) == 2
+    assert choose_winner((nothing(), dollars, ether), judged(ACCEPT, ACCEPT, ACCEPT)) == 2
 
 
 def test_not_knowing_the_fees_is_no_reason_to_leave_or_to_move() -> None:
     ballot = (hold(fees=None), close(), candidate(2, fees=None))
-    assert winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT)) == 0
-    assert winner(ballot, judged(REVISE, ACCEPT, ACCEPT)) == 2
-    assert winner(ballot[:2], judged(REVISE, ACCEPT)) == 1
+    assert choose_winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT)) == 0
+    assert choose_winner(ballot, judged(REVISE, ACCEPT, ACCEPT)) == 2
+    assert choose_winner(ballot[:2], judged(REVISE, ACCEPT)) == 1
 
 
 def test_not_knowing_the_gas_leaves_hold() -> None:
     ballot = (hold(fees=1), close(None), candidate(2, gas=None))
-    assert winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT)) == 0
+    assert choose_winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT)) == 0
 
 
 def test_an_unknown_pool_does_not_win_over_a_known_one() -> None:
     unknown, known = candidate(1, KIND.OPEN, fees=None), candidate(2, KIND.OPEN)
-    assert winner((nothing(), unknown, known), judged(ACCEPT, ACCEPT, ACCEPT)) == 2
-    assert winner((nothing(), unknown), judged(ACCEPT, ACCEPT)) == 0
+    assert choose_winner((nothing(), unknown, known), judged(ACCEPT, ACCEPT, ACCEPT)) == 2
+    assert choose_winner((nothing(), unknown), judged(ACCEPT, ACCEPT)) == 0
 
 
 def test_a_ballot_with_nothing_accepted_has_no_winner() -> None:
     with pytest.raises(ValueError, match="arbiter"):
-        winner((hold(), close()), judged(REVISE, REVISE))
+        choose_winner((hold(), close()), judged(REVISE, REVISE))
     with pytest.raises(ValueError, match="order"):
-        winner((close(), hold()), judged(ACCEPT, ACCEPT))
+        choose_winner((close(), hold()), judged(ACCEPT, ACCEPT))
     with pytest.raises(ValueError, match="order"):
-        winner((hold(), close(), candidate(3)), judged(ACCEPT, ACCEPT, ACCEPT))
+        choose_winner((hold(), close(), candidate(3)), judged(ACCEPT, ACCEPT, ACCEPT))
     with pytest.raises(ValueError, match="order"):
-        winner((hold(), close()), (Judgment(0, ACCEPT, ""), Judgment(2, ACCEPT, "")))
+        choose_winner((hold(), close()), (Judgment(0, ACCEPT, ""), Judgment(2, ACCEPT, "")))
 
 
 known_scores = st.tuples(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100))
@@ -426,7 +430,7 @@ def test_the_winner_is_the_best_of_those_worth_moving_for_else_hold(
     moves = [candidate(index, fees=fees, lvr=lvr, gas=gas) for index, (fees, lvr, gas) in enumerate(figures, start=2)]
     ballot = (candidate(0, KIND.HOLD, fees=kept[0], lvr=kept[1], gas=0), close(kept[2]), *moves)
     judgments = judged(ACCEPT, ACCEPT, *drawn[: len(moves)])
-    best = winner(ballot, judgments)
+    best = choose_winner(ballot, judgments)
     held = 7 * (kept[0] - kept[1])
     gains = {1: (-kept[2] - held, kept[2])} | {
         index: (7 * (fees - lvr) - gas - held, gas)

@@ -32,7 +32,7 @@ from zuno.lp.model.ballot import (
 from zuno.lp.model.debate import FeeWindow
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import StepKind
-from zuno.lp.rules.ballot import critic_decides, judge_all, overall
+from zuno.lp.rules.ballot import critic_decides, judge_all, judge_proposal
 from zuno.lp.rules.candidates import PoolInputs, create_ballot, create_grid, rebalance_ballot, rebalance_grid
 from zuno.lp.rules.carry import native_token1_in_pool
 from zuno.lp.rules.fee_yield import WEEK
@@ -187,7 +187,7 @@ def test_each_unknown_stays_where_it_belongs(missing: dict[str, None], fees: boo
 def test_without_prices_no_move_survives() -> None:
     ballot = deterministic(scene(position(-201_600, -200_400), paths=None))
     judgments = judge_all(ballot, RiskProfile.AGGRESSIVE)
-    assert overall(ballot, judgments) is Overall.VETO_ALL
+    assert judge_proposal(ballot, judgments) is Overall.VETO_ALL
     assert {judgment.fault for judgment in judgments[2:]} == {Fault.UNKNOWN}
 
 
@@ -276,7 +276,7 @@ def debate(at: PoolInputs, profile: RiskProfile, allowed: int = 2) -> tuple[list
         ballot = rebalance_ballot(at, moves)
         judgments = judge_all(ballot, profile)
         ballots.append(ballot)
-        words.append(overall(ballot, judgments))
+        words.append(judge_proposal(ballot, judgments))
         if words[-1] is Overall.ACCEPT:
             break
         moves = revise([grid], judged_moves(ballot, judgments), [at.paths], LIMITS[profile], tried)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zuno.lp.rules.confidence import confidence
+from zuno.lp.rules.confidence import score_confidence
 
 ages = st.integers(0, 10_000).map(lambda count: Fraction(count, 100))
 shares = st.integers(0, 120).map(lambda count: Fraction(count, 120))
@@ -29,21 +29,21 @@ ALL, HALF, NONE = Fraction(1), Fraction(1, 2), Fraction(0)
     ],
 )
 def test_golden(share: Fraction | None, age: Fraction, known: Fraction, expected: float) -> None:
-    assert confidence(share=share, age=age, known=known) == expected
+    assert score_confidence(share=share, age=age, known=known) == expected
 
 
 @given(shares, shares, ages, ages, shares, shares)
 def test_it_is_a_share_that_grows_with_what_speaks_for_it(
     share: Fraction, more: Fraction, age: Fraction, older: Fraction, known: Fraction, better: Fraction
 ) -> None:
-    here = confidence(share=share, age=age, known=known)
+    here = score_confidence(share=share, age=age, known=known)
     assert 0 <= here <= 1
-    assert here <= confidence(share=max(share, more), age=age, known=known)
-    assert here >= confidence(share=share, age=age + older, known=known)
-    assert here <= confidence(share=share, age=age, known=max(known, better))
+    assert here <= score_confidence(share=max(share, more), age=age, known=known)
+    assert here >= score_confidence(share=share, age=age + older, known=known)
+    assert here <= score_confidence(share=share, age=age, known=max(known, better))
 
 
 @pytest.mark.parametrize(("share", "age", "known"), [(1, -1, 1), (2, 0, 1), (-1, 0, 1), (1, 0, 2), (1, 0, -1)])
 def test_what_is_no_share_is_our_own_mistake(share: int, age: int, known: int) -> None:
     with pytest.raises(ValueError, match="shares"):
-        confidence(share=Fraction(share), age=Fraction(age), known=Fraction(known))
+        score_confidence(share=Fraction(share), age=Fraction(age), known=Fraction(known))

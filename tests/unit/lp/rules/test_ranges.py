@@ -23,8 +23,8 @@ from zuno.lp.rules.ranges import (
     PoolGrid,
     Shape,
     create_base_width,
+    find_narrowest_range,
     kind_of,
-    narrowest_that_clears,
     place,
     propose,
     rebalance_base_width,
@@ -83,7 +83,7 @@ def test_no_range_lasts_in_a_market_that_leaves_them_all() -> None:
     assert (
         create_base_width(wild, tick=0, sqrt_price_x96=sqrt_price_at_tick(0), tick_spacing=60, limits=BALANCED) is None
     )
-    assert narrowest_that_clears(wild, grid(0), 0, BALANCED) is None
+    assert find_narrowest_range(wild, grid(0), 0, BALANCED) is None
 
 
 @given(st.integers(-880_000, 880_000), st.fractions(0, 100_000), spacings)
@@ -191,7 +191,7 @@ def test_a_long_range_of_base_width_still_clears_its_floors(profile: RiskProfile
 @given(profiles, st.integers(-50_000, 50_000), st.integers(-400, 400), spacings)
 def test_the_narrowest_range_that_clears(profile: RiskProfile, tick: int, offset: int, spacing: int) -> None:
     at = grid(tick, spacing)
-    found = narrowest_that_clears(paths(), at, tick + offset, LIMITS[profile])
+    found = find_narrowest_range(paths(), at, tick + offset, LIMITS[profile])
     assert found is not None
     assert clears(found, at, profile)
     smaller = place(tick + offset, Fraction(found.width - 3 * spacing), spacing)
@@ -204,7 +204,7 @@ def test_too_thin_comes_back_just_wide_enough(fault: Fault) -> None:
     at = grid(tick=0, current=band(-6000, 6000))
     thin = Move(CandidateKind.TIGHTEN, band(-120, 240))
     (answer,) = revise([at], [(thin, fault)], [paths()], BALANCED, {thin.key})
-    assert answer.range == narrowest_that_clears(paths(), at, 60, BALANCED)
+    assert answer.range == find_narrowest_range(paths(), at, 60, BALANCED)
     assert clears(answer.range, at, RiskProfile.BALANCED)
     assert answer.kind is CandidateKind.TIGHTEN
 
@@ -212,7 +212,7 @@ def test_too_thin_comes_back_just_wide_enough(fault: Fault) -> None:
 def test_outside_comes_back_about_the_price() -> None:
     at = grid(tick=0)
     (answer,) = revise([at], [(Move(CandidateKind.OPEN, band(6000, 6600)), Fault.OUTSIDE)], [paths()], BALANCED, set())
-    assert answer.range == narrowest_that_clears(paths(), at, 0, BALANCED)
+    assert answer.range == find_narrowest_range(paths(), at, 0, BALANCED)
 
 
 @pytest.mark.parametrize("fault", [Fault.DEAR, Fault.UNKNOWN, Fault.EMPTY, Fault.NONE])

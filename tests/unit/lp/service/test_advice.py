@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from zuno.lp.service.create_request import Flags
 from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.recommend import RecommendService
-from zuno.lp.service.wish_parser import Flags
 from zuno.settings import read_settings
 from zuno.wiring import Application
 

@@ -24,7 +24,7 @@ from zuno.lp.model import ballot
 from zuno.lp.model.ballot import RiskProfile
 from zuno.trading.agents.case import Case
 from zuno.trading.data.bundle_builder import build_bundle
-from zuno.trading.measure.features import features
+from zuno.trading.measure.features import measure_features
 from zuno.trading.model import cycle
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.market import Mode, Side, Symbol
@@ -73,7 +73,7 @@ async def trading_row(folder: Path) -> dict[str, str]:
     store = await market(thin=True)
     moment = await TradingDesk(store, None, None).moment(Symbol.BTCUSDT, None)  # type: ignore[arg-type]
     bundle = await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, moment.as_of)
-    model = Talkative(build_price_menu(bundle, features(bundle)), lambda request: 0)
+    model = Talkative(build_price_menu(bundle, measure_features(bundle)), lambda request: 0)
     for name in ("argued", "by_rule", "learned"):
         (folder / name).mkdir()
     argued = Desk(folder / "argued", store, models=dict.fromkeys(ROLES, (model,)), recall=recall_failures)

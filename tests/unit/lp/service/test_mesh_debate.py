@@ -24,9 +24,9 @@ from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable
 from zuno.kernel.units import Seconds, Wei
 from zuno.lp.mesh.delivery import DeliveryLimits
 from zuno.lp.mesh.envelope import Envelope
+from zuno.lp.mesh.message_handler import EnvelopeSigner, journal_envelope
 from zuno.lp.mesh.peer import OutgoingMessage
 from zuno.lp.mesh.running import AGENTS
-from zuno.lp.mesh.station import EnvelopeSigner, journal_envelope
 from zuno.lp.model.ballot import DecidedBy, Judgment, PlanVerdict, Verdict
 from zuno.lp.model.debate import Context, FlowCreateStart, FlowFailed, FlowStart, PlanReady, Role
 from zuno.lp.model.market import GasQuote

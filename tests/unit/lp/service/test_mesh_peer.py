@@ -14,8 +14,8 @@ from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.mesh.folder import MeshFiles
 from zuno.kernel.errors import Broken, Refused
 from zuno.lp.mesh.envelope import Envelope
+from zuno.lp.mesh.message_handler import EnvelopeSigner
 from zuno.lp.mesh.peer import OutgoingMessage, Think
-from zuno.lp.mesh.station import EnvelopeSigner
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import FlowFailed, FlowStart, Role, Thought
 from zuno.lp.service.mesh_peer import PeerPerDebate, PeerService

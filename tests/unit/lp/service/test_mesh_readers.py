@@ -17,8 +17,8 @@ from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.kernel.errors import Broken, Refused
 from zuno.kernel.view import sanitise
 from zuno.lp.mesh.envelope import Envelope
+from zuno.lp.mesh.message_handler import EnvelopeSigner, journal_envelope
 from zuno.lp.mesh.peer import OutgoingMessage
-from zuno.lp.mesh.station import EnvelopeSigner, journal_envelope
 from zuno.lp.model.ballot import PlanVerdict, Verdict
 from zuno.lp.model.debate import AgentThought, FlowFailed, PlanReady, Role, Thought
 from zuno.lp.service.mesh_debate import DISBELIEVED, OwnerInbox

@@ -14,11 +14,11 @@ import pytest
 from tests.examples import mark_all_but
 from tests.wire.collecting import END, SEED, market, rows
 from tests.wire.fakes.series import MemorySeries
-from zuno.adapters.venues.synthetic.world import origin
+from zuno.adapters.venues.synthetic.world import describe_origin
 from zuno.kernel.units import Millis
 from zuno.trading.chart.charting import describe
 from zuno.trading.data.bundle_builder import build_bundle
-from zuno.trading.measure.features import features
+from zuno.trading.measure.features import measure_features
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.chart import numbers
 from zuno.trading.model.market import (
@@ -67,7 +67,7 @@ def with_rows(mode: Mode, series: Series[Any], given: list[Any]) -> Bundle:
     """The usual market with these rows of one series, through a store."""
 
     async def gathered() -> Bundle:
-        store = MemorySeries(origin(SEED))
+        store = MemorySeries(describe_origin(SEED))
         await store.write([Batch(series, given)])
         return await build_bundle(store, BTC, mode, END)
 
@@ -79,7 +79,7 @@ def with_rows(mode: Mode, series: Series[Any], given: list[Any]) -> Bundle:
 
 def goes_on(bundle: Bundle) -> None:
     """Every figure is a number or missing, every axis can be drawn."""
-    found = features(bundle)
+    found = measure_features(bundle)
     json.dumps(features_view(bundle, "name", found).features, allow_nan=False)
     json.dumps(numbers(describe(bundle)), allow_nan=False)
 

@@ -17,7 +17,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.agents import liquidity, microstructure
 from zuno.trading.agents.case import Case, build_case
 from zuno.trading.chart.charting import describe
-from zuno.trading.measure.structure.pivots import Way
+from zuno.trading.measure.structure.pivots import PriceDirection
 from zuno.trading.model import market
 from zuno.trading.model.bundle import Absent, Block, Bundle
 from zuno.trading.model.chart import MissingPanel, Panel
@@ -71,7 +71,7 @@ def test_nothing_essential_is_missing_and_nothing_absent_is_zero(mode: Mode) -> 
     assert (inputs.mark, inputs.slippage) == (shortest[-1].close, ASSUMED_SLIPPAGE)
     assert (ASSUMED_SLIPPAGE.buy, ASSUMED_SLIPPAGE.sell, ASSUMED_FUNDING) == (0.05, 0.05, 0.0001)
     assert (inputs.funding_next, inputs.funding_assumed) == (ASSUMED_FUNDING, True)
-    unjudged = (inputs.panic, inputs.curve_change, inputs.longs_liquidated, inputs.dollar, inputs.won)
+    unjudged = (inputs.panic, inputs.curve_change, inputs.longs_liquidated, inputs.dollar, inputs.krw_rate)
     assert all(isinstance(figure, NotRecorded) for figure in unjudged)
     absent = (features.book, case.context.flow, case.context.days, features.whales_day, features.forced.longs_hour)
     assert all(isinstance(figure, Missing) for figure in absent)
@@ -140,11 +140,11 @@ def test_the_edge_of_twenty_bars_is_passed_by_a_close() -> None:
     action = case.context.action
     assert not isinstance(action, Missing)
     rows = case.bundle.rows(market.candles(BINANCE, BTC, Timeframe.H1))
-    assert (action.breakout, action.level) == (Way.UP, pytest.approx(max(row.high for row in rows[-21:-1])))
+    assert (action.breakout, action.level) == (PriceDirection.UP, pytest.approx(max(row.high for row in rows[-21:-1])))
     assert action.volume_ratio == pytest.approx(2.5)
     touched = build_case(last_bar(candles_only(), high=1.2, low=1.0, close=1.0)).context.action
     assert not isinstance(touched, Missing)
-    assert (touched.breakout, touched.rejection) == (None, Way.DOWN)
+    assert (touched.breakout, touched.rejection) == (None, PriceDirection.DOWN)
 
 
 @pytest.mark.parametrize("role", ["liquidity", "microstructure"])

@@ -17,7 +17,7 @@ from zuno.provenance.slots import render
 from zuno.trading.agents import liquidity, meta, prompt_facts
 from zuno.trading.agents.case import Case, build_case
 from zuno.trading.measure.events import EventKind
-from zuno.trading.measure.structure.pivots import Way
+from zuno.trading.measure.structure.pivots import PriceDirection
 from zuno.trading.model import market
 from zuno.trading.model.account import Account
 from zuno.trading.model.bundle import Bundle
@@ -113,7 +113,7 @@ def test_after_a_cascade_or_shock_nothing_is_opened_against_it_when_flat(event: 
     side, call = SIDES[way]
     (happened,) = found.case.features.events.events
     assert happened.kind is (EventKind.LIQUIDATION_CASCADE if event == "cascade" else EventKind.SHOCK)
-    assert happened.way is (Way.UP if way > 0 else Way.DOWN)
+    assert happened.way is (PriceDirection.UP if way > 0 else PriceDirection.DOWN)
     entry = found.board.liquidity
     assert entry is not None
     assert entry.stance == way
@@ -159,7 +159,10 @@ def test_a_true_breakout_is_evidence_of_liquidity_and_geometry_and_makes_its_sid
     bundle = with_interest(moved(bundle_of(World(lean=0.8 * way, whales=0.5 * way)), Timeframe.H1, 0.08 * way, 3), 0.02)
     found = asyncio.run(argued(bundle))
     (happened,) = found.case.features.events.events
-    assert (happened.kind, happened.way) == (EventKind.TRUE_BREAKOUT, Way.UP if way > 0 else Way.DOWN)
+    assert (happened.kind, happened.way) == (
+        EventKind.TRUE_BREAKOUT,
+        PriceDirection.UP if way > 0 else PriceDirection.DOWN,
+    )
     for entry in (found.board.liquidity, found.board.vlm_geometry):
         assert entry is not None
         assert entry.stance == way

@@ -144,7 +144,7 @@ def hold_ruling(ruling: Ruling, decision: Decision, debate: Argued) -> None:
         assert ruling.legs == ()
         return
     assert ruling.decision is decision.decision, "nobody turns it round"
-    standing, mode = debate.case.inputs.standing, debate.case.bundle.mode
+    standing, mode = debate.case.inputs.marked_account, debate.case.bundle.mode
     assert not isinstance(standing, Missing)
     assert decision.entry_price is not None
     assert decision.stop_loss is not None

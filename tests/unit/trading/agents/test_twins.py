@@ -18,8 +18,8 @@ from zuno.trading.agents import evidence, geometry, judge, liquidity, macro_opti
 from zuno.trading.agents.case import Case, build_case
 from zuno.trading.chart.charting import describe
 from zuno.trading.measure.price_context import DOLLAR, FigureChange
-from zuno.trading.measure.structure.lines import Divergence, Gauge
-from zuno.trading.measure.structure.pivots import Way
+from zuno.trading.measure.structure.lines import Divergence, DivergenceSource
+from zuno.trading.measure.structure.pivots import PriceDirection
 from zuno.trading.model import market
 from zuno.trading.model.account import Account, FeesSlot, RestingOrder, fees_slot
 from zuno.trading.model.bundle import Block, Bundle, bundle_hash
@@ -107,7 +107,7 @@ def test_a_panic_comes_first_and_not_knowing_is_no_better(
     loud = build_case(bundle_of(World(dvol=60.0))).features.triage
     quiet = plain.features.triage
     features = replace(plain.features, triage=loud if panic is True else quiet)
-    inputs = replace(plain.inputs, day_rank=rank, panic=panic)
+    inputs = replace(plain.inputs, day_volatility_rank=rank, panic=panic)
     found = meta.regime_of(replace(plain, inputs=inputs, features=features))
     assert (found.regime, found.budget) == (regime, budget)
 
@@ -127,7 +127,7 @@ def test_without_candles_nothing_is_risked_and_a_panic_that_is_known_stays_one(
 ) -> None:
     """Whatever else the days show: what is held must be able to go."""
     bullish = with_days(plain, **BULL | {"adx": 40.0})
-    inputs = replace(bullish.inputs, day_rank=rank, panic=panic)
+    inputs = replace(bullish.inputs, day_volatility_rank=rank, panic=panic)
     loud = build_case(bundle_of(World(dvol=60.0))).features.triage
     features = replace(bullish.features, triage=loud if panic is True else bullish.features.triage)
     if gone == "bars":
@@ -235,7 +235,13 @@ def test_large_takers_pull_the_flow(whales: float, sign: int) -> None:
 
 
 def flowing(
-    rank: float, moved: float, day: float, whales: float = 0.0, way: Way | None = None, *, hidden: bool = False
+    rank: float,
+    moved: float,
+    day: float,
+    whales: float = 0.0,
+    way: PriceDirection | None = None,
+    *,
+    hidden: bool = False,
 ) -> Case:
     """A market whose takers lean so, beside what the price did; no divergence is fresh but the one given."""
     case = build_case(bundle_of(World(whales=whales)))
@@ -245,14 +251,14 @@ def flowing(
     for timeframe, frame in case.features.frames:
         assert not isinstance(frame, Missing)
         turn = frame.structure.pivots[-1]
-        fresh = () if way is None else (Divergence(Gauge.CVD, way, hidden, turn, turn, AS_OF),)
+        fresh = () if way is None else (Divergence(DivergenceSource.CVD, way, hidden, turn, turn, AS_OF),)
         frames.append((timeframe, replace(frame, structure=replace(frame.structure, divergences=fresh))))
     return replace(case, context=context, features=replace(case.features, frames=tuple(frames)))
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_divergence_is_one_only_where_the_price_does_not_go_along(sign: int) -> None:
-    rank, way = (0.95, Way.UP) if sign > 0 else (0.05, Way.DOWN)
+    rank, way = (0.95, PriceDirection.UP) if sign > 0 else (0.05, PriceDirection.DOWN)
     against = liquidity.answer_by_rules(flowing(rank, -sign * 0.02, -sign * 0.02))
     assert (against.anomaly, against.confidence) == ("whale_cvd_divergence", 0.35)
     assert against.target_entry is not None
@@ -542,7 +548,9 @@ def test_a_panic_against_a_position_closes_it(day: float | None, worth: float, o
 def test_a_panic_closes_though_the_candles_of_one_timeframe_are_gone() -> None:
     bundle = without(bundle_of(account=holding(Side.LONG)), "candles/binance/BTCUSDT/4h")
     case = build_case(bundle)
-    panic = replace(case, inputs=replace(case.inputs, day_rank=0.99), context=replace(case.context, day=-0.12))
+    panic = replace(
+        case, inputs=replace(case.inputs, day_volatility_rank=0.99), context=replace(case.context, day=-0.12)
+    )
     ruled = meta.regime_of(panic)
     assert (ruled.regime, ruled.budget) == (Regime.VOLATILITY_PANIC, 0)
     assert judge.exit_reason(panic, meta_of(ruled.regime), Side.LONG, 0.3)

@@ -20,11 +20,11 @@ from zuno.trading.chart.charting import (
 )
 from zuno.trading.chart.scales import day_text
 from zuno.trading.measure.bars import LOOKBACK, bars
-from zuno.trading.measure.features import features
-from zuno.trading.measure.indicators.all import columns
+from zuno.trading.measure.features import measure_features
+from zuno.trading.measure.indicators.all import compute_indicators
 from zuno.trading.measure.indicators.profile import volume_profile
 from zuno.trading.measure.indicators.volume import vwap
-from zuno.trading.measure.structure.all import structure
+from zuno.trading.measure.structure.all import measure_structure
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.chart import (
     CurveKind,
@@ -90,7 +90,7 @@ def test_a_mode_shows_its_own_bars(mode: Mode, timeframe: Timeframe, count: int)
 
 def test_levels_are_those_of_the_features() -> None:
     bundle = whole()
-    menu = structure(bars(Timeframe.D1, bundle.rows(DAYS)), Mode.SWING.shoulder)
+    menu = measure_structure(bars(Timeframe.D1, bundle.rows(DAYS)), Mode.SWING.shoulder)
     assert menu is not None
     known = {level.id: level.price for level in menu.levels}
     drawn = price(describe(bundle))
@@ -104,7 +104,7 @@ def test_levels_are_those_of_the_features() -> None:
 
 def test_curves_are_the_columns_of_all_bars_cut_to_what_is_shown() -> None:
     bundle = whole()
-    gauges = columns(bars(Timeframe.D1, bundle.rows(DAYS)).last(LOOKBACK))
+    gauges = compute_indicators(bars(Timeframe.D1, bundle.rows(DAYS)).last(LOOKBACK))
     (average,) = (curve for curve in price(describe(bundle)).curves if curve.kind is CurveKind.EMA200)
     assert list(average.values) == [value if value == value else None for value in gauges.ema200[-180:].tolist()]
     assert average.last == gauges.ema200[-1]
@@ -166,7 +166,7 @@ def test_only_the_nearest_pivots_and_gaps_are_drawn_and_the_rest_is_counted() ->
     counts = {kind: sum(mark.kind is kind for mark in drawn.marks) for kind in MarkKind}
     assert counts[MarkKind.PIVOT] <= MOST_PIVOTS
     assert counts[MarkKind.GAP] <= 2 * MOST_GAPS
-    menu = structure(bars(Timeframe.D1, whole().rows(DAYS)), 5)
+    menu = measure_structure(bars(Timeframe.D1, whole().rows(DAYS)), 5)
     assert menu is not None
     inside = [one for one in menu.levels if drawn.axis.low <= one.price <= drawn.axis.high]
     places = sum(one.kind in ("pivot", "gap") for one in inside)
@@ -251,7 +251,7 @@ def test_a_venue_nobody_listened_to_leaves_the_others_silence_known() -> None:
     assert heat.observed == (False,) * 178 + (True, True)
     assert "a lower bound, binance, okx alone; pools" in heat.note
     assert sum(heat.forced[-1]) == pytest.approx(2 * 5e4 * 20, rel=0.2)
-    assert features(one).forced.day.complete  # the figures follow the same rule
+    assert measure_features(one).forced.day.complete  # the figures follow the same rule
     both = [each for venue in TAPES for each in (alive(Feed.LIQUIDATIONS, venue, BTC), liquidations(venue, BTC))]
     nobody = price(describe(without(whole(), *both))).heat
     assert isinstance(nobody, Heat)

@@ -15,17 +15,17 @@ from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import resample_bars
 from zuno.trading.measure.columns import (
     WIDTH,
-    clock_shift,
-    compare,
-    foreign_prices,
+    compare_rows,
+    find_clock_shift,
+    mark_foreign_prices,
     mark_seen,
-    place_rows,
-    price_ratio,
+    mark_valid_rows,
+    measure_price_ratio,
     resample_columns,
-    rows_of,
-    sound,
+    sort_rows,
+    to_rows,
 )
-from zuno.trading.measure.data_quality import complete_at, impossible
+from zuno.trading.measure.data_quality import complete_at, find_row_fault
 from zuno.trading.model.market import (
     HOUR_MS,
     Candle,
@@ -64,8 +64,8 @@ SOME_ROWS = [
 def test_a_row_is_sound_in_columns_where_it_is_sound_alone(drawn: tuple[Series[Any], list[Any]]) -> None:
     series, rows = drawn
     given_ = columns(series, rows)
-    for good, row in zip(sound(given_, NOW).tolist(), rows_of(given_), strict=True):
-        alone = impossible(series, row, NOW) is None and complete_at(series, row) <= NOW
+    for good, row in zip(mark_valid_rows(given_, NOW).tolist(), to_rows(given_), strict=True):
+        alone = find_row_fault(series, row, NOW) is None and complete_at(series, row) <= NOW
         assert good == alone, row
 
 
@@ -91,7 +91,7 @@ def test_coarser_bars_are_those_single_rows_make(
     ]
     given_ = columns(H1, rows)
     for timeframe in (Timeframe.H4, Timeframe.D1, Timeframe.W1):
-        assert tuple(rows_of(resample_columns(timeframe, given_))) == resample_bars(timeframe, Timeframe.H1, rows)
+        assert tuple(to_rows(resample_columns(timeframe, given_))) == resample_bars(timeframe, Timeframe.H1, rows)
 
 
 def hours(closes: list[float], first: int = 0) -> Columns:
@@ -111,31 +111,31 @@ def hours(closes: list[float], first: int = 0) -> Columns:
     ],
 )
 def test_prices_of_another_market(closes: list[float], level: float | None, foreign: list[int]) -> None:
-    assert np.flatnonzero(foreign_prices(hours(closes), level)).tolist() == foreign
+    assert np.flatnonzero(mark_foreign_prices(hours(closes), level)).tolist() == foreign
 
 
 def test_a_market_may_have_moved_while_nobody_looked() -> None:
     apart = columns(H1, [(AT + day * 24 * HOUR_MS, c, c, c, c, 1.0, math.nan) for day, c in ((0, 5.0), (400, 70.0))])
-    assert not foreign_prices(apart, None).any()
+    assert not mark_foreign_prices(apart, None).any()
 
 
 def test_how_columns_compare_with_those_that_stand() -> None:
     here, there = hours([1.0, 2.0, 3.0]), hours([1.0, 9.0], first=0)
-    found = compare(here, there)
+    found = compare_rows(here, there)
     assert (found.new.tolist(), found.other.tolist()) == ([False, False, True], [False, True, False])
-    assert compare(here, hours([])).new.all()
-    assert price_ratio(here, hours([0.5, 1.0, 1.5])) == 2.0
-    assert price_ratio(here, hours([1.0], first=50)) is None
+    assert compare_rows(here, hours([])).new.all()
+    assert measure_price_ratio(here, hours([0.5, 1.0, 1.5])) == 2.0
+    assert measure_price_ratio(here, hours([1.0], first=50)) is None
 
 
 def test_a_clock_that_is_hours_away() -> None:
     closes = (np.random.default_rng(1).random(60) * 50 + 50).tolist()
-    assert clock_shift(hours(closes, first=9), hours(closes)) == 9
-    assert clock_shift(hours(closes), hours(closes, first=5)) == -5
-    assert clock_shift(hours(closes), hours(closes)) is None
-    assert clock_shift(hours(closes), hours(closes[::-1])) is None
-    assert clock_shift(hours([7.0] * 60, first=40), hours([7.0] * 60)) is None  # it stands still
-    assert clock_shift(hours(closes, first=60), hours(closes)) is None
+    assert find_clock_shift(hours(closes, first=9), hours(closes)) == 9
+    assert find_clock_shift(hours(closes), hours(closes, first=5)) == -5
+    assert find_clock_shift(hours(closes), hours(closes)) is None
+    assert find_clock_shift(hours(closes), hours(closes[::-1])) is None
+    assert find_clock_shift(hours([7.0] * 60, first=40), hours([7.0] * 60)) is None  # it stands still
+    assert find_clock_shift(hours(closes, first=60), hours(closes)) is None
 
 
 @given(st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=12, unique=True), max_size=6))
@@ -152,9 +152,9 @@ def test_times_are_seen_once(blocks: list[list[int]]) -> None:
 def test_rows_are_placed_once_in_order_and_repetitions_told() -> None:
     bar = (100.0, 120.0, 90.0, 110.0, 5.0, math.nan)
     rows = [(AT + HOUR_MS, *bar), (AT, *bar), (AT, *bar), (AT, 101.0, *bar[1:]), (AT + 1, *bar)]
-    placed = place_rows(columns(H1, rows), NOW, with_blanks=False)
+    placed = sort_rows(columns(H1, rows), NOW, with_blanks=False)
     assert placed.order.tolist() == [1, 0]
     assert (placed.bad.tolist(), placed.second.tolist(), placed.repeated, placed.blank) == ([4], [3], 1, 0)
     levels = columns(open_interest("okx", "X"), [(AT, 1.0), (AT + 1, math.nan), (AT + 2, -1.0)])
-    placed = place_rows(levels, NOW, with_blanks=True)
+    placed = sort_rows(levels, NOW, with_blanks=True)
     assert (placed.order.tolist(), placed.bad.tolist(), placed.blank) == ([0], [2], 1)

@@ -17,11 +17,11 @@ from zuno.trading.measure.data_quality import (
     FrozenFeedDetector,
     RowRun,
     complete_at,
-    holes,
-    id_of,
-    impossible,
-    sound_candle,
-    standing,
+    count_repeated_rows,
+    find_gaps,
+    find_row_fault,
+    is_valid_candle,
+    row_id,
 )
 from zuno.trading.model.market import (
     DAY_MS,
@@ -162,19 +162,19 @@ BAD: list[tuple[Series[Any], Any, str]] = [
 
 @pytest.mark.parametrize(("series", "row"), SOUND)
 def test_what_a_market_can_have_made(series: Series[Any], row: Any) -> None:
-    assert impossible(series, row, None) is None
+    assert find_row_fault(series, row, None) is None
 
 
 @pytest.mark.parametrize(("series", "row", "said"), BAD)
 def test_what_no_market_can_have_made(series: Series[Any], row: Any, said: str) -> None:
-    fault = impossible(series, row, None)
+    fault = find_row_fault(series, row, None)
     assert fault is not None
     assert said in fault
 
 
 def test_a_bar_must_have_closed_when_it_was_read() -> None:
-    assert impossible(HOURS, BAR, Millis(AT + HOUR_MS)) is None
-    assert impossible(HOURS, BAR, Millis(AT + HOUR_MS - 1)) == "it had 1 ms to go when it was read"
+    assert find_row_fault(HOURS, BAR, Millis(AT + HOUR_MS)) is None
+    assert find_row_fault(HOURS, BAR, Millis(AT + HOUR_MS - 1)) == "it had 1 ms to go when it was read"
 
 
 odd = st.sampled_from(
@@ -187,8 +187,8 @@ odd = st.sampled_from(
     st.none() | st.sampled_from([AT, AT + HOUR_MS, AT + HOUR_MS - 1]),
 )
 def test_the_quick_way_says_the_same(bar: Candle, known: Millis | None) -> None:
-    quick = sound_candle(HOUR_MS, 0, bar, INF if known is None else known)
-    assert quick == (impossible(HOURS, bar, known) is None)
+    quick = is_valid_candle(HOUR_MS, 0, bar, INF if known is None else known)
+    assert quick == (find_row_fault(HOURS, bar, known) is None)
 
 
 @pytest.mark.parametrize(
@@ -205,10 +205,10 @@ def test_when_a_row_is_complete(series: Series[Any], row: Any, after: int) -> No
 
 
 def test_what_tells_rows_of_one_time_apart() -> None:
-    assert id_of(BAR) == ""
-    assert id_of(TapeEvent(AT, Side.LONG, 1.0, 1.0, 1.0, "77")) == "77"
-    assert id_of(MacroRelease(AT, 1.0, Millis(5))) == "5"
-    assert id_of(Text(AT, "a/b", "c", "")) != id_of(Text(AT, "a", "b/c", ""))
+    assert row_id(BAR) == ""
+    assert row_id(TapeEvent(AT, Side.LONG, 1.0, 1.0, 1.0, "77")) == "77"
+    assert row_id(MacroRelease(AT, 1.0, Millis(5))) == "5"
+    assert row_id(Text(AT, "a/b", "c", "")) != row_id(Text(AT, "a", "b/c", ""))
 
 
 # -- holes
@@ -216,7 +216,7 @@ def test_what_tells_rows_of_one_time_apart() -> None:
 
 def test_holes_between_bars_and_at_both_ends() -> None:
     opened = [Millis(AT + n * HOUR_MS) for n in (1, 2, 5)]
-    assert holes(Timeframe.H1, opened, AT, AT + 6 * HOUR_MS) == [
+    assert find_gaps(Timeframe.H1, opened, AT, AT + 6 * HOUR_MS) == [
         RowRun(AT, AT, 1),
         RowRun(Millis(AT + 3 * HOUR_MS), Millis(AT + 4 * HOUR_MS), 2),
         RowRun(Millis(AT + 6 * HOUR_MS), Millis(AT + 6 * HOUR_MS), 1),
@@ -228,11 +228,11 @@ def test_bars_and_holes_are_everything(here: set[int]) -> None:
     opened = [Millis(AT + n * HOUR_MS) for n in here]
     missing = [
         at
-        for hole in holes(Timeframe.H1, opened, AT, AT + 40 * HOUR_MS)
+        for hole in find_gaps(Timeframe.H1, opened, AT, AT + 40 * HOUR_MS)
         for at in range(hole.first, hole.last + 1, HOUR_MS)
     ]
     assert sorted([*opened, *missing]) == [AT + n * HOUR_MS for n in range(41)]
-    assert sum(hole.count for hole in holes(Timeframe.H1, opened, AT, AT + 40 * HOUR_MS)) == len(missing)
+    assert sum(hole.count for hole in find_gaps(Timeframe.H1, opened, AT, AT + 40 * HOUR_MS)) == len(missing)
 
 
 # -- frozen feeds
@@ -267,10 +267,10 @@ def test_a_feed_stands_still_from_its_limit_on_and_only_at_its_end() -> None:
     still = [Level(Millis(at * MINUTE_MS), 7.0) for at in range(limit)]
     moved = Level(Millis(limit * MINUTE_MS), 7.5)
     before = Level(Millis(-MINUTE_MS), 6.5)
-    assert standing(series, still) == limit
-    assert standing(series, [before, *still]) == limit
-    assert standing(series, still[1:]) is None
-    assert standing(series, [before, *still[1:]]) is None
-    assert standing(series, [*still, moved]) is None
-    assert standing(series, []) is None
-    assert standing(fear_greed("alternative.me"), still) is None
+    assert count_repeated_rows(series, still) == limit
+    assert count_repeated_rows(series, [before, *still]) == limit
+    assert count_repeated_rows(series, still[1:]) is None
+    assert count_repeated_rows(series, [before, *still[1:]]) is None
+    assert count_repeated_rows(series, [*still, moved]) is None
+    assert count_repeated_rows(series, []) is None
+    assert count_repeated_rows(fear_greed("alternative.me"), still) is None

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.wire.desk_bundles import World, bundle_of
-from zuno.trading.measure.features import features
+from zuno.trading.measure.features import measure_features
 from zuno.trading.measure.frames import Frame, FrameCache
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.market import Candle, Mode, Timeframe, candles
@@ -35,12 +35,12 @@ def test_a_frame_is_measured_anew_when_its_candles_or_its_mode_are_others() -> N
         first,
     ]
     for bundle in bundles:
-        assert repr(features(bundle, cache)) == repr(features(bundle))
+        assert repr(measure_features(bundle, cache)) == repr(measure_features(bundle))
 
 
 def test_a_frame_of_the_same_candles_is_the_one_that_was_measured() -> None:
     bundle, cache = bundle_of(World()), FrameCache()
-    before, after = features(bundle, cache), features(replace(bundle, slots=()), cache)
+    before, after = measure_features(bundle, cache), measure_features(replace(bundle, slots=()), cache)
     assert any(isinstance(frame, Frame) for _, frame in before.frames)
     assert all(mine is theirs for (_, mine), (_, theirs) in zip(before.frames, after.frames, strict=True))
-    assert features(bundle).frames[0][1] is not before.frames[0][1]
+    assert measure_features(bundle).frames[0][1] is not before.frames[0][1]

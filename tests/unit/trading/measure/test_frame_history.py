@@ -16,7 +16,7 @@ from zuno.trading.measure.bars import LOOKBACK, bars
 from zuno.trading.measure.frame_history import FEWEST, PreparedFrames
 from zuno.trading.measure.frames import Frame, FrameCache
 from zuno.trading.measure.indicators.volatility_bands import SUPERTREND, atr, newest_supertrends, supertrend
-from zuno.trading.measure.structure.lines import Gauge
+from zuno.trading.measure.structure.lines import DivergenceSource
 from zuno.trading.model.market import HOUR_MS, Candle, Symbol, Timeframe
 
 BTC, H1, SHOULDER = Symbol.BTCUSDT, Timeframe.H1, 5
@@ -83,7 +83,7 @@ def test_every_figure_is_the_one_that_is_measured_by_itself(seed: int, price: fl
     assert all(each.pivots and each.breaks and each.lines and each.gaps and each.zones for each in found)
     assert any(gap.filled_at is None for each in found for gap in each.gaps)
     gauges = {each.gauge for structure in found for each in structure.divergences}
-    assert gauges == ({Gauge.RSI, Gauge.CVD} if taker else {Gauge.RSI})
+    assert gauges == ({DivergenceSource.RSI, DivergenceSource.CVD} if taker else {DivergenceSource.RSI})
 
 
 def test_short_and_unsound_windows_are_measured_by_themselves() -> None:

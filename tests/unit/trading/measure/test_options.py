@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from zuno.kernel.units import Millis
-from zuno.trading.measure.options import Surface, delta, normal_cdf, price, surface
+from zuno.trading.measure.options import Surface, delta, measure_surface, normal_cdf, price
 from zuno.trading.model.known import Missing, or_none
 from zuno.trading.model.market import DAY_MS, OptionChain, OptionQuote
 
@@ -47,7 +47,7 @@ def chain(*smiles: list[OptionQuote]) -> OptionChain:
 
 
 def seen(*smiles: list[OptionQuote]) -> Surface:
-    return surface(chain(*smiles))
+    return measure_surface(chain(*smiles))
 
 
 # -- Black-76
@@ -341,7 +341,7 @@ def test_a_strike_of_zero_is_none_and_a_small_one_is_one() -> None:
     )
 )
 def test_no_chain_crashes_it_and_no_figure_is_not_a_number(quotes: list[OptionQuote]) -> None:
-    found = surface(OptionChain(Millis(NOW), tuple(quotes)))
+    found = measure_surface(OptionChain(Millis(NOW), tuple(quotes)))
     figures = [found.put_call_open_interest, found.put_call_volume, found.term]
     figures += [figure for tenor in (found.week, found.month) for figure in (tenor.atm, tenor.skew25)]
     figures += [figure for one in found.expiries for figure in (one.forward, one.atm, one.put25, one.call25)]

@@ -18,8 +18,8 @@ from zuno.trading.measure.order_book import (
     Traded,
     Walls,
     book_figures,
-    fake_walls,
-    over_a_minute,
+    find_fake_walls,
+    sample_minute,
     traded_in_minutes,
 )
 from zuno.trading.model.known import Missing, or_none
@@ -160,7 +160,7 @@ def test_a_book_that_cannot_be_is_refused_with_its_reason(
 def chosen(*seconds_before: float) -> list[float]:
     """Of books so long before now, in whatever order: which are taken."""
     books = [ladder(NOW - round(seconds * 1_000)) for seconds in seconds_before]
-    return [(NOW - one.at) / 1_000 for one in over_a_minute(books)]
+    return [(NOW - one.at) / 1_000 for one in sample_minute(books)]
 
 
 def test_five_of_a_collectors_books_are_spread_over_the_minute() -> None:
@@ -188,14 +188,14 @@ def test_a_book_told_twice_is_taken_once() -> None:
 def test_a_book_that_is_none_stands_in_no_ones_place() -> None:
     books = [ladder(NOW - late * 1_000) for late in range(0, 73, 9)]
     crossed = replace(books[5], bids=books[5].asks, asks=books[5].bids)
-    assert [(NOW - one.at) // 1_000 for one in over_a_minute([*books[:5], crossed, *books[6:]])] == [63, 36, 27, 18, 0]
+    assert [(NOW - one.at) // 1_000 for one in sample_minute([*books[:5], crossed, *books[6:]])] == [63, 36, 27, 18, 0]
     newest = replace(books[0], bids=books[0].asks, asks=books[0].bids)
-    assert over_a_minute([newest, *books[1:]])[-1] == newest  # what is wrong now is to be seen
+    assert sample_minute([newest, *books[1:]])[-1] == newest  # what is wrong now is to be seen
 
 
 @given(st.lists(st.integers(0, 70_000), max_size=16))
 def test_of_any_books_five_or_all_are_taken_and_the_newest_is(before: list[int]) -> None:
-    taken = over_a_minute([ladder(NOW - late) for late in before])
+    taken = sample_minute([ladder(NOW - late) for late in before])
     moments = [book.at for book in taken]
     assert moments == sorted(set(moments))
     assert len(moments) == min(5, len(set(before)))
@@ -237,7 +237,7 @@ def found_in(snapshots: list[Book], trades: list[TapeEvent] | None = None) -> tu
 
 
 def walls_of(snapshots: list[Book], traded: Traded) -> Walls:
-    walls = fake_walls(snapshots, traded)
+    walls = find_fake_walls(snapshots, traded)
     assert not isinstance(walls, Missing)
     return walls
 
@@ -305,15 +305,17 @@ def test_a_minute_is_sixty_seconds_and_the_ten_a_book_may_be_late() -> None:
     just, late = ([*walls[:-1], ladder(NOW + at, 0.0)] for at in (70_000, 70_001))
     assert len(found_in(walls)) == 1
     assert len(found_in(just)) == 1
-    assert why(fake_walls(late, NO_TRADE)).startswith("4 sound snapshots within a minute")
+    assert why(find_fake_walls(late, NO_TRADE)).startswith("4 sound snapshots within a minute")
 
 
 def test_fewer_than_five_sound_snapshots_of_a_minute_show_no_wall_vanish() -> None:
     walls = minute(50.0, 50.0, 50.0, 0.0, 0.0)
     crossed = book([(2.0, 1.0)], [(1.0, 1.0)], NOW + 15_000)
-    assert why(fake_walls([walls[0], crossed, *walls[2:]], NO_TRADE)).startswith("4 sound snapshots within a minute")
-    assert why(fake_walls([], NO_TRADE)).startswith("0 sound snapshots")
-    assert why(fake_walls(minute(50.0, 50.0, 50.0, 0.0, 0.0, step=17_501), NO_TRADE)).startswith("4 sound")
+    assert why(find_fake_walls([walls[0], crossed, *walls[2:]], NO_TRADE)).startswith(
+        "4 sound snapshots within a minute"
+    )
+    assert why(find_fake_walls([], NO_TRADE)).startswith("0 sound snapshots")
+    assert why(find_fake_walls(minute(50.0, 50.0, 50.0, 0.0, 0.0, step=17_501), NO_TRADE)).startswith("4 sound")
 
 
 def test_the_last_five_snapshots_count_in_whatever_order_they_come() -> None:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import aggregate, bars_inside, parts, resample_bars, timeframe_of, total
-from zuno.trading.measure.data_quality import disagreement, impossible
+from zuno.trading.measure.bars import aggregate, bars_inside, bars_per_bar, resample_bars, timeframe_of, total
+from zuno.trading.measure.data_quality import describe_disagreement, find_row_fault
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Candle, Timeframe, candles, funding
 
 MIDNIGHT = Millis(1_767_225_600_000)
@@ -50,7 +50,7 @@ def test_hours_made_of_minutes_make_what_the_minutes_make(chance: Random) -> Non
     hours = resample_bars(Timeframe.H1, Timeframe.M1, minutes)
     assert len(hours) == 4
     assert resample_bars(Timeframe.H4, Timeframe.H1, hours) == resample_bars(Timeframe.H4, Timeframe.M1, minutes)
-    assert all(impossible(candles("binance", "BTCUSDT", Timeframe.H1), hour, None) is None for hour in hours)
+    assert all(find_row_fault(candles("binance", "BTCUSDT", Timeframe.H1), hour, None) is None for hour in hours)
 
 
 def test_a_bar_of_bars() -> None:
@@ -72,7 +72,7 @@ def test_the_parts_of_a_bar() -> None:
     minutes = [bar(MIDNIGHT + n * MINUTE_MS, 100.0) for n in (-1, 0, 59, 60)]
     found = bars_inside(Timeframe.H1, MIDNIGHT, minutes)
     assert [one.at for one in found] == [MIDNIGHT, MIDNIGHT + 59 * MINUTE_MS]
-    assert (parts(Timeframe.H1, Timeframe.M1), parts(Timeframe.W1, Timeframe.D1)) == (60, 7)
+    assert (bars_per_bar(Timeframe.H1, Timeframe.M1), bars_per_bar(Timeframe.W1, Timeframe.D1)) == (60, 7)
 
 
 def test_how_long_the_bars_of_a_series_are() -> None:
@@ -89,7 +89,7 @@ WHOLE = Candle(MIDNIGHT, 100.0, 110.0, 90.0, 105.0, 1_000.0, 400.0)
 
 @pytest.mark.parametrize("field", ["open", "high", "low", "close"])
 def test_prices_must_be_equal(field: str) -> None:
-    said = disagreement(WHOLE._replace(**{field: getattr(WHOLE, field) + 1e-9}), WHOLE, 60)
+    said = describe_disagreement(WHOLE._replace(**{field: getattr(WHOLE, field) + 1e-9}), WHOLE, 60)
     assert said is not None
     assert said.startswith(field)
 
@@ -97,14 +97,14 @@ def test_prices_must_be_equal(field: str) -> None:
 @pytest.mark.parametrize("field", ["volume", "taker_buy"])
 def test_volumes_may_differ_by_rounding_alone(field: str) -> None:
     value = getattr(WHOLE, field)
-    assert disagreement(WHOLE._replace(**{field: value * (1 + 100 * 2**-53)}), WHOLE, 60) is None
-    assert disagreement(WHOLE._replace(**{field: value * (1 + 140 * 2**-53)}), WHOLE, 60) is not None
-    assert disagreement(WHOLE._replace(**{field: value - 0.001}), WHOLE, 60) is not None
+    assert describe_disagreement(WHOLE._replace(**{field: value * (1 + 100 * 2**-53)}), WHOLE, 60) is None
+    assert describe_disagreement(WHOLE._replace(**{field: value * (1 + 140 * 2**-53)}), WHOLE, 60) is not None
+    assert describe_disagreement(WHOLE._replace(**{field: value - 0.001}), WHOLE, 60) is not None
 
 
 def test_what_one_of_them_does_not_say_is_no_disagreement() -> None:
-    assert disagreement(WHOLE._replace(taker_buy=None), WHOLE, 60) is None
-    assert disagreement(WHOLE, WHOLE._replace(taker_buy=None), 60) is None
+    assert describe_disagreement(WHOLE._replace(taker_buy=None), WHOLE, 60) is None
+    assert describe_disagreement(WHOLE, WHOLE._replace(taker_buy=None), 60) is None
 
 
 @given(st.lists(st.floats(0, 1e9, allow_subnormal=False), min_size=1, max_size=60))
@@ -112,4 +112,4 @@ def test_no_order_of_adding_is_a_flaw(volumes: list[float]) -> None:
     minutes = [bar(MIDNIGHT + n * MINUTE_MS, 100.0, volume, None) for n, volume in enumerate(volumes)]
     whole = aggregate(MIDNIGHT, minutes)
     for order in (volumes, volumes[::-1], sorted(volumes)):
-        assert disagreement(whole._replace(volume=sum(order)), whole, len(volumes)) is None
+        assert describe_disagreement(whole._replace(volume=sum(order)), whole, len(volumes)) is None

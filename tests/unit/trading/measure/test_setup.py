@@ -13,11 +13,11 @@ import pytest
 
 from tests.wire.desk_bundles import World, bundle_of
 from zuno.trading.measure.derivatives import FundingFigures
-from zuno.trading.measure.features import Features, features
+from zuno.trading.measure.features import Features, measure_features
 from zuno.trading.measure.frames import Frame
 from zuno.trading.measure.price_context import PriceContext, read_price_context
 from zuno.trading.measure.setup import NOTHING_MEASURED, describe_setup
-from zuno.trading.measure.structure.pivots import Extreme, Pivot, Way
+from zuno.trading.measure.structure.pivots import Extreme, Pivot, PriceDirection
 from zuno.trading.measure.structure.swings import Break, BreakKind
 from zuno.trading.measure.tape import SideHour
 from zuno.trading.model.known import Missing
@@ -30,7 +30,7 @@ WORLDS = [World(), World(drift=-0.01, lean=-0.8, whales=-0.5, stocks=-0.03), Wor
 @cache
 def measured(world: World) -> tuple[Features, PriceContext]:
     bundle = bundle_of(world)
-    return features(bundle), read_price_context(bundle)
+    return measure_features(bundle), read_price_context(bundle)
 
 
 def phrases(found: Features, context: PriceContext) -> list[str]:
@@ -115,7 +115,7 @@ def test_a_break_that_was_taken_back_failed() -> None:
     def broken(level: float, bars: int) -> list[str]:
         known = end - bars * Timeframe.H4.millis
         pivot = Pivot(Extreme.HIGH, frame.readings.at, level, known)  # type: ignore[arg-type]
-        last = Break(BreakKind.BOS, Way.UP, pivot, known, known)  # type: ignore[arg-type]
+        last = Break(BreakKind.BOS, PriceDirection.UP, pivot, known, known)  # type: ignore[arg-type]
         shape = replace(frame.structure, breaks=(last,))
         return [each for each in phrases(with_frame(found, Timeframe.H4, structure=shape), context) if "break" in each]
 
@@ -142,10 +142,10 @@ def test_a_feed_that_is_missing_says_nothing_and_adds_nothing() -> None:
     said = describe_setup(*measured(WORLDS[1])).split("; ")
     for feed in (Feed.FUNDING, Feed.BOOK, Feed.DVOL, Feed.MACRO):
         less = replace(whole, blocks=tuple(block for block in whole.blocks if block.series.feed is not feed))
-        left = phrases(features(less), read_price_context(less))
+        left = phrases(measure_features(less), read_price_context(less))
         assert [each for each in said if each in left] == left, feed
     nothing = replace(whole, blocks=())
-    assert describe_setup(features(nothing), read_price_context(nothing)) == NOTHING_MEASURED
+    assert describe_setup(measure_features(nothing), read_price_context(nothing)) == NOTHING_MEASURED
 
 
 def test_another_symbol_at_another_price_in_the_same_state_has_the_same_phrases() -> None:

@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from zuno.kernel.units import Millis
-from zuno.trading.measure.tape import LOWER_BOUND, SideHour, Stream, by_hour, by_minute, last_hours, tally, whale_flow
+from zuno.trading.measure.tape import (
+    LOWER_BOUND,
+    SideHour,
+    Stream,
+    last_hours,
+    tally,
+    total_by_hour,
+    total_by_minute,
+    whale_flow,
+)
 from zuno.trading.model.known import Missing, or_none
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Heartbeat, Side, TapeEvent
 
@@ -38,7 +47,7 @@ def why(figure: object) -> str:
 
 def test_events_fall_into_the_minute_they_happened_in_whatever_order_they_come() -> None:
     rows = [strike(AGO + 60_000, 5), strike(AGO, 1), strike(AGO + 59_999, 2), strike(AGO + 61_000, 7, Side.SHORT)]
-    minutes = by_minute([stream(*rows)], AGO, Millis(AGO + 3 * MINUTE_MS))
+    minutes = total_by_minute([stream(*rows)], AGO, Millis(AGO + 3 * MINUTE_MS))
     assert [(or_none(one.long_usd), or_none(one.short_usd), one.events) for one in minutes] == [
         (3.0, 0.0, 2),
         (5.0, 7.0, 2),
@@ -48,7 +57,7 @@ def test_events_fall_into_the_minute_they_happened_in_whatever_order_they_come()
 
 def test_hours_are_clock_hours_and_only_whole_ones() -> None:
     rows = [strike(AGO - 1, 1), strike(AGO, 2), strike(NOW - 1, 4, Side.SHORT), strike(NOW, 8)]
-    hours = by_hour([stream(*rows, since=AGO - HOUR_MS)], Millis(AGO - 1), Millis(NOW + MINUTE_MS))
+    hours = total_by_hour([stream(*rows, since=AGO - HOUR_MS)], Millis(AGO - 1), Millis(NOW + MINUTE_MS))
     assert [(one.since, or_none(one.long_usd), or_none(one.short_usd)) for one in hours] == [
         (AGO - HOUR_MS, 1.0, 0.0),
         (AGO, 2.0, 4.0),
@@ -185,8 +194,8 @@ def test_minutes_add_up_to_hours_and_to_a_sum_by_hand(rows: list[TapeEvent], hea
     for row in {(row.at, row.id): row for row in reversed(rows)}.values():
         by_hand[row.at // HOUR_MS, row.side] += row.usd
     proven = {row.at // MINUTE_MS for row in heard}
-    for one in by_hour(source, since, Millis(NOW)):
-        parts = by_minute(source, one.since, one.until)
+    for one in total_by_hour(source, since, Millis(NOW)):
+        parts = total_by_minute(source, one.since, one.until)
         assert one.heard == sum(part.heard for part in parts)
         assert one.heard == sum(one.since // MINUTE_MS + n in proven for n in range(60))
         for side in Side:
@@ -204,7 +213,7 @@ def test_the_future_changes_no_hour(rows: list[TapeEvent], heard: list[Heartbeat
     known = Stream("binance", [row for row in rows if row.at < NOW], [row for row in heard if row.at < NOW])
     whole = Stream("binance", rows, heard)
     assert last_hours([whole], Millis(NOW)) == last_hours([known], Millis(NOW))
-    assert by_minute([whole], AGO, Millis(NOW)) == by_minute([known], AGO, Millis(NOW))
+    assert total_by_minute([whole], AGO, Millis(NOW)) == total_by_minute([known], AGO, Millis(NOW))
 
 
 # -- whales

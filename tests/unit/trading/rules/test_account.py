@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zuno.kernel.units import Millis, Seconds
-from zuno.trading.measure.features import features
+from zuno.trading.measure.features import measure_features
 from zuno.trading.model.account import Account, Holding, Liquidity, RestingOrder, account_slots
 from zuno.trading.model.bundle import Absent, Block, Bundle, Slot, content, read_bundle
 from zuno.trading.model.cycle import Exchange
@@ -249,7 +249,7 @@ HELD = Account(
 def test_a_bundle_holds_the_account_whole_through_its_bytes() -> None:
     again = read_bundle(content(bundle_of(HELD)))
     assert account_of(again) == HELD
-    found = mark_bundle_account(again, features(again))
+    found = mark_bundle_account(again, measure_features(again))
     assert found == mark_to_market(HELD, BTC, MARKS, 1_400.0)
     assert isinstance(found, MarkedAccount)
     assert found.position == position_in(HELD, BTC)
@@ -263,7 +263,7 @@ def test_a_missing_slot_is_missing(name: str) -> None:
         slots=tuple(slot for slot in whole.slots if slot.name != name),
         absent=(Absent(name, "none is kept yet"),),
     )
-    for found in (mark_bundle_account(less, features(less)), account_of(less)):
+    for found in (mark_bundle_account(less, measure_features(less)), account_of(less)):
         assert isinstance(found, Missing)
         assert name in found.reason
         assert "none is kept yet" in found.reason
@@ -272,7 +272,7 @@ def test_a_missing_slot_is_missing(name: str) -> None:
 @pytest.mark.parametrize("gone", ["btc", "eth"])
 def test_without_a_mark_the_standing_is_missing_and_the_account_is_not(gone: str) -> None:
     less = bundle_of(HELD, without=gone)
-    found = mark_bundle_account(less, features(less))
+    found = mark_bundle_account(less, measure_features(less))
     assert isinstance(found, Missing)
     assert "the venue is away" in found.reason
     assert account_of(less) == HELD
@@ -281,25 +281,25 @@ def test_without_a_mark_the_standing_is_missing_and_the_account_is_not(gone: str
 def test_a_stale_mark_is_no_mark() -> None:
     old = bundle_of(HELD, age=601)
     assert isinstance(mark_of(old, ETH), Missing)
-    assert isinstance(mark_bundle_account(old, features(old)), Missing)
+    assert isinstance(mark_bundle_account(old, measure_features(old)), Missing)
     assert mark_of(bundle_of(HELD, age=600), ETH) == 3_000.0
 
 
 def test_without_the_won_the_bundle_still_stands() -> None:
     less = bundle_of(HELD, without="won")
-    found = mark_bundle_account(less, features(less))
+    found = mark_bundle_account(less, measure_features(less))
     assert isinstance(found, MarkedAccount)
     assert found.equity[Exchange.UPBIT] == 0.0
 
 
 def test_liquidity_that_could_not_be_read_makes_the_standing_unknown() -> None:
     unread = bundle_of(HELD, unread="the chain did not answer")
-    found = mark_bundle_account(unread, features(unread))
+    found = mark_bundle_account(unread, measure_features(unread))
     assert isinstance(found, Missing)
     assert "the chain did not answer" in found.reason
     assert account_of(unread) == HELD
     noted = bundle_of(HELD, notes=("nobody looked",))
-    told = mark_bundle_account(noted, features(noted))
+    told = mark_bundle_account(noted, measure_features(noted))
     assert isinstance(told, MarkedAccount)
     assert told.notes == ("nobody looked",)
 

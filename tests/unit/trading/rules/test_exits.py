@@ -15,7 +15,7 @@ from zuno.trading.model.bundle import Block, Bundle
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Candle, Side, Symbol, Timeframe, candles
-from zuno.trading.model.venues import BINANCE, UPBIT, won_symbol
+from zuno.trading.model.venues import BINANCE, UPBIT, krw_symbol
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.rules.exits import find_exits
 
@@ -23,7 +23,7 @@ PRICE = 100.0
 GONE = Missing("nobody said")
 HOURS = candles(BINANCE, Symbol.BTCUSDT, Timeframe.H1)
 MINUTES = candles(BINANCE, Symbol.BTCUSDT, Timeframe.M1)
-WON = candles(UPBIT, won_symbol(Symbol.BTCUSDT), Timeframe.H1)
+WON = candles(UPBIT, krw_symbol(Symbol.BTCUSDT), Timeframe.H1)
 
 
 def bar(at: int, low: float = PRICE, high: float = PRICE) -> Candle:

@@ -237,7 +237,9 @@ def test_a_market_that_stands_still_decides_nothing() -> None:
 
 @settings(max_examples=examples(25), deadline=None)
 @given(
-    st.sampled_from(["mark", "atr", "funding_next", "dollar", "won", "day_rank", "curve_change", "slippage"]),
+    st.sampled_from(
+        ["mark", "atr", "funding_next", "dollar", "krw_rate", "day_volatility_rank", "curve_change", "slippage"]
+    ),
     st.sampled_from(["entry_price", "stop_loss", "take_profit"]),
     st.sampled_from([-inf, inf]),
     st.floats(0.5, 5),

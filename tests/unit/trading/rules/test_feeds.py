@@ -11,11 +11,11 @@ import pytest
 
 from tests.wire.fakes.series import MemorySeries
 from tests.wire.trades import CASH, PROVEN, decision, holding, no_more, resting, ruled_on
-from zuno.adapters.venues.synthetic.path import END, paths
-from zuno.adapters.venues.synthetic.world import draw_batches, origin
+from zuno.adapters.venues.synthetic.path import END, draw_paths
+from zuno.adapters.venues.synthetic.world import describe_origin, draw_batches
 from zuno.kernel.units import Millis, Seconds
 from zuno.trading.data.bundle_builder import build_bundle
-from zuno.trading.measure.features import features
+from zuno.trading.measure.features import measure_features
 from zuno.trading.measure.triage import Anomaly, Label, Rule, Triage, UnjudgedRule
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import Absent, Bundle, Slot
@@ -37,8 +37,8 @@ LOUD = Millis(END - 3 * 61 * HOUR_MS)
 
 @cache
 def market() -> MemorySeries:
-    store = MemorySeries(origin(SEED))
-    given = draw_batches(SEED, {Symbol.BTCUSDT: paths(SEED)[Symbol.BTCUSDT]})
+    store = MemorySeries(describe_origin(SEED))
+    given = draw_batches(SEED, {Symbol.BTCUSDT: draw_paths(SEED)[Symbol.BTCUSDT]})
     marks = next(batch.rows for batch in given if batch.series == basis(BINANCE, Symbol.BTCUSDT))
     asyncio.run(store.write([*given, *(Batch(series, marks) for series in neighbour_series(Symbol.BTCUSDT))]))
     return store
@@ -59,12 +59,12 @@ def bundle(at: Millis, mode: Mode = Mode.SWING, account: Account = CASH) -> Bund
 
 
 def told(given: Bundle) -> RulingInputs:
-    measured = features(given)
+    measured = measure_features(given)
     return build_ruling_inputs(given, measured, build_price_menu(given, measured))
 
 
 def offered(given: Bundle) -> PriceMenu:
-    return build_price_menu(given, features(given))
+    return build_price_menu(given, measure_features(given))
 
 
 def without(given: Bundle, what: str) -> Bundle:
@@ -212,20 +212,20 @@ def test_minutes_nobody_heard_count_like_the_others() -> None:
 
 def test_what_triage_found_is_among_the_terms() -> None:
     whole = bundle(QUIET)
-    measured, menu = features(whole), offered(whole)
+    measured, menu = measure_features(whole), offered(whole)
     calm = build_ruling_inputs(whole, replace(measured, triage=Triage((), ())), menu)
-    assert (calm.panic, calm.breakout, calm.restless) == (False, False, False)
+    assert (calm.panic, calm.breakout, calm.high_volatility) == (False, False, False)
     spike = build_ruling_inputs(
         whole, replace(measured, triage=Triage((Anomaly(Rule.SPIKE, Label.TRUE_BREAKOUT, ""),), ())), menu
     )
-    assert (spike.panic, spike.breakout, spike.restless) == (False, True, True)
+    assert (spike.panic, spike.breakout, spike.high_volatility) == (False, True, True)
     panic = build_ruling_inputs(
         whole, replace(measured, triage=Triage((Anomaly(Rule.OPTIONS_PANIC, None, ""),), ())), menu
     )
-    assert (panic.panic, panic.breakout, panic.restless) == (True, False, True)
+    assert (panic.panic, panic.breakout, panic.high_volatility) == (True, False, True)
     blind = tuple(UnjudgedRule(rule, "nobody said") for rule in Rule)
     lost = build_ruling_inputs(whole, replace(measured, triage=Triage((), blind)), menu)
-    assert all(isinstance(one, Missing) for one in (lost.panic, lost.breakout, lost.restless))
+    assert all(isinstance(one, Missing) for one in (lost.panic, lost.breakout, lost.high_volatility))
 
 
 def test_the_draw_rests_on_the_bars_alone() -> None:
@@ -239,9 +239,9 @@ def test_the_menu_of_a_real_moment() -> None:
     given, menu = told(whole), offered(whole)
     assert not isinstance(menu.now, Missing)
     assert not isinstance(menu.atr, Missing)
-    book = features(whole).book
+    book = measure_features(whole).book
     assert not isinstance(book, Missing)
-    moved = replace(features(whole), book=replace(book, mid=book.mid + 7.0))
+    moved = replace(measure_features(whole), book=replace(book, mid=book.mid + 7.0))
     assert (menu.now, build_price_menu(whole, moved).now) == (book.mid, book.mid + 7.0)
     kinds = Counter(level.kind for level in menu.levels)
     assert kinds["mark"] == 1

@@ -38,11 +38,13 @@ from zuno.trading.rules.leverage_guard import MAX_ACCOUNT_LEVERAGE
 from zuno.trading.rules.ruling import apply_leverage_guard, apply_risk_rules, finish_ruling, start_draft
 
 GONE = Missing("nobody said")
-SOFT = "panic day_rank curve_change longs_liquidated shorts_liquidated breakout restless won".split()
+SOFT = (
+    "panic day_volatility_rank curve_change longs_liquidated shorts_liquidated breakout high_volatility krw_rate"
+).split()
 """Figures without which something smaller may still be done."""
 FIGURES = (
-    "bars atr mark slippage funding_next panic day_rank curve_change longs_liquidated shorts_liquidated "
-    "breakout restless shock_down shock_up dollar won account standing record"
+    "bars atr mark slippage funding_next panic day_volatility_rank curve_change longs_liquidated shorts_liquidated "
+    "breakout high_volatility shock_down shock_up dollar krw_rate account marked_account record"
 ).split()
 
 
@@ -101,12 +103,12 @@ def worlds(draw: st.DrawFn) -> World:
         funding_next=draw(st.floats(-0.00031, 0.00031)),
         record=draw(st.sampled_from([PROVEN, PROVEN, DeskRecord()])),
         panic=draw(st.booleans()),
-        day_rank=draw(st.floats(0, 1)),
+        day_volatility_rank=draw(st.floats(0, 1)),
         curve_change=draw(st.floats(-0.4, 0.4)),
         longs_liquidated=draw(st.floats(0, 1e8)),
         shorts_liquidated=draw(st.floats(0, 1e8)),
         breakout=(breakout := draw(st.booleans())),
-        restless=breakout or draw(st.booleans()),
+        high_volatility=breakout or draw(st.booleans()),
         shock_down=draw(st.sampled_from([None] * 7 + ["shock down"])),
         shock_up=draw(st.sampled_from([None] * 7 + ["shock up"])),
         dollar=draw(st.sampled_from([1.0, 1.0, 1.0, 0.995, 1.005, 0.985, 1.015])),
@@ -288,8 +290,8 @@ def test_a_ruling_can_be_computed_again(said: Decision, world: World, budget: in
 def without(given_: RulingInputs, gone: set[str]) -> RulingInputs:
     """As a bundle without these would give: what is marked or converted is marked and converted anew."""
     changed: dict[str, Any] = dict.fromkeys(gone, GONE)
-    if "won" in gone and isinstance(given_.account, Account):
-        changed["standing"] = terms(given_.account, won=GONE).standing
-    if gone & {"mark", "account", "standing"}:
-        changed["standing"] = GONE
+    if "krw_rate" in gone and isinstance(given_.account, Account):
+        changed["marked_account"] = terms(given_.account, krw_rate=GONE).marked_account
+    if gone & {"mark", "account", "marked_account"}:
+        changed["marked_account"] = GONE
     return replace(given_, **changed)

@@ -174,7 +174,7 @@ def test_what_was_never_recorded_is_told_as_not_judged(changed: dict[str, Any], 
 
 def test_without_a_won_everything_goes_where_dollars_are_kept() -> None:
     for mode in Mode:
-        done = ruled_on(TIGHT, terms(won=NotRecorded("no won"), mode=mode, candles_only=True))
+        done = ruled_on(TIGHT, terms(krw_rate=NotRecorded("no won"), mode=mode, candles_only=True))
         assert [leg.venue for leg in done.legs] == [Exchange.BINANCE]
 
 
@@ -196,7 +196,7 @@ def test_a_fallback_judge_may_partsleave() -> None:
     assert ruled_on(decision(Call.CANCEL_AND_CLOSE, source="fallback"), terms()).call is Call.CANCEL_AND_CLOSE
 
 
-@pytest.mark.parametrize("gone", ["bars", "atr", "mark", "slippage", "funding_next", "standing", "account"])
+@pytest.mark.parametrize("gone", ["bars", "atr", "mark", "slippage", "funding_next", "marked_account", "account"])
 def test_rule_missing_facts(gone: str) -> None:
     done = ruled_on(decision(), replace(terms(), **{gone: GONE}))  # type: ignore[arg-type]
     assert (done.call, done.veto) == (Call.HOLD, RuleName.MISSING_FACTS)
@@ -226,9 +226,9 @@ def test_prices_that_make_no_trade_open_nothing(prices: dict[str, Any]) -> None:
     [
         ({"panic": GONE}, 20),
         ({"panic": True}, 20),
-        ({"day_rank": GONE}, 20),
-        ({"day_rank": 0.95}, 20),
-        ({"day_rank": 0.949}, 80),
+        ({"day_volatility_rank": GONE}, 20),
+        ({"day_volatility_rank": 0.95}, 20),
+        ({"day_volatility_rank": 0.949}, 80),
         ({}, 80),
     ],
 )
@@ -271,7 +271,7 @@ def test_a_stop_costs_its_fees_and_slippage_too() -> None:
     # 0.02 and 0.05 % in fees, half a spread of 0.01 and 0.02 % of slippage: 2.1 % in all.
     draft = start_draft(decision(leverage=2, allocation_pct=40), meta(), terms(), 0, 0)
     assert draft.allocation_pct == pytest.approx(100 / 4.2)
-    taker = start_draft(decision(leverage=2, allocation_pct=40), meta(), terms(restless=True), 0, 0)
+    taker = start_draft(decision(leverage=2, allocation_pct=40), meta(), terms(high_volatility=True), 0, 0)
     assert taker.allocation_pct == pytest.approx(100 / (2 * 2.13))
 
 
@@ -305,14 +305,14 @@ def test_what_has_no_worth_or_no_size_is_not_done() -> None:
         assert require_expectancy(nothing, terms()).veto == RuleName.NO_SIZE
     won_alone = replace(draft, legs=(_spot(200_000.0),))
     assert require_expectancy(won_alone, terms()).opens
-    assert require_expectancy(won_alone, terms(won=GONE)).veto == RuleName.NO_SIZE
+    assert require_expectancy(won_alone, terms(krw_rate=GONE)).veto == RuleName.NO_SIZE
 
 
 def test_a_leg_nobody_can_convert_is_dropped_by_the_guard() -> None:
     draft = _whole(Call.LONG)
     both = replace(draft, legs=(*draft.legs, _spot(100_000.0)), routed_to=Target.SPLIT)
     assert [leg.venue for leg in apply_leverage_guard(both, terms()).legs] == [Exchange.BINANCE, Exchange.UPBIT]
-    done = apply_leverage_guard(both, terms(won=GONE))
+    done = apply_leverage_guard(both, terms(krw_rate=GONE))
     assert ([leg.venue for leg in done.legs], done.target) == ([Exchange.BINANCE], Target.BINANCE)
     assert fired_rules(done)[-1] == RuleName.LEVERAGE_GUARD
 
@@ -458,7 +458,7 @@ def test_what_is_raised_stays_within_stop_venue_and_book() -> None:
 
 def test_a_spot_leg_at_its_minimum_can_be_sold_at_its_stop() -> None:
     """₩5,000 bought and stopped 10 % lower are ₩4,500, which nobody takes."""
-    given = terms(won=1_400.0)
+    given = terms(krw_rate=1_400.0)
     leg = Leg(venue=Exchange.UPBIT, side=Side.LONG, currency="KRW", margin=5_000.0, notional=5_000.0, leverage=1.0)
     assert with_lots(leg, 50_000.0, 45_000.0, given) is None
     least = minimum_margin(leg, 50_000.0, 45_000.0, given)
@@ -648,7 +648,7 @@ def test_caps_are_of_margin_in_the_exchanges_own_money() -> None:
 
 def test_pending_margin_counts_against_the_cap() -> None:
     account = replace(CASH, pending=(resting(margin=1_850.0, symbol=Symbol.ETHUSDT),))
-    done = ruled_on(TIGHT, terms(account, won=WON))
+    done = ruled_on(TIGHT, terms(account, krw_rate=WON))
     assert {leg.venue: leg.margin for leg in done.legs}[Exchange.BINANCE] == pytest.approx(149.92)
 
 
@@ -663,11 +663,11 @@ def test_a_leg_fits_the_book_with_its_fee_whatever_was_won_or_lost() -> None:
         held = holding(margin=1_000.0, symbol=Symbol.ETHUSDT, entry=price)
         account = replace(CASH, usd=2_000.0, positions=(held,))
         inputs = terms(account)
-        assert not isinstance(inputs.standing, Missing)
+        assert not isinstance(inputs.marked_account, Missing)
         (leg,) = [leg for leg in ruled_on(decision(allocation_pct=90), inputs).legs if leg.venue is Exchange.BINANCE]
-        lost = min(0.0, inputs.standing.equity[Exchange.BINANCE] - account.usd)
+        lost = min(0.0, inputs.marked_account.equity[Exchange.BINANCE] - account.usd)
         assert leg.margin + leg.notional * 0.0005 <= account.usd - 1_000.0 + lost
-        assert inputs.standing.free[Exchange.BINANCE] == pytest.approx(account.usd - 1_000.0 + lost)
+        assert inputs.marked_account.free[Exchange.BINANCE] == pytest.approx(account.usd - 1_000.0 + lost)
 
 
 def test_a_book_below_zero_says_so_and_cuts_nothing_from_nothing() -> None:
@@ -680,14 +680,14 @@ def test_a_book_below_zero_says_so_and_cuts_nothing_from_nothing() -> None:
 
 
 def test_rule_cro_5_won() -> None:
-    done = ruled_on(TIGHT, terms(won=GONE))
+    done = ruled_on(TIGHT, terms(krw_rate=GONE))
     assert fired_rules(done) == [RuleName.WON]
     assert (done.target, [(leg.venue, leg.margin) for leg in done.legs]) == (
         Target.BINANCE,
         [(Exchange.BINANCE, 200.0)],
     )
     assert done.allocation_pct == pytest.approx(10)
-    given = terms(won=GONE)
+    given = terms(krw_rate=GONE)
     assert apply_risk_rules(start_draft(TIGHT, meta(), given, 0, 0), given, None).allocation_pct == pytest.approx(10)
 
 
@@ -706,12 +706,12 @@ def test_what_the_minds_will_yet_cost_counts() -> None:
 
 
 def test_a_leg_that_is_lost_is_not_carried_elsewhere() -> None:
-    done = ruled_on(decision(leverage=1), terms(won=GONE, mode=Mode.POSITION))
+    done = ruled_on(decision(leverage=1), terms(krw_rate=GONE, mode=Mode.POSITION))
     assert (done.call, done.veto, done.legs) == (Call.HOLD, RuleName.WON, ())
 
 
 @pytest.mark.parametrize(
-    ("breakout", "restless", "style"),
+    ("breakout", "high_volatility", "style"),
     [
         (False, False, Style.PASSIVE_MAKER),
         (False, True, Style.SMART_DCA),
@@ -721,8 +721,8 @@ def test_a_leg_that_is_lost_is_not_carried_elsewhere() -> None:
         (GONE, GONE, Style.SMART_DCA),
     ],
 )
-def test_rule_cro_6_style(breakout: Any, restless: Any, style: Style) -> None:
-    done = ruled_on(TIGHT, terms(breakout=breakout, restless=restless))
+def test_rule_cro_6_style(breakout: Any, high_volatility: Any, style: Style) -> None:
+    done = ruled_on(TIGHT, terms(breakout=breakout, high_volatility=high_volatility))
     assert done.style is style
     assert (RuleName.STYLE in fired_rules(done)) == (style is not Style.PASSIVE_MAKER)
 
@@ -741,15 +741,15 @@ def test_rule_cro_6_style(breakout: Any, restless: Any, style: Style) -> None:
         ({"shorts_liquidated": LIQUIDATION_TRAP_USD + 1}, RuleName.LIQUIDATIONS, False),
         ({"dollar": GONE}, RuleName.DOLLAR, True),
         ({"dollar": 1.02}, RuleName.DOLLAR, False),
-        ({"won": GONE}, RuleName.WON, True),
-        ({"restless": GONE}, RuleName.STYLE, True),
-        ({"restless": True}, RuleName.STYLE, False),
+        ({"krw_rate": GONE}, RuleName.WON, True),
+        ({"high_volatility": GONE}, RuleName.STYLE, True),
+        ({"high_volatility": True}, RuleName.STYLE, False),
         ({"breakout": True}, RuleName.STYLE, False),
         ({"breakout": GONE}, RuleName.STYLE, True),
     ],
 )
 def test_a_rule_says_when_it_fires_for_what_is_missing(changed: dict[str, Any], rule: RuleName, unknown: bool) -> None:
-    seen = {name: value for name, value in changed.items() if name in ("breakout", "restless")}
+    seen = {name: value for name, value in changed.items() if name in ("breakout", "high_volatility")}
     draft = start_draft(TIGHT, meta(), terms(**seen), 0, 0)
     done = apply_risk_rules(draft, terms(**changed), None)
     assert written_by(done, rule) == [f"{rule} (unknown)" if unknown else rule]
@@ -760,7 +760,7 @@ def test_a_rule_says_when_it_fires_for_what_is_missing(changed: dict[str, Any], 
 
 def test_only_the_leg_in_won_is_lost_for_want_of_its_rate() -> None:
     used = replace(CASH, positions=(holding(margin=1_850.0, symbol=Symbol.ETHUSDT, entry=10.0),))
-    done = ruled_on(TIGHT, terms(used, won=GONE))
+    done = ruled_on(TIGHT, terms(used, krw_rate=GONE))
     assert written_by(done, RuleName.VENUE_CAP) == [RuleName.VENUE_CAP]
     assert written_by(done, RuleName.WON) == [f"{RuleName.WON} (unknown)"]
     short = replace(start_draft(decision(Call.SHORT), meta(), terms(), 0, 0), routed_to=Target.SPLIT)
@@ -777,14 +777,14 @@ def written_by(draft: RulingDraft, rule: RuleName) -> list[str]:
 
 
 @pytest.mark.parametrize("asked", list(Style))
-@pytest.mark.parametrize("restless", [False, True])
-def test_a_model_picks_no_costlier_style_and_no_exits(asked: Style, restless: bool) -> None:
-    allowed = Style.SMART_DCA if restless else Style.PASSIVE_MAKER
-    done = ruled_on(TIGHT, terms(restless=restless), tightening=Tightening(style=asked))
+@pytest.mark.parametrize("high_volatility", [False, True])
+def test_a_model_picks_no_costlier_style_and_no_exits(asked: Style, high_volatility: bool) -> None:
+    allowed = Style.SMART_DCA if high_volatility else Style.PASSIVE_MAKER
+    done = ruled_on(TIGHT, terms(high_volatility=high_volatility), tightening=Tightening(style=asked))
     assert done.style is (asked if asked is Style.PASSIVE_MAKER else allowed)
     refused = asked not in (allowed, Style.PASSIVE_MAKER)
-    assert len(written_by(done, RuleName.STYLE)) == restless + refused
-    assert len(written_by(done, RuleName.TIGHTENED)) == (asked is Style.PASSIVE_MAKER and restless)
+    assert len(written_by(done, RuleName.STYLE)) == high_volatility + refused
+    assert len(written_by(done, RuleName.TIGHTENED)) == (asked is Style.PASSIVE_MAKER and high_volatility)
 
 
 @pytest.mark.parametrize(
@@ -868,7 +868,7 @@ def test_each_leg_has_its_half_of_the_room() -> None:
     account = replace(CASH, liquidity=(liquidity((2 * (2_000 + 2_000_000 / WON) - 300) / PRICE),))
     done = ruled_on(TIGHT, terms(account))
     assert [leg.margin for leg in done.legs] == [pytest.approx(150.0, abs=0.011), 200_000.0]
-    alone = ruled_on(TIGHT, terms(account, won=GONE))
+    alone = ruled_on(TIGHT, terms(account, krw_rate=GONE))
     assert alone.veto == RuleName.LEVERAGE_GUARD  # without the won half the equity is gone
 
 
@@ -895,7 +895,7 @@ def test_a_leg_that_is_used_up_leaves_the_other_its_half_of_the_room(
 def test_a_leg_as_large_as_its_room_is_left_alone(used: float, cut: bool) -> None:
     # With a won of 1,000 the account owns $4,000 and may carry $8,000; both legs ask for $200 of the $400 left.
     account = replace(CASH, liquidity=(liquidity(used / PRICE),))
-    done = ruled_on(TIGHT, terms(account, won=1_000.0))
+    done = ruled_on(TIGHT, terms(account, krw_rate=1_000.0))
     assert (fired_rules(done) == [RuleName.LEVERAGE_GUARD]) is cut
     assert [leg.margin for leg in done.legs] == ([199.99, 199_990.0] if cut else [200.0, 200_000.0])
     assert done.allocation_pct == pytest.approx(19.999 if cut else 20, abs=1e-9)
@@ -913,7 +913,7 @@ def test_the_guard_scales_less_than_a_dollar_too_and_raises_nothing() -> None:
 
 def test_the_guard_fails_closed() -> None:
     for blind in (
-        apply_leverage_guard(_whole(Call.LONG), terms(standing=GONE)),
+        apply_leverage_guard(_whole(Call.LONG), terms(marked_account=GONE)),
         apply_leverage_guard(replace(_whole(Call.LONG), routed_to=None), terms()),
     ):
         assert blind.veto == RuleName.LEVERAGE_GUARD

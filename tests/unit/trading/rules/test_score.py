@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.wire.desk_bundles import AS_OF, bundle_of
 from tests.wire.trades import board
 from zuno.kernel.units import Millis
-from zuno.trading.measure.features import Features, features
-from zuno.trading.measure.structure.lines import Divergence, Gauge
-from zuno.trading.measure.structure.pivots import Way
+from zuno.trading.measure.features import Features, measure_features
+from zuno.trading.measure.structure.lines import Divergence, DivergenceSource
+from zuno.trading.measure.structure.pivots import PriceDirection
 from zuno.trading.measure.tape import SideHour, WhaleFlow
 from zuno.trading.model.cycle import (
     Blackboard,
@@ -162,13 +162,13 @@ def test_a_board_of_one() -> None:
 # -- which way an anomaly of the flow points
 
 GONE = Missing("nobody heard")
-CVD, RSI = Gauge.CVD, Gauge.RSI
-Turn = tuple[Gauge, Way, int]
+CVD, RSI = DivergenceSource.CVD, DivergenceSource.RSI
+Turn = tuple[DivergenceSource, PriceDirection, int]
 
 
 @pytest.fixture(scope="module")
 def measured() -> Features:
-    found = features(bundle_of())
+    found = measure_features(bundle_of())
     assert len(found.frames) == 3
     return found
 
@@ -190,15 +190,15 @@ def with_turns(measured: Features, *turns: tuple[Turn, ...] | None) -> Features:
 @pytest.mark.parametrize(
     ("turns", "stance"),
     [
-        ((((CVD, Way.UP, -5),), (), ()), 1),
-        ((((CVD, Way.DOWN, -5),), (), ()), -1),
-        ((((CVD, Way.UP, -5), (CVD, Way.DOWN, -4)), (), ()), -1),
-        ((((CVD, Way.UP, -4), (CVD, Way.DOWN, -5)), (), ()), 1),
-        ((((CVD, Way.UP, -9),), ((CVD, Way.DOWN, -1),), ()), 1),
-        (((), ((CVD, Way.DOWN, -1),), ((CVD, Way.UP, -1),)), -1),
-        ((None, ((CVD, Way.UP, -1),), ()), 1),
-        ((((RSI, Way.UP, -1),), (), ((CVD, Way.DOWN, -9),)), -1),
-        ((((RSI, Way.UP, -1),), (), ()), 0),
+        ((((CVD, PriceDirection.UP, -5),), (), ()), 1),
+        ((((CVD, PriceDirection.DOWN, -5),), (), ()), -1),
+        ((((CVD, PriceDirection.UP, -5), (CVD, PriceDirection.DOWN, -4)), (), ()), -1),
+        ((((CVD, PriceDirection.UP, -4), (CVD, PriceDirection.DOWN, -5)), (), ()), 1),
+        ((((CVD, PriceDirection.UP, -9),), ((CVD, PriceDirection.DOWN, -1),), ()), 1),
+        (((), ((CVD, PriceDirection.DOWN, -1),), ((CVD, PriceDirection.UP, -1),)), -1),
+        ((None, ((CVD, PriceDirection.UP, -1),), ()), 1),
+        ((((RSI, PriceDirection.UP, -1),), (), ((CVD, PriceDirection.DOWN, -9),)), -1),
+        ((((RSI, PriceDirection.UP, -1),), (), ()), 0),
         ((None, None, None), 0),
     ],
 )
@@ -228,7 +228,7 @@ def test_without_a_divergence_it_points_where_large_takers_lean(
 ) -> None:
     plain = replace(with_turns(measured, (), (), ()), whales_day=flow)
     assert flow_stance("whale_cvd_divergence", plain) == stance
-    up = replace(with_turns(measured, ((CVD, Way.UP, -1),), (), ()), whales_day=flow)
+    up = replace(with_turns(measured, ((CVD, PriceDirection.UP, -1),), (), ()), whales_day=flow)
     assert flow_stance("whale_cvd_divergence", up) == 1, "a divergence comes first"
 
 

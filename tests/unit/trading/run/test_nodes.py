@@ -16,7 +16,7 @@ from zuno.adapters.venues.synthetic.path import END
 from zuno.llm.port import ModelRequest, Usage
 from zuno.trading.agents.risk_manager import PASSED
 from zuno.trading.data.bundle_builder import build_bundle
-from zuno.trading.measure.features import features
+from zuno.trading.measure.features import measure_features
 from zuno.trading.model.cycle import Call
 from zuno.trading.model.market import Mode, Symbol, rates
 from zuno.trading.model.outcome import Outcome
@@ -50,7 +50,7 @@ def store() -> MemorySeries:
 @pytest.fixture(scope="module")
 def menu(store: MemorySeries) -> PriceMenu:
     bundle = asyncio.run(build_bundle(store, Symbol.BTCUSDT, Mode.POSITION, END))  # type: ignore[arg-type]
-    return build_price_menu(bundle, features(bundle))
+    return build_price_menu(bundle, measure_features(bundle))
 
 
 async def run(home: Path, store: MemorySeries, menu: PriceMenu, heard: dict[str, str]) -> Outcome:

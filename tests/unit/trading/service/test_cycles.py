@@ -26,7 +26,7 @@ from zuno.kernel.errors import Broken, NotFound, Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.llm.port import Answered, Attempt, Failed, ModelRequest, Usage
 from zuno.trading.data.bundle_builder import build_bundle
-from zuno.trading.measure.features import features
+from zuno.trading.measure.features import measure_features
 from zuno.trading.model.chart import Picture
 from zuno.trading.model.cycle import STARTED, Call, Expectation, JudgeKind, Node, RegimeFamily
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Symbol
@@ -50,7 +50,7 @@ def store() -> MemorySeries:
 @pytest.fixture(scope="module")
 def menu(store: MemorySeries) -> PriceMenu:
     bundle = asyncio.run(build_bundle(store, Symbol.BTCUSDT, Mode.SWING, END))  # type: ignore[arg-type]
-    return build_price_menu(bundle, features(bundle))
+    return build_price_menu(bundle, measure_features(bundle))
 
 
 @pytest.fixture

@@ -13,7 +13,14 @@ from tests.wire.collecting import END, EVER, OWN, market, rows, sources
 from tests.wire.fakes.series import MemorySeries
 from zuno.kernel.errors import Unavailable, UsageError
 from zuno.kernel.units import Millis
-from zuno.trading.data.sources import LISTED_SINCE, SETTLING, Sources, missing, missing_spans, pages
+from zuno.trading.data.sources import (
+    LISTED_SINCE,
+    SETTLING,
+    Sources,
+    find_missing,
+    find_missing_spans,
+    split_into_pages,
+)
 from zuno.trading.measure.data_quality import complete_at
 from zuno.trading.model.market import (
     DAY_MS,
@@ -310,75 +317,82 @@ def test_bars_that_are_missing_are_found_to_the_bar() -> None:
     at = Millis(NOW - HOUR_MS)
     minutes = [at + n * MINUTE_MS for n in range(10)]
     last = minutes[-1]
-    assert missing(M1, minutes, at, last) == []
-    assert missing(M1, minutes, at - 30_000, last + MINUTE_MS - 1) == []  # no bar opens in between
-    assert missing(M1, minutes, at - MINUTE_MS, last) == [(at - MINUTE_MS, at - 1)]
-    assert missing(M1, minutes, at, last + MINUTE_MS) == [(last + 1, last + MINUTE_MS)]
-    assert missing(M1, [*minutes[:3], *minutes[5:]], at, last) == [(minutes[2] + 1, minutes[5] - 1)]
-    assert missing(M1, [], at, last) == [(at, last)]
+    assert find_missing(M1, minutes, at, last) == []
+    assert find_missing(M1, minutes, at - 30_000, last + MINUTE_MS - 1) == []  # no bar opens in between
+    assert find_missing(M1, minutes, at - MINUTE_MS, last) == [(at - MINUTE_MS, at - 1)]
+    assert find_missing(M1, minutes, at, last + MINUTE_MS) == [(last + 1, last + MINUTE_MS)]
+    assert find_missing(M1, [*minutes[:3], *minutes[5:]], at, last) == [(minutes[2] + 1, minutes[5] - 1)]
+    assert find_missing(M1, [], at, last) == [(at, last)]
     monday = Timeframe.W1.floor(NOW)
     weeks = [monday - 2 * 7 * DAY_MS, monday - 7 * DAY_MS]
-    assert missing(W1, weeks, weeks[0], weeks[1] + 6 * DAY_MS) == []
-    assert missing(W1, weeks, weeks[0], monday) == [(weeks[1] + 1, monday)]
+    assert find_missing(W1, weeks, weeks[0], weeks[1] + 6 * DAY_MS) == []
+    assert find_missing(W1, weeks, weeks[0], monday) == [(weeks[1] + 1, monday)]
 
 
 def test_points_that_come_too_late_after_each_other_have_lost_some() -> None:
     rates = funding(BINANCE, "BTCUSDT")
     at = NOW - 10 * DAY_MS
     paid = [at + n * 8 * HOUR_MS + n for n in range(6)]  # venues are some milliseconds late
-    assert missing(rates, paid, at, paid[-1] + 3 * HOUR_MS) == []
-    assert missing(rates, [*paid[:2], *paid[3:]], at, paid[-1]) == [(paid[1] + 1, paid[3] - 1)]
-    assert missing(rates, paid, at - 9 * HOUR_MS, paid[-1]) == [(at - 9 * HOUR_MS, at - 1)]
+    assert find_missing(rates, paid, at, paid[-1] + 3 * HOUR_MS) == []
+    assert find_missing(rates, [*paid[:2], *paid[3:]], at, paid[-1]) == [(paid[1] + 1, paid[3] - 1)]
+    assert find_missing(rates, paid, at - 9 * HOUR_MS, paid[-1]) == [(at - 9 * HOUR_MS, at - 1)]
     for series in (macro("fred", "DGS2"), texts(Feed.NEWS, "channels", "BTC")):
-        assert missing(series, paid, at, NOW) == [(at, NOW)]
+        assert find_missing(series, paid, at, NOW) == [(at, NOW)]
 
 
 def test_a_bar_is_owed_when_it_is_closed_and_settled() -> None:
     at = Millis(NOW - HOUR_MS)
     minutes = [at + n * MINUTE_MS for n in range(10)]
     closed = minutes[-1] + MINUTE_MS
-    assert missing_spans(M1, minutes, at, NOW, Millis(closed + MINUTE_MS + SETTLING - 1)) == []
-    assert missing_spans(M1, minutes, at, NOW, Millis(closed + MINUTE_MS + SETTLING)) == [(closed, closed + MINUTE_MS)]
-    assert missing_spans(M1, minutes, at, closed - 1, NOW) == []
-    assert missing_spans(M1, minutes, at - DAY_MS, closed - 1, NOW) == [(at - DAY_MS, at)]
-    assert missing_spans(M1, minutes, at - MINUTE_MS + 1, closed - 1, NOW) == []  # none opened in between
-    assert missing_spans(M1, minutes, at - MINUTE_MS, closed - 1, NOW) == [(at - MINUTE_MS, at)]
+    assert find_missing_spans(M1, minutes, at, NOW, Millis(closed + MINUTE_MS + SETTLING - 1)) == []
+    assert find_missing_spans(M1, minutes, at, NOW, Millis(closed + MINUTE_MS + SETTLING)) == [
+        (closed, closed + MINUTE_MS)
+    ]
+    assert find_missing_spans(M1, minutes, at, closed - 1, NOW) == []
+    assert find_missing_spans(M1, minutes, at - DAY_MS, closed - 1, NOW) == [(at - DAY_MS, at)]
+    assert find_missing_spans(M1, minutes, at - MINUTE_MS + 1, closed - 1, NOW) == []  # none opened in between
+    assert find_missing_spans(M1, minutes, at - MINUTE_MS, closed - 1, NOW) == [(at - MINUTE_MS, at)]
     early = [LISTED_SINCE + n * MINUTE_MS for n in range(-5, 5)]
-    assert missing_spans(M1, early, LISTED_SINCE - DAY_MS, early[-1], NOW) == []  # there may have been no market yet
-    assert missing_spans(M1, early[6:], LISTED_SINCE - DAY_MS, early[-1], NOW) == [(LISTED_SINCE, early[6])]
-    assert missing_spans(M1, minutes[:2] + minutes[4:], at, closed - 1, NOW) == [(minutes[2], minutes[4])]
+    assert (
+        find_missing_spans(M1, early, LISTED_SINCE - DAY_MS, early[-1], NOW) == []
+    )  # there may have been no market yet
+    assert find_missing_spans(M1, early[6:], LISTED_SINCE - DAY_MS, early[-1], NOW) == [(LISTED_SINCE, early[6])]
+    assert find_missing_spans(M1, minutes[:2] + minutes[4:], at, closed - 1, NOW) == [(minutes[2], minutes[4])]
     monday = Timeframe.W1.floor(NOW - 7 * DAY_MS)
-    assert missing_spans(W1, [], monday, NOW, NOW) == [(monday, Timeframe.W1.floor(NOW))]
-    assert missing_spans(W1, [], monday + 1, NOW, NOW) == []  # no week opened in it and is over
+    assert find_missing_spans(W1, [], monday, NOW, NOW) == [(monday, Timeframe.W1.floor(NOW))]
+    assert find_missing_spans(W1, [], monday + 1, NOW, NOW) == []  # no week opened in it and is over
 
 
 def test_a_point_is_owed_when_the_next_is_due() -> None:
     rates, late = funding(BINANCE, "BTCUSDT"), 8 * HOUR_MS + MINUTE_MS
     at = NOW - 10 * DAY_MS
     paid = [at + n * 8 * HOUR_MS for n in range(6)]
-    assert missing_spans(rates, paid, at, NOW, Millis(paid[-1] + 2 * late)) == []
-    assert missing_spans(rates, paid, at, NOW, NOW) == [(paid[-1], NOW - late)]
-    assert missing_spans(rates, [*paid[:2], *paid[3:]], at, paid[-1], NOW) == [(paid[1], paid[3])]
-    assert missing_spans(rates, paid, at - late + 1, paid[-1], NOW) == []
-    assert missing_spans(rates, paid, at - late, paid[-1], NOW) == [(at - late, at)]
-    assert missing_spans(rates, [], at, at + late, NOW) == []
-    assert missing_spans(rates, [], at, at + late + 1, NOW) == [(at, at + late + 2)]
+    assert find_missing_spans(rates, paid, at, NOW, Millis(paid[-1] + 2 * late)) == []
+    assert find_missing_spans(rates, paid, at, NOW, NOW) == [(paid[-1], NOW - late)]
+    assert find_missing_spans(rates, [*paid[:2], *paid[3:]], at, paid[-1], NOW) == [(paid[1], paid[3])]
+    assert find_missing_spans(rates, paid, at - late + 1, paid[-1], NOW) == []
+    assert find_missing_spans(rates, paid, at - late, paid[-1], NOW) == [(at - late, at)]
+    assert find_missing_spans(rates, [], at, at + late, NOW) == []
+    assert find_missing_spans(rates, [], at, at + late + 1, NOW) == [(at, at + late + 2)]
     quiet = candles(UPBIT, "KRW-BTC", Timeframe.H1)
     for series in (quiet, macro("fred", "DGS2"), texts(Feed.NEWS, "channels", "BTC")):
-        assert missing_spans(series, [], at, NOW, NOW) == missing_spans(series, paid, at, NOW, NOW) == []
+        assert find_missing_spans(series, [], at, NOW, NOW) == find_missing_spans(series, paid, at, NOW, NOW) == []
 
 
 def test_open_interest_is_asked_for_in_hours_and_then_in_minutes() -> None:
     near = NOW - 2 * DAY_MS
     for venue in (BINANCE, OKX):
         series = open_interest(venue, "BTCUSDT")
-        assert list(pages(series, Millis(NOW - 9 * DAY_MS), NOW)) == [(NOW - 9 * DAY_MS, near - 1), (near, NOW)]
-        assert list(pages(series, Millis(NOW - DAY_MS), NOW)) == [(NOW - DAY_MS, NOW)]
-        assert list(pages(series, Millis(near), NOW)) == [(near, NOW)]
+        assert list(split_into_pages(series, Millis(NOW - 9 * DAY_MS), NOW)) == [
+            (NOW - 9 * DAY_MS, near - 1),
+            (near, NOW),
+        ]
+        assert list(split_into_pages(series, Millis(NOW - DAY_MS), NOW)) == [(NOW - DAY_MS, NOW)]
+        assert list(split_into_pages(series, Millis(near), NOW)) == [(near, NOW)]
 
 
 def test_many_bars_are_asked_for_in_parts_that_touch() -> None:
-    parts = list(pages(M1, Millis(NOW - 25_000 * MINUTE_MS), NOW))
+    parts = list(split_into_pages(M1, Millis(NOW - 25_000 * MINUTE_MS), NOW))
     assert [high - low + 1 for low, high in parts] == [10_000 * MINUTE_MS, 10_000 * MINUTE_MS, 5_000 * MINUTE_MS + 1]
     assert all(high + 1 == low for (_, high), (low, _) in pairwise(parts))
-    assert list(pages(M1, NOW, NOW)) == [(NOW, NOW)]
+    assert list(split_into_pages(M1, NOW, NOW)) == [(NOW, NOW)]

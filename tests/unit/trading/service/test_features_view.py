@@ -9,7 +9,7 @@ import pytest
 
 from tests.wire.chart_bundles import AS_OF, BTC, changed, whole, without
 from zuno.kernel.units import Millis, Seconds
-from zuno.trading.measure.features import features
+from zuno.trading.measure.features import measure_features
 from zuno.trading.measure.shock import Move, Shock, ShockScan
 from zuno.trading.measure.triage import Anomaly, Rule
 from zuno.trading.model.bundle import Block, Bundle
@@ -42,7 +42,7 @@ def aged(bundle: Bundle, series: Series[Any], seconds: int) -> Bundle:
 
 
 def shown(bundle: Bundle, part: str) -> tuple[Any, ...]:
-    group = features_view(bundle, "name", features(bundle)).features[part]
+    group = features_view(bundle, "name", measure_features(bundle)).features[part]
     return group["source"], group["asOf"], group["ageSeconds"], group["stale"]
 
 
@@ -89,7 +89,7 @@ def test_an_anomaly_names_its_source_and_its_age(rule: Rule) -> None:
     }
     series, source = rests[rule]
     bundle = whole()
-    found = features(bundle)
+    found = measure_features(bundle)
     if bundle.block(series) is None:  # type: ignore[arg-type]
         bundle = replace(bundle, blocks=(*bundle.blocks, Block(series, (), AS_OF, Seconds(0), Seconds(600))))  # type: ignore[arg-type]
     bundle = aged(ticking(bundle), series, 500)  # type: ignore[arg-type]
@@ -102,7 +102,7 @@ def test_an_anomaly_names_its_source_and_its_age(rule: Rule) -> None:
 
 def test_a_shock_says_how_long_ago_it_was_and_where() -> None:
     bundle = whole()
-    found = features(bundle)
+    found = measure_features(bundle)
     assert isinstance(found.watch, ShockScan)
     shock = Shock(Millis(AS_OF - 90 * MINUTE_MS), 100.0, (Move(5, -0.02, 0.015),), 0.015, False)
     loud = replace(found, watch=replace(found.watch, shocks=(shock,)))

@@ -33,7 +33,7 @@ from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.lessons import LessonBook
 from zuno.trading.learn.memory_book import MemoryBook
 from zuno.trading.learn.recall import CaseRecall
-from zuno.trading.measure.features import features
+from zuno.trading.measure.features import measure_features
 from zuno.trading.model.account import POSITIONS
 from zuno.trading.model.cycle import Call, Exchange, JudgeKind, Node, RegimeFamily
 from zuno.trading.model.known import or_none
@@ -63,7 +63,7 @@ def store() -> MemorySeries:
 @pytest.fixture(scope="module")
 def menu(store: MemorySeries) -> PriceMenu:
     bundle = asyncio.run(build_bundle(store, Symbol.BTCUSDT, Mode.SWING, Millis(int(AS_OF))))
-    return build_price_menu(bundle, features(bundle))
+    return build_price_menu(bundle, measure_features(bundle))
 
 
 @pytest.fixture

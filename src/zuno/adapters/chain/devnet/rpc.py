@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from eth_utils.exceptions import ValidationError
 
-from zuno.adapters.foreign_json import check_nesting, no_number
+from zuno.adapters.foreign_json import check_nesting, reject_non_number
 from zuno.kernel.errors import Broken, Refused
 
 from .controls import CONTROLS
@@ -90,7 +90,7 @@ class Rpc:
 
 def parse(body: bytes) -> Any:
     """The JSON in a body. ValueError if there is none, or if it nests deeper than any request does."""
-    return json.loads(check_nesting(body, _MAX_DEPTH), parse_constant=no_number)
+    return json.loads(check_nesting(body, _MAX_DEPTH), parse_constant=reject_non_number)
 
 
 def _failure(request_id: Any, refusal: NodeRefusal) -> Reply:

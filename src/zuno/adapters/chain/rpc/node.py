@@ -185,8 +185,8 @@ class RpcNode:
     async def simulate(self, sender: Address, to: Address, data: bytes, at: Block) -> tuple[Log, ...]:
         """The events a call would cause on top of a block; native coin that moves is a Transfer of its own address."""
         call = {"from": _checksum(sender), "to": _checksum(to), "data": "0x" + data.hex()}
-        wish = {"blockStateCalls": [{"calls": [call]}], "traceTransfers": True, "validation": False}
-        request = RpcRequest("eth_simulateV1", [wish], _parse_simulation, at, Callee.MAY_REVERT)
+        payload = {"blockStateCalls": [{"calls": [call]}], "traceTransfers": True, "validation": False}
+        request = RpcRequest("eth_simulateV1", [payload], _parse_simulation, at, Callee.MAY_REVERT)
         return cast(tuple[Log, ...], await self._ask_at(request))
 
     # -- any question

@@ -81,7 +81,7 @@ class Simulator:
         balances = [_balance_call(currency, wallet) for currency in wanted]
         price = _view_call(self._pool_manager, abi.extsload([pool_slots(pool_id).slot0]))
         steps = [*balances, *(requests.call_fields(wallet, call) for call in calls), *balances, price]
-        wish = {
+        payload = {
             "blockStateCalls": [{"stateOverrides": {_BALANCE_PROBE: {"code": _BALANCE_CODE}}, "calls": steps}],
             "validation": False,
         }
@@ -94,7 +94,7 @@ class Simulator:
             (packed,) = abi.extsload_results(_return_data(slot0), 1)
             return _Result(tuple(map(_parse_call, tried)), changes, unpack_slot0(packed).sqrt_price_x96)
 
-        question = RpcRequest("eth_simulateV1", [wish], _careful(read), head, Callee.MAY_REVERT)
+        question = RpcRequest("eth_simulateV1", [payload], _careful(read), head, Callee.MAY_REVERT)
         result: _Result = await self._node.ask(question)
         return result
 

@@ -121,7 +121,7 @@ class SimChain:
             nft, before = world.nfts.get(position.id), then.nfts.get(position.id)
             if nft is None or before is None:
                 continue
-            start, end = then.standing(before), world.standing(nft)
+            start, end = then.snapshot_position(before), world.snapshot_position(nft)
             if start.liquidity == end.liquidity:
                 fees[nft.id] = (
                     earned_rounding_down(end.fee_growth_inside0_x128, start.fee_growth_inside0_x128, end.liquidity),

@@ -289,7 +289,7 @@ class SimWorld:
             fees1=Amount(burn.fees1),
         )
 
-    def standing(self, nft: Nft) -> PositionSnapshot:
+    def snapshot_position(self, nft: Nft) -> PositionSnapshot:
         info, pool = self._info(nft), self.pools[nft.pool]
         worth0, worth1 = self._proceeds(nft)
         inside0, inside1 = pool.fee_growth_inside(nft.range.lower, nft.range.upper)

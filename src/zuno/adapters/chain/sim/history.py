@@ -66,7 +66,7 @@ class _HistoryBuilder:
         lives = self._lives()
         start = None
         if self._since is not None and self._mint(lives[-1].nft) is None:
-            start = world.past(self._since).standing(lives[-1].nft)
+            start = world.past(self._since).snapshot_position(lives[-1].nft)
         entries = self._build_entries({life.nft.id: life for life in lives})
         opened = entries.events[0].block if start is None else start.block
         closed = world.head if burn is None else burn.block
@@ -78,7 +78,7 @@ class _HistoryBuilder:
             opened=opened,
             closed=closed,
             start=start,
-            end=world.standing(nft) if burn is None else None,
+            end=world.snapshot_position(nft) if burn is None else None,
             events=tuple(entries.events),
             path=hourly_prices(world.prices[nft.pool], opened, closed),
             native_side=SIM.native_side(spec.key),

@@ -11,7 +11,7 @@ from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.chain.sim.engine import PriceShift, SentTransaction, SimWorld, WorldEvent
 from zuno.adapters.chain.world import DEFAULT_SEED
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
-from zuno.adapters.full_disk import unwritable
+from zuno.adapters.full_disk import build_write_error
 from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.kernel.units import Address, Seconds
 
@@ -68,7 +68,7 @@ class SimFile:
         try:
             replace_file(self._path, json.dumps(document, indent=1).encode())
         except OSError as error:
-            raise unwritable(self._path, error, "; the world is as it was") from error
+            raise build_write_error(self._path, error, "; the world is as it was") from error
 
     def lock(self) -> FileLock:
         """Two commands that change the world take turns."""

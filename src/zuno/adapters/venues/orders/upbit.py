@@ -45,7 +45,7 @@ from zuno.trading.model.orders import (
     VenuePosition,
     VenueQuote,
 )
-from zuno.trading.model.venues import won_symbol
+from zuno.trading.model.venues import krw_symbol
 
 CASH: Final = "KRW"
 LOT: Final = Decimal("0.00000001")
@@ -109,7 +109,7 @@ class UpbitOrders(ExchangeAccount):
     @report_unreadable
     async def now(self) -> Millis:
         """There is no endpoint for the time: every answer is dated, to the second."""
-        market = won_symbol(Symbol.BTCUSDT)
+        market = krw_symbol(Symbol.BTCUSDT)
         ticker = (await self._client.read("publicGetTicker", "ticker", markets=market)).only()
         if ticker.text("market") != market:
             raise Malformed("Upbit answered with another market than was asked for")
@@ -129,7 +129,7 @@ class UpbitOrders(ExchangeAccount):
         )
 
     async def _read_filters(self, symbol: Symbol) -> Filters:
-        market = won_symbol(symbol)
+        market = krw_symbol(symbol)
         try:
             chance = (await self._client.read("privateGetOrdersChance", "order terms", market=market)).child("market")
         except VenueDeclined as declined:
@@ -153,7 +153,7 @@ class UpbitOrders(ExchangeAccount):
 
     @report_unreadable
     async def quote(self, symbol: Symbol) -> VenueQuote:
-        market = won_symbol(symbol)
+        market = krw_symbol(symbol)
         book = (await self._client.read("publicGetOrderbook", "book", markets=market)).only()
         last = (await self._client.read("publicGetTicker", "ticker", markets=market)).only()
         best = book.child("orderbook_units").child(0)
@@ -193,7 +193,7 @@ class UpbitOrders(ExchangeAccount):
     async def cancel(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None = None) -> Order:
         row = await self._find_row(client_id)
         if row is None:
-            raise NotFound(f"Upbit has no order {client_id} of {won_symbol(symbol)}.")
+            raise NotFound(f"Upbit has no order {client_id} of {krw_symbol(symbol)}.")
         if self._order(row).status.final:
             return self._order(row)
         try:
@@ -300,7 +300,7 @@ class UpbitOrders(ExchangeAccount):
 
     async def _body(self, order: OrderRequest) -> dict[str, object]:
         body: dict[str, object] = {
-            "market": won_symbol(order.symbol),
+            "market": krw_symbol(order.symbol),
             "side": "bid" if order.side is OrderSide.BUY else "ask",
             "volume": f"{order.quantity:f}",
             "identifier": order.client_id,
@@ -382,7 +382,7 @@ class UpbitOrders(ExchangeAccount):
                 await self._client.read(
                     "privateGetOrdersOpen",
                     "open orders",
-                    market=won_symbol(symbol),
+                    market=krw_symbol(symbol),
                     page=page,
                     limit=OPEN_A_PAGE,
                 )
@@ -400,7 +400,7 @@ class UpbitOrders(ExchangeAccount):
                 await self._client.read(
                     "privateGetOrdersClosed",
                     "closed orders",
-                    market=won_symbol(symbol),
+                    market=krw_symbol(symbol),
                     start_time=low,
                     end_time=high,
                     limit=ORDERS_A_PAGE,
@@ -446,7 +446,7 @@ def _trades(row: VendorJson) -> list[VendorJson]:
 
 
 def _symbol(row: VendorJson) -> Symbol:
-    markets = {won_symbol(symbol): symbol for symbol in Symbol}
+    markets = {krw_symbol(symbol): symbol for symbol in Symbol}
     return markets[row.choice("market", list(markets))]
 
 

@@ -18,7 +18,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from math import inf
 from typing import Final, NamedTuple
 
-from zuno.adapters.venues.paper.ticks import Bar, Depth, FundingRate, Mark, Standing, Tick
+from zuno.adapters.venues.paper.ticks import Bar, Depth, FundingRate, Mark, MarketState, Tick
 from zuno.kernel.errors import NotFound
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
@@ -78,7 +78,7 @@ class PaperExchange:
         self.events: list[TradeEvent] = []
         self.fills: dict[Symbol, list[Fill]] = {symbol: [] for symbol in Symbol}
         self.payments: dict[Symbol, list[FundingPayment]] = {symbol: [] for symbol in Symbol}
-        self.standing = {symbol: Standing() for symbol in Symbol}
+        self.market_state = {symbol: MarketState() for symbol in Symbol}
         self.not_before = dict.fromkeys(Symbol, Millis(0))
         """Nothing that happens in a symbol from now on is dated before."""
         self._maker, self._taker = to_decimal(fees.maker) / 100, to_decimal(fees.taker) / 100
@@ -118,7 +118,7 @@ class PaperExchange:
         )
 
     def filters(self, symbol: Symbol, now: Millis) -> Filters:
-        standing = self.standing[symbol]
+        market_state = self.market_state[symbol]
         return Filters(
             exchange=self.exchange,
             symbol=symbol,
@@ -127,35 +127,35 @@ class PaperExchange:
             min_quantity=self._lot,
             max_quantity=_MOST[symbol],
             min_notional=to_decimal(MINIMUM_ORDERS[self.exchange, symbol]),
-            trading=standing.price is not None and now - standing.at <= DAY_MS,
+            trading=market_state.price is not None and now - market_state.at <= DAY_MS,
             holds_stops=not self.spot,
         )
 
     def tick(self, symbol: Symbol) -> Decimal:
         if not self.spot:
             return to_decimal(symbol.tick)
-        price = self.standing[symbol].price or inf
+        price = self.market_state[symbol].price or inf
         return Decimal(next((step for least, step in _KRW_TICKS if price >= least), 1))
 
     def quote(self, symbol: Symbol, now: Millis) -> VenueQuote | None:
         """None where the newest price is stale."""
-        standing = self.standing[symbol]
-        if standing.price is None or standing.mark is None or now - standing.at > standing.stale_ms:
+        market_state = self.market_state[symbol]
+        if market_state.price is None or market_state.mark is None or now - market_state.at > market_state.stale_ms:
             return None
         depth, tick = self._fresh_depth(symbol, now), self.tick(symbol)
         if depth is not None:
             bid = self._level_price(depth, depth.bids[0], OrderSide.SELL, symbol)
             ask = self._level_price(depth, depth.asks[0], OrderSide.BUY, symbol)
         else:
-            last = to_decimal(standing.price)
+            last = to_decimal(market_state.price)
             bid, ask = _to_grid(last, tick, ROUND_CEILING) - tick, _to_grid(last, tick, ROUND_FLOOR) + tick
         return VenueQuote(
             exchange=self.exchange,
             symbol=symbol,
             bid=bid,
             ask=ask,
-            mark=to_decimal(standing.mark),
-            at=Millis(depth.at if depth is not None else standing.at),
+            mark=to_decimal(market_state.mark),
+            at=Millis(depth.at if depth is not None else market_state.at),
         )
 
     def is_stale(self, symbol: Symbol, now: Millis) -> bool:
@@ -299,7 +299,7 @@ class PaperExchange:
 
     def advance(self, symbol: Symbol, ticks: Iterable[Tick]) -> None:
         """Match what is open against these, oldest first."""
-        standing = self.standing[symbol]
+        market_state = self.market_state[symbol]
         low, high = self._band(symbol)
         quiet: Bar | None = None
         for tick in ticks:
@@ -308,15 +308,15 @@ class PaperExchange:
                     quiet = tick
                     continue
                 if quiet is not None:
-                    standing.see(quiet)
+                    market_state.see(quiet)
                     quiet = None
-                standing.see(tick)
+                market_state.see(tick)
                 self._match_bar(symbol, tick)
             else:
                 if quiet is not None:
-                    standing.see(quiet)
+                    market_state.see(quiet)
                     quiet = None
-                standing.see(tick)
+                market_state.see(tick)
                 match tick:
                     case FundingRate():
                         self._settle_funding(symbol, tick)
@@ -326,7 +326,7 @@ class PaperExchange:
                         self._match_point(symbol, tick.at, None)
             low, high = self._band(symbol)
         if quiet is not None:
-            standing.see(quiet)
+            market_state.see(quiet)
 
     def _band(self, symbol: Symbol) -> tuple[float, float]:
         """Prices between which nothing happens."""
@@ -410,7 +410,7 @@ class PaperExchange:
 
     def _match_point(self, symbol: Symbol, at: Millis, depth: Depth | None) -> None:
         """At a mark; at a look at the book also what rests, with what stands against it. A mark is no trade."""
-        mark = self.standing[symbol].mark
+        mark = self.market_state[symbol].mark
         for level in list(self._levels_of(symbol)):
             order = level.order
             if order is not None and order.status.final:
@@ -477,7 +477,7 @@ class PaperExchange:
         touch = quote.ask if request.side is OrderSide.BUY else quote.bid
         if limit is not None and sign * (limit - touch) < 0:
             return
-        last = self.standing[symbol].price
+        last = self.market_state[symbol].price
         assert last is not None
         price = self._slip(to_decimal(last), request.side, self.tick(symbol))
         if limit is not None:
@@ -595,7 +595,7 @@ class PaperExchange:
 
     def _settle_funding(self, symbol: Symbol, settled: FundingRate) -> None:
         held = self.book.positions.get((self.exchange, symbol))
-        mark = self.standing[symbol].mark
+        mark = self.market_state[symbol].mark
         id = f"{symbol}-{settled.at}"
         if held is None or mark is None or self.spot or held.opened >= settled.at:
             return
@@ -632,7 +632,7 @@ class PaperExchange:
                 pass
 
     def _fresh_depth(self, symbol: Symbol, now: Millis) -> Depth | None:
-        depth = self.standing[symbol].depth
+        depth = self.market_state[symbol].depth
         if depth is None or not depth.bids or not depth.asks or not 0 <= now - depth.at <= _BOOK_MS:
             return None
         return depth
@@ -649,14 +649,14 @@ class PaperExchange:
 
     def _level_price(self, depth: Depth, level: Quote, side: OrderSide, symbol: Symbol) -> Decimal:
         """What a taker pays at a level: as it was shown, or moved with the price since, on the tick against it."""
-        standing, price = self.standing[symbol], to_decimal(level.price)
-        if standing.at <= depth.at or standing.price is None:
+        market_state, price = self.market_state[symbol], to_decimal(level.price)
+        if market_state.at <= depth.at or market_state.price is None:
             return price
-        moved = to_decimal(standing.price) - (to_decimal(depth.bids[0].price) + to_decimal(depth.asks[0].price)) / 2
+        moved = to_decimal(market_state.price) - (to_decimal(depth.bids[0].price) + to_decimal(depth.asks[0].price)) / 2
         return _to_grid(price + moved, self.tick(symbol), ROUND_CEILING if side is OrderSide.BUY else ROUND_FLOOR)
 
     def _unrealised_pnl(self, trade: OpenTrade) -> Decimal:
-        mark = self.standing[trade.symbol].mark
+        mark = self.market_state[trade.symbol].mark
         return ZERO if mark is None else trade.unrealised(to_decimal(mark))
 
     def _slip(self, price: Decimal, side: OrderSide, tick: Decimal) -> Decimal:

@@ -129,7 +129,7 @@ class SeriesTape:
         opens: list[Tick] = [_open_of(Bar(*bar)) for bar in bars] if self.opening_ms else []
         ticks += [Mark(row.at, row.mark) for row in marks if row.mark > 0]
         if won:
-            ticks, opens = _in_won(ticks, more), _in_won(opens, more)
+            ticks, opens = _convert_to_krw(ticks, more), _convert_to_krw(opens, more)
         else:
             ticks += [Depth(book.at, book.bids, book.asks) for book in more]
             settled = state.rows[-1]
@@ -154,7 +154,7 @@ def _place(told: tuple[int, Tick]) -> tuple[int, int]:
     return at, (Bar, Depth, Mark, FundingRate).index(type(tick))
 
 
-def _in_won(ticks: Sequence[Tick], rows: Sequence[Level]) -> list[Tick]:
+def _convert_to_krw(ticks: Sequence[Tick], rows: Sequence[Level]) -> list[Tick]:
     """At the rate of the moment; nothing of a time whose rate is stale."""
     times = [row.at for row in rows]
     found: list[Tick] = []

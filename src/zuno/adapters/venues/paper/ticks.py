@@ -51,7 +51,7 @@ Tick: TypeAlias = Bar | Depth | Mark | FundingRate
 
 
 @dataclass(slots=True)
-class Standing:
+class MarketState:
     """The market of one symbol as it stands."""
 
     price: float | None = None

@@ -209,7 +209,7 @@ class PaperVenue:
             # Where nothing is open only how the market stands matters; else everything since the last stored event.
             after = until if idle else min(engine.book.newest, until)
             for tick in await self._tape.before(symbol, after):
-                engine.standing[symbol].see(tick)
+                engine.market_state[symbol].see(tick)
         if after >= until:
             return ()
         # What a bar does that came late is told as news, after everything that was told before.

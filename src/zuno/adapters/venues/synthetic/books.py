@@ -8,7 +8,16 @@ from typing import Any, Final
 import numpy as np
 
 from zuno.adapters.venues.synthetic.candles import SyntheticMarket
-from zuno.adapters.venues.synthetic.path import HOURS, MINUTES_FROM, SIGMA, Chance, Ints, chance, fading, hour_of
+from zuno.adapters.venues.synthetic.path import (
+    HOURS,
+    MINUTES_FROM,
+    SIGMA,
+    Ints,
+    RandomStream,
+    decay_noise,
+    hour_of,
+    open_random_stream,
+)
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log, tanh
@@ -27,29 +36,29 @@ WALLS: Final = 0.02
 """Share of hours in which a wall is shown and withdrawn."""
 
 
-def batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
-    draw = chance(seed, f"books {made.symbol}")
+def build_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
+    draw = open_random_stream(seed, f"books {made.symbol}")
     hours = HOURS - hour_of(MINUTES_FROM)
     ends = MINUTES_FROM + HOUR_MS * (1 + np.arange(hours))
     at = (ends[:, None] - np.array(LOOKS_MS)).reshape(-1)
     middle = made.last_steps[59::60].reshape(-1)
-    away = _away(draw, middle, _restless(made))
+    away = _draw_level_distances(draw, middle, _relative_volatility(made))
     sizes = _sizes(draw, made, middle, hours)
     _put_walls(draw, sizes)
     bids, asks = middle[:, None] - away[0], middle[:, None] + away[1]
     return [Batch(books(BINANCE, made.symbol), _books(made, at, (bids, asks), sizes))]
 
 
-def _restless(made: SyntheticMarket) -> Floats:
+def _relative_volatility(made: SyntheticMarket) -> Floats:
     sigma = made.path.sigma[hour_of(MINUTES_FROM) :] / SIGMA[made.symbol]
     return np.repeat(sigma, len(LOOKS_MS))
 
 
-def _away(draw: Chance, middle: Ints, restless: Floats) -> tuple[Ints, Ints]:
+def _draw_level_distances(draw: RandomStream, middle: Ints, relative_volatility: Floats) -> tuple[Ints, Ints]:
     """Ticks from the middle to each level: a narrow spread, levels further and further apart, some 40 bps in all."""
     place = np.arange(1, LEVELS + 1)
     apart = np.diff(0.05 * exp(1.7 * log(place)), prepend=0.0) * 1e-4 * middle[:, None]
-    first = np.maximum(1, np.rint(middle * 5e-6 * np.minimum(restless, 6)))[:, None]
+    first = np.maximum(1, np.rint(middle * 5e-6 * np.minimum(relative_volatility, 6)))[:, None]
     sides = []
     for _ in range(2):
         gaps = np.maximum(1, np.rint(apart * draw.uniform(0.6, 1.4, apart.shape)))
@@ -58,10 +67,10 @@ def _away(draw: Chance, middle: Ints, restless: Floats) -> tuple[Ints, Ints]:
     return sides[0], sides[1]
 
 
-def _sizes(draw: Chance, made: SyntheticMarket, middle: Ints, hours: int) -> tuple[Ints, Ints]:
+def _sizes(draw: RandomStream, made: SyntheticMarket, middle: Ints, hours: int) -> tuple[Ints, Ints]:
     """Lots of each level: never five times the others by chance, for that would look like a wall."""
     looks = len(LOOKS_MS)
-    lean = np.repeat(tanh(fading(draw.normal(0.30, hours), 0.5)), looks)
+    lean = np.repeat(tanh(decay_noise(draw.normal(0.30, hours), 0.5)), looks)
     depth = exp(draw.normal(0.3, hours)) * np.where(draw.uniform(size=hours) < THIN, 0.002, 1.0)
     lots = np.repeat(depth, looks) * NEAR_USD / made.grain.price(middle) * made.grain.lots
     sides = []
@@ -71,7 +80,7 @@ def _sizes(draw: Chance, made: SyntheticMarket, middle: Ints, hours: int) -> tup
     return sides[0], sides[1]
 
 
-def _put_walls(draw: Chance, sizes: tuple[Ints, Ints]) -> None:
+def _put_walls(draw: RandomStream, sizes: tuple[Ints, Ints]) -> None:
     """In the second and third look one level holds many times the others; in the fourth it does not."""
     looks = len(LOOKS_MS)
     hours = len(sizes[0]) // looks

@@ -19,35 +19,35 @@ from zuno.adapters.venues.synthetic.path import (
     SIGMA,
     START,
     ZONES,
-    Chance,
     Ints,
     Path,
     PathZone,
+    RandomStream,
     by_daytime,
-    chance,
-    fading,
+    decay_noise,
     hour_of,
     hours_to_bars,
-    total,
+    open_random_stream,
+    sum_last_axis,
 )
 from zuno.adapters.venues.synthetic.takers import taker_buy_shares
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Candle, Series, Symbol, Timeframe, candles
-from zuno.trading.model.venues import BINANCE, UPBIT, won_symbol
+from zuno.trading.model.venues import BINANCE, UPBIT, krw_symbol
 from zuno.trading.ports.series import Batch
 
 TRADED: Final[Mapping[Symbol, float]] = {Symbol.BTCUSDT: 9e9, Symbol.ETHUSDT: 6e9}
 """What changes hands on an ordinary day, in dollars."""
 KOREA: Final = 0.012
 """The won market's volume, as a share of that."""
-WON_START: Final = 1_380.0
-WON_MINUTES_FROM: Final = END - 7 * DAY_MS
+KRW_START: Final = 1_380.0
+KRW_MINUTES_FROM: Final = END - 7 * DAY_MS
 
 
 @dataclass(frozen=True, slots=True)
-class Grain:
+class MarketPrecision:
     """How finely a market counts: ticks to one unit of the quote, lots to one of the base."""
 
     ticks: int
@@ -62,10 +62,13 @@ class Grain:
         return lots / self.lots
 
 
-GRAINS: Final[Mapping[Symbol, Grain]] = {Symbol.BTCUSDT: Grain(10, 1_000), Symbol.ETHUSDT: Grain(100, 1_000)}
-WON_GRAINS: Final[Mapping[Symbol, Grain]] = {
-    Symbol.BTCUSDT: Grain(1, 10_000, step=1_000),
-    Symbol.ETHUSDT: Grain(1, 1_000, step=100),
+PRECISIONS: Final[Mapping[Symbol, MarketPrecision]] = {
+    Symbol.BTCUSDT: MarketPrecision(10, 1_000),
+    Symbol.ETHUSDT: MarketPrecision(100, 1_000),
+}
+KRW_PRECISIONS: Final[Mapping[Symbol, MarketPrecision]] = {
+    Symbol.BTCUSDT: MarketPrecision(1, 10_000, step=1_000),
+    Symbol.ETHUSDT: MarketPrecision(1, 1_000, step=100),
 }
 
 
@@ -95,7 +98,7 @@ class SyntheticMarket:
     """One symbol's walk with the bars it made; what every other part of the market is drawn from."""
 
     path: Path
-    grain: Grain
+    grain: MarketPrecision
     bars: Mapping[Timeframe, TickBars]
     last_steps: Ints
     """The price after each step of each minute, minutes × steps, in ticks."""
@@ -114,10 +117,10 @@ class SyntheticMarket:
         return np.repeat(self.path.sigma[hour_of(zone.start) :] / np.sqrt(60), 60)
 
 
-def market(seed: int, path: Path) -> SyntheticMarket:
-    grain = GRAINS[path.symbol]
+def build_market(seed: int, path: Path) -> SyntheticMarket:
+    grain = PRECISIONS[path.symbol]
     natives, walked = _walk_bars(path, grain)
-    went = [total(steps) / _bar_sigma(zone, path.sigma) for zone, steps in zip(ZONES, path.steps, strict=True)]
+    went = [sum_last_axis(steps) / _bar_sigma(zone, path.sigma) for zone, steps in zip(ZONES, path.steps, strict=True)]
     volumes, shares = _volumes(seed, path, grain, natives, went), taker_buy_shares(seed, path, went)
     filled = [
         replace(bars, volume=volume, taker_buy=np.rint(volume * share).astype(np.int64))
@@ -126,39 +129,39 @@ def market(seed: int, path: Path) -> SyntheticMarket:
     return SyntheticMarket(path, grain, _all_lengths(*filled), walked)
 
 
-def batches(made: SyntheticMarket) -> list[Batch[Any]]:
+def build_batches(made: SyntheticMarket) -> list[Batch[Any]]:
     """What the perpetual's venue says of its bars."""
     return [_batch(candles(BINANCE, made.symbol, bars.timeframe), bars, made.grain) for bars in made.bars.values()]
 
 
-def won_batches(seed: int, made: SyntheticMarket, won: Floats) -> list[Batch[Any]]:
+def build_krw_batches(seed: int, made: SyntheticMarket, krw_rate: Floats) -> list[Batch[Any]]:
     """The same price in won, on a market that makes no bar without a trade and does not say who took."""
-    grain = WON_GRAINS[made.symbol]
-    draw = chance(seed, f"won {made.symbol}")
+    grain = KRW_PRECISIONS[made.symbol]
+    draw = open_random_stream(seed, f"won {made.symbol}")
     bars, done = [], 0
     for zone in ZONES:
         native = _native(zone, made.bars[_length(zone)])
-        rate = won[done : done + len(native.at)]
+        rate = krw_rate[done : done + len(native.at)]
         done += len(native.at)
-        bars.append(_in_won(draw, native, rate, made.grain, grain))
+        bars.append(_convert_to_krw(draw, native, rate, made.grain, grain))
     lengths = _all_lengths(*bars)
-    lengths[Timeframe.M1] = lengths[Timeframe.M1].part(lengths[Timeframe.M1].at >= WON_MINUTES_FROM)
-    series = partial(candles, UPBIT, won_symbol(made.symbol))
+    lengths[Timeframe.M1] = lengths[Timeframe.M1].part(lengths[Timeframe.M1].at >= KRW_MINUTES_FROM)
+    series = partial(candles, UPBIT, krw_symbol(made.symbol))
     return [_batch(series(length.timeframe), length, grain, taker=False) for length in lengths.values()]
 
 
-def won_rate(seed: int) -> Floats:
+def draw_krw_rate(seed: int) -> Floats:
     """Won for one dollar at the end of every bar that was walked, oldest first."""
     spans = np.concatenate([np.full(zone.bars, zone.bar / HOUR_MS) for zone in ZONES])
-    steps = chance(seed, "won").normal(size=len(spans)) * 0.0007 * np.sqrt(spans)
+    steps = open_random_stream(seed, "won").normal(size=len(spans)) * 0.0007 * np.sqrt(spans)
     level, kept = np.empty(len(spans)), 0.0
     for place, (step, span) in enumerate(zip(steps.tolist(), spans.tolist(), strict=True)):
         kept = kept * (1 - 0.0006 * span) + step
         level[place] = kept
-    return np.round(WON_START * exp(level), 1)
+    return np.round(KRW_START * exp(level), 1)
 
 
-def coarser(timeframe: Timeframe, bars: TickBars) -> TickBars:
+def resample(timeframe: Timeframe, bars: TickBars) -> TickBars:
     """What these bars add up to, bucket by bucket, where the first and the last bucket are whole."""
     shift = timeframe.floor(0)
     bucket = (bars.at - shift) // timeframe.millis * timeframe.millis + shift
@@ -186,7 +189,7 @@ def _native(zone: PathZone, bars: TickBars) -> TickBars:
     return bars.part((bars.at >= zone.start) & (bars.at < zone.end))
 
 
-def _walk_bars(path: Path, grain: Grain) -> tuple[list[TickBars], Ints]:
+def _walk_bars(path: Path, grain: MarketPrecision) -> tuple[list[TickBars], Ints]:
     """Bars without volume, each opening where the one before closed; and the last zone's every step."""
     start, bars = float(log(START[path.symbol])), []
     walked: Ints = np.empty(0, np.int64)
@@ -205,11 +208,13 @@ def _walk_bars(path: Path, grain: Grain) -> tuple[list[TickBars], Ints]:
     return bars, walked
 
 
-def _volumes(seed: int, path: Path, grain: Grain, bars: Sequence[TickBars], went: Sequence[Floats]) -> list[Ints]:
+def _volumes(
+    seed: int, path: Path, grain: MarketPrecision, bars: Sequence[TickBars], went: Sequence[Floats]
+) -> list[Ints]:
     """By the hour of the day, and more when the market is restless or went far."""
     found = []
     for zone, native, far in zip(ZONES, bars, went, strict=True):
-        draw = chance(seed, f"volume {zone.bar} {path.symbol}")
+        draw = open_random_stream(seed, f"volume {zone.bar} {path.symbol}")
         noise = exp(draw.normal(0.3 if zone.bar < HOUR_MS else 0.12, zone.bars))
         busy = _busy(seed, path, zone) * noise * (0.65 + 0.4 * np.minimum(np.abs(far), 6))
         dollars = TRADED[path.symbol] * zone.bar / ZONES[0].bar * busy
@@ -221,14 +226,14 @@ def _bar_sigma(zone: PathZone, sigma: Floats) -> Floats:
     first, hours = hour_of(zone.start), (zone.end - zone.start) // HOUR_MS
     squares = np.square(sigma[first : first + hours])
     if zone.bar > HOUR_MS:
-        return np.asarray(np.sqrt(total(squares.reshape(zone.bars, -1))), dtype=np.float64)
+        return np.asarray(np.sqrt(sum_last_axis(squares.reshape(zone.bars, -1))), dtype=np.float64)
     return np.repeat(np.sqrt(squares * zone.bar / HOUR_MS), HOUR_MS // zone.bar)
 
 
 def _busy(seed: int, path: Path, zone: PathZone) -> Floats:
     """How much is traded against an ordinary time, bar by bar."""
-    noise = chance(seed, f"busy {path.symbol}").normal(size=HOURS)
-    drift = exp(fading(noise, 1 - 1 / 24) * 0.25 * np.sqrt(2 / 24))
+    noise = open_random_stream(seed, f"busy {path.symbol}").normal(size=HOURS)
+    drift = exp(decay_noise(noise, 1 - 1 / 24) * 0.25 * np.sqrt(2 / 24))
     season = by_daytime(0.4, np.arange(HOURS))
     hours = season * drift * exp(0.9 * log(path.sigma / SIGMA[path.symbol]))
     return hours_to_bars(zone, hours)
@@ -236,14 +241,14 @@ def _busy(seed: int, path: Path, zone: PathZone) -> Floats:
 
 def _all_lengths(days: TickBars, hours: TickBars, minutes: TickBars) -> dict[Timeframe, TickBars]:
     """Every length there is, each from the next finer one."""
-    hour = _join_bars(hours, coarser(Timeframe.H1, minutes))
-    day = _join_bars(days, coarser(Timeframe.D1, hour))
+    hour = _join_bars(hours, resample(Timeframe.H1, minutes))
+    day = _join_bars(days, resample(Timeframe.D1, hour))
     return {
         Timeframe.M1: minutes,
         Timeframe.H1: hour,
-        Timeframe.H4: coarser(Timeframe.H4, hour),
+        Timeframe.H4: resample(Timeframe.H4, hour),
         Timeframe.D1: day,
-        Timeframe.W1: coarser(Timeframe.W1, day),
+        Timeframe.W1: resample(Timeframe.W1, day),
     }
 
 
@@ -252,7 +257,9 @@ def _join_bars(early: TickBars, late: TickBars) -> TickBars:
     return TickBars(early.timeframe, *(np.concatenate(pair) for pair in pairs))
 
 
-def _in_won(draw: Chance, bars: TickBars, rate: Floats, dollars: Grain, grain: Grain) -> TickBars:
+def _convert_to_krw(
+    draw: RandomStream, bars: TickBars, rate: Floats, dollars: MarketPrecision, grain: MarketPrecision
+) -> TickBars:
     """Bars in won: each opens where the last one closed, and some minutes of the Korean night have no trade."""
     scale = rate / dollars.ticks * exp(draw.normal(0.0002, len(rate)))
     prices = (bars.open, bars.high, bars.low, bars.close)
@@ -261,19 +268,19 @@ def _in_won(draw: Chance, bars: TickBars, rate: Floats, dollars: Grain, grain: G
     high, low = np.maximum(high, opened), np.minimum(low, opened)
     volume = np.rint(bars.volume * KOREA * exp(draw.normal(0.3, len(rate))) * grain.lots / dollars.lots)
     silent = _silent(draw, bars)
-    won = TickBars(
+    krw_rate = TickBars(
         bars.timeframe, bars.at, opened, high, low, close, np.maximum(1, volume).astype(np.int64), bars.taker_buy
     )
-    return won.part(~silent)
+    return krw_rate.part(~silent)
 
 
-def _silent(draw: Chance, bars: TickBars) -> NDArray[np.bool_]:
+def _silent(draw: RandomStream, bars: TickBars) -> NDArray[np.bool_]:
     night = (bars.at // HOUR_MS % 24 >= 17) & (bars.at // HOUR_MS % 24 < 22)
     silent: NDArray[np.bool_] = draw.uniform(size=len(bars.at)) < 0.03
     return silent & night & (bars.timeframe is Timeframe.M1)
 
 
-def _batch(series: Series[Candle], bars: TickBars, grain: Grain, taker: bool = True) -> Batch[Candle]:
+def _batch(series: Series[Candle], bars: TickBars, grain: MarketPrecision, taker: bool = True) -> Batch[Candle]:
     prices = [grain.price(column).tolist() for column in bars.columns[1:5]]
     taken: list[Any] = grain.size(bars.taker_buy).tolist() if taker else [None] * len(bars.at)
     columns = zip(bars.at.tolist(), *prices, grain.size(bars.volume).tolist(), taken, strict=True)

@@ -20,12 +20,12 @@ from zuno.adapters.venues.synthetic.path import (
     HOURS_FROM,
     MINUTES_FROM,
     START,
-    Chance,
     Ints,
-    chance,
-    fading,
+    RandomStream,
+    decay_noise,
     hour_of,
-    total,
+    open_random_stream,
+    sum_last_axis,
 )
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log
@@ -60,7 +60,7 @@ TOLD: Final = 4
 """Five minutes of an hour after which its jump, if it has one, has come: it lies in the first third."""
 CROWD: Final = 0.010
 """How far open interest goes in an hour that is restless by as much again as is usual, one deviation."""
-RESTLESS: Final = 3.0
+MAX_EXCESS_VOLATILITY: Final = 3.0
 """More than so much over the usual moves it no further."""
 INTEREST, BAND, CAP = 0.0001, 0.0005, 0.0025
 """Of funding: what is paid when the premium is small, how far it pulls, and the most a venue takes."""
@@ -80,24 +80,24 @@ class Grid:
     """In lots. Of an hour that has no minutes, the same part each time: nobody reads a venue within one."""
 
 
-def grid(made: SyntheticMarket) -> Grid:
+def build_grid(made: SyntheticMarket) -> Grid:
     hours, minutes = made.path.steps[1], made.path.steps[2]
-    step = np.concatenate([hours.reshape(-1), total(minutes.reshape(-1, 25))])
+    step = np.concatenate([hours.reshape(-1), sum_last_axis(minutes.reshape(-1, 25))])
     usual = np.repeat(made.path.sigma[hour_of(HOURS_FROM) :] / np.sqrt(12), 12)
     at = HOURS_FROM + GRID * (1 + np.arange(len(step)))
-    before = log(START[made.symbol]) + total(made.path.steps[0].reshape(-1))
+    before = log(START[made.symbol]) + sum_last_axis(made.path.steps[0].reshape(-1))
     early = made.bars[Timeframe.H1].volume[: len(hours)]
     volume = np.concatenate([np.repeat(early / 12, 12), made.minutes.volume.reshape(-1, 5).sum(axis=1)])
     return Grid(at, step, np.clip(step / usual, -5, 5), exp(before + np.cumsum(step)), volume)
 
 
-def batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
-    seen = grid(made)
+def build_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
+    seen = build_grid(made)
     premium, crowd = _premium(seed, made, seen), _crowd_moves(seed, made, seen)
     given: list[Batch[Any]] = []
     for venue in VENUES:
-        draw = chance(seed, f"venue {venue} {made.symbol}")
-        own = np.clip(premium + fading(draw.normal(size=len(premium)) * 4e-6, 0.999), -0.002, 0.002)
+        draw = open_random_stream(seed, f"venue {venue} {made.symbol}")
+        own = np.clip(premium + decay_noise(draw.normal(size=len(premium)) * 4e-6, 0.999), -0.002, 0.002)
         given += _funding(venue, made.symbol, seen, own)
         given.append(_open(draw, venue, made, seen, crowd))
         given.append(_crowd(draw, venue, made.symbol, seen))
@@ -105,15 +105,15 @@ def batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
     return given
 
 
-def readings(at: Ints) -> NDArray[np.bool_]:
+def mark_polled(at: Ints) -> NDArray[np.bool_]:
     """When a venue was asked."""
     return np.asarray(((at % HOUR_MS == 0) & (at > MINUTES_FROM)) | (at > END - CLOSE_LOOK))
 
 
 def _premium(seed: int, made: SyntheticMarket, seen: Grid) -> Floats:
     """How far the perpetual stands above its index: it leans the way the price went, for a day or two."""
-    noise = chance(seed, f"premium {made.symbol}").normal(size=len(seen.at))
-    return INTEREST + fading((0.8 * seen.surprise + 0.6 * noise) * 1.7e-5, 0.9988)
+    noise = open_random_stream(seed, f"premium {made.symbol}").normal(size=len(seen.at))
+    return INTEREST + decay_noise((0.8 * seen.surprise + 0.6 * noise) * 1.7e-5, 0.9988)
 
 
 def _rate(premium: Floats, hours: int) -> Floats:
@@ -126,10 +126,10 @@ def _funding(venue: str, symbol: Symbol, seen: Grid, premium: Floats) -> list[Ba
     hours = 4 if (venue, symbol) == FOUR_HOURS else 8
     size = hours * HOUR_MS // GRID
     by_interval = premium.reshape(-1, size)
-    settled = _rate(total(by_interval) / size, hours)
+    settled = _rate(sum_last_axis(by_interval) / size, hours)
     so_far = np.cumsum(by_interval, axis=1) / np.arange(1, size + 1)
     predicted = _rate(so_far.reshape(-1), hours)
-    read = readings(seen.at)
+    read = mark_polled(seen.at)
     return [
         _rows(funding(venue, symbol), seen.at[size - 1 :: size], settled, hours),
         _rows(funding_next(venue, symbol), seen.at[read], predicted[read], hours),
@@ -140,23 +140,23 @@ def _rows(series: Any, at: Ints, rates: Floats, hours: int) -> Batch[Any]:
     return Batch(series, [Funding(*pair, float(hours)) for pair in zip(at.tolist(), rates.tolist(), strict=True)])
 
 
-def levels(series: Series[Level], at: Ints, values: Floats) -> Batch[Any]:
+def build_level_batch(series: Series[Level], at: Ints, values: Floats) -> Batch[Any]:
     return Batch(series, list(map(Level._make, zip(at.tolist(), values.tolist(), strict=True))))
 
 
-def _open(draw: Chance, venue: str, made: SyntheticMarket, seen: Grid, crowd: Floats) -> Batch[Any]:
+def _open(draw: RandomStream, venue: str, made: SyntheticMarket, seen: Grid, crowd: Floats) -> Batch[Any]:
     """In base units: it grows with trends behind it, moves with the crowd, and is torn down, or built up, by jumps."""
     push = draw.normal(size=len(seen.at)) * 0.0006 + np.abs(seen.surprise) * 0.0001 - 0.00008
     pushed = push + crowd + _jump_changes(draw, made, len(seen.at))
-    level = fading(pushed, 1 - 1 / 1_800)
+    level = decay_noise(pushed, 1 - 1 / 1_800)
     size = OPEN_USD[made.symbol] / START[made.symbol] * VENUES[venue] * exp(np.clip(level, -1.2, 1.2))
-    read = readings(seen.at) | (seen.at % (4 * HOUR_MS) == 0)
-    return levels(open_interest(venue, made.symbol), seen.at[read], np.round(size[read], 3))
+    read = mark_polled(seen.at) | (seen.at % (4 * HOUR_MS) == 0)
+    return build_level_batch(open_interest(venue, made.symbol), seen.at[read], np.round(size[read], 3))
 
 
 def _crowd_moves(seed: int, made: SyntheticMarket, seen: Grid) -> Floats:
     """What comes and leaves at every venue alike, while both volume and movement are beyond the usual."""
-    way = np.repeat(chance(seed, f"crowd {made.symbol}").normal(size=len(seen.at) // 12), 12)
+    way = np.repeat(open_random_stream(seed, f"crowd {made.symbol}").normal(size=len(seen.at) // 12), 12)
     jumps, first = made.path.jumps, hour_of(HOURS_FROM)
     inside = jumps.hour >= first
     for hour, cascade in zip((jumps.hour[inside] - first).tolist(), jumps.cascade[inside].tolist(), strict=True):
@@ -165,7 +165,9 @@ def _crowd_moves(seed: int, made: SyntheticMarket, seen: Grid) -> Floats:
     square = np.square(seen.step)
     went = np.sqrt(_lately(square, HOUR_MS) / _lately(square, 7 * DAY_MS))
     traded = seen.volume / _lately(seen.volume, DAY_MS)
-    return np.asarray(way * CROWD / 12 * np.clip(np.minimum(went, traded) - 1, 0, RESTLESS), dtype=np.float64)
+    return np.asarray(
+        way * CROWD / 12 * np.clip(np.minimum(went, traded) - 1, 0, MAX_EXCESS_VOLATILITY), dtype=np.float64
+    )
 
 
 def _lately(column: Floats, span: int) -> Floats:
@@ -176,7 +178,7 @@ def _lately(column: Floats, span: int) -> Floats:
     return np.asarray((sums[place] - sums[start]) / (place - start), dtype=np.float64)
 
 
-def _jump_changes(draw: Chance, made: SyntheticMarket, count: int) -> Floats:
+def _jump_changes(draw: RandomStream, made: SyntheticMarket, count: int) -> Floats:
     """What each jump did to open positions within its hour."""
     jumps, first = made.path.jumps, hour_of(HOURS_FROM)
     inside = jumps.hour >= first
@@ -188,17 +190,17 @@ def _jump_changes(draw: Chance, made: SyntheticMarket, count: int) -> Floats:
     return torn
 
 
-def _crowd(draw: Chance, venue: str, symbol: Symbol, seen: Grid) -> Batch[Any]:
+def _crowd(draw: RandomStream, venue: str, symbol: Symbol, seen: Grid) -> Batch[Any]:
     """Accounts buy what fell: longs to shorts lean against the last days."""
     late = seen.at > MINUTES_FROM
-    lean = fading(-0.004 * seen.surprise[late] + 0.006 * draw.normal(size=int(late.sum())), 0.998)
+    lean = decay_noise(-0.004 * seen.surprise[late] + 0.006 * draw.normal(size=int(late.sum())), 0.998)
     ratio = np.round(1.35 * exp(np.clip(lean, -0.9, 0.9)), 4)
-    read = readings(seen.at[late])
-    return levels(long_short(venue, symbol), seen.at[late][read], ratio[read])
+    read = mark_polled(seen.at[late])
+    return build_level_batch(long_short(venue, symbol), seen.at[late][read], ratio[read])
 
 
-def _basis(draw: Chance, venue: str, made: SyntheticMarket, seen: Grid, premium: Floats) -> Batch[Any]:
-    read = readings(seen.at)
+def _basis(draw: RandomStream, venue: str, made: SyntheticMarket, seen: Grid, premium: Floats) -> Batch[Any]:
+    read = mark_polled(seen.at)
     apart = draw.normal(size=len(seen.at))[read] * 2e-5
     mark = np.round(seen.price[read] * (1 + apart), 2)
     spot = np.round(seen.price[read] / (1 + premium[read]), 2)

@@ -9,18 +9,18 @@ from typing import Any, Final
 import numpy as np
 
 from zuno.adapters.venues.synthetic.candles import SyntheticMarket
-from zuno.adapters.venues.synthetic.derivatives import GRID, levels, readings
+from zuno.adapters.venues.synthetic.derivatives import GRID, build_level_batch, mark_polled
 from zuno.adapters.venues.synthetic.path import (
     END,
     HOURS_FROM,
     MINUTES_FROM,
     SIGMA,
     Ints,
-    chance,
-    fading,
+    decay_noise,
+    draw_panics,
     hour_of,
-    panics,
-    total,
+    open_random_stream,
+    sum_last_axis,
 )
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Floats
@@ -58,12 +58,12 @@ HOLIDAYS: Final = frozenset({(1, 1), (7, 4), (12, 25)})
 MACRO_DAYS: Final = 430
 
 
-def batches(seed: int, markets: Mapping[Symbol, SyntheticMarket], won: Floats) -> list[Batch[Any]]:
+def build_batches(seed: int, markets: Mapping[Symbol, SyntheticMarket], krw_rate: Floats) -> list[Batch[Any]]:
     given: list[Batch[Any]] = [Batch(macro(whose, name), _daily(seed, name)) for name, (whose, *_) in DAILY.items()]
     given.append(Batch(macro(FRED, "CPIAUCSL"), list(_prices(seed))))
     given.append(Batch(macro(FRED, "FEDFUNDS"), list(_policy())))
-    given.append(_mood(seed, markets[Symbol.BTCUSDT]))
-    return given + _rates(seed, won)
+    given.append(_build_fear_greed(seed, markets[Symbol.BTCUSDT]))
+    return given + _rates(seed, krw_rate)
 
 
 def _working_days() -> Iterator[datetime]:
@@ -77,7 +77,7 @@ def _working_days() -> Iterator[datetime]:
 def _daily(seed: int, name: str) -> list[MacroRelease]:
     _, start, far, hours = DAILY[name]
     days = list(_working_days())
-    walk = np.cumsum(chance(seed, f"macro {SAME.get(name, name)}").normal(size=len(days)) * far)
+    walk = np.cumsum(open_random_stream(seed, f"macro {SAME.get(name, name)}").normal(size=len(days)) * far)
     values = np.clip(start + walk, 0.1, None) if name.startswith("DGS") else start * exp(walk)
     return [
         MacroRelease(_millis(day), round(value, 4 if start < 1_000 else 2), _release_time(day, hours))
@@ -94,7 +94,7 @@ def _release_time(day: datetime, hours: int) -> Millis:
 
 def _prices(seed: int) -> Iterator[MacroRelease]:
     """Consumer prices: a month is printed in the middle of the next, and each January of it once more, revised."""
-    draw, level = chance(seed, "macro CPIAUCSL"), 312.0
+    draw, level = open_random_stream(seed, "macro CPIAUCSL"), 312.0
     for month, after in _months():
         level = round(level * (1 + 0.0022 + float(draw.normal(0.001))), 3)
         released = _millis(after) + 11 * DAY_MS + 13 * HOUR_MS + 30 * MINUTE_MS
@@ -124,36 +124,38 @@ def _millis(day: datetime) -> Millis:
     return Millis(int(day.timestamp()) * 1_000)
 
 
-def _mood(seed: int, made: SyntheticMarket) -> Batch[Any]:
+def _build_fear_greed(seed: int, made: SyntheticMarket) -> Batch[Any]:
     """Greed after rises, fear after falls and in restless times; said at midnight of the days before."""
     days = made.bars[Timeframe.D1]
     days = days.part(days.at >= HOURS_FROM)
     moved = log(days.close / days.open)
-    restless = total(made.path.sigma[hour_of(HOURS_FROM) :].reshape(-1, 24)) / 24 / SIGMA[made.symbol]
-    noise = chance(seed, "mood").normal(3, len(moved))
-    level = 52 + 190 * fading(moved, 0.85) - 9 * (restless - 1.3) + noise
+    relative_volatility = (
+        sum_last_axis(made.path.sigma[hour_of(HOURS_FROM) :].reshape(-1, 24)) / 24 / SIGMA[made.symbol]
+    )
+    noise = open_random_stream(seed, "mood").normal(3, len(moved))
+    level = 52 + 190 * decay_noise(moved, 0.85) - 9 * (relative_volatility - 1.3) + noise
     values = np.clip(np.rint(level), 3, 97)
     at = days.at + DAY_MS
-    return levels(fear_greed(ALTERNATIVE), at, values)
+    return build_level_batch(fear_greed(ALTERNATIVE), at, values)
 
 
-def _rates(seed: int, won: Floats) -> list[Batch[Any]]:
+def _rates(seed: int, krw_rate: Floats) -> list[Batch[Any]]:
     """Won for a dollar, and one dollar's token in another's: a few basis points apart until fear comes."""
     at = MINUTES_FROM + GRID * (1 + np.arange((END - MINUTES_FROM) // GRID))
-    read = readings(at)
-    by_minute = won[-(END - MINUTES_FROM) // MINUTE_MS :]
-    apart = fading(chance(seed, USDC_USDT).normal(2e-5, len(at)), 0.99)
+    read = mark_polled(at)
+    by_minute = krw_rate[-(END - MINUTES_FROM) // MINUTE_MS :]
+    apart = decay_noise(open_random_stream(seed, USDC_USDT).normal(2e-5, len(at)), 0.99)
     given = {
         rates(UPBIT, USDT_KRW): by_minute[4::5],
-        rates(BINANCE, USDC_USDT): np.round(1 + apart + slips(seed, at), 5),
+        rates(BINANCE, USDC_USDT): np.round(1 + apart + draw_depegs(seed, at), 5),
     }
-    return [levels(series, at[read], values[read]) for series, values in given.items()]
+    return [build_level_batch(series, at[read], values[read]) for series, values in given.items()]
 
 
-def slips(seed: int, at: Ints) -> Floats:
+def draw_depegs(seed: int, at: Ints) -> Floats:
     """In some panics one of the two tokens is doubted: it slips by the per cent within hours and is back in days."""
-    draw, slip = chance(seed, "slip"), np.zeros(len(at))
-    for hour in panics(seed).tolist():
+    draw, slip = open_random_stream(seed, "slip"), np.zeros(len(at))
+    for hour in draw_panics(seed).tolist():
         doubted, way, far = draw.uniform() < 0.6, draw.integers(0, 2) * 2 - 1, draw.uniform(0.015, 0.04)
         since = (at - HOURS_FROM) / HOUR_MS - (hour - hour_of(HOURS_FROM))
         after = np.clip(since, 0, None)

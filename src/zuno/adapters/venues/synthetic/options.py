@@ -15,8 +15,17 @@ from typing import Any, Final
 import numpy as np
 
 from zuno.adapters.venues.synthetic.candles import SyntheticMarket
-from zuno.adapters.venues.synthetic.derivatives import levels
-from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, SIGMA, Ints, chance, fading, hour_of, total
+from zuno.adapters.venues.synthetic.derivatives import build_level_batch
+from zuno.adapters.venues.synthetic.path import (
+    END,
+    MINUTES_FROM,
+    SIGMA,
+    Ints,
+    decay_noise,
+    hour_of,
+    open_random_stream,
+    sum_last_axis,
+)
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log
@@ -37,7 +46,7 @@ _MONTHS: Final = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mood:
+class VolatilityState:
     """What options go by, hour by hour over the time of hours: yearly volatility now and in the long run, and fear."""
 
     now: Floats
@@ -46,25 +55,27 @@ class Mood:
     """Positive after a fall."""
 
 
-def batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
-    mood = _mood(seed, made)
+def build_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
+    mood = _build_volatility_state(seed, made)
     return [_index(made, mood), Batch(options(DERIBIT, made.symbol.base), list(_chains(seed, made, mood)))]
 
 
-def _mood(seed: int, made: SyntheticMarket) -> Mood:
+def _build_volatility_state(seed: int, made: SyntheticMarket) -> VolatilityState:
     hours = made.bars[Timeframe.H1]
     sigma = made.path.sigma[hour_of(int(hours.at[0])) :]
     year = np.sqrt(24 * 365)
     square = np.square(sigma)
-    day, month = (fading(square / span, 1 - 1 / span, float(total(square[:720]) / 720)) for span in (24, 480))
-    noise = exp(fading(chance(seed, f"mood {made.symbol}").normal(0.008, len(sigma)), 0.96))
+    day, month = (
+        decay_noise(square / span, 1 - 1 / span, float(sum_last_axis(square[:720]) / 720)) for span in (24, 480)
+    )
+    noise = exp(decay_noise(open_random_stream(seed, f"mood {made.symbol}").normal(0.008, len(sigma)), 0.96))
     usual = np.sqrt((month + np.square(1.4 * SIGMA[made.symbol])) / 2)
     moved = np.diff(log(hours.close), prepend=log(hours.open[0]))
-    fear = np.clip(fading(-moved / SIGMA[made.symbol], 1 - 1 / 48) / 7, -2, 3)
-    return Mood(usual * exp(0.65 * log(np.sqrt(day) / usual)) * year * noise, usual * year, fear)
+    fear = np.clip(decay_noise(-moved / SIGMA[made.symbol], 1 - 1 / 48) / 7, -2, 3)
+    return VolatilityState(usual * exp(0.65 * log(np.sqrt(day) / usual)) * year * noise, usual * year, fear)
 
 
-def _atm(mood: Mood, place: Ints | slice, years: Floats | float) -> Floats:
+def _atm(mood: VolatilityState, place: Ints | slice, years: Floats | float) -> Floats:
     """Percent a year at the money, for expiries so many years away."""
     passed = np.maximum(np.asarray(years), 1e-4) / FADE_YEARS
     near = (1 - exp(-passed)) / passed
@@ -74,14 +85,14 @@ def _atm(mood: Mood, place: Ints | slice, years: Floats | float) -> Floats:
     return np.asarray(np.clip(100 * np.sqrt(square) + PREMIUM * (1 - near), 15, 180), dtype=np.float64)
 
 
-def _index(made: SyntheticMarket, mood: Mood) -> Batch[Any]:
+def _index(made: SyntheticMarket, mood: VolatilityState) -> Batch[Any]:
     count = DVOL_DAYS * 24
     at = END - HOUR_MS * np.arange(count - 1, -1, -1)
     values = np.round(_atm(mood, slice(-count, None), 30 / 365), 2)
-    return levels(dvol(DERIBIT, made.symbol.base), at, values)
+    return build_level_batch(dvol(DERIBIT, made.symbol.base), at, values)
 
 
-def _chains(seed: int, made: SyntheticMarket, mood: Mood) -> Iterator[OptionChain]:
+def _chains(seed: int, made: SyntheticMarket, mood: VolatilityState) -> Iterator[OptionChain]:
     """A chain on every full hour. Hours with the same expiries are drawn at once."""
     closes = made.grain.price(made.bars[Timeframe.H1].close)
     at = END - HOUR_MS * np.arange(len(closes) - 1, -1, -1)
@@ -106,8 +117,8 @@ class _Smiles:
     mark_iv: Floats
 
 
-def _smiles(mood: Mood, places: Ints, at: Ints, spot: Floats) -> _Smiles:
-    listed = np.array(expiries(int(at[0])))
+def _smiles(mood: VolatilityState, places: Ints, at: Ints, spot: Floats) -> _Smiles:
+    listed = np.array(list_expiries(int(at[0])))
     years = (listed - at[:, None]) / YEAR_MS
     atm = _atm(mood, places[:, None], years)
     forward = np.round(spot[:, None] * exp(years * (0.05 - 0.02 * mood.fear[places])[:, None]), 2)
@@ -175,7 +186,7 @@ def _hash_uniform(seed: int, left: Any, right: Any, call: bool) -> Floats:
     return np.asarray((mixed >> np.uint64(11)).astype(np.float64) / 2.0**53, dtype=np.float64)
 
 
-def expiries(at: int) -> tuple[int, ...]:
+def list_expiries(at: int) -> tuple[int, ...]:
     """What is listed: two days, three Fridays, the last Friday of two months and of a quarter, at 08:00 UTC."""
     return _list_expiries((at - 8 * HOUR_MS) // DAY_MS)
 

@@ -92,7 +92,7 @@ class Path:
         return replace(self, steps=(flipped[0], flipped[1], flipped[2]))
 
 
-class Chance:
+class RandomStream:
     """Draws that are the same on every machine.
 
     Of numpy's draws the words are promised and most normals are one product of them. The tails of its normals and
@@ -127,12 +127,12 @@ def _quantise(drawn: Any) -> Any:
     return np.rint(drawn * 2.0**32) / 2.0**32
 
 
-def chance(seed: int, name: str) -> Chance:
+def open_random_stream(seed: int, name: str) -> RandomStream:
     """A stream of its own for each part, so that a change in one leaves the numbers of the others alone."""
-    return Chance(seed, name)
+    return RandomStream(seed, name)
 
 
-def total(values: Floats) -> Floats:
+def sum_last_axis(values: Floats) -> Floats:
     """Along the last axis, in its order: of a plain sum numpy promises none."""
     return np.asarray(np.cumsum(values, axis=-1)[..., -1])
 
@@ -142,25 +142,25 @@ def by_daytime(far: float, hours: Ints) -> Floats:
     return np.asarray(1 + far * np.round(np.cos(2 * np.pi * (np.arange(24) - 15) / 24), 12)[hours % 24])
 
 
-def fading(noise: Floats, keep: float, start: float = 0.0) -> Floats:
+def decay_noise(noise: Floats, keep: float, start: float = 0.0) -> Floats:
     """What is left of all earlier noise when so much of it is kept each time."""
     left = start
     return np.array([left := keep * left + new for new in noise.tolist()], float)
 
 
-def paths(seed: int) -> Mapping[Symbol, Path]:
+def draw_paths(seed: int) -> Mapping[Symbol, Path]:
     jumps, size, aftershock = _jumps(seed)
     movement = _movement(seed, aftershock)
-    lean = chance(seed, "lean").integers(0, 2, len(size)) * 2 - 1
-    place = chance(seed, "place").uniform(0, 0.3, len(size))
-    shared = [chance(seed, f"walk {zone.bar}").normal(size=(zone.bars, zone.steps)) for zone in ZONES]
+    lean = open_random_stream(seed, "lean").integers(0, 2, len(size)) * 2 - 1
+    place = open_random_stream(seed, "place").uniform(0, 0.3, len(size))
+    shared = [open_random_stream(seed, f"walk {zone.bar}").normal(size=(zone.bars, zone.steps)) for zone in ZONES]
     made: dict[Symbol, Path] = {}
     for symbol in Symbol:
         sigma = SIGMA[symbol] * movement * _own_movement(seed, symbol)
         share = SIGMA[symbol] / SIGMA[Symbol.BTCUSDT]
         walks = []
         for zone, common in zip(ZONES, shared, strict=True):
-            own = chance(seed, f"walk {zone.bar} {symbol}").normal(size=(zone.bars, zone.steps))
+            own = open_random_stream(seed, f"walk {zone.bar} {symbol}").normal(size=(zone.bars, zone.steps))
             mixed = common if symbol is Symbol.BTCUSDT else TOGETHER * common + np.sqrt(1 - TOGETHER**2) * own
             walk = (mixed.reshape(-1) * _step_sigma(zone, sigma)).reshape(zone.bars, zone.steps)
             walks.append(_with_jumps(zone, walk, jumps.hour, place, lean * size * share))
@@ -177,16 +177,16 @@ def hours_to_bars(zone: PathZone, hours: Floats) -> Floats:
     """A number for each hour from the first day on, made one for each bar of a zone: the mean of its hours."""
     part = hours[hour_of(zone.start) : hour_of(zone.end)]
     if zone.bar > HOUR_MS:
-        return np.asarray(total(part.reshape(zone.bars, -1)) / (len(part) // zone.bars), dtype=np.float64)
+        return np.asarray(sum_last_axis(part.reshape(zone.bars, -1)) / (len(part) // zone.bars), dtype=np.float64)
     return np.repeat(part, HOUR_MS // zone.bar)
 
 
 def _jumps(seed: int) -> tuple[Jumps, Floats, Floats]:
     """When, how far, and how much more restless it makes the hours from then on."""
-    draw = chance(seed, "jumps")
+    draw = open_random_stream(seed, "jumps")
     fell = draw.uniform(size=HOURS) < 0.005
     fell[HOURS - 72 :] = False  # the last days are quiet, so that what is looked at first is an ordinary market
-    fear = panics(seed)
+    fear = draw_panics(seed)
     fell[fear] = True
     hour = np.flatnonzero(fell)
     size = np.minimum(0.013 + draw.exponential(0.007, len(hour)), 0.10)
@@ -203,9 +203,9 @@ def _jumps(seed: int) -> tuple[Jumps, Floats, Floats]:
     return Jumps(hour, cascade), size, aftershock
 
 
-def panics(seed: int) -> Ints:
+def draw_panics(seed: int) -> Ints:
     """Hours in which fear sets in: every other month or so, and always once in the time of minutes."""
-    draw = chance(seed, "panics")
+    draw = open_random_stream(seed, "panics")
     many = HOURS - MINUTES_DAYS * 24
     count = int(draw.poisson(many / (60 * 24)))
     within = int(draw.integers(6 * 24, 28 * 24))
@@ -214,9 +214,9 @@ def panics(seed: int) -> Ints:
 
 def _movement(seed: int, aftershock: Floats) -> Floats:
     """How restless each hour is against an ordinary one, for both symbols."""
-    draw = chance(seed, "movement")
-    weeks = fading(draw.normal(size=HOURS), 1 - 1 / 480) * 0.45 * np.sqrt(2 / 480)
-    hours = fading(draw.normal(size=HOURS), 1 - 1 / 12) * 0.32 * np.sqrt(2 / 12)
+    draw = open_random_stream(seed, "movement")
+    weeks = decay_noise(draw.normal(size=HOURS), 1 - 1 / 480) * 0.45 * np.sqrt(2 / 480)
+    hours = decay_noise(draw.normal(size=HOURS), 1 - 1 / 12) * 0.32 * np.sqrt(2 / 12)
     hour = np.arange(HOURS)
     daily = by_daytime(0.22, hour)
     weekday = (DAYS_FROM // DAY_MS + hour // 24 + 3) % 7
@@ -227,8 +227,8 @@ def _movement(seed: int, aftershock: Floats) -> Floats:
 
 
 def _own_movement(seed: int, symbol: Symbol) -> Floats:
-    noise = chance(seed, f"movement {symbol}").normal(size=HOURS)
-    return np.asarray(exp(fading(noise, 1 - 1 / 48) * 0.12 * np.sqrt(2 / 48)), dtype=np.float64)
+    noise = open_random_stream(seed, f"movement {symbol}").normal(size=HOURS)
+    return np.asarray(exp(decay_noise(noise, 1 - 1 / 48) * 0.12 * np.sqrt(2 / 48)), dtype=np.float64)
 
 
 def _step_sigma(zone: PathZone, sigma: Floats) -> Floats:

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, ZONES, Path, chance, paths
+from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, ZONES, Path, draw_paths, open_random_stream
 from zuno.adapters.venues.synthetic.world import draw_batches
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Floats
@@ -42,7 +42,7 @@ _BARS: Final = 14
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class SetupSignals:
     """What tells a setup from the other."""
 
     funding: float
@@ -54,9 +54,9 @@ class Signs:
     """Times what it would have been; of the basis a share of the price that is added."""
 
 
-SIGNS: Final[Mapping[Setup, Signs]] = {
-    "failing": Signs(-0.00024, 12.0, 1.08, 2.5, -0.002),
-    "paying": Signs(0.00024, 85.0, 0.92, 0.4, 0.002),
+SETUP_SIGNALS: Final[Mapping[Setup, SetupSignals]] = {
+    "failing": SetupSignals(-0.00024, 12.0, 1.08, 2.5, -0.002),
+    "paying": SetupSignals(0.00024, 85.0, 0.92, 0.4, 0.002),
 }
 
 
@@ -66,7 +66,7 @@ def planted_origin(seed: int, *, consequences: bool) -> Origin:
 
 def planted_slots(seed: int) -> tuple[tuple[Millis, Setup], ...]:
     """When the slots that are looked at begin, and their setups: of every five slots, one of each."""
-    draw = chance(seed, "planted")
+    draw = open_random_stream(seed, "planted")
     found: list[tuple[Millis, Setup]] = []
     for block in range(MINUTES_FROM, END - BLOCK * SLOT_MS + 1, BLOCK * SLOT_MS):
         places = draw.permutation(BLOCK).tolist()
@@ -82,10 +82,10 @@ def planted_side(seed: int) -> Side:
 def planted_batches(seed: int, *, consequences: bool) -> list[Batch[Any]]:
     """Everything a store is to be filled with, clean."""
     slots = planted_slots(seed)
-    walks = paths(seed)
+    walks = draw_paths(seed)
     if consequences:
         walks = {symbol: move_path(path, slots, planted_side(seed)) for symbol, path in walks.items()}
-    signs = _Signboard(slots, planted_side(seed))
+    signs = _SignalPlanter(slots, planted_side(seed))
     return [signs.show(batch) for batch in draw_batches(seed, walks)]
 
 
@@ -122,7 +122,7 @@ def mean_range(steps: Floats) -> float:
 # -- what shows it
 
 
-class _Signboard:
+class _SignalPlanter:
     """Puts a market's signs into its feeds."""
 
     def __init__(self, slots: Sequence[tuple[Millis, Setup]], side: Side) -> None:
@@ -149,7 +149,7 @@ class _Signboard:
             return replace(batch, rows=self._moods(batch.rows))
         return batch
 
-    def _alter(self, batch: Batch[Any], change: Callable[[Any, Signs], Any]) -> Batch[Any]:
+    def _alter(self, batch: Batch[Any], change: Callable[[Any, SetupSignals], Any]) -> Batch[Any]:
         return replace(
             batch, rows=[row if (signs := self._signs_at(row.at)) is None else change(row, signs) for row in batch.rows]
         )
@@ -159,9 +159,9 @@ class _Signboard:
         ahead = (at - MINUTES_FROM - 1) % SLOT_MS + 1
         return self._slots.get(Millis(at - ahead)) if ahead <= SHOWN_MS else None
 
-    def _signs_at(self, at: int) -> Signs | None:
+    def _signs_at(self, at: int) -> SetupSignals | None:
         setup = self._setup_at(at)
-        return None if setup is None else SIGNS.get(setup)
+        return None if setup is None else SETUP_SIGNALS.get(setup)
 
     def _keep_looks(self, batch: Batch[Any]) -> Batch[Any]:
         """Of books and option chains a cycle reads the newest alone: the others would be stored for nothing."""
@@ -174,16 +174,16 @@ class _Signboard:
         for start, setup in self._slots.items():
             if setup != "ordinary":
                 last = max(row for row in kept if row.at <= start)
-                said[start] = Level(start, SIGNS[setup].mood)
+                said[start] = Level(start, SETUP_SIGNALS[setup].mood)
                 said.setdefault(after := Millis(start + SHOWN_MS + 1), Level(after, last.value))
         return [said[at] for at in sorted(said)]
 
 
-def _set_funding(row: Funding, signs: Signs) -> Funding:
+def _set_funding(row: Funding, signs: SetupSignals) -> Funding:
     return row._replace(rate=round(signs.funding * row.interval_hours / 8, 8))
 
 
-def _set_basis(row: MarkAndIndex, signs: Signs) -> MarkAndIndex:
+def _set_basis(row: MarkAndIndex, signs: SetupSignals) -> MarkAndIndex:
     return row._replace(spot=round(row.mark / (1 + signs.basis), 2))
 
 

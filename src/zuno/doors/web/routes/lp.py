@@ -18,6 +18,7 @@ from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import NotFound
 from zuno.lp.model.debate import Thought
 from zuno.lp.service.archive import WhyView
+from zuno.lp.service.create_request import Flags
 from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.portfolio import PortfolioView
 from zuno.lp.service.views import (
@@ -31,7 +32,6 @@ from zuno.lp.service.views import (
     PositionsView,
     WhatIfView,
 )
-from zuno.lp.service.wish_parser import Flags
 from zuno.lp.watch.alerts import AlertsView
 
 Text = Annotated[str | None, Query(max_length=TEXT_CHARS)]

@@ -89,10 +89,10 @@ class IndicatorValues(Indicators[float | None]):
     supertrend_side: int | None
 
 
-GAUGES: Final = tuple(each.name for each in fields(Indicators))
+INDICATOR_NAMES: Final = tuple(each.name for each in fields(Indicators))
 
 
-def columns(bars: Bars) -> IndicatorSeries:
+def compute_indicators(bars: Bars) -> IndicatorSeries:
     """All gauges over all these bars, which must be sound. Give `bars.last(LOOKBACK)` for the desk's own figures:
     what is smoothed depends on where it starts."""
     if not len(bars):
@@ -142,27 +142,27 @@ def columns(bars: Bars) -> IndicatorSeries:
     )
 
 
-def readings(bars: Bars) -> IndicatorValues | None:
+def compute_last_indicators(bars: Bars) -> IndicatorValues | None:
     """Where every gauge stands at the last bar, from the last `LOOKBACK`; None when there is no bar to read."""
-    clean = sound(bars)
+    clean = drop_invalid_bars(bars)
     window = clean.last(LOOKBACK)
     if not len(window):
         return None
-    return readings_of(window, columns(window), unsound=len(bars) - len(clean))
+    return take_last_indicators(window, compute_indicators(window), unsound=len(bars) - len(clean))
 
 
-def readings_of(bars: Bars, gauges: IndicatorSeries, unsound: int = 0) -> IndicatorValues:
+def take_last_indicators(bars: Bars, indicators: IndicatorSeries, unsound: int = 0) -> IndicatorValues:
     """The last row of these columns, for whoever has them already."""
-    return round_readings(bars, [float(getattr(gauges, name)[-1]) for name in GAUGES], unsound)
+    return round_indicators(bars, [float(getattr(indicators, name)[-1]) for name in INDICATOR_NAMES], unsound)
 
 
-def round_readings(bars: Bars, row: Sequence[float], unsound: int = 0) -> IndicatorValues:
+def round_indicators(bars: Bars, row: Sequence[float], unsound: int = 0) -> IndicatorValues:
     """The last row of every column, in their order, to the digits each is kept to."""
     close = float(bars.close[-1])
     decimals = places(close, GAUGE_DIGITS)
     kept = {
         name: round(value, RATIO_PLACES if name in _NO_PRICE else decimals) if isfinite(value) else None
-        for name, value in zip(GAUGES, row, strict=True)
+        for name, value in zip(INDICATOR_NAMES, row, strict=True)
     }
     squeezed, side = kept.pop("squeeze"), kept.pop("supertrend_side")
     at = int(bars.at[-1])
@@ -178,17 +178,17 @@ def round_readings(bars: Bars, row: Sequence[float], unsound: int = 0) -> Indica
     )
 
 
-def sound(bars: Bars) -> Bars:
+def drop_invalid_bars(bars: Bars) -> Bars:
     """The bars a market can have made: prices above zero, low ≤ open and close ≤ high, volume at least zero and at
     least what its takers bought. What is left out is simply not there, as if it had never been given."""
-    good = valid_rows(bars)
+    good = mark_valid_bars(bars)
     if np.all(good):
         return bars
     kept = (bars.open, bars.high, bars.low, bars.close, bars.volume, bars.taker_buy)
     return Bars(bars.timeframe, bars.at[good], *(column[good] for column in kept))
 
 
-def valid_rows(bars: Bars) -> NDArray[np.bool_]:
+def mark_valid_bars(bars: Bars) -> NDArray[np.bool_]:
     """Which of the bars these are."""
     prices = np.stack((bars.open, bars.high, bars.low, bars.close))
     good = np.all(np.isfinite(prices) & (prices > 0), axis=0) & np.isfinite(bars.volume) & (bars.volume >= 0)
@@ -201,11 +201,11 @@ SPARE: Final = 100
 """Bars beyond the lookback that are looked at: so many may be unsound or not closed yet."""
 
 
-def newest_valid_bars(timeframe: Timeframe, rows: Sequence[Candle], as_of: int) -> Bars:
+def take_newest_valid_bars(timeframe: Timeframe, rows: Sequence[Candle], as_of: int) -> Bars:
     """The last `LOOKBACK` bars that had closed by then and that a market can have made. Of a long past only the end is
     looked at, where that is enough."""
     for given in (rows[-LOOKBACK - SPARE :], rows):
-        window = sound(bars_of(timeframe, given).upto(as_of)).last(LOOKBACK)
+        window = drop_invalid_bars(bars_of(timeframe, given).upto(as_of)).last(LOOKBACK)
         if len(window) == LOOKBACK or len(given) == len(rows):
             break
     return window

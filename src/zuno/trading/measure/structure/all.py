@@ -9,16 +9,36 @@ from math import isnan
 import numpy as np
 
 from zuno.trading.measure.bars import LOOKBACK, Bars
-from zuno.trading.measure.indicators.all import IndicatorSeries, columns, readings_of, sound
+from zuno.trading.measure.indicators.all import (
+    IndicatorSeries,
+    compute_indicators,
+    drop_invalid_bars,
+    take_last_indicators,
+)
 from zuno.trading.measure.indicators.profile import volume_profile
 from zuno.trading.measure.indicators.volatility_bands import atr
 from zuno.trading.measure.indicators.volume import newest_anchored_vwaps, taker_delta
 from zuno.trading.measure.portable import RATIO_PLACES, log
-from zuno.trading.measure.structure.gaps import Gap, fair_value_gaps
-from zuno.trading.measure.structure.levels import AnchoredVwap, LevelZone, Measured, PriceLevel, levels, zones
-from zuno.trading.measure.structure.lines import Divergence, TrendLine, divergences, trend_lines
-from zuno.trading.measure.structure.pivots import Extreme, Pivot, Way, close_times, of, pivots
-from zuno.trading.measure.structure.swings import Break, Fibonacci, Swing, breaks, fibonacci, swings, trend
+from zuno.trading.measure.structure.gaps import Gap, find_fair_value_gaps
+from zuno.trading.measure.structure.levels import AnchoredVwap, LevelZone, Measured, PriceLevel, find_zones, list_levels
+from zuno.trading.measure.structure.lines import Divergence, TrendLine, find_divergences, find_trend_lines
+from zuno.trading.measure.structure.pivots import (
+    Extreme,
+    Pivot,
+    PriceDirection,
+    close_times,
+    find_pivots,
+    select_pivots,
+)
+from zuno.trading.measure.structure.swings import (
+    Break,
+    Fibonacci,
+    Swing,
+    find_breaks,
+    find_swings,
+    find_trend,
+    measure_fibonacci,
+)
 from zuno.trading.model.chart import VolumeProfile
 
 
@@ -30,7 +50,7 @@ class Structure:
     pivots: tuple[Pivot, ...]
     swings: tuple[Swing, ...]
     breaks: tuple[Break, ...]
-    trend: Way | None
+    trend: PriceDirection | None
     gaps: tuple[Gap, ...]
     fibonacci: Fibonacci | None
     lines: tuple[TrendLine, ...]
@@ -44,42 +64,42 @@ class Structure:
     mirrors it, where the ATR in prices counts what was traded higher for more."""
 
 
-def structure(bars: Bars, shoulder: int) -> Structure | None:
+def measure_structure(bars: Bars, shoulder: int) -> Structure | None:
     """Of the last `LOOKBACK` sound bars, with pivots of that shoulder; None when there is no bar."""
-    window = sound(bars).last(LOOKBACK)
-    return structure_of(window, columns(window), shoulder) if len(window) else None
+    window = drop_invalid_bars(bars).last(LOOKBACK)
+    return measure_structure_of_window(window, compute_indicators(window), shoulder) if len(window) else None
 
 
-def structure_of(bars: Bars, gauges: IndicatorSeries, shoulder: int) -> Structure:
+def measure_structure_of_window(bars: Bars, indicators: IndicatorSeries, shoulder: int) -> Structure:
     """The same of exactly these sound bars, for whoever has their columns already."""
-    turns = pivots(bars, shoulder)
-    broken = breaks(bars, turns)
-    now = readings_of(bars, gauges)
+    turns = find_pivots(bars, shoulder)
+    broken = find_breaks(bars, turns)
+    now = take_last_indicators(bars, indicators)
     measured = Measured(
         timeframe=bars.timeframe,
         now=close_times(bars)[-1],
         readings=now,
         pivots=turns,
-        fibonacci=fibonacci(turns),
-        gaps=fair_value_gaps(bars),
-        lines=trend_lines(bars, turns),
+        fibonacci=measure_fibonacci(turns),
+        gaps=find_fair_value_gaps(bars),
+        lines=find_trend_lines(bars, turns),
         profile=volume_profile(bars),
         anchored=anchor_vwaps(bars, turns),
     )
-    menu = levels(measured)
+    menu = list_levels(measured)
     return Structure(
         pivots=turns,
-        swings=swings(turns),
+        swings=find_swings(turns),
         breaks=broken,
-        trend=trend(broken),
+        trend=find_trend(broken),
         gaps=measured.gaps,
         fibonacci=measured.fibonacci,
         lines=measured.lines,
-        divergences=divergences(bars, turns, gauges.rsi, taker_delta(bars)),
+        divergences=find_divergences(bars, turns, indicators.rsi, taker_delta(bars)),
         profile=measured.profile,
         anchored=measured.anchored,
         levels=menu,
-        zones=zones(menu, now.atr),
+        zones=find_zones(menu, now.atr),
         log_atr=_measure_log_atr(bars),
     )
 
@@ -91,6 +111,6 @@ def _measure_log_atr(bars: Bars) -> float | None:
 
 def anchor_vwaps(bars: Bars, turns: Sequence[Pivot]) -> tuple[AnchoredVwap, ...]:
     """Since the newest confirmed high and since the newest low; unknown without any volume since."""
-    anchors = [pivot for extreme in Extreme for pivot in of(extreme, turns)[-1:]]
+    anchors = [pivot for extreme in Extreme for pivot in select_pivots(extreme, turns)[-1:]]
     prices = zip(anchors, newest_anchored_vwaps(bars, [pivot.at for pivot in anchors]), strict=True)
     return tuple(AnchoredVwap(pivot, price) for pivot, price in prices if not isnan(price))

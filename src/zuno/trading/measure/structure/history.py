@@ -19,20 +19,28 @@ from zuno.trading.measure.indicators.volatility_bands import atr
 from zuno.trading.measure.indicators.volume import taker_delta
 from zuno.trading.measure.portable import RATIO_PLACES, log
 from zuno.trading.measure.structure.all import Structure, anchor_vwaps
-from zuno.trading.measure.structure.gaps import Gap, fair_value_gaps
-from zuno.trading.measure.structure.levels import Measured, levels, zones
+from zuno.trading.measure.structure.gaps import Gap, find_fair_value_gaps
+from zuno.trading.measure.structure.levels import Measured, find_zones, list_levels
 from zuno.trading.measure.structure.lines import (
     Divergence,
-    Gauge,
+    DivergenceSource,
     TakerSums,
     TrendLine,
+    find_trend_lines,
     list_neighbours,
     make_divergence,
-    moves_apart,
-    trend_lines,
+    mark_divergent_moves,
 )
-from zuno.trading.measure.structure.pivots import Extreme, close_times, pivots
-from zuno.trading.measure.structure.swings import Break, BreakKind, Swing, breaks, fibonacci, swings, trend
+from zuno.trading.measure.structure.pivots import Extreme, close_times, find_pivots
+from zuno.trading.measure.structure.swings import (
+    Break,
+    BreakKind,
+    Swing,
+    find_breaks,
+    find_swings,
+    find_trend,
+    measure_fibonacci,
+)
 
 
 class StructureHistory:
@@ -42,20 +50,20 @@ class StructureHistory:
         self._bars = bars
         self._shoulder = shoulder
         self._ends = close_times(bars)
-        turns = pivots(bars, shoulder)
+        turns = find_pivots(bars, shoulder)
         self._turns = turns
         self._turn_times = [pivot.at for pivot in turns]
         self._turns_known = [pivot.known_at for pivot in turns]
-        self._swings = swings(turns)
-        found = breaks(bars, turns)
+        self._swings = find_swings(turns)
+        found = find_breaks(bars, turns)
         self._breaks = [{kind: replace(each, kind=kind) for kind in BreakKind} for each in found]
         self._broken = [(each.pivot.at, each.way) for each in found]
         self._breaks_known = [each.known_at for each in found]
-        gaps = fair_value_gaps(bars)
+        gaps = find_fair_value_gaps(bars)
         self._gaps = [(gap, replace(gap, filled_at=None)) for gap in gaps]
         self._gap_times = [gap.at for gap in gaps]
         self._gaps_known = [gap.known_at for gap in gaps]
-        lines = trend_lines(bars, turns)
+        lines = find_trend_lines(bars, turns)
         self._lines = [(line, replace(line, broken_at=None)) for line in lines]
         self._lines_known = [line.known_at for line in lines]
         pairs = sorted(list_neighbours(bars, turns), key=lambda pair: pair[1].known_at)
@@ -64,7 +72,7 @@ class StructureHistory:
         self._starts = np.array([start for *_, start, _ in pairs], dtype=np.intp)
         self._stops = np.array([stop for *_, stop in pairs], dtype=np.intp)
         self._moved = np.array([second.price - first.price for first, second, _, _ in pairs])
-        self._divergences: dict[tuple[Gauge, int], Divergence] = {}
+        self._divergences: dict[tuple[DivergenceSource, int], Divergence] = {}
         self._taken = taker_delta(bars)
         self._said = ~np.isnan(self._taken)
         self._logs = log(bars.high), log(bars.low), log(bars.close)
@@ -79,19 +87,19 @@ class StructureHistory:
             now=end,
             readings=now,
             pivots=turns,
-            fibonacci=fibonacci(turns),
+            fibonacci=measure_fibonacci(turns),
             gaps=self._choose_gaps(first, last, end),
             lines=self._choose_lines(since, end),
             profile=volume_profile(window),
             anchored=anchor_vwaps(window, turns),
         )
-        menu = levels(measured)
+        menu = list_levels(measured)
         broken = self._choose_breaks(since, end)
         return Structure(
             pivots=turns,
             swings=self._choose_swings(since, end),
             breaks=broken,
-            trend=trend(broken),
+            trend=find_trend(broken),
             gaps=measured.gaps,
             fibonacci=measured.fibonacci,
             lines=measured.lines,
@@ -99,7 +107,7 @@ class StructureHistory:
             profile=measured.profile,
             anchored=measured.anchored,
             levels=menu,
-            zones=zones(menu, now.atr),
+            zones=find_zones(menu, now.atr),
             log_atr=self._measure_log_atr(first, last),
         )
 
@@ -152,15 +160,16 @@ class StructureHistory:
         places = places[self._starts[places] >= first + self._shoulder]
         starts, stops, moved = self._starts[places] - first, self._stops[places] - first, self._moved[places]
         found = [
-            (place, Gauge.RSI) for place in places[moves_apart(moved, strength[stops] - strength[starts])].tolist()
+            (place, DivergenceSource.RSI)
+            for place in places[mark_divergent_moves(moved, strength[stops] - strength[starts])].tolist()
         ]
         if self._said[first:last].any():
             sums = TakerSums(self._taken[first:last])
-            found += [(place, Gauge.CVD) for place in places[sums.move_apart(moved, starts, stops)].tolist()]
+            found += [(place, DivergenceSource.CVD) for place in places[sums.move_apart(moved, starts, stops)].tolist()]
             found.sort(key=lambda each: each[0])  # of one pair the RSI's first
         return tuple(self._divergence(gauge, place) for place, gauge in found)
 
-    def _divergence(self, gauge: Gauge, place: int) -> Divergence:
+    def _divergence(self, gauge: DivergenceSource, place: int) -> Divergence:
         if (gauge, place) not in self._divergences:
             before, after, _, _ = self._pairs[place]
             self._divergences[gauge, place] = make_divergence(gauge, before, after)

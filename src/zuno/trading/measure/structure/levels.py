@@ -12,7 +12,7 @@ from zuno.trading.measure.indicators.all import IndicatorValues
 from zuno.trading.measure.portable import GAUGE_DIGITS, RATIO_PLACES, places
 from zuno.trading.measure.structure.gaps import Gap
 from zuno.trading.measure.structure.lines import TrendLine
-from zuno.trading.measure.structure.pivots import Extreme, Pivot, Way, of
+from zuno.trading.measure.structure.pivots import Extreme, Pivot, PriceDirection, select_pivots
 from zuno.trading.measure.structure.swings import Fibonacci
 from zuno.trading.model.chart import VolumeProfile
 from zuno.trading.model.market import Timeframe
@@ -79,10 +79,10 @@ class Measured:
     anchored: tuple[AnchoredVwap, ...]
 
 
-def levels(measured: Measured) -> tuple[PriceLevel, ...]:
+def list_levels(measured: Measured) -> tuple[PriceLevel, ...]:
     """The menu, by price and then by name, each to the digits a gauge is kept to: a price that was computed in two ways
     is one. What is not above zero is none."""
-    found = (*_turns(measured), *_gaps(measured), *_lines(measured), *_gauges(measured))
+    found = (*_turns(measured), *_gaps(measured), *_lines(measured), *_indicator_levels(measured))
     decimals = places(measured.readings.close, GAUGE_DIGITS)
     named = (
         PriceLevel(f"{measured.timeframe}.{name}", kind, round(price, decimals), since)
@@ -92,7 +92,7 @@ def levels(measured: Measured) -> tuple[PriceLevel, ...]:
     return tuple(sorted(named, key=lambda level: (level.price, level.id)))
 
 
-def zones(menu: Sequence[PriceLevel], atr: float | None) -> tuple[LevelZone, ...]:
+def find_zones(menu: Sequence[PriceLevel], atr: float | None) -> tuple[LevelZone, ...]:
     """By price. The one where most kinds meet is taken first, of those the narrowest, then the lowest; no level is in
     two. None without an ATR, or with one of zero."""
     if not atr:
@@ -121,7 +121,7 @@ _Found = tuple[str, LevelKind, float, Millis]
 
 def _turns(measured: Measured) -> Iterator[_Found]:
     for extreme in Extreme:
-        newest = of(extreme, measured.pivots)[::-1][:NEWEST]
+        newest = select_pivots(extreme, measured.pivots)[::-1][:NEWEST]
         for place, pivot in enumerate(newest, 1):
             yield f"pivot_{extreme}_{place}", LevelKind.PIVOT, pivot.price, pivot.known_at
     if (swing := measured.fibonacci) is not None:
@@ -131,7 +131,7 @@ def _turns(measured: Measured) -> Iterator[_Found]:
 
 
 def _gaps(measured: Measured) -> Iterator[_Found]:
-    for way in Way:
+    for way in PriceDirection:
         newest = [gap for gap in reversed(measured.gaps) if gap.way is way and gap.filled_at is None][:NEWEST]
         for place, gap in enumerate(newest, 1):
             yield f"gap_{way}_{place}_low", LevelKind.GAP, gap.low, gap.known_at
@@ -147,7 +147,7 @@ def _lines(measured: Measured) -> Iterator[_Found]:
             yield f"line_{name}", LevelKind.LINE, line.price_at(measured.readings.at), measured.now
 
 
-def _gauges(measured: Measured) -> Iterator[_Found]:
+def _indicator_levels(measured: Measured) -> Iterator[_Found]:
     now, seen = measured.now, measured.readings
     for kind, names in _READ.items():
         for name in names:

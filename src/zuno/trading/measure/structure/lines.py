@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Bars, Floats
-from zuno.trading.measure.structure.pivots import Extreme, Pivot, Way, close_times, first_rows, of, rows_of
+from zuno.trading.measure.structure.pivots import (
+    Extreme,
+    Pivot,
+    PriceDirection,
+    close_times,
+    find_first_hits,
+    find_pivot_rows,
+    select_pivots,
+)
 
 _ROUNDING: Final = 1e-9
 """Of a price, of a gauge's whole movement: what is no more than this is nothing."""
@@ -34,7 +42,7 @@ class TrendLine:
         return self.first.price + slope * (at - self.first.at)
 
 
-class Gauge(StrEnum):
+class DivergenceSource(StrEnum):
     RSI = "rsi"
     CVD = "cvd"
 
@@ -43,8 +51,8 @@ class Gauge(StrEnum):
 class Divergence:
     """Two neighbouring pivots of a kind between which price and gauge went opposite ways."""
 
-    gauge: Gauge
-    way: Way
+    gauge: DivergenceSource
+    way: PriceDirection
     """Where it points: down from highs, up from lows."""
     hidden: bool
     """The gauge went further out and the price did not: the trend resting, not tiring."""
@@ -53,13 +61,13 @@ class Divergence:
     known_at: Millis
 
 
-def trend_lines(bars: Bars, turns: Sequence[Pivot]) -> tuple[TrendLine, ...]:
+def find_trend_lines(bars: Bars, turns: Sequence[Pivot]) -> tuple[TrendLine, ...]:
     """Oldest first. Two pivots make none when a close between them, or before the second was known, lies beyond it."""
-    found = [line for extreme in Extreme for line in _lines(bars, of(extreme, turns))]
+    found = [line for extreme in Extreme for line in _lines(bars, select_pivots(extreme, turns))]
     return tuple(sorted(found, key=lambda line: line.known_at))
 
 
-def divergences(bars: Bars, turns: Sequence[Pivot], strength: Floats, taken: Floats) -> tuple[Divergence, ...]:
+def find_divergences(bars: Bars, turns: Sequence[Pivot], strength: Floats, taken: Floats) -> tuple[Divergence, ...]:
     """Oldest first: of the RSI column, and of what takers bought less what they sold, bar by bar. Where either is not
     known at both ends and, for the takers, all between, there is none."""
     pairs = list(list_neighbours(bars, turns))
@@ -67,24 +75,24 @@ def divergences(bars: Bars, turns: Sequence[Pivot], strength: Floats, taken: Flo
         return ()
     starts, stops = np.array([start for *_, start, _ in pairs]), np.array([stop for *_, stop in pairs])
     moved = np.array([second.price - first.price for first, second, _, _ in pairs])
-    apart = moves_apart(moved, strength[stops] - strength[starts]).tolist()
+    apart = mark_divergent_moves(moved, strength[stops] - strength[starts]).tolist()
     taken_apart = TakerSums(taken).move_apart(moved, starts, stops).tolist()
     found: list[Divergence] = []
     for (first, second, _, _), rsi, cvd in zip(pairs, apart, taken_apart, strict=True):
-        found += [make_divergence(Gauge.RSI, first, second)] if rsi else []
-        found += [make_divergence(Gauge.CVD, first, second)] if cvd else []
+        found += [make_divergence(DivergenceSource.RSI, first, second)] if rsi else []
+        found += [make_divergence(DivergenceSource.CVD, first, second)] if cvd else []
     return tuple(sorted(found, key=lambda each: each.known_at))
 
 
 def list_neighbours(bars: Bars, turns: Sequence[Pivot]) -> Iterator[tuple[Pivot, Pivot, int, int]]:
     """Every two pivots of a kind that follow each other, and their rows; highs first."""
     for extreme in Extreme:
-        same = of(extreme, turns)
-        rows = rows_of(bars, same)
+        same = select_pivots(extreme, turns)
+        rows = find_pivot_rows(bars, same)
         yield from zip(same, same[1:], rows, rows[1:], strict=False)
 
 
-def moves_apart(moved: Floats, strength: Floats) -> NDArray[np.bool_]:
+def mark_divergent_moves(moved: Floats, strength: Floats) -> NDArray[np.bool_]:
     """Where price and RSI went opposite ways between two pivots, by how far each went."""
     return np.asarray((np.abs(strength) > _ROUNDING * 100) & (moved * strength < 0))
 
@@ -106,8 +114,8 @@ class TakerSums:
         return np.asarray(told & (np.abs(move) > _ROUNDING * churn) & (moved * move < 0))
 
 
-def make_divergence(gauge: Gauge, first: Pivot, second: Pivot) -> Divergence:
-    way = Way.DOWN if second.extreme is Extreme.HIGH else Way.UP
+def make_divergence(gauge: DivergenceSource, first: Pivot, second: Pivot) -> Divergence:
+    way = PriceDirection.DOWN if second.extreme is Extreme.HIGH else PriceDirection.UP
     return Divergence(gauge, way, not second.tops(first), first, second, second.known_at)
 
 
@@ -121,7 +129,7 @@ def _lines(bars: Bars, same: Sequence[Pivot]) -> Iterator[TrendLine]:
     slack = _ROUNDING * first
     beyond = over > slack if same[0].extreme is Extreme.HIGH else over < -slack
     ends = close_times(bars)
-    rows = first_rows(beyond, np.searchsorted(bars.at, times[:-1]))
+    rows = find_first_hits(beyond, np.searchsorted(bars.at, times[:-1]))
     for before, after, row in zip(same, same[1:], rows, strict=False):
         broken = None if row is None else ends[row]
         if broken is None or broken > after.known_at:

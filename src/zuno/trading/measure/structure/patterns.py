@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from zuno.trading.measure.portable import GAUGE_DIGITS, exp, log, round_digits
-from zuno.trading.measure.structure.pivots import Extreme, Pivot, Way, of, zigzag
+from zuno.trading.measure.structure.pivots import Extreme, Pivot, PriceDirection, build_zigzag, select_pivots
 
 LEVEL: Final = 0.5
 """Of the ATR: turns no further apart are at one height."""
@@ -44,7 +44,7 @@ class PatternKind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Formation:
     shape: PatternKind
-    way: Way | None
+    way: PriceDirection | None
     """Where it points; None where it may break either way."""
     line: float
     """The price it turns on: a neckline, the side of a triangle (the nearer where it may break either way), the end of
@@ -53,12 +53,12 @@ class Formation:
     """Whether the last close lies beyond that line."""
 
 
-def formation(turns: Sequence[Pivot], close: float, log_atr: float | None) -> Formation | None:
+def find_pattern(turns: Sequence[Pivot], close: float, log_atr: float | None) -> Formation | None:
     """The shape of the newest confirmed turns, the one that takes most of them first; None where there is none, or no
     measure for it. `log_atr`: the ATR of log prices."""
     if not log_atr or log_atr <= 0:
         return None
-    newest = zigzag(turns, _NEWEST)
+    newest = build_zigzag(turns, _NEWEST)
     *heights, here = log([*(end.price for end in newest), close]).tolist()
     ends = [replace(end, price=height) for end, height in zip(newest, heights, strict=True)]
     found = (
@@ -74,7 +74,7 @@ def formation(turns: Sequence[Pivot], close: float, log_atr: float | None) -> Fo
 def _head(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None:
     """Three of a kind, the middle one furthest out, its neighbours at one height."""
     for extreme in _newest_first(ends):
-        same = of(extreme, ends)[-3:]
+        same = select_pivots(extreme, ends)[-3:]
         if len(same) < 3:
             continue
         left, head, right = same
@@ -87,13 +87,13 @@ def _head(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None:
             neck = sum(between) / len(between)
             top = extreme is Extreme.HIGH
             shape = PatternKind.HEAD_AND_SHOULDERS if top else PatternKind.INVERSE_HEAD_AND_SHOULDERS
-            return _at(shape, Way.DOWN if top else Way.UP, neck, close)
+            return _at(shape, PriceDirection.DOWN if top else PriceDirection.UP, neck, close)
     return None
 
 
 def _double(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None:
     for extreme in _newest_first(ends):
-        same = of(extreme, ends)[-2:]
+        same = select_pivots(extreme, ends)[-2:]
         if len(same) < 2 or abs(same[0].price - same[1].price) > LEVEL * atr:
             continue
         between = [end.price for end in ends if end.extreme is not extreme and same[0].at < end.at < same[1].at]
@@ -104,14 +104,17 @@ def _double(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None
         if abs(same[1].price - neck) < DEPTH * atr:
             continue
         return _at(
-            PatternKind.DOUBLE_TOP if top else PatternKind.DOUBLE_BOTTOM, Way.DOWN if top else Way.UP, neck, close
+            PatternKind.DOUBLE_TOP if top else PatternKind.DOUBLE_BOTTOM,
+            PriceDirection.DOWN if top else PriceDirection.UP,
+            neck,
+            close,
         )
     return None
 
 
 def _corner(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None:
     """Two highs and two lows that come together: triangles and wedges."""
-    highs, lows = of(Extreme.HIGH, ends)[-2:], of(Extreme.LOW, ends)[-2:]
+    highs, lows = select_pivots(Extreme.HIGH, ends)[-2:], select_pivots(Extreme.LOW, ends)[-2:]
     if len(highs) < 2 or len(lows) < 2:
         return None
     top, bottom = highs[1].price - highs[0].price, lows[1].price - lows[0].price
@@ -119,13 +122,13 @@ def _corner(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None
         return None
     flat = LEVEL * atr
     if abs(top) <= flat < bottom:
-        return _at(PatternKind.ASCENDING_TRIANGLE, Way.UP, highs[1].price, close)
+        return _at(PatternKind.ASCENDING_TRIANGLE, PriceDirection.UP, highs[1].price, close)
     if abs(bottom) <= flat and top < -flat:
-        return _at(PatternKind.OTHER, Way.DOWN, lows[1].price, close)
+        return _at(PatternKind.OTHER, PriceDirection.DOWN, lows[1].price, close)
     if top > flat and bottom > flat:
-        return _at(PatternKind.WEDGE, Way.DOWN, lows[1].price, close)
+        return _at(PatternKind.WEDGE, PriceDirection.DOWN, lows[1].price, close)
     if top < -flat and bottom < -flat:
-        return _at(PatternKind.WEDGE, Way.UP, highs[1].price, close)
+        return _at(PatternKind.WEDGE, PriceDirection.UP, highs[1].price, close)
     nearer = min(highs[1].price, lows[1].price, key=lambda side: abs(close - side))
     return Formation(PatternKind.OTHER, None, nearer, False) if top < -flat < flat < bottom else None
 
@@ -141,7 +144,10 @@ def _flag(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None:
         return None
     up = pole > 0
     return Formation(
-        PatternKind.BULL_FLAG if up else PatternKind.BEAR_FLAG, Way.UP if up else Way.DOWN, tip.price, False
+        PatternKind.BULL_FLAG if up else PatternKind.BEAR_FLAG,
+        PriceDirection.UP if up else PriceDirection.DOWN,
+        tip.price,
+        False,
     )
 
 
@@ -152,5 +158,5 @@ def _newest_first(ends: Sequence[Pivot]) -> tuple[Extreme, ...]:
     return (last, Extreme.LOW if last is Extreme.HIGH else Extreme.HIGH)
 
 
-def _at(shape: PatternKind, way: Way, line: float, close: float) -> Formation:
-    return Formation(shape, way, line, close > line if way is Way.UP else close < line)
+def _at(shape: PatternKind, way: PriceDirection, line: float, close: float) -> Formation:
+    return Formation(shape, way, line, close > line if way is PriceDirection.UP else close < line)

@@ -18,7 +18,7 @@ class Extreme(StrEnum):
     LOW = "low"
 
 
-class Way(StrEnum):
+class PriceDirection(StrEnum):
     UP = "up"
     DOWN = "down"
 
@@ -42,7 +42,7 @@ def close_times(bars: Bars) -> list[Millis]:
     return ends
 
 
-def first_rows(hits: NDArray[np.bool_], since: NDArray[np.intp]) -> list[int | None]:
+def find_first_hits(hits: NDArray[np.bool_], since: NDArray[np.intp]) -> list[int | None]:
     """Of each line of hits, a column for every bar, the first bar that is one, counted from the line's own start."""
     late = hits & (np.arange(hits.shape[1]) >= since[:, None])
     rows = late.argmax(axis=1)
@@ -50,7 +50,7 @@ def first_rows(hits: NDArray[np.bool_], since: NDArray[np.intp]) -> list[int | N
     return [row if hit else None for row, hit in zip(rows.tolist(), found.tolist(), strict=True)]
 
 
-def pivots(bars: Bars, shoulder: int) -> tuple[Pivot, ...]:
+def find_pivots(bars: Bars, shoulder: int) -> tuple[Pivot, ...]:
     """Oldest first; a bar that is both is a high first.
 
     A high tops every one of the `shoulder` bars before it and is topped by none of those after: of equal highs side by
@@ -60,12 +60,12 @@ def pivots(bars: Bars, shoulder: int) -> tuple[Pivot, ...]:
     found = [
         (row, Pivot(extreme, times[row], float(price), ends[row + shoulder]))
         for extreme, prices, reach in ((Extreme.HIGH, bars.high, bars.high), (Extreme.LOW, bars.low, -bars.low))
-        for row, price in ((row, prices[row]) for row in _towers(reach, shoulder).tolist())
+        for row, price in ((row, prices[row]) for row in _find_local_extremes(reach, shoulder).tolist())
     ]
     return tuple(pivot for _, pivot in sorted(found, key=lambda each: each[0]))
 
 
-def zigzag(turns: Sequence[Pivot], newest: int) -> tuple[Pivot, ...]:
+def build_zigzag(turns: Sequence[Pivot], newest: int) -> tuple[Pivot, ...]:
     """Pivots by turns high and low: of several highs in a row the highest, of lows the lowest, of equals the first.
     `newest`: how many of the last."""
     kept: list[Pivot] = []
@@ -88,16 +88,16 @@ def _last_runs(turns: Sequence[Pivot], count: int) -> Sequence[Pivot]:
     return turns
 
 
-def of(extreme: Extreme, turns: Sequence[Pivot]) -> list[Pivot]:
+def select_pivots(extreme: Extreme, turns: Sequence[Pivot]) -> list[Pivot]:
     return [pivot for pivot in turns if pivot.extreme is extreme]
 
 
-def rows_of(bars: Bars, turns: Sequence[Pivot]) -> list[int]:
+def find_pivot_rows(bars: Bars, turns: Sequence[Pivot]) -> list[int]:
     found: list[int] = np.searchsorted(bars.at, [pivot.at for pivot in turns]).tolist()
     return found
 
 
-def _towers(reach: Floats, shoulder: int) -> NDArray[np.intp]:
+def _find_local_extremes(reach: Floats, shoulder: int) -> NDArray[np.intp]:
     count = len(reach) - 2 * shoulder
     if count <= 0:
         return np.empty(0, dtype=np.intp)

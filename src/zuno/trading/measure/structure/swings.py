@@ -10,7 +10,7 @@ from typing import Final
 
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Bars
-from zuno.trading.measure.structure.pivots import Extreme, Pivot, Way, close_times, zigzag
+from zuno.trading.measure.structure.pivots import Extreme, Pivot, PriceDirection, build_zigzag, close_times
 
 RETRACEMENTS: Final = (0.236, 0.382, 0.5, 0.618, 0.786)
 EXTENSIONS: Final = (1.272, 1.618)
@@ -43,7 +43,7 @@ class Break:
     """A close beyond the last pivot that was known before its bar. No pivot breaks twice."""
 
     kind: BreakKind
-    way: Way
+    way: PriceDirection
     pivot: Pivot
     at: Millis
     """When the bar that broke it opened."""
@@ -68,7 +68,7 @@ class Fibonacci:
     extensions: tuple[Ratio, ...]
 
 
-def swings(turns: Sequence[Pivot]) -> tuple[Swing, ...]:
+def find_swings(turns: Sequence[Pivot]) -> tuple[Swing, ...]:
     last: dict[Extreme, Pivot] = {}
     found: list[Swing] = []
     for pivot in turns:
@@ -78,7 +78,7 @@ def swings(turns: Sequence[Pivot]) -> tuple[Swing, ...]:
     return tuple(found)
 
 
-def breaks(bars: Bars, turns: Sequence[Pivot]) -> tuple[Break, ...]:
+def find_breaks(bars: Bars, turns: Sequence[Pivot]) -> tuple[Break, ...]:
     """Oldest first. The first of all begins the trend and is a BOS."""
     waiting = sorted(turns, key=lambda pivot: pivot.known_at, reverse=True)
     high: Pivot | None = None
@@ -88,10 +88,10 @@ def breaks(bars: Bars, turns: Sequence[Pivot]) -> tuple[Break, ...]:
     found: list[Break] = []
     for at, end, close in zip(bars.at.tolist(), close_times(bars), bars.close.tolist(), strict=True):
         if close > top and high is not None:
-            found.append(_break(found, Way.UP, high, at, end))
+            found.append(_break(found, PriceDirection.UP, high, at, end))
             high, top = None, inf
         if close < bottom and low is not None:
-            found.append(_break(found, Way.DOWN, low, at, end))
+            found.append(_break(found, PriceDirection.DOWN, low, at, end))
             low, bottom = None, -inf
         while known <= end:
             pivot = waiting.pop()
@@ -103,19 +103,19 @@ def breaks(bars: Bars, turns: Sequence[Pivot]) -> tuple[Break, ...]:
     return tuple(found)
 
 
-def _break(found: Sequence[Break], way: Way, pivot: Pivot, at: Millis, end: Millis) -> Break:
+def _break(found: Sequence[Break], way: PriceDirection, pivot: Pivot, at: Millis, end: Millis) -> Break:
     kind = BreakKind.CHOCH if found and found[-1].way is not way else BreakKind.BOS
     return Break(kind, way, pivot, at, end)
 
 
-def trend(broken: Sequence[Break]) -> Way | None:
+def find_trend(broken: Sequence[Break]) -> PriceDirection | None:
     """The way of the last break; None before the first."""
     return broken[-1].way if broken else None
 
 
-def fibonacci(turns: Sequence[Pivot]) -> Fibonacci | None:
+def measure_fibonacci(turns: Sequence[Pivot]) -> Fibonacci | None:
     """Of the last two turns of the zigzag; None before there are two."""
-    ends = zigzag(turns, 2)
+    ends = build_zigzag(turns, 2)
     if len(ends) < 2:
         return None
     start, end = ends

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from zuno.adapters.venues.synthetic.candles import SyntheticMarket, market
-from zuno.adapters.venues.synthetic.derivatives import GRID, TOLD, _crowd_moves, _lately, batches, grid
-from zuno.adapters.venues.synthetic.path import HOURS_FROM, MINUTES_FROM, hour_of, paths
+from zuno.adapters.venues.synthetic.candles import SyntheticMarket, build_market
+from zuno.adapters.venues.synthetic.derivatives import GRID, TOLD, _crowd_moves, _lately, build_batches, build_grid
+from zuno.adapters.venues.synthetic.path import HOURS_FROM, MINUTES_FROM, draw_paths, hour_of
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Bars, Floats
 from zuno.trading.measure.triage import Label, Spike, measure_spike
@@ -39,7 +39,9 @@ class Hours:
 
 
 def hours_of(seed: int, one: SyntheticMarket) -> Hours:
-    said = {batch.series.venue: list(batch.rows) for batch in batches(seed, one) if is_open_interest(batch.series)}
+    said = {
+        batch.series.venue: list(batch.rows) for batch in build_batches(seed, one) if is_open_interest(batch.series)
+    }
     ends = range(MINUTES_FROM + HOUR_MS, MINUTES_FROM + 45 * DAY_MS + 1, HOUR_MS)
     by_moment = {venue: {row.at: row.value for row in rows} for venue, rows in said.items()}
     opened = {venue: np.array([rows[Millis(at)] for at in ends]) for venue, rows in by_moment.items()}
@@ -62,7 +64,7 @@ def is_open_interest(series: object) -> bool:
 
 @pytest.fixture(scope="module", params=[SEEDS[:2], pytest.param(SEEDS, marks=pytest.mark.soak)], ids=str)
 def every(request: pytest.FixtureRequest) -> list[Hours]:
-    return [hours_of(seed, market(seed, path)) for seed in request.param for path in paths(seed).values()]
+    return [hours_of(seed, build_market(seed, path)) for seed in request.param for path in draw_paths(seed).values()]
 
 
 @pytest.mark.soak
@@ -108,9 +110,9 @@ def test_whether_holders_come_or_leave_says_nothing_of_which_way_it_goes(every: 
 
 def test_a_jump_is_not_told_before_it_has_come() -> None:
     """Up to its own five minutes the crowd goes where it would have gone anyway."""
-    path = paths(3)[Symbol.BTCUSDT]
-    one = market(3, path)
-    moves, seen = _crowd_moves(3, one, grid(one)), grid(one)
+    path = draw_paths(3)[Symbol.BTCUSDT]
+    one = build_market(3, path)
+    moves, seen = _crowd_moves(3, one, build_grid(one)), build_grid(one)
     hours = path.jumps.hour[path.jumps.hour >= hour_of(HOURS_FROM)] - hour_of(HOURS_FROM)
     cascades = path.jumps.cascade[path.jumps.hour >= hour_of(HOURS_FROM)]
     before, after = (

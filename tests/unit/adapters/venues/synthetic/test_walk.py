@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.examples import mark_all_but
-from zuno.adapters.venues.synthetic.candles import SyntheticMarket, TickBars, market
+from zuno.adapters.venues.synthetic.candles import SyntheticMarket, TickBars, build_market
 from zuno.adapters.venues.synthetic.path import (
     DAYS_FROM,
     END,
@@ -17,10 +17,10 @@ from zuno.adapters.venues.synthetic.path import (
     MINUTES_FROM,
     ZONES,
     Path,
-    chance,
-    fading,
+    decay_noise,
+    draw_paths,
     hour_of,
-    paths,
+    open_random_stream,
 )
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Bars as Columns
@@ -39,18 +39,18 @@ PATIENCE = 400
 
 @pytest.fixture(scope="module", params=mark_all_but(2, SEEDS, pytest.mark.soak))
 def made(request: pytest.FixtureRequest) -> dict[Symbol, SyntheticMarket]:
-    return {symbol: market(request.param, path) for symbol, path in paths(request.param).items()}
+    return {symbol: build_market(request.param, path) for symbol, path in draw_paths(request.param).items()}
 
 
 @pytest.fixture(scope="module")
 def walks() -> list[Path]:
     """Of many markets; one symbol of each, for the two go together."""
-    return [paths(seed)[Symbol.BTCUSDT] for seed in MANY]
+    return [draw_paths(seed)[Symbol.BTCUSDT] for seed in MANY]
 
 
 @pytest.fixture(scope="module")
 def markets(walks: list[Path]) -> list[SyntheticMarket]:
-    return [market(seed, walk) for seed, walk in zip(MANY, walks, strict=True)]
+    return [build_market(seed, walk) for seed, walk in zip(MANY, walks, strict=True)]
 
 
 @pytest.fixture(scope="module")
@@ -230,20 +230,20 @@ def trade(high: Floats, low: Floats, close: Floats, lookback: int, way: int) -> 
 
 
 def test_equal_seeds_give_equal_walks_and_others_other_ones() -> None:
-    one, same, other = (paths(seed)[Symbol.ETHUSDT] for seed in (5, 5, 6))
+    one, same, other = (draw_paths(seed)[Symbol.ETHUSDT] for seed in (5, 5, 6))
     assert all(np.array_equal(left, right) for left, right in zip(one.steps, same.steps, strict=True))
     assert not np.array_equal(one.steps[0], other.steps[0])
 
 
 def test_every_part_has_a_stream_of_its_own() -> None:
-    draws = {name: chance(3, name).uniform() for name in ("jumps", "panics", "jump", "s")}
+    draws = {name: open_random_stream(3, name).uniform() for name in ("jumps", "panics", "jump", "s")}
     assert len(set(draws.values())) == len(draws)
-    assert chance(3, "jumps").uniform() == draws["jumps"]
+    assert open_random_stream(3, "jumps").uniform() == draws["jumps"]
 
 
 def test_noise_fades_as_the_sum_says() -> None:
     noise = np.array([1.0, 0.0, 2.0])
-    assert fading(noise, 0.5, start=4.0).tolist() == [3.0, 1.5, 2.75]
+    assert decay_noise(noise, 0.5, start=4.0).tolist() == [3.0, 1.5, 2.75]
 
 
 def test_time_is_cut_where_it_says() -> None:

@@ -13,19 +13,34 @@ import numpy as np
 import pytest
 
 from tests.wire.fakes.series import MemorySeries
-from zuno.adapters.venues.synthetic.candles import WON_MINUTES_FROM
+from zuno.adapters.venues.synthetic.candles import KRW_MINUTES_FROM
 from zuno.adapters.venues.synthetic.injected_faults import MARKET_FAULTS, MarketFault, MarketFaultKind, inject_faults
-from zuno.adapters.venues.synthetic.macro import slips
-from zuno.adapters.venues.synthetic.path import DAYS_FROM, END, HOURS, HOURS_FROM, MINUTES_FROM, Path, panics, paths
+from zuno.adapters.venues.synthetic.macro import draw_depegs
+from zuno.adapters.venues.synthetic.path import (
+    DAYS_FROM,
+    END,
+    HOURS,
+    HOURS_FROM,
+    MINUTES_FROM,
+    Path,
+    draw_panics,
+    draw_paths,
+)
 from zuno.adapters.venues.synthetic.tape import HEARD_FROM
-from zuno.adapters.venues.synthetic.world import draw_batches, origin
+from zuno.adapters.venues.synthetic.world import describe_origin, draw_batches
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import resample_bars
-from zuno.trading.measure.data_quality import complete_at, impossible
+from zuno.trading.measure.data_quality import complete_at, find_row_fault
 from zuno.trading.measure.derivatives import PLAUSIBLE_RATE
 from zuno.trading.measure.macro import CADENCE_DAYS, last_print
-from zuno.trading.measure.options import surface
-from zuno.trading.measure.order_book import BookFigures, book_figures, fake_walls, flaw_of, traded_in_minutes
+from zuno.trading.measure.options import measure_surface
+from zuno.trading.measure.order_book import (
+    BookFigures,
+    book_figures,
+    find_book_fault,
+    find_fake_walls,
+    traded_in_minutes,
+)
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import (
     DAY_MS,
@@ -64,8 +79,8 @@ from zuno.trading.model.venues import (
     UPBIT,
     USDC_USDT,
     USDT_KRW,
+    krw_symbol,
     wanted_series,
-    won_symbol,
 )
 from zuno.trading.ports.series import Batch
 
@@ -79,7 +94,7 @@ World = Mapping[Series[Any], Sequence[Any]]
 
 @pytest.fixture(scope="module")
 def walks() -> Mapping[Symbol, Path]:
-    return paths(SEED)
+    return draw_paths(SEED)
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +121,7 @@ def test_every_series_the_desk_wants_is_here(clean: World) -> None:
 def test_every_row_is_one_a_market_can_have_made(clean: World) -> None:
     for series, rows in clean.items():
         assert all(later.at >= earlier.at for earlier, later in pairwise(rows)), series
-        assert [why for row in rows[::17] if (why := impossible(series, row, None))] == []
+        assert [why for row in rows[::17] if (why := find_row_fault(series, row, None))] == []
 
 
 def test_nothing_is_of_after_the_end(clean: World) -> None:
@@ -156,10 +171,10 @@ def test_a_coarse_bar_is_exactly_what_its_fine_bars_make(clean: World, symbol: S
 
 @pytest.mark.parametrize("symbol", Symbol)
 def test_the_won_market_follows_and_makes_no_bar_without_a_trade(clean: World, symbol: Symbol) -> None:
-    name = won_symbol(symbol)
+    name = krw_symbol(symbol)
     minutes = clean[candles(UPBIT, name, Timeframe.M1)]
-    assert minutes[0].at >= WON_MINUTES_FROM
-    assert 0.97 < len(minutes) / ((END - WON_MINUTES_FROM) // MINUTE_MS) < 1
+    assert minutes[0].at >= KRW_MINUTES_FROM
+    assert 0.97 < len(minutes) / ((END - KRW_MINUTES_FROM) // MINUTE_MS) < 1
     hours = {bar.at: bar for bar in clean[candles(UPBIT, name, Timeframe.H1)]}
     for bar in resample_bars(Timeframe.H1, Timeframe.M1, minutes):
         assert hours[bar.at] == bar
@@ -172,7 +187,7 @@ def test_the_won_market_follows_and_makes_no_bar_without_a_trade(clean: World, s
 
 def test_a_dollar_is_a_dollar_until_fear_comes(clean: World) -> None:
     rows = clean[rates(BINANCE, USDC_USDT)]
-    fear = [DAYS_FROM + hour * HOUR_MS for hour in panics(SEED).tolist()]
+    fear = [DAYS_FROM + hour * HOUR_MS for hour in draw_panics(SEED).tolist()]
     calm = [row.value for row in rows if not any(0 <= row.at - at < 10 * DAY_MS for at in fear)]
     assert len(set(calm)) > 20
     assert max(abs(value - 1) for value in calm) < 0.005
@@ -180,7 +195,7 @@ def test_a_dollar_is_a_dollar_until_fear_comes(clean: World) -> None:
 
 def test_in_some_panics_a_dollarslips_and_comes_back() -> None:
     at = np.arange(MINUTES_FROM, END, HOUR_MS)
-    furthest = {seed: np.abs(slips(seed, at)) for seed in range(1, 13)}
+    furthest = {seed: np.abs(draw_depegs(seed, at)) for seed in range(1, 13)}
     slipped = [slip for slip in furthest.values() if slip.max() > 0.01]
     assert 3 <= len(slipped) <= 10
     assert all(slip[-1] < 0.001 and 0.005 < np.mean(slip > 0.01) < 0.1 for slip in slipped)
@@ -234,7 +249,7 @@ def test_books_fit_the_price_and_are_sometimes_thin(clean: World, symbol: Symbol
     rows = clean[books(BINANCE, symbol)]
     assert len(rows) == 5 * 45 * 24
     assert all(len(book.bids) == len(book.asks) == 50 for book in rows)
-    assert [flaw for book in rows[::3] if (flaw := flaw_of(book))] == []
+    assert [flaw for book in rows[::3] if (flaw := find_book_fault(book))] == []
     closes = {bar.at + HOUR_MS: bar.close for bar in clean[candles(BINANCE, symbol, Timeframe.H1)]}
     last = rows[4::5]
     figures = [found for book in last if isinstance(found := book_figures(book), BookFigures)]
@@ -253,7 +268,7 @@ def test_walls_are_shown_and_withdrawn_now_and_then(clean: World) -> None:
     for start in range(0, len(rows), 5):
         looks = rows[start : start + 5]
         traded = traded_in_minutes([minutes[Timeframe.M1.floor(looks[0].at)]])
-        walls = fake_walls(looks, traded)
+        walls = find_fake_walls(looks, traded)
         found += not isinstance(walls, Missing) and bool(walls.fake)
     assert 0.005 < found / (len(rows) / 5) < 0.05
 
@@ -309,7 +324,7 @@ def test_every_chain_has_a_whole_surface(clean: World, symbol: Symbol) -> None:
             listed[quote.expiry, quote.call].add(quote.strike)
         assert len({expiry for expiry, _ in listed}) >= 6
         assert min(map(len, listed.values())) >= 15
-        found = surface(chain)
+        found = measure_surface(chain)
         assert not isinstance(found.week.skew25, Missing)
         assert not isinstance(found.month.skew25, Missing)
         assert not isinstance(found.term, Missing)
@@ -320,7 +335,7 @@ def test_every_chain_has_a_whole_surface(clean: World, symbol: Symbol) -> None:
 def test_the_term_structure_turns_over_in_a_panic_and_puts_get_dear_after_a_fall(clean: World, symbol: Symbol) -> None:
     chains = clean[options(DERIBIT, symbol.base)][::4]
     closes = {bar.at + HOUR_MS: bar.close for bar in clean[candles(BINANCE, symbol, Timeframe.H1)]}
-    found = [surface(chain) for chain in chains]
+    found = [measure_surface(chain) for chain in chains]
     term = np.array([one.term for one in found], dtype=float)
     skew = np.array([one.month.skew25 for one in found], dtype=float)
     index = {row.at: row.value for row in clean[dvol(DERIBIT, symbol.base)]}
@@ -415,12 +430,14 @@ def test_a_stain_is_where_the_table_says(clean: World, dirty: World, dirt: Marke
             assert [right] == before
             assert wrong.at == right.at
             assert wrong.close > right.high
-            assert impossible(dirt.series, wrong, None) is None, "only the second word shows that the first was wrong"
+            assert find_row_fault(dirt.series, wrong, None) is None, (
+                "only the second word shows that the first was wrong"
+            )
         case MarketFaultKind.SHUFFLED:
             assert after != before
             assert sorted(after) == before
         case MarketFaultKind.NOT_A_NUMBER | MarketFaultKind.UPSIDE_DOWN | MarketFaultKind.NEGATIVE:
-            why = impossible(dirt.series, after[0], None) or ""
+            why = find_row_fault(dirt.series, after[0], None) or ""
             assert {
                 MarketFaultKind.NOT_A_NUMBER: "nan",
                 MarketFaultKind.UPSIDE_DOWN: "below low",
@@ -437,10 +454,10 @@ def test_a_stain_is_where_the_table_says(clean: World, dirty: World, dirt: Marke
             assert [row.at for row in after] == [row.at for row in before]
             assert len(after) >= 12
         case MarketFaultKind.CROSSED:
-            assert "crossed" in (flaw_of(after[0]) or "")
+            assert "crossed" in (find_book_fault(after[0]) or "")
         case MarketFaultKind.NO_EXPIRIES:
             assert {quote.expiry for quote in after[0].quotes} == {None}
-            assert isinstance(surface(after[0]).term, Missing)
+            assert isinstance(measure_surface(after[0]).term, Missing)
 
 
 def test_every_way_of_being_wrong_is_in_the_table_and_nothing_else_is_touched(clean: World, dirty: World) -> None:
@@ -455,7 +472,7 @@ def test_every_way_of_being_wrong_is_in_the_table_and_nothing_else_is_touched(cl
 
 
 async def test_a_store_takes_the_dirt_as_it_promises(dirty: World) -> None:
-    store = MemorySeries(origin(SEED))
+    store = MemorySeries(describe_origin(SEED))
     stained_bars = {dirt.series for dirt in MARKET_FAULTS if dirt.series.feed is Feed.CANDLES}
     written = await store.write([Batch(series, dirty[series]) for series in stained_bars])
     assert (written.bad, written.same, written.changed) == (3, 60, 1)

@@ -20,7 +20,14 @@ from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import LOOKBACK, Bars, Floats, bars
 from zuno.trading.measure.indicators import volatility_bands
 from zuno.trading.measure.indicators import volume as flows
-from zuno.trading.measure.indicators.all import IndicatorSeries, IndicatorValues, columns, readings, readings_of, sound
+from zuno.trading.measure.indicators.all import (
+    IndicatorSeries,
+    IndicatorValues,
+    compute_indicators,
+    compute_last_indicators,
+    drop_invalid_bars,
+    take_last_indicators,
+)
 from zuno.trading.measure.indicators.rolling import BLOCK_ROWS, rolling_sum
 from zuno.trading.measure.portable import GAUGE_DIGITS, places
 from zuno.trading.model.market import Candle, Mode, Timeframe
@@ -89,7 +96,7 @@ def real_hours() -> Bars:
 
 @pytest.mark.parametrize("market", [walk(400, seed=2), walk(260, seed=3, start=1e-7), walk(260, seed=4, start=1e9)])
 def test_every_column_is_what_its_definition_says(market: Bars) -> None:
-    ours = columns(market)
+    ours = compute_indicators(market)
     scale = float(market.close[0]) * 1e-9
     for name, column in oracle(market).items():
         agree(getattr(ours, name), column, rel=1e-8, abs_=scale if name in PRICE_LIKE else 1e-7)
@@ -97,7 +104,7 @@ def test_every_column_is_what_its_definition_says(market: Bars) -> None:
 
 def test_every_column_is_what_its_definition_says_on_a_real_market() -> None:
     market = real_hours()
-    ours = columns(market)
+    ours = compute_indicators(market)
     for name, column in oracle(market).items():
         agree(getattr(ours, name), column, rel=1e-8, abs_=1e-6)
 
@@ -107,7 +114,7 @@ def test_every_column_is_what_its_definition_says_on_a_real_market() -> None:
 def test_ties_flat_stretches_and_bars_without_volume_change_no_definition(market: Bars) -> None:
     """Where a tie is decided by rounding (Supertrend), or a range is nothing but rounding (StochRSI of another RSI),
     two ways of computing may differ: those are held to our own figures below."""
-    ours = columns(market)
+    ours = compute_indicators(market)
     theirs = oracle(market)
     for name in set(theirs) - {"supertrend", "supertrend_side", "stoch_rsi_k", "stoch_rsi_d"}:
         agree(getattr(ours, name), theirs[name], abs_=1e-6)
@@ -119,7 +126,7 @@ def test_ties_flat_stretches_and_bars_without_volume_change_no_definition(market
 
 def test_ours_are_ta_libs_where_ta_lib_has_them_too() -> None:
     market = walk(600, seed=5)
-    ours = columns(market)
+    ours = compute_indicators(market)
     high, low, close, volume = market.high, market.low, market.close, market.volume
     typical = talib.TYPPRICE(high, low, close)
     money = talib.AD(high, low, close, volume)
@@ -146,19 +153,19 @@ def test_wilders_own_first_sums_fade_from_adx() -> None:
     """ta-lib begins with the sums of 13 bars where Wilder has 14: after 200 bars nobody can tell."""
     market = walk(400, seed=6)
     wilders = textbook.adx(market.high.tolist(), market.low.tolist(), market.close.tolist(), first=14)
-    assert columns(market).adx[250:] == pytest.approx([value or 0.0 for value in wilders[250:]], rel=1e-5)
+    assert compute_indicators(market).adx[250:] == pytest.approx([value or 0.0 for value in wilders[250:]], rel=1e-5)
 
 
 def test_golden_figures_of_a_walk() -> None:
     """Frozen: a change of any of these is a change of what the desk sees."""
-    found = readings(walk(1_200, seed=7))
+    found = compute_last_indicators(walk(1_200, seed=7))
     assert found is not None
     seen = asdict(found).items()
     assert {name: float(f"{value:.9g}") if isinstance(value, float) else value for name, value in seen} == GOLDEN
 
 
 def test_golden_figures_of_a_real_market() -> None:
-    found = readings(real_hours())
+    found = compute_last_indicators(real_hours())
     assert found is not None
     seen = {name: float(f"{getattr(found, name):.6g}") for name in REAL}
     assert seen == REAL
@@ -166,8 +173,8 @@ def test_golden_figures_of_a_real_market() -> None:
 
 def test_only_the_last_thousand_bars_count() -> None:
     market = walk(LOOKBACK + 300, seed=8)
-    assert readings(market) == readings(market.last(LOOKBACK))
-    assert readings(market) != readings(market.last(LOOKBACK - 1))
+    assert compute_last_indicators(market) == compute_last_indicators(market.last(LOOKBACK))
+    assert compute_last_indicators(market) != compute_last_indicators(market.last(LOOKBACK - 1))
 
 
 @pytest.mark.parametrize("timeframe", sorted({frame for mode in Mode for frame in mode.timeframes}))
@@ -176,7 +183,7 @@ def test_behaviour_02_two_hundred_bars_yield_rsi_atr_adx_and_bollinger_on_every_
     timeframe: Timeframe, count: int
 ) -> None:
     for market in (walk(count, seed=9, timeframe=timeframe), flat(count, timeframe=timeframe)):
-        found = readings(market)
+        found = compute_last_indicators(market)
         assert found is not None
         for name in ("rsi", "atr", "adx", "bb_upper", "bb_middle", "bb_lower", "bb_width", "ema200", "macd"):
             assert getattr(found, name) is not None, name
@@ -185,10 +192,10 @@ def test_behaviour_02_two_hundred_bars_yield_rsi_atr_adx_and_bollinger_on_every_
 @settings(max_examples=examples(30), deadline=None)
 @given(small_markets(least=34))
 def test_behaviour_03_macd_histogram_is_line_minus_signal(market: Bars) -> None:
-    ours = columns(market)
+    ours = compute_indicators(market)
     np.testing.assert_array_equal(ours.macd_histogram, ours.macd - ours.macd_signal)
     assert not np.isnan(ours.macd_histogram[33:]).any()
-    found = readings(market)
+    found = compute_last_indicators(market)
     assert found is not None
     assert found.macd is not None
     assert found.macd_signal is not None
@@ -199,7 +206,7 @@ def test_behaviour_03_macd_histogram_is_line_minus_signal(market: Bars) -> None:
 
 def test_behaviour_03_a_rising_market_has_its_line_above_its_signal() -> None:
     """Swapped names would pass the sum and fail here."""
-    found = readings(of_closes([100 * 1.001 ** (i * i / 40) for i in range(120)]))
+    found = compute_last_indicators(of_closes([100 * 1.001 ** (i * i / 40) for i in range(120)]))
     assert found is not None
     assert found.macd is not None
     assert found.macd_signal is not None
@@ -209,7 +216,7 @@ def test_behaviour_03_a_rising_market_has_its_line_above_its_signal() -> None:
 @settings(max_examples=examples(30), deadline=None)
 @given(small_markets(least=9))
 def test_behaviour_04_tenkan_is_the_middle_of_nine_bars(market: Bars) -> None:
-    ours = columns(market)
+    ours = compute_indicators(market)
     for row in range(8, len(market)):
         window = slice(row - 8, row + 1)
         assert ours.tenkan[row] == (max(market.high[window]) + min(market.low[window])) / 2
@@ -231,7 +238,7 @@ def same_before(market: Bars, cut: int) -> None:
     """To the last bit."""
     then = market.upto(int(market.at[cut]))
     assert len(then) == cut
-    whole, part = columns(market), columns(then)
+    whole, part = compute_indicators(market), compute_indicators(then)
     for name in NAMES:
         np.testing.assert_array_equal(getattr(whole, name)[:cut], getattr(part, name), err_msg=name)
 
@@ -240,7 +247,7 @@ def test_a_window_is_the_same_wherever_a_long_column_is_divided() -> None:
     """Windows are computed in blocks of rows; what a block lacks at its edge stands in the one before."""
     long = walk(2 * BLOCK_ROWS + 40, seed=16)
     short = Bars(long.timeframe, *(getattr(long, each.name)[-BLOCK_ROWS:] for each in fields(Bars)[1:]))
-    whole, part = columns(long), columns(short)
+    whole, part = compute_indicators(long), compute_indicators(short)
     for name in ("bb_upper", "bb_middle", "bb_lower", "mfi", "cmf"):
         np.testing.assert_array_equal(getattr(whole, name)[-BLOCK_ROWS + 20 :], getattr(part, name)[20:], err_msg=name)
 
@@ -250,9 +257,9 @@ def test_behaviour_15_truncating_the_future_changes_no_reading_of_a_real_market(
     market = real_hours()
     then = market.upto(int(market.at[cut]))
     assert len(then) == cut
-    whole = columns(market)
+    whole = compute_indicators(market)
     seen = IndicatorSeries(*(getattr(whole, name)[:cut] for name in NAMES))
-    assert readings(then) == readings_of(then, seen)
+    assert compute_last_indicators(then) == take_last_indicators(then, seen)
 
 
 def scaled(market: Bars, price: float, volume: float = 1.0) -> Bars:
@@ -266,7 +273,7 @@ def scaled(market: Bars, price: float, volume: float = 1.0) -> Bars:
 def test_no_gauge_depends_on_the_unit_of_price_or_volume(seed: int, price: int, volume: int) -> None:
     """Powers of two lose no digit, so not a bit may differ; other factors only by rounding."""
     market = walk(230, seed=seed)
-    plain, other = columns(market), columns(scaled(market, 2.0**price, 2.0**volume))
+    plain, other = compute_indicators(market), compute_indicators(scaled(market, 2.0**price, 2.0**volume))
     for name in NAMES:
         factor = 2.0**price if name in PRICE_LIKE else 2.0**volume if name in ("obv", "cvd") else 1.0
         np.testing.assert_array_equal(getattr(other, name), getattr(plain, name) * factor, err_msg=name)
@@ -275,7 +282,7 @@ def test_no_gauge_depends_on_the_unit_of_price_or_volume(seed: int, price: int, 
 @pytest.mark.parametrize("factor", [1e-9, 3.7e-5, 0.1, 7.0, 1e6, 1.3e11])
 def test_no_gauge_depends_on_the_currency(factor: float) -> None:
     market = walk(300, seed=11)
-    plain, other = columns(market), columns(scaled(market, factor))
+    plain, other = compute_indicators(market), compute_indicators(scaled(market, factor))
     for name in NAMES:
         times = factor if name in PRICE_LIKE else 1.0
         np.testing.assert_allclose(
@@ -286,7 +293,7 @@ def test_no_gauge_depends_on_the_currency(factor: float) -> None:
 @settings(max_examples=examples(60), deadline=None)
 @given(small_markets())
 def test_every_gauge_stays_in_its_range(market: Bars) -> None:
-    ours = columns(market)
+    ours = compute_indicators(market)
     for name, low, high in (
         ("rsi", 0, 100),
         ("stoch_rsi_k", 0, 100),
@@ -312,7 +319,7 @@ def test_every_gauge_stays_in_its_range(market: Bars) -> None:
 @pytest.mark.parametrize("price", [1e-12, 0.1, 3.0, 43_210.123, 1e15])
 @pytest.mark.parametrize("volume", [0.0, 1e-9, 5.0, 1e12])
 def test_a_market_that_stands_still_is_said_to(price: float, volume: float) -> None:
-    found = readings(flat(300, price, volume))
+    found = compute_last_indicators(flat(300, price, volume))
     assert found is not None
     assert (found.rsi, found.adx, found.atr, found.tenkan) == (50.0, 0.0, 0.0, price)
     assert (found.bb_upper, found.bb_lower) == pytest.approx((price, price), rel=1e-12)
@@ -333,7 +340,7 @@ def test_a_market_that_stands_still_is_said_to(price: float, volume: float) -> N
 def test_a_market_that_stopped_keeps_its_rsi_and_has_no_bands(seed: int) -> None:
     """Averages that fade to nothing, sums of windows that have gone by: neither may leave anything behind."""
     moving = walk(100, seed=seed).close.tolist()
-    ours = columns(of_closes(moving + [moving[-1]] * 900))
+    ours = compute_indicators(of_closes(moving + [moving[-1]] * 900))
     assert ours.rsi[99:] == pytest.approx([ours.rsi[99]] * 901, rel=1e-9)
     assert 20 < ours.rsi[-1] < 80
     assert np.isnan(ours.stoch_rsi_k[115:]).all()
@@ -346,17 +353,17 @@ def test_a_market_that_stopped_keeps_its_rsi_and_has_no_bands(seed: int) -> None
 
 
 def test_the_first_move_ends_the_balance_of_a_market_that_stood_still() -> None:
-    ours = columns(of_closes([100.0] * 40 + [101.0, 101.0, 100.0]))
+    ours = compute_indicators(of_closes([100.0] * 40 + [101.0, 101.0, 100.0]))
     assert ours.rsi[14:40].tolist() == [50.0] * 26
     assert ours.rsi[40:42].tolist() == [100.0, 100.0]
     assert 40 < ours.rsi[42] < 60
-    early = columns(of_closes([100.0] * 5 + [101.0] * 30))
+    early = compute_indicators(of_closes([100.0] * 5 + [101.0] * 30))
     assert early.rsi[14:].tolist() == [100.0] * 21
 
 
 @pytest.mark.parametrize(("step", "strength"), [(1.0, 100.0), (-1.0, 0.0)])
 def test_a_market_that_only_goes_one_way_is_at_the_end_of_the_scale(step: float, strength: float) -> None:
-    found = readings(of_closes([1_000 + step * i for i in range(260)]))
+    found = compute_last_indicators(of_closes([1_000 + step * i for i in range(260)]))
     assert found is not None
     assert found.rsi == strength
     assert found.mfi == pytest.approx(strength, abs=1e-9)
@@ -368,7 +375,7 @@ def test_a_market_that_only_goes_one_way_is_at_the_end_of_the_scale(step: float,
 @pytest.mark.parametrize("count", range(1, 60))
 def test_every_gauge_begins_with_the_bar_that_completes_it(count: int) -> None:
     """How many bars each needs, and not one less; `walk` begins at midnight, so a day's VWAP is there at once."""
-    found = readings(walk(count, seed=13))
+    found = compute_last_indicators(walk(count, seed=13))
     assert found is not None
     for name, needs in NEEDS.items():
         assert (getattr(found, name) is not None) == (count >= needs), name
@@ -409,13 +416,13 @@ NEEDS = {
 
 def test_no_bars_have_no_readings() -> None:
     nothing = bars(Timeframe.H1, [])
-    assert readings(nothing) is None
-    assert all(len(getattr(columns(nothing), name)) == 0 for name in NAMES)
+    assert compute_last_indicators(nothing) is None
+    assert all(len(getattr(compute_indicators(nothing), name)) == 0 for name in NAMES)
 
 
 def test_chikou_is_kept_where_it_is_known() -> None:
     market = walk(60, seed=14)
-    ours = columns(market)
+    ours = compute_indicators(market)
     assert ours.chikou[59] == market.close[59]
     assert math.isnan(ours.chikou[25])
     cloud = volatility_bands.ichimoku(market.high, market.low, market.close)
@@ -443,7 +450,7 @@ def test_a_day_that_lacks_its_first_hours_has_no_vwap_and_the_next_has() -> None
 
 @pytest.mark.parametrize("timeframe", [Timeframe.D1, Timeframe.W1])
 def test_bars_of_a_day_or_more_have_no_days_vwap(timeframe: Timeframe) -> None:
-    found = readings(walk(60, timeframe=timeframe))
+    found = compute_last_indicators(walk(60, timeframe=timeframe))
     assert found is not None
     assert found.vwap is None
 
@@ -488,29 +495,29 @@ BAD: dict[str, Callable[[Candle], Candle]] = {
 @pytest.mark.parametrize("spoil", BAD.values(), ids=BAD)
 def test_a_bar_no_market_can_have_made_is_counted_and_not_read(spoil: Callable[[Candle], Candle]) -> None:
     rows = [candle(i, close=100.0 + i % 3) for i in range(60)]
-    clean = readings(bars(Timeframe.H1, rows[:30] + rows[31:]))
-    found = readings(bars(Timeframe.H1, [*rows[:30], spoil(rows[30]), *rows[31:]]))
+    clean = compute_last_indicators(bars(Timeframe.H1, rows[:30] + rows[31:]))
+    found = compute_last_indicators(bars(Timeframe.H1, [*rows[:30], spoil(rows[30]), *rows[31:]]))
     assert clean is not None
     assert found is not None
     assert (found.unsound, found.missing, clean.missing) == (1, 1, 1)
     assert asdict(found) == asdict(clean) | {"unsound": 1}
-    assert readings(bars(Timeframe.H1, [spoil(rows[0])])) is None
+    assert compute_last_indicators(bars(Timeframe.H1, [spoil(rows[0])])) is None
 
 
 def test_sound_bars_are_left_as_they_are() -> None:
     market = walk(20)
-    assert sound(market) is market
+    assert drop_invalid_bars(market) is market
 
 
 def test_missing_bars_are_counted() -> None:
-    found = readings(bars(Timeframe.H1, [candle(i) for i in (0, 1, 4, 5, 9)]))
+    found = compute_last_indicators(bars(Timeframe.H1, [candle(i) for i in (0, 1, 4, 5, 9)]))
     assert found is not None
     assert (found.bars, found.missing) == (5, 5)
 
 
 def test_figures_of_a_real_market_are_plausible() -> None:
     market = real_hours()
-    ours = columns(market)
+    ours = compute_indicators(market)
     price = market.close
 
     def between(column: Floats, low: float, high: float) -> None:
@@ -535,7 +542,7 @@ def test_figures_of_a_real_market_are_plausible() -> None:
 
 
 def test_the_last_rows_of_columns_are_cut_not_computed_anew() -> None:
-    ours = columns(walk(300, seed=17))
+    ours = compute_indicators(walk(300, seed=17))
     np.testing.assert_array_equal(ours.last(20).ema200, ours.ema200[-20:])
     assert len(ours.last(0).rsi) == 0
 

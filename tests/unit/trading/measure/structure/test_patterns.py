@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from zuno.kernel.units import Millis
-from zuno.trading.measure.structure.patterns import PatternKind, formation
-from zuno.trading.measure.structure.pivots import Extreme, Pivot, Way
+from zuno.trading.measure.structure.patterns import PatternKind, find_pattern
+from zuno.trading.measure.structure.pivots import Extreme, Pivot, PriceDirection
 
 
 def turns(*prices: float, first: Extreme = Extreme.HIGH) -> list[Pivot]:
@@ -35,18 +35,18 @@ def mirrored(prices: tuple[float, ...]) -> list[Pivot]:
 def test_tops_point_down_and_bottoms_up(
     prices: tuple[float, ...], close: float, shape: PatternKind, twin: PatternKind
 ) -> None:
-    top = formation(turns(*prices), close, 0.01)
-    bottom = formation(mirrored(prices), mirror(close), 0.01)
+    top = find_pattern(turns(*prices), close, 0.01)
+    bottom = find_pattern(mirrored(prices), mirror(close), 0.01)
     assert top is not None
     assert bottom is not None
-    assert (top.shape, top.way) == (shape, Way.DOWN)
-    assert (bottom.shape, bottom.way) == (twin, Way.UP)
+    assert (top.shape, top.way) == (shape, PriceDirection.DOWN)
+    assert (bottom.shape, bottom.way) == (twin, PriceDirection.UP)
     assert top.confirmed == bottom.confirmed
 
 
 def test_a_neckline_confirms() -> None:
     prices = (110, 100, 115, 100, 110.5)
-    forming, done = (formation(turns(*prices), close, 0.01) for close in (100.5, 99.5))
+    forming, done = (find_pattern(turns(*prices), close, 0.01) for close in (100.5, 99.5))
     assert forming is not None
     assert done is not None
     assert (forming.line, forming.confirmed) == (100, False)
@@ -54,13 +54,13 @@ def test_a_neckline_confirms() -> None:
 
 
 def test_a_triangle_that_ascends_and_one_that_does_not() -> None:
-    up = formation(turns(112, 104, 112.2, 108), 110.0, 0.01)
-    down = formation(turns(112, 104, 108, 104.1), 106.0, 0.01)
-    both = formation(turns(112, 104, 110, 106), 108.0, 0.01)
+    up = find_pattern(turns(112, 104, 112.2, 108), 110.0, 0.01)
+    down = find_pattern(turns(112, 104, 108, 104.1), 106.0, 0.01)
+    both = find_pattern(turns(112, 104, 110, 106), 108.0, 0.01)
     assert up is not None
-    assert (up.shape, up.way, up.line) == (PatternKind.ASCENDING_TRIANGLE, Way.UP, 112.2)
+    assert (up.shape, up.way, up.line) == (PatternKind.ASCENDING_TRIANGLE, PriceDirection.UP, 112.2)
     assert down is not None
-    assert (down.shape, down.way) == (PatternKind.OTHER, Way.DOWN)
+    assert (down.shape, down.way) == (PatternKind.OTHER, PriceDirection.DOWN)
     assert both is not None
     assert (both.shape, both.way) == (PatternKind.OTHER, None)
 
@@ -69,20 +69,20 @@ def test_a_triangle_that_ascends_and_one_that_does_not() -> None:
     ("close", "found"), [(109.0, None), (108.9, PatternKind.BULL_FLAG), (104.9, PatternKind.BULL_FLAG), (104.8, None)]
 )
 def test_a_flag_gives_little_back(close: float, found: PatternKind | None) -> None:
-    shape = formation(turns(100, 110, first=Extreme.LOW), close, 0.02)
+    shape = find_pattern(turns(100, 110, first=Extreme.LOW), close, 0.02)
     assert (shape and shape.shape) == found
-    fallen = formation(turns(100, mirror(110)), mirror(close), 0.02)
+    fallen = find_pattern(turns(100, mirror(110)), mirror(close), 0.02)
     assert (fallen and fallen.shape) == (None if found is None else PatternKind.BEAR_FLAG)
 
 
 def test_what_has_played_out_is_none() -> None:
     prices = (112, 104, 112.3)
-    assert formation(turns(*prices), 100.0, 0.01) is not None
-    assert formation(turns(*prices), 99.9, 0.01) is None
+    assert find_pattern(turns(*prices), 100.0, 0.01) is not None
+    assert find_pattern(turns(*prices), 99.9, 0.01) is None
 
 
 @pytest.mark.parametrize("log_atr", [None, 0.0])
 def test_nothing_is_found_without_a_measure_or_turns(log_atr: float | None) -> None:
-    assert formation(turns(110, 100, 110), 105.0, log_atr) is None
-    assert formation([], 105.0, 0.01) is None
-    assert formation(turns(110), 109.0, 0.01) is None
+    assert find_pattern(turns(110, 100, 110), 105.0, log_atr) is None
+    assert find_pattern([], 105.0, 0.01) is None
+    assert find_pattern(turns(110), 109.0, 0.01) is None

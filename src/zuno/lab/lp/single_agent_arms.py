@@ -8,11 +8,11 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from zuno.lab.lp.arms import STAY, Act, ModelUse
+from zuno.lab.lp.arms import STAY, ArmAction, ModelUse
 from zuno.llm.ask import ModelContext, ask
 from zuno.llm.question import Opinion, Question, SourcedAnswer
+from zuno.lp.agents.pool_inputs import build_all_pool_inputs, build_ballot, build_grids
 from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, text_faults
-from zuno.lp.agents.scenes import ballot_of, grids_of, scenes_of
 from zuno.lp.agents.strategist import ProposalInputs, rule_moves
 from zuno.lp.model.ballot import Candidate, CandidateKind, Verdict
 from zuno.lp.model.debate import Context, Round
@@ -32,12 +32,12 @@ class ChoiceOpinion(Opinion):
 
 def propose_by_rules(context: Context) -> tuple[Candidate, ...]:
     """The ballot that a debate by rules begins with."""
-    scenes = scenes_of(context)
-    inputs = ProposalInputs(context, scenes, grids_of(context, scenes), frozenset(), ())
-    return ballot_of(context, scenes, rule_moves(inputs))
+    pools = build_all_pool_inputs(context)
+    inputs = ProposalInputs(context, pools, build_grids(context, pools), frozenset(), ())
+    return build_ballot(context, pools, rule_moves(inputs))
 
 
-def choose_best_score(context: Context) -> Act:
+def choose_best_score(context: Context) -> ArmAction:
     """The candidate worth most until the horizon, whatever it costs to be wrong: no floor, no hurdle, no critic."""
     candidates = propose_by_rules(context)
     worths = {candidate.index: worth for candidate in candidates if (worth := worth_of_capital(candidate)) is not None}
@@ -46,13 +46,13 @@ def choose_best_score(context: Context) -> Act:
     return act_on(candidates[max(worths, key=lambda index: (worths[index], -index))])
 
 
-async def choose_alone(context: Context, model_context: ModelContext) -> Act:
+async def choose_by_single_agent(context: Context, model_context: ModelContext) -> ArmAction:
     candidates = propose_by_rules(context)
     answer = await ask(_question(context, candidates, 0), model_context)
     return replace(act_on(candidates[answer.value.chosen_index]), used=count_use(answer))
 
 
-async def choose_by_vote(context: Context, model_context: ModelContext, tokens: int) -> Act:
+async def choose_by_vote(context: Context, model_context: ModelContext, tokens: int) -> ArmAction:
     """Agents that know nothing of each other, one after the other until the tokens are used; most votes win, ties go to
     the lower index."""
     candidates = propose_by_rules(context)
@@ -66,14 +66,14 @@ async def choose_by_vote(context: Context, model_context: ModelContext, tokens: 
     return replace(act_on(candidates[winner]), used=used)
 
 
-def act_on(candidate: Candidate) -> Act:
+def act_on(candidate: Candidate) -> ArmAction:
     match candidate.kind:
         case CandidateKind.HOLD:
             return STAY
         case CandidateKind.CLOSE:
-            return Act(close=True)
+            return ArmAction(close=True)
         case _:
-            return Act(candidate.range)
+            return ArmAction(candidate.range)
 
 
 def count_use(answer: SourcedAnswer[ChoiceOpinion]) -> ModelUse:

@@ -17,7 +17,7 @@ from zuno.kernel.arguments import parse_amount
 from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
 from zuno.lp.model.ballot import Exposure, RiskProfile
-from zuno.lp.model.debate import Capital, Wish
+from zuno.lp.model.debate import Capital, PositionRequest
 from zuno.lp.service.arguments import fee_of, pair_of
 from zuno.lp.service.phrase import CHAIN_WORDS, FILLERS, MAX_TEXT, TOKENS, Form, Term, split_phrase, token_named
 
@@ -53,7 +53,7 @@ class CapitalLine:
 
 
 @dataclass(slots=True)
-class ParsedWish:
+class ParsedSentence:
     """What a sentence says, and what was made of which words."""
 
     lines: list[CapitalLine] = field(default_factory=list)
@@ -79,32 +79,32 @@ class Flags:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CreateRequest:
     """A wish that is complete, with what the sentence said about where and how boldly."""
 
-    wish: Wish
+    position: PositionRequest
     chain: str | None
     profile: RiskProfile | None
     notes: tuple[str, ...]
     """Which words became what."""
 
 
-def parse_request(text: str, flags: Flags | None = None) -> Request:
+def parse_create_request(text: str, flags: Flags | None = None) -> CreateRequest:
     """The whole wish; `UsageError` names what is missing or cannot be read."""
     flags = flags or Flags()
-    parsed = parse_wish(text)
+    parsed = parse_sentence(text)
     lines = _with_flags(parsed.lines, flags)
     exposure = parsed.exposure if flags.exposure is None else _exposure(flags.exposure)
     if exposure is Exposure.LONG_TOKEN and flags.exposure is None and parsed.long_token is not None:
         lines = _put_kept_first(lines, parsed.long_token)
     pair = parsed.pair if flags.pair is None else pair_of(flags.pair)
-    wish = Wish(
+    position = PositionRequest(
         capital=_capital(lines, pair),
         pair=pair,
         fee=parsed.fee if flags.fee is None else fee_of(flags.fee),
         exposure=exposure,
     )
-    return Request(wish, parsed.chain, parsed.profile, tuple(parsed.notes))
+    return CreateRequest(position, parsed.chain, parsed.profile, tuple(parsed.notes))
 
 
 def same_token(name: str, other: str) -> bool:
@@ -114,7 +114,7 @@ def same_token(name: str, other: str) -> bool:
     return first == second
 
 
-def parse_wish(text: str, known: Collection[str] = ()) -> ParsedWish:
+def parse_sentence(text: str, known: Collection[str] = ()) -> ParsedSentence:
     """What the sentence says, complete or not. `known`: more words that change nothing."""
     if len(text) > MAX_TEXT:
         raise UsageError(f"A wish has at most {MAX_TEXT} characters.")
@@ -128,12 +128,12 @@ class _Reader:
         self._terms = [term for term in terms if term.kind not in {Form.JOINT, Form.MARK}]
         self._known = known
         self._at = 0
-        self._heard = ParsedWish()
+        self._heard = ParsedSentence()
         self._mentioned: list[str] = []
         """Tokens without an amount."""
         self._against: str | None = None
 
-    def read(self) -> ParsedWish:
+    def read(self) -> ParsedSentence:
         while self._at < len(self._terms):
             self._at += self._step(self._terms[self._at])
         parsed = self._heard

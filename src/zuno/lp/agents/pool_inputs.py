@@ -1,4 +1,4 @@
-"""The frozen context as the rules want it: whoever holds the same bytes builds the same scenes."""
+"""The frozen context as the rules want it: whoever holds the same bytes builds the same inputs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from zuno.kernel.errors import Refused
 from zuno.lp.agents.pool_choice import kept_side, to_wrap
 from zuno.lp.model.ballot import Candidate
-from zuno.lp.model.debate import Context, SceneFacts, Wish
+from zuno.lp.model.debate import Context, PoolFacts, PositionRequest
 from zuno.lp.rules.candidates import PoolInputs, create_ballot, create_grid, rebalance_ballot, rebalance_grid
 from zuno.lp.rules.own_range import place_in_pools
 from zuno.lp.rules.ranges import Move, PoolGrid, kind_of
@@ -18,7 +18,7 @@ from zuno.lp.rules.stress import BLOCK_HOURS, draw_paths
 HOUR_SECONDS = 3600
 
 
-def build_pool_inputs(facts: SceneFacts, wish: Wish | None = None) -> PoolInputs:
+def build_pool_inputs(facts: PoolFacts, request: PositionRequest | None = None) -> PoolInputs:
     """One pool with its paths drawn; the same returns give the same paths, which are kept between calls."""
     returns = [value / NANO for value in facts.returns_nano]
     hours = round(facts.fees.seconds / HOUR_SECONDS) if facts.fees else len(returns)
@@ -27,7 +27,7 @@ def build_pool_inputs(facts: SceneFacts, wish: Wish | None = None) -> PoolInputs
         position=facts.position,
         capital0=facts.capital0,
         capital1=facts.capital1,
-        wraps=wish is not None and to_wrap(wish, facts.pool) is not None,
+        wraps=request is not None and to_wrap(request, facts.pool) is not None,
         paths=draw_paths(returns) if len(returns) >= BLOCK_HOURS else None,
         fees=facts.fees,
         variance_24h=variance_24h(returns, hours),
@@ -36,47 +36,47 @@ def build_pool_inputs(facts: SceneFacts, wish: Wish | None = None) -> PoolInputs
     )
 
 
-def scenes_of(context: Context) -> tuple[PoolInputs, ...]:
+def build_all_pool_inputs(context: Context) -> tuple[PoolInputs, ...]:
     return tuple(build_pool_inputs(facts, context.wish) for facts in context.scenes)
 
 
-def grids_of(context: Context, scenes: Sequence[PoolInputs]) -> tuple[PoolGrid, ...]:
-    """Where ranges may lie, in the order of the scenes."""
+def build_grids(context: Context, pools: Sequence[PoolInputs]) -> tuple[PoolGrid, ...]:
+    """Where ranges may lie, in the order of the pools."""
     if context.flow == "rebalance":
-        return (rebalance_grid(scenes[0]),)
+        return (rebalance_grid(pools[0]),)
     grids = []
-    for scene in scenes:
-        grid = create_grid(scene, context.profile)
+    for inputs in pools:
+        grid = create_grid(inputs, context.profile)
         if grid is None:
             raise Refused("A pool without a price history cannot be surveyed; name a pair that has one.")
-        kept = None if context.wish is None else kept_side(context.wish, scene.pool)
+        kept = None if context.wish is None else kept_side(context.wish, inputs.pool)
         # Of two tokens the one named first is the one to keep, however little of it there is.
         grids.append(grid if kept is None else replace(grid, capital_is_token0=kept == 0))
     return tuple(grids)
 
 
-def ballot_of(context: Context, scenes: Sequence[PoolInputs], moves: Sequence[Move]) -> tuple[Candidate, ...]:
+def build_ballot(context: Context, pools: Sequence[PoolInputs], moves: Sequence[Move]) -> tuple[Candidate, ...]:
     """Hold, close where there is something to close, and the moves, all figures computed."""
-    return rebalance_ballot(scenes[0], moves) if context.flow == "rebalance" else create_ballot(scenes, moves)
+    return rebalance_ballot(pools[0], moves) if context.flow == "rebalance" else create_ballot(pools, moves)
 
 
-def own_moves(context: Context) -> tuple[Move, ...]:
+def build_own_moves(context: Context) -> tuple[Move, ...]:
     """The owner's own range as a move in every pool it can be meant for; nothing where none was named."""
     moves = []
-    for index, band in place_in_pools(context.own_range, [scene.pool for scene in context.scenes]).items():
-        scene = context.scenes[index]
-        held, spacing = scene.position.range if scene.position else None, scene.pool.key.tick_spacing
+    for index, band in place_in_pools(context.own_range, [facts.pool for facts in context.scenes]).items():
+        facts = context.scenes[index]
+        held, spacing = facts.position.range if facts.position else None, facts.pool.key.tick_spacing
         moves.append(Move(kind_of(held, band, spacing), band, index))
     return tuple(moves)
 
 
-def with_own_moves(context: Context, moves: Sequence[Move]) -> list[Move]:
+def add_own_moves(context: Context, moves: Sequence[Move]) -> list[Move]:
     """The moves, and the owner's own range behind them: on every ballot, whatever was revised."""
     known = {move.key for move in moves}
-    return [*moves, *(own for own in own_moves(context) if own.key not in known)]
+    return [*moves, *(own for own in build_own_moves(context) if own.key not in known)]
 
 
-def moves_of(candidates: Sequence[Candidate]) -> tuple[Move, ...]:
+def extract_moves(candidates: Sequence[Candidate]) -> tuple[Move, ...]:
     """The moves behind a ballot: all that a proposal really says."""
     return tuple(
         Move(candidate.kind, candidate.range, candidate.pool_index)
@@ -85,6 +85,6 @@ def moves_of(candidates: Sequence[Candidate]) -> tuple[Move, ...]:
     )
 
 
-def tried_in(rounds: Sequence[Sequence[Candidate]]) -> frozenset[tuple[int, int, int]]:
+def collect_tried_moves(rounds: Sequence[Sequence[Candidate]]) -> frozenset[tuple[int, int, int]]:
     """Every move that was on a ballot before."""
-    return frozenset(move.key for candidates in rounds for move in moves_of(candidates))
+    return frozenset(move.key for candidates in rounds for move in extract_moves(candidates))

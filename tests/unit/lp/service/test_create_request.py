@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 
 from zuno.kernel.arguments import parse_amount
 from zuno.kernel.errors import UsageError
-from zuno.lp.service.wish_parser import Flags, parse_request, parse_wish
+from zuno.lp.service.create_request import Flags, parse_create_request, parse_sentence
 
 ETH = (("ETH", "0.05"),)
 
 
 def read(text: str, **flags: Any) -> dict[str, Any]:
     """What was understood, nothing else."""
-    found = parse_request(text, Flags(**flags))
+    found = parse_create_request(text, Flags(**flags))
     said = {
-        "capital": tuple((line.token, format(line.amount, "f")) for line in found.wish.capital),
-        "pair": found.wish.pair,
-        "fee": found.wish.fee,
-        "exposure": found.wish.exposure,
+        "capital": tuple((line.token, format(line.amount, "f")) for line in found.position.capital),
+        "pair": found.position.pair,
+        "fee": found.position.fee,
+        "exposure": found.position.exposure,
         "chain": found.chain,
         "profile": found.profile,
     }
@@ -240,7 +240,7 @@ def test_a_sentence_is_understood(text: str, wanted: dict[str, Any]) -> None:
 @pytest.mark.parametrize("text", ASKED_BACK)
 def test_what_is_missing_or_unclear_is_asked_back(text: str) -> None:
     with pytest.raises(UsageError):
-        parse_request(text)
+        parse_create_request(text)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_what_is_missing_or_unclear_is_asked_back(text: str) -> None:
 )
 def test_the_word_that_is_not_understood_is_named(text: str, word: str) -> None:
     with pytest.raises(UsageError, match=word):
-        parse_request(text)
+        parse_create_request(text)
 
 
 def test_amounts_are_exact() -> None:
@@ -266,7 +266,7 @@ def test_amounts_are_exact() -> None:
 
 
 def test_what_was_understood_is_told_word_by_word() -> None:
-    notes = parse_request("0.05 ETH passively on base at 5bps").notes
+    notes = parse_create_request("0.05 ETH passively on base at 5bps").notes
     assert notes == (
         "'0.05 ETH' is capital",
         "'passively' is profile conservative",
@@ -318,17 +318,17 @@ class TestFlags:
     )
     def test_what_cannot_be_read_is_named(self, flags: dict[str, str], said: str) -> None:
         with pytest.raises(UsageError, match=said):
-            parse_request("", Flags(**flags))
+            parse_create_request("", Flags(**flags))
 
     def test_one_half_of_two_lines_is_ambiguous(self) -> None:
         with pytest.raises(UsageError, match="together"):
-            parse_request("1 ETH and 2 USDC", Flags(amount="3"))
+            parse_create_request("1 ETH and 2 USDC", Flags(amount="3"))
 
 
 @given(st.text(max_size=120))
 def test_nonsense_never_breaks_the_reader(text: str) -> None:
     with suppress(UsageError):
-        parse_request(text)
+        parse_create_request(text)
 
 
 @given(
@@ -336,7 +336,7 @@ def test_nonsense_never_breaks_the_reader(text: str) -> None:
 )
 def test_no_capital_appears_that_was_not_said(words: list[str]) -> None:
     try:
-        heard = parse_wish(" ".join(words))
+        heard = parse_sentence(" ".join(words))
     except UsageError:
         return
     said = {Decimal(word) for word in words if word[0].isdigit()}
