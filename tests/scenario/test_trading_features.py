@@ -280,7 +280,17 @@ def test_without_any_one_series_the_rest_is_measured(bundle: Bundle, series: Ser
 def test_without_anything_all_is_missing_and_nothing_is_made_up(bundle: Bundle) -> None:
     found = measure_features(without(bundle, *EVERY))
     assert all(isinstance(frame, Missing) for _, frame in found.frames)
-    for part in ("volatility", "open_interest_hour", "book", "walls", "whales_hour", "surface", "dvol", "mood", "won"):
+    for part in (
+        "volatility",
+        "open_interest_hour",
+        "book",
+        "walls",
+        "whales_hour",
+        "surface",
+        "dvol",
+        "mood",
+        "krw_rate",
+    ):
         assert isinstance(getattr(found, part), Missing), part
     assert found.triage.anomalies == ()
     assert {one.rule.value for one in found.triage.unknown} == {
@@ -481,7 +491,7 @@ def test_a_curve_of_long_ago_is_no_curve(bundle: Bundle) -> None:
     ("series", "value", "part"),
     [
         (market.fear_greed("alternative.me"), 5_000.0, "mood"),
-        (market.rates("upbit", "KRW-USDT"), 0.0, "won"),
+        (market.rates("upbit", "KRW-USDT"), 0.0, "krw_rate"),
         (market.rates("binance", "USDC-USDT"), 0.0, "dollar"),
     ],
     ids=["mood", "won", "dollar"],

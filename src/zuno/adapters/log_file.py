@@ -76,7 +76,11 @@ def start_log(home: Path, secrets: Sequence[str]) -> HomeLog:
 
 
 def stop_log(handler: HomeLog) -> None:
-    logging.getLogger("zuno").removeHandler(handler)
+    """Stderr is written by itself again once the last log is closed."""
+    ours = logging.getLogger("zuno")
+    ours.removeHandler(handler)
+    if logging.lastResort is not None and not any(isinstance(other, HomeLog) for other in ours.handlers):
+        ours.removeHandler(logging.lastResort)
     handler.close()
 
 
