@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import SLOW_TESTS
+from tests.conftest import SLOW_TESTS, SOAK_TESTS, read_tests
 from tests.paths import CHECKOUT
 
 CONFTEST = """
@@ -77,9 +77,12 @@ def test_a_part_of_the_tests_may_leave_lines_unused(suite: Path, part: tuple[str
     assert run(suite, [], *part)[0] == 1
 
 
-def test_every_slow_test_listed_exists() -> None:
-    lines = [line for line in SLOW_TESTS.read_text().splitlines() if not line.startswith("#")]
+@pytest.mark.parametrize("listed", [SLOW_TESTS, SOAK_TESTS], ids=lambda path: path.stem)
+def test_every_test_listed_exists(listed: Path) -> None:
+    tests = read_tests(listed)
+    lines = [test for test, _ in tests]
     assert lines == sorted(set(lines))
+    assert all(every != 1 for _, every in tests)
     for line in lines:
         path, *_, name = line.split("::")
         assert re.search(rf"(?m)^ *(async )?def {name}\(", (CHECKOUT / path).read_text()), line
