@@ -41,7 +41,7 @@ types: $(VENV)/.dev  ## mypy: strict over src, benchmarks and studies, not stric
 	$(BIN)/mypy
 
 unit: $(VENV)/.dev $(NODE)  ## the quick tests: unit, architecture, and our pool against the contracts
-	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not soak and not slow" tests/unit tests/architecture tests/differential/test_pool_differential.py
+	HYPOTHESIS_PROFILE=quick $(PYTEST) -n auto -m "not soak and not slow" tests/unit tests/architecture tests/differential/test_pool_differential.py
 
 world: $(VENV)/.dev $(NODE)  ## the devnet's world of the default seed, which takes a minute and is kept for the tests
 	$(BIN)/python -m tests.wire.devnet_world
