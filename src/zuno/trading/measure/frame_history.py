@@ -91,7 +91,7 @@ class FrameHistory:
         return self._round(first).bars.cut(slice(first, last))
 
     def newest(self, first: int, last: int, as_of: Millis) -> Bars | None:
-        """As `newest_valid_bars` finds them; None where it has to look closer."""
+        """As `take_newest_valid_bars` finds them; None where it has to look closer."""
         start = max(first, last - LOOKBACK - SPARE)
         closed = int(self._exact.at[last - 1]) + self._exact.timeframe.millis <= as_of
         rounded = self._round(start)

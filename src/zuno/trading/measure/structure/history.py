@@ -1,8 +1,8 @@
 """The structure of any window of a longer past, chosen from what was found in the whole of it once.
 
 Whether a bar is a turn, jumps a gap or breaks a line is said by the bars beside it, not by where a window begins: a
-window has those that lie in it whole, and of what became of them what was known by its end. `structure_of` measures the
-same of one window.
+window has those that lie in it whole, and of what became of them what was known by its end.
+`measure_structure_of_window` measures the same of one window.
 """
 
 from __future__ import annotations
