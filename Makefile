@@ -21,7 +21,7 @@ help:  ## list these commands
 check: lint layers types unit  ## what to run after an edit: everything quick, in under two minutes
 
 # Types run beside the devnet's world, each on one core: both take a minute or two where nothing is kept yet.
-test:  ## everything that must be green before a change is merged, in about ten minutes
+test:  ## everything that must be green before a change is merged, in about eleven minutes
 	$(MAKE) -j2 lint layers world types collect
 	$(MAKE) suite
 

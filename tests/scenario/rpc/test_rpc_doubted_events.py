@@ -21,12 +21,6 @@ ETHER = 10**18
 INCREASE, DECREASE, BURN = 0x00, 0x01, 0x03
 
 
-@pytest.fixture(scope="module")
-def stage(new_stage: Any) -> Any:
-    """One world for the whole file: every test brings its own position."""
-    return new_stage()
-
-
 def without_logs(left_out: Callable[[dict[str, Any], dict[str, Any]], bool]) -> Any:
     """A node whose searches miss events; `left_out` is asked with the query and each of them."""
 

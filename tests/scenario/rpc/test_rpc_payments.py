@@ -39,12 +39,6 @@ FACTORY = bytes.fromhex("601480600a5f395ff3005f35602036038060205f375f5ff55f52602
 """Creates what follows the salt in its call data, at the address CREATE2 gives it."""
 
 
-@pytest.fixture(scope="module")
-def stage(new_stage: Any) -> Any:
-    """One world for the whole file: every test brings its own position."""
-    return new_stage()
-
-
 class Purse:
     """What somebody really spent of a pair since it was opened."""
 
@@ -71,7 +65,7 @@ async def told(desk: Any, token: int) -> PositionHistory:
 
 
 def tick_of(stage: Any, key: PoolKey) -> int:
-    """Where the tests before have left the price."""
+    """Where the price is."""
     wanted = bytes.fromhex(pool_id(*calldata.key_tuple(key))[2:])
     return tick_at_sqrt_price(stage.ask(stage.info.deployment.state_view, calldata.call("getSlot0(bytes32)", wanted)))
 
