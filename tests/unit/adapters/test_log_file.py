@@ -62,3 +62,13 @@ async def test_a_level_and_a_number_of_lines(home: Path) -> None:
     for wrong in ((0, "info"), (10, "loud")):
         with pytest.raises(UsageError):
             await logs.show(*wrong)
+
+
+def test_a_log_that_is_closed_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = logging.getLogger("zuno")
+    monkeypatch.setattr(ours, "handlers", [])
+    first, second = start_log(tmp_path, []), start_log(tmp_path / "other", [])
+    stop_log(first)
+    assert second in ours.handlers
+    stop_log(second)
+    assert ours.handlers == []

@@ -140,7 +140,7 @@ class ProtectionChecker:
                     return rate, rate
                 continue
             equity += self._state.book.equity(exchange, marks) / rate
-            unrealised += sum((trade.unrealised(marks[trade.symbol]) for trade in trades), ZERO) / rate
+            unrealised += sum((trade.unrealised_pnl(marks[trade.symbol]) for trade in trades), ZERO) / rate
         return equity, unrealised
 
     def _open_symbols(self) -> frozenset[Symbol]:

@@ -87,7 +87,7 @@ class OpenTrade:
     def manual(self) -> bool:
         return self.holding is not None
 
-    def unrealised(self, price: Decimal) -> Decimal:
+    def unrealised_pnl(self, price: Decimal) -> Decimal:
         """At a price in the exchange's currency, before fees."""
         value = self.quantity * price
         return value - self.cost if self.side is Side.LONG else self.cost - value
@@ -192,7 +192,7 @@ class BookState:
 
     def equity(self, exchange: Exchange, marks: Mapping[Symbol, Decimal]) -> Decimal:
         """Cash and positions at these prices, in the exchange's currency."""
-        unrealised = sum((trade.unrealised(marks[trade.symbol]) for trade in self.trades_at(exchange)), ZERO)
+        unrealised = sum((trade.unrealised_pnl(marks[trade.symbol]) for trade in self.trades_at(exchange)), ZERO)
         inventory = self.ledger.balance(exchange, LedgerAccount.INVENTORY)
         return self.cash(exchange) + self.margin(exchange) + inventory + unrealised
 
@@ -201,7 +201,7 @@ class BookState:
         what pending orders will take. Below zero: nothing, and so much is missing."""
         unrealised = ZERO
         if exchange is Exchange.BINANCE:
-            unrealised = sum((trade.unrealised(marks[trade.symbol]) for trade in self.trades_at(exchange)), ZERO)
+            unrealised = sum((trade.unrealised_pnl(marks[trade.symbol]) for trade in self.trades_at(exchange)), ZERO)
         return self.cash(exchange) + min(ZERO, unrealised) - self.pending_margin(exchange)
 
     def pending_margin(self, exchange: Exchange) -> Decimal:

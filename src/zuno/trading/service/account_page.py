@@ -114,7 +114,7 @@ class AccountPage:
             rate = Decimal(1) if trade.exchange is Exchange.BINANCE else self.krw_rate
             if mark is None or rate is None:
                 return None
-            total += trade.unrealised(mark) / rate
+            total += trade.unrealised_pnl(mark) / rate
         return total
 
     def risk_state(self) -> RiskState:

@@ -158,7 +158,7 @@ def position_views(page: AccountPage) -> tuple[TradePositionView, ...]:
 
 def _position_view(page: AccountPage, trade: OpenTrade) -> TradePositionView:
     mark = page.mark(trade.symbol, trade.exchange)
-    gain = None if mark is None else trade.unrealised(mark)
+    gain = None if mark is None else trade.unrealised_pnl(mark)
     risk = None if trade.first_stop is None else trade.quantity * abs(trade.entry - trade.first_stop)
     orders = [] if trade.manual else _orders_of(page.book, trade)
     protective = {order.purpose: order.request.client_id for order in orders if order.purpose in ("stop", "target")}
@@ -243,7 +243,7 @@ def exchange_balance_view(page: AccountPage, exchange: Exchange) -> ExchangeBala
         margin=float(book.margin(exchange)),
         pending_margin=float(book.pending_margin(exchange)),
         inventory=float(book.ledger.balance(exchange, LedgerAccount.INVENTORY)),
-        unrealised=float(sum((trade.unrealised(known[trade.symbol]) for trade in trades), ZERO)) if whole else None,
+        unrealised=float(sum((trade.unrealised_pnl(known[trade.symbol]) for trade in trades), ZERO)) if whole else None,
         equity=float(book.equity(exchange, known)) if whole else None,
         free=float(book.free(exchange, known)) if whole else None,
     )

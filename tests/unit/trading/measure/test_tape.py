@@ -194,17 +194,19 @@ def test_minutes_add_up_to_hours_and_to_a_sum_by_hand(rows: list[TapeEvent], hea
     for row in {(row.at, row.id): row for row in reversed(rows)}.values():
         by_hand[row.at // HOUR_MS, row.side] += row.usd
     proven = {row.at // MINUTE_MS for row in heard}
-    for one in total_by_hour(source, since, Millis(NOW)):
-        parts = total_by_minute(source, one.since, one.until)
-        assert one.heard == sum(part.heard for part in parts)
-        assert one.heard == sum(one.since // MINUTE_MS + n in proven for n in range(60))
+    for hour in total_by_hour(source, since, Millis(NOW)):
+        parts = total_by_minute(source, hour.since, hour.until)
+        assert hour.heard == sum(part.heard for part in parts)
+        assert hour.heard == sum(hour.since // MINUTE_MS + n in proven for n in range(60))
         for side in Side:
-            expected = by_hand.get((one.since // HOUR_MS, side))
-            if expected is None and not one.complete:
-                assert isinstance(one.usd(side), Missing)
+            expected = by_hand.get((hour.since // HOUR_MS, side))
+            if expected is None and not hour.complete:
+                assert isinstance(hour.usd(side), Missing)
             else:
-                assert or_none(one.usd(side)) == pytest.approx(expected or 0.0)
-            assert sum(or_none(part.usd(side)) or 0.0 for part in parts) == pytest.approx(or_none(one.usd(side)) or 0.0)
+                assert or_none(hour.usd(side)) == pytest.approx(expected or 0.0)
+            assert sum(or_none(part.usd(side)) or 0.0 for part in parts) == pytest.approx(
+                or_none(hour.usd(side)) or 0.0
+            )
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -657,7 +657,7 @@ class PaperExchange:
 
     def _unrealised_pnl(self, trade: OpenTrade) -> Decimal:
         mark = self.market_state[trade.symbol].mark
-        return ZERO if mark is None else trade.unrealised(to_decimal(mark))
+        return ZERO if mark is None else trade.unrealised_pnl(to_decimal(mark))
 
     def _slip(self, price: Decimal, side: OrderSide, tick: Decimal) -> Decimal:
         """What a taker pays without a book, on the tick against it."""
