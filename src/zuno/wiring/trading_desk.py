@@ -139,12 +139,17 @@ class TradingWiring(SharedWiring):
 
         async def open_gate(account: str, as_of: Millis) -> OrderGate:
             from zuno.adapters.clock.system import unix_millis
+            from zuno.trading.service.trade_desk import check_real_time
 
             if gate is not None:
                 return gate
             if account_mode(account) != "paper":
                 raise Refused(f"A run of the account {account} goes on with `zuno trade start`, which asks first.")
-            return await self._open_gate(account, unix_millis if self._settings.market == "live" else lambda: as_of)
+            if self._settings.market != "live":
+                return await self._open_gate(account, lambda: as_of)
+            opened = await self._open_gate(account, unix_millis)
+            check_real_time(await opened.refresh(), account)
+            return opened
 
         async def read_slots(origin: str, moment: Millis, present: bool, account: Account | None) -> Sequence[Slot]:
             return await self.book().slots(origin, moment, present, account)
@@ -210,6 +215,7 @@ class TradingWiring(SharedWiring):
     def orders(self) -> TradingOrders:
         from zuno.adapters.clock.system import unix_millis
         from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, paper_account
+        from zuno.trading.service.account_page import require_account
         from zuno.trading.service.orders import OpenedAccount, TradingOrders
 
         live = self._settings.market == "live"
@@ -221,13 +227,21 @@ class TradingWiring(SharedWiring):
                 # An exchange says its prices itself: what is held there can be closed whatever market is read here.
                 return OpenedAccount(await self._open_gate(name, unix_millis), unix_millis(), name)
             if live and as_of is None:
-                notes = await self._refresh_notes(desk)
-                gate = await self._open_gate(paper_account(desk.origin, name or ""), unix_millis)
-                return OpenedAccount(gate, unix_millis(), desk.origin, notes)
-            moment = await desk.latest_moment(as_of)
-            now = unix_millis if live else lambda: moment.as_of
-            gate = await self._open_gate(paper_account(moment.origin, name or ""), now)
-            return OpenedAccount(gate, now(), moment.origin, moment.notes)
+                at, notes = None, await self._refresh_notes(desk)
+            else:
+                moment = await desk.latest_moment(as_of)
+                at, notes = None if live else moment.as_of, moment.notes
+
+            def now() -> Millis:
+                """An account in recorded time is acted on at its own last moment, as it is shown."""
+                own = gate.book.recorded_moment(live=live) if as_of is None else None
+                return own if own is not None else unix_millis() if at is None else at
+
+            gate = await self._open_gate(paper_account(desk.origin, name or ""), now)
+            with suppress(Unavailable):  # what cannot be read now can be closed all the same
+                if not (await gate.refresh()).count:
+                    await require_account(self._trade_log(), desk.origin, name)
+            return OpenedAccount(gate, now(), desk.origin, notes)
 
         return TradingOrders(open_account)
 
@@ -312,6 +326,7 @@ class TradingWiring(SharedWiring):
         return TradeDesk(
             DeskBackends(
                 journal=self._open_journal,
+                log=self._trade_log(),
                 desk=self.trading(),
                 live=live,
                 open_gate=open_gate,

@@ -30,6 +30,8 @@ from zuno.trading.service.account_view import (
     TradePositionView,
     TradeStatusView,
     TradesView,
+    describe_drawdown,
+    describe_expectancy,
 )
 from zuno.trading.service.trade_desk import ProtectionView
 
@@ -175,9 +177,9 @@ def show_profit(view: ProfitView) -> RenderableType:
     parts: list[RenderableType] = []
     if view.groups:
         table = Rows(
-            *(view.by or "", "trades", "won", "net PnL", "profit factor", "expectancy", "drawdown", "held", "fees"),
+            *(view.by or "", "trades", "won", "net PnL", "profit factor", "expectancy", "in R", "held", "fees"),
             *("funding", "models"),
-            spare=("models", "funding", "fees", "held", "drawdown"),
+            spare=("models", "funding", "fees", "held"),
         )
         for row in (*view.groups, view.whole):
             table.add_row(
@@ -186,8 +188,8 @@ def show_profit(view: ProfitView) -> RenderableType:
                 percent_text(row.win_rate),
                 _gain(row.net_pnl),
                 ratio_text(row.profit_factor),
+                _gain(row.expectancy_usd),
                 multiple_text(row.expectancy_r),
-                currency_text(row.max_drawdown),
                 hours_text(row.mean_duration_hours),
                 currency_text(row.fees),
                 currency_text(row.funding),
@@ -197,6 +199,7 @@ def show_profit(view: ProfitView) -> RenderableType:
         parts.append(table)
     else:
         parts.append(_profit_facts(view.whole))
+    parts.append(Text.assemble(("max drawdown of the equity ", QUIET), describe_drawdown(view)))
     return _screen(view, title, *parts, *_note_unconverted(view.whole))
 
 
@@ -206,13 +209,7 @@ def show_performance(view: PerformanceView) -> RenderableType:
     facts = grid()
     change = "" if view.return_pct is None else f"  ({view.return_pct:+.2f} %)"
     facts.add_row("equity", f"{currency_text(view.start_usd)} → {currency_text(view.equity_usd)}{change}")
-    if view.max_drawdown_usd:
-        share = "" if view.max_drawdown_pct is None else f"  ({view.max_drawdown_pct:.2f} %)"
-        facts.add_row(
-            "max drawdown", f"{currency_text(view.max_drawdown_usd)}{share}, {view.peak_at} to {view.trough_at}"
-        )
-    else:
-        facts.add_row("max drawdown", "none")
+    facts.add_row("max drawdown", describe_drawdown(view))
     curve = Text(sparkline([point.equity_usd for point in view.points]))
     facts.add_row("curve", curve)
     if view.file is not None:
@@ -339,8 +336,7 @@ def _profit_facts(row: ProfitRowView) -> RenderableType:
     facts.add_row("trades", f"{row.trades}: {row.wins} won, {row.losses} lost")
     facts.add_row("win rate", percent_text(row.win_rate))
     facts.add_row("profit factor", ratio_text(row.profit_factor))
-    facts.add_row("expectancy", multiple_text(row.expectancy_r))
-    facts.add_row("max drawdown", f"{currency_text(row.max_drawdown)} of the summed PnL")
+    facts.add_row("expectancy", describe_expectancy(row))
     facts.add_row("mean duration", hours_text(row.mean_duration_hours))
     facts.add_row("best, worst", f"{currency_text(row.best)}, {currency_text(row.worst)}")
     facts.add_row("gross PnL", currency_text(row.gross_pnl))

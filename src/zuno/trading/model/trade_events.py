@@ -179,6 +179,15 @@ class AccountOpened(Wire):
     krw: NotNegative
 
 
+class ClockSet(Wire):
+    """Which clock the account goes by, and the moment it has come to though nothing else happened then."""
+
+    kind: Literal["clock_set"] = "clock_set"
+    at: Timestamp
+    recorded: bool
+    """Recorded time (`zuno trade start --speed max`), else the wall's clock."""
+
+
 class IntentStored(Wire):
     """Ruling and intent in one entry."""
 
@@ -329,7 +338,8 @@ TradeEvent = Annotated[
     | MandateGranted
     | MandateRevoked
     | ManualChange
-    | Adopted,
+    | Adopted
+    | ClockSet,
     Field(discriminator="kind"),
 ]
 

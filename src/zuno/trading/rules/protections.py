@@ -98,7 +98,7 @@ def describe_end(lock: LockSet) -> str:
     if lock.until is not None:
         return f"until {iso(lock.until)}"
     if lock.protection is Protection.MAX_OPEN_TRADES:
-        return "until a trade is closed"
+        return "until all of a symbol is closed"
     if lock.protection is Protection.STALE_DATA:
         return "until a fresh price comes"
     if lock.protection in MANUAL_UNLOCK:
@@ -155,7 +155,7 @@ def _too_many_trades(state: RiskState, limits: ProtectionLimits) -> LockSet | No
     count = len(state.open_symbols)
     if count < limits.max_open_trades:
         return None
-    why = f"{count} of at most {limits.max_open_trades} trades are open"
+    why = f"{count} of at most {limits.max_open_trades} symbols are held or being opened"
     return _lock(state, Protection.MAX_OPEN_TRADES, None, None, why)
 
 

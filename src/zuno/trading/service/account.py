@@ -176,10 +176,11 @@ class AccountDesk:
 
     async def profit(self, by: str | None = None) -> ProfitView:
         grouping = None if by is None else _parse_group(by)
-        page = await self._reader.look()
+        page, curve = await self._read_curve()
         groups = {} if grouping is None else group_trades(page.book.closed, grouping)
         return ProfitView(
             **self._head(page),
+            **_measure_drawdown(curve),
             by=grouping,
             whole=profit_row_view("all", measure_trades(page.book.closed, page.krw_rate)),
             groups=tuple(
@@ -207,21 +208,17 @@ class AccountDesk:
 
     def _measure_equity(self, page: AccountPage, curve: Sequence[EquityPoint]) -> PerformanceView:
         percents = drawdown_percents(curve)
-        fall = find_max_drawdown(curve)
         start = curve[0].equity if curve else None
         end = curve[-1].equity if curve else None
         gain = None if start is None or end is None or start <= 0 else (end - start) / start * 100
         return PerformanceView(
             **self._head(page),
+            **_measure_drawdown(curve),
             file=None,
             whole=profit_row_view("all", measure_trades(page.book.closed, page.krw_rate)),
             start_usd=to_float(start),
             equity_usd=to_float(end),
             return_pct=to_float(gain),
-            max_drawdown_usd=to_float(None if fall is None else fall.amount),
-            max_drawdown_pct=to_float(None if fall is None else fall.percent),
-            peak_at=None if fall is None else iso(fall.peak_at),
-            trough_at=None if fall is None else iso(fall.trough_at),
             points=tuple(
                 EquityPointView(at=iso(point.at), equity_usd=float(point.equity), drawdown_pct=to_float(percent))
                 for point, percent in zip(curve, percents, strict=True)
@@ -426,14 +423,26 @@ class AccountDesk:
         return {
             "synthetic": not at_exchange and origin.startswith("SYNTHETIC"),
             "origin": page.name if at_exchange else origin,
-            "live": at_exchange or self._with.desk.live(None),
+            "live": at_exchange or (self._with.desk.live(None) and not page.recorded),
             "account": page.name,
             "mode": self._reader.mode,
             "as_of": iso(page.at),
+            "recorded": page.recorded,
             "marks": mark_views(page),
             "protections": tuple(map(protection_view, page.locks)),
             "notes": page.notes,
         }
+
+
+def _measure_drawdown(curve: Sequence[EquityPoint]) -> dict[str, Any]:
+    """The one figure of a drawdown, wherever an account's is shown."""
+    fall = find_max_drawdown(curve)
+    return {
+        "max_drawdown_usd": to_float(None if fall is None else fall.amount),
+        "max_drawdown_pct": to_float(None if fall is None else fall.percent),
+        "peak_at": None if fall is None else iso(fall.peak_at),
+        "trough_at": None if fall is None else iso(fall.trough_at),
+    }
 
 
 # -- what a person typed

@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from difflib import get_close_matches
 from typing import Final, Literal
 
-from zuno.kernel.errors import Refused, Unavailable, ZunoError
+from zuno.kernel.clock import iso
+from zuno.kernel.errors import NotFound, Refused, Unavailable, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.learn.evaluator import Evaluation
@@ -18,12 +20,16 @@ from zuno.trading.model.known import Known, Missing, or_none
 from zuno.trading.model.market import DAY_MS, SECOND_MS, Symbol, Timeframe, basis, candles
 from zuno.trading.model.orders import ZERO, to_decimal
 from zuno.trading.model.trade_events import (
+    DEMO_ACCOUNT,
+    LIVE_ACCOUNT,
+    PAPER_ACCOUNT,
     AccountOpened,
     LockSet,
     TradeEvent,
     account_mode,
     account_name,
     check_account_name,
+    paper_account,
 )
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore, Slice
@@ -80,6 +86,8 @@ class AccountPage:
     """What is not read of liquidity positions, and why."""
     marks: Mapping[tuple[Exchange, Symbol], Decimal] = field(default_factory=dict)
     """Prices that the exchanges themselves say."""
+    recorded: bool = False
+    """Whether the account is in recorded time: it stands at its own last moment, and the market may go on after it."""
 
     @property
     def krw_rate(self) -> Decimal | None:
@@ -167,23 +175,26 @@ class AccountPageReader:
         return f"{self.mode.upper()} account {self.account}"
 
     async def look(self) -> AccountPage:
-        if self.mode == "paper":
-            moment, notes = await self._find_moment()
-        else:
-            moment, notes = await self._find_present()
-        events = await self._with.log.events(self.account)
-        book = TradingBook()
-        if self.mode != "paper" and not events:
+        paper, live = self.mode == "paper", self._with.desk.live(None)
+        # What is recorded or invented names the account; a live market is asked for prices once they are needed.
+        found = await self._find_moment() if paper and not live else None
+        book, events = await self._read_log()
+        own = book.recorded_moment(live=live) if paper else None
+        if own is not None:
+            found = own, (f"recorded time: everything is as of {iso(own)}, this account's last moment",)
+        elif found is None:
+            found = await (self._find_moment() if paper else self._find_present())
+        moment, notes = found
+        if not paper and not events:
             book.apply(AccountOpened(at=moment, usd=ZERO, krw=ZERO))
-        book.apply_all(events)
         at = Millis(max(moment, book.newest))
-        paper = self.mode == "paper" or self._with.desk.live(None)
-        prices = await read_prices(self._with.store, at) if paper else NO_PRICES
-        marks = {} if self.mode == "paper" or self._with.marks is None else await self._with.marks(self.account)
-        if self.mode != "paper" and self._with.marks is not None:
+        recorded = own is not None
+        prices = await read_prices(self._with.store, at, recorded=recorded) if paper or live else NO_PRICES
+        marks = {} if paper or self._with.marks is None else await self._with.marks(self.account)
+        if not paper and self._with.marks is not None:
             notes += _list_unmarked(book, marks)
-        lp, said = await self._read_liquidity(book)
-        page = AccountPage(self.account, events, book, at, prices, lp, (), notes, said, marks)
+        lp, said = await self._read_liquidity(book, recorded=recorded)
+        page = AccountPage(self.account, events, book, at, prices, lp, (), notes, said, marks, recorded)
         return replace(page, locks=active_locks(page.risk_state(), self._with.limits))
 
     async def read_book(self) -> TradingBook:
@@ -192,9 +203,15 @@ class AccountPageReader:
         if self.mode == "paper":
             with suppress(Unavailable):
                 await self._find_moment()
+        return (await self._read_log())[0]
+
+    async def _read_log(self) -> tuple[TradingBook, tuple[TradeEvent, ...]]:
+        events = await self._with.log.events(self.account)
+        if not events:
+            await require_account(self._with.log, self._with.desk.origin, self.name)
         book = TradingBook()
-        book.apply_all(await self._with.log.events(self.account))
-        return book
+        book.apply_all(events)
+        return book, events
 
     async def read_closes(self, since: Millis, until: Millis) -> dict[Symbol, list[Close]]:
         """Of the finest bars that are stored and not too many."""
@@ -240,9 +257,14 @@ class AccountPageReader:
             return self._with.now(), (f"the market is not read: {plain_text(str(error), 300)}",)
         return Millis(max(moment, self._with.now())), notes
 
-    async def _read_liquidity(self, book: TradingBook) -> tuple[dict[Symbol, Decimal], tuple[str, ...]]:
-        """By base currency: what was read or what was stated, whichever is more."""
+    async def _read_liquidity(
+        self, book: TradingBook, *, recorded: bool
+    ) -> tuple[dict[Symbol, Decimal], tuple[str, ...]]:
+        """By base currency: what was read or what was stated, whichever is more. The chain is read in the present only:
+        in recorded time what was stated counts."""
         stated = {pool.symbol: to_decimal(pool.quantity) for pool in book.liquidity.values()}
+        if recorded:
+            return stated, ()
         if isinstance(self._with.inventory, str):
             return stated, (self._with.inventory,)
         try:
@@ -251,6 +273,21 @@ class AccountPageReader:
             return stated, (f"liquidity positions are not read: {plain_text(str(error), 300).rstrip('.')}",)
         most = {symbol: max(stated.get(symbol, ZERO), to_decimal(read.get(symbol, 0.0))) for symbol in Symbol}
         return {symbol: size for symbol, size in most.items() if size}, ()
+
+
+async def require_account(log: TradeLog, origin: str, name: str | None) -> None:
+    """`NotFound` for a paper account by whose name nothing ever happened in this market. The home's own and those at
+    exchanges are there before anything does."""
+    if name in (None, "", PAPER_ACCOUNT, LIVE_ACCOUNT, DEMO_ACCOUNT):
+        return
+    own = f"{paper_account(origin)}:"
+    names = [account.removeprefix(own) for account in await log.accounts() if account.startswith(own)]
+    if name not in names:
+        near = get_close_matches(name, [*names, PAPER_ACCOUNT, LIVE_ACCOUNT, DEMO_ACCOUNT]) or [*names, PAPER_ACCOUNT]
+        raise NotFound(
+            f"No account {plain_text(name, 64)} of {origin}; the nearest: {', '.join(near[:5])}. "
+            f"`zuno trade start --account {plain_text(name, 64)}` opens it."
+        )
 
 
 def _list_unmarked(book: TradingBook, marks: Mapping[tuple[Exchange, Symbol], Decimal]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.reliability import LEAST_OUTCOMES, Reliability, measure_reliability
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.rules.veto_ledger import VetoTotals, belongs_to_account, total_vetoes
+from zuno.trading.service.account_page import require_account
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.learning_view import (
     AgentCalibrationView,
@@ -137,6 +138,7 @@ class LearningDesk:
             moment = await desk.latest_moment(as_of)
             at, notes = moment.as_of, moment.notes
         account = account_name(desk.origin, self._name)
+        await require_account(self._with.log, desk.origin, self._name)
         mode = account_mode(account)
         head = {
             "synthetic": mode == "paper" and desk.origin.startswith("SYNTHETIC"),

@@ -126,6 +126,8 @@ class BookView(OriginView):
     """The paper book at a moment of the market: what was done strictly before it."""
 
     as_of: str
+    recorded: bool = False
+    """Whether the account is in recorded time: `asOf` is its own last moment."""
     said: tuple[ForeignText, ...] = ()
     """What was just done."""
     positions: tuple[PositionView, ...]
@@ -178,10 +180,14 @@ class PaperBookDesk:
 
     async def show(self, as_of: str | None = None) -> BookView:
         moment = await self._find_moment(as_of, Symbol)
-        prices = await read_prices(self._store, moment.as_of)
-        account, ended = await self._read_account(self._desk.origin, moment.as_of, prices)
+        own = await self._recorded_moment(as_of)
+        at, notes = (moment.as_of, moment.notes) if own is None else (own, ())
+        prices = await read_prices(self._store, at, recorded=own is not None)
+        # A market's moment is looked at from before it; an account's own last one holds what happened then.
+        account, ended = await self._read_account(self._desk.origin, at if own is None else Millis(at + 1), prices)
         said = tuple(f"{close.id} is liquidated: its margin is lost" for close in ended)
-        return self._view(account, moment.as_of, prices, (*moment.notes, *said))
+        view = self._view(account, at, prices, (*notes, *said))
+        return view.model_copy(update={"recorded": own is not None})
 
     async def add(
         self,
@@ -331,7 +337,9 @@ class PaperBookDesk:
         book = await self._reader.read(self._account(self._desk.origin))
         newest = book.newest
         moment = looked.as_of
-        if as_of is None and not self._desk.live(as_of):
+        if (own := await self._recorded_moment(as_of)) is not None:
+            moment = own
+        elif as_of is None and not self._desk.live(as_of):
             # A cycle at the end sees what was before it.
             moment = Millis(max(looked.as_of - 1, min(newest, looked.as_of)))
         if moment < newest:
@@ -339,9 +347,14 @@ class PaperBookDesk:
                 f"The book's newest change is of {format_moment(Millis(newest))} and {format_moment(moment)} is before "
                 f"it; a book is written forward: give {format_moment(Millis(newest))} or a later moment."
             )
-        prices = await read_prices(self._store, moment)
+        prices = await read_prices(self._store, moment, recorded=own is not None)
         liquidated = await self._find_liquidated(book, moment, prices)
         return _Page(moment, book, liquidated, _without(book, liquidated), prices, looked.notes)
+
+    async def _recorded_moment(self, as_of: str | None) -> Millis | None:
+        """Of an account in recorded time, where no moment is asked for."""
+        book = await self._reader.read(self._account(self._desk.origin))
+        return None if as_of is not None else book.recorded_moment(live=self._desk.live(None))
 
     def _account(self, origin: str) -> str:
         return paper_account(origin, self._name)

@@ -115,6 +115,7 @@ function key(layers, view) {
 function drawAccount(view, api, refresh) {
   const leverage = view.risk.leverage;
   return [
+    view.recorded ? notice(`Recorded time: everything is as of ${time(view.asOf)}, this account's last moment.`) : null,
     stats({ href: api.address("/trading/account"), at: view.asOf, text: [view.account, ...(view.marks ?? []).map((mark) => `${mark.symbol} ${mark.source}, ${span(mark.ageSeconds)} old`)].join(" · ") },
       stat("Equity", money(view.equityUsd), { note: view.unknown ?? "cash and what is open" }),
       stat("Unrealised PnL", money(view.unrealisedUsd), { tone: tone(view.unrealisedUsd), note: `${view.openTrades} open, ${view.openOrders} orders` }),
@@ -240,7 +241,8 @@ function drawResults({ equity, daily, closed }, api) {
         ["Trades", String(whole.trades)],
         ["Won", whole.trades ? `${whole.wins} (${percent(whole.winRate, 0)})` : "–"],
         ["Profit factor", number(whole.profitFactor, 2)],
-        ["Expectancy", isKnown(whole.expectancyR) ? `${signed(whole.expectancyR, 3)} R` : "–"],
+        ["Expectancy", isKnown(whole.expectancyUsd) ? `${money(whole.expectancyUsd)} a trade` : "–", tone(whole.expectancyUsd)],
+        ["in R, each trade alike", isKnown(whole.expectancyR) ? `${signed(whole.expectancyR, 3)} R of ${whole.rTrades} with a stop` : "–"],
         ["Return", isKnown(equity.returnPct) ? `${signed(equity.returnPct, 2)} %` : "–", tone(equity.returnPct)],
         ["Max drawdown", isKnown(equity.maxDrawdownUsd) ? `${money(equity.maxDrawdownUsd)} (${number(equity.maxDrawdownPct, 2)} %)` : "–"],
         ["Fees", money(whole.fees)],
