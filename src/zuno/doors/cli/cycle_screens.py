@@ -105,7 +105,7 @@ def show_runs(view: RunsView) -> RenderableType:
             run.regime or "–",
             run.started,
         )
-    return table
+    return Group(table, Text("older runs are left out", style=QUIET)) if view.more else table
 
 
 def _call_briefly(call: str | None) -> Text:

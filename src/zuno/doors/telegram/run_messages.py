@@ -90,7 +90,8 @@ def show_runs(view: RunsView) -> Reply:
     if not view.runs:
         return Reply("No run is on record; /analyze BTC makes one.")
     lines = [_run_line(run) for run in view.runs[:MOST_RUNS]]
-    more = italic(f"{MOST_RUNS} of {len(view.runs)}") if len(view.runs) > MOST_RUNS else ""
+    whole = f"more than {len(view.runs)}" if view.more else len(view.runs)
+    more = italic(f"{len(lines)} of {whole}") if view.more or len(view.runs) > MOST_RUNS else ""
     return Reply(paragraphs(bold("Runs, newest first"), *lines, more))
 
 

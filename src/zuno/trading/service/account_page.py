@@ -263,10 +263,10 @@ class AccountPageReader:
         """By base currency: what was read or what was stated, whichever is more. The chain is read in the present only:
         in recorded time what was stated counts."""
         stated = {pool.symbol: to_decimal(pool.quantity) for pool in book.liquidity.values()}
-        if recorded:
-            return stated, ()
         if isinstance(self._with.inventory, str):
             return stated, (self._with.inventory,)
+        if recorded:
+            return stated, ("liquidity positions are read in the present only; what was stated by hand counts",)
         try:
             read = sum_inventory(await self._with.inventory())
         except ZunoError as error:

@@ -131,7 +131,10 @@ class Reports:
         return RulingExecutionView(state=done.state, reason=done.reason, intent=done.intent, account=record.account)
 
     async def runs(self, count: int | None = None, before: str | None = None) -> RunsView:
-        return runs_view(await self._cycles.runs(count, before))
+        from zuno.trading.service.runs import MOST
+
+        most = count or MOST
+        return runs_view(await self._cycles.runs(most + 1, before), most)
 
 
 def build_report(record: RunRecord, trade: bytes | None = None, execution: RulingExecutionView | None = None) -> Report:

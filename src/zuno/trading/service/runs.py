@@ -280,7 +280,7 @@ class Cycles:
                 raise UsageError(f"{plain_text(before, 40)!r} is no run of this home.")
             start = named[0].seq
         lines = []
-        if count is None:
+        if count is None or count > MOST:
             await past.list_ended()  # read at once what would be asked for one by one
         for entry in await journal.latest(count or MOST, kind=STARTED, before=start):
             run_id = entry.request_id or ""

@@ -5,7 +5,7 @@ Every text in it may be a model's: one printable line, bounded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -173,6 +173,8 @@ class RunLineView(View):
 
 class RunsView(View):
     runs: tuple[RunLineView, ...]
+    more: bool = False
+    """Whether older runs are left out."""
 
 
 def run_view(record: RunRecord) -> RunView:
@@ -256,8 +258,10 @@ def why_view(record: RunRecord) -> CycleWhyView:
     )
 
 
-def runs_view(lines: Iterable[RunLine]) -> RunsView:
-    return RunsView(runs=tuple(map(_line_view, lines)))
+def runs_view(lines: Sequence[RunLine], most: int | None = None) -> RunsView:
+    """The first `most` of them; any further one says that there are more."""
+    shown = lines[:most]
+    return RunsView(runs=tuple(map(_line_view, shown)), more=len(lines) > len(shown))
 
 
 def _printed_changes(outcome: Outcome, facts: FactSheet) -> tuple[RuleChange, ...]:

@@ -309,7 +309,7 @@ class TradeDesk:
         newest = book.newest
         notes: tuple[str, ...] = ()
         if newest > begin:
-            if newest > end:
+            if newest >= end:
                 raise Refused(
                     f"The account {account} has come to {iso(newest)} already; an account is written forward: give "
                     "--account NAME for another one."

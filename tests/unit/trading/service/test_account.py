@@ -13,9 +13,10 @@ import pytest
 from tests.wire.fakes.painter import DigestPainter
 from tests.wire.learning import Learning, journal
 from tests.wire.order_gate import open_long
-from tests.wire.trading_account import write_story
+from tests.wire.trading_account import AccountStory, write_story
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.adapters.series.sqlite import SqliteSeries
+from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, Unavailable, UsageError
 from zuno.kernel.units import Millis
 from zuno.trading.execute.gate_state import GateContext
@@ -199,11 +200,42 @@ async def test_the_curve_starts_with_the_cash_and_ends_with_the_equity(market: M
 
 
 async def test_an_account_of_another_name_is_another_account(market: Market) -> None:
+    await AccountStory(market.log, paper_account("recorded", "second")).come_to(END)
     other = await market.account("second").status()
     assert (other.account, other.open_trades, other.closed_trades) == (paper_account("recorded", "second"), 0, 0)
     assert other.equity_usd == pytest.approx(2_000 + 2_000_000 / 1_400)
     with pytest.raises(UsageError):
         market.account("a b")
+    with pytest.raises(NotFound, match="second"):
+        await market.account("secnod").trades()
+
+
+async def test_an_account_in_recorded_time_stands_at_its_last_moment_while_the_market_goes_on(
+    market: Market, store: SqliteSeries
+) -> None:
+    account = market.account()
+    before = [await account.status(), await account.positions(), await account.profit("day"), await account.equity()]
+    later = Millis(END + 240 * DAY_MS)
+    bars = [
+        Batch(
+            candles(BINANCE, symbol, Timeframe.H1),
+            [Candle(Millis(later - HOUR_MS), 30_000.0, 30_000.0, 30_000.0, 30_000.0, 5.0, 2.0)],
+        )
+        for symbol in Symbol
+    ]
+    await store.write([*bars, Batch(rates(UPBIT, USDT_KRW), [Level(later, 2_800.0)])])
+    assert (await market.desk.moment(Symbol.BTCUSDT, None)).as_of == later
+    after = [await account.status(), await account.positions(), await account.profit("day"), await account.equity()]
+    assert after == before
+    status, positions, _, equity = before
+    assert (status.as_of, status.recorded, status.protections) == ("2026-01-01T00:00:00Z", True, ())
+    assert [position.unrealised for position in positions.positions] == [10.0]
+    assert equity.points[-1].at == status.as_of
+    log = MemoryTradeLog()
+    market.log = log
+    await AccountStory(log, ACCOUNT).state_liquidity(END - HOUR_MS, Symbol.ETHUSDT, 1.0)
+    by_hand = await market.account().status()
+    assert (by_hand.recorded, by_hand.as_of) == (False, iso(later)), "what a person wrote down stands at the market"
 
 
 async def test_a_pause_stands_on_every_screen_until_it_is_lifted(market: Market) -> None:

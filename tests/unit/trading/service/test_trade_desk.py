@@ -221,6 +221,7 @@ def backends(desk: Desk, live: bool = False) -> DeskBackends:
 
     return DeskBackends(
         journal=desk.opened,
+        log=JournalTradeLog(desk.opened),
         desk=TradingDesk(desk.store, desk.opened, Brush()),
         live=live,
         open_gate=open_gate,
