@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import stat
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ def _open(home: str | None) -> Zuno:
 
 def main() -> None:
     _mend_streams()
+    signal.signal(signal.SIGTERM, _stop_on_sigterm)
     try:
         from zuno.doors.cli.main import run
 
@@ -35,8 +38,19 @@ def main() -> None:
         from zuno.doors.cli.run_command import tell_stopped
 
         code = tell_stopped(json="--json" in sys.argv)
+    from zuno.doors.cli.run_command import find_exit_code
+
     _discard_errors()
-    sys.exit(code)
+    sys.exit(find_exit_code(code))
+
+
+def _stop_on_sigterm(number: int, frame: FrameType | None) -> None:
+    """SIGTERM ends a command as Ctrl-C does, also where Ctrl-C is ignored (`zuno … &` in a script)."""
+    from zuno.doors.cli.run_command import note_sigterm
+
+    note_sigterm()
+    interrupt = signal.getsignal(signal.SIGINT)
+    (interrupt if callable(interrupt) else signal.default_int_handler)(signal.SIGINT, frame)
 
 
 def _discard_errors() -> None:
@@ -63,6 +77,7 @@ def _somebody_there() -> bool:
 
 
 def _shell(home: str | None) -> int:
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # Ctrl-C would only end its line
     if _at_a_terminal():
         from zuno.doors.shell.terminal import converse
 

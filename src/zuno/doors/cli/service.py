@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from zuno.doors.cli import run_command
 from zuno.kernel.errors import Unavailable
@@ -44,17 +44,22 @@ async def serve(
     return view
 
 
-def stop_on_signals() -> asyncio.Event:
-    """Set by the first Ctrl-C or SIGTERM, which is a wish; a second one ends the process as it always does."""
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+def stop_on_signals(ending: Sequence[signal.Signals] = SIGNALS) -> asyncio.Event:
+    """Set by the first Ctrl-C or SIGTERM, which is a wish; a second one of `ending` ends the process as it always
+    does."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    signals = (signal.SIGINT, signal.SIGTERM)
 
-    def end() -> None:
+    def end(number: signal.Signals) -> None:
+        if number is signal.SIGTERM:
+            run_command.note_sigterm()
         stop.set()
-        for number in signals:
-            loop.remove_signal_handler(number)
+        for each in ending:
+            loop.remove_signal_handler(each)
 
-    for number in signals:
+    for number in SIGNALS:
         with suppress(NotImplementedError, RuntimeError, ValueError):  # only a process's first thread hears signals
-            loop.add_signal_handler(number, end)
+            loop.add_signal_handler(number, end, number)
     return stop
