@@ -161,7 +161,7 @@ def _check_url(url: str) -> None:
 
     try:
         ports = str(conninfo_to_dict(url).get("port", "")).split(",")
-        readable = all(not port or port.isdecimal() and 0 < int(port) < 65_536 for port in ports)
+        readable = all(not port or (port.isdecimal() and 0 < int(port) < 65_536) for port in ports)
     except ProgrammingError:
         readable = False
     if not readable:

@@ -11,9 +11,11 @@ from typing import Final, Literal
 from zuno.kernel.errors import Refused, Unavailable, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
+from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.learn.evaluator import Evaluation
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.exchange_answer import ExchangeAnswer
 from zuno.trading.model.known import Known, Missing, or_none
 from zuno.trading.model.market import DAY_MS, SECOND_MS, Symbol, Timeframe, basis, candles
 from zuno.trading.model.orders import ZERO, to_decimal
@@ -60,6 +62,8 @@ class AccountBackends:
     """The wall's clock: a mandate is for money, which no recording moves."""
     marks: Callable[[str], Awaitable[Mapping[tuple[Exchange, Symbol], Decimal]]] | None = None
     """What an account at exchanges is marked by: their own prices of what it holds."""
+    ask: Callable[[str, TradingBook], Awaitable[tuple[ExchangeAnswer, ...]]] | None = None
+    """What the exchanges of an account say they hold beside its log, within seconds; None: nobody can be asked."""
     learn: Callable[[str, Millis, Sequence[Symbol]], Awaitable[Evaluation]] | None = None
     """Learns from what an account closed by a moment, in these symbols at least; None: an evaluation does later."""
 
@@ -80,6 +84,8 @@ class AccountPage:
     """What is not read of liquidity positions, and why."""
     marks: Mapping[tuple[Exchange, Symbol], Decimal] = field(default_factory=dict)
     """Prices that the exchanges themselves say."""
+    answers: tuple[ExchangeAnswer, ...] | None = None
+    """None: no exchange was asked."""
 
     @property
     def krw_rate(self) -> Decimal | None:
@@ -166,7 +172,8 @@ class AccountPageReader:
         """What is acted on, in a sentence: nobody is to kill one account and believe it was another."""
         return f"{self.mode.upper()} account {self.account}"
 
-    async def look(self) -> AccountPage:
+    async def look(self, *, ask: bool = False) -> AccountPage:
+        """`ask`: an account at exchanges is held against what they say."""
         if self.mode == "paper":
             moment, notes = await self._find_moment()
         else:
@@ -180,11 +187,19 @@ class AccountPageReader:
         paper = self.mode == "paper" or self._with.desk.live(None)
         prices = await read_prices(self._with.store, at) if paper else NO_PRICES
         marks = {} if self.mode == "paper" or self._with.marks is None else await self._with.marks(self.account)
-        if self.mode != "paper" and self._with.marks is not None:
-            notes += _list_unmarked(book, marks)
+        answers = await self.ask_exchanges(book) if ask else None
+        notes += self.describe_answers(answers)
         lp, said = await self._read_liquidity(book)
-        page = AccountPage(self.account, events, book, at, prices, lp, (), notes, said, marks)
+        page = AccountPage(self.account, events, book, at, prices, lp, (), notes, said, marks, answers)
         return replace(page, locks=active_locks(page.risk_state(), self._with.limits))
+
+    async def ask_exchanges(self, book: TradingBook) -> tuple[ExchangeAnswer, ...] | None:
+        return None if self.mode == "paper" or self._with.ask is None else await self._with.ask(self.account, book)
+
+    def describe_answers(self, answers: tuple[ExchangeAnswer, ...] | None) -> tuple[str, ...]:
+        if answers is None:
+            return () if self.mode == "paper" else ("the exchange was not asked: this is the account's own log",)
+        return tuple(line for answer in answers for line in answer.describe())
 
     async def read_book(self) -> TradingBook:
         """The account as it is written down; neither a chain nor an exchange is waited for, and a market only on paper,
@@ -192,9 +207,7 @@ class AccountPageReader:
         if self.mode == "paper":
             with suppress(Unavailable):
                 await self._find_moment()
-        book = TradingBook()
-        book.apply_all(await self._with.log.events(self.account))
-        return book
+        return await AccountReader(self._with.log).read(self.account)
 
     async def read_closes(self, since: Millis, until: Millis) -> dict[Symbol, list[Close]]:
         """Of the finest bars that are stored and not too many."""
@@ -251,12 +264,3 @@ class AccountPageReader:
             return stated, (f"liquidity positions are not read: {plain_text(str(error), 300).rstrip('.')}",)
         most = {symbol: max(stated.get(symbol, ZERO), to_decimal(read.get(symbol, 0.0))) for symbol in Symbol}
         return {symbol: size for symbol, size in most.items() if size}, ()
-
-
-def _list_unmarked(book: TradingBook, marks: Mapping[tuple[Exchange, Symbol], Decimal]) -> tuple[str, ...]:
-    """Exchanges with open positions that say nothing of them."""
-    silent = dict.fromkeys(place[0] for place in book.positions if place not in marks)
-    return tuple(
-        f"{exchange}: positions are open there and it does not answer; check its keys, the mandate and the network"
-        for exchange in silent
-    )

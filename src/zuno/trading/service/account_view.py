@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from zuno.kernel.view import ForeignText, View
+from zuno.trading.model.exchange_answer import ExchangeAnswer
 from zuno.trading.service.origin_view import OriginView
 from zuno.trading.service.trade_desk import ProtectionView
 
@@ -33,7 +34,14 @@ class AccountView(OriginView):
     as_of: str
     marks: tuple[MarkView, ...] = ()
     protections: tuple[ProtectionView, ...]
+    exchanges: tuple[ExchangeAnswer, ...] | None = None
+    """What the exchanges of a live or demo account answered; null: none was asked."""
     notes: tuple[ForeignText, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is held but what the log has: on paper always, else by the exchanges' own word."""
+        return self.mode == "paper" or not (self.exchanges is None or any(map(ExchangeAnswer.describe, self.exchanges)))
 
 
 class ExchangeBalanceView(View):
