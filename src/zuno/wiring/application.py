@@ -75,10 +75,13 @@ class Application(LpWiring, TradingWiring):
         return ShellStart(self._settings.home, chain, wallet)
 
     def write_file(self, path: Path, content: bytes) -> None:
-        from zuno.adapters.atomic_file import replace_file
+        from zuno.adapters.atomic_file import replace_file, write_users_file
 
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, content, mode=0o666, durable=False)  # a page may be meant for a web server
+        if path.resolve().is_relative_to(self._settings.home.resolve()):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, content, durable=False)
+        else:
+            write_users_file(path, content)  # a page may be meant for a web server
 
     def interpreter(self) -> Interpreter:
         from zuno.doors.reading.model_help import ROLE, Interpreter
