@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from zuno.lab.lp.service import LpLab
     from zuno.lab.service import StudyDesk
     from zuno.llm.ask import ModelContext
+    from zuno.trading.service.live_start import RecordGate
     from zuno.trading.service.paper_book import Inventory
 
 
@@ -74,10 +75,13 @@ class Application(LpWiring, TradingWiring):
         return ShellStart(self._settings.home, chain, wallet)
 
     def write_file(self, path: Path, content: bytes) -> None:
-        from zuno.adapters.atomic_file import replace_file
+        from zuno.adapters.atomic_file import replace_file, write_users_file
 
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, content, mode=0o666, durable=False)  # a page may be meant for a web server
+        if path.resolve().is_relative_to(self._settings.home.resolve()):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, content, durable=False)
+        else:
+            write_users_file(path, content)  # a page may be meant for a web server
 
     def interpreter(self) -> Interpreter:
         from zuno.doors.reading.model_help import ROLE, Interpreter
@@ -119,12 +123,18 @@ class Application(LpWiring, TradingWiring):
 
     def doctor(self) -> Doctor:
         from zuno.adapters.clock.system import unix_millis
+        from zuno.trading.data.account_reader import AccountReader
         from zuno.trading.learn.memory_book import MemoryBook
-        from zuno.wiring.doctor import build_doctor, build_mandate_check, build_memory_check, build_push_check
+        from zuno.wiring import doctor
         from zuno.wiring.memory import memory_index
         from zuno.wiring.venues import build_venue_check
 
-        return build_doctor(
+        account = self._exchange_account()
+
+        async def read_record() -> RecordGate:
+            return await self.live_start().read_record(self._recordings.selected_store().origin.label)
+
+        return doctor.build_doctor(
             self._settings,
             key=self._key(),
             journal=self._read_journal,
@@ -133,12 +143,13 @@ class Application(LpWiring, TradingWiring):
             chains=self._chains,
             now=unix_millis,
             more=[
-                build_memory_check(
+                doctor.build_memory_check(
                     lambda: memory_index(self._settings, self._settings.home), lambda: MemoryBook(self._read_journal)
                 ),
-                build_push_check(self._settings, self._outbox, unix_millis),
-                build_venue_check(self._settings, unix_millis),
-                build_mandate_check(self._trade_log, unix_millis, self._exchange_account()),
+                doctor.build_push_check(self._settings, self._outbox, unix_millis),
+                build_venue_check(self._settings, unix_millis, lambda: AccountReader(self._trade_log()).read(account)),
+                doctor.build_mandate_check(self._trade_log, unix_millis, account),
+                *([] if self._settings.binance_demo else [doctor.build_record_check(read_record)]),
             ],
         )
 

@@ -6,6 +6,7 @@ import sys
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+from zuno.adapters.atomic_file import keep_files_private
 from zuno.adapters.store.lease import Fences
 from zuno.kernel.errors import Unavailable
 from zuno.settings import Settings
@@ -31,6 +32,7 @@ class SharedWiring(ABC):
 
     def __init__(self, settings: Settings, sealed: str | None = None) -> None:
         """`sealed`: why nothing can be written in the home, if so."""
+        keep_files_private()
         self._settings = settings
         self._signers = Signers(settings)
         self._chains = Chains(settings, sealed, self._signers.own_wallet)

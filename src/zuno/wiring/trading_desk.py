@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -16,8 +17,6 @@ from zuno.wiring.recordings import Recordings
 from zuno.wiring.shared import SharedWiring
 
 if TYPE_CHECKING:
-    import asyncio
-
     from zuno.adapters.account.closed_trades import LoggedTradeRecord
     from zuno.adapters.account.trade_log import JournalTradeLog
     from zuno.doors.doctor import Doctor
@@ -27,10 +26,12 @@ if TYPE_CHECKING:
     from zuno.trading.model.account import Account
     from zuno.trading.model.bundle import Slot
     from zuno.trading.model.cycle import Exchange
+    from zuno.trading.model.exchange_answer import ExchangeAnswer
     from zuno.trading.model.market import Symbol
     from zuno.trading.ports.recall import MemoryIndex
     from zuno.trading.ports.trade_log import TradeLog
     from zuno.trading.ports.venue import OrderVenue
+    from zuno.trading.rules.trading_book import TradingBook
     from zuno.trading.service.account import AccountDesk
     from zuno.trading.service.collector import Collector
     from zuno.trading.service.data import DataDesk
@@ -183,7 +184,7 @@ class TradingWiring(SharedWiring):
 
         async def find_failures() -> list[str]:
             view = await self.doctor().examine(live=True)
-            unset = {"mandate"} if exchanges_with_keys(self._settings) else {"mandate", "venue"}
+            unset = {"mandate", "record"} | (set() if exchanges_with_keys(self._settings) else {"venue"})
             return [line.text for line in view.checks if line.state == "fail" and line.topic not in unset]
 
         return LiveStart(
@@ -257,6 +258,9 @@ class TradingWiring(SharedWiring):
     def account(self, name: str | None = None) -> AccountDesk:
         from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.file_lock import desk_lock
+        from zuno.trading.execute.ask_exchange import ask_exchange
+        from zuno.trading.model.cycle import Exchange
+        from zuno.trading.model.exchange_answer import ExchangeAnswer
         from zuno.trading.rules.protections import ProtectionLimits
         from zuno.trading.service.account import AccountDesk
         from zuno.trading.service.account_page import AccountBackends
@@ -273,6 +277,18 @@ class TradingWiring(SharedWiring):
         async def read_marks(account: str) -> Mapping[tuple[Exchange, Symbol], Decimal]:
             return await (await self._open_gate(account, unix_millis)).marks()
 
+        async def ask(account: str, book: TradingBook) -> tuple[ExchangeAnswer, ...]:
+            venues = await self._open_exchanges(account, named=False)
+            expected = await self._find_named_exchanges(account) or (Exchange.BINANCE,)
+            return (
+                *await asyncio.gather(*(ask_exchange(venue, book, unix_millis) for venue in venues.values())),
+                *(
+                    ExchangeAnswer(exchange=exchange, unknown=f"there are no keys of the {account} account")
+                    for exchange in expected
+                    if exchange not in venues
+                ),
+            )
+
         return AccountDesk(
             AccountBackends(
                 desk=desk,
@@ -284,6 +300,7 @@ class TradingWiring(SharedWiring):
                 running=find_process,
                 now=unix_millis,
                 marks=read_marks,
+                ask=ask,
                 learn=self._learn_from_close,
             ),
             name,
@@ -403,16 +420,21 @@ class TradingWiring(SharedWiring):
 
         return DEMO_ACCOUNT if self._settings.binance_demo else LIVE_ACCOUNT
 
-    async def _open_exchanges(self, account: str) -> Mapping[Exchange, OrderVenue]:
-        """Those with keys of this account that a mandate of it named. Upbit has no demo trading."""
+    async def _find_named_exchanges(self, account: str) -> tuple[Exchange, ...]:
+        from zuno.trading.service.live_start import find_traded_exchanges
+
+        return find_traded_exchanges(await self._trade_log().events(account))
+
+    async def _open_exchanges(self, account: str, *, named: bool = True) -> Mapping[Exchange, OrderVenue]:
+        """Those with keys of this account that a mandate of it named, or all, which is for a look alone. Upbit has no
+        demo trading."""
         from zuno.trading.model.cycle import Exchange
         from zuno.trading.model.trade_events import LIVE_ACCOUNT
-        from zuno.trading.service.live_start import find_traded_exchanges
         from zuno.wiring.venues import build_venue, exchanges_with_keys
 
-        named = find_traded_exchanges(await self._trade_log().events(account))
+        known = await self._find_named_exchanges(account) if named else tuple(Exchange)
         own = {Exchange.BINANCE: account == self._exchange_account(), Exchange.UPBIT: account == LIVE_ACCOUNT}
-        usable = [exchange for exchange in exchanges_with_keys(self._settings) if own[exchange] and exchange in named]
+        usable = [exchange for exchange in exchanges_with_keys(self._settings) if own[exchange] and exchange in known]
         for exchange in usable:
             if exchange not in self._venues:
                 self._venues[exchange] = build_venue(self._settings, exchange)

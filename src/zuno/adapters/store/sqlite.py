@@ -41,6 +41,9 @@ class SqliteTables:
         self._reading: sqlite3.Connection | None = None
         self._writing: sqlite3.Connection | None = None
 
+    def name(self) -> str:
+        return ""  # the home's own, of which there is one
+
     def exists(self) -> bool:
         try:
             return self._path.stat().st_size > 0

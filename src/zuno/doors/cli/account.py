@@ -190,9 +190,8 @@ def trade_kill(
     ctx: typer.Context, yes: Yes = False, account: Account = None, home: Home = None, json: Json = False
 ) -> None:
     """Cancel all orders, close all positions, and lock until `zuno trade unlock`. Asks for confirmation."""
-    run_command.answer(
-        ctx.obj.at(home), json, lambda zuno: zuno.account(account).kill(_ask(account, json=json, yes=yes))
-    )
+    confirm = None if yes and account != LIVE_ACCOUNT else consent.ask_to_type(json=json)
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).kill(confirm))
 
 
 @trade.command("locks")

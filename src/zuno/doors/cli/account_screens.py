@@ -22,7 +22,6 @@ from zuno.trading.service.account_view import (
     PerformanceView,
     ProfitRowView,
     ProfitView,
-    RiskBookView,
     TradeBalanceView,
     TradeOrdersView,
     TradeOrderView,
@@ -50,7 +49,7 @@ def show_status(view: TradeStatusView) -> RenderableType:
     facts.add_row("today", _gain(view.today_usd))
     facts.add_row("trades", f"{view.open_trades} open, {view.closed_trades} closed, {view.open_orders} orders open")
     facts.add_row("mandate", _mandate_line(view.mandate))
-    return _screen(view, "Trading status", facts, heading("Risk book"), *_risk(view.risk))
+    return _screen(view, "Trading status", facts, heading("Risk book"), *_risk(view))
 
 
 def show_positions(view: TradePositionsView) -> RenderableType:
@@ -309,10 +308,11 @@ def _orders(orders: Sequence[TradeOrderView]) -> Rows:
     return table
 
 
-def _risk(risk: RiskBookView) -> list[RenderableType]:
+def _risk(view: TradeStatusView) -> list[RenderableType]:
     """Positions and liquidity in one table: signed for the delta, added up for what the guard allows."""
+    risk = view.risk
     if not risk.rows:
-        return [Text("nothing is at risk", style=QUIET)]
+        return [Text("nothing is at risk" if view.complete else "the log has nothing at risk", style=QUIET)]
     table = Rows("symbol", "positions", "orders", "in LP", "delta", "delta in USD", "gross in USD", spare=("orders",))
     for row in risk.rows:
         base = Symbol(row.symbol).base

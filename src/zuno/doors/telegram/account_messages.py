@@ -24,7 +24,6 @@ from zuno.trading.service.account_view import (
     PerformanceView,
     ProfitRowView,
     ProfitView,
-    RiskBookView,
     TradeBalanceView,
     TradeOrdersView,
     TradeOrderView,
@@ -53,7 +52,7 @@ def show_status(view: TradeStatusView) -> Reply:
     word = account_word(view.account)
     named = (("Positions", "/status"), ("Profit", "/profit"), ("Balance", "/balance"))
     buttons = tuple(Button(label, f"{words} {word}".rstrip()) for label, words in named)
-    return _message(view, "Trading status", facts, join(bold("Risk book"), _risk(view.risk)), buttons=buttons)
+    return _message(view, "Trading status", facts, join(bold("Risk book"), _risk(view)), buttons=buttons)
 
 
 def show_positions(view: TradePositionsView) -> Reply:
@@ -251,9 +250,10 @@ def _show_exchange_balance(purse: ExchangeBalanceView) -> str:
     )
 
 
-def _risk(risk: RiskBookView) -> str:
+def _risk(view: TradeStatusView) -> str:
+    risk = view.risk
     if not risk.rows:
-        return "nothing is at risk"
+        return "nothing is at risk" if view.complete else "the log has nothing at risk"
     rows = [
         (Symbol(row.symbol).base, f"{row.delta:+.6g}", currency_text(row.delta_usd), currency_text(row.gross_usd))
         for row in risk.rows

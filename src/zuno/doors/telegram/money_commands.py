@@ -102,9 +102,9 @@ async def _offer_kill(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
     )
 
     async def kill(confirmed: ChatRequest) -> Reply:
-        return render(await desk.kill(_agree))
+        return render(await desk.kill(None))
 
-    shown = _describe(risk, "Kill", what)
+    shown = _describe(risk, "Kill", "\n".join((what, *risk.notes)))
     return replace(_trading_card("/kill", asked, shown, risk, [], "Kill", kill), exact=True)
 
 

@@ -15,6 +15,7 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.chart.equity_chart import describe_equity
 from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.exchange_answer import ExchangeAnswer
 from zuno.trading.model.market import DAY_MS, SECOND_MS, parse_symbol
 from zuno.trading.model.trade_events import (
     FillBooked,
@@ -77,12 +78,14 @@ MOST_LINES: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class OpenRisk:
-    """What is open in an account, as it is written down."""
+    """What is open in an account, as it is written down, and what its exchanges say beside that."""
 
     account: str
     mode: Literal["paper", "demo", "live"]
     orders: int
     trades: int
+    exchanges: tuple[ExchangeAnswer, ...] | None
+    notes: tuple[str, ...]
 
 
 class AccountDesk:
@@ -100,7 +103,7 @@ class AccountDesk:
         return tuple(name for name in await self._with.log.accounts() if account_mode(name) != "paper")
 
     async def status(self) -> TradeStatusView:
-        page = await self._reader.look()
+        page = await self._reader.look(ask=True)
         equity, unknown = page.total_equity()
         whole = measure_trades(page.book.closed, page.krw_rate)
         midnight = page.at // DAY_MS * DAY_MS
@@ -121,18 +124,22 @@ class AccountDesk:
         )
 
     async def open_risk(self) -> OpenRisk:
-        """What a kill would end, from the account's own log alone: it can be asked while no exchange answers."""
-        return self._sum_risk(await self._reader.read_book())
+        """What a kill would end, from the account's own log: it can be asked while no exchange answers, for which it
+        waits seconds at most."""
+        book = await self._reader.read_book()
+        answers = await self._reader.ask_exchanges(book)
+        orders, notes = len(book.open_orders) + len(book.resting), self._reader.describe_answers(answers)
+        return OpenRisk(self._reader.account, self._reader.mode, orders, len(book.trades), answers, notes)
 
     async def positions(self) -> TradePositionsView:
-        page = await self._reader.look()
+        page = await self._reader.look(ask=True)
         return TradePositionsView(
             **self._head(page), positions=position_views(page), unrealised_usd=to_float(page.unrealised_usd())
         )
 
     async def orders(self, *, everything: bool = False) -> TradeOrdersView:
         """Those that are open, or all there ever were, the newest first."""
-        page = await self._reader.look()
+        page = await self._reader.look(ask=True)
         tracked = page.book.orders if everything else page.book.open_orders
         manual = tuple(map(manual_order_view, page.book.resting.values()))
         orders = tuple(order_view(page.book, order) for order in reversed(tracked.values()))
@@ -169,7 +176,7 @@ class AccountDesk:
         )
 
     async def balance(self) -> TradeBalanceView:
-        page = await self._reader.look()
+        page = await self._reader.look(ask=True)
         equity, unknown = page.total_equity()
         purses = tuple(exchange_balance_view(page, exchange) for exchange in Exchange)
         return TradeBalanceView(**self._head(page), purses=purses, equity_usd=to_float(equity), unknown=unknown)
@@ -250,7 +257,7 @@ class AccountDesk:
         notes = await self._learn(before, answer)
         if not said and which.strip().lower() != "all":
             raise Refused(f"Nothing of {plain_text(which, 64)} is open; `zuno trade positions` lists what is.")
-        return await self._tell_action(replace(answer, said=(*(said or ("nothing is open",)), *notes)))
+        return await self._tell_action(replace(answer, said=(*(said or ("nothing is open",)), *notes)), ask=True)
 
     async def cancel(self, order: str) -> ActionView:
         return await self._tell_action(await self._orders.cancel(plain_text(order, 64), self._reader.name))
@@ -281,16 +288,20 @@ class AccountDesk:
             self._require_word(confirm, "resume", f"{self._reader.title}: the desk opens trades again.")
         return await self._tell_action(await self._orders.resume(self._reader.name), named=True)
 
-    async def kill(self, confirm: Confirm) -> ActionView:
-        """Cancel all orders, close all positions and lock, once the word `kill` was typed."""
+    async def kill(self, confirm: Confirm | None) -> ActionView:
+        """Cancel all orders, close all positions and lock, once the word `kill` was typed. None: it was; no exchange is
+        asked first."""
+        if confirm is not None:
+            risk = await self.open_risk()
+            what = (
+                f"this cancels {risk.orders} orders, closes {risk.trades} positions at the market and locks the desk."
+            )
+            self._require_word(confirm, "kill", " ".join((f"{self._reader.title}: {what}", *risk.notes)))
         before = await self._reader.read_book()
-        risk = self._sum_risk(before)
-        what = f"this cancels {risk.orders} orders, closes {risk.trades} positions at the market and locks the desk."
-        self._require_word(confirm, "kill", f"{self._reader.title}: {what}")
         answer = await self._orders.kill(self._reader.name)
         locked = f"the desk is locked until `zuno trade unlock` ({self._reader.title})"
         said = (*_describe_closed(before, answer.book, "all"), locked, *await self._learn(before, answer))
-        return await self._tell_action(replace(answer, said=said))
+        return await self._tell_action(replace(answer, said=said), ask=True)
 
     async def unlock(self, protection: str | None = None, confirm: Confirm = lambda word, what: False) -> ActionView:
         """With money the word `unlock` has to be typed."""
@@ -391,20 +402,15 @@ class AccountDesk:
             return (f"not learned from yet{why}; `zuno trade evaluate` does",)
         return (*map(describe_post_mortem, learned.post_mortems), *learned.notes)
 
-    async def _tell_action(self, answer: OrdersAnswer, *, named: bool = False) -> ActionView:
-        """`named`: what was done says of which account."""
-        page = await self._reader.look()
+    async def _tell_action(self, answer: OrdersAnswer, *, named: bool = False, ask: bool = False) -> ActionView:
+        """`named`: what was done says of which account. `ask`: the exchanges say what is left."""
+        page = await self._reader.look(ask=ask)
         troubles = tuple(f"{exchange}: {why}" for exchange, why in answer.troubles.items())
         return ActionView(
             **{**self._head(page), "notes": (*page.notes, *troubles)},
             said=tuple(f"{line} ({self._reader.title})" for line in answer.said) if named else answer.said,
             positions=position_views(page),
             orders=tuple(order_view(page.book, order) for order in page.book.open_orders.values()),
-        )
-
-    def _sum_risk(self, book: TradingBook) -> OpenRisk:
-        return OpenRisk(
-            self._reader.account, self._reader.mode, len(book.open_orders) + len(book.resting), len(book.trades)
         )
 
     async def _paint(self, page: AccountPage, curve: Sequence[EquityPoint], view: PerformanceView) -> bytes | None:
@@ -430,6 +436,7 @@ class AccountDesk:
             "recorded": page.recorded,
             "marks": mark_views(page),
             "protections": tuple(map(protection_view, page.locks)),
+            "exchanges": page.answers,
             "notes": page.notes,
         }
 

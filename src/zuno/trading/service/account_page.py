@@ -16,6 +16,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.learn.evaluator import Evaluation
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.exchange_answer import ExchangeAnswer
 from zuno.trading.model.known import Known, Missing, or_none
 from zuno.trading.model.market import DAY_MS, SECOND_MS, Symbol, Timeframe, basis, candles
 from zuno.trading.model.orders import ZERO, to_decimal
@@ -66,6 +67,8 @@ class AccountBackends:
     """The wall's clock: a mandate is for money, which no recording moves."""
     marks: Callable[[str], Awaitable[Mapping[tuple[Exchange, Symbol], Decimal]]] | None = None
     """What an account at exchanges is marked by: their own prices of what it holds."""
+    ask: Callable[[str, TradingBook], Awaitable[tuple[ExchangeAnswer, ...]]] | None = None
+    """What the exchanges of an account say they hold beside its log, within seconds; None: nobody can be asked."""
     learn: Callable[[str, Millis, Sequence[Symbol]], Awaitable[Evaluation]] | None = None
     """Learns from what an account closed by a moment, in these symbols at least; None: an evaluation does later."""
 
@@ -88,6 +91,8 @@ class AccountPage:
     """Prices that the exchanges themselves say."""
     recorded: bool = False
     """Whether the account is in recorded time: it stands at its own last moment, and the market may go on after it."""
+    answers: tuple[ExchangeAnswer, ...] | None = None
+    """None: no exchange was asked."""
 
     @property
     def krw_rate(self) -> Decimal | None:
@@ -174,7 +179,8 @@ class AccountPageReader:
         """What is acted on, in a sentence: nobody is to kill one account and believe it was another."""
         return f"{self.mode.upper()} account {self.account}"
 
-    async def look(self) -> AccountPage:
+    async def look(self, *, ask: bool = False) -> AccountPage:
+        """`ask`: an account at exchanges is held against what they say."""
         paper, live = self.mode == "paper", self._with.desk.live(None)
         # What is recorded or invented names the account; a live market is asked for prices once they are needed.
         found = await self._find_moment() if paper and not live else None
@@ -191,11 +197,19 @@ class AccountPageReader:
         recorded = own is not None
         prices = await read_prices(self._with.store, at, recorded=recorded) if paper or live else NO_PRICES
         marks = {} if paper or self._with.marks is None else await self._with.marks(self.account)
-        if not paper and self._with.marks is not None:
-            notes += _list_unmarked(book, marks)
+        answers = await self.ask_exchanges(book) if ask else None
+        notes += self.describe_answers(answers)
         lp, said = await self._read_liquidity(book, recorded=recorded)
-        page = AccountPage(self.account, events, book, at, prices, lp, (), notes, said, marks, recorded)
+        page = AccountPage(self.account, events, book, at, prices, lp, (), notes, said, marks, recorded, answers)
         return replace(page, locks=active_locks(page.risk_state(), self._with.limits))
+
+    async def ask_exchanges(self, book: TradingBook) -> tuple[ExchangeAnswer, ...] | None:
+        return None if self.mode == "paper" or self._with.ask is None else await self._with.ask(self.account, book)
+
+    def describe_answers(self, answers: tuple[ExchangeAnswer, ...] | None) -> tuple[str, ...]:
+        if answers is None:
+            return () if self.mode == "paper" else ("the exchange was not asked: this is the account's own log",)
+        return tuple(line for answer in answers for line in answer.describe())
 
     async def read_book(self) -> TradingBook:
         """The account as it is written down; neither a chain nor an exchange is waited for, and a market only on paper,
@@ -288,12 +302,3 @@ async def require_account(log: TradeLog, origin: str, name: str | None) -> None:
             f"No account {plain_text(name, 64)} of {origin}; the nearest: {', '.join(near[:5])}. "
             f"`zuno trade start --account {plain_text(name, 64)}` opens it."
         )
-
-
-def _list_unmarked(book: TradingBook, marks: Mapping[tuple[Exchange, Symbol], Decimal]) -> tuple[str, ...]:
-    """Exchanges with open positions that say nothing of them."""
-    silent = dict.fromkeys(place[0] for place in book.positions if place not in marks)
-    return tuple(
-        f"{exchange}: positions are open there and it does not answer; check its keys, the mandate and the network"
-        for exchange in silent
-    )

@@ -9,6 +9,7 @@ from typing import Literal
 
 from zuno.kernel.numbers_text import currency_text, multiple_text
 from zuno.kernel.view import ForeignText, View
+from zuno.trading.model.exchange_answer import ExchangeAnswer
 from zuno.trading.service.origin_view import OriginView
 from zuno.trading.service.trade_desk import ProtectionView
 
@@ -36,7 +37,14 @@ class AccountView(OriginView):
     """Whether the account is in recorded time: `asOf` is its own last moment, and the market may go on after it."""
     marks: tuple[MarkView, ...] = ()
     protections: tuple[ProtectionView, ...]
+    exchanges: tuple[ExchangeAnswer, ...] | None = None
+    """What the exchanges of a live or demo account answered; null: none was asked."""
     notes: tuple[ForeignText, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is held but what the log has: on paper always, else by the exchanges' own word."""
+        return self.mode == "paper" or not (self.exchanges is None or any(map(ExchangeAnswer.describe, self.exchanges)))
 
 
 class ExchangeBalanceView(View):

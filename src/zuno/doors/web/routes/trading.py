@@ -213,10 +213,10 @@ def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs) -> API
         """Cancel all orders, close all positions and lock; the word `kill` is needed."""
 
         def act(zuno: Zuno) -> Awaitable[ActionView]:
-            return zuno.account(body.account).kill(confirm_by(body.word))
+            return zuno.account(body.account).kill(None)
 
-        if not is_word(body.word, "kill"):
-            return respond(await services.ask(act))  # says what would be done
+        if not is_word(body.word, "kill"):  # says what would be done
+            return respond(await services.ask(lambda zuno: zuno.account(body.account).kill(confirm_by(body.word))))
         return respond(await jobs.finish(jobs.new_id("job_"), "kill", body.account or "the home's account", act))
 
     @router.post("/unlock", **document(ActionView))
