@@ -16,7 +16,14 @@ from zuno.adapters.chain.world import SIM
 from zuno.amm.model import Block
 from zuno.kernel.errors import NotFound, UsageError
 from zuno.kernel.units import Address, Seconds, SqrtPriceX96, Wei
-from zuno.lp.model.history import ExternalFlow, PositionEvent, PositionHistory, PricedBlock, WalletSwap
+from zuno.lp.model.history import (
+    ExternalFlow,
+    JournaledPlans,
+    PositionEvent,
+    PositionHistory,
+    PricedBlock,
+    WalletSwap,
+)
 from zuno.lp.model.market import HOUR
 
 PREPARATION = Seconds(900)
@@ -25,13 +32,15 @@ _STARTS = "its record starts there"
 Two = tuple[int, int]
 
 
-def position_history(world: SimWorld, position_id: int, since: Seconds | None) -> PositionHistory:
+def position_history(
+    world: SimWorld, position_id: int, since: Seconds | None, plans: JournaledPlans
+) -> PositionHistory:
     """What happened to a position and to those it was rebalanced from, from `since` (None: the first mint) to now."""
     if since is not None and since > world.head.timestamp:
         raise UsageError(f"The window would open at {since}, after the chain's own time {world.head.timestamp}.")
     if position_id not in world.all_nfts:
         raise NotFound(f"No position {position_id} on sim; `zuno lp positions --chain sim` lists them.")
-    return _HistoryBuilder(world, position_id, since).build()
+    return _HistoryBuilder(world, position_id, since, plans).build()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +61,11 @@ class _Entries:
 
 
 class _HistoryBuilder:
-    def __init__(self, world: SimWorld, position_id: int, since: Seconds | None) -> None:
-        self._world, self._since = world, since
+    def __init__(self, world: SimWorld, position_id: int, since: Seconds | None, plans: JournaledPlans) -> None:
+        self._world, self._since, self._plans = world, since, plans
         self._nft = world.all_nfts[position_id]
         self._key = world.specs[self._nft.pool].key
-        self._notes: list[str] = []
+        self._notes = [plans.note] if plans.note else []
 
     def build(self) -> PositionHistory:
         world, nft = self._world, self._nft
@@ -67,6 +76,7 @@ class _HistoryBuilder:
         start = None
         if self._since is not None and self._mint(lives[-1].nft) is None:
             start = world.past(self._since).snapshot_position(lives[-1].nft)
+        mints = [self._mint(life.nft) for life in lives]
         entries = self._build_entries({life.nft.id: life for life in lives})
         opened = entries.events[0].block if start is None else start.block
         closed = world.head if burn is None else burn.block
@@ -83,6 +93,7 @@ class _HistoryBuilder:
             path=hourly_prices(world.prices[nft.pool], opened, closed),
             native_side=SIM.native_side(spec.key),
             externals=tuple(entries.externals),
+            lineage=self._plans.name_lineage([found and found[1].tx for found in mints]),
             notes=(*self._notes, *entries.notes),
         )
 
@@ -108,7 +119,11 @@ class _HistoryBuilder:
         return lives
 
     def _find_closing(self, nft: Nft, place: int, mint: TransactionEffects) -> _Life | None:
-        """What the owner closed in the transaction of this mint, or else shortly before it."""
+        """What a plan closed for this mint; of others, what the owner closed in its transaction, or shortly before."""
+        if mint.tx in self._plans.mints:
+            old, closing = self._plans.mints[mint.tx] or (0, None)
+            places = (at for at, effects in self._window() if effects.tx == closing)
+            return next((_Life(self._world.all_nfts[old], at) for at in places), None)
         emptied = [_Life(old, place) for old in _find_emptied(mint, nft)]
         if len(emptied) > 1:
             self._notes.append(f"{len(emptied)} positions were closed when {nft.id} was minted: {_STARTS}")
@@ -152,12 +167,17 @@ class _HistoryBuilder:
 
     def _build_entries(self, lives: dict[int, _Life]) -> _Entries:
         entries = _Entries()
+        sent = {tx for token in lives for tx in self._plans.sent.get(token, ())}
+        prices = {price.block.number: price.sqrt_price_x96 for price in self._world.prices[self._nft.pool]}
         for place, effects in self._window():
             ours = [
                 change for change in effects.changes if change.nft.id in lives and place <= lives[change.nft.id].until
             ]
             if ours:
                 self._add_transaction(effects, ours, entries)
+            elif effects.tx in sent and not effects.changes:
+                price, paid = prices[effects.block.number], (effects.gas, effects.gas_paid)
+                entries.events.append(WalletSwap(effects.block, effects.tx, price, 0, 0, 0, 0, *paid))
         return entries
 
     def _add_transaction(self, effects: TransactionEffects, ours: Sequence[PositionChange], entries: _Entries) -> None:
