@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
+from typing import Final, Literal
 
 from zuno.amm.model import Block, PoolKey, Range
 from zuno.kernel.text import Token
@@ -99,7 +99,10 @@ ReadPlans = Callable[[str], Awaitable[JournaledPlans]]
 
 
 async def read_no_plans(chain: str) -> JournaledPlans:
-    return JournaledPlans()
+    return NO_PLANS
+
+
+NO_PLANS: Final = JournaledPlans()
 
 
 @dataclass(frozen=True, slots=True)

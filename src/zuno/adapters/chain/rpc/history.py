@@ -103,7 +103,7 @@ class HistoryReader:
             path=path,
             native_side=self._info.native_side(key),
             externals=tuple(entries.externals),
-            lineage=plans.name_lineage([life.mint and life.mint.tx for life in lives]),
+            lineage=plans.name_lineage([None if life.mint is None else life.mint.tx for life in lives]),
             computed=tuple(entries.computed),
             notes=tuple(entries.notes),
         )
