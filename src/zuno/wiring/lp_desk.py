@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from zuno.kernel.errors import ZunoError
 from zuno.settings import Settings
 from zuno.wiring.chains import LOCAL_CHAINS, Chains
 from zuno.wiring.mesh import Meshes, tell
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from zuno.lp.execute.context import ExecutionContext, SpendingLimits, Timeouts
     from zuno.lp.model.chains import ChainInfo
     from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, PoolFacts
+    from zuno.lp.model.history import JournaledPlans
     from zuno.lp.ports.chain import Chain
     from zuno.lp.service.archive import Archive, RecordedRequest, ReplayDebateRunner
     from zuno.lp.service.execution import Execution
@@ -47,6 +49,7 @@ class LpWiring(SharedWiring):
     def __init__(self, settings: Settings, sealed: str | None = None) -> None:
         super().__init__(settings, sealed)
         self._own_samples: SqliteSamples | None = None
+        self._chains.read_plans = self._read_plans
         self._meshes = Meshes(settings, self._open_journal, self._mesh_room)
 
     def lp(self, chain: str | None) -> LpDesk:
@@ -95,6 +98,14 @@ class LpWiring(SharedWiring):
         from zuno.lp.service.archive import Archive
 
         return Archive(self._read_journal, self._open_replay, code_version, self._meshes.attempts)
+
+    async def _read_plans(self, chain: str) -> JournaledPlans:
+        from zuno.lp.model.history import JournaledPlans
+
+        try:
+            return await self.archive().journaled_plans(chain)
+        except ZunoError as error:
+            return JournaledPlans(note=f"the journal was not read: {str(error).rstrip('.')}")
 
     def alerts(self) -> AlertDesk:
         from zuno.lp.service.arguments import position_id

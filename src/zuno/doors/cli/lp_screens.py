@@ -149,7 +149,7 @@ def show_pnl(view: PnlView) -> RenderableType:
     proof = (
         Text("The terms add up to the result: exact to the last wei.", style=GOOD)
         if view.exact
-        else Text("The terms add up, but not everything in them was measured.", style=QUIET)
+        else Text("The terms add up, but not everything in them was measured or is on record.", style=QUIET)
     )
     unproved = notes_block([f"computed: {figure}" for figure in view.computed])
     return Group(heading(title), table, proof, *unproved, *notes_block(view.notes), *_strangers(view.pool))

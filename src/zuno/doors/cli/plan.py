@@ -19,6 +19,7 @@ PlanId = Annotated[str, typer.Argument(metavar="PLAN", help="plan_ and 12 hex di
 PositionId = Annotated[str, typer.Argument(metavar="ID", help="Position id (NFT token id).")]
 SomePositionId = Annotated[str | None, typer.Argument(metavar="ID", help="Position id (NFT token id).")]
 All = Annotated[bool, typer.Option("--all", help="Every position of the wallet, in one plan.")]
+Anyway = Annotated[bool, typer.Option("--anyway", help="Even at a price far off the reference.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Skip the confirmation; only on sim, devnet and testnets.")]
 
 
@@ -85,12 +86,15 @@ def close(
     ctx: typer.Context,
     position: SomePositionId = None,
     every: All = False,
+    anyway: Anyway = False,
     chain: ChainName = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
     """Plan to close a position, or every position."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().close(position, chain, every=every))
+    run_command.answer(
+        ctx.obj.at(home), json, lambda zuno: zuno.execution().close(position, chain, every=every, anyway=anyway)
+    )
 
 
 def compound(
@@ -129,9 +133,10 @@ def remove(
     ctx: typer.Context,
     position: PositionId,
     percent: Annotated[str, typer.Option("--percent", metavar="P", help="Share of the liquidity in %, e.g. 50.")],
+    anyway: Anyway = False,
     chain: ChainName = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
     """Plan to remove part of the liquidity and collect all fees."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().remove(position, percent, chain))
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().remove(position, percent, chain, anyway))

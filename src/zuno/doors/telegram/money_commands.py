@@ -15,7 +15,6 @@ from zuno.doors.zuno import Zuno
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import UsageError
 from zuno.lp.service.execution import Consent
-from zuno.lp.service.execution_view import UnsignedView
 from zuno.trading.model.market import parse_symbol
 from zuno.trading.service.account import AccountDesk, OpenRisk
 from zuno.trading.service.account_view import AccountView, TradePositionView
@@ -54,12 +53,10 @@ async def _approval_card(plan: str, asked: ChatRequest, zuno: Zuno) -> ActionCar
     )
 
 
-async def _offer_apply(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
+async def _offer_apply(asked: ChatRequest, zuno: Zuno) -> ActionCard:
     plan = _take_word(asked, "/apply PLAN")
     execution = zuno.execution()
-    shown = await execution.offer_apply(plan, _name(asked))
-    if isinstance(shown, UnsignedView):
-        return render(shown)  # to be signed elsewhere
+    shown = await execution.offer_apply(plan)
 
     async def apply(confirmed: ChatRequest) -> Reply:
         consent = Consent.bound_to(shown.approval_hash, _name(confirmed))

@@ -11,12 +11,12 @@ from zuno.amm.model import LpPosition, PoolState
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.signing import NodeKey
-from zuno.kernel.text import NATIVE, base_and_quote, format_units, is_stable, market_name
+from zuno.kernel.text import NATIVE, format_units, is_stable, market_name
 from zuno.kernel.units import Address, Seconds
 from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.execute.draft import GAS_MARGIN, OnChainState, all_steps, data_fee, find_position_of_step
+from zuno.lp.execute.draft import GAS_MARGIN, OnChainState, all_steps, data_fee, find_position_of_step, read_reference
 from zuno.lp.execute.plan_state import PlanProgress, draft_digest
-from zuno.lp.model.market import GasQuote, Pair
+from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import Allows, Bounds, Flow, Holds, Need, Owns, Permits, Step, StepKind, TickWithin
 from zuno.lp.model.plan_events import Action, Approval, Draft, Instruction, PlanApplying, PlanApproved
 from zuno.lp.plan.context import amount_text
@@ -94,10 +94,11 @@ async def check_chain(context: ExecutionContext, draft: Draft) -> None:
 
 async def check_market(context: ExecutionContext, instruction: Instruction, pool: PoolState, bounds: Bounds) -> None:
     """Tick drift since the decision and the reference price; fees may be collected, and allowances revoked, at any
-    price."""
+    price, and a position left where the owner says so."""
     if instruction.action not in (Action.COLLECT, Action.REVOKE):
         check_drift(instruction, pool, bounds)
-        await check_reference(context, pool)
+        if not instruction.leaves_anyway:
+            await check_reference(context, pool)
 
 
 def check_drift(instruction: Instruction, pool: PoolState, bounds: Bounds) -> None:
@@ -112,15 +113,13 @@ def check_drift(instruction: Instruction, pool: PoolState, bounds: Bounds) -> No
 
 async def check_reference(context: ExecutionContext, pool: PoolState) -> str:
     """The pool's price against the reference price; returns the source of the reference."""
-    base, quote = base_and_quote(pool.token0, pool.token1)
-    spot = await context.feeds_of(pool.id).prices.spot(
-        Pair(market_name(base), market_name(quote)), pool.block.timestamp
-    )
+    spot = await read_reference(context, pool)
     gap = reference_gap(pool, spot.value)
     if gap > REFERENCE_LIMIT:
         raise Refused(
             f"The pool's price is {_percent(gap)} off the reference ({spot.source}); the bound is "
-            f"{_percent(REFERENCE_LIMIT)}. Wait until the two agree."
+            f"{_percent(REFERENCE_LIMIT)}. Wait until the two agree; a position can be left at any price with "
+            f"`zuno lp close ID --anyway`, or a part of it with `zuno lp remove ID --percent P --anyway`."
         )
     return spot.source
 

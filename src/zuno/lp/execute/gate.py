@@ -39,6 +39,7 @@ from zuno.lp.execute.plan_state import (
     PlanProgress,
     StepProgress,
     append_event,
+    catch_up,
     draft_digest,
     load_progress,
     unfinished_plans,
@@ -144,23 +145,36 @@ class Gate:
 
     # -- applying
 
-    async def load_approved(self, plan_id: str) -> tuple[PlanProgress, Draft]:
-        """The plan with its approval, checked; `Refused` where there is nothing to apply."""
-        progress = await self._load_progress(plan_id)
+    async def load_approved(self, plan_id: str, progress: PlanProgress | None = None) -> tuple[PlanProgress, Draft]:
+        """The plan with its approval, checked; `Refused` where there is nothing to apply. `progress`: loaded before."""
+        progress = PlanProgress(plan_id) if progress is None else progress
+        await catch_up(self._context.journal, progress)
         _check_not_ended(progress)
         draft = checks.check_approval(progress, self._context.key)
         await checks.check_chain(self._context, draft)
         return progress, draft
 
-    async def apply(self, plan_id: str, ask_owner: AskOwner, notify: Notify) -> PlanProgress:
-        """Apply an approved plan, or continue it; a plan that has ended is refused."""
+    async def offer(self, progress: PlanProgress) -> tuple[SimulatedDraft, Approval]:
+        """What `apply` asks the owner about, after the same checks. A look, as `status` is."""
+        await self.reconcile(_discard_message, but=progress.plan_id, looks=True)
+        _, draft = await self.load_approved(progress.plan_id, progress)
+        return await self._simulate_again(progress, draft)
+
+    async def _simulate_again(self, progress: PlanProgress, draft: Draft) -> tuple[SimulatedDraft, Approval]:
+        if progress.approved is None:
+            raise Refused(f"{progress.plan_id} was not approved.")
+        begun = progress.signed_anything
+        simulated = await self._skip_simulation(draft) if begun else await self._check_fresh(draft)
+        return simulated, progress.approved.approval
+
+    async def apply(
+        self, plan_id: str, ask_owner: AskOwner, notify: Notify, progress: PlanProgress | None = None
+    ) -> PlanProgress:
+        """Apply an approved plan, or continue it; a plan that has ended is refused. `progress`: loaded before."""
         with self._context.lock(self._lock_name):
             await self.reconcile(notify, but=plan_id)
-            progress, draft = await self.load_approved(plan_id)
-            simulated = (
-                await self._skip_simulation(draft) if progress.signed_anything else await self._check_fresh(draft)
-            )
-            if progress.approved is None or not ask_owner(simulated, progress.approved.approval):
+            progress, draft = await self.load_approved(plan_id, progress)
+            if not ask_owner(*await self._simulate_again(progress, draft)):
                 raise Refused(f"{plan_id} was not applied: it was not confirmed.")
             self._context.signer.ready()  # whatever takes a person's time comes before the last look at the chain
             if progress.applying is None:
@@ -190,7 +204,7 @@ class Gate:
             await self._cancel_in_flight(progress, draft, notify)
             return progress
 
-    async def reconcile(self, notify: Notify, *, but: str | None = None) -> None:
+    async def reconcile(self, notify: Notify, *, but: str | None = None, looks: bool = False) -> None:
         """Compare every unfinished step of this wallet with the chain, before anything else is done.
 
         `but`: the plan that is about to go on anyway. Others must have nothing in flight: their number would be ours.
@@ -202,7 +216,7 @@ class Gate:
             draft = progress.draft
             if draft is None or not await self._is_for_this_wallet(draft):
                 continue
-            await self._sync_with_chain(progress, self._step_sender(progress, draft, notify))
+            await self._sync_with_chain(progress, self._step_sender(progress, draft, notify, looks=looks))
             for _, step in progress.in_flight:
                 raise Refused(
                     f"{plan_id} still has a transaction on its way ({step.newest.hash}); "
@@ -333,7 +347,7 @@ class Gate:
             checks.check_not_expired(draft, onchain.wallet_state.block.timestamp)
         checks.check_needs(step, onchain)
         checks.check_policy(self._context, step, onchain, draft, self._step_caps(progress, draft, at.part))
-        if step.needs and step.kind is not StepKind.COLLECT:
+        if step.needs and step.kind is not StepKind.COLLECT and not draft.instruction.leaves_anyway:
             await checks.check_reference(self._context, onchain.pool)
         gas = await self._context.writer.estimate(self._context.wallet, step_call(step))
         price = await self._context.chain.gas()

@@ -130,6 +130,8 @@ class PlanProgress:
     steps: list[StepProgress] = field(default_factory=list)
     over: PlanOver | None = None
     outcome: PlanOutcome | None = None
+    seq: int = field(default=0, compare=False)
+    """The number of the newest entry that is in it."""
 
     @property
     def state(self) -> PlanState:
@@ -260,23 +262,33 @@ class PlanProgress:
 
 async def load_progress(journal: Journal, plan_id: str) -> PlanProgress:
     """The plan as the journal has it. A row that was typed in, changed or taken out is `Broken`, not a fact."""
-    progress, first = PlanProgress(plan_id), None
-    async for entry in journal.entries(request_id=plan_id):
+    progress = PlanProgress(plan_id)
+    await catch_up(journal, progress)
+    return progress
+
+
+async def catch_up(journal: Journal, progress: PlanProgress) -> None:
+    """Take in what was journaled of the plan since it was loaded, by whichever process."""
+    first = None
+    async for entry in journal.entries(request_id=progress.plan_id, after=progress.seq):
         first = entry.seq if first is None else first
+        progress.seq = entry.seq
         event = _parse_event(entry)
         if event is not None:
             progress.apply_event(event, await _load_draft(journal, entry) if isinstance(event, PlanApproved) else None)
     if first is not None:
         await journal.verify_range(first, None)
-    return progress
 
 
 async def append_event(journal: Journal, progress: PlanProgress, event: PlanEvent, draft: Draft | None = None) -> None:
     """Check the event, journal it, then apply it: memory never runs ahead of the disk."""
     progress.check_event(event, draft)
     bundle: Digest | None = None if draft is None else await journal.put_bundle(canonical(draft))
-    await journal.append(kind=event.kind, author=AUTHOR, payload=event, request_id=progress.plan_id, bundle=bundle)
+    entry = await journal.append(
+        kind=event.kind, author=AUTHOR, payload=event, request_id=progress.plan_id, bundle=bundle
+    )
     progress.apply_event(event, draft)
+    progress.seq = entry.seq
 
 
 async def unfinished_plans(journal: Journal) -> tuple[str, ...]:

@@ -72,6 +72,8 @@ class Instruction(Wire):
     """Further positions to which the same is done (collect, close)."""
     tokens: Annotated[tuple[str, ...], Field(exclude_if=lambda tokens: not tokens)] = ()
     """Those of which nobody may take anything any more (revoke)."""
+    anyway: Annotated[bool, Field(exclude_if=lambda anyway: not anyway)] = False
+    """The owner wants it at whatever price the pool has (remove, close)."""
 
     def each(self) -> tuple[Instruction, ...]:
         """The same for one position at a time."""
@@ -79,6 +81,11 @@ class Instruction(Wire):
             self.model_copy(update={"others": ()}),
             *(self.model_copy(update={**target.model_dump(by_alias=False), "others": ()}) for target in self.others),
         )
+
+    @property
+    def leaves_anyway(self) -> bool:
+        """It only brings liquidity home, and needs no reference price to bear out the pool's."""
+        return self.anyway and self.action in (Action.REMOVE, Action.CLOSE)
 
     @property
     def named_amounts(self) -> dict[int, int]:
@@ -99,6 +106,22 @@ class GasBound(Wire):
     """For each step the most it may use; later steps are those of the preview."""
     data_fee: Wei = Wei(0)
     """What a rollup may charge at most for posting all of it."""
+
+
+class ExitWorth(Wire):
+    """What leaving at whatever price the pool has brings home, in whole tokens of `unit` counted at the reference."""
+
+    position_id: str
+    reference_price: str
+    """As people quote the pair; the pool's own where there is no reference, and `source` says why."""
+    source: str
+    gap_percent: str
+    unit: str
+    worth: str
+    worst: str
+    """At the worst price that the calldata's minimums let through."""
+    sandwich_cost: str
+    sandwich_percent: str
 
 
 class Draft(Wire):
@@ -128,6 +151,8 @@ class Draft(Wire):
     """Absent where nothing is put to work, and in drafts from before it was recorded."""
     others: Annotated[tuple[LpPosition, ...], Field(exclude_if=lambda others: not others)] = ()
     """Further positions that its steps are about, each in its own pool."""
+    exits: Annotated[tuple[ExitWorth, ...], Field(exclude_if=lambda exits: not exits)] = ()
+    """For each position, where it is left at whatever price the pool has."""
 
 
 class Approval(Wire):

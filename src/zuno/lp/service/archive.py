@@ -6,12 +6,14 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any
+from typing import Any, Final
 
+from zuno.amm.model import Block
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest
 from zuno.kernel.errors import Broken, NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
+from zuno.kernel.units import HexId
 from zuno.kernel.view import ForeignText, ReplayView, View, sanitise
 from zuno.llm.port import Attempt
 from zuno.lp.agents.prompt_facts import print_thoughts
@@ -29,8 +31,17 @@ from zuno.lp.model.debate import (
     Role,
     Thought,
 )
+from zuno.lp.model.history import JournaledPlans
 from zuno.lp.model.plan import PlanState
-from zuno.lp.model.plan_events import Action, PlanApplying, PlanApproved, PlanInstructed, PlanOver, PlanSimulated
+from zuno.lp.model.plan_events import (
+    Action,
+    PlanApplying,
+    PlanApproved,
+    PlanInstructed,
+    PlanOver,
+    PlanSimulated,
+    StepMined,
+)
 from zuno.lp.service import plan_view as plans
 from zuno.lp.service.plan_view import ChoiceRefused, PlanRecord, PlanView, SourceView, ThoughtView, plan_view
 from zuno.lp.service.recommend import LocalDebateRunner, load_context
@@ -186,24 +197,35 @@ class Archive:
     async def ended_positions(self, chain: str) -> dict[int, EndedPosition]:
         """Positions of a chain that a plan of this home took down, by id."""
         journal = await self._open_journal()
-        acted: dict[str, tuple[str, int]] = {}
-        async for entry in journal.entries(kind=plans.PLAN_KIND):
-            record = PlanRecord.model_validate(dict(entry.payload))
-            if record.chain == chain and record.position_id is not None and record.choice != "hold":
-                what = "closed" if record.choice == "close" else "rebalanced"
-                acted[record.plan_id] = (what, int(record.position_id))
-        async for entry in journal.entries(kind=PlanInstructed.kind):
-            told = PlanInstructed.model_validate(dict(entry.payload))
-            position = told.instruction.position_id
-            if told.instruction.chain == chain and position is not None and told.instruction.action is Action.CLOSE:
-                acted[told.plan_id] = ("closed", position)
-        found: dict[int, EndedPosition] = {}
+        acted, ended = await _read_actions(journal, chain), dict[int, EndedPosition]()
         async for entry in journal.entries(kind=PlanOver.kind):
             over = PlanOver.model_validate(dict(entry.payload))
-            if over.plan_id in acted and over.state in {PlanState.CONFIRMED, PlanState.PARTIAL}:
-                what, position = acted[over.plan_id]
-                found[position] = EndedPosition(what, over.plan_id, over.new_position_id)
-        return found
+            action, positions = acted.get(over.plan_id, (Action.HOLD, ()))
+            if action in _ENDS and over.state in {PlanState.CONFIRMED, PlanState.PARTIAL}:
+                end = EndedPosition(_ENDS[action], over.plan_id, over.new_position_id)
+                ended |= dict.fromkeys(positions, end)
+        return ended
+
+    async def journaled_plans(self, chain: str) -> JournaledPlans:
+        """Which positions of a chain came from which, and what else the plans about them sent."""
+        journal = await self._open_journal()
+        acted, mined = await _read_actions(journal, chain), dict[str, list[StepMined]]()
+        async for entry in journal.entries(kind=StepMined.kind):
+            step = StepMined.model_validate(dict(entry.payload))
+            if step.plan_id in acted:
+                mined.setdefault(step.plan_id, []).append(step)
+        mints, sent = dict[HexId, tuple[int, HexId] | None](), dict[int, dict[HexId, Block]]()
+        for plan_id, steps in mined.items():
+            action, positions = acted[plan_id]
+            opened = next((step for step in reversed(steps) if step.minted), None)
+            if opened is not None:  # a rebalance closes by its first step
+                burn = HexId([step.hash for step in steps if step.step == 0][-1])
+                mints[HexId(opened.hash)] = (positions[0], burn) if action is Action.REBALANCE else None
+            for step in steps:
+                about = positions[step.step : step.step + 1] or positions[:1]
+                for position in about if opened is None else opened.minted:
+                    sent.setdefault(position, {})[HexId(step.hash)] = step.block
+        return JournaledPlans(mints, sent)
 
     async def plan(self, plan_id: str) -> PlanView:
         return _view(*await self._load_plan(plan_id))
@@ -473,6 +495,26 @@ def _as_chosen(recorded: RecordedRequest, context: Context, ready: PlanReady) ->
         taken = plans.chosen_by_owner(context, ready, choice)
         taken = taken.model_copy(update={"confidence": ready.confidence}) if recorded.older else taken
     return plans.with_doubts(taken, recorded.plan.doubts)
+
+
+_ENDS: Final = {Action.CLOSE: "closed", Action.REBALANCE: "rebalanced"}
+
+
+async def _read_actions(journal: Journal, chain: str) -> dict[str, tuple[Action, tuple[int, ...]]]:
+    """What every plan of a chain does, and to which positions."""
+    acted: dict[str, tuple[Action, tuple[int, ...]]] = {}
+    async for entry in journal.entries(kind=plans.PLAN_KIND):
+        record = PlanRecord.model_validate(dict(entry.payload))
+        if record.chain == chain and record.choice != "hold":
+            action = Action.CREATE if record.position_id is None else Action.REBALANCE
+            positions = () if record.position_id is None else (int(record.position_id),)
+            acted[record.plan_id] = Action.CLOSE if record.choice == "close" else action, positions
+    async for entry in journal.entries(kind=PlanInstructed.kind):
+        told = PlanInstructed.model_validate(dict(entry.payload))
+        if told.instruction.chain == chain:
+            ids = (single.position_id for single in told.instruction.each())
+            acted[told.plan_id] = told.instruction.action, tuple(id_ for id_ in ids if id_ is not None)
+    return acted
 
 
 def _view(recorded: RecordedRequest, context: Context, ready: PlanReady) -> PlanView:

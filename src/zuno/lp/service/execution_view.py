@@ -32,7 +32,7 @@ from zuno.lp.execute.verify_outcome import gas_spent, measure_proceeds, position
 from zuno.lp.model.chains import ETH
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import Flow, PlanState, Step
-from zuno.lp.model.plan_events import Action, Approval, Draft, Instruction, PlanOutcome
+from zuno.lp.model.plan_events import Action, Approval, Draft, ExitWorth, Instruction, PlanOutcome
 from zuno.lp.model.unsigned import SafeBatch, UnsignedTransaction
 from zuno.lp.plan.calls import Mint, MintFromDeltas
 from zuno.lp.plan.describe import AddressBook, describe_call
@@ -124,6 +124,8 @@ class SimulationView(View):
     """What stays in the wallet; None where nothing is put to work."""
     steps: tuple[CallView, ...]
     bounds: BoundsView
+    exits: tuple[ExitWorth, ...]
+    """For each position, where the plan was made with `--anyway`."""
     notes: tuple[str, ...]
 
 
@@ -274,6 +276,7 @@ def simulation_view(execution: ExecutionContext, drafted: SimulatedDraft, gas: G
         leftover=None if drafted.leftover is None else leftover_view(drafted.leftover, pool),
         steps=tuple(_call_view(execution, draft, index, step, drafted, tokens) for index, step in enumerate(steps)),
         bounds=bounds_view(draft, tokens),
+        exits=draft.exits,
         notes=draft.notes,
     )
 

@@ -81,7 +81,7 @@ def build_plan_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRou
         """Without a word what is about to be applied; with the word `apply` it is, exactly once. With real money the
         hash of what was shown is needed too."""
         if body.word is None:
-            return await services.answer(lambda zuno: zuno.execution().offer_apply(plan, WHO))
+            return await services.answer(lambda zuno: zuno.execution().offer_apply(plan))
         if not is_word(body.word, "apply"):
             raise need_word("apply", f"{sanitise(plan)} is applied.")
 
