@@ -129,9 +129,8 @@ class Application(LpWiring, TradingWiring):
         from zuno.wiring.memory import memory_index
         from zuno.wiring.venues import build_venue_check
 
-        account = self._exchange_account()
-        origin = self._recordings.selected_store().origin.label
-
+        account, store = self._exchange_account(), self._recordings.selected_store
+        record = doctor.build_record_check(lambda: self.live_start().read_record(store().origin.label))
         return doctor.build_doctor(
             self._settings,
             key=self._key(),
@@ -147,11 +146,7 @@ class Application(LpWiring, TradingWiring):
                 doctor.build_push_check(self._settings, self._outbox, unix_millis),
                 build_venue_check(self._settings, unix_millis, lambda: AccountReader(self._trade_log()).read(account)),
                 doctor.build_mandate_check(self._trade_log, unix_millis, account),
-                *(
-                    []
-                    if self._settings.binance_demo
-                    else [doctor.build_record_check(lambda: self.live_start().read_record(origin))]
-                ),
+                *([] if self._settings.binance_demo else [record]),
             ],
         )
 
