@@ -592,7 +592,7 @@ async def test_a_check_of_another_database_says_nothing_of_this_one(
 
     name = f"other_{os.getpid()}_{tmp_path.name.encode().hex()[-16:]}"
     with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")  # type: ignore[call-overload]
+        connection.execute(f"CREATE DATABASE {name}")
     wrong = PostgresDesk(postgres.replace("/postgres?", f"/{name}?"), home, key)
     right = PostgresDesk(postgres, home, key)
 

@@ -30,18 +30,6 @@ def replace_file(path: Path, content: bytes, *, durable: bool = True) -> None:
         _write(draft, content)
 
 
-def write_users_file(path: Path, content: bytes) -> None:
-    """A file where the user asked for it, and folders for it, as the user's own umask has them."""
-    umask = keep_files_private()
-    missing = [folder for folder in path.parents if not folder.exists()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for folder in missing:
-        folder.chmod(0o777 & ~umask)
-    with open_replacement(path, durable=False) as draft:
-        _write(draft, content)
-        draft.chmod(0o666 & ~umask)
-
-
 def create_file(path: Path, content: bytes) -> bool:
     """A new file, 0600 and on disk. False: there was one already, and it stays as it is."""
     draft = _draft_of(path)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from zuno.lab.lp.service import LpLab
     from zuno.lab.service import StudyDesk
     from zuno.llm.ask import ModelContext
-    from zuno.trading.service.live_start import RecordGate
     from zuno.trading.service.paper_book import Inventory
 
 
@@ -75,13 +74,14 @@ class Application(LpWiring, TradingWiring):
         return ShellStart(self._settings.home, chain, wallet)
 
     def write_file(self, path: Path, content: bytes) -> None:
-        from zuno.adapters.atomic_file import replace_file, write_users_file
+        from zuno.adapters.atomic_file import keep_files_private, replace_file
 
-        if path.resolve().is_relative_to(self._settings.home.resolve()):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(path, content, durable=False)
-        else:
-            write_users_file(path, content)  # a page may be meant for a web server
+        made = [folder for folder in path.parents if not folder.exists()]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, content, durable=False)
+        if not path.resolve().is_relative_to(self._settings.home.resolve()):  # a page may be meant for a web server
+            for place in (path, *made):
+                place.chmod((0o666 if place is path else 0o777) & ~keep_files_private())
 
     def interpreter(self) -> Interpreter:
         from zuno.doors.reading.model_help import ROLE, Interpreter
@@ -129,11 +129,8 @@ class Application(LpWiring, TradingWiring):
         from zuno.wiring.memory import memory_index
         from zuno.wiring.venues import build_venue_check
 
-        account = self._exchange_account()
-
-        async def read_record() -> RecordGate:
-            return await self.live_start().read_record(self._recordings.selected_store().origin.label)
-
+        account, store = self._exchange_account(), self._recordings.selected_store
+        record = doctor.build_record_check(lambda: self.live_start().read_record(store().origin.label))
         return doctor.build_doctor(
             self._settings,
             key=self._key(),
@@ -149,7 +146,7 @@ class Application(LpWiring, TradingWiring):
                 doctor.build_push_check(self._settings, self._outbox, unix_millis),
                 build_venue_check(self._settings, unix_millis, lambda: AccountReader(self._trade_log()).read(account)),
                 doctor.build_mandate_check(self._trade_log, unix_millis, account),
-                *([] if self._settings.binance_demo else [doctor.build_record_check(read_record)]),
+                *([] if self._settings.binance_demo else [record]),
             ],
         )
 

@@ -140,7 +140,7 @@ def _describe_answer(answer: ExchangeAnswer) -> list[CheckView]:
         return [_line("fail", answer.unknown or "", f"check the keys, the network and {answer.exchange}'s status")]
     advice = "the desk trades no such symbol until that is settled at the exchange"
     unbooked = [_line("warn", text.removeprefix(f"{answer.exchange} "), advice) for text in answer.describe()]
-    text = f"{answer.total:,.2f} {Exchange(answer.exchange).currency}, {answer.free:,.2f} free"
+    text = f"{answer.total:,.2f} {answer.exchange.currency}, {answer.free:,.2f} free"
     if answer.total < 0:
         balance = _line("fail", text, "the account owes money; pay it in")
     else:

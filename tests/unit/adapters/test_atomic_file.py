@@ -19,9 +19,10 @@ from zuno.adapters.atomic_file import (
     keep_files_private,
     open_replacement,
     replace_file,
-    write_users_file,
 )
 from zuno.kernel.errors import DiskFull
+from zuno.settings import Settings
+from zuno.wiring import Application
 
 OLD, NEW = b"old", b"new"
 WRITER = """
@@ -53,6 +54,7 @@ def test_a_file_is_its_owners_alone_unless_the_user_asked_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     private, shared = tmp_path / "private", tmp_path / "new" / "shared"
+    zuno = Application(Settings(home=tmp_path / "home"), sealed="not written to")
     private.write_bytes(OLD)
     private.chmod(0o644)
     monkeypatch.setattr(atomic_file, "_users_umask", [])
@@ -61,11 +63,12 @@ def test_a_file_is_its_owners_alone_unless_the_user_asked_for_it(
         replace_file(private, NEW)
         assert keep_files_private() == 0o027
         (tmp_path / "made").touch()
-        write_users_file(shared, NEW)
+        zuno.write_file(shared, NEW)
+        zuno.write_file(tmp_path / "home" / "report", NEW)
         assert keep_files_private() == 0o027
     finally:
         os.umask(mask)
-    assert (mode_of(private), mode_of(tmp_path / "made")) == (0o600, 0o600)
+    assert (mode_of(private), mode_of(tmp_path / "made"), mode_of(tmp_path / "home" / "report")) == (0o600,) * 3
     assert (mode_of(shared), mode_of(shared.parent)) == (0o640, 0o750)
 
 

@@ -405,11 +405,11 @@ async def test_what_the_exchange_holds_beside_the_log_is_asked_for_and_said(
         assert (answer.exchange, answer.unknown, answer.total) == ("BINANCE", None, float(fake.engine.cash))
         assert answer.asked_at is not None
         assert [(found.order, found.quantity, found.booked) for found in answer.unbooked] == [
-            (None, 0.5, 0.0),
-            ("stranger", -0.2, 0.0),
+            (None, D("0.5"), 0),
+            ("stranger", D("-0.2"), 0),
         ]
         assert not view.complete
-        assert "+0.5" in " ".join(view.notes)
+        assert "0.5" in " ".join(view.notes)
     for quiet in (await desk.trades(), await desk.profit(), await desk.locks()):
         assert quiet.exchanges is None
         assert not quiet.complete
@@ -425,7 +425,7 @@ async def test_what_the_exchange_holds_beside_the_log_is_asked_for_and_said(
 
     with pytest.raises(Refused):
         await desk.kill(hear)
-    assert "+0.5" in asked[0]
+    assert "0.5" in asked[0]
     posted = [name for name in fake.server.asked if not name.startswith("GET")]
     assert posted == []
 

@@ -121,7 +121,7 @@ async def test_the_doctor_asks_for_positions_and_open_orders(both: tuple[FakeBin
     warned = [line.text for line in (await examine(settings)).checks if line.state == "warn"]
     assert [line for line in warned if line.startswith("BINANCE") and "-0.5" in line]
     assert [line for line in warned if line.startswith("BINANCE") and "stranger" in line]
-    assert [line for line in warned if line.startswith("UPBIT") and "+2 ETH" in line]
+    assert [line for line in warned if line.startswith("UPBIT") and "2 ETH" in line]
     futures.server.fail("GET /fapi/v3/positionRisk", HTML, times=9)
     assert len(failures(await examine(settings))) == 1
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from errno import EACCES, EPERM, EROFS
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
 from zuno.adapters.full_disk import build_write_error, detect_full_disk
+from zuno.kernel.canonical import digest
 from zuno.kernel.errors import Unavailable
 
 _SECTOR = 512
@@ -20,7 +21,7 @@ _flush = getattr(os, "fdatasync", os.fsync)
 
 class HeadFile:
     """`NAME.head` and `NAME.lock` in a home. The lock file's content is the note of the write that is under way; a file
-    `NAME.broken` says what a check of the whole journal found, a line for each database that was found broken."""
+    `NAME.broken` says what a check of the whole journal found, `NAME.DIGEST.broken` of one of several databases."""
 
     def __init__(self, home: Path, name: str, patience: float = WAIT_SECONDS) -> None:
         self._head = home / f"{name}.head"
@@ -61,35 +62,31 @@ class HeadFile:
         whole = len(sector) == _SECTOR and sector.endswith(b"\n")
         return sector[:-1].rstrip(b" ") + b"\n" if whole else sector  # anything else is for the judge to see
 
-    def read_damage(self, database: Callable[[], str]) -> str | None:
-        """What was found wrong with this database. A mark that names another says nothing of it; one that names none
-        counts."""
-        marks = self._read_marks()
-        if not marks:
-            return None
-        name = database()
-        return next((why for why, named in marks if named in ("", name)), None)
+    def read_damage(self, database: str) -> str | None:
+        """What was found wrong with this database; a mark that names another says nothing of it."""
+        for mark in self._marks(database):
+            try:
+                return mark.read_text(encoding="utf-8", errors="replace").partition("\n")[0]
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise Unavailable(f"{mark} cannot be read ({error.strerror}).") from error
+        return None
 
     def mark_broken(self, why: str | None, database: str) -> None:
-        """Or, with None, that it holds: what another database is marked with stays. Only while held."""
-        over = (database,) if why is not None else (database, "")
-        marks = [mark for mark in self._read_marks() if mark[1] not in over]
-        marks += [] if why is None else [(" ".join(why.split()), database)]
+        """Only while held."""
+        marks = self._marks(database)
         with self._writing():
-            if not marks:
-                self._broken.unlink(missing_ok=True)
+            if why is None:
+                for mark in marks:
+                    mark.unlink(missing_ok=True)
             else:
-                replace_file(self._broken, "".join("\t".join(filter(None, mark)) + "\n" for mark in marks).encode())
+                replace_file(marks[0], f"{' '.join(why.split())}\n{database}\n".encode())
 
-    def _read_marks(self) -> list[tuple[str, str]]:
-        """What is wrong, and with which database."""
-        try:
-            lines = self._broken.read_text(encoding="utf-8", errors="replace").splitlines()
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise Unavailable(f"{self._broken} cannot be read ({error.strerror}).") from error
-        return [(why, name) for why, _, name in (line.partition("\t") for line in lines)]
+    def _marks(self, database: str) -> list[Path]:
+        """This database's own, then the one that names none."""
+        own = self._broken.with_suffix(f".{digest(database.encode())[:16]}.broken")
+        return [own, self._broken] if database else [self._broken]
 
     def create(self, head: bytes) -> None:
         """The first head, there for good or not at all. Only while held."""

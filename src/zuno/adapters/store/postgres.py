@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString
 
@@ -47,14 +48,12 @@ class PostgresTables:
         self._connection: psycopg.Connection | None = None
         self._ready = False
 
+    @cached_property
     def name(self) -> str:
         """By the server's own word: one database may be reached by several URLs."""
         with self._vendor() as connection:
-            found = connection.execute(
-                "SELECT current_database(), system_identifier FROM pg_control_system()"
-            ).fetchone()
-        assert found is not None
-        return f"{found[0]} of the cluster {found[1]}"
+            row = connection.execute("SELECT current_database(), system_identifier FROM pg_control_system()").fetchone()
+            return " ".join(map(str, row or ()))
 
     def exists(self) -> bool:
         return self.last() is not None or bool(self.bundle_names(None, 1))
@@ -161,8 +160,8 @@ def _check_url(url: str) -> None:
 
     try:
         ports = str(conninfo_to_dict(url).get("port", "")).split(",")
-        readable = all(not port or (port.isdecimal() and 0 < int(port) < 65_536) for port in ports)
-    except ProgrammingError:
-        readable = False
-    if not readable:
-        raise UsageError("ZUNO_DATABASE_URL cannot be read as a Postgres URL.")  # never echo it: it holds a password
+        if all(not port or 0 < int(port) < 65_536 for port in ports):
+            return
+    except (ProgrammingError, ValueError):
+        pass
+    raise UsageError("ZUNO_DATABASE_URL cannot be read as a Postgres URL.")  # never echo it: it holds a password

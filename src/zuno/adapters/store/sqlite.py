@@ -36,13 +36,12 @@ def open_sqlite(home: Path) -> TableStore:
 class SqliteTables:
     """Opened when first needed; the file is created by the first write alone."""
 
+    name = ""
+
     def __init__(self, path: Path) -> None:
         self._path = path
         self._reading: sqlite3.Connection | None = None
         self._writing: sqlite3.Connection | None = None
-
-    def name(self) -> str:
-        return ""  # the home's own, of which there is one
 
     def exists(self) -> bool:
         try:

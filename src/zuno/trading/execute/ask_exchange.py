@@ -19,21 +19,16 @@ ANSWER_SECONDS: Final = 3.0
 
 
 async def ask_exchange(venue: OrderVenue, book: TradingBook, now: Callable[[], Millis]) -> ExchangeAnswer:
-    answer = ExchangeAnswer(exchange=venue.exchange, asked_at=iso(now()))
+    exchange, asked = venue.exchange, iso(now())
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             balance = await venue.balance()
-            positions = (await find_differing_positions(venue, book)).values()
+            unbooked = list((await find_differing_positions(venue, book)).values())
             orders = find_unbooked_orders(await venue.open_orders(), book)
     except (ZunoError, TimeoutError) as error:
         why = str(error) or f"no answer within {ANSWER_SECONDS:g} s"
-        return answer.model_copy(update={"unknown": why})
-    held = [
-        Unbooked(symbol=difference.symbol, quantity=float(difference.held), booked=float(difference.booked))
-        for difference in positions
-    ]
-    for order in orders:
-        quantity = float(order.left * order.request.side.sign)
-        held.append(Unbooked(symbol=order.request.symbol, order=order.request.client_id, quantity=quantity))
+        return ExchangeAnswer(exchange=exchange, asked_at=asked, unknown=why)
+    for request, left in ((order.request, order.left * order.request.side.sign) for order in orders):
+        unbooked.append(Unbooked(exchange=exchange, symbol=request.symbol, order=request.client_id, quantity=left))
     total, free = float(balance.total), float(balance.available)
-    return answer.model_copy(update={"total": total, "free": free, "unbooked": tuple(held)})
+    return ExchangeAnswer(exchange=exchange, asked_at=asked, total=total, free=free, unbooked=tuple(unbooked))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from decimal import Decimal
-from typing import Final, NamedTuple
+from typing import Final
 
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.execute.order_worker import OrderWorker
-from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.exchange_answer import Unbooked
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Symbol
 from zuno.trading.model.orders import OUR_PREFIX, SPOT, ZERO, Order, OrderRequest, VenuePosition
 from zuno.trading.model.trade_events import Adopted, account_mode
@@ -35,7 +35,7 @@ async def reconcile_venue(
     it does not answer, or what differs is another thing at every look: nothing can be said of it then."""
     _check_news(venue, worker)
     said: list[str] = []
-    differing, before = await find_differing_positions(venue, writer.book), dict[Symbol, PositionDifference]()
+    differing, before = await find_differing_positions(venue, writer.book), dict[Symbol, Unbooked]()
     for _ in range(MOST_LOOKS):
         if differing == before:
             break
@@ -90,28 +90,16 @@ async def _take_news(venue: OrderVenue, worker: OrderWorker) -> None:
     _check_news(venue, worker)
 
 
-class PositionDifference(NamedTuple):
-    """Of a symbol at an exchange. Below zero is short."""
-
-    exchange: Exchange
-    symbol: Symbol
-    held: Decimal
-    booked: Decimal
-
-    def __str__(self) -> str:
-        return f"{self.exchange} holds {self.held} {self.symbol.base}, the book {self.booked}"
-
-
-async def find_differing_positions(venue: OrderVenue, book: TradingBook) -> dict[Symbol, PositionDifference]:
+async def find_differing_positions(venue: OrderVenue, book: TradingBook) -> dict[Symbol, Unbooked]:
     """Once fills are booked, what is held must be the same."""
-    differing: dict[Symbol, PositionDifference] = {}
+    differing: dict[Symbol, Unbooked] = {}
     there = {position.symbol: position for position in await venue.positions()}
     for symbol in Symbol:
         held = book.positions.get((venue.exchange, symbol))
         ours = ZERO if held is None else held.quantity * held.side.sign
         theirs = _signed_quantity(there.get(symbol))
         if ours != theirs:
-            differing[symbol] = PositionDifference(venue.exchange, symbol, theirs, ours)
+            differing[symbol] = Unbooked(exchange=venue.exchange, symbol=symbol, quantity=theirs, booked=ours)
     return differing
 
 
@@ -137,7 +125,7 @@ async def _reconcile_orders(
     writer: AccountWriter,
     worker: OrderWorker,
     at: Callable[[], Millis],
-    differing: dict[Symbol, PositionDifference],
+    differing: dict[Symbol, Unbooked],
 ) -> list[str]:
     """Orders at the venue that the book does not know, or has as over: our own are cancelled, but none that may protect
     a position nobody understands; a stranger's stops the symbol."""

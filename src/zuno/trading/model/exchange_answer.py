@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from zuno.kernel.view import ForeignText, View
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import Symbol
 
 
 class Unbooked(View):
     """A position or an order that the log has otherwise, or not at all: a stranger's, or a fill of the last seconds."""
 
-    symbol: str
+    exchange: Exchange
+    symbol: Symbol
     order: ForeignText | None = None
     """Its id; null: a position."""
-    quantity: float
+    quantity: Decimal
     """At the exchange. Below zero is short, or an order to sell."""
-    booked: float = 0.0
+    booked: Decimal = Decimal(0)
     """In the log."""
+
+    def __str__(self) -> str:
+        if self.order is None:
+            return f"{self.exchange} holds {self.quantity} {self.symbol.base}, the book {self.booked}"
+        return (
+            f"{self.exchange} has an order of {self.quantity} {self.symbol.base} that is not in the book ({self.order})"
+        )
 
 
 class ExchangeAnswer(View):
     """`askedAt` null: it was not asked. `unknown`: why what it holds is not known; null where it answered."""
 
-    exchange: str
+    exchange: Exchange
     asked_at: str | None = None
     unknown: ForeignText | None = None
     total: float | None = None
@@ -34,8 +46,4 @@ class ExchangeAnswer(View):
         if self.unknown is not None:
             how = "was not asked" if self.asked_at is None else "was asked and did not say what it holds"
             return [f"{self.exchange} {how}: {self.unknown}"]
-        return [
-            f"{self.exchange} {'holds' if found.order is None else f'has an order ({found.order}) of'} "
-            f"{found.quantity:+.8g} {found.symbol}, the log {found.booked:+.8g}; the desk closes what its log has"
-            for found in self.unbooked
-        ]
+        return [f"{found}; the desk counts and closes what is in its book alone" for found in self.unbooked]

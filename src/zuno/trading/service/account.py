@@ -293,10 +293,8 @@ class AccountDesk:
         asked first."""
         if confirm is not None:
             risk = await self.open_risk()
-            what = (
-                f"this cancels {risk.orders} orders, closes {risk.trades} positions at the market and locks the desk."
-            )
-            self._require_word(confirm, "kill", " ".join((f"{self._reader.title}: {what}", *risk.notes)))
+            what = f"cancels {risk.orders} orders, closes {risk.trades} positions at the market and locks the desk."
+            self._require_word(confirm, "kill", " ".join((f"{self._reader.title}: this {what}", *risk.notes)))
         before = await self._reader.read_book()
         answer = await self._orders.kill(self._reader.name)
         locked = f"the desk is locked until `zuno trade unlock` ({self._reader.title})"

@@ -64,8 +64,10 @@ class RecordGate:
         return self.closed >= PRIOR_TRADES
 
     def __str__(self) -> str:
-        pace = "no pace yet" if self.days is None else f"at this pace about {_round_days(self.days)}"
-        return f"{self.closed} of {PRIOR_TRADES}" + ("" if self.open else f", {pace}")
+        if self.open or self.days is None:
+            return f"{self.closed} of {PRIOR_TRADES}" + ("" if self.open else ", no pace yet")
+        left = f"{max(2, self.days):.0f} days" if self.days < 60 else f"{self.days / 30.44:.0f} months"
+        return f"{self.closed} of {PRIOR_TRADES}, at this pace about {left}"
 
 
 Piece = Literal["setting", "market", "keys", "mandate", "doctor"]
@@ -225,14 +227,6 @@ def check_account_choice(account: str | None, *, live: bool) -> str | None:
     if not live and account == LIVE_ACCOUNT:
         raise UsageError(f"The account {LIVE_ACCOUNT} trades with money: say --live.")
     return LIVE_ACCOUNT if live else account
-
-
-def _round_days(days: float) -> str:
-    unit, length = next(
-        (unit for unit in (("year", 365.25), ("month", 30.44), ("week", 7.0)) if days >= 2 * unit[1]), ("day", 1.0)
-    )
-    count = max(1, round(days / length))
-    return f"{count} {unit}{'' if count == 1 else 's'}"
 
 
 def _is_in_use(book: TradingBook) -> bool:

@@ -154,6 +154,7 @@ function deskPart(account, api) {
     locks.length
       ? h("ul", { class: "list" }, locks.map((lock) => h("li", null, badge(words(lock.protection), "warn"), " ", lock.reason ?? "", lock.symbol ? ` (${lock.symbol})` : "")))
       : h("p", { class: "empty" }, "None is on."),
+    account.mode === "paper" ? null : account.notes.map((note) => h("p", { class: "hint" }, note)),
     sourceLine({ href: api.address("/trading/account"), at: account.asOf, text: account.origin }),
   ];
 }

@@ -127,6 +127,7 @@ function drawAccount(view, api, refresh) {
     view.protections.map((lock) => h("div", { class: "notice warn" }, h("strong", null, words(lock.protection), lock.symbol ? ` ${lock.symbol}` : ""), h("span", null, lock.reason), h("span", { class: "hint" }, lock.ends ?? (lock.until ? `until ${time(lock.until)}` : "")),
       LIFTED.has(lock.protection) ? button("Unlock", async () => { if (await postWithWord(api, "/trading/unlock", { view, title: "Unlock the desk", action: "Unlock", body: { protection: lock.protection } })) await refresh(); }) : null)),
     view.mandate ? notice(`Mandate ${shorten(view.mandate.hash)}: ${view.mandate.symbols.join(", ")} at ${view.mandate.venues.join(", ")}, ${view.mandate.active ? "until" : "expired"} ${time(view.mandate.expires)}`, view.mandate.active ? "" : "warn") : null,
+    view.mode === "paper" ? null : view.notes.map((note) => notice(note, "warn")),
   ];
 }
 
@@ -138,7 +139,7 @@ function drawRisk(view, api) {
       { name: "Trading", number: true, cell: (row) => [signed(row.positions, 5), row.pending ? h("span", { class: "sub" }, `${signed(row.pending, 5)} pending`) : null] },
       { name: "LP", number: true, cell: (row) => signed(row.lp, 5) },
       { name: "Delta", number: true, cell: (row) => [money(row.deltaUsd), h("span", { class: "sub" }, signed(row.delta, 5))] },
-    ], view.risk.rows, { empty: "Nothing is held." }));
+    ], view.risk.rows, { empty: view.mode === "paper" || view.exchanges?.every((answer) => answer.unknown === null && !answer.unbooked.length) ? "Nothing is held." : "The log holds nothing." }));
 }
 
 /** Pause and kill: what changes state asks as the terminal does. */
