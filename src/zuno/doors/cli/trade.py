@@ -222,7 +222,7 @@ def trade_start(
                 confirm=consent.ask_to_type(json=json),
             )
 
-        return await serve(start, desk_event_line, json=json)
+        return await serve(start, desk_event_line, json=json, beside=zuno.upgrade_journal)
 
     run_command.answer(ctx.obj.at(home), json, run)
 
