@@ -13,6 +13,7 @@ import pytest
 from tests.wire.debating import REQUEST, Table, observed, scout_says
 from tests.wire.fakes.model import ScriptedModel
 from zuno.adapters.model.registry import ModelTable
+from zuno.journal.decision_view import DECISION_VIEW
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Broken, Refused, Unavailable
@@ -62,6 +63,11 @@ async def copied(journal: Journal, entries: Sequence[Entry], request: str, **cha
         await journal.append(
             kind=entry.kind, author=entry.author, payload=payload, request_id=request, bundle=entry.bundle
         )
+
+
+async def debate_of(journal: Journal, request: str) -> list[Entry]:
+    """A request's entries up to the record of its plan, which is the last."""
+    return [entry async for entry in journal.entries(request_id=request) if entry.kind != DECISION_VIEW]
 
 
 async def end_of(journal: Journal, request: str) -> str:
@@ -131,16 +137,17 @@ async def test_a_context_that_is_gone_is_found(house: Application, plan: PlanVie
     assert verdict.first_bad is not None
     assert verdict.first_bad.seq == named
     assert "is missing" in verdict.first_bad.reason
-    for ask in (again.archive().why, again.archive().replay, again.archive().plan):
+    for ask in (again.archive().replay, again.archive().decision, again.archive().stress_fan):
         with pytest.raises(Broken, match="context"):
             await ask(plan.plan_id)
+    assert await again.archive().plan(plan.plan_id) == plan, "what was shown is an entry of its own"
     await again.close()
 
 
 async def test_a_replay_says_what_was_recorded_and_not_asked_for(house: Application, plan: PlanView) -> None:
     """An attempt nobody asks for again is a difference, even where the decision is the same."""
     journal = house.journal()
-    entries = [entry async for entry in journal.entries(request_id=plan.request_id)]
+    entries = await debate_of(journal, plan.request_id)
     attempt = next(entry for entry in entries if entry.kind == "model_attempt")
     other = json.loads(canonical(dict(attempt.payload))) | {"round": 7}
     request = "req_00000000000000ab"
@@ -155,7 +162,7 @@ async def test_a_replay_says_what_was_recorded_and_not_asked_for(house: Applicat
 
 async def test_a_plan_that_its_debate_does_not_give_is_a_difference(house: Application, plan: PlanView) -> None:
     journal, request = house.journal(), "req_00000000000000cd"
-    entries = [entry async for entry in journal.entries(request_id=plan.request_id)]
+    entries = await debate_of(journal, plan.request_id)
     await copied(journal, entries[:-1], request)
     await copied(journal, entries[-1:], request, message=await end_of(journal, request), hash="0" * 64)
     replayed = await house.archive().replay(request)
@@ -168,7 +175,7 @@ async def test_a_plan_of_record_names_the_message_it_stands_on(house: Applicatio
     journal, request = house.journal(), "req_00000000000000ef"
     (record,) = await journal.latest(1, request_id=plan.request_id, kind="plan")
     assert record.payload["message"] == await end_of(journal, plan.request_id)
-    entries = [entry async for entry in journal.entries(request_id=plan.request_id)]
+    entries = await debate_of(journal, plan.request_id)
     await copied(journal, entries, request)  # a debate of another request is signed in another way
     for ask in (house.archive().why, house.archive().replay):
         with pytest.raises(Broken, match="stands on a message that is gone"):
@@ -179,7 +186,7 @@ async def test_a_record_from_before_messages_were_named_stands_on_the_end_before
     house: Application, plan: PlanView
 ) -> None:
     journal, request = house.journal(), "req_00000000000000aa"
-    entries = [entry async for entry in journal.entries(request_id=plan.request_id)]
+    entries = await debate_of(journal, plan.request_id)
     await copied(journal, entries[:-1], request)
     await _another_end(journal, request)
     await copied(journal, entries[-1:], request, message=None)
@@ -195,7 +202,7 @@ async def test_a_record_from_before_messages_were_named_stands_on_the_end_before
 async def test_a_message_is_found_by_what_it_says_and_not_by_its_place(house: Application, plan: PlanView) -> None:
     """The record names the second of three ends."""
     journal, request = house.journal(), "req_00000000000000bb"
-    entries = [entry async for entry in journal.entries(request_id=plan.request_id)]
+    entries = await debate_of(journal, plan.request_id)
     ends = [number for number, entry in enumerate(entries) if entry.kind == "plan_ready"]
     await copied(journal, entries[: ends[0] + 1], request)
     await _another_end(journal, request)
