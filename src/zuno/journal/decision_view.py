@@ -67,7 +67,7 @@ class DecisionRecord(Generic[V]):
     async def show(self, code: str) -> V:
         """The stored view; where none can be read it is computed, and says by which Zuno and why."""
         try:
-            return self.shape.model_validate(self._unpack()["view"])
+            return self.shape.model_validate(self._unpack()["view"], strict=False)
         except Malformed as error:
             why = str(error)
         except ValidationError as error:
