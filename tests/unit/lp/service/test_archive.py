@@ -14,6 +14,7 @@ from tests.wire.debating import REQUEST, Table, observed, scout_says
 from tests.wire.fakes.model import ScriptedModel
 from zuno.adapters.model.registry import ModelTable
 from zuno.journal.decision_view import DECISION_VIEW
+from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Broken, Refused, Unavailable
@@ -22,8 +23,10 @@ from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.model.debate import Kind
 from zuno.lp.service.archive import Archive, ReplayDebateRunner
 from zuno.lp.service.plan_view import PlanView, plan_id_of
+from zuno.provenance.facts import Figure
 from zuno.settings import read_settings
 from zuno.wiring import Application
+from zuno.wiring.version import code_version
 
 
 class Seated(Application):
@@ -291,3 +294,43 @@ async def test_a_failed_flow_shows_how_far_it_came(tmp_path: Path) -> None:
     assert [one.role for one in why.transcript[:2]] == ["scout", "strategist"]
     with pytest.raises(Refused, match="decided nothing"):
         await archive.replay(REQUEST)
+
+
+async def test_a_plan_shows_the_figures_of_its_end(
+    house: Application, plan: PlanView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where today's code would print another figure: a replay names it, and the decided bytes are the same."""
+    assert (await house.archive().replay(plan.plan_id)).view_differences == ()
+    real = Figure.print
+    monkeypatch.setattr(Figure, "print", lambda fact, **how: real(fact, **how) + "?")
+    archive = house.archive()
+    assert await archive.plan(plan.plan_id) == plan
+    assert (await archive.why(plan.request_id)).plan == plan
+    replayed = await archive.replay(plan.plan_id)
+    assert replayed.hash == plan.hash
+    assert any(difference.startswith("view.transcript[") for difference in replayed.view_differences)
+    assert any(difference.startswith("facts.c2.buffer_1x.printed was ") for difference in replayed.view_differences)
+
+
+async def test_a_plan_whose_process_died_before_its_view_is_stored_later_and_once(
+    house: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = ChainedJournal.append_once
+
+    async def die(journal: ChainedJournal, **entry: Any) -> Entry:
+        if entry["kind"] == DECISION_VIEW:
+            raise Unavailable("gone")
+        return await write(journal, **entry)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ChainedJournal, "append_once", die)
+        with pytest.raises(Unavailable):
+            await house.advice().rebalance("1", chain="sim")
+    (line,) = (await house.archive().plans()).plans
+    (newest,) = await house.journal().latest(1)
+    looked = await house.archive().plan(line.plan_id)
+    assert (looked.computed_by, newest.kind) == (code_version(), "plan")
+    assert (await house.journal().latest(1)) == [newest]
+    assert [(await house.upgrade_journal()).stored for _ in range(2)] == [1, 0]
+    shown = await house.archive().plan(line.plan_id)
+    assert shown == looked.model_copy(update={"computed_by": None, "computed_why": ""})
