@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from zuno.doors.telegram_door import TelegramDoor
     from zuno.doors.web_door import WebDoor
     from zuno.doors.zuno import AssistantDoor
+    from zuno.journal.decision_view import JournalUpgradeView
     from zuno.kernel.view import ReplayView
     from zuno.lab.lp.service import LpLab
     from zuno.lab.service import StudyDesk
@@ -109,6 +110,13 @@ class Application(LpWiring, TradingWiring):
         from zuno.wiring.chat import build_chat_replay
 
         return await build_chat_replay(self._read_journal, self._models).replay(request_id)
+
+    async def upgrade_journal(self) -> JournalUpgradeView:
+        from zuno.journal.decision_view import JournalUpgradeView
+
+        await self._open_journal()  # `Refused` where the home cannot be written
+        runs, plans = await self.cycles().store_missing_views(), await self.archive().store_missing_views()
+        return JournalUpgradeView(stored=runs.stored + plans.stored, not_stored=runs.not_stored + plans.not_stored)
 
     def agents(self) -> Agents:
         from zuno.doors.agents import Agents

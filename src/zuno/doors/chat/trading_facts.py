@@ -159,6 +159,8 @@ def write_cycle_why(view: CycleWhyView, facts: FactWriter) -> ToolFacts:
         facts.line(f"rule {rule.by} changed {rule.field}: {facts.stranger(rule.why)}")
     if view.run is not None:
         _write_run(view.run, facts)
+        for computed in view.run.computed_notes:
+            facts.line(facts.words("shown", computed))
     return facts.build(view.as_of)
 
 

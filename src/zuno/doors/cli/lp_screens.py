@@ -330,6 +330,7 @@ def show_plan(view: PlanView) -> RenderableType:
     unit = units.pop() if len(units) == 1 else "the second token of its pool"
     return Group(
         head,
+        *notes_block(view.computed_notes),
         facts,
         Text(f"per 24 h, cost once, worth over 14 days after cost, in {unit}:", style=QUIET),
         table,

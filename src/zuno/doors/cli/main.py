@@ -417,6 +417,12 @@ def journal_verify(ctx: typer.Context, home: Home = None, json: Json = False) ->
     run_command.verdict(ctx.obj.at(home), json, lambda zuno: zuno.audit().verify())
 
 
+@journal.command("upgrade")
+def journal_upgrade(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+    """Store the view of every finished run and plan that has none."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.upgrade_journal())
+
+
 @journal.command("tail")
 def journal_tail(
     ctx: typer.Context,

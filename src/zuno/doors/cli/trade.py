@@ -224,7 +224,7 @@ def trade_start(
             cut_short.append(speed is not None and stop.is_set())
             return view
 
-        return await serve(start, desk_event_line, json=json)
+        return await serve(start, desk_event_line, json=json, beside=zuno.upgrade_journal)
 
     cut_short: list[bool] = []
     run_command.answer(ctx.obj.at(home), json, run)

@@ -78,6 +78,7 @@ def show_plan(view: PlanView) -> Reply:
             f"{chain_label(view.chain)} · {_VERDICTS.get(view.verdict, '⚠')} {view.verdict.replace('_', ' ')}: {what}"
         ),
         italic(f"{view.kind} {view.position_id or ''} on {view.chain} at block {view.block}"),
+        *map(note, view.computed_notes),
     )
     facts = join(
         text(view.because),
@@ -125,6 +126,7 @@ def show_debate(view: WhyView) -> Reply:
     head = join(
         bold(f"{chain_label(plan.chain)} · Why {plan.verdict.replace('_', ' ')}: {plan.recommended.kind}"),
         italic(f"{view.request_id}, held by {view.code}"),
+        *map(note, plan.computed_notes),
     )
     return Reply(
         paragraphs(

@@ -9,7 +9,14 @@ from itertools import takewhile
 from typing import Any, Final
 
 from zuno.amm.model import Block
-from zuno.journal.port import Entry, Journal
+from zuno.journal.decision_view import (
+    DECISION_VIEW,
+    DecisionRecord,
+    Facts,
+    JournalUpgradeView,
+    store_missing_views,
+)
+from zuno.journal.port import Author, Entry, Journal
 from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest
 from zuno.kernel.errors import Broken, NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
@@ -134,6 +141,8 @@ class RecordedRequest:
     """Why there is no plan, where there is none."""
     attempts: tuple[Attempt, ...]
     plan: PlanRecord | None
+    view: Mapping[str, Any] | None
+    """The plan's view as it was stored."""
 
     @property
     def code(self) -> str:
@@ -228,7 +237,9 @@ class Archive:
         return JournaledPlans(mints, sent)
 
     async def plan(self, plan_id: str) -> PlanView:
-        return _view(*await self._load_plan(plan_id))
+        journal = await self._open_journal()
+        recorded = await self._load_request(journal, *await self._request_of(journal, plan_id))
+        return await _decision(journal, recorded).show(self._code())
 
     async def stress_fan(self, plan_id: str) -> StressFanView:
         """The paths its ranges were judged against."""
@@ -256,9 +267,9 @@ class Archive:
         journal = await self._open_journal()
         recorded = await self._load_request(journal, *await self._request_of(journal, reference))
         ready = recorded.ready
-        argued = _last_own_debate(recorded) if ready is None else ready.debate
+        plan = None if ready is None else await _decision(journal, recorded).show(self._code())
+        argued = _last_own_debate(recorded) if ready is None else None
         context = None if argued is None else await load_context(journal, argued.context)
-        plan = None if ready is None or context is None else _view(recorded, context, ready)
         return WhyView(
             request_id=recorded.request_id,
             code=recorded.code,
@@ -296,17 +307,41 @@ class Archive:
         """
         journal = await self._open_journal()
         recorded = await self._load_request(journal, *await self._request_of(journal, reference))
-        if recorded.ready is None:
+        ready, now, problems = recorded.ready, None, list[str]()
+        then = None if recorded.plan is None else recorded.plan.hash
+        if ready is None:
             reason = recorded.failed or "it did not end"
             raise Refused(f"{recorded.request_id} decided nothing ({reason}), so there is nothing to replay.")
-        if recorded.older:
-            return await self._verify_older(recorded)
-        context = await load_context(journal, recorded.ready.debate.context)
-        then = plans.decided_hash(context, _as_chosen(recorded, context, recorded.ready))
+        if not recorded.older:
+            then, now, problems = await self._argue_again(journal, recorded, ready)
+        else:  # the chain and its signatures hold, or we would not be here; so must the hash
+            try:
+                then = await self._check_record(recorded)
+            except Broken as error:
+                problems.append(str(error))
+        return ReplayView(
+            ok=not problems,
+            identical=None if recorded.older else not problems,
+            edition=recorded.edition,
+            request_id=recorded.request_id,
+            hash=then,
+            replayed_hash=now,
+            code_then=recorded.code,
+            code_now=self._code(),
+            differences=tuple(problems),
+            view_differences=await _decision(journal, recorded).compare(),
+        )
+
+    async def _argue_again(
+        self, journal: Journal, recorded: RecordedRequest, ready: PlanReady
+    ) -> tuple[str, str | None, list[str]]:
+        """The hash then and now, and what is not the same."""
+        context = await load_context(journal, ready.debate.context)
+        then = plans.decided_hash(context, _as_chosen(recorded, context, ready))
         problems: list[str] = []
         if recorded.plan is not None and recorded.plan.hash != then:
             problems.append(f"the plan of record has hash {recorded.plan.hash[:12]}…, its debate gives {then[:12]}…")
-        replay = await self._open_replay(await self._with_replies(recorded, recorded.ready), context)
+        replay = await self._open_replay(await self._with_replies(recorded, ready), context)
         now: str | None = None
         try:
             again = await replay.room.debate(recorded.start, lambda thought: None)
@@ -316,37 +351,7 @@ class Archive:
         problems += replay.differences()
         if now is not None and now != then:
             problems.append("the decided bytes differ")
-        identical = now == then and not problems
-        return ReplayView(
-            ok=identical,
-            identical=identical,
-            edition=recorded.edition,
-            request_id=recorded.request_id,
-            hash=then,
-            replayed_hash=now,
-            code_then=recorded.code,
-            code_now=self._code(),
-            differences=tuple(problems),
-        )
-
-    async def _verify_older(self, recorded: RecordedRequest) -> ReplayView:
-        """Of an older edition: the chain and its signatures hold, or we would not be here; so must the hash."""
-        then, problems = None if recorded.plan is None else recorded.plan.hash, list[str]()
-        try:
-            then = await self._check_record(recorded)
-        except Broken as error:
-            problems.append(str(error))
-        return ReplayView(
-            ok=not problems,
-            identical=None,
-            edition=recorded.edition,
-            request_id=recorded.request_id,
-            hash=then,
-            replayed_hash=None,
-            code_then=recorded.code,
-            code_now=self._code(),
-            differences=tuple(problems),
-        )
+        return then, now, problems
 
     async def _check_record(self, recorded: RecordedRequest) -> str:
         """The hash of an older edition's plan, if its record gives it; else `Broken`. Of the owner's own choice the
@@ -384,6 +389,15 @@ class Archive:
             raise NotFound(f"{plan_id} names no finished plan; `zuno plan list` shows them.")
         return recorded, await load_context(journal, recorded.ready.debate.context), recorded.ready
 
+    async def store_missing_views(self) -> JournalUpgradeView:
+        """Store the view of every plan that has none, as this Zuno computes it."""
+        journal = await self._open_journal()
+
+        async def load(request_id: str) -> DecisionRecord[PlanView]:
+            return _decision(journal, await self._load_request(journal, request_id, None))
+
+        return await store_missing_views(journal, plans.PLAN_KIND, Author(Role.CLI.value), load)
+
     async def _request_of(self, journal: Journal, reference: str) -> tuple[str, str | None]:
         """The request, and the plan where one was named."""
         text = reference.strip()
@@ -400,7 +414,12 @@ class Archive:
         raise NotFound(f"No plan {text} in this journal; `zuno plan list` shows them.")
 
     async def _load_request(self, journal: Journal, request_id: str, plan_id: str | None) -> RecordedRequest:
-        entries = [entry async for entry in journal.entries(request_id=request_id)]
+        entries, view = list[Entry](), None
+        async for entry in journal.entries(request_id=request_id):
+            if entry.kind != DECISION_VIEW:
+                entries.append(entry)
+            else:
+                view = view or entry.payload
         if not entries:
             raise NotFound(f"No request {request_id} in this journal; `zuno plan list` shows what was asked.")
         record = next((entry for entry in entries if _records(entry, plan_id)), None)
@@ -427,6 +446,7 @@ class Archive:
                 Attempt.model_validate(dict(entry.payload)) for entry in entries if entry.kind == "model_attempt"
             ),
             plan=None if record is None else PlanRecord.model_validate(dict(record.payload)),
+            view=view,
         )
 
 
@@ -517,9 +537,19 @@ async def _read_actions(journal: Journal, chain: str) -> dict[str, tuple[Action,
     return acted
 
 
-def _view(recorded: RecordedRequest, context: Context, ready: PlanReady) -> PlanView:
-    on_record = recorded.plan.hash if recorded.older and recorded.plan is not None else None
-    return plan_view(recorded.request_id, context, _as_chosen(recorded, context, ready), on_record)
+def _decision(journal: Journal, recorded: RecordedRequest) -> DecisionRecord[PlanView]:
+    """The view of a debate that has ended."""
+    plan, ready = recorded.plan, recorded.ready
+    if ready is None:
+        raise NotFound(f"{recorded.request_id} names no finished plan; `zuno plan list` shows them.")
+
+    async def compute() -> tuple[PlanView, Facts]:
+        context = await load_context(journal, ready.debate.context)
+        taken = _as_chosen(recorded, context, ready)
+        on_record = plan.hash if recorded.older and plan is not None else None
+        return plan_view(recorded.request_id, context, taken, on_record), plans.cite_facts(context, taken)
+
+    return DecisionRecord(PlanView, "" if plan is None else plan.hash, recorded.view, compute)
 
 
 def _last_own_debate(recorded: RecordedRequest) -> Debate | None:

@@ -1,7 +1,7 @@
 // A plan: what the desk decided and why, what it was weighed by, and what can be done with it.
 import { h, replace } from "../dom.js";
 import { clock, isKnown, money, number, percent, shorten, signed, span, time, tone } from "../format.js";
-import { askForWord, badge, button, collapse, facts, fillWith, loading, notice, panel, problemNotice, sourceLine, stat, stats, table, toast } from "../widgets.js";
+import { askForWord, badge, button, collapse, computedNotice, facts, fillWith, loading, notice, panel, problemNotice, sourceLine, stat, stats, table, toast } from "../widgets.js";
 import { rangesChart, waterfall, xyChart } from "../charts.js";
 import { planState, transcript, verdictBadge } from "./lp_parts.js";
 
@@ -17,6 +17,7 @@ export async function show(root, params, api) {
   replace(root,
     h("div", { class: "page-head" }, h("a", { href: "#/liquidity", class: "crumb" }, "Liquidity"), h("span", { class: "crumb", "aria-hidden": "true" }, "/"),
       h("h1", null, `${capital(plan.recommended.kind)} ${about}`), verdictBadge(plan.verdict), h("span", { class: "crumb mono", title: plan.planId }, shorten(plan.planId, 9, 4))),
+    computedNotice(plan),
     h("p", { class: "because" }, plan.because),
     plan.cautions.length ? notice(plan.cautions.join(" · "), "warn") : null,
     figures(plan, source),
