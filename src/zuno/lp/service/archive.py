@@ -30,7 +30,15 @@ from zuno.lp.model.debate import (
     Thought,
 )
 from zuno.lp.model.plan import PlanState
-from zuno.lp.model.plan_events import Action, PlanApplying, PlanApproved, PlanInstructed, PlanOver, PlanSimulated
+from zuno.lp.model.plan_events import (
+    Action,
+    PlanApplying,
+    PlanApproved,
+    PlanInstructed,
+    PlanOver,
+    PlanSimulated,
+    StepHandedOut,
+)
 from zuno.lp.service import plan_view as plans
 from zuno.lp.service.plan_view import ChoiceRefused, PlanRecord, PlanView, SourceView, ThoughtView, plan_view
 from zuno.lp.service.recommend import LocalDebateRunner, load_context
@@ -492,6 +500,7 @@ _STATES = (
     (PlanSimulated.kind, PlanState.SIMULATED.value),
     (PlanApproved.kind, PlanState.APPROVED.value),
     (PlanApplying.kind, PlanState.APPLYING.value),
+    (StepHandedOut.kind, PlanState.HANDED_OUT.value),
     (PlanOver.kind, None),
 )
 """What an entry of a kind says about its plan, the later in a plan's life the further down."""

@@ -168,24 +168,26 @@ class Execution:
             return done
         raise Refused(f"{plan_id} is carried out already; `zuno plan status {plan_id}` shows it.")
 
-    async def apply(self, plan_id: str, consent: Consent, tell: Notify) -> ExecutionView | UnsignedView:
+    async def apply(
+        self, plan_id: str, consent: Consent, tell: Notify, tx: str | None = None
+    ) -> ExecutionView | UnsignedView:
+        """`tx`: the hash under which a step that was handed out was sent, where it is not found by itself."""
         task = await self._load_task(plan_id, current=True)
         execution = await self._context_of(task.instruction.chain)
         _check_scripted(execution, consent.scripted)
         gate = Gate(execution)
-        if execution.signer.watch_only:
-            _, draft = await gate.load_approved(plan_id)
-            return unsigned_view(execution, draft, await gate.prepare_unsigned(draft), execution.now())
         gas = await execution.chain.gas()
 
         def ask_owner(drafted: SimulatedDraft, approval: Approval) -> bool:
             return consent.to_apply(approval_view(execution, drafted, gas, approval, approval_hash(approval)))
 
         try:
-            await gate.apply(plan_id, ask_owner, tell)
+            await gate.apply(plan_id, ask_owner, tell, None if tx is None else arguments.tx_hash(tx))
         finally:
             await self._note_outcome(execution, plan_id)
         progress = await load_progress(execution.journal, plan_id)
+        if progress.state is PlanState.HANDED_OUT:
+            return unsigned_view(progress)
         view = await execution_view(execution, progress, task.instruction)
         if view.problems:
             raise Broken(f"{plan_id} was applied, and the chain shows something else: {'; '.join(view.problems)}.")
@@ -242,7 +244,7 @@ class Execution:
             _, late = await Gate(await self._context_of(line.chain)).status(line.plan_id)
             if late:
                 return "its approval has run out"
-        if line.state in (PlanState.APPLYING, PlanState.PARTIAL) or line.position_id is None:
+        if line.state in (PlanState.APPLYING, PlanState.HANDED_OUT, PlanState.PARTIAL) or line.position_id is None:
             return None
         try:
             found = (await self._desk_of(line.chain).positions([line.position_id])).positions
@@ -402,7 +404,7 @@ class Execution:
         progress = await load_progress(journal, plan_id)
         if progress.instructed is not None:
             return PlanTask(plan_id, progress.instructed.plan_hash, progress.instructed.instruction)
-        if progress.draft is not None and progress.signed_anything:  # approved, whatever edition argued it
+        if progress.draft is not None and progress.begun:  # approved, whatever edition argued it
             return PlanTask(plan_id, progress.draft.plan_hash, progress.draft.instruction)
         plan_hash, context, ready = await self._archive.decision(plan_id, current=current and progress.over is None)
         instruction = _build_instruction(context, ready)
