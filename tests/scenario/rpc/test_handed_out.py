@@ -22,7 +22,7 @@ from zuno.adapters.keys.wallets import WatchOnly
 from zuno.amm.model import PoolKey, Range
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.text import NATIVE
-from zuno.kernel.units import Address, Tick
+from zuno.kernel.units import Address, HexId, Tick
 from zuno.lp.execute.context import SpendingLimits
 from zuno.lp.execute.handed_out import explain_waiting
 from zuno.lp.model.plan import PlanState, StepKind, StepState
@@ -37,14 +37,15 @@ SOMEBODY = Address("0x" + "77" * 20)
 class Watched(Plans):
     """Plans of a wallet that is only watched, and a signer elsewhere that has its key."""
 
-    signer: Any
+    lines: list[str]
+    """What it was told."""
 
     async def hand_out(self, plan_id: str, **changes: Any) -> UnsignedView:
         """What `plan apply` prints; a fresh gate each time, as after a restart."""
         await self.gate(**changes).apply(plan_id, _yes, self.lines.append)
         return unsigned_view(await self.book(plan_id))
 
-    async def send_elsewhere(self, view: UnsignedView, *, more: int = 0, fee: int = 7 * 10**9) -> str:
+    async def send_elsewhere(self, view: UnsignedView, *, more: int = 0, fee: int = 7 * 10**9) -> HexId:
         """Signed by the key with fees of the signer's own; `more`: gas added to the limit advised."""
         (tx,) = view.transactions
         fields = {
@@ -60,7 +61,7 @@ class Watched(Plans):
         }
         signed = Account.sign_transaction(fields, dev_key("wallet").to_bytes())
         await self.hands.writer.send(bytes(signed.raw_transaction))
-        return "0x" + bytes(signed.hash).hex()
+        return HexId("0x" + bytes(signed.hash).hex())
 
     async def finish(self, plan_id: str) -> int:
         """Every step handed out and sent, one after the other; how many there were."""
@@ -229,7 +230,7 @@ async def test_half_executed_by_another_signer_and_then_finished_once(plans: Wat
     await plans.finish(plan_id)
     book = await plans.book(plan_id)
     assert book.over is not None
-    assert (book.state, book.over.new_position_id) == (PlanState.CONFIRMED, opened)
+    assert (book.state, book.over.new_position_id, book.over.problems) == (PlanState.CONFIRMED, opened, ())
     assert stage.next_token() == opened + 1
     assert sum(step.mined.cost for step in book.steps if step.mined is not None) > 0
 
@@ -391,7 +392,7 @@ async def test_a_hash_of_something_else_is_refused(plans: Watched, stage: Any, w
     plan_id = await plans.approved(await plans.told(Action.CLOSE, token_id))
     view = await plans.hand_out(plan_id)
     (burn,) = view.transactions
-    data, tx = bytes.fromhex(burn.data[2:]), "0x" + "12" * 32
+    data, tx = bytes.fromhex(burn.data[2:]), HexId("0x" + "12" * 32)
     match what:
         case "sender":
             tx = _hash(stage.send("trader", SOMEBODY, b"", 1))
@@ -416,8 +417,8 @@ async def test_a_hash_of_something_else_is_refused(plans: Watched, stage: Any, w
         assert (await plans.gate().apply(plan_id, _yes, plans.lines.append, tx)).state is PlanState.CONFIRMED
 
 
-def _hash(receipt: Any) -> str:
-    return "0x" + bytes(receipt.tx.hash).hex()
+def _hash(receipt: Any) -> HexId:
+    return HexId("0x" + bytes(receipt.tx.hash).hex())
 
 
 async def test_a_node_without_old_counts_needs_the_hash(plans: Watched, desk: Any, stage: Any) -> None:
@@ -448,7 +449,7 @@ async def test_a_wallet_with_a_key_has_nothing_to_name(plans: Watched, stage: An
     key = DevSigner(stage.info.id)
     plan_id = await plans.approved(await plans.told(Action.CLOSE, mint_out_of_range(stage)), signer=key)
     with pytest.raises(Refused, match="was handed out"):
-        await plans.gate(signer=key).apply(plan_id, _yes, plans.lines.append, "0x" + "12" * 32)
+        await plans.gate(signer=key).apply(plan_id, _yes, plans.lines.append, HexId("0x" + "12" * 32))
 
 
 # -- a Safe

@@ -35,7 +35,7 @@ from zuno.lp.execute.draft import (
     suggest_fees,
     wrapped_native,
 )
-from zuno.lp.execute.handed_out import explain_mismatch, explain_waiting, number_step
+from zuno.lp.execute.handed_out import explain_mismatch, explain_waiting, find_step, number_step
 from zuno.lp.execute.plan_state import (
     PlanPart,
     PlanProgress,
@@ -445,8 +445,8 @@ class Gate:
 
     async def _find_named(self, progress: PlanProgress, draft: Draft, tx: HexId) -> list[int]:
         """The steps that a transaction is to have done; `Refused` with what speaks against it."""
-        steps = [(index, step.handed_out) for index, step in self._list_awaited(progress) if step.mined is None]
-        awaited = [(index, handed) for index, handed in steps if handed is not None]
+        steps = [(index, step) for index, step in self._list_awaited(progress) if step.state is not StepState.MINED]
+        awaited = [(index, step.handed_out) for index, step in steps if step.handed_out is not None]
         if not awaited:
             raise Refused(f"No step of {progress.plan_id} is handed out and not seen yet: {tx} can be none.")
         seen = (await self._context.writer.find_transaction(self._context.wallet, tx)).transactions
@@ -484,9 +484,12 @@ class Gate:
             return None
         seen = await self._context.writer.find_sent(self._context.wallet, head.number)
         moment = seen.settled if any(progress.in_flight) else seen.head
-        mined = any(step.state is StepState.MINED for step in progress.steps)
-        if mined or self._is_complete(progress, draft) or moment.timestamp <= _deadline(progress, draft):
+        if self._is_complete(progress, draft) or moment.timestamp <= _deadline(progress, draft):
             return None
+        for _, step in self._list_awaited(progress):  # once more: that block is younger than the last look
+            _, mined = await find_step(self._context, progress, step)
+            if mined is not None and mined.success:
+                return None
         moved = any(_is_final(step) and step.step.kind not in _PREPARING for step in progress.steps)
         ending = PlanState.PARTIAL if progress.halfway else PlanState.FAILED if moved else PlanState.EXPIRED
         done = sum(map(_is_final, progress.steps))
@@ -496,10 +499,14 @@ class Gate:
 
     async def _call_off_handed_out(self, progress: PlanProgress, draft: Draft, notify: Notify) -> None:
         await checks.check_chain(self._context, draft)
-        await self._follow(progress, self._step_sender(progress, draft, notify))
-        if await self._end_handed_out(progress, draft):
-            return
-        why = "called off after its first half, its tokens are in the wallet" if progress.halfway else "called off"
+        why = "called off"
+        try:
+            await self._follow(progress, self._step_sender(progress, draft, notify))
+            if await self._end_handed_out(progress, draft):
+                return
+        except Unavailable as error:  # the owner's no stands, whatever a node can tell
+            why = f"called off; what was sent could not be looked for: {error}"
+        why += " after its first half, its tokens are in the wallet" if progress.halfway else ""
         for index, step in self._list_awaited(progress):
             until = "at any time" if step.step.deadline is None else f"until {time_text(step.step.deadline)}"
             why += f"; whoever has {number_step(progress, index)} ({step_name(step.step)}) can still send it {until}"
@@ -563,7 +570,7 @@ class Gate:
 
     async def _check_whole_gas(self, onchain: OnChainState, simulated: SimulatedDraft) -> None:
         """Ether for every step as it will be demanded; who runs a Safe's transaction pays for its gas."""
-        if await self._context.writer.is_contract(self._context.wallet):
+        if self._context.signer.watch_only and await self._context.writer.is_contract(self._context.wallet):
             return
         first = step_call(simulated.draft.steps[0])
         limit = await self._context.writer.estimate(self._context.wallet, first)

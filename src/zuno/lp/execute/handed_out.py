@@ -27,7 +27,7 @@ async def find_step(
         raise NotFound(f"a step of {progress.plan_id} was not handed out")
     after = _last_block_before(context, handed)
     if tx is None and step.mined is not None and step.mined.success:
-        tx = step.mined.hash
+        tx = HexId(step.mined.hash)
     try:
         if tx is not None:
             seen = await context.writer.find_transaction(context.wallet, tx)

@@ -15,6 +15,8 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.view import ForeignText, ReplayView, View, sanitise
 from zuno.llm.port import Attempt
 from zuno.lp.agents.prompt_facts import print_thoughts
+from zuno.lp.execute.handed_out import explain_waiting
+from zuno.lp.execute.plan_state import load_progress
 from zuno.lp.mesh.envelope import Envelope, read_entry
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import (
@@ -214,7 +216,11 @@ class Archive:
         return found
 
     async def plan(self, plan_id: str) -> PlanView:
-        return _view(*await self._load_plan(plan_id))
+        """As it was decided; a step that was handed out and is not on record as mined leads its cautions."""
+        view = _view(*await self._load_plan(plan_id))
+        progress = await load_progress(await self._open_journal(), plan_id)
+        waiting = "" if progress.draft is None else explain_waiting(progress, progress.draft.wallet)
+        return view.model_copy(update={"cautions": (waiting, *view.cautions)}) if waiting else view
 
     async def stress_fan(self, plan_id: str) -> StressFanView:
         """The paths its ranges were judged against."""

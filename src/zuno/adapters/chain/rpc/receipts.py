@@ -50,9 +50,12 @@ class NonceTracker:
             self._node.transaction_count(wallet, head), self._node.transaction_count(wallet, settled)
         )
         found = await self._find_transactions(head, hashes, spent=counted > nonce)
+        for each in found:
+            if each.receipt is not None and each.receipt.sender != wallet:
+                raise Malformed(f"transaction {each.tx} is {each.receipt.sender}'s, not the wallet's")
         mined = [
             result
-            for result in await asyncio.gather(*(self._own_result(each, wallet, head) for each in found))
+            for result in await asyncio.gather(*(self._mined_result(each, wallet, head) for each in found))
             if result
         ]
         if len(mined) > 1:
@@ -136,11 +139,6 @@ class NonceTracker:
                 raise
             found = await self._node.ask_together(asked, judge=parse)
         return found
-
-    async def _own_result(self, found: _FoundTransaction, wallet: Address, head: Block) -> Mined | None:
-        if found.receipt is not None and found.receipt.sender != wallet:
-            raise Malformed(f"transaction {found.tx} is {found.receipt.sender}'s, not the wallet's")
-        return await self._mined_result(found, wallet, head)
 
     async def _mined_result(self, found: _FoundTransaction, wallet: Address, head: Block) -> Mined | None:
         """The receipt's story, if its block is still one of this chain."""
