@@ -20,6 +20,10 @@ PositionId = Annotated[str, typer.Argument(metavar="ID", help="Position id (NFT 
 SomePositionId = Annotated[str | None, typer.Argument(metavar="ID", help="Position id (NFT token id).")]
 All = Annotated[bool, typer.Option("--all", help="Every position of the wallet, in one plan.")]
 Anyway = Annotated[bool, typer.Option("--anyway", help="Even at a price far off the reference.")]
+Tx = Annotated[
+    str | None,
+    typer.Option("--tx", metavar="HASH", help="Transaction that did the step handed out, if not found by itself."),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Skip the confirmation; only on sim, devnet and testnets.")]
 
 
@@ -49,12 +53,15 @@ def approve(ctx: typer.Context, plan_id: PlanId, yes: Yes = False, home: Home = 
     run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().approve(plan_id, asked))
 
 
-def apply(ctx: typer.Context, plan_id: PlanId, yes: Yes = False, home: Home = None, json: Json = False) -> None:
-    """Execute an approved plan exactly once; resumes after an interruption."""
+def apply(
+    ctx: typer.Context, plan_id: PlanId, tx: Tx = None, yes: Yes = False, home: Home = None, json: Json = False
+) -> None:
+    """Execute an approved plan exactly once; resumes after an interruption. Of a watch-only wallet or a Safe: hand out
+    what is to be signed elsewhere, once, and go on when it is on the chain."""
     asked, told = consent.of(json=json, yes=yes), consent.progress(json)
 
     def question(zuno: Zuno) -> Awaitable[View]:
-        return zuno.execution().apply(plan_id, asked, told)
+        return zuno.execution().apply(plan_id, asked, told, tx)
 
     run_command.answer(ctx.obj.at(home), json, question)
 

@@ -15,6 +15,7 @@ from zuno.doors.zuno import Zuno
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import UsageError
 from zuno.lp.service.execution import Consent
+from zuno.lp.service.execution_view import UnsignedView
 from zuno.trading.model.market import parse_symbol
 from zuno.trading.service.account import AccountDesk, OpenRisk
 from zuno.trading.service.account_view import AccountView, TradePositionView
@@ -53,10 +54,12 @@ async def _approval_card(plan: str, asked: ChatRequest, zuno: Zuno) -> ActionCar
     )
 
 
-async def _offer_apply(asked: ChatRequest, zuno: Zuno) -> ActionCard:
+async def _offer_apply(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
     plan = _take_word(asked, "/apply PLAN")
     execution = zuno.execution()
     shown = await execution.offer_apply(plan)
+    if isinstance(shown, UnsignedView):
+        return render(shown)  # it waits for its signer elsewhere
 
     async def apply(confirmed: ChatRequest) -> Reply:
         consent = Consent.bound_to(shown.approval_hash, _name(confirmed))

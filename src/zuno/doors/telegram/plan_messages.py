@@ -206,7 +206,7 @@ def show_execution(view: ExecutionView) -> Reply:
 
 
 def show_unsigned(view: UnsignedView) -> Reply:
-    count = count_text(len(view.transactions), "transaction")
+    count = count_text(len(view.transactions), "transaction") if view.safe is None else "a Safe's batch"
     return Reply(
         paragraphs(
             bold(f"{chain_label(view.chain)} · {count} to sign elsewhere"),
@@ -239,7 +239,7 @@ def _plan_buttons(view: PlanView) -> tuple[Button, ...]:
 
 
 def _execution_buttons(view: ExecutionView) -> tuple[Button, ...]:
-    if view.state == "approved":
+    if view.state in {"approved", "handed_out"}:
         return (Button("Apply…", f"/apply {view.plan_id}"),)
     if view.state in {"drafted", "simulated"}:
         return (

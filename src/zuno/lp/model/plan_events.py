@@ -14,9 +14,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from zuno.amm.model import Block, LpPosition, PoolState, Range
-from zuno.kernel.units import Wei
+from zuno.kernel.units import Address, Wei
 from zuno.kernel.wire import Hex64, Wire
-from zuno.lp.model.plan import Bounds, Flow, Leftover, PlanState, SecondHalf, Step, StepState
+from zuno.lp.model.plan import Bounds, Flow, HexBytes, Leftover, PlanState, SecondHalf, Step, StepState
 
 HexText = Annotated[str, Field(pattern=r"^0x([0-9a-f]{2})*$")]
 PlanId = Annotated[str, Field(pattern=r"^plan_[0-9a-f]{12}$")]
@@ -253,6 +253,29 @@ class StepSigned(PlanEvent):
     """What the wallet held of the pair just before."""
 
 
+class StepHandedOut(PlanEvent):
+    """A step given to a signer elsewhere, on disk before anybody was shown it. Target, value and calldata are what it
+    is recognised by; number and fees are advice, which the signer's own wallet may overrule."""
+
+    kind = "handed_out"
+    step: int
+    to: Address
+    value: int
+    data: HexBytes
+    deadline: int
+    """The step's own, else that of the part of the plan it belongs to."""
+    block: Block
+    """The head when it was handed out."""
+    nonce: int
+    gas: int
+    max_fee: Wei
+    tip: Wei
+    batch: bool = False
+    """One of the calls of a Safe's transaction, which runs all of them or none."""
+    holdings: tuple[Flow, ...] = ()
+    """What the wallet held of the pair just before."""
+
+
 class StepSent(PlanEvent):
     kind = "step_sent"
     step: int
@@ -271,7 +294,7 @@ class StepMined(PlanEvent):
 
 
 class StepUnmined(PlanEvent):
-    """A reorganisation took the block back: the same bytes are sent again."""
+    """A reorganisation took the block back: the same bytes are sent again, or awaited again."""
 
     kind = "step_unmined"
     step: int
@@ -334,6 +357,7 @@ EVENTS: tuple[type[PlanEvent], ...] = (
     PlanFinishing,
     PlanRevoking,
     StepSigned,
+    StepHandedOut,
     StepSent,
     StepMined,
     StepUnmined,

@@ -24,6 +24,8 @@ from zuno.kernel.units import HexId
 from zuno.kernel.view import ForeignText, ReplayView, View, sanitise
 from zuno.llm.port import Attempt
 from zuno.lp.agents.prompt_facts import print_thoughts
+from zuno.lp.execute.handed_out import explain_waiting
+from zuno.lp.execute.plan_state import load_progress
 from zuno.lp.mesh.envelope import Envelope, read_entry
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import (
@@ -47,6 +49,7 @@ from zuno.lp.model.plan_events import (
     PlanInstructed,
     PlanOver,
     PlanSimulated,
+    StepHandedOut,
     StepMined,
 )
 from zuno.lp.service import plan_view as plans
@@ -237,9 +240,12 @@ class Archive:
         return JournaledPlans(mints, sent)
 
     async def plan(self, plan_id: str) -> PlanView:
+        """As it was decided; a step that was handed out and is not on record as mined leads its cautions."""
         journal = await self._open_journal()
         recorded = await self._load_request(journal, *await self._request_of(journal, plan_id))
-        return await _decision(journal, recorded).show(self._code())
+        view, progress = await _decision(journal, recorded).show(self._code()), await load_progress(journal, plan_id)
+        waiting = "" if progress.draft is None else explain_waiting(progress, progress.draft.wallet)
+        return view.model_copy(update={"cautions": (waiting, *view.cautions)}) if waiting else view
 
     async def stress_fan(self, plan_id: str) -> StressFanView:
         """The paths its ranges were judged against."""
@@ -564,6 +570,7 @@ _STATES = (
     (PlanSimulated.kind, PlanState.SIMULATED.value),
     (PlanApproved.kind, PlanState.APPROVED.value),
     (PlanApplying.kind, PlanState.APPLYING.value),
+    (StepHandedOut.kind, PlanState.HANDED_OUT.value),
     (PlanOver.kind, None),
 )
 """What an entry of a kind says about its plan, the later in a plan's life the further down."""

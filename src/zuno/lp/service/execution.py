@@ -150,31 +150,35 @@ class Execution:
 
         return ApprovalOffer(shown, sign)
 
-    async def offer_apply(self, plan_id: str) -> ApprovalView:
-        """What the owner reads before an approved plan is applied, for `Consent.bound_to`. A look: it takes no lock and
-        writes nothing."""
+    async def offer_apply(self, plan_id: str) -> ApprovalView | UnsignedView:
+        """What the owner reads before an approved plan is applied, for `Consent.bound_to`; of a step that waits for its
+        signer elsewhere, that step. A look: it takes no lock and writes nothing."""
         task = await self._load_task(plan_id, current=True)
         execution = await self._context_of(task.instruction.chain)
         drafted, approval = await Gate(execution).offer(task.progress)
+        if task.progress.state is PlanState.HANDED_OUT:
+            return unsigned_view(task.progress)
         return approval_view(execution, drafted, await execution.chain.gas(), approval, approval_hash(approval))
 
-    async def apply(self, plan_id: str, consent: Consent, tell: Notify) -> ExecutionView | UnsignedView:
+    async def apply(
+        self, plan_id: str, consent: Consent, tell: Notify, tx: str | None = None
+    ) -> ExecutionView | UnsignedView:
+        """`tx`: the hash under which a step that was handed out was sent, where it is not found by itself."""
         task = await self._load_task(plan_id, current=True)
         execution = await self._context_of(task.instruction.chain)
         _check_scripted(execution, consent.scripted)
         gate = Gate(execution)
-        if execution.signer.watch_only:
-            _, draft = await gate.load_approved(plan_id)
-            return unsigned_view(execution, draft, await gate.prepare_unsigned(draft), execution.now())
         gas = await execution.chain.gas()
 
         def ask_owner(drafted: SimulatedDraft, approval: Approval) -> bool:
             return consent.to_apply(approval_view(execution, drafted, gas, approval, approval_hash(approval)))
 
         try:
-            await gate.apply(plan_id, ask_owner, tell, task.progress)
+            await gate.apply(plan_id, ask_owner, tell, task.progress, None if tx is None else arguments.tx_hash(tx))
         finally:
             await self._note_outcome(execution, task.progress)
+        if task.progress.state is PlanState.HANDED_OUT:
+            return unsigned_view(task.progress)
         view = await execution_view(execution, task.progress, task.instruction)
         if view.problems:
             raise Broken(f"{plan_id} was applied, and the chain shows something else: {'; '.join(view.problems)}.")
@@ -231,7 +235,7 @@ class Execution:
             _, late = await Gate(await self._context_of(line.chain)).status(line.plan_id)
             if late:
                 return "its approval has run out"
-        if line.state in (PlanState.APPLYING, PlanState.PARTIAL) or line.position_id is None:
+        if line.state in (PlanState.APPLYING, PlanState.HANDED_OUT, PlanState.PARTIAL) or line.position_id is None:
             return None
         try:
             found = (await self._desk_of(line.chain).positions([line.position_id])).positions
@@ -397,7 +401,7 @@ class Execution:
         progress = await load_progress(journal, plan_id)
         if progress.instructed is not None:
             return PlanTask(plan_id, progress.instructed.plan_hash, progress.instructed.instruction, progress)
-        if progress.draft is not None and progress.signed_anything:  # approved, whatever edition argued it
+        if progress.draft is not None and progress.begun:  # approved, whatever edition argued it
             return PlanTask(plan_id, progress.draft.plan_hash, progress.draft.instruction, progress)
         plan_hash, context, ready = await self._archive.decision(plan_id, current=current and progress.over is None)
         instruction = _build_instruction(context, ready)
