@@ -1,4 +1,4 @@
-"""On the simulated chain, as a person runs it: gas of allowances, lineage, closing everything at once, leaving anyway."""
+"""On the simulated chain, as a person runs it: gas of allowances, lineage, closing all at once, leaving anyway."""
 
 from __future__ import annotations
 
