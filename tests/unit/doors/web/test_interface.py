@@ -18,7 +18,8 @@ from tests.paths import CHECKOUT
 from tests.wire.account_home import write_account_home
 from tests.wire.commands import run_zuno
 from tests.wire.page_app import BEARER, HOST, TOKEN, PageApp, open_page_app
-from zuno.adapters.chain.world import SIM
+from zuno.adapters.chain.world import SIM, WALLET
+from zuno.adapters.file_lock import wallet_lock
 from zuno.doors.web.access import MOST_BODY_BYTES
 from zuno.doors.web.jobs import MOST_RUNNING, Jobs
 from zuno.doors.web.problems import Problem
@@ -217,6 +218,29 @@ def test_a_stale_tab_cannot_approve_or_apply_what_has_run_out(tmp_path: Path, mo
         assert problem(act(seen, "approve", second)) == (409, "refused")
         waiting = client.get(f"{API}/lp/plans/waiting").json()["plans"]
         assert [plan["planId"] for plan in waiting] == [seen]
+
+
+def test_what_is_about_to_be_applied_is_shown_without_lock_or_entry(tmp_path: Path) -> None:
+    with open_page_app(tmp_path) as page, TestClient(page.app, base_url=f"http://{HOST}", headers=BEARER) as client:
+
+        async def instruct(zuno: Any) -> str:
+            return str((await zuno.execution().close("1", None)).plan_id)
+
+        async def newest(zuno: Any) -> Any:
+            return (await zuno.journal().latest(1))[0]
+
+        at = f"{API}/lp/plans/{page.ask(instruct)}"
+        shown = client.post(f"{at}/approve", json={}).json()
+        client.post(f"{at}/approve", json={"word": "approve", "approvalHash": shown["approvalHash"]})
+        before = page.ask(newest)
+        with wallet_lock(Path(page.zuno.config().home), f"sim-{WALLET}"):
+            offer = client.post(f"{at}/apply", json={})
+            busy = client.post(f"{at}/apply", json={"word": "apply", "approvalHash": shown["approvalHash"]})
+        assert (offer.status_code, offer.json()["approvalHash"]) == (200, shown["approvalHash"])
+        assert problem(busy) == (409, "refused")
+        assert page.ask(newest) == before
+        done = client.post(f"{at}/apply", json={"word": "apply", "approvalHash": offer.json()["approvalHash"]})
+        assert done.json()["state"] == "confirmed"
 
 
 def test_a_plan_of_real_money_is_called_off_by_its_word(tmp_path: Path) -> None:

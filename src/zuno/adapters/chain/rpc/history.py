@@ -179,7 +179,7 @@ class HistoryReader:
             receipt = await self._node.receipt(tx)
             coin = await ledger.read_coin_change(self._node, self._times, receipt, receipt.sender, head)
             paid = coin.fell if coin.fell == coin.gas else coin.fell - await self._node.value(tx)
-            if coin.beside and paid != coin.gas:
+            if paid < coin.gas or (coin.beside and paid != coin.gas):
                 entries.computed.append(f"the gas of {tx} is what its receipt says: its block holds other payments")
                 paid = coin.gas
             price = SqrtPriceX96(unpack_slot0((await self._read.storage.words([slot0], block))[slot0]).sqrt_price_x96)
