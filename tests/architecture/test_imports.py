@@ -34,7 +34,7 @@ INSIDE = sys.stdlib_module_names - OUTSIDE
 
 ALLOWED: dict[str, frozenset[str]] = {
     "kernel": PLAIN | {"eth_hash", "html", "orjson", "pydantic"},
-    "journal": PLAIN | {"pydantic"},
+    "journal": PLAIN | {"base64", "pydantic", "zlib"},
     "llm": INSIDE | {"pydantic", "pydantic_core"},
     "provenance": PLAIN,
     "pushes": INSIDE,
