@@ -14,7 +14,7 @@ pytest.importorskip("eth", reason="py-evm is the devnet extra")
 
 from eth_account import Account
 
-from tests.wire.stage_plans import RANGE, Plans
+from tests.wire.stage_plans import RANGE, Plans, id_of
 from tests.wire.tokens import BATCHING_WALLET
 from zuno.adapters.chain.devnet.keys import dev_key
 from zuno.adapters.chain.devnet.node import DevnetNode
@@ -468,14 +468,15 @@ async def safe(desk: Any, stage: Any, tmp_path: Path) -> Watched:
 def run_batch(stage: Any, wallet: Address, view: UnsignedView) -> Any:
     """What the Transaction Builder makes of the file, sent by one of the Safe's owners."""
     assert view.safe is not None
-    packed = b"".join(
-        bytes.fromhex(call.to[2:])
-        + int(call.value).to_bytes(32, "big")
-        + len(bytes.fromhex(call.data[2:])).to_bytes(32, "big")
-        + bytes.fromhex(call.data[2:])
-        for call in view.safe.transactions
+    calls = [(call.to, int(call.value), bytes.fromhex(call.data[2:])) for call in view.safe.transactions]
+    return stage.send("trader", wallet, pack(calls))
+
+
+def pack(calls: list[tuple[str, int, bytes]]) -> bytes:
+    sizes = (
+        (bytes.fromhex(to[2:]), value.to_bytes(32, "big"), len(data).to_bytes(32, "big")) for to, value, data in calls
     )
-    return stage.send("trader", wallet, packed)
+    return b"".join(b"".join((*head, data)) for head, (_, _, data) in zip(sizes, calls, strict=True))
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["by its logs", "by its hash"])
@@ -531,6 +532,23 @@ async def test_a_safe_that_does_nothing_lets_its_plan_expire(safe: Watched, stag
     stage.pass_time(16 * 60)
     with pytest.raises(Refused, match="ended as expired"):
         await safe.hand_out(plan_id)
+
+
+async def test_what_a_safe_does_about_no_position_is_known_by_its_hash(safe: Watched, stage: Any) -> None:
+    wallet, permit2 = safe.hands.wallet, stage.info.deployment.permit2
+    allow = calldata.call("approve(address,uint256)", permit2, 5)
+    stage.send("trader", wallet, pack([(stage.usdc, 0, allow)]))
+    pool = await safe.hands.chain.pool(id_of(stage.weth_pool))
+    told = Instruction(action=Action.REVOKE, chain="devnet", pool_id=pool.id, tick=pool.tick, tokens=(stage.usdc,))
+    plan_id = await safe.approved(told)
+    view = await safe.hand_out(plan_id)
+    other = stage.send("trader", wallet, pack([(stage.usdc, 0, allow)]))
+    done = run_batch(stage, wallet, view)
+    assert await safe.hand_out(plan_id) == view
+    with pytest.raises(Refused, match="does not hold the step's"):
+        await safe.gate().apply(plan_id, _yes, safe.lines.append, _hash(other))
+    book = await safe.gate().apply(plan_id, _yes, safe.lines.append, _hash(done))
+    assert (book.state, book.steps[0].tx) == (PlanState.CONFIRMED, _hash(done))
 
 
 # -- gas up front
