@@ -141,7 +141,7 @@ async def test_recorded_and_real_time_are_never_mixed_in_one_account(home: Path)
     live = Application(Settings(home=home, recording="own", market="live"))
     stop = asyncio.Event()
     stop.set()
+    plan, past = DeskPlan((Symbol.BTCUSDT,), Mode.SWING), paper_account("recorded", "past")
     with pytest.raises(Refused, match="recorded time"):
-        plan, past = DeskPlan((Symbol.BTCUSDT,), Mode.SWING), paper_account("recorded", "past")
         await live.trade_desk()._run_live(plan, past, "recorded", lambda event: None, stop)
     await live.close()

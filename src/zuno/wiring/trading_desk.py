@@ -146,10 +146,10 @@ class TradingWiring(SharedWiring):
                 return gate
             if account_mode(account) != "paper":
                 raise Refused(f"A run of the account {account} goes on with `zuno trade start`, which asks first.")
-            if self._settings.market != "live":
-                return await self._open_gate(account, lambda: as_of)
-            opened = await self._open_gate(account, unix_millis)
-            check_real_time(await opened.refresh(), account)
+            live = self._settings.market == "live"
+            opened = await self._open_gate(account, unix_millis if live else lambda: as_of)
+            if live:
+                check_real_time(await opened.refresh(), account)
             return opened
 
         async def read_slots(origin: str, moment: Millis, present: bool, account: Account | None) -> Sequence[Slot]:
@@ -215,6 +215,7 @@ class TradingWiring(SharedWiring):
 
     def orders(self) -> TradingOrders:
         from zuno.adapters.clock.system import unix_millis
+        from zuno.trading.model.market import Symbol
         from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, paper_account
         from zuno.trading.service.account_page import require_account
         from zuno.trading.service.orders import OpenedAccount, TradingOrders
@@ -223,37 +224,27 @@ class TradingWiring(SharedWiring):
         store = self._recordings.selected_store()
         desk = self._desk(self._markets.refresh_marks(store) if live else None)
 
-        async def open_account(name: str | None, as_of: str | None) -> OpenedAccount:
+        async def open_account(name: str | None) -> OpenedAccount:
             if name in (LIVE_ACCOUNT, DEMO_ACCOUNT):
                 # An exchange says its prices itself: what is held there can be closed whatever market is read here.
-                return OpenedAccount(await self._open_gate(name, unix_millis), unix_millis(), name)
-            if live and as_of is None:
-                at, notes = None, await self._refresh_notes(desk)
-            else:
-                moment = await desk.latest_moment(as_of)
-                at, notes = None if live else moment.as_of, moment.notes
+                return OpenedAccount(await self._open_gate(name, unix_millis), unix_millis())
+            moment = None if live else await desk.newest_moment(None)
+            if moment is None:
+                with suppress(Unavailable):  # to pause, to lock and to look must be possible while no venue answers
+                    await desk.moment(Symbol.BTCUSDT, None)
 
             def now() -> Millis:
                 """An account in recorded time is acted on at its own last moment, as it is shown."""
-                own = gate.book.recorded_moment(live=live) if as_of is None else None
-                return own if own is not None else unix_millis() if at is None else at
+                own = gate.book.recorded_moment(live=live)
+                return own if own is not None else unix_millis() if moment is None else moment.as_of
 
             gate = await self._open_gate(paper_account(desk.origin, name or ""), now)
             with suppress(Unavailable):  # what cannot be read now can be closed all the same
                 if not (await gate.refresh()).count:
                     await require_account(self._trade_log(), desk.origin, name)
-            return OpenedAccount(gate, now(), desk.origin, notes)
+            return OpenedAccount(gate, now())
 
         return TradingOrders(open_account)
-
-    async def _refresh_notes(self, desk: TradingDesk) -> tuple[str, ...]:
-        """Ask for fresh prices. To pause, to lock and to look must be possible while no venue answers."""
-        from zuno.trading.model.market import Symbol
-
-        try:
-            return (await desk.moment(Symbol.BTCUSDT, None)).notes
-        except Unavailable as error:
-            return (f"prices are as they were stored last: {error}",)
 
     def account(self, name: str | None = None) -> AccountDesk:
         from zuno.adapters.clock.system import unix_millis

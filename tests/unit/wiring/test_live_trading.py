@@ -23,7 +23,7 @@ from zuno.trading.execute import ask_exchange
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.model.cycle import Call, Exchange, JudgeKind, Leg, RegimeFamily, Style, Target
 from zuno.trading.model.market import MINUTE_MS, Mode, Side, Symbol
-from zuno.trading.model.trade_events import Protection
+from zuno.trading.model.trade_events import LockSet, Protection
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.live_start import StartPermit
 from zuno.trading.service.trade_desk import TradeDesk
@@ -112,6 +112,13 @@ def opening(quantity: float = 0.01, style: Style = Style.MOMENTUM_SNIPER) -> Rul
     )
 
 
+async def reconcile(zuno: Application) -> tuple[LockSet, ...]:
+    """What keeps new risk back once the account was held against its exchange."""
+    gate = await zuno._open_gate("live", unix_millis)
+    await gate.reconcile()
+    return await gate.locks()
+
+
 async def trade_once(zuno: Application, settings: Settings) -> str:
     """As a process of the desk does: reconcile, execute, and the same decision once more."""
     venue = build_venue(settings, Exchange.BINANCE)
@@ -148,11 +155,10 @@ async def test_the_account_begins_with_the_exchanges_balance_and_never_with_pape
     before = await zuno.account("live").balance()
     assert (before.mode, [purse.cash for purse in before.purses]) == ("live", [0.0, 0.0])
     await grant(zuno)
-    await zuno.orders().reconcile("live")
+    await reconcile(zuno)
     after = await zuno.account("live").balance()
     assert {purse.currency: purse.cash for purse in after.purses} == {"USD": 10_000.0, "KRW": 0.0}
-    again = await zuno.orders().reconcile("live")
-    assert again.locks == ()
+    assert await reconcile(zuno) == ()
 
 
 async def test_an_order_is_placed_once_protected_booked_and_closed(
@@ -182,8 +188,7 @@ async def test_an_order_is_placed_once_protected_booked_and_closed(
     assert not [algo for algo in fake.engine.algos.values() if algo.status == "NEW"]
     purse = next(purse for purse in (await zuno.account("live").balance()).purses if purse.currency == "USD")
     assert D(str(purse.cash)) == fake.engine.cash, "the ledger equals the venue"
-    again = await zuno.orders().reconcile("live")
-    assert [lock.protection for lock in again.locks] == [Protection.COOLDOWN]
+    assert [lock.protection for lock in await reconcile(zuno)] == [Protection.COOLDOWN]
     assert await zuno._trade_log().accounts() == ("live",), "paper is another account"
 
 
@@ -295,7 +300,7 @@ async def test_commands_work_no_entry_and_a_revoked_mandate_cancels_it(zuno: App
     gate = await zuno._open_gate("live", unix_millis, entries=True)
     await gate.reconcile()
     await gate.execute(opening(style=Style.PASSIVE_MAKER))
-    command = (await zuno.orders()._open("live", None)).gate
+    command = (await zuno.orders()._open("live")).gate
     refused = await command.execute(replace(opening(), run_id="run_2"))
     assert refused.state == "refused", refused
     await zuno.account("live").revoke_mandate()
@@ -336,10 +341,9 @@ async def test_a_kill_acts_before_it_reads_what_may_be_slow(zuno: Application, f
 
 async def test_a_deposit_is_adopted_with_the_word_and_the_lock_goes(zuno: Application, fake: FakeBinance) -> None:
     await grant(zuno)
-    await zuno.orders().reconcile("live")
+    await reconcile(zuno)
     fake.engine.cash += 500
-    locked = await zuno.orders().reconcile("live")
-    assert [lock.protection for lock in locked.locks] == [Protection.RECONCILIATION]
+    assert [lock.protection for lock in await reconcile(zuno)] == [Protection.RECONCILIATION]
     asked: list[str] = []
 
     def hear(word: str, what: str) -> bool:
@@ -352,7 +356,7 @@ async def test_a_deposit_is_adopted_with_the_word_and_the_lock_goes(zuno: Applic
     done = await zuno.account("live").adopt(yes)
     assert done.protections == ()
     assert next(p.cash for p in (await zuno.account("live").balance()).purses if p.currency == "USD") == 10_500.0
-    assert (await zuno.orders().reconcile("live")).locks == ()
+    assert await reconcile(zuno) == ()
     with pytest.raises(Refused):
         await zuno.account(None).adopt(yes)
 

@@ -86,7 +86,7 @@ def partial_verdict(
     view = _run_question(session, json, question)
     _print(session, view, json)
     if view.stopped:
-        raise stopped()
+        raise build_stopped()
     if view.ok is False:
         raise Failed(no)
 
@@ -178,7 +178,7 @@ def tell_mistake(message: str, *, json: bool) -> int:
     return USAGE
 
 
-def stopped() -> Failed:
+def build_stopped() -> Failed:
     """Of a command that was cut short and whose document says how far it came."""
     complain("zuno: Stopped.")
     return Failed(STOPPED)

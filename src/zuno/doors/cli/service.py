@@ -59,8 +59,7 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 def stop_on_signals(ending: Sequence[signal.Signals] = SIGNALS) -> asyncio.Event:
-    """Set by the first Ctrl-C or SIGTERM, which is a wish; a second one of `ending` ends the process as it always
-    does."""
+    """Set by the first Ctrl-C or SIGTERM, which is a wish; a second one of `ending` ends the process at once."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def end(number: signal.Signals) -> None:

@@ -229,7 +229,7 @@ def trade_start(
     cut_short: list[bool] = []
     run_command.answer(ctx.obj.at(home), json, run)
     if any(cut_short):
-        raise run_command.stopped()
+        raise run_command.build_stopped()
 
 
 @trade.command("stop")

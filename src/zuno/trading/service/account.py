@@ -70,6 +70,7 @@ from zuno.trading.service.account_view import (
 )
 from zuno.trading.service.live_start import Confirm
 from zuno.trading.service.orders import OrdersAnswer, TradingOrders, describe_cash, parse_protection
+from zuno.trading.service.paper_book import parse_exchange
 from zuno.trading.service.trade_desk import describe_post_mortem, protection_view
 
 _LOG = logging.getLogger(__name__)
@@ -335,7 +336,7 @@ class AccountDesk:
         replaced = "" if before is None else f" It replaces {before.hash[:16]}…."
         if not confirm("grant", f"{_format_mandate(mandate)}{replaced}"):
             raise Refused("The word was not typed; nothing was granted.")
-        granted, _ = await self._orders.grant_mandate(mandate, self._reader.name)
+        granted = await self._orders.grant_mandate(mandate, self._reader.name)
         view = await self.mandate()
         return view.model_copy(update={"said": f"granted; every live order cites {granted.hash}"})
 
@@ -359,7 +360,7 @@ class AccountDesk:
             raise UsageError(f"{plain_text(stops, 40)!r} says nothing of stops; write venue or watched.")
         return Mandate(
             symbols=tuple(dict.fromkeys(map(parse_symbol, symbols))),
-            venues=tuple(dict.fromkeys(map(_parse_exchange, venues))),
+            venues=tuple(dict.fromkeys(map(parse_exchange, venues))),
             max_margin_per_trade_usd=arguments.parse_amount(per_trade),
             max_margin_per_day_usd=arguments.parse_amount(per_day),
             max_daily_loss_usd=arguments.parse_amount(daily_loss),
@@ -370,7 +371,7 @@ class AccountDesk:
         )
 
     async def revoke_mandate(self) -> MandateStateView:
-        revoked, _ = await self._orders.revoke_mandate(self._reader.name)
+        revoked = await self._orders.revoke_mandate(self._reader.name)
         view = await self.mandate()
         return view.model_copy(update={"said": f"{revoked.hash} is revoked: no live order is placed under it"})
 
@@ -458,13 +459,6 @@ def _parse_group(text: str) -> GroupBy:
         return GroupBy(text.strip().lower())
     except ValueError:
         raise UsageError(f"{plain_text(text, 40)!r} is no grouping; write one of {', '.join(GroupBy)}.") from None
-
-
-def _parse_exchange(text: str) -> Exchange:
-    try:
-        return Exchange(text.strip().upper())
-    except ValueError:
-        raise UsageError(f"{plain_text(text, 40)!r} is no exchange of this desk; write binance or upbit.") from None
 
 
 def _check_lines(lines: int) -> int:

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Final, Literal
 
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import NotFound, Refused, Unavailable, ZunoError
+from zuno.kernel.errors import NotFound, Unavailable, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.learn.evaluator import Evaluation
@@ -244,22 +244,8 @@ class AccountPageReader:
         return found
 
     async def _find_moment(self) -> tuple[Millis, tuple[str, ...]]:
-        """The latest moment that is known of any symbol; of a live market all marks are asked for once."""
-        desk = self._with.desk
-        refusal: Refused | None = None
-        found: list[tuple[Millis, tuple[str, ...]]] = []
-        for symbol in Symbol:
-            try:
-                moment = await desk.moment(symbol, None)
-                found.append((moment.as_of, tuple(moment.notes)))
-            except Refused as error:
-                refusal = refusal or error
-            if found and desk.live(None):
-                break
-        if not found:
-            assert refusal is not None
-            raise refusal
-        return max(found)
+        moment = await self._with.desk.newest_moment(None)
+        return moment.as_of, tuple(moment.notes)
 
     async def _find_present(self) -> tuple[Millis, tuple[str, ...]]:
         """Of an account at exchanges, which goes on whatever market is read here and whoever is silent."""

@@ -379,10 +379,8 @@ class ActionView(AccountView):
 
 def describe_expectancy(row: ProfitRowView) -> str:
     """In money and in R, and what each is the mean of: a large loss and small gains may give them different signs."""
-    money = f"{currency_text(row.expectancy_usd)} a trade"
-    if row.expectancy_r is None:
-        return money
-    return f"{money}; {multiple_text(row.expectancy_r)} a trade of the {row.r_trades} with a stop, each counted alike"
+    r = f"{multiple_text(row.expectancy_r)} a trade of the {row.r_trades} with a stop, each counted alike"
+    return f"{currency_text(row.expectancy_usd)} a trade" + ("" if row.expectancy_r is None else f"; {r}")
 
 
 def describe_drawdown(view: DrawdownView) -> str:

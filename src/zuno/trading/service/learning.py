@@ -135,7 +135,7 @@ class LearningDesk:
         if as_of is None and desk.live(None):
             at = self._with.now()
         else:
-            moment = await desk.latest_moment(as_of)
+            moment = await desk.newest_moment(as_of)
             at, notes = moment.as_of, moment.notes
         account = account_name(desk.origin, self._name)
         await require_account(self._with.log, desk.origin, self._name)

@@ -43,7 +43,6 @@ from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.manual_changes import MAX_MANUAL_LEVERAGE, find_resting, format_money, new_id
 from zuno.trading.rules.margin import find_liquidation, liquidation_distance
 from zuno.trading.rules.trading_book import TradingBook
-from zuno.trading.run.record import MarketMoment
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.features_view import iso
 from zuno.trading.service.origin_view import OriginView
@@ -179,7 +178,7 @@ class PaperBookDesk:
         self._inventory = inventory
 
     async def show(self, as_of: str | None = None) -> BookView:
-        moment = await self._find_moment(as_of, Symbol)
+        moment = await self._desk.newest_moment(as_of)
         own = await self._recorded_moment(as_of)
         at, notes = (moment.as_of, moment.notes) if own is None else (own, ())
         prices = await read_prices(self._store, at, recorded=own is not None)
@@ -206,7 +205,7 @@ class PaperBookDesk:
     ) -> BookView:
         """Open a position, or let an order rest at its price. Margin and prices in the exchange's own currency. A cycle
         ends a position whose stop, target or hold is passed."""
-        what, way, where = parse_symbol(symbol), _parse_side(side), _parse_exchange(exchange)
+        what, way, where = parse_symbol(symbol), _parse_side(side), parse_exchange(exchange)
         put, times = float(arguments.parse_amount(margin)), _parse_leverage(leverage)
         if pending and entry is None:
             raise UsageError("An order that rests waits for a price; give --entry PRICE.")
@@ -317,23 +316,8 @@ class PaperBookDesk:
         """The taker's, either way: what is written by hand is done at once."""
         return notional * self._fees.at(exchange).taker / 100
 
-    async def _find_moment(self, as_of: str | None, symbols: Sequence[Symbol] | type[Symbol]) -> MarketMoment:
-        """The latest moment that is known of any of these; of a live market all marks are asked for once."""
-        found: list[MarketMoment] = []
-        refusal: Refused | UsageError | None = None
-        for symbol in symbols:
-            try:
-                found.append(await self._desk.moment(symbol, as_of))
-            except (Refused, UsageError) as error:  # nothing is recorded of it, or not then
-                refusal = refusal or error
-            if found and self._desk.live(as_of):
-                break
-        if refusal is not None and not found:
-            raise refusal
-        return max(found, key=lambda moment: moment.as_of)
-
     async def _open_page(self, as_of: str | None, symbols: Sequence[Symbol] | type[Symbol]) -> _Page:
-        looked = await self._find_moment(as_of, symbols)
+        looked = await self._desk.newest_moment(as_of, symbols)
         book = await self._reader.read(self._account(self._desk.origin))
         newest = book.newest
         moment = looked.as_of
@@ -354,7 +338,7 @@ class PaperBookDesk:
     async def _recorded_moment(self, as_of: str | None) -> Millis | None:
         """Of an account in recorded time, where no moment is asked for."""
         book = await self._reader.read(self._account(self._desk.origin))
-        return None if as_of is not None else book.recorded_moment(live=self._desk.live(None))
+        return book.recorded_moment(live=self._desk.live(None)) if as_of is None else None
 
     def _account(self, origin: str) -> str:
         return paper_account(origin, self._name)
@@ -484,7 +468,7 @@ def _parse_side(text: str) -> Side:
         raise UsageError(f"{plain_text(text, 40)!r} is no side; write long or short.") from None
 
 
-def _parse_exchange(text: str) -> Exchange:
+def parse_exchange(text: str) -> Exchange:
     try:
         return Exchange(text.strip().upper())
     except ValueError:

@@ -47,6 +47,7 @@ from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.protections import ProtectionLimits
 from zuno.trading.service.account import AccountDesk
 from zuno.trading.service.account_page import AccountBackends
+from zuno.trading.service.account_view import PerformanceView, ProfitView, TradePositionsView, TradeStatusView
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.orders import OpenedAccount, TradingOrders
 from zuno.wiring.orders import build_paper_venues
@@ -88,10 +89,10 @@ class Market:
         self.learning = Learning(store, journal(home), self.log)
         self.evaluator = self.learning.evaluator()
 
-    async def open_account(self, name: str | None, as_of: str | None) -> OpenedAccount:
+    async def open_account(self, name: str | None) -> OpenedAccount:
         account = paper_account("recorded", name or "")
         venues = build_paper_venues(self._store, self.log, account, lambda: END, Fees())
-        return OpenedAccount(OrderGate(GateContext(self.log, account, venues, lambda: END)), END, "recorded")
+        return OpenedAccount(OrderGate(GateContext(self.log, account, venues, lambda: END)), END)
 
     def account(self, name: str | None = None) -> AccountDesk:
         return AccountDesk(
@@ -214,7 +215,16 @@ async def test_an_account_in_recorded_time_stands_at_its_last_moment_while_the_m
     market: Market, store: SqliteSeries
 ) -> None:
     account = market.account()
-    before = [await account.status(), await account.positions(), await account.profit("day"), await account.equity()]
+
+    async def look() -> tuple[TradeStatusView, TradePositionsView, ProfitView, PerformanceView]:
+        return (
+            await account.status(),
+            await account.positions(),
+            await account.profit("day"),
+            await account.equity(),
+        )
+
+    before = await look()
     later = Millis(END + 240 * DAY_MS)
     bars = [
         Batch(
@@ -225,8 +235,7 @@ async def test_an_account_in_recorded_time_stands_at_its_last_moment_while_the_m
     ]
     await store.write([*bars, Batch(rates(UPBIT, USDT_KRW), [Level(later, 2_800.0)])])
     assert (await market.desk.moment(Symbol.BTCUSDT, None)).as_of == later
-    after = [await account.status(), await account.positions(), await account.profit("day"), await account.equity()]
-    assert after == before
+    assert await look() == before
     status, positions, _, equity = before
     assert (status.as_of, status.recorded, status.protections) == ("2026-01-01T00:00:00Z", True, ())
     assert [position.unrealised for position in positions.positions] == [10.0]
@@ -275,7 +284,7 @@ async def test_bad_wishes_are_refused_by_kind(market: Market) -> None:
 
 
 async def open_position(market: Market, account: AccountDesk) -> str:
-    opened = await market.open_account("second", None)
+    opened = await market.open_account("second")
     await open_long(opened.gate, END, 60_000.0)
     (position,) = (await account.positions()).positions
     return position.id
@@ -298,8 +307,8 @@ async def test_a_close_is_learned_from_though_the_clock_went_on_meanwhile(
     """By the wall's clock a close is booked after the moment that the account was opened at."""
     open_account = market.open_account
 
-    async def open_earlier(name: str | None, as_of: str | None) -> OpenedAccount:
-        return replace(await open_account(name, as_of), now=Millis(END - 1_000))
+    async def open_earlier(name: str | None) -> OpenedAccount:
+        return replace(await open_account(name), now=Millis(END - 1_000))
 
     trade = await open_position(market, market.account("second"))
     monkeypatch.setattr(market, "open_account", open_earlier)
