@@ -5,7 +5,9 @@ from __future__ import annotations
 from rich.console import RenderableType
 from rich.text import Text
 
+from zuno.doors.cli.layout import Rows
 from zuno.doors.web_door import WebEndView, WebEventView
+from zuno.doors.web_logins import WebAllowanceView, WebLinkView, WebSessionsView, WebTokensView, WebTokenView
 from zuno.kernel.numbers_text import time_text
 
 
@@ -15,3 +17,31 @@ def web_event_line(event: WebEventView) -> str:
 
 def show_web_end(view: WebEndView) -> RenderableType:
     return Text(f"{view.url}: {view.requests} requests, {view.refused} refused.")
+
+
+def show_link(view: WebLinkView) -> RenderableType:
+    return Text(f"{view.url}\nOne login (scope {view.scope}), until {time_text(view.expires // 1000)}.")
+
+
+def show_sessions(view: WebSessionsView) -> RenderableType:
+    rows = Rows("session", "scope", "begun", "last used")
+    for session in view.sessions:
+        rows.add_row(session.id, session.scope, time_text(session.begun // 1000), time_text(session.seen // 1000))
+    return rows if view.sessions else Text("No browser is logged in.")
+
+
+def show_token(view: WebTokenView) -> RenderableType:
+    return Text(f"{view.token}\nToken {view.name} (scope {view.scope}); it is shown this once.")
+
+
+def show_tokens(view: WebTokensView) -> RenderableType:
+    rows = Rows("token", "scope", "made")
+    for token in view.tokens:
+        rows.add_row(token.name, token.scope, time_text(token.made // 1000))
+    return rows if view.tokens else Text("No token; `zuno web token create NAME` makes one.")
+
+
+def show_allowance(view: WebAllowanceView) -> RenderableType:
+    if view.until is None:
+        return Text("In a home with real money the page may not act; `zuno web allow --for 30m` lets it.")
+    return Text(f"The page may act with real money until {time_text(view.until // 1000)}.")
