@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from tests.wire.commands import shell
 from tests.wire.forked import ZunoProcess
+from zuno.wiring.web import build_logins
 
 SECONDS = 200
 Event = tuple[str | None, str, Any]
@@ -25,12 +26,13 @@ Event = tuple[str | None, str, Any]
 class Server:
     """A served home, asked as a script and as a browser asks it."""
 
-    def __init__(self, process: ZunoProcess, link: str) -> None:
+    def __init__(self, process: ZunoProcess, link: str, token: str) -> None:
         parts = urlsplit(link)
         assert parts.hostname is not None
         self.process = process
         self._at = (parts.hostname, parts.port)
-        self.token = parts.query.removeprefix("token=")
+        self.code = parts.fragment.removeprefix("login=")
+        self.token = token
         self.streams: list[HTTPConnection] = []
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any, Message]:
@@ -77,11 +79,16 @@ def read_events(answer: HTTPResponse) -> Iterator[Event]:
 
 @contextmanager
 def serve(home: Path) -> Iterator[Server]:
+    logins = build_logins(home)
+    if logins.tokens().tokens:
+        logins.tokens("story")
+    token = logins.create_token("story", "act").token or ""
     with ZunoProcess(["web", "--port", "0"], env=shell(home, {}), stdout=PIPE, stderr=PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             lines = iter(process.stdout.readline, "")
-            server = Server(process, next(word for line in lines for word in line.split() if "/login?token=" in word))
+            link = next(word for line in lines for word in line.split() if "#login=" in word)
+            server = Server(process, link, token)
             yield server
             for connection in server.streams:
                 connection.close()
@@ -105,7 +112,9 @@ def pick(events: list[Event], kind: str, name: str) -> list[Any]:
 
 def test_a_debate_is_watched_across_a_kill_and_its_plan_is_applied_once_from_two_tabs(home: Path) -> None:
     with serve(home) as server:
-        cookie = server.ask("GET", f"/login?token={server.token}", Host="127.0.0.1")[2]["set-cookie"].partition(";")[0]
+        status, given, headers = server.ask("POST", "/login", {"code": server.code}, Host="127.0.0.1")
+        assert status == 200
+        login = {"Cookie": headers["set-cookie"].partition(";")[0], "X-Zuno-Session": given["secret"]}
         stream = server.watch()
         status, job = server.post("/lp/recommend", {"position": "1"})
         assert status == 202
@@ -116,7 +125,7 @@ def test_a_debate_is_watched_across_a_kill_and_its_plan_is_applied_once_from_two
     last_id = begun[-1][0]
     (plan,) = pick(live, "debate", "planId")
     with serve(home) as server:
-        assert server.ask("GET", "/api/v1/session", Cookie=cookie)[0] == 200  # the login outlives the restart
+        assert server.ask("GET", "/api/v1/session", **login)[0] == 200  # the login outlives the restart
         resumed = server.watch(last_id)
         again = read_until(resumed, "debate")
         assert pick(again, "thought", "key") == pick(live, "thought", "key")

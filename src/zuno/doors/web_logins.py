@@ -125,7 +125,7 @@ class Logins:
         self._served = served
         self._stamp: object | None = None
         self._book = LoginBook()
-        self._noted: dict[str, int] = Field(default_factory=dict)
+        self._noted: dict[str, int] = {}
         """When a session's use was last written down, or tried to be."""
 
     # -- from a terminal

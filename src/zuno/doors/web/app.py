@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
+from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 from pydantic import Field
 
@@ -18,7 +18,7 @@ from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs
 from zuno.doors.web.metrics import Metrics
 from zuno.doors.web.problems import PROBLEMS, ProblemView, register_problems
-from zuno.doors.web.routes.lab import build_lab_routes
+from zuno.doors.web.routes.lab import FRAME_HEADERS, build_lab_routes
 from zuno.doors.web.routes.lp import build_lp_routes
 from zuno.doors.web.routes.plans import build_plan_routes
 from zuno.doors.web.routes.system import build_system_routes
@@ -100,6 +100,10 @@ def _add_open_routes(app: FastAPI, access: Access, docs: Path | None) -> None:
         response = JSONResponse({"secret": secret, "scope": scope})
         set_session(response, access, cookie)
         return response
+
+    @app.get("/report.html", include_in_schema=False)
+    async def frame_report() -> Response:
+        return FileResponse(STATIC / "report.html", headers=FRAME_HEADERS)
 
     if docs is None:
         return
