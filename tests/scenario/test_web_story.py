@@ -80,8 +80,8 @@ def read_events(answer: HTTPResponse) -> Iterator[Event]:
 @contextmanager
 def serve(home: Path) -> Iterator[Server]:
     logins = build_logins(home)
-    if logins.tokens().tokens:
-        logins.tokens("story")
+    if logins.list("token").logins:
+        logins.list("token", "story")
     token = logins.create_token("story", "act").token or ""
     with ZunoProcess(["web", "--port", "0"], env=shell(home, {}), stdout=PIPE, stderr=PIPE, text=True) as process:
         try:

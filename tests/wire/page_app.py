@@ -20,7 +20,7 @@ from zuno.doors.web.events import EventFeed
 from zuno.doors.web.metrics import Metrics
 from zuno.doors.web.routes.system import has_real_money
 from zuno.doors.web.services import Services
-from zuno.doors.web_logins import LoginBook, Logins, LoginScope, WebTokenView, hash_secret
+from zuno.doors.web_logins import LoginBook, Logins, LoginScope, WebLoginView, hash_secret
 from zuno.kernel.units import Millis
 from zuno.wiring import Application, open_zuno
 from zuno.wiring.web import LOGINS_FILE, find_docs
@@ -65,8 +65,8 @@ def build_logins(home: Path, clocks: Clocks) -> Logins:
     """Of a home where scripts know `TOKEN`."""
     file, numbers = home / LOGINS_FILE, count()
     if not file.exists():
-        token = WebTokenView(name="script", scope="act", made=clocks.millis)
-        file.write_text(LoginBook(url=f"http://{HOST}/", tokens={hash_secret(TOKEN): token}).model_dump_json())
+        token = WebLoginView(kind="token", name="script", scope="act", made=clocks.millis, seen=clocks.millis)
+        file.write_text(LoginBook(url=f"http://{HOST}/", logins={hash_secret(TOKEN): token}).model_dump_json())
     return Logins(LockedFile(file), lambda: Millis(clocks.millis), lambda size: next(numbers).to_bytes(size, "big"))
 
 

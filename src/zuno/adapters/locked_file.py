@@ -18,8 +18,9 @@ T = TypeVar("T")
 class LockedFile:
     """0600, with its lock beside it. Reading needs no lock."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, patience: float = WAIT_SECONDS) -> None:
         self._path = path
+        self._patience = patience
 
     def stamp(self) -> tuple[int, int, int] | None:
         """Another one after every change; None: no file. Needs no descriptor."""
@@ -29,22 +30,22 @@ class LockedFile:
             return None
         return found.st_ino, found.st_mtime_ns, found.st_size
 
-    def read(self) -> bytes:
-        """Empty where there is no file."""
+    def read(self) -> bytes | None:
+        """None: no file."""
         try:
             return self._path.read_bytes()
         except FileNotFoundError:
-            return b""
+            return None
         except OSError as error:
-            raise Unavailable(f"{self._path} cannot be read ({error.strerror}).") from error
+            raise Unavailable(f"{self._path} cannot be read ({error.strerror}); mend its permissions.") from error
 
-    def change(self, make: Callable[[bytes], tuple[bytes, T]], *, wait: bool = True) -> T:
+    def change(self, make: Callable[[bytes | None], tuple[bytes | None, T]], *, wait: bool = True) -> T:
         """Replace what was read by what `make` answers. `wait`: for another writer, and until it is on disk."""
-        lock = FileLock(self._path.with_suffix(".lock"), timeout=WAIT_SECONDS if wait else 0.0, parents=True)
+        lock = FileLock(self._path.with_suffix(".lock"), timeout=self._patience if wait else 0.0, parents=True)
         with lock:
             before = self.read()
             after, answer = make(before)
-            if after != before:
+            if after is not None and after != before:
                 try:
                     replace_file(self._path, after, durable=wait)
                 except OSError as error:

@@ -20,6 +20,7 @@ from zuno.kernel.view import View
 
 T = TypeVar("T")
 LoginScope = Literal["look", "act"]
+LoginKind = Literal["code", "session", "token"]
 CODE_MS: Final = 120_000
 DAY_MS: Final = 86_400_000
 IDLE_MS: Final = 7 * DAY_MS
@@ -37,40 +38,37 @@ class LoginFile(Protocol):
         """Another one after every change; None: no file. Needs no descriptor."""
         ...
 
-    def read(self) -> bytes: ...
+    def read(self) -> bytes | None: ...
 
-    def change(self, make: Callable[[bytes], tuple[bytes, T]], *, wait: bool = True) -> T:
+    def change(self, make: Callable[[bytes | None], tuple[bytes, T]], *, wait: bool = True) -> T:
         """Replace what was read by what `make` answers, one process at a time. `wait`: for others, and for the disk."""
         ...
 
 
-class WebSessionView(View):
-    id: str
-    scope: LoginScope
-    begun: int
-    """Unix milliseconds."""
-    seen: int
-    """When it was last used, to the hour."""
-
-    def lasts(self, now: int) -> bool:
-        return self.begun - CLOCK_TOLERANCE_MS <= now < min(self.begun + SESSION_MS, self.seen + IDLE_MS)
-
-
-class WebSessionsView(View):
-    sessions: tuple[WebSessionView, ...]
-
-
-class WebTokenView(View):
+class WebLoginView(View):
+    kind: LoginKind
     name: str
+    """Of a token; of a session its id."""
     scope: LoginScope
     made: int
     """Unix milliseconds."""
+    seen: int
+    """When it was last used, to the hour."""
     token: str | None = None
     """Shown when it is made, and never again."""
 
+    def lasts(self, now: int) -> bool:
+        match self.kind:
+            case "code":
+                return self.made <= now < self.made + CODE_MS
+            case "session":
+                return self.made - CLOCK_TOLERANCE_MS <= now < min(self.made + SESSION_MS, self.seen + IDLE_MS)
+            case "token":
+                return True
 
-class WebTokensView(View):
-    tokens: tuple[WebTokenView, ...]
+
+class WebLoginsView(View):
+    logins: tuple[WebLoginView, ...]
 
 
 class WebLinkView(View):
@@ -86,27 +84,14 @@ class WebAllowanceView(View):
     """Unix milliseconds; null: in a home with real money the page may not act."""
 
 
-class LoginCode(View):
-    scope: LoginScope
-    made: int
-
-
 class LoginBook(View):
-    """Codes, sessions and tokens by the hash of their secret; a session's is that of its cookie and its header."""
-
     format: Literal[1] = 1
     url: str | None = None
     """Where the page is served, or was."""
-    codes: dict[str, LoginCode] = Field(default_factory=dict)
-    sessions: dict[str, WebSessionView] = Field(default_factory=dict)
-    tokens: dict[str, WebTokenView] = Field(default_factory=dict)
+    logins: dict[str, WebLoginView] = Field(default_factory=dict)
+    """By the hash of their secret; a session's is that of its cookie and its header."""
     allowed: tuple[int, int] | None = None
     """From when until when the page may act with real money."""
-
-    def prune(self, now: int) -> LoginBook:
-        codes = {key: code for key, code in self.codes.items() if code.made <= now < code.made + CODE_MS}
-        sessions = {key: session for key, session in self.sessions.items() if session.lasts(now)}
-        return self.model_copy(update={"codes": codes, "sessions": sessions})
 
 
 class Logins:
@@ -126,7 +111,7 @@ class Logins:
         self._stamp: object | None = None
         self._book = LoginBook()
         self._noted: dict[str, int] = {}
-        """When a session's use was last written down, or tried to be."""
+        """When a use was last written down, or tried to be."""
 
     # -- from a terminal
 
@@ -135,107 +120,92 @@ class Logins:
         url = self._load().url
         if url is None or not self._served():
             raise Refused("No page of this home is served; `zuno web` serves it, and prints a link.")
-        code, now = self._chance(16).hex(), self._now()
-        new = {hash_secret(code): LoginCode(scope=scope, made=now)}
-        self._update(lambda book: {"codes": book.codes | new})
-        return WebLinkView(url=f"{url}#login={code}", scope=scope, expires=now + CODE_MS)
+        code, new = self._chance(16).hex(), self._build("code", "", scope)
+        self._update(lambda book: {"logins": book.logins | {hash_secret(code): new}})
+        return WebLinkView(url=f"{url}#login={code}", scope=scope, expires=new.made + CODE_MS)
 
-    def sessions(self, end: str | None = None) -> WebSessionsView:
-        """Those that last; `end`: after the one of this id, or `all`, was ended."""
-
-        def drop(book: LoginBook) -> dict[str, Any]:
-            kept = {key: session for key, session in book.sessions.items() if end not in (ALL, session.id)}
-            if end != ALL and len(kept) == len(book.sessions):
-                raise NotFound("No session has this id; `zuno web sessions` lists them.")
-            return {"sessions": kept}
-
-        book = self._load().prune(self._now()) if end is None else self._update(drop)
-        return WebSessionsView(sessions=tuple(book.sessions.values()))
-
-    def create_token(self, name: str, scope: LoginScope) -> WebTokenView:
+    def create_token(self, name: str, scope: LoginScope) -> WebLoginView:
         if _NAME.fullmatch(name) is None:
             raise UsageError("A token's name has up to 40 letters, digits, dots, dashes and underscores.")
-        token = self._chance(32).hex()
-        new = WebTokenView(name=name, scope=scope, made=self._now())
+        token, new = self._chance(32).hex(), self._build("token", name, scope)
 
         def add(book: LoginBook) -> dict[str, Any]:
-            if any(known.name == name for known in book.tokens.values()):
+            if any((known.kind, known.name) == ("token", name) for known in book.logins.values()):
                 raise Refused(f"There is a token {name} already; `zuno web token revoke {name}` ends it.")
-            return {"tokens": {**book.tokens, hash_secret(token): new}}
+            return {"logins": book.logins | {hash_secret(token): new}}
 
         self._update(add)
         return new.model_copy(update={"token": token})
 
-    def tokens(self, revoke: str | None = None) -> WebTokensView:
-        """All of them; `revoke`: after the one of this name was ended."""
+    def list(self, kind: LoginKind, end: str | None = None) -> WebLoginsView:
+        """Those that last; `end`: after the one of this name was ended, or `all` sessions. `NotFound` where none is."""
 
         def drop(book: LoginBook) -> dict[str, Any]:
-            kept = {key: token for key, token in book.tokens.items() if token.name != revoke}
-            if len(kept) == len(book.tokens):
-                raise NotFound("No token has this name; `zuno web token list` lists them.")
-            return {"tokens": kept}
+            every = kind == "session" and end == ALL
+            items = book.logins.items()
+            kept = {key: login for key, login in items if login.kind != kind or not (every or login.name == end)}
+            if not every and len(kept) == len(book.logins):
+                raise NotFound(f"No {kind} of this home is called so.")
+            return {"logins": kept}
 
-        book = self._load() if revoke is None else self._update(drop)
-        return WebTokensView(tokens=tuple(book.tokens.values()))
+        logins = (self._load() if end is None else self._update(drop)).logins.values()
+        return WebLoginsView(logins=tuple(login for login in logins if login.kind == kind and login.lasts(self._now())))
 
     def allow(self, span: str | None = None, *, end: bool = False) -> WebAllowanceView:
         """Let the page act with real money for a time, or no longer; with neither, say whether it may."""
-        if span is None and not end:
-            return WebAllowanceView(until=self.allowed_until())
-        length = 0 if span is None else parse_span(span) * 1_000
-        if end is not (span is None) or (span is not None and not 0 < length <= LONGEST_ALLOWANCE_MS):
-            raise UsageError("Give --for a length of time up to 1d, as 30m, or --end.")
-        now = self._now()
-        allowed = None if end else (now, now + length)
-        self._update(lambda book: {"allowed": allowed})
-        return WebAllowanceView(until=allowed and allowed[1])
+        if span is not None or end:
+            length = 0 if span is None else parse_span(span) * 1_000
+            if end is not (span is None) or length > LONGEST_ALLOWANCE_MS or (length == 0 and not end):
+                raise UsageError("Give --for a length of time up to 1d, as 30m, or --end.")
+            now = self._now()
+            self._update(lambda book: {"allowed": None if end else (now, now + length)})
+        return WebAllowanceView(until=self.allowed_until())
 
     # -- of the server
 
     def start(self, url: str, *, end_sessions: bool) -> None:
         """The page is served there from now on."""
-        self._update(lambda book: {"url": url, "sessions": {} if end_sessions else book.sessions})
-
-    def has_code(self, code: str) -> bool:
-        """Whether one can log in by it; nothing is written."""
-        return hash_secret(code) in self._load().prune(self._now()).codes
+        if end_sessions:
+            self.list("session", ALL)
+        self._update(lambda book: {"url": url})
 
     def log_in(self, code: str) -> tuple[str, str, LoginScope] | None:
         """Cookie, header and scope of a new session, for a code that is used up by it."""
-        cookie, secret, now = self._chance(32).hex(), self._chance(32).hex(), self._now()
-        given: list[LoginScope] = []
+        cookie, secret, given = self._chance(32).hex(), self._chance(32).hex(), self.find(hash_secret(code), "code")
+        if given is None:
+            return None
+        session = self._build("session", self._chance(4).hex(), given.scope)
 
         def redeem(book: LoginBook) -> dict[str, Any]:
-            codes = dict(book.codes)
-            if (code_ := codes.pop(hash_secret(code), None)) is None:
-                return {}
-            given.append(code_.scope)
-            session = WebSessionView(id=self._chance(4).hex(), scope=code_.scope, begun=now, seen=now)
-            return {"codes": codes, "sessions": {**book.sessions, hash_session(cookie, secret): session}}
+            left = {key: login for key, login in book.logins.items() if key != hash_secret(code)}
+            new = {hash_session(cookie, secret): session} if len(left) < len(book.logins) else {}
+            return {"logins": left | new}
 
-        self._update(redeem)
-        return (cookie, secret, given[0]) if given else None
+        done = self._update(redeem)
+        return (cookie, secret, session.scope) if hash_session(cookie, secret) in done.logins else None
 
-    def find_session(self, key: str) -> WebSessionView | None:
+    def find(self, key: str, kind: LoginKind) -> WebLoginView | None:
         """By its hash, if neither anybody nor time has ended it."""
-        session, now = self._load().sessions.get(key), self._now()
-        if session is None:
+        login, now = self._load().logins.get(key), self._now()
+        if login is None or login.kind != kind:
             return None
-        seen = max(session.seen, self._noted.get(key, 0))
-        if not session.model_copy(update={"seen": seen}).lasts(now):
+        login = login.model_copy(update={"seen": max(login.seen, self._noted.get(key, 0))})
+        if not login.lasts(now):
             return None
-        if now - seen >= SEEN_MS:
+        if now - login.seen >= SEEN_MS:
             self._noted[key] = now
+            used = {key: login.model_copy(update={"seen": now})}
             with suppress(ZunoError):  # nobody who asks waits for it
-                self._update(lambda book: {"sessions": _note_use(book.sessions, key, now)}, wait=False)
-        return session
-
-    def find_token(self, key: str) -> WebTokenView | None:
-        return self._load().tokens.get(key)
+                self._update(lambda book: {"logins": book.logins | used} if key in book.logins else {}, wait=False)
+        return login
 
     def allowed_until(self) -> int | None:
         allowed = self._load().allowed
         return allowed[1] if allowed is not None and allowed[0] <= self._now() < allowed[1] else None
+
+    def _build(self, kind: LoginKind, name: str, scope: LoginScope) -> WebLoginView:
+        now = self._now()
+        return WebLoginView(kind=kind, name=name, scope=scope, made=now, seen=now)
 
     def _load(self) -> LoginBook:
         """Read again only when the file has changed. One that cannot be read just now leaves what was known."""
@@ -249,23 +219,19 @@ class Logins:
         return self._book
 
     def _update(self, make: Callable[[LoginBook], dict[str, Any]], *, wait: bool = True) -> LoginBook:
-        def rewrite(content: bytes) -> tuple[bytes, LoginBook]:
-            book = _parse(content).prune(self._now())
-            after = book.model_copy(update=make(book))
-            return after.model_dump_json(indent=1).encode(), after
+        def rewrite(content: bytes | None) -> tuple[bytes, LoginBook]:
+            book, now = _parse(content), self._now()
+            lasting = {key: login for key, login in book.logins.items() if login.lasts(now)}
+            book = book.model_copy(update={"logins": lasting})
+            book = book.model_copy(update=make(book))
+            return book.model_dump_json(indent=1).encode(), book
 
         return self._file.change(rewrite, wait=wait)
 
 
-def _note_use(sessions: dict[str, WebSessionView], key: str, now: int) -> dict[str, WebSessionView]:
-    return sessions | {key: sessions[key].model_copy(update={"seen": now})} if key in sessions else sessions
-
-
-def _parse(content: bytes) -> LoginBook:
-    if not content:
-        return LoginBook()
+def _parse(content: bytes | None) -> LoginBook:
     try:
-        return LoginBook.model_validate_json(content)
+        return LoginBook() if content is None else LoginBook.model_validate_json(content)
     except ValueError as error:
         raise Broken("web-logins.json is damaged; delete it, then log in and make tokens anew.") from error
 

@@ -60,7 +60,7 @@ def web_sessions(
     json: Json = False,
 ) -> None:
     """List browsers that are logged in, or end their sessions."""
-    run_command.answer(ctx.obj.at(home), json, _ask(lambda logins: logins.sessions(end)))
+    run_command.answer(ctx.obj.at(home), json, _ask(lambda logins: logins.list("session", end)))
 
 
 @web.command("allow")
@@ -86,13 +86,13 @@ def web_token_create(
 @token.command("list")
 def web_token_list(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
     """List tokens by name."""
-    run_command.answer(ctx.obj.at(home), json, _ask(lambda logins: logins.tokens()))
+    run_command.answer(ctx.obj.at(home), json, _ask(lambda logins: logins.list("token")))
 
 
 @token.command("revoke")
 def web_token_revoke(ctx: typer.Context, name: TokenName, home: Home = None, json: Json = False) -> None:
     """End a token."""
-    run_command.answer(ctx.obj.at(home), json, _ask(lambda logins: logins.tokens(name)))
+    run_command.answer(ctx.obj.at(home), json, _ask(lambda logins: logins.list("token", name)))
 
 
 def _ask(question: Callable[[Logins], View]) -> Callable[[Zuno], Awaitable[View]]:

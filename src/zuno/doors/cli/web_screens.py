@@ -7,7 +7,7 @@ from rich.text import Text
 
 from zuno.doors.cli.layout import Rows
 from zuno.doors.web_door import WebEndView, WebEventView
-from zuno.doors.web_logins import WebAllowanceView, WebLinkView, WebSessionsView, WebTokensView, WebTokenView
+from zuno.doors.web_logins import WebAllowanceView, WebLinkView, WebLoginsView, WebLoginView
 from zuno.kernel.numbers_text import time_text
 
 
@@ -23,22 +23,15 @@ def show_link(view: WebLinkView) -> RenderableType:
     return Text(f"{view.url}\nOne login (scope {view.scope}), until {time_text(view.expires // 1000)}.")
 
 
-def show_sessions(view: WebSessionsView) -> RenderableType:
-    rows = Rows("session", "scope", "begun", "last used")
-    for session in view.sessions:
-        rows.add_row(session.id, session.scope, time_text(session.begun // 1000), time_text(session.seen // 1000))
-    return rows if view.sessions else Text("No browser is logged in.")
+def show_logins(view: WebLoginsView) -> RenderableType:
+    rows = Rows("name", "scope", "made", "last used")
+    for login in view.logins:
+        rows.add_row(login.name, login.scope, time_text(login.made // 1000), time_text(login.seen // 1000))
+    return rows if view.logins else Text("None.")
 
 
-def show_token(view: WebTokenView) -> RenderableType:
+def show_token(view: WebLoginView) -> RenderableType:
     return Text(f"{view.token}\nToken {view.name} (scope {view.scope}); it is shown this once.")
-
-
-def show_tokens(view: WebTokensView) -> RenderableType:
-    rows = Rows("token", "scope", "made")
-    for token in view.tokens:
-        rows.add_row(token.name, token.scope, time_text(token.made // 1000))
-    return rows if view.tokens else Text("No token; `zuno web token create NAME` makes one.")
 
 
 def show_allowance(view: WebAllowanceView) -> RenderableType:

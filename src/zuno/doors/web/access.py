@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from zuno.doors.web.metrics import Metrics
 from zuno.doors.web.problems import Problem, answer_problem, describe_error
-from zuno.doors.web_logins import SESSION_MS, Logins, LoginScope, hash_secret, hash_session
+from zuno.doors.web_logins import SESSION_MS, LoginKind, Logins, LoginScope, hash_secret, hash_session
 from zuno.kernel.errors import ZunoError
 
 MOST_BODY_BYTES: Final = 64 * 1024
@@ -73,9 +73,10 @@ class Caller:
 
     key: str
     """The hash that this home knows it by."""
+    kind: LoginKind
+    name: str
+    """Of its token; of a session its id."""
     scope: LoginScope
-    session: str | None
-    """Its id. None: a script with a token."""
 
 
 class Access:
@@ -106,14 +107,15 @@ class Access:
 
     async def log_in(self, code: str) -> tuple[str, str, LoginScope]:
         """Cookie, header and scope of a new session, for a code that was not used. `Problem` for a wrong one."""
-        given = await asyncio.to_thread(self._logins.log_in, code) if self._logins.has_code(code) else None
+        known = self._logins.find(hash_secret(code), "code")  # a wrong one costs neither a thread nor a write
+        given = None if known is None else await asyncio.to_thread(self._logins.log_in, code)
         if given is None:
             raise self._count_guess("This link was used, or is older than two minutes; `zuno web link` prints another.")
         return given
 
     async def log_out(self, caller: Caller) -> None:
-        if caller.session is not None:
-            await asyncio.to_thread(self._logins.sessions, caller.session)
+        if caller.kind == "session":
+            await asyncio.to_thread(self._logins.list, "session", caller.name)
 
     # -- checking
 
@@ -144,8 +146,7 @@ class Access:
 
     def lasts(self, caller: Caller) -> bool:
         """Whether nobody has ended it meanwhile, nor has time."""
-        found = self._logins.find_token if caller.session is None else self._logins.find_session
-        return found(caller.key) is not None
+        return self._logins.find(caller.key, caller.kind) is not None
 
     def _check_host(self, host: str) -> None:
         """A name of ours: a foreign name that points here is DNS rebinding."""
@@ -165,19 +166,21 @@ class Access:
             scheme, _, given = authorization.partition(" ")
             if scheme.lower() != "bearer":
                 raise Problem(401, "Authorization is `Bearer TOKEN`; `zuno web token create` makes one.")
-            key = hash_secret(given.strip())
-            if (token := self._logins.find_token(key)) is None:
+            if (caller := self._find(hash_secret(given.strip()), "token")) is None:
                 raise self._count_guess("This is no token of this home; `zuno web token create` makes one.")
-            return Caller(key, token.scope, None)
+            return caller
         for cookie in _read_cookies(cookies, self.cookie) if secret is not None else ():
-            key = hash_session(cookie, secret or "")
-            if (session := self._logins.find_session(key)) is not None:
-                return Caller(key, session.scope, session.id)
+            if (caller := self._find(hash_session(cookie, secret or ""), "session")) is not None:
+                return caller
         raise Problem(
             401,
             "Log in first, by the link that `zuno web link` prints. A script sends `Authorization: Bearer TOKEN`, "
             "made by `zuno web token create`.",
         )
+
+    def _find(self, key: str, kind: LoginKind) -> Caller | None:
+        login = self._logins.find(key, kind)
+        return None if login is None else Caller(key, kind, login.name, login.scope)
 
     def _count_guess(self, detail: str) -> Problem:
         if not self._guesses.take():

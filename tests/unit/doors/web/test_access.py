@@ -21,6 +21,7 @@ from zuno.doors.web_logins import (
     SEEN_MS,
     SESSION_MS,
     Logins,
+    hash_secret,
 )
 from zuno.kernel.errors import Broken, NotFound, Refused, UsageError
 from zuno.wiring.web import LOGINS_FILE, OLD_TOKEN_FILE, name_cookie, remove_old_token
@@ -126,16 +127,25 @@ def test_a_code_is_good_once_and_for_two_minutes(logins: Logins, clocks: Clocks)
     first, second, third = (logins.link("act") for _ in range(3))
     codes = [link.url.partition("#login=")[2] for link in (first, second, third)]
     assert first.expires == clocks.millis + CODE_MS == clocks.millis + 120_000
-    assert logins.has_code(codes[0])
+    assert logins.find(hash_secret(codes[0]), "code")
     assert logins.log_in(codes[0]) is not None
-    assert not logins.has_code(codes[0])
+    assert not logins.find(hash_secret(codes[0]), "code")
     assert logins.log_in(codes[0]) is None
     clocks.millis += CODE_MS - 1
     assert logins.log_in(codes[1]) is not None
     clocks.millis += 1
-    assert not logins.has_code(codes[2])
+    assert not logins.find(hash_secret(codes[2]), "code")
     assert logins.log_in(codes[2]) is None
     assert logins.log_in("") is None
+
+
+def test_a_code_is_no_token_and_a_token_no_code(access: Access, logins: Logins) -> None:
+    code = logins.link("act").url.partition("#login=")[2]
+    assert refusal(access, authorization=f"Bearer {code}") == 401
+    assert logins.log_in(TOKEN) is None
+    cookie, header = log_in(logins)
+    both = f"{cookie.partition('=')[2]}\n{header['X-Zuno-Session']}"
+    assert refusal(access, authorization=f"Bearer {both}") == 401
 
 
 def test_of_many_who_have_the_same_code_one_is_logged_in(tmp_path: Path) -> None:
@@ -157,7 +167,7 @@ def test_two_processes_change_the_logins_and_nothing_is_lost(tmp_path: Path) -> 
     with ProcessPoolExecutor(2) as processes:
         list(processes.map(create_tokens, [str(tmp_path)] * 2, (0, 100)))
     logins = open_logins(tmp_path)
-    assert len(logins.tokens().tokens) == 20
+    assert len(logins.list("token").logins) == 20
     file = tmp_path / LOGINS_FILE
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert {path.name for path in tmp_path.iterdir()} == {LOGINS_FILE, "web-logins.lock"}
@@ -171,7 +181,7 @@ def test_no_secret_lies_in_the_home(tmp_path: Path, logins: Logins) -> None:
     kept = (tmp_path / LOGINS_FILE).read_text()
     for secret in (link, cookie.partition("=")[2], *header.values(), token, TOKEN):
         assert secret not in kept
-    assert token not in logins.tokens().model_dump_json()
+    assert token not in logins.list("token").model_dump_json()
 
 
 def test_a_login_outlives_a_restart_but_not_where_real_money_is(
@@ -218,7 +228,7 @@ def test_the_use_of_a_login_is_written_down_once_an_hour_and_never_waited_for(
     assert file.read_bytes() == before
     clocks.millis += 1
     assert ask(access, mine) == 200
-    assert build_logins(tmp_path, clocks).sessions().sessions[0].seen == clocks.millis
+    assert build_logins(tmp_path, clocks).list("session").logins[0].seen == clocks.millis
     clocks.millis += SEEN_MS
     with FileLock(tmp_path / "web-logins.lock"):
         assert ask(access, mine) == 200
@@ -226,17 +236,17 @@ def test_the_use_of_a_login_is_written_down_once_an_hour_and_never_waited_for(
 
 def test_sessions_are_listed_and_ended(access: Access, logins: Logins) -> None:
     first, second, third = log_in(logins), log_in(logins, "look"), log_in(logins)
-    listed = logins.sessions().sessions
+    listed = logins.list("session").logins
     assert [session.scope for session in listed] == ["act", "look", "act"]
     callers = [access.check("GET", LOOK, {"host": HOST, SESSION_HEADER: h["X-Zuno-Session"]}, c) for c, h in (first,)]
     assert callers[0] is not None
     assert access.lasts(callers[0])
-    assert logins.sessions(listed[0].id).sessions == listed[1:]
+    assert logins.list("session", listed[0].name).logins == listed[1:]
     assert [ask(access, login) for login in (first, second, third)] == [401, 200, 200]
     assert not access.lasts(callers[0])
     with pytest.raises(NotFound):
-        logins.sessions(listed[0].id)
-    assert logins.sessions("all").sessions == ()
+        logins.list("session", listed[0].name)
+    assert logins.list("session", "all").logins == ()
     assert [ask(access, login) for login in (second, third)] == [401, 401]
 
 
@@ -252,10 +262,11 @@ def test_a_token_has_a_name_and_a_scope_until_it_is_revoked(access: Access, logi
     for name in ("", " ", "a b", "é", "-x", "x" * 41, "../x"):
         with pytest.raises(UsageError):
             logins.create_token(name, "look")
-    assert [token.name for token in logins.tokens("grafana").tokens] == ["script"]
+    assert [token.name for token in logins.list("token", "grafana").logins] == ["script"]
     assert refusal(access, authorization=bearer) == 401
-    with pytest.raises(NotFound):
-        logins.tokens("grafana")
+    for name in ("grafana", "all"):
+        with pytest.raises(NotFound):
+            logins.list("token", name)
 
 
 @pytest.mark.parametrize("span", ["0m", "25h", "2d", "1w", "soon", "", "-5m", "30"])
@@ -300,7 +311,7 @@ def test_a_file_that_is_spoiled_while_the_page_runs_leaves_its_logins(
         file.write_bytes(spoiled)
         assert ask(access, mine) == 200
         with pytest.raises(Broken):
-            build_logins(tmp_path, clocks).sessions()
+            build_logins(tmp_path, clocks).list("session")
         with pytest.raises(Broken):
             logins.create_token("x", "look")
     file.write_bytes(whole)
