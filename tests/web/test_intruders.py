@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.web.test_pages import hide_page
+from tests.web.test_pages import find_violations, hide_page
 from tests.wire.browser import SLOWLY, OpenPage, WebServer, log_in, run_server, wait_until_connected, wait_until_drawn
 from tests.wire.commands import run_zuno
 from tests.wire.hostile_home import FLAG
@@ -220,6 +220,7 @@ def test_a_source_is_shown_as_it_was_sent(server: WebServer, open_page: OpenPage
     sent = page.request.get(f"{server.url}api/v1/lp/positions", headers=server.bearer).json()
     told = json.loads(shown.locator("pre.document").inner_text())
     assert told["positions"] == sent["positions"]
+    assert find_violations(shown) == []
 
 
 SCRIPTED = f"""<!doctype html><html><head><title>r</title><style>h1 {{ color: rgb(1, 2, 3) }}</style>

@@ -79,9 +79,20 @@ def test_a_browser_logs_in_by_the_link_and_out(page: PageApp) -> None:
         for secret in (header["X-Zuno-Session"], *browser.cookies.values()):
             assert secret not in session.text
         assert browser.delete(f"{API}/session", headers=header).status_code == 204
-        assert "set-cookie" in landed.headers
         cookie = {"Cookie": landed.headers["set-cookie"].partition(";")[0]}
         assert problem(browser.get(f"{API}/session", headers=header | cookie)) == (401, "unauthorized")
+
+
+def test_a_link_of_two_minutes_ago_is_no_login(page: PageApp) -> None:
+    page.clocks.seconds += 3600.0
+    link = page.logins.link("act")
+    page.clocks.millis = link.expires
+    with TestClient(page.app, base_url=f"http://{HOST}") as browser:
+        late = browser.post("/login", json={"code": link.url.partition("#login=")[2]})
+        assert problem(late) == (401, "unauthorized")
+        assert "set-cookie" not in late.headers
+        for body in ({}, {"code": 5}, {"code": "x" * 201}, {"code": "x", "more": 1}, []):
+            assert problem(browser.post("/login", json=body)) == (422, "usage")
 
 
 RAISES_RISK = re.compile(

@@ -102,7 +102,11 @@ export async function getText(path, { signal } = {}) {
 }
 
 export async function post(path, body = {}, { signal } = {}) {
-  return request("POST", path, body, signal);
+  try {
+    return await request("POST", path, body, signal);
+  } finally {
+    if (session && !session.mayAct) loadSession().catch(() => {}); // somebody may have let it act meanwhile
+  }
 }
 
 async function request(method, path, body, signal) {
