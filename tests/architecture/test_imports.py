@@ -72,6 +72,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "doors.plan_text": PLAIN,
     "doors.telegram_door": INSIDE,
     "doors.web_door": INSIDE,
+    "doors.web_logins": INSIDE | {"pydantic"},
     "doors.chat": INSIDE | {"pydantic"},
     "doors.cli": INSIDE | {"rich", "typer"},
     "doors.mcp": INSIDE | {"mcp", "pydantic"},

@@ -15,6 +15,7 @@ from zuno.doors.reading.model_help import Interpreter
 from zuno.doors.reading.place import ShellStart
 from zuno.doors.telegram_door import TelegramDoor
 from zuno.doors.web_door import WebDoor
+from zuno.doors.web_logins import Logins
 from zuno.journal.audit import JournalAudit
 from zuno.journal.decision_view import JournalUpgradeView
 from zuno.kernel.view import ReplayView
@@ -217,6 +218,10 @@ class Zuno(Protocol):
 
     def web(self, host: str, port: int) -> WebDoor:
         """The page at an address of this machine. `Unavailable` without its libraries."""
+        ...
+
+    def web_logins(self) -> Logins:
+        """Who may ask the page."""
         ...
 
     def assistant(self) -> AssistantDoor:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from zuno.doors.reading.place import ShellStart
     from zuno.doors.telegram_door import TelegramDoor
     from zuno.doors.web_door import WebDoor
+    from zuno.doors.web_logins import Logins
     from zuno.doors.zuno import AssistantDoor
     from zuno.journal.decision_view import JournalUpgradeView
     from zuno.kernel.view import ReplayView
@@ -201,6 +202,11 @@ class Application(LpWiring, TradingWiring):
 
         self._chains.require_writable()
         return build_web(self._settings, self, host, port)
+
+    def web_logins(self) -> Logins:
+        from zuno.wiring.web import build_logins
+
+        return build_logins(self._settings.home)
 
     def assistant(self) -> AssistantDoor:
         from zuno.wiring.mcp import build_assistant

@@ -1,9 +1,9 @@
-"""Wire the page: its token, its lock, its clocks."""
+"""Wire the page: its logins, its lock, its clocks."""
 
 from __future__ import annotations
 
 import os
-import stat
+from hashlib import sha256
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,11 +16,13 @@ from zuno.wiring.version import PACKAGE
 
 if TYPE_CHECKING:
     from zuno.doors.web_door import WebDoor
+    from zuno.doors.web_logins import Logins
     from zuno.doors.zuno import Zuno
 
 INSTALL: Final = "`make web` in a checkout, or pip install 'zuno[web]'"
-TOKEN_FILE: Final = "web.token"
-_TOKEN_BYTES: Final = 32
+LOGINS_FILE: Final = "web-logins.json"
+OLD_TOKEN_FILE: Final = "web.token"
+"""Of versions whose link was one token for everything."""
 _LIBRARIES: Final = ("fastapi", "uvicorn", "prometheus_client")
 
 
@@ -36,12 +38,13 @@ def build_web(settings: Settings, zuno: Zuno, host: str, port: int) -> WebDoor:
     from zuno.doors.web.access import LOOPBACK_NAMES, Access
     from zuno.doors.web.app import WebBackends
     from zuno.doors.web.metrics import Metrics
+    from zuno.doors.web.routes.system import has_real_money
     from zuno.doors.web.server import WebServer
 
-    token = read_token(settings.home)
+    logins = build_logins(settings.home)
     own = LOOPBACK_NAMES if host == LOOPBACK else LOOPBACK_NAMES | {f"[{host}]" if ":" in host else host.lower()}
     notes = () if host == LOOPBACK else (f"{host} is open to other machines, without encryption: {_ADVICE}",)
-    access = Access(token, unix_millis, monotonic, os.urandom, own)
+    access = Access(logins, name_cookie(settings.home), monotonic, own, real_money=has_real_money(zuno.config()))
     return WebServer(
         zuno,
         WebBackends(
@@ -52,11 +55,11 @@ def build_web(settings: Settings, zuno: Zuno, host: str, port: int) -> WebDoor:
             version=version("zuno"),
             docs=find_docs(),
         ),
-        token,
+        logins,
         host,
         port,
         web_lock(settings.home),
-        notes,
+        notes + remove_old_token(settings.home),
     )
 
 
@@ -69,16 +72,24 @@ def find_docs() -> Path | None:
     return next((place for place in places if (place / "commands.md").is_file()), None)
 
 
-def read_token(home: Path) -> str:
-    """The token of this home, made at the first start. One that others could read is replaced: it may be known."""
-    from zuno.adapters.atomic_file import create_file, replace_file
+def build_logins(home: Path) -> Logins:
+    from zuno.adapters.clock.system import unix_millis
+    from zuno.adapters.file_lock import web_lock
+    from zuno.adapters.locked_file import LockedFile
+    from zuno.doors.web_logins import Logins
 
-    path, fresh = home / TOKEN_FILE, os.urandom(_TOKEN_BYTES).hex()
-    if create_file(path, f"{fresh}\n".encode()):
-        return fresh
-    token = path.read_text(encoding="ascii", errors="replace").strip()
-    private = not path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
-    if private and len(token) == 2 * _TOKEN_BYTES and set(token) <= set("0123456789abcdef"):
-        return token
-    replace_file(path, f"{fresh}\n".encode())
-    return fresh
+    return Logins(LockedFile(home / LOGINS_FILE), unix_millis, os.urandom, web_lock(home).is_held)
+
+
+def name_cookie(home: Path) -> str:
+    """Cookies know no ports: two homes on one machine have two names."""
+    return f"zuno_{sha256(os.fsencode(home.resolve())).hexdigest()[:8]}"
+
+
+def remove_old_token(home: Path) -> tuple[str, ...]:
+    """What is to be said of it."""
+    try:
+        (home / OLD_TOKEN_FILE).unlink()
+    except FileNotFoundError:
+        return ()
+    return (f"{OLD_TOKEN_FILE} is void and was removed; scripts need a token of `zuno web token create`.",)

@@ -14,8 +14,10 @@ import uvicorn
 
 from zuno.doors.web.app import WebBackends, create_app
 from zuno.doors.web.events import EventFeed
+from zuno.doors.web.routes.system import has_real_money
 from zuno.doors.web.services import Services
 from zuno.doors.web_door import LOOPBACK, WebEndView, WebEventView
+from zuno.doors.web_logins import Logins
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.kernel.lock import ProcessLock
@@ -32,7 +34,7 @@ class WebServer:
         self,
         zuno: Zuno,
         on: WebBackends,
-        token: str,
+        logins: Logins,
         host: str,
         port: int,
         lock: ProcessLock,
@@ -41,7 +43,7 @@ class WebServer:
         """`notes`: what is to be said at the start."""
         self._zuno = zuno
         self._on = on
-        self._token = token
+        self._logins = logins
         self._host = host
         self._port = port
         self._lock = lock
@@ -77,6 +79,7 @@ class WebServer:
             )
         )
         url = f"http://{_format_host(self._host)}:{listening.getsockname()[1]}/"
+        self._logins.start(url, end_sessions=has_real_money(self._zuno.config()))
         ended = asyncio.Event()
 
         def serve() -> None:
@@ -90,7 +93,7 @@ class WebServer:
         thread.start()
         for note in self._notes:
             self._tell(hear, "warning", note)
-        link = f"{url}login?token={self._token}"
+        link = self._logins.link("act").url
         self._tell(hear, "serving", f"{url} is served; log in by {link}", link)
         waiting = [asyncio.ensure_future(stop.wait()), asyncio.ensure_future(ended.wait())]
         try:

@@ -16,7 +16,7 @@ export function sourceLine({ href, at, text }) {
   const shown = [text || (at ? null : "document"), text && at ? " · " : null, at ? freshness(at) : null];
   return h("p", { class: "source" },
     href && isLocalAddress(href)
-      ? h("a", { href, target: "_blank", rel: "noopener", title: at ? `as of ${time(at)}; opens the JSON document` : "opens the JSON document" }, shown)
+      ? h("a", { href, target: "_blank", rel: "noopener", title: at ? `as of ${time(at)}; shows the JSON document` : "shows the JSON document" }, shown)
       : h("span", { title: at ? `as of ${time(at)}` : null }, shown));
 }
 
