@@ -303,6 +303,7 @@ class LpWiring(SharedWiring):
             now=unix_millis,
             limits=self._limits(),
             timeouts=self._timeouts(opened.info),
+            killed=self._kill_lock.why_locked,
         )
 
     def _limits(self) -> SpendingLimits:

@@ -96,15 +96,11 @@ async def _offer_kill(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
     exchange, a market or a chain that does not answer."""
     desk = _take_desk(asked, zuno, "/kill [live|demo]")
     risk = await desk.open_risk()
-    what = (
-        f"{risk.orders} orders are cancelled, {risk.trades} trades are closed at the market, "
-        "and the desk is locked until `/unlock`."
-    )
 
     async def kill(confirmed: ChatRequest) -> Reply:
-        return render(await desk.kill(_agree))
+        return render(await desk.kill(_agree, "telegram"))
 
-    shown = _describe(risk, "Kill", what)
+    shown = _describe(risk, "Kill", f"This {risk.ends} until `/unlock`.")
     return replace(_trading_card("/kill", asked, shown, risk, [], "Kill", kill), exact=True)
 
 

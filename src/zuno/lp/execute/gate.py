@@ -43,7 +43,7 @@ from zuno.lp.execute.plan_state import (
     load_progress,
     unfinished_plans,
 )
-from zuno.lp.execute.send import Notify, SigningInputs, StepSender
+from zuno.lp.execute.send import Notify, SigningInputs, StepSender, check_not_killed
 from zuno.lp.execute.verify_outcome import measure_proceeds, position_actions, verify_outcome
 from zuno.lp.model.plan import Allowances, Flow, Owns, PlanState, SecondHalf, Step, StepKind, StepState
 from zuno.lp.model.plan_events import (
@@ -157,6 +157,7 @@ class Gate:
         with self._context.lock(self._lock_name):
             await self.reconcile(notify, but=plan_id)
             progress, draft = await self.load_approved(plan_id)
+            check_not_killed(self._context, progress)
             simulated = (
                 await self._skip_simulation(draft) if progress.signed_anything else await self._check_fresh(draft)
             )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, Literal
@@ -19,6 +21,7 @@ from zuno.trading.model.market import DAY_MS, SECOND_MS, parse_symbol
 from zuno.trading.model.trade_events import (
     FillBooked,
     Mandate,
+    Protection,
     account_mode,
 )
 from zuno.trading.rules.account_history import trace_account
@@ -81,8 +84,15 @@ class OpenRisk:
 
     account: str
     mode: Literal["paper", "demo", "live"]
-    orders: int
-    trades: int
+    orders: int | None
+    trades: int | None
+    """None: the log cannot be read."""
+
+    @property
+    def ends(self) -> str:
+        """What a kill does, in words."""
+        orders, trades = ("all" if count is None else count for count in (self.orders, self.trades))
+        return f"cancels {orders} orders, closes {trades} positions at the market and locks the desk"
 
 
 class AccountDesk:
@@ -121,8 +131,9 @@ class AccountDesk:
         )
 
     async def open_risk(self) -> OpenRisk:
-        """What a kill would end, from the account's own log alone: it can be asked while no exchange answers."""
-        return self._sum_risk(await self._reader.read_book())
+        """What a kill would end, from the account's own log alone: it can be asked while no exchange answers, and
+        where the log cannot be read everything is meant."""
+        return self._sum_risk(await self._read_known_book())
 
     async def positions(self) -> TradePositionsView:
         page = await self._reader.look()
@@ -284,15 +295,33 @@ class AccountDesk:
             self._require_word(confirm, "resume", f"{self._reader.title}: the desk opens trades again.")
         return await self._tell_action(await self._orders.resume(self._reader.name), named=True)
 
-    async def kill(self, confirm: Confirm) -> ActionView:
-        """Cancel all orders, close all positions and lock, once the word `kill` was typed."""
-        before = await self._reader.read_book()
-        risk = self._sum_risk(before)
-        what = f"this cancels {risk.orders} orders, closes {risk.trades} positions at the market and locks the desk."
-        self._require_word(confirm, "kill", f"{self._reader.title}: {what}")
-        answer = await self._orders.kill(self._reader.name)
+    async def kill(self, confirm: Confirm, door: str = "terminal") -> ActionView:
+        """Once the word `kill` was typed: first the account is locked in a file of the home, which needs nothing else
+        that works; then all orders are cancelled, all positions closed, and the lock is written to its log. A lock that
+        cannot be written keeps nobody from getting out: that is said after the rest was done."""
+        before = await self._read_known_book()
+        self._require_word(confirm, "kill", f"{self._reader.title}: this {self._sum_risk(before).ends}.")
+        name, lock = self._reader.short_name, self._with.kill_lock
+        trouble: list[BaseException] = []
+        try:
+            lock.lock(name, door)
+        except ZunoError as error:
+            trouble.append(error)
         locked = f"the desk is locked until `zuno trade unlock` ({self._reader.title})"
-        said = (*_describe_closed(before, answer.book, "all"), locked, *await self._learn(before, answer))
+        sharing = asyncio.create_task(asyncio.to_thread(lock.share, name, door))
+        try:
+            if not await self._reader.has_market():
+                return self._build_action(self._reader.empty_page(), said=(locked,))
+            answer = await self._orders.kill(self._reader.name)
+        except ZunoError as error:
+            if not trouble:
+                error.args = (f"{self._reader.title} is LOCKED. Not everything is closed: {error}",)
+            raise
+        finally:
+            trouble += [error for error in await asyncio.gather(sharing, return_exceptions=True) if error]
+        notes = tuple(f"not locked everywhere: {plain_text(str(error), 300)}" for error in trouble)
+        known = before or TradingBook()
+        said = (*_describe_closed(known, answer.book, "all"), locked, *notes, *await self._learn(known, answer))
         return await self._tell_action(replace(answer, said=said))
 
     async def unlock(self, protection: str | None = None, confirm: Confirm = lambda word, what: False) -> ActionView:
@@ -302,7 +331,10 @@ class AccountDesk:
             locks = [lock for lock in (await self._reader.look()).locks if names in (None, lock.protection)]
             lifted = "; ".join(map(describe_lock, locks)) or "nothing that stands now"
             self._require_word(confirm, "unlock", f"{self._reader.title}: this lifts {lifted}.")
-        return await self._tell_action(await self._orders.unlock(protection, self._reader.name), named=True)
+        answer = await self._orders.unlock(protection, self._reader.name)
+        if protection is None or parse_protection(protection) is Protection.KILL_SWITCH:
+            await asyncio.to_thread(self._with.kill_lock.unlock, self._reader.short_name)  # last: the log has it by now
+        return await self._tell_action(answer, named=True)
 
     async def adopt(self, confirm: Confirm) -> ActionView:
         """Take what was paid in or out at the exchange into the ledger, once the word `adopt` was typed, and lift the
@@ -396,19 +428,27 @@ class AccountDesk:
 
     async def _tell_action(self, answer: OrdersAnswer, *, named: bool = False) -> ActionView:
         """`named`: what was done says of which account."""
-        page = await self._reader.look()
+        said = tuple(f"{line} ({self._reader.title})" for line in answer.said) if named else answer.said
         troubles = tuple(f"{exchange}: {why}" for exchange, why in answer.troubles.items())
+        return self._build_action(await self._reader.look(), said, troubles)
+
+    def _build_action(self, page: AccountPage, said: tuple[str, ...], troubles: tuple[str, ...] = ()) -> ActionView:
         return ActionView(
             **{**self._head(page), "notes": (*page.notes, *troubles)},
-            said=tuple(f"{line} ({self._reader.title})" for line in answer.said) if named else answer.said,
+            said=said,
             positions=position_views(page),
             orders=tuple(order_view(page.book, order) for order in page.book.open_orders.values()),
         )
 
-    def _sum_risk(self, book: TradingBook) -> OpenRisk:
-        return OpenRisk(
-            self._reader.account, self._reader.mode, len(book.open_orders) + len(book.resting), len(book.trades)
-        )
+    async def _read_known_book(self) -> TradingBook | None:
+        """None where the log cannot be read: a kill does not wait for it."""
+        with suppress(ZunoError):
+            return await self._reader.read_book()
+        return None
+
+    def _sum_risk(self, book: TradingBook | None) -> OpenRisk:
+        orders = None if book is None else len(book.open_orders) + len(book.resting)
+        return OpenRisk(self._reader.short_name, self._reader.mode, orders, None if book is None else len(book.trades))
 
     async def _paint(self, page: AccountPage, curve: Sequence[EquityPoint], view: PerformanceView) -> bytes | None:
         painter = self._with.desk.painter

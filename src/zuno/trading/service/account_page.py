@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Final, Literal
 
-from zuno.kernel.errors import Refused, Unavailable, ZunoError
+from zuno.kernel.accounts import PAPER_ACCOUNT, KillLock, check_account_name
+from zuno.kernel.errors import Refused, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.learn.evaluator import Evaluation
@@ -23,7 +24,6 @@ from zuno.trading.model.trade_events import (
     TradeEvent,
     account_mode,
     account_name,
-    check_account_name,
 )
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore, Slice
@@ -33,13 +33,14 @@ from zuno.trading.rules.performance import (
     Close,
     equity_usd,
 )
-from zuno.trading.rules.protections import ProtectionLimits, RiskState, active_locks
+from zuno.trading.rules.protections import ProtectionLimits, RiskState, active_locks, add_kill
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.orders import TradingOrders
 from zuno.trading.service.paper_book import Inventory, sum_inventory
 from zuno.trading.service.prices import NO_PRICES, Prices, read_prices
 
+NO_MARKET: Final = "no market was ever read here: nothing is open"
 _FINE_DAYS: Final = 60
 """An account that is younger is drawn by the hour."""
 
@@ -58,6 +59,7 @@ class AccountBackends:
     """The process that trades for an account, where one does."""
     now: Callable[[], Millis]
     """The wall's clock: a mandate is for money, which no recording moves."""
+    kill_lock: KillLock
     marks: Callable[[str], Awaitable[Mapping[tuple[Exchange, Symbol], Decimal]]] | None = None
     """What an account at exchanges is marked by: their own prices of what it holds."""
     learn: Callable[[str, Millis, Sequence[Symbol]], Awaitable[Evaluation]] | None = None
@@ -158,13 +160,20 @@ class AccountPageReader:
         return account_name(self._with.desk.origin, self.name)
 
     @property
+    def short_name(self) -> str:
+        """What `--account` says."""
+        return self.name or PAPER_ACCOUNT
+
+    @property
     def mode(self) -> Literal["paper", "demo", "live"]:
-        return account_mode(self.account)
+        return account_mode(self.short_name)
 
     @property
     def title(self) -> str:
         """What is acted on, in a sentence: nobody is to kill one account and believe it was another."""
-        return f"{self.mode.upper()} account {self.account}"
+        with suppress(ZunoError):
+            return f"{self.mode.upper()} account {self.account}"
+        return f"{self.mode.upper()} account {self.short_name}"  # a kill waits for no market that can be read
 
     async def look(self) -> AccountPage:
         if self.mode == "paper":
@@ -184,14 +193,23 @@ class AccountPageReader:
             notes += _list_unmarked(book, marks)
         lp, said = await self._read_liquidity(book)
         page = AccountPage(self.account, events, book, at, prices, lp, (), notes, said, marks)
-        return replace(page, locks=active_locks(page.risk_state(), self._with.limits))
+        return replace(page, locks=self._add_kill(active_locks(page.risk_state(), self._with.limits), at))
+
+    def empty_page(self) -> AccountPage:
+        """Of an account whose market was never read: nothing can be open there."""
+        now = self._with.now()
+        locks = self._add_kill((), now)
+        return AccountPage(self.account, (), TradingBook(), now, NO_PRICES, {}, locks, (NO_MARKET,), ())
+
+    def _add_kill(self, locks: tuple[LockSet, ...], at: Millis) -> tuple[LockSet, ...]:
+        return add_kill(locks, self._with.kill_lock.why_locked(self.short_name), at)
+
+    async def has_market(self) -> bool:
+        """Whether the account can have been traded: on paper a market names it. None is invented for the question."""
+        return self.mode != "paper" or self._with.desk.live(None) or bool(await self._with.store.spans())
 
     async def read_book(self) -> TradingBook:
-        """The account as it is written down; neither a chain nor an exchange is waited for, and a market only on paper,
-        whose account it names."""
-        if self.mode == "paper":
-            with suppress(Unavailable):
-                await self._find_moment()
+        """The account as it is written down: no chain, no exchange and no market is waited for."""
         book = TradingBook()
         book.apply_all(await self._with.log.events(self.account))
         return book
