@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from zuno.kernel.errors import Refused
 from zuno.settings import Settings
 from zuno.wiring.chains import LOCAL_CHAINS, Chains
 from zuno.wiring.mesh import Meshes, tell
@@ -13,6 +15,7 @@ from zuno.wiring.shared import SharedWiring
 from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
+    from zuno.adapters.keys.passphrases import Passphrase
     from zuno.adapters.store.samples import SqliteSamples
     from zuno.amm.model import LpPosition
     from zuno.journal.port import Journal
@@ -138,6 +141,15 @@ class LpWiring(SharedWiring):
 
     def unlock_wallet(self) -> str | None:
         return self._signers.unlock()
+
+    def unlock_wallet_by(self, typed: Passphrase | None) -> None:
+        """By what was typed to another process of this home; nobody is asked."""
+        with suppress(Refused):
+            self._signers.unlock(lambda prompt: typed)
+
+    @property
+    def typed_passphrase(self) -> Passphrase | None:
+        return self._signers.typed
 
     def wallet(self, chain: str | None) -> WalletOnChain:
         from zuno.lp.service.wallets import WalletOnChain
@@ -303,7 +315,7 @@ class LpWiring(SharedWiring):
             now=unix_millis,
             limits=self._limits(),
             timeouts=self._timeouts(opened.info),
-            killed=self._kill_lock.why_locked,
+            killed=self.kill_lock.why_locked,
         )
 
     def _limits(self) -> SpendingLimits:

@@ -40,7 +40,7 @@ class SharedWiring(ABC):
         self._started = False
         self._fences = Fences()
         url = settings.database_url
-        self._kill_lock = KillLockFile(settings.home, None if url is None else url.get_secret_value())
+        self.kill_lock = KillLockFile(settings.home, None if url is None else url.get_secret_value())
         self._own_outbox: SqliteOutbox | None = None
 
     @abstractmethod

@@ -273,7 +273,7 @@ class TradingWiring(SharedWiring):
                 now=unix_millis,
                 marks=read_marks,
                 learn=self._learn_from_close,
-                kill_lock=self._kill_lock,
+                kill_lock=self.kill_lock,
             ),
             name,
         )
@@ -421,7 +421,7 @@ class TradingWiring(SharedWiring):
         from zuno.trading.model.trade_events import account_mode
         from zuno.wiring.orders import build_exchange_gate, build_paper_gate
 
-        killed = partial(self._kill_lock.why_locked, short_name(account))
+        killed = partial(self.kill_lock.why_locked, short_name(account))
         if account_mode(account) != "paper":
             venues = await self._open_exchanges(account)
             log = self._trade_log()

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zuno.doors.web_door import LOOPBACK
-from zuno.kernel.errors import Unavailable
+from zuno.kernel.errors import Unavailable, ZunoError
 from zuno.settings import Settings
 from zuno.wiring.version import PACKAGE
 
 if TYPE_CHECKING:
+    from zuno.adapters.helper_process import Handle
+    from zuno.adapters.keys.passphrases import Passphrase
     from zuno.doors.web_door import WebDoor
-    from zuno.doors.zuno import Zuno
+    from zuno.wiring.application import Application
 
 INSTALL: Final = "`make web` in a checkout, or pip install 'zuno[web]'"
 TOKEN_FILE: Final = "web.token"
@@ -24,12 +28,13 @@ _TOKEN_BYTES: Final = 32
 _LIBRARIES: Final = ("fastapi", "uvicorn", "prometheus_client")
 
 
-def build_web(settings: Settings, zuno: Zuno, host: str, port: int) -> WebDoor:
+def build_web(settings: Settings, zuno: Application, host: str, port: int) -> WebDoor:
     """`Unavailable` without the libraries; it says how to install them."""
     from time import monotonic
 
     from zuno.adapters.clock.system import unix_millis
     from zuno.adapters.file_lock import web_lock
+    from zuno.adapters.helper_process import HelperProcess
 
     if any(find_spec(name) is None for name in _LIBRARIES):
         raise Unavailable(f"The page needs FastAPI and uvicorn: {INSTALL}.")
@@ -50,6 +55,8 @@ def build_web(settings: Settings, zuno: Zuno, host: str, port: int) -> WebDoor:
             chance=os.urandom,
             metrics=Metrics(monotonic),
             version=version("zuno"),
+            kill_lock=zuno.kill_lock,
+            helper=HelperProcess(open_stops, lambda: (settings, zuno.typed_passphrase)),
             docs=find_docs(),
         ),
         token,
@@ -58,6 +65,19 @@ def build_web(settings: Settings, zuno: Zuno, host: str, port: int) -> WebDoor:
         web_lock(settings.home),
         notes,
     )
+
+
+async def open_stops(settings: Settings, passphrase: Passphrase | None) -> Handle:
+    """What carries stops out, in a process of its own. The account is read once, so that the first of them finds
+    everything loaded and open."""
+    from zuno.doors.web.stops import carry_out
+    from zuno.wiring.application import Application
+
+    zuno = Application(settings)
+    zuno.unlock_wallet_by(passphrase)
+    with suppress(ZunoError):
+        await zuno.account().open_risk()
+    return partial(carry_out, zuno)
 
 
 _ADVICE: Final = "whoever reads the traffic has your login. An SSH tunnel to 127.0.0.1 is safer."

@@ -23,6 +23,8 @@ from zuno.doors.web.routes.system import build_system_routes
 from zuno.doors.web.routes.trading import build_trading_routes
 from zuno.doors.web.routes.trust import build_trust_routes
 from zuno.doors.web.services import Services
+from zuno.doors.web.stops import Helper, Stops
+from zuno.kernel.accounts import KillLock
 from zuno.kernel.units import Millis
 
 STATIC: Final = Path(__file__).parent / "static"
@@ -43,12 +45,16 @@ class WebBackends:
     """Unguessable bytes, for ids."""
     metrics: Metrics
     version: str
+    kill_lock: KillLock | None = None
+    helper: Helper | None = None
+    """Carries stops out; None: the services do."""
     docs: Path | None = None
     """The folder of this project's pages, where they are installed."""
 
 
 def create_app(services: Services, on: WebBackends, feed: EventFeed) -> FastAPI:
     jobs = Jobs(services, feed, on.now, on.chance, on.metrics.count_job)
+    stops = Stops(services, on.kill_lock, on.helper)
     app = FastAPI(
         title="Zuno",
         version=on.version,
@@ -62,8 +68,8 @@ def create_app(services: Services, on: WebBackends, feed: EventFeed) -> FastAPI:
     for router in (
         build_lp_routes(services, feed, jobs),  # tried in this order: the one that is asked most comes first
         build_system_routes(services, on.access, on.version, feed, jobs),
-        build_plan_routes(services, feed, jobs),
-        build_trading_routes(services, feed, jobs),
+        build_plan_routes(services, feed, jobs, stops),
+        build_trading_routes(services, feed, jobs, stops),
         build_trust_routes(services),
         build_lab_routes(services),
     ):

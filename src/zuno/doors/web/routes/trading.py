@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
@@ -14,6 +13,7 @@ from zuno.doors.web.jobs import Jobs, JobView
 from zuno.doors.web.look_route import LookRoute
 from zuno.doors.web.routes.parameters import TEXT_CHARS, Account, AccountField, AsOf, Cursor, Id, Limit, Mode, Symbol
 from zuno.doors.web.services import PageView, Services, cut_page, document, respond
+from zuno.doors.web.stops import Stops
 from zuno.doors.zuno import Zuno
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused
@@ -72,7 +72,7 @@ class UnlockBody(AccountBody):
     """Only this one; default: all."""
 
 
-def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRouter:
+def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs, stops: Stops) -> APIRouter:
     router = APIRouter(prefix="/trading", tags=["trading"], route_class=LookRoute)
 
     @router.get("/account", **document(TradeStatusView))
@@ -201,7 +201,7 @@ def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs) -> API
     @router.post("/pause", **document(ActionView))
     async def pause(body: AccountBody) -> Response:
         """Open no new trades and cancel waiting entries; open positions keep their stops and targets."""
-        return respond(await services.ask(lambda zuno: zuno.account(body.account).pause()))
+        return respond(await stops.ask("pause", body.account))
 
     @router.post("/resume", **document(ActionView))
     async def resume(body: AccountBody) -> Response:
@@ -210,14 +210,12 @@ def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs) -> API
 
     @router.post("/kill", **document(ActionView))
     async def kill(body: AccountBody) -> Response:
-        """Cancel all orders, close all positions and lock; the word `kill` is needed."""
-
-        def act(zuno: Zuno) -> Awaitable[ActionView]:
-            return zuno.account(body.account).kill(confirm_by(body.word))
-
-        if not is_word(body.word, "kill"):
-            return respond(await services.ask(act))  # says what would be done
-        return respond(await jobs.finish(jobs.new_id("job_"), "kill", body.account or "the home's account", act))
+        """Lock, cancel all orders and close all positions; the word `kill` is needed."""
+        if not is_word(body.word, "kill"):  # says what would be done
+            return respond(await services.ask(lambda zuno: zuno.account(body.account).kill(confirm_by(body.word))))
+        stops.lock_account(body.account)
+        about = body.account or "the home's account"
+        return respond(await jobs.follow(jobs.new_id("job_"), "kill", about, lambda: stops.ask("kill", body.account)))
 
     @router.post("/unlock", **document(ActionView))
     async def unlock(body: UnlockBody) -> Response:
