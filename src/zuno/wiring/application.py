@@ -120,7 +120,13 @@ class Application(LpWiring, TradingWiring):
     def doctor(self) -> Doctor:
         from zuno.adapters.clock.system import unix_millis
         from zuno.trading.learn.memory_book import MemoryBook
-        from zuno.wiring.doctor import build_doctor, build_mandate_check, build_memory_check, build_push_check
+        from zuno.wiring.doctor import (
+            build_doctor,
+            build_kill_check,
+            build_mandate_check,
+            build_memory_check,
+            build_push_check,
+        )
         from zuno.wiring.memory import memory_index
         from zuno.wiring.venues import build_venue_check
 
@@ -138,6 +144,7 @@ class Application(LpWiring, TradingWiring):
                 ),
                 build_push_check(self._settings, self._outbox, unix_millis),
                 build_venue_check(self._settings, unix_millis),
+                build_kill_check(self.kill_lock),
                 build_mandate_check(self._trade_log, unix_millis, self._exchange_account()),
             ],
         )

@@ -15,12 +15,15 @@ from zuno.trading.model.trade_events import OrderPlanned, Protection
 
 
 class KillableHarness(GateHarness):
-    def __init__(self, home: Path) -> None:
-        self.lock = KillLockFile(home)
+    def __init__(self, home: Path, lock: KillLockFile | None = None, account: str = "paper") -> None:
+        self.lock = lock or KillLockFile(home)
+        self.killable = account
         super().__init__()
 
     def open_gate(self) -> OrderGate:
-        return OrderGate(replace(super().open_gate()._state.context, killed=lambda: self.lock.why_locked("paper")))
+        return OrderGate(
+            replace(super().open_gate()._state.context, killed=lambda: self.lock.why_locked(self.killable))
+        )
 
 
 @pytest.fixture
