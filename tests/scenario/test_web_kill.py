@@ -55,6 +55,12 @@ def list_locks(page: ServedPage) -> set[str]:
         return {lock["protection"] for lock in client.get(f"{API}/trading/protections").json()["protections"]}
 
 
+def read_reasons(page: ServedPage) -> set[str]:
+    """Of the locks; the account's own log has the lock of a kill whose second step was begun."""
+    with page.client() as client:
+        return {lock["reason"] for lock in client.get(f"{API}/trading/protections").json()["protections"]}
+
+
 def list_purposes(page: ServedPage) -> set[str]:
     with page.client() as client:
         orders = client.get(f"{API}/trading/orders", params={"everything": True}).json()["items"]
@@ -124,6 +130,14 @@ def test_a_helper_that_is_killed_is_started_again_and_asked_again(page: ServedPa
     os.kill(before, signal.SIGKILL)
     asking.join(SECONDS)
     assert (answers, helper.process.pid != before) == ([200], True)
+    unlock(page)
+
+
+def test_what_another_process_locked_is_closed_by_the_page(page: ServedPage) -> None:
+    """As by a terminal that died after the first step, or by hand."""
+    page.zuno.kill_lock.path.write_text("paper\n")
+    wait_until(lambda: "kill switch" in read_reasons(page))
+    assert page.zuno.kill_lock.why_locked("paper")
     unlock(page)
 
 

@@ -56,6 +56,12 @@ class KillLockFile:
         killed = next(iter(kills), "") if account is None else account
         return f"{killed} was killed ({kills[killed] or 'by hand'})" if killed in kills else None
 
+    def list_kills(self) -> frozenset[tuple[str, str]]:
+        """Accounts by their names in the file, each with when and where; of one that cannot be read nobody knows."""
+        with suppress(ZunoError):
+            return frozenset(self._read().items())
+        return frozenset()
+
     def lock(self, account: str, door: str) -> None:
         check_account_name(account)
         with suppress(OSError):  # or the write says why

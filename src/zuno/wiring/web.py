@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
 from contextlib import suppress
-from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from zuno.doors.web_door import LOOPBACK
 from zuno.kernel.errors import Unavailable, ZunoError
@@ -17,7 +17,7 @@ from zuno.settings import Settings
 from zuno.wiring.version import PACKAGE
 
 if TYPE_CHECKING:
-    from zuno.adapters.helper_process import Handle
+    from zuno.adapters.helper_process import Handle, Tell
     from zuno.adapters.keys.passphrases import Passphrase
     from zuno.doors.web_door import WebDoor
     from zuno.wiring.application import Application
@@ -70,14 +70,21 @@ def build_web(settings: Settings, zuno: Application, host: str, port: int) -> We
 async def open_stops(settings: Settings, passphrase: Passphrase | None) -> Handle:
     """What carries stops out, in a process of its own. The account is read once, so that the first of them finds
     everything loaded and open."""
-    from zuno.doors.web.stops import carry_out
+    from zuno.doors.web.stops import Kills, carry_out
     from zuno.wiring.application import Application
 
     zuno = Application(settings)
     zuno.unlock_wallet_by(passphrase)
     with suppress(ZunoError):
         await zuno.account().open_risk()
-    return partial(carry_out, zuno)
+    kills = Kills(zuno)
+    watching = asyncio.create_task(kills.watch(zuno.kill_lock.list_kills))
+
+    async def handle(asked: Any, tell: Tell) -> Any:
+        assert not watching.done()  # held, or it could be collected
+        return await carry_out(zuno, kills, asked, tell)
+
+    return handle
 
 
 _ADVICE: Final = "whoever reads the traffic has your login. An SSH tunnel to 127.0.0.1 is safer."

@@ -3,18 +3,22 @@ stands in its way. The lock of a kill is written by whoever hears of it first.""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from zuno.doors.web.services import Services
 from zuno.doors.zuno import Zuno
 from zuno.kernel.accounts import PAPER_ACCOUNT, KillLock
-from zuno.kernel.errors import Unavailable
+from zuno.kernel.errors import Unavailable, ZunoError
+from zuno.trading.service.account_view import ActionView
 
 StopKind = Literal["kill", "pause", "cancel", "uses_play_money"]
 Stop = tuple[StopKind, str | None]
 """What, and which account or plan."""
 Tell = Callable[[str], None]
+WATCH_SECONDS: Final = 0.25
 
 
 class Helper(Protocol):
@@ -45,15 +49,48 @@ class Stops:
     def ask(self, kind: StopKind, which: str | None, tell: Tell = lambda line: None) -> Awaitable[Any]:
         if self._helper is not None:
             return self._helper.ask((kind, which), tell)
-        return self._services.ask(lambda zuno: carry_out(zuno, (kind, which), tell), refresh=False)
+        return self._services.ask(lambda zuno: carry_out(zuno, Kills(zuno), (kind, which), tell), refresh=False)
 
 
-async def carry_out(zuno: Zuno, stop: Stop, tell: Tell) -> Any:
+class Kills:
+    """The second step of kills: of every account that is locked, by whichever process or hand. Each once at a time."""
+
+    def __init__(self, zuno: Zuno) -> None:
+        self._zuno = zuno
+        self._running: dict[str, asyncio.Task[ActionView]] = {}
+
+    async def finish(self, account: str) -> ActionView:
+        if account not in self._running:
+            self._zuno.refresh()
+            acting = self._zuno.account(account).kill(lambda word, what: True, "page")
+            self._running[account] = task = asyncio.create_task(acting)
+            task.add_done_callback(lambda done: self._running.pop(account))
+        return await asyncio.shield(self._running[account])
+
+    async def watch(self, list_kills: Callable[[], frozenset[tuple[str, str]]]) -> None:
+        """What was locked before this began, too: whoever locked it may have died over the rest."""
+        seen: frozenset[tuple[str, str]] = frozenset()
+        async with asyncio.TaskGroup() as finishing:
+            while True:
+                kills = list_kills()
+                for account, _ in kills - seen:
+                    finishing.create_task(self._finish_unasked(account))
+                seen = kills
+                await asyncio.sleep(WATCH_SECONDS)
+
+    async def _finish_unasked(self, account: str) -> None:
+        try:
+            await self.finish(account)
+        except ZunoError as error:
+            logging.getLogger(__name__).warning("the kill of %s is not finished: %s", account, error)
+
+
+async def carry_out(zuno: Zuno, kills: Kills, stop: Stop, tell: Tell) -> Any:
     kind, which = stop
     zuno.refresh()
     match kind:
         case "kill":
-            return await zuno.account(which).kill(lambda word, what: True, "page")
+            return await kills.finish(which or PAPER_ACCOUNT)
         case "pause":
             return await zuno.account(which).pause()
         case "cancel":
