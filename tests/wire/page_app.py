@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fastapi import FastAPI
 
@@ -17,6 +17,7 @@ from zuno.doors.web.app import WebBackends, create_app
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.metrics import Metrics
 from zuno.doors.web.services import Services
+from zuno.doors.web.stops import Stop, StopDesk, Tell
 from zuno.kernel.units import Millis
 from zuno.wiring import Application, open_zuno
 from zuno.wiring.web import find_docs
@@ -55,6 +56,21 @@ class PageApp:
         return asyncio.run_coroutine_threadsafe(look(), self.loop).result(120)
 
 
+@dataclass
+class InlineHelper:
+    """Stops on the services' own loop, without a process."""
+
+    desk: StopDesk
+    loop: asyncio.AbstractEventLoop
+
+    def start(self) -> None: ...
+
+    async def ask(self, asked: Stop, tell: Tell = lambda line: None) -> Any:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.desk.handle(asked, tell), self.loop))
+
+    def stop(self) -> None: ...
+
+
 def build_access(clocks: Clocks, token: str = TOKEN) -> Access:
     return Access(token, lambda: Millis(clocks.millis), lambda: clocks.seconds, lambda count: b"\x07" * count)
 
@@ -73,6 +89,8 @@ def open_page_app(home: Path) -> Iterator[PageApp]:
             chance=lambda count: next(drawn).to_bytes(count, "big"),
             metrics=Metrics(lambda: clocks.seconds),
             version="0",
+            kill_lock=zuno.kill_lock,
+            helper=InlineHelper(StopDesk(zuno), loop),
             docs=find_docs(),
         )
         yield PageApp(create_app(services, on, feed), feed, services, zuno, access, clocks, loop)

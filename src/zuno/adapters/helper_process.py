@@ -55,7 +55,7 @@ class HelperProcess:
     def start(self) -> None:
         self._thread.start()
 
-    async def ask(self, asked: Any, tell: Tell) -> Any:
+    async def ask(self, asked: Any, tell: Tell = lambda line: None) -> Any:
         """`tell` hears what it says meanwhile, in another thread."""
         question, number = _Question(asked, tell), next(self._numbers)
         with self._turn:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from zuno.kernel.errors import Refused
 from zuno.settings import Settings
 from zuno.wiring.chains import LOCAL_CHAINS, Chains
 from zuno.wiring.mesh import Meshes, tell
@@ -15,7 +13,7 @@ from zuno.wiring.shared import SharedWiring
 from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
-    from zuno.adapters.keys.passphrases import Passphrase
+    from zuno.adapters.keys.passphrases import Ask, Passphrase
     from zuno.adapters.store.samples import SqliteSamples
     from zuno.amm.model import LpPosition
     from zuno.journal.port import Journal
@@ -139,13 +137,8 @@ class LpWiring(SharedWiring):
 
         return WalletService(self._signers.folder(), self._signers.own_wallet)
 
-    def unlock_wallet(self) -> str | None:
-        return self._signers.unlock()
-
-    def unlock_wallet_by(self, typed: Passphrase | None) -> None:
-        """By what was typed to another process of this home; nobody is asked."""
-        with suppress(Refused):
-            self._signers.unlock(lambda prompt: typed)
+    def unlock_wallet(self, ask: Ask | None = None) -> str | None:
+        return self._signers.unlock(ask)
 
     @property
     def typed_passphrase(self) -> Passphrase | None:

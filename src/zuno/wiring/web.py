@@ -9,7 +9,7 @@ from contextlib import suppress
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from zuno.doors.web_door import LOOPBACK
 from zuno.kernel.errors import Unavailable, ZunoError
@@ -17,7 +17,7 @@ from zuno.settings import Settings
 from zuno.wiring.version import PACKAGE
 
 if TYPE_CHECKING:
-    from zuno.adapters.helper_process import Handle, Tell
+    from zuno.adapters.helper_process import Handle
     from zuno.adapters.keys.passphrases import Passphrase
     from zuno.doors.web_door import WebDoor
     from zuno.wiring.application import Application
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 INSTALL: Final = "`make web` in a checkout, or pip install 'zuno[web]'"
 TOKEN_FILE: Final = "web.token"
 _TOKEN_BYTES: Final = 32
+_WATCHING: Final[list[asyncio.Task[None]]] = []
+"""Held, or a task that nobody waits for could be collected."""
 _LIBRARIES: Final = ("fastapi", "uvicorn", "prometheus_client")
 
 
@@ -70,21 +72,16 @@ def build_web(settings: Settings, zuno: Application, host: str, port: int) -> We
 async def open_stops(settings: Settings, passphrase: Passphrase | None) -> Handle:
     """What carries stops out, in a process of its own. The account is read once, so that the first of them finds
     everything loaded and open."""
-    from zuno.doors.web.stops import Kills, carry_out
+    from zuno.doors.web.stops import StopDesk
     from zuno.wiring.application import Application
 
     zuno = Application(settings)
-    zuno.unlock_wallet_by(passphrase)
+    desk = StopDesk(zuno)
     with suppress(ZunoError):
         await zuno.account().open_risk()
-    kills = Kills(zuno)
-    watching = asyncio.create_task(kills.watch(zuno.kill_lock.list_kills))
-
-    async def handle(asked: Any, tell: Tell) -> Any:
-        assert not watching.done()  # held, or it could be collected
-        return await carry_out(zuno, kills, asked, tell)
-
-    return handle
+        zuno.unlock_wallet(lambda prompt: passphrase)
+    _WATCHING.append(asyncio.create_task(desk.finish_kills(zuno.kill_lock.list_kills)))
+    return desk.handle
 
 
 _ADVICE: Final = "whoever reads the traffic has your login. An SSH tunnel to 127.0.0.1 is safer."

@@ -191,7 +191,7 @@ def trade_kill(
     ctx: typer.Context, yes: Yes = False, account: Account = None, home: Home = None, json: Json = False
 ) -> None:
     """Cancel all orders, close all positions, and lock until `zuno trade unlock`. Asks for confirmation."""
-    session = ctx.obj.at(home)
+    session: run_command.Session = ctx.obj.at(home)
     what = "this cancels all orders, closes all positions at the market and locks the desk."
 
     def lock_and_open(place: str | None) -> Zuno:

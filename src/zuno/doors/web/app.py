@@ -23,7 +23,7 @@ from zuno.doors.web.routes.system import build_system_routes
 from zuno.doors.web.routes.trading import build_trading_routes
 from zuno.doors.web.routes.trust import build_trust_routes
 from zuno.doors.web.services import Services
-from zuno.doors.web.stops import Helper, Stops
+from zuno.doors.web.stops import Helper
 from zuno.kernel.accounts import KillLock
 from zuno.kernel.units import Millis
 
@@ -45,16 +45,15 @@ class WebBackends:
     """Unguessable bytes, for ids."""
     metrics: Metrics
     version: str
-    kill_lock: KillLock | None = None
-    helper: Helper | None = None
-    """Carries stops out; None: the services do."""
+    kill_lock: KillLock
+    helper: Helper
+    """Carries out what lowers risk."""
     docs: Path | None = None
     """The folder of this project's pages, where they are installed."""
 
 
 def create_app(services: Services, on: WebBackends, feed: EventFeed) -> FastAPI:
     jobs = Jobs(services, feed, on.now, on.chance, on.metrics.count_job)
-    stops = Stops(services, on.kill_lock, on.helper)
     app = FastAPI(
         title="Zuno",
         version=on.version,
@@ -68,8 +67,8 @@ def create_app(services: Services, on: WebBackends, feed: EventFeed) -> FastAPI:
     for router in (
         build_lp_routes(services, feed, jobs),  # tried in this order: the one that is asked most comes first
         build_system_routes(services, on.access, on.version, feed, jobs),
-        build_plan_routes(services, feed, jobs, stops),
-        build_trading_routes(services, feed, jobs, stops),
+        build_plan_routes(services, feed, jobs, on.helper),
+        build_trading_routes(services, feed, jobs, on.helper, on.kill_lock),
         build_trust_routes(services),
         build_lab_routes(services),
     ):

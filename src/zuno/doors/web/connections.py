@@ -43,12 +43,10 @@ class Connections:
         self._places = places
         self._strangers: dict[Connection, None] = {}
         """The oldest first."""
-        self.dropped = 0
 
     def add(self, connection: Connection) -> None:
         self._strangers[connection] = None
         if len(self._strangers) > self._places:
-            self.dropped += 1
             next(iter(self._strangers)).drop()
 
     def remove(self, connection: Connection) -> None:
@@ -61,7 +59,7 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 
     def __init__(self, others: Connections, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self.app_state = {**self.app_state, "connection": self}
+        self.app_state: dict[str, Any] = {**self.app_state, "connection": self}
         self._others = others
         self._late: asyncio.TimerHandle | None = None
         self.looking: asyncio.Task[Any] | None = None

@@ -63,8 +63,7 @@ class WebServer:
     ) -> WebEndView:
         loop = asyncio.get_running_loop()
         services = Services(self._zuno, loop)
-        if self._on.helper is not None:
-            self._on.helper.start()
+        self._on.helper.start()
         feed = EventFeed(services)
         app = create_app(services, self._on, feed)
         server = uvicorn.Server(
@@ -109,8 +108,7 @@ class WebServer:
             feed.close()
             server.should_exit = True
             await ended.wait()  # what is asked meanwhile is still answered by this loop
-            if self._on.helper is not None:
-                await asyncio.to_thread(self._on.helper.stop)
+            await asyncio.to_thread(self._on.helper.stop)
         if failed:
             raise Unavailable("The page's server ended by itself; `zuno logs` says more.")
         return WebEndView(url=url, requests=self._on.metrics.requests, refused=self._on.metrics.refused)

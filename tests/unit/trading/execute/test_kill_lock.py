@@ -50,7 +50,7 @@ async def test_an_entry_that_was_planned_is_not_sent(harness: KillableHarness) -
         if any(isinstance(event, OrderPlanned) for event in events):  # type: ignore[attr-defined]
             harness.lock.lock("paper", "terminal")
 
-    harness.gate._state.writer.write = write_and_kill  # type: ignore[assignment,method-assign]
+    harness.gate._state.writer.write = write_and_kill
     result = await harness.gate.execute(harness.opening())
     book = harness.gate.book
     assert result.state == "ended"
