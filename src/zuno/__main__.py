@@ -27,13 +27,19 @@ def _open(home: str | None) -> Zuno:
     return open_zuno(home)
 
 
+def _lock_account(home: str | None, account: str) -> None:
+    from zuno.adapters.kill_lock import KillLockFile, find_home
+
+    KillLockFile(find_home(home, os.environ)).lock(account, "terminal")
+
+
 def main() -> None:
     _mend_streams()
     signal.signal(signal.SIGTERM, _stop_on_sigterm)
     try:
         from zuno.doors.cli.main import run
 
-        code = run(sys.argv[1:], _open, shell=_shell if _somebody_there() else None)
+        code = run(sys.argv[1:], _open, shell=_shell if _somebody_there() else None, lock_account=_lock_account)
     except KeyboardInterrupt:  # before the command line was even read
         from zuno.doors.cli.run_command import tell_stopped
 
@@ -97,8 +103,11 @@ def door_of(home: str | None) -> ShellHost:
     def open_home(elsewhere: str | None) -> Zuno:
         return _open(home if elsewhere is None else elsewhere)
 
+    def lock_here(elsewhere: str | None, account: str) -> None:
+        _lock_account(home if elsewhere is None else elsewhere, account)
+
     def running(words: Sequence[str], shown: Callable[[View], None]) -> int:
-        return run(words, open_home, shown=shown)
+        return run(words, open_home, shown=shown, lock_account=lock_here)
 
     return ShellHost(
         running,

@@ -66,13 +66,13 @@ async def test_what_is_shown_before_is_not_handed_out_and_what_is_handed_out_is_
 ) -> None:
     execution = zuno.execution()
     plan_id = await approve_close(execution)
-    offer = await execution.offer_apply(plan_id, "test")
+    offer = await execution.offer_apply(plan_id)
     assert isinstance(offer, ApprovalView), "no bytes before the owner said yes"
     assert (await execution.status(plan_id)).state == "approved"
     first = await execution.apply(plan_id, Consent.bound_to(offer.approval_hash, "test"), silently)
     assert isinstance(first, UnsignedView)
     assert await execution.apply(plan_id, YES, silently) == first
-    assert await execution.offer_apply(plan_id, "test") == first, "nothing new is to be confirmed"
+    assert await execution.offer_apply(plan_id) == first, "nothing new is to be confirmed"
     status = await execution.status(plan_id)
     waiting = f"handed out: waiting for {WALLET} to send step 1 of 1"
     assert (status.state, status.why) == ("handed_out", waiting)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from threading import Thread
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fastapi import FastAPI
 
@@ -20,6 +20,7 @@ from zuno.doors.web.events import EventFeed
 from zuno.doors.web.metrics import Metrics
 from zuno.doors.web.routes.system import has_real_money
 from zuno.doors.web.services import Services
+from zuno.doors.web.stops import Stop, StopDesk, Tell
 from zuno.doors.web_logins import LoginBook, Logins, LoginScope, WebLoginView, hash_secret
 from zuno.kernel.units import Millis
 from zuno.wiring import Application, open_zuno
@@ -81,6 +82,21 @@ def log_in(logins: Logins, scope: LoginScope = "act") -> tuple[str, dict[str, st
     return f"{COOKIE}={given[0]}", {"X-Zuno-Session": given[1]}
 
 
+@dataclass
+class InlineHelper:
+    """Stops on the services' own loop, without a process."""
+
+    desk: StopDesk
+    loop: asyncio.AbstractEventLoop
+
+    def start(self) -> None: ...
+
+    async def ask(self, asked: Stop, tell: Tell = lambda line: None) -> Any:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.desk.handle(asked, tell), self.loop))
+
+    def stop(self) -> None: ...
+
+
 @contextmanager
 def open_page_app(home: Path) -> Iterator[PageApp]:
     zuno, clocks, loop = open_zuno(str(home)), Clocks(), asyncio.new_event_loop()
@@ -96,6 +112,8 @@ def open_page_app(home: Path) -> Iterator[PageApp]:
             chance=lambda count: next(drawn).to_bytes(count, "big"),
             metrics=Metrics(lambda: clocks.seconds),
             version="0",
+            kill_lock=zuno.kill_lock,
+            helper=InlineHelper(StopDesk(zuno), loop),
             docs=find_docs(),
         )
         yield PageApp(create_app(services, on, feed), feed, services, zuno, access, logins, clocks, loop)

@@ -154,6 +154,7 @@ class Application(LpWiring, TradingWiring):
                 ),
                 doctor.build_push_check(self._settings, self._outbox, unix_millis),
                 build_venue_check(self._settings, unix_millis, lambda: AccountReader(self._trade_log()).read(account)),
+                doctor.build_kill_check(self.kill_lock),
                 doctor.build_mandate_check(self._trade_log, unix_millis, account),
                 *([] if self._settings.binance_demo else [record]),
             ],

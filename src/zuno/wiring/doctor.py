@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from zuno.adapters.keys.ed25519 import KeyFile
     from zuno.doors.agents import AgentsView
     from zuno.journal.port import Journal
+    from zuno.kernel.accounts import KillLock
     from zuno.kernel.notify import Outbox
     from zuno.settings import Settings
     from zuno.trading.learn.memory_book import MemoryBook
@@ -97,6 +98,17 @@ def build_doctor(
             *more,
         ]
     )
+
+
+def build_kill_check(lock: KillLock) -> Check:
+    """Whether an account is killed; nothing is said where none is."""
+
+    async def look() -> list[CheckView]:
+        why = lock.why_locked()
+        advice = "no entry of it and no LP plan begins; `zuno trade unlock --account NAME` lifts it"
+        return [] if why is None else [_line("kill", "warn", why, advice)]
+
+    return Check("kill", look)
 
 
 def build_mandate_check(log: Callable[[], TradeLog], now: Callable[[], Millis], account: str) -> Check:

@@ -14,6 +14,7 @@ from zuno.wiring.shared import SharedWiring
 from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
+    from zuno.adapters.keys.passphrases import Ask, Passphrase
     from zuno.adapters.store.samples import SqliteSamples
     from zuno.amm.model import LpPosition
     from zuno.journal.port import Journal
@@ -147,8 +148,12 @@ class LpWiring(SharedWiring):
 
         return WalletService(self._signers.folder(), self._signers.own_wallet)
 
-    def unlock_wallet(self) -> str | None:
-        return self._signers.unlock()
+    def unlock_wallet(self, ask: Ask | None = None) -> str | None:
+        return self._signers.unlock(ask)
+
+    @property
+    def typed_passphrase(self) -> Passphrase | None:
+        return self._signers.typed
 
     def wallet(self, chain: str | None) -> WalletOnChain:
         from zuno.lp.service.wallets import WalletOnChain
@@ -314,6 +319,7 @@ class LpWiring(SharedWiring):
             now=unix_millis,
             limits=self._limits(),
             timeouts=self._timeouts(opened.info),
+            killed=self.kill_lock.why_locked,
         )
 
     def _limits(self) -> SpendingLimits:

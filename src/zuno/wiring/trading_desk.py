@@ -7,8 +7,10 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING
 
+from zuno.kernel.accounts import short_name
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.settings import Settings
 from zuno.wiring.markets import Markets
@@ -293,6 +295,7 @@ class TradingWiring(SharedWiring):
                 marks=read_marks,
                 ask=ask,
                 learn=self._learn_from_close,
+                kill_lock=self.kill_lock,
             ),
             name,
         )
@@ -446,9 +449,10 @@ class TradingWiring(SharedWiring):
         from zuno.trading.model.trade_events import account_mode
         from zuno.wiring.orders import build_exchange_gate, build_paper_gate
 
+        killed = partial(self.kill_lock.why_locked, short_name(account))
         if account_mode(account) != "paper":
             venues = await self._open_exchanges(account)
             log = self._trade_log()
-            return build_exchange_gate(log, account, venues, now, entries=entries, watch_only=watch_only)
+            return build_exchange_gate(log, account, venues, now, killed, entries=entries, watch_only=watch_only)
         paper_log: TradeLog = OwnedTradeLog(self._trade_log()) if owned else self._trade_log()
-        return build_paper_gate(self._settings, self._recordings.selected_store(), paper_log, account, now)
+        return build_paper_gate(self._settings, self._recordings.selected_store(), paper_log, account, now, killed)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from contextlib import suppress
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -10,28 +12,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zuno.doors.web_door import LOOPBACK
-from zuno.kernel.errors import Unavailable
+from zuno.kernel.errors import Unavailable, ZunoError
 from zuno.settings import Settings
 from zuno.wiring.version import PACKAGE
 
 if TYPE_CHECKING:
+    from zuno.adapters.helper_process import Handle
+    from zuno.adapters.keys.passphrases import Passphrase
     from zuno.doors.web_door import WebDoor
     from zuno.doors.web_logins import Logins
-    from zuno.doors.zuno import Zuno
+    from zuno.wiring.application import Application
 
 INSTALL: Final = "`make web` in a checkout, or pip install 'zuno[web]'"
 LOGINS_FILE: Final = "web-logins.json"
 OLD_TOKEN_FILE: Final = "web.token"
 """Of versions whose link was one token for everything."""
+_WATCHING: Final[list[asyncio.Task[None]]] = []
+"""Held, or a task that nobody waits for could be collected."""
 _LIBRARIES: Final = ("fastapi", "uvicorn", "prometheus_client")
 
 
-def build_web(settings: Settings, zuno: Zuno, host: str, port: int) -> WebDoor:
+def build_web(settings: Settings, zuno: Application, host: str, port: int) -> WebDoor:
     """`Unavailable` without the libraries; it says how to install them."""
     from time import monotonic
 
     from zuno.adapters.clock.system import unix_millis
     from zuno.adapters.file_lock import web_lock
+    from zuno.adapters.helper_process import HelperProcess
 
     if any(find_spec(name) is None for name in _LIBRARIES):
         raise Unavailable(f"The page needs FastAPI and uvicorn: {INSTALL}.")
@@ -53,6 +60,8 @@ def build_web(settings: Settings, zuno: Zuno, host: str, port: int) -> WebDoor:
             chance=os.urandom,
             metrics=Metrics(monotonic),
             version=version("zuno"),
+            kill_lock=zuno.kill_lock,
+            helper=HelperProcess(open_stops, lambda: (settings, zuno.typed_passphrase)),
             docs=find_docs(),
         ),
         logins,
@@ -61,6 +70,21 @@ def build_web(settings: Settings, zuno: Zuno, host: str, port: int) -> WebDoor:
         web_lock(settings.home),
         notes + remove_old_token(settings.home),
     )
+
+
+async def open_stops(settings: Settings, passphrase: Passphrase | None) -> Handle:
+    """What carries stops out, in a process of its own. The account is read once, so that the first of them finds
+    everything loaded and open."""
+    from zuno.doors.web.stops import StopDesk
+    from zuno.wiring.application import Application
+
+    zuno = Application(settings)
+    desk = StopDesk(zuno)
+    with suppress(ZunoError):
+        await zuno.account().open_risk()
+        zuno.unlock_wallet(lambda prompt: passphrase)
+    _WATCHING.append(asyncio.create_task(desk.finish_kills(zuno.kill_lock.list_kills)))
+    return desk.handle
 
 
 _ADVICE: Final = "whoever reads the traffic has your login. An SSH tunnel to 127.0.0.1 is safer."

@@ -442,13 +442,14 @@ def run(
     *,
     shown: Callable[[View], None] | None = None,
     shell: Callable[[str | None], int] | None = None,
+    lock_account: Callable[[str | None, str], None] = lambda home, account: None,
 ) -> int:
     """Run one command and return its exit code; what went wrong is one sentence, never a traceback.
 
-    `shown` is told what was printed; `shell` is opened where no command is given.
+    `shown` is told what was printed; `shell` is opened where no command is given; `lock_account`: of the session.
     """
     try:
-        code = _run(arguments, run_command.Session(opener, shown=shown, shell=shell))
+        code = _run(arguments, run_command.Session(opener, shown=shown, shell=shell, lock_account=lock_account))
         sys.stdout.flush()
         return code
     except BrokenPipeError:

@@ -52,6 +52,8 @@ class Session:
     home: str | None = None
     shown: Callable[[View], None] | None = None
     """Told what stood on the screen, as long as it is this home's."""
+    lock_account: Callable[[str | None, str], None] = lambda home, account: None
+    """Locks an account of a home before anything is opened there: the first step of a kill."""
     shell: Callable[[str | None], int] | None = None
     """What `zuno` alone opens, where there is somebody to talk to."""
 

@@ -96,15 +96,11 @@ async def _offer_kill(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
     exchange, a market or a chain that does not answer."""
     desk = _take_desk(asked, zuno, "/kill [live|demo]")
     risk = await desk.open_risk()
-    what = (
-        f"{risk.orders} orders are cancelled, {risk.trades} trades are closed at the market, "
-        "and the desk is locked until `/unlock`."
-    )
 
     async def kill(confirmed: ChatRequest) -> Reply:
-        return render(await desk.kill(None))
+        return render(await desk.kill(None, "telegram"))
 
-    shown = _describe(risk, "Kill", "\n".join((what, *risk.notes)))
+    shown = _describe(risk, "Kill", "\n".join((f"This {risk.ends} until `/unlock`.", *risk.notes)))
     return replace(_trading_card("/kill", asked, shown, risk, [], "Kill", kill), exact=True)
 
 

@@ -226,6 +226,8 @@ class Guard:
             scope.setdefault("state", {})["caller"] = self._access.check(
                 scope["method"], scope["path"], headers, cookies
             )
+            if scope["state"]["caller"] is not None and (connection := scope["state"].get("connection")) is not None:
+                connection.recognise()
             body = await _read_body(headers, receive) if scope["method"] not in _SAFE else None
         except (Problem, ZunoError) as error:
             view = describe_error(error)

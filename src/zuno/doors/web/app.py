@@ -25,6 +25,8 @@ from zuno.doors.web.routes.system import build_system_routes
 from zuno.doors.web.routes.trading import build_trading_routes
 from zuno.doors.web.routes.trust import build_trust_routes
 from zuno.doors.web.services import Services
+from zuno.doors.web.stops import Helper
+from zuno.kernel.accounts import KillLock
 from zuno.kernel.units import Millis
 
 STATIC: Final = Path(__file__).parent / "static"
@@ -49,6 +51,9 @@ class WebBackends:
     """Unguessable bytes, for ids."""
     metrics: Metrics
     version: str
+    kill_lock: KillLock
+    helper: Helper
+    """Carries out what lowers risk."""
     docs: Path | None = None
     """The folder of this project's pages, where they are installed."""
 
@@ -68,8 +73,8 @@ def create_app(services: Services, on: WebBackends, feed: EventFeed) -> FastAPI:
     for router in (
         build_lp_routes(services, feed, jobs),  # tried in this order: the one that is asked most comes first
         build_system_routes(services, on.access, on.version, feed, jobs),
-        build_plan_routes(services, feed, jobs),
-        build_trading_routes(services, feed, jobs),
+        build_plan_routes(services, feed, jobs, on.helper),
+        build_trading_routes(services, feed, jobs, on.helper, on.kill_lock),
         build_trust_routes(services),
         build_lab_routes(services),
     ):

@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL
+from functools import partial
 from ipaddress import ip_address
 from threading import Thread
 from typing import Final
@@ -13,6 +14,7 @@ from typing import Final
 import uvicorn
 
 from zuno.doors.web.app import WebBackends, create_app
+from zuno.doors.web.connections import ACCEPTED_AT_ONCE, IDLE_SECONDS, Connection, Connections, count_places
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.routes.system import has_real_money
 from zuno.doors.web.services import Services
@@ -63,11 +65,15 @@ class WebServer:
     ) -> WebEndView:
         loop = asyncio.get_running_loop()
         services = Services(self._zuno, loop)
+        self._on.helper.start()
         feed = EventFeed(services)
         app = create_app(services, self._on, feed)
         server = uvicorn.Server(
             uvicorn.Config(
                 app,
+                http=partial(Connection, Connections(count_places())),  # type: ignore[arg-type]
+                backlog=ACCEPTED_AT_ONCE,
+                timeout_keep_alive=IDLE_SECONDS,
                 log_level="warning",
                 log_config=None,
                 access_log=False,
@@ -105,6 +111,7 @@ class WebServer:
             feed.close()
             server.should_exit = True
             await ended.wait()  # what is asked meanwhile is still answered by this loop
+            await asyncio.to_thread(self._on.helper.stop)
         if failed:
             raise Unavailable("The page's server ended by itself; `zuno logs` says more.")
         return WebEndView(url=url, requests=self._on.metrics.requests, refused=self._on.metrics.refused)
@@ -124,7 +131,7 @@ def open_port(host: str, port: int) -> socket.socket:
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind((host, port))
-        opened.listen(128)
+        opened.listen(ACCEPTED_AT_ONCE)
     except OSError as error:
         opened.close()
         raise _unusable_port(host, port, error) from error

@@ -46,7 +46,7 @@ from zuno.lp.execute.plan_state import (
     load_progress,
     unfinished_plans,
 )
-from zuno.lp.execute.send import Notify, SigningInputs, StepSender
+from zuno.lp.execute.send import Notify, SigningInputs, StepSender, check_not_killed
 from zuno.lp.execute.verify_outcome import measure_proceeds, position_actions, verify_outcome
 from zuno.lp.model.plan import Allowances, Flow, Owns, PlanState, SecondHalf, Step, StepKind, StepState
 from zuno.lp.model.plan_events import (
@@ -172,8 +172,9 @@ class Gate:
         plan_id: str,
         ask_owner: AskOwner,
         notify: Notify,
-        progress: PlanProgress | None = None,
         tx: HexId | None = None,
+        *,
+        progress: PlanProgress | None = None,
     ) -> PlanProgress:
         """Apply an approved plan, or continue it; a plan that has ended is refused. `progress`: loaded before.
 
@@ -183,6 +184,7 @@ class Gate:
         with self._context.lock(self._lock_name):
             await self.reconcile(notify, but=plan_id)
             progress, draft = await self.load_approved(plan_id, progress)
+            check_not_killed(self._context, progress)
             if progress.handed_out or (self._context.signer.watch_only and not progress.signed_anything):
                 await self._run_elsewhere(progress, draft, ask_owner, notify, tx)
                 return progress

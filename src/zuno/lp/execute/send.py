@@ -35,6 +35,12 @@ PrepareStep = Callable[[int], Awaitable[SigningInputs]]
 """Checks a step against the chain once more; `Refused` names what does not hold."""
 
 
+def check_not_killed(context: ExecutionContext, progress: PlanProgress) -> None:
+    """`Refused` while an account is killed. A plan that has begun goes on: half-way it would be worse."""
+    if not progress.begun and (why := context.killed()) is not None:
+        raise Refused(f"{why}: {progress.plan_id} is not begun. `zuno trade unlock` lifts it.")
+
+
 class StepSender:
     """Signs, sends and confirms one plan's transactions, one after the other."""
 
@@ -72,7 +78,9 @@ class StepSender:
                 case StepState.PLANNED | StepState.SUPERSEDED:
                     if prepare is None:
                         return step
-                    await self._sign_step(index, await prepare(index))
+                    ready = await prepare(index)
+                    check_not_killed(self._context, self._progress)
+                    await self._sign_step(index, ready)
                     await self._broadcast(index)
                     bid = self._context.stopwatch()
                 case StepState.SIGNED | StepState.SENT | StepState.MINED:

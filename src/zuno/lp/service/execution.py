@@ -174,7 +174,8 @@ class Execution:
             return consent.to_apply(approval_view(execution, drafted, gas, approval, approval_hash(approval)))
 
         try:
-            await gate.apply(plan_id, ask_owner, tell, task.progress, None if tx is None else arguments.tx_hash(tx))
+            named = None if tx is None else arguments.tx_hash(tx)
+            await gate.apply(plan_id, ask_owner, tell, named, progress=task.progress)
         finally:
             await self._note_outcome(execution, task.progress)
         if task.progress.state is PlanState.HANDED_OUT:

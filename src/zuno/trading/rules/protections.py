@@ -83,6 +83,14 @@ def active_locks(state: RiskState, limits: ProtectionLimits) -> tuple[LockSet, .
     return tuple(found.values())
 
 
+def add_kill(locks: tuple[LockSet, ...], killed: str | None, now: Millis) -> tuple[LockSet, ...]:
+    """The kill lock of the home among the others. `killed`: why it stands; the account's own log may not have it."""
+    if killed is None or any(lock.protection is Protection.KILL_SWITCH for lock in locks):
+        return locks
+    kill = LockSet(at=now, protection=Protection.KILL_SWITCH, symbol=None, until=None, reason=killed[:600])
+    return (*locks, kill)
+
+
 def unexpired_locks(locks: Iterable[LockSet], now: Millis) -> tuple[LockSet, ...]:
     return tuple(lock for lock in locks if lock.until is None or lock.until > now)
 

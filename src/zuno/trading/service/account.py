@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from typing import Any, Final, Literal
 
 from zuno.kernel import arguments
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import Refused, UsageError, ZunoError
+from zuno.kernel.errors import NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.chart.equity_chart import describe_equity
@@ -20,6 +21,7 @@ from zuno.trading.model.market import DAY_MS, SECOND_MS, parse_symbol
 from zuno.trading.model.trade_events import (
     FillBooked,
     Mandate,
+    Protection,
     account_mode,
 )
 from zuno.trading.rules.account_history import trace_account
@@ -83,10 +85,17 @@ class OpenRisk:
 
     account: str
     mode: Literal["paper", "demo", "live"]
-    orders: int
-    trades: int
+    orders: int | None
+    trades: int | None
+    """None: the log cannot be read."""
     exchanges: tuple[ExchangeAnswer, ...] | None
     notes: tuple[str, ...]
+
+    @property
+    def ends(self) -> str:
+        """What a kill does, in words."""
+        orders, trades = ("all" if count is None else count for count in (self.orders, self.trades))
+        return f"cancels {orders} orders, closes {trades} positions at the market and locks the desk"
 
 
 class AccountDesk:
@@ -125,12 +134,13 @@ class AccountDesk:
         )
 
     async def open_risk(self) -> OpenRisk:
-        """What a kill would end, from the account's own log: it can be asked while no exchange answers, for which it
-        waits seconds at most."""
-        book = await self._reader.read_book()
-        answers = await self._reader.ask_exchanges(book)
-        orders, notes = len(book.open_orders) + len(book.resting), self._reader.describe_answers(answers)
-        return OpenRisk(self._reader.account, self._reader.mode, orders, len(book.trades), answers, notes)
+        """What a kill would end, from the account's own log; where it cannot be read, everything is meant. An exchange
+        is waited for seconds at most."""
+        reader, book = self._reader, await self._read_known_book()
+        answers = None if book is None else await reader.ask_exchanges(book)
+        orders = None if book is None else len(book.open_orders) + len(book.resting)
+        trades, notes = None if book is None else len(book.trades), reader.describe_answers(answers)
+        return OpenRisk(reader.short_name, reader.mode, orders, trades, answers, notes)
 
     async def positions(self) -> TradePositionsView:
         page = await self._reader.look(ask=True)
@@ -289,17 +299,42 @@ class AccountDesk:
             self._require_word(confirm, "resume", f"{self._reader.title}: the desk opens trades again.")
         return await self._tell_action(await self._orders.resume(self._reader.name), named=True)
 
-    async def kill(self, confirm: Confirm | None) -> ActionView:
-        """Cancel all orders, close all positions and lock, once the word `kill` was typed. None: it was; no exchange is
-        asked first."""
+    async def kill(self, confirm: Confirm | None, door: str = "terminal") -> ActionView:
+        """Once the word `kill` was typed: first the account is locked in a file of the home, which needs nothing else
+        that works; then all orders are cancelled, all positions closed, and the lock is written to its log. A lock that
+        cannot be written keeps nobody from getting out: that is said after the rest was done.
+
+        `confirm`: None where the word was typed already; no exchange is asked before the kill then.
+        """
         if confirm is not None:
             risk = await self.open_risk()
-            what = f"cancels {risk.orders} orders, closes {risk.trades} positions at the market and locks the desk."
-            self._require_word(confirm, "kill", " ".join((f"{self._reader.title}: this {what}", *risk.notes)))
-        before = await self._reader.read_book()
-        answer = await self._orders.kill(self._reader.name)
+            self._require_word(confirm, "kill", " ".join((f"{self._reader.title}: this {risk.ends}.", *risk.notes)))
+        name, lock = self._reader.short_name, self._with.kill_lock
+        trouble: list[BaseException] = []
+        try:
+            lock.lock(name, door)
+        except ZunoError as error:
+            trouble.append(error)
+        try:
+            before = await self._read_known_book()
+        except NotFound:
+            lock.unlock(name)  # nobody has such an account
+            raise
         locked = f"the desk is locked until `zuno trade unlock` ({self._reader.title})"
-        said = (*_describe_closed(before, answer.book, "all"), locked, *await self._learn(before, answer))
+        sharing = asyncio.create_task(asyncio.to_thread(lock.share, name, door))
+        try:
+            if not await self._reader.has_market():
+                return self._build_action(self._reader.empty_page(), said=(locked,))
+            answer = await self._orders.kill(self._reader.name)
+        except ZunoError as error:
+            if not trouble:
+                error.args = (f"{self._reader.title} is LOCKED. Not everything is closed: {error}",)
+            raise
+        finally:
+            trouble += [error for error in await asyncio.gather(sharing, return_exceptions=True) if error]
+        notes = tuple(f"not locked everywhere: {plain_text(str(error), 300)}" for error in trouble)
+        known = before or TradingBook()
+        said = (*_describe_closed(known, answer.book, "all"), locked, *notes, *await self._learn(known, answer))
         return await self._tell_action(replace(answer, said=said), ask=True)
 
     async def unlock(self, protection: str | None = None, confirm: Confirm = lambda word, what: False) -> ActionView:
@@ -309,7 +344,10 @@ class AccountDesk:
             locks = [lock for lock in (await self._reader.look()).locks if names in (None, lock.protection)]
             lifted = "; ".join(map(describe_lock, locks)) or "nothing that stands now"
             self._require_word(confirm, "unlock", f"{self._reader.title}: this lifts {lifted}.")
-        return await self._tell_action(await self._orders.unlock(protection, self._reader.name), named=True)
+        answer = await self._orders.unlock(protection, self._reader.name)
+        if protection is None or parse_protection(protection) is Protection.KILL_SWITCH:
+            await asyncio.to_thread(self._with.kill_lock.unlock, self._reader.short_name)  # last: the log has it by now
+        return await self._tell_action(answer, named=True)
 
     async def adopt(self, confirm: Confirm) -> ActionView:
         """Take what was paid in or out at the exchange into the ledger, once the word `adopt` was typed, and lift the
@@ -403,14 +441,26 @@ class AccountDesk:
 
     async def _tell_action(self, answer: OrdersAnswer, *, named: bool = False, ask: bool = False) -> ActionView:
         """`named`: what was done says of which account. `ask`: the exchanges say what is left."""
-        page = await self._reader.look(ask=ask)
+        said = tuple(f"{line} ({self._reader.title})" for line in answer.said) if named else answer.said
         troubles = tuple(f"{exchange}: {why}" for exchange, why in answer.troubles.items())
+        return self._build_action(await self._reader.look(ask=ask), said, troubles)
+
+    def _build_action(self, page: AccountPage, said: tuple[str, ...], troubles: tuple[str, ...] = ()) -> ActionView:
         return ActionView(
             **{**self._head(page), "notes": (*page.notes, *troubles)},
-            said=tuple(f"{line} ({self._reader.title})" for line in answer.said) if named else answer.said,
+            said=said,
             positions=position_views(page),
             orders=tuple(order_view(page.book, order) for order in page.book.open_orders.values()),
         )
+
+    async def _read_known_book(self) -> TradingBook | None:
+        """None where the log cannot be read: a kill does not wait for it."""
+        try:
+            return await self._reader.read_book()
+        except NotFound:
+            raise
+        except ZunoError:
+            return None
 
     async def _paint(self, page: AccountPage, curve: Sequence[EquityPoint], view: PerformanceView) -> bytes | None:
         painter = self._with.desk.painter

@@ -9,8 +9,9 @@ from decimal import Decimal
 from difflib import get_close_matches
 from typing import Final, Literal
 
+from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, PAPER_ACCOUNT, KillLock, check_account_name
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import NotFound, Unavailable, ZunoError
+from zuno.kernel.errors import NotFound, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.learn.evaluator import Evaluation
@@ -21,15 +22,11 @@ from zuno.trading.model.known import Known, Missing, or_none
 from zuno.trading.model.market import DAY_MS, SECOND_MS, Symbol, Timeframe, basis, candles
 from zuno.trading.model.orders import ZERO, to_decimal
 from zuno.trading.model.trade_events import (
-    DEMO_ACCOUNT,
-    LIVE_ACCOUNT,
-    PAPER_ACCOUNT,
     AccountOpened,
     LockSet,
     TradeEvent,
     account_mode,
     account_name,
-    check_account_name,
     paper_account,
 )
 from zuno.trading.model.venues import BINANCE
@@ -40,13 +37,14 @@ from zuno.trading.rules.performance import (
     Close,
     equity_usd,
 )
-from zuno.trading.rules.protections import ProtectionLimits, RiskState, active_locks
+from zuno.trading.rules.protections import ProtectionLimits, RiskState, active_locks, add_kill
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.orders import TradingOrders
 from zuno.trading.service.paper_book import Inventory, sum_inventory
 from zuno.trading.service.prices import NO_PRICES, Prices, read_prices
 
+NO_MARKET: Final = "no market was ever read here: nothing is open"
 _FINE_DAYS: Final = 60
 """An account that is younger is drawn by the hour."""
 
@@ -65,6 +63,7 @@ class AccountBackends:
     """The process that trades for an account, where one does."""
     now: Callable[[], Millis]
     """The wall's clock: a mandate is for money, which no recording moves."""
+    kill_lock: KillLock
     marks: Callable[[str], Awaitable[Mapping[tuple[Exchange, Symbol], Decimal]]] | None = None
     """What an account at exchanges is marked by: their own prices of what it holds."""
     ask: Callable[[str, TradingBook], Awaitable[tuple[ExchangeAnswer, ...]]] | None = None
@@ -171,13 +170,20 @@ class AccountPageReader:
         return account_name(self._with.desk.origin, self.name)
 
     @property
+    def short_name(self) -> str:
+        """What `--account` says."""
+        return self.name or PAPER_ACCOUNT
+
+    @property
     def mode(self) -> Literal["paper", "demo", "live"]:
-        return account_mode(self.account)
+        return account_mode(self.short_name)
 
     @property
     def title(self) -> str:
         """What is acted on, in a sentence: nobody is to kill one account and believe it was another."""
-        return f"{self.mode.upper()} account {self.account}"
+        with suppress(ZunoError):
+            return f"{self.mode.upper()} account {self.account}"
+        return f"{self.mode.upper()} account {self.short_name}"  # a kill waits for no market that can be read
 
     async def look(self, *, ask: bool = False) -> AccountPage:
         """`ask`: an account at exchanges is held against what they say."""
@@ -201,7 +207,20 @@ class AccountPageReader:
         notes += self.describe_answers(answers)
         lp, said = await self._read_liquidity(book, recorded=recorded)
         page = AccountPage(self.account, events, book, at, prices, lp, (), notes, said, marks, recorded, answers)
-        return replace(page, locks=active_locks(page.risk_state(), self._with.limits))
+        return replace(page, locks=self._add_kill(active_locks(page.risk_state(), self._with.limits), at))
+
+    def empty_page(self) -> AccountPage:
+        """Of an account whose market was never read: nothing can be open there."""
+        now = self._with.now()
+        locks = self._add_kill((), now)
+        return AccountPage(self.account, (), TradingBook(), now, NO_PRICES, {}, locks, (NO_MARKET,), ())
+
+    def _add_kill(self, locks: tuple[LockSet, ...], at: Millis) -> tuple[LockSet, ...]:
+        return add_kill(locks, self._with.kill_lock.why_locked(self.short_name), at)
+
+    async def has_market(self) -> bool:
+        """Whether the account can have been traded: on paper a market names it. None is invented for the question."""
+        return self.mode != "paper" or self._with.desk.live(None) or bool(await self._with.store.spans())
 
     async def ask_exchanges(self, book: TradingBook) -> tuple[ExchangeAnswer, ...] | None:
         return None if self.mode == "paper" or self._with.ask is None else await self._with.ask(self.account, book)
@@ -212,11 +231,7 @@ class AccountPageReader:
         return tuple(line for answer in answers for line in answer.describe())
 
     async def read_book(self) -> TradingBook:
-        """The account as it is written down; neither a chain nor an exchange is waited for, and a market only on paper,
-        whose account it names."""
-        if self.mode == "paper":
-            with suppress(Unavailable):
-                await self._find_moment()
+        """The account as it is written down: no chain, no exchange and no market is waited for."""
         return (await self._read_log())[0]
 
     async def _read_log(self) -> tuple[TradingBook, tuple[TradeEvent, ...]]:

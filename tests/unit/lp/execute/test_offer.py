@@ -16,6 +16,7 @@ from zuno.lp.execute.plan_state import append_event, catch_up
 from zuno.lp.model.plan import PlanState
 from zuno.lp.model.plan_events import Action, PlanOver
 from zuno.lp.service.execution import Consent, Execution
+from zuno.lp.service.execution_view import ApprovalView
 from zuno.lp.service.positions import LpDesk
 
 
@@ -62,13 +63,14 @@ def heard(line: str) -> None:
 
 async def head(bench: Any) -> Entry:
     (newest,) = await bench.journal.latest(1)
-    return newest  # type: ignore[no-any-return]
+    return newest
 
 
 async def test_an_offer_takes_no_lock_and_writes_nothing(bench: Any) -> None:
     plan_id = await bench.approved(await bench.told(Action.CLOSE))
     execution, before = service(bench, bench.journal), await head(bench)
     alone = await execution.offer_apply(plan_id)
+    assert isinstance(alone, ApprovalView)
     with wallet_lock(bench.folder, f"sim-{bench.wallet}"):
         beside = await execution.offer_apply(plan_id)
         with pytest.raises(Refused, match="is being used"):

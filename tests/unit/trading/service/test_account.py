@@ -15,6 +15,7 @@ from tests.wire.learning import Learning, journal
 from tests.wire.order_gate import open_long
 from tests.wire.trading_account import AccountStory, write_story
 from zuno.adapters.account.trade_log import MemoryTradeLog
+from zuno.adapters.kill_lock import KillLockFile
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, Unavailable, UsageError
@@ -83,6 +84,7 @@ class Market:
 
     def __init__(self, store: SqliteSeries, home: Path) -> None:
         self.log = MemoryTradeLog()
+        self._home = home
         self._store = store
         self.desk = TradingDesk(store, _nobody, DigestPainter())
         self.running: str | None = None
@@ -105,6 +107,7 @@ class Market:
                 limits=ProtectionLimits(),
                 running=lambda account: self.running,
                 now=lambda: END,
+                kill_lock=KillLockFile(self._home),
                 learn=self.learn,
             ),
             name,
