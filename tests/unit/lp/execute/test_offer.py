@@ -62,7 +62,7 @@ def heard(line: str) -> None:
 
 async def head(bench: Any) -> Entry:
     (newest,) = await bench.journal.latest(1)
-    return newest  # type: ignore[no-any-return]
+    return newest
 
 
 async def test_an_offer_takes_no_lock_and_writes_nothing(bench: Any) -> None:
