@@ -42,7 +42,7 @@ def shift_reference(bench: Any, factor: Fraction | None) -> Fraction:
 
 async def leaving(bench: Any, action: Action, *, anyway: bool) -> Instruction:
     share = {"share": Fraction(1, 3)} if action is Action.REMOVE else {}
-    return await bench.told(action, anyway=anyway, **share)  # type: ignore[no-any-return]
+    return await bench.told(action, anyway=anyway, **share)
 
 
 @pytest.mark.parametrize("factor", [OFF, 1 / OFF])
