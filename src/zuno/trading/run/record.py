@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal, TypeVar, cast
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from zuno.journal.port import Author, Journal
 from zuno.kernel.canonical import Digest, Json, canonical, digest
@@ -239,7 +239,7 @@ class RunJournal:
     def has(self, kind: str | Node) -> bool:
         return _kind(kind) in self._kept
 
-    async def keep(self, kind: str | Node, said: BaseModel) -> None:
+    async def keep(self, kind: str | Node, said: Part) -> None:
         """Put it on record, unless something stands there."""
         entry = await self.journal.append_once(kind=_kind(kind), author=DESK, payload=said, request_id=self.run_id)
         self._kept[_kind(kind)] = entry.payload
@@ -266,9 +266,6 @@ class RunJournal:
     def raw(self, kind: str | Node) -> Mapping[str, Json]:
         """What was put on record, whatever this Zuno's own shapes are."""
         return self._kept[_kind(kind)]
-
-    def find(self, kind: str) -> Mapping[str, Json] | None:
-        return self._kept.get(kind)
 
     def read_execution(self) -> ExecutionRecord | None:
         """What came of the ruling; None where nobody was to act on it, or the run has not come there."""

@@ -115,10 +115,6 @@ class RunLine:
     origin: str | None = None
     """Whose past it is about; None as long as the moment is not known."""
 
-    @property
-    def synthetic(self) -> bool | None:
-        return None if self.origin is None else self.origin.startswith("SYNTHETIC")
-
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
@@ -335,8 +331,9 @@ class Cycles:
             expired = outcome is not reported
             await notebook.keep(ENDED, summarise_run(outcome, expired=expired, account=asked.account))
             outcome = _ended_outcome(notebook)
-            shown = view_run_journal(notebook, outcome, await cycle.load_case())
-            await notebook.keep(DECISION_VIEW, pack_view(*shown))
+            shown = pack_view(*view_run_journal(notebook, outcome, await cycle.load_case()))
+            journal, run_id = notebook.journal, notebook.run_id
+            await journal.append_once(kind=DECISION_VIEW, author=DESK, payload=shown, request_id=run_id)
             await _delete_checkpoints(notebook.run_id, saver)
         return outcome
 

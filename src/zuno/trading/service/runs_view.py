@@ -244,8 +244,8 @@ def run_decision(notebook: RunJournal, outcome: Outcome) -> DecisionRecord[RunVi
         # On a thread: a desk that runs is not held up by views of runs before.
         return await asyncio.to_thread(lambda: view_run_journal(notebook, outcome, build_case(bundle)))
 
-    decided = notebook.read(ENDED, RunSummary).hash
-    return DecisionRecord(RunView, decided, notebook.find(DECISION_VIEW), compute)
+    stored = notebook.raw(DECISION_VIEW) if notebook.has(DECISION_VIEW) else None
+    return DecisionRecord(RunView, notebook.read(ENDED, RunSummary).hash, stored, compute)
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -277,11 +277,11 @@ def run_facts(case: Case, outcome: Outcome) -> FactSheet:
 
 
 def why_view(record: RunRecord) -> CycleWhyView:
-    line, run = record.line, record.view
+    line, run, origin = record.line, record.view, record.line.origin or ""
     return CycleWhyView(
-        synthetic=line.synthetic is True,
+        synthetic=origin.startswith("SYNTHETIC"),
         live=record.live,
-        origin=line.origin or "",
+        origin=origin,
         run_id=line.run_id,
         symbol=line.symbol,
         mode=line.mode,
@@ -349,7 +349,7 @@ def _line_view(line: RunLine) -> RunLineView:
         as_of=None if line.as_of is None else iso(line.as_of),
         started=iso(line.at),
         state=line.state,
-        synthetic=line.synthetic,
+        synthetic=None if origin is None else origin.startswith("SYNTHETIC"),
         candles_only=None if origin is None else origin.startswith(CANDLES_ONLY),
         regime=None if end is None else end.regime,
         decision=None if end is None else end.decision,
