@@ -111,6 +111,7 @@ class AccountStory:
 
     async def come_to(self, at: int) -> None:
         """Recorded time, up to a moment at which nothing happened."""
+        await self._writer.refresh()
         await self._writer.write([ClockSet(at=Millis(at), recorded=True)])
 
     # -- parts

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from zuno.doors.cli import run_command
 from zuno.kernel.errors import Unavailable
@@ -55,10 +55,7 @@ async def serve(
     return view
 
 
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
-
-
-def stop_on_signals(ending: Sequence[signal.Signals] = SIGNALS) -> asyncio.Event:
+def stop_on_signals(ending: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM)) -> asyncio.Event:
     """Set by the first Ctrl-C or SIGTERM, which is a wish; a second one of `ending` ends the process at once."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
@@ -69,7 +66,7 @@ def stop_on_signals(ending: Sequence[signal.Signals] = SIGNALS) -> asyncio.Event
         for each in ending:
             loop.remove_signal_handler(each)
 
-    for number in SIGNALS:
+    for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError, RuntimeError, ValueError):  # only a process's first thread hears signals
             loop.add_signal_handler(number, end, number)
     return stop

@@ -457,6 +457,15 @@ def test_every_look_at_an_account_and_every_act_on_it_names_it(accounts: TestCli
             assert any(name in said for said in told["said"])
 
 
+def test_an_account_that_never_was_is_not_found(accounts: TestClient) -> None:
+    for path in (*(f"trading/{look}" for look in LOOKS), "trust/calibration", "trust/vetoes", "home"):
+        answer = accounts.get(f"{API}/{path}", params={"account": "secnod"})
+        assert answer.status_code == 404, path
+        assert "second" in answer.json()["detail"]
+    for act in ("pause", "resume", "unlock", "kill"):
+        assert accounts.post(f"{API}/trading/{act}", json={"account": "secnod", "word": act}).status_code == 404
+
+
 def test_a_killed_account_is_named_before_and_after(accounts: TestClient) -> None:
     own = accounts.get(f"{API}/trading/account").json()["account"]
     for given, name, mode in (("second", f"{own}:second", "PAPER"), ("demo", "demo", "DEMO"), ("live", "live", "LIVE")):

@@ -36,6 +36,7 @@ from zuno.trading.ports.series import Origin
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 from zuno.trading.run.record import kind_of, load_bundle
 from zuno.trading.service.features_view import iso
+from zuno.trading.service.report import Reports
 from zuno.trading.service.run_replay import counted_attempts
 
 BTC = "BTCUSDT"
@@ -477,6 +478,8 @@ async def test_runs_are_told_newest_first_with_how_they_stand(desk: Desk) -> Non
     assert (lines[2].end.hash, lines[2].end.ruling) == (ended.hash, ended.ruling.decision)
     assert lines[0].end is None
     assert await desk.cycles.runs(2) == lines[:2]
+    cut, whole = await Reports(desk.cycles).runs(2), await Reports(desk.cycles).runs()
+    assert (len(cut.runs), cut.more, len(whole.runs), whole.more) == (2, True, len(lines), False)
     assert await desk.cycles.runs(2, before=lines[1].run_id) == lines[2:]
     assert await desk.cycles.runs(2, before=lines[2].run_id) == ()
     for nobody in ("run_0000000000000000", "x", ""):

@@ -21,7 +21,7 @@ from zuno.doors.web.routes.parameters import TEXT_CHARS, Account, Chain, Id
 from zuno.doors.web.services import Services, document, respond
 from zuno.doors.web_logins import LoginScope
 from zuno.doors.zuno import Zuno
-from zuno.kernel.errors import ZunoError
+from zuno.kernel.errors import NotFound, ZunoError
 from zuno.kernel.view import View
 from zuno.lp.model.chains import chain_named
 from zuno.lp.service.archive import PlanLine
@@ -155,6 +155,8 @@ def build_system_routes(services: Services, access: Access, version: str, feed: 
             try:
                 return await services.fetch(question)
             except ZunoError as error:
+                if account is not None and isinstance(error, NotFound):
+                    raise
                 notes.append(describe_error(error).detail)
                 return None
 
