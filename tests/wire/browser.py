@@ -11,7 +11,7 @@ from subprocess import PIPE
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, sync_playwright
 
 from tests.wire.commands import shell
 from tests.wire.forked import ZunoProcess
@@ -91,6 +91,10 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
             if not asked.url.startswith(server.url):
                 faults.append(f"asked {asked.url}")
 
+        def note_complaint(line: ConsoleMessage) -> None:
+            if line.type == "error" and not line.location["url"].endswith("/favicon.ico"):  # of where it logs in
+                faults.append(line.text)
+
         context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme="dark" if theme == "dark" else "light"
         )
@@ -99,7 +103,7 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
         opened.append(page)
         page.on("pageerror", lambda error: faults.append(str(error)))
         if quiet:
-            page.on("console", lambda line: faults.append(line.text) if line.type == "error" else None)
+            page.on("console", note_complaint)
         log_in(page, server)
         page.goto(f"{server.url}{hash_}")
         return page
