@@ -2,8 +2,8 @@
 
 A server with 1,024 descriptors, a flood in a process of its own, and by turns a kill from the page and one from the
 terminal, each of an account that holds a position. Locked: from the request, or the start of the process, to the time
-in `kill.lock`. Sent: from there to the exit at the paper venue, by the journal. Prints a table and one JSON line per
-figure, and ends with 1 when a bar is missed.
+in `kill.lock`. Sent: from there to the exit at the paper venue, by the journal. Prints one JSON line per figure and a
+table to stderr, and ends with 1 when a bar is missed.
 """
 
 from __future__ import annotations
@@ -173,13 +173,13 @@ def run() -> int:
                             times[account] = (begun, read_lock(home, account))
         exits = asyncio.run(read_exits(home))
     passed = []
-    print(f"{'flood':<22}{'door':<10}{'locked p50':>12}{'p95':>8}{'sent p50':>12}{'p95':>8}")
+    sys.stderr.write(f"{'flood':<22}{'door':<10}{'locked p50':>12}{'p95':>8}{'sent p50':>12}{'p95':>8}\n")
     for (flood, door), times in locked.items():
         lock = [at - begun for begun, at in times.values()]
         sent = [exits[account] - at for account, (_, at) in times.items()]
         middle = [sorted(figures)[len(figures) // 2] for figures in (lock, sent)]
         row = f"{middle[0]:>11.2f}s{find_p95(lock):>7.2f}s{middle[1]:>11.2f}s{find_p95(sent):>7.2f}s"
-        print(f"{FLOODS[flood]:<22}{door:<10}{row}")
+        sys.stderr.write(f"{FLOODS[flood]:<22}{door:<10}{row}\n")
         unit, said = f"s, p95 of {KILLS}", f"{door}, {FLOODS[flood]}"
         passed.append(report(f"locked from the {said}", find_p95(lock), unit, BARS[door], "the bar in seconds", 1.0))
         passed.append(report(f"exit sent, {said}", find_p95(sent), unit, SENT_BAR, "the bar in seconds", 1.0))
