@@ -214,7 +214,7 @@ class UnsignedView(View):
     chain: str
     wallet: str
     transactions: tuple[UnsignedTransaction, ...]
-    """The step to send now; the next follows its receipt. None for a Safe."""
+    """The step to send now; the next follows its receipt. Empty for a Safe."""
     safe: SafeBatch | None
     """All steps in one transaction; null for a plain wallet."""
     deadline: int
