@@ -323,7 +323,7 @@ class AccountDesk:
         locked = f"the desk is locked until `zuno trade unlock` ({self._reader.title})"
         sharing = asyncio.create_task(asyncio.to_thread(lock.share, name, door))
         try:
-            if not await self._reader.has_market():
+            if not trouble and not await self._reader.has_market():
                 return self._build_action(self._reader.empty_page(), said=(locked,))
             answer = await self._orders.kill(self._reader.name)
         except ZunoError as error:
