@@ -27,7 +27,7 @@ from urllib.request import Request, urlopen
 from benchmarks.figure import report
 from tests.wire.account_home import END, write_account_home
 from tests.wire.trading_account import write_story
-from tests.wire.web_login import API, read_login
+from tests.wire.web_login import API, create_login
 from zuno.settings import Settings
 from zuno.trading.model.trade_events import paper_account
 from zuno.wiring import Application
@@ -147,8 +147,8 @@ def run() -> int:
         environment = {**os.environ, "ZUNO_HOME": str(home), "ZUNO_RECORDING": "own"}
         server = (sys.executable, "-m", "zuno", "web", "--port", "0")
         with run_process(*server, environment=environment, most=DESCRIPTORS) as line:
-            link = line.split()[-1]
-            parts, headers = urlsplit(link), read_login(link)
+            link = next(word for word in line.split() if "#login=" in word)
+            parts, headers = urlsplit(link), create_login(home)
             url = f"{parts.scheme}://{parts.netloc}"
             time.sleep(15)  # the helper has the home open
             for flood in FLOODS:

@@ -22,7 +22,7 @@ import pytest
 
 from tests.wire.account_home import write_account_home
 from tests.wire.commands import shell
-from tests.wire.web_login import API, ServedPage, read_login, serve_page
+from tests.wire.web_login import API, ServedPage, create_login, serve_page
 from zuno.adapters.kill_lock import KillLockFile
 from zuno.doors.web import connections
 from zuno.settings import Settings
@@ -208,16 +208,14 @@ def test_half_sent_requests_take_neither_the_page_nor_its_kill_switch(tmp_path: 
     ):
         try:
             assert server.stdout is not None
-            link = next(
-                word for line in server.stdout for word in line.split() if word.startswith("http") and "?" in word
-            )
+            link = next(word for line in server.stdout for word in line.split() if "#login=" in word)
             parts = urlsplit(link)
             assert parts.hostname is not None
             for _ in range(1_200):
                 half = stack.enter_context(socket.create_connection((parts.hostname, parts.port or 0), SECONDS))
                 half.sendall(b"POST /api/v1/trading/kill HTTP/1.1\r\nHost: ")
             base = f"{parts.scheme}://{parts.netloc}"
-            with httpx2.Client(base_url=base, headers=read_login(link), timeout=SECONDS) as client:
+            with httpx2.Client(base_url=base, headers=create_login(tmp_path), timeout=SECONDS) as client:
                 assert client.get(f"{API}/trading/account").status_code == 200
                 told = client.post(f"{API}/trading/kill", json={"word": "kill"})
             assert told.status_code == 200

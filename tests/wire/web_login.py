@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,13 +15,14 @@ import httpx2
 
 from zuno.doors.web_door import WebEventView
 from zuno.wiring import Application
+from zuno.wiring.web import build_logins
 
 API = "/api/v1"
 
 
-def read_login(link: str) -> dict[str, str]:
-    """The headers of a script that may act, by what `zuno web` printed."""
-    return {"Authorization": f"Bearer {urlsplit(link).query.removeprefix('token=')}"}
+def create_login(home: Path) -> dict[str, str]:
+    """The headers of a script that may act."""
+    return {"Authorization": f"Bearer {build_logins(home).create_token('script', 'act').token}"}
 
 
 @dataclass
@@ -61,7 +63,7 @@ def serve_page(zuno: Application) -> Iterator[ServedPage]:
     link = next(event.url for event in heard if event.url)
     parts = urlsplit(link)
     try:
-        yield ServedPage(zuno, door, str(parts.hostname), int(parts.port or 0), read_login(link), loop)
+        yield ServedPage(zuno, door, str(parts.hostname), int(parts.port or 0), create_login(zuno._settings.home), loop)
     finally:
         loop.call_soon_threadsafe(stop.set)
         thread.join(60)
