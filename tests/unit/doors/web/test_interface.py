@@ -91,7 +91,8 @@ def test_a_link_of_two_minutes_ago_is_no_login(page: PageApp) -> None:
         late = browser.post("/login", json={"code": link.url.partition("#login=")[2]})
         assert problem(late) == (401, "unauthorized")
         assert "set-cookie" not in late.headers
-        for body in ({}, {"code": 5}, {"code": "x" * 201}, {"code": "x", "more": 1}, []):
+        wrong: tuple[Any, ...] = ({}, {"code": 5}, {"code": "x" * 201}, {"code": "x", "more": 1}, [])
+        for body in wrong:
             assert problem(browser.post("/login", json=body)) == (422, "usage")
 
 
