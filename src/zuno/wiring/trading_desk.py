@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from zuno.trading.service.learning import LearningDesk
     from zuno.trading.service.live_start import LiveStart
     from zuno.trading.service.memory import MemoryDesk
-    from zuno.trading.service.orders import TradingOrders
     from zuno.trading.service.paper_book import Inventory, PaperBookDesk
     from zuno.trading.service.runs import Cycles
     from zuno.trading.service.trade_desk import TradeDesk
@@ -215,38 +214,32 @@ class TradingWiring(SharedWiring):
         started = await (await self._open_journal()).latest(1, request_id=run, kind=STARTED)
         return bool(started) and started[0].payload.get("live") is True
 
-    def orders(self) -> TradingOrders:
+    async def _open_account(self, name: str | None) -> OrderGate:
         from zuno.adapters.clock.system import unix_millis
         from zuno.trading.model.market import Symbol
         from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, paper_account
         from zuno.trading.service.account_page import require_account
-        from zuno.trading.service.orders import OpenedAccount, TradingOrders
 
+        if name in (LIVE_ACCOUNT, DEMO_ACCOUNT):
+            # An exchange says its prices itself: what is held there can be closed whatever market is read here.
+            return await self._open_gate(name, unix_millis)
         live = self._settings.market == "live"
-        store = self._recordings.selected_store()
-        desk = self._desk(self._markets.refresh_marks(store) if live else None)
+        desk = self._desk(self._markets.refresh_marks(self._recordings.selected_store()) if live else None)
+        moment = None if live else await desk.newest_moment(None)
+        if moment is None:
+            with suppress(Unavailable):  # to pause, to lock and to look must be possible while no venue answers
+                await desk.moment(Symbol.BTCUSDT, None)
 
-        async def open_account(name: str | None) -> OpenedAccount:
-            if name in (LIVE_ACCOUNT, DEMO_ACCOUNT):
-                # An exchange says its prices itself: what is held there can be closed whatever market is read here.
-                return OpenedAccount(await self._open_gate(name, unix_millis), unix_millis())
-            moment = None if live else await desk.newest_moment(None)
-            if moment is None:
-                with suppress(Unavailable):  # to pause, to lock and to look must be possible while no venue answers
-                    await desk.moment(Symbol.BTCUSDT, None)
+        def now() -> Millis:
+            """An account in recorded time is acted on at its own last moment, as it is shown."""
+            own = gate.book.recorded_moment(live=live)
+            return own if own is not None else unix_millis() if moment is None else moment.as_of
 
-            def now() -> Millis:
-                """An account in recorded time is acted on at its own last moment, as it is shown."""
-                own = gate.book.recorded_moment(live=live)
-                return own if own is not None else unix_millis() if moment is None else moment.as_of
-
-            gate = await self._open_gate(paper_account(desk.origin, name or ""), now)
-            with suppress(Unavailable):  # what cannot be read now can be closed all the same
-                if not (await gate.refresh()).count:
-                    await require_account(self._trade_log(), desk.origin, name)
-            return OpenedAccount(gate, now())
-
-        return TradingOrders(open_account)
+        gate = await self._open_gate(paper_account(desk.origin, name or ""), now)
+        with suppress(Unavailable):  # what cannot be read now can be closed all the same
+            if not (await gate.refresh()).count:
+                await require_account(self._trade_log(), desk.origin, name)
+        return gate
 
     def account(self, name: str | None = None) -> AccountDesk:
         from zuno.adapters.clock.system import unix_millis
@@ -288,7 +281,7 @@ class TradingWiring(SharedWiring):
                 store=store,
                 log=self._trade_log(),
                 inventory=self._inventory(),
-                orders=self.orders(),
+                open_gate=self._open_account,
                 limits=ProtectionLimits(),
                 running=find_process,
                 now=unix_millis,
