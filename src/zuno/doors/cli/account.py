@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,7 @@ from zuno.doors.cli import consent, run_command
 from zuno.doors.cli.options import Home, Json, group, whole_number
 from zuno.doors.cli.trade import put, show, trade
 from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, PAPER_ACCOUNT, check_account_name
-from zuno.kernel.errors import Refused, UsageError
+from zuno.kernel.errors import Refused, Unavailable, UsageError
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
@@ -200,7 +201,8 @@ def trade_kill(
         check_account_name(name)
         if not _ask(account, json=json, yes=yes)("kill", f"{name.upper()} account: {what}"):
             raise Refused("The word was not typed; nothing was changed.")
-        session.lock_account(place, name)
+        with suppress(Unavailable):  # the kill itself tries again, goes on and says so
+            session.lock_account(place, name)
         return session.opener(place)
 
     run_command.answer(replace(session, opener=lock_and_open), json, lambda zuno: zuno.account(account).kill(None))
