@@ -49,6 +49,10 @@ BAD: dict[str, Any] = {
     "newer version": {**STORED, "version": 2},
     "no version": {name: value for name, value in STORED.items() if name != "version"},
     "another decision": {**STORED, "decided": "cd" * 32},
+    "content of another decision": pack_view(VIEW.model_copy(update={"hash": "cd" * 32}), FACTS).model_dump(
+        by_alias=True
+    )
+    | {"decided": DECIDED},
     "another field": {**STORED, "more": 1},
     "no base64": {**STORED, "content": "{}"},
     "no zlib": {**STORED, "content": b64encode(b"nothing").decode()},
