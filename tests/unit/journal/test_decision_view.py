@@ -23,6 +23,7 @@ class Shown(RecordedView):
 
 VIEW = Shown(hash=DECIDED, text="ADX is 29.1")
 STORED = pack_view(VIEW, FACTS).model_dump(by_alias=True)
+OTHER = pack_view(VIEW.model_copy(update={"hash": "cd" * 32}), FACTS).model_dump(by_alias=True)
 
 
 async def compute() -> tuple[Shown, Facts]:
