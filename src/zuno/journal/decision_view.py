@@ -106,7 +106,7 @@ class DecisionRecord(Generic[V]):
             raise Malformed(f"the view on record cannot be read ({type(error).__name__})") from error
         if not isinstance(found, dict) or found.keys() != {"view", "facts"} or not isinstance(found["view"], dict):
             raise Malformed("the view on record is cut, too large or has other parts")
-        if {stored.decided, found["view"].get("hash")} != {self.decided}:
+        if not stored.decided == found["view"].get("hash") == self.decided:
             raise Malformed("the view on record is of another decision")
         return found
 
