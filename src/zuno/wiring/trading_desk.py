@@ -10,7 +10,8 @@ from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING
 
-from zuno.kernel.accounts import short_name
+from zuno.adapters.clock.system import unix_millis
+from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, short_name
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.settings import Settings
 from zuno.wiring.markets import Markets
@@ -71,7 +72,6 @@ class TradingWiring(SharedWiring):
         """The liquidity positions an account counts, or why none are looked for."""
 
     def data(self) -> DataDesk:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.trading.service.data import DataDesk
 
         fetch = self._markets.fetch() if self._settings.market == "live" else None
@@ -86,7 +86,6 @@ class TradingWiring(SharedWiring):
         return self._markets.downloads(self._recordings.own())
 
     def imports(self) -> Imports:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.imports.files import HistoryFiles
         from zuno.trading.service.imports import Imports
 
@@ -103,18 +102,21 @@ class TradingWiring(SharedWiring):
         from zuno.trading.service.paper_book import PaperBookDesk
         from zuno.wiring.orders import read_fees
 
-        store = self._recordings.selected_store()
-        desk = self._desk(self._markets.refresh_marks(store) if self._settings.market == "live" else None)
-        return PaperBookDesk(desk, store, self._trade_log(), self._inventory(), read_fees(self._settings))
+        store, log = self._recordings.selected_store(), self._trade_log()
+        return PaperBookDesk(self._marked_desk(), store, log, self._inventory(), read_fees(self._settings))
 
     def trading(self) -> TradingDesk:
         live = self._settings.market == "live"
         return self._desk(self._markets.refresh(self._recordings.selected_store()) if live else None)
 
+    def _marked_desk(self) -> TradingDesk:
+        """One that asks a live market for its marks alone."""
+        live = self._settings.market == "live"
+        return self._desk(self._markets.refresh_marks(self._recordings.selected_store()) if live else None)
+
     def _desk(self, refresh: Refresh | None) -> TradingDesk:
         """The trading desk, which asks so much of the live sources before it looks."""
         from zuno.adapters.chart.painter import MatplotlibPainter
-        from zuno.adapters.clock.system import unix_millis
         from zuno.trading.service.features import TradingDesk
 
         store = self._recordings.selected_store()
@@ -140,7 +142,6 @@ class TradingWiring(SharedWiring):
         self._chains.require_writable()
 
         async def open_gate(account: str, as_of: Millis) -> OrderGate:
-            from zuno.adapters.clock.system import unix_millis
             from zuno.trading.service.trade_desk import check_real_time
 
             if gate is not None:
@@ -179,7 +180,6 @@ class TradingWiring(SharedWiring):
         )
 
     def live_start(self) -> LiveStart:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.trading.service.live_start import LiveBackends, LiveStart
         from zuno.wiring.venues import KEY_VARIABLES, exchanges_with_keys
 
@@ -215,16 +215,14 @@ class TradingWiring(SharedWiring):
         return bool(started) and started[0].payload.get("live") is True
 
     async def _open_account(self, name: str | None) -> OrderGate:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.trading.model.market import Symbol
-        from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, paper_account
+        from zuno.trading.model.trade_events import paper_account
         from zuno.trading.service.account_page import require_account
 
         if name in (LIVE_ACCOUNT, DEMO_ACCOUNT):
             # An exchange says its prices itself: what is held there can be closed whatever market is read here.
             return await self._open_gate(name, unix_millis)
-        live = self._settings.market == "live"
-        desk = self._desk(self._markets.refresh_marks(self._recordings.selected_store()) if live else None)
+        live, desk = self._settings.market == "live", self._marked_desk()
         moment = None if live else await desk.newest_moment(None)
         if moment is None:
             with suppress(Unavailable):  # to pause, to lock and to look must be possible while no venue answers
@@ -242,7 +240,6 @@ class TradingWiring(SharedWiring):
         return gate
 
     def account(self, name: str | None = None) -> AccountDesk:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.file_lock import desk_lock
         from zuno.trading.execute.ask_exchange import ask_exchange
         from zuno.trading.model.cycle import Exchange
@@ -251,9 +248,6 @@ class TradingWiring(SharedWiring):
         from zuno.trading.service.account import AccountDesk
         from zuno.trading.service.account_page import AccountBackends
         from zuno.trading.service.trade_desk import desk_name
-
-        store = self._recordings.selected_store()
-        desk = self._desk(self._markets.refresh_marks(store) if self._settings.market == "live" else None)
 
         def find_process(account: str) -> str | None:
             lock = desk_lock(self._settings.home, desk_name(account))
@@ -277,8 +271,8 @@ class TradingWiring(SharedWiring):
 
         return AccountDesk(
             AccountBackends(
-                desk=desk,
-                store=store,
+                desk=self._marked_desk(),
+                store=self._recordings.selected_store(),
                 log=self._trade_log(),
                 inventory=self._inventory(),
                 open_gate=self._open_account,
@@ -303,7 +297,6 @@ class TradingWiring(SharedWiring):
         return await self.evaluator().learn(account, desk.origin, at)
 
     def learning(self, name: str | None = None) -> LearningDesk:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.trading.service.learning import LearningDesk, LearningDeskBackends
 
         return LearningDesk(
@@ -314,7 +307,6 @@ class TradingWiring(SharedWiring):
         )
 
     def trade_desk(self) -> TradeDesk:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.file_lock import desk_lock
         from zuno.trading.service.trade_desk import DeskBackends, TradeDesk, desk_name
 
@@ -380,7 +372,6 @@ class TradingWiring(SharedWiring):
         return self._news
 
     def memory(self) -> MemoryDesk:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.trading.learn.lessons import LessonBook
         from zuno.trading.learn.memory_book import MemoryBook
         from zuno.trading.service.memory import MemoryDesk
@@ -403,8 +394,6 @@ class TradingWiring(SharedWiring):
 
     def _exchange_account(self) -> str:
         """The account that the exchange's keys are of."""
-        from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT
-
         return DEMO_ACCOUNT if self._settings.binance_demo else LIVE_ACCOUNT
 
     async def _find_named_exchanges(self, account: str) -> tuple[Exchange, ...]:
@@ -416,7 +405,6 @@ class TradingWiring(SharedWiring):
         """Those with keys of this account that a mandate of it named, or all, which is for a look alone. Upbit has no
         demo trading."""
         from zuno.trading.model.cycle import Exchange
-        from zuno.trading.model.trade_events import LIVE_ACCOUNT
         from zuno.wiring.venues import build_venue, exchanges_with_keys
 
         known = await self._find_named_exchanges(account) if named else tuple(Exchange)
