@@ -144,6 +144,6 @@ async def store_missing_views(
             stored += 1
         except Unavailable:
             raise
-        except ZunoError as error:
+        except (ZunoError, ValidationError) as error:  # one that cannot be read keeps no other from its view
             failed.append(f"{request_id}: {error}")
     return JournalUpgradeView(stored=stored, not_stored=tuple(failed))
