@@ -261,7 +261,7 @@ class AccountDesk:
         trade or a symbol of which nothing is open. With money the word `close` has to be typed."""
         before = (await self._reader.look()).book
         if self._reader.mode == "live":
-            held = ", ".join(_list_closing(before, which)) or plain_text(which, 64)
+            held = ", ".join(map(_describe_trade, _list_closing(before, which))) or plain_text(which, 64)
             self._require_word(confirm, "close", f"LIVE: closed at the market: {held}.")
         gate, name = await self._open(), plain_text(which, 64).strip()
         request = request_name("close", name, gate.now())
@@ -556,12 +556,12 @@ def _find_loosened(trade: OpenTrade, stop: Decimal | None, target: Decimal | Non
     return found
 
 
-def _list_closing(book: TradingBook, which: str) -> list[str]:
+def _list_closing(book: TradingBook, which: str) -> list[OpenTrade]:
     """What a close ends: with a trade of the desk, whatever the desk holds of its symbol at other exchanges."""
     name = which.strip()
     named = book.trades.get(name)
     return [
-        f"{trade.id} ({trade.side} {trade.quantity.normalize():f} {trade.symbol.base} at {trade.exchange})"
+        trade
         for trade in book.trades.values()
         if name.lower() == "all"
         or name.upper() == trade.symbol.value
@@ -570,12 +570,13 @@ def _list_closing(book: TradingBook, which: str) -> list[str]:
     ]
 
 
+def _describe_trade(trade: OpenTrade) -> str:
+    return f"{trade.id} ({trade.side} {trade.quantity.normalize():f} {trade.symbol.base} at {trade.exchange})"
+
+
 def _describe_closed(before: TradingBook, after: TradingBook, which: str) -> tuple[str, ...]:
     """What became of what was held and ordered; an exchange may need a while."""
-    name = which.strip()
-    wanted = {
-        trade.id for trade in before.trades.values() if name.lower() == "all" or name in (trade.id, trade.symbol.value)
-    }
+    wanted = {trade.id for trade in _list_closing(before, which)}
     said: list[str] = []
     for trade in after.closed[len(before.closed) :]:
         exit_price, net = (f"{float(number):,.2f}" for number in (trade.exit, trade.net_pnl))

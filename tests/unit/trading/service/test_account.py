@@ -312,6 +312,21 @@ async def test_a_close_is_learned_from_though_the_clock_went_on_meanwhile(
     assert any(post_mortem_id(paper_account("recorded", "second"), trade) in line for line in view.said)
 
 
+@pytest.mark.parametrize("which", ["btcusdt", "BTCUSDT", "all", "the trade"])
+async def test_what_an_exchange_has_not_closed_yet_is_not_called_nothing(
+    market: Market, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    async def begin(gate: OrderGate, which: object, request: str) -> tuple[str, ...]:
+        await gate.refresh()
+        return ()
+
+    account = market.account("second")
+    trade = await open_position(market, account)
+    monkeypatch.setattr(OrderGate, "close", begin)
+    view = await account.close(trade if which == "the trade" else which)
+    assert [line.partition(" ")[0] for line in view.said] == [trade]
+
+
 @pytest.mark.parametrize("error", [Unavailable("the disk is full"), RuntimeError("a bug")])
 async def test_a_close_stands_when_nothing_can_be_learned_from_it(
     market: Market, monkeypatch: pytest.MonkeyPatch, error: Exception
