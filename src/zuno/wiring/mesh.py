@@ -12,6 +12,7 @@ from random import Random
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from zuno.adapters.clock.system import unix_millis
 from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.settings import Settings
 from zuno.wiring.version import code_version
@@ -71,7 +72,6 @@ class Meshes:
         )
 
     def host(self) -> MeshHost:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.lp.service.mesh_supervisor import MeshHost
 
         return MeshHost(self.keeper(), self._files(), self._peer_processes(), unix_millis, perf_counter)
@@ -91,7 +91,6 @@ class Meshes:
         parent: int | None,
     ) -> PeerService:
         """One agent in this process, with a journal of its own."""
-        from zuno.adapters.clock.system import unix_millis
         from zuno.lp.model.debate import Role
         from zuno.lp.service.mesh_peer import PeerPerDebate, PeerService
         from zuno.wiring.editions import check_editions
@@ -150,7 +149,6 @@ class Meshes:
 
     def _open_peer_journal(self, role: Role) -> ChainedJournal:
         """A peer's own journal, signed with its own key."""
-        from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.store.sqlite import open_sqlite
         from zuno.journal.journal import ChainedJournal
 
@@ -181,7 +179,6 @@ class Meshes:
         journal: Journal,
         listen: Callable[[Envelope], Awaitable[None]] | None,
     ) -> PeerRunner:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.lp.mesh.peer_process import MeshPeer
         from zuno.lp.mesh.running import PeerRunner
 

@@ -22,7 +22,7 @@ from zuno.doors.web_door import LOOPBACK, WebEndView, WebEventView
 from zuno.doors.web_logins import Logins
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import Refused, Unavailable, UsageError
-from zuno.kernel.lock import ProcessLock
+from zuno.kernel.lock import ProcessLock, hold
 
 _CLOSE_SECONDS: Final = 3
 """For requests under way when it ends."""
@@ -52,13 +52,9 @@ class WebServer:
         self._notes = notes
 
     async def run(self, hear: Callable[[WebEventView], None], stop: asyncio.Event) -> WebEndView:
-        self._lock.take()
-        try:
-            with open_port(self._host, self._port) as listening:
-                self._zuno.unlock_wallet()  # while somebody may be at the terminal: later nobody is asked
-                return await self._serve(listening, hear, stop)
-        finally:
-            self._lock.leave()
+        with hold(self._lock), open_port(self._host, self._port) as listening:
+            self._zuno.unlock_wallet()  # while somebody may be at the terminal: later nobody is asked
+            return await self._serve(listening, hear, stop)
 
     async def _serve(
         self, listening: socket.socket, hear: Callable[[WebEventView], None], stop: asyncio.Event

@@ -243,7 +243,8 @@ class Archive:
         """As it was decided; a step that was handed out and is not on record as mined leads its cautions."""
         journal = await self._open_journal()
         recorded = await self._load_request(journal, *await self._request_of(journal, plan_id))
-        view, progress = await _decision(journal, recorded).show(self._code()), await load_progress(journal, plan_id)
+        view = await _decision(journal, recorded).show(self._code())
+        progress = await load_progress(journal, view.plan_id)
         waiting = "" if progress.draft is None else explain_waiting(progress, progress.draft.wallet)
         return view.model_copy(update={"cautions": (waiting, *view.cautions)}) if waiting else view
 

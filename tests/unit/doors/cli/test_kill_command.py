@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.wire.account_home import write_account_home
 from tests.wire.commands import run_process, run_zuno
 from zuno.adapters.kill_lock import KillLockFile
+from zuno.doors.cli.main import run
+from zuno.kernel.errors import Refused, Unavailable
 
 
 def test_a_kill_in_a_fresh_home_locks_and_touches_no_market(tmp_path: Path) -> None:
@@ -37,6 +40,20 @@ def test_a_kill_waits_for_no_setting_that_cannot_be_read(tmp_path: Path, setting
     ran = run_process(tmp_path, "trade", "kill", "--yes", "--account", "demo", **{setting: "nonsense"})
     assert ran.code == 2
     assert KillLockFile(tmp_path).why_locked("demo")
+
+
+def test_a_lock_that_cannot_be_written_keeps_nobody_from_the_rest_of_the_kill(tmp_path: Path) -> None:
+    opened: list[str | None] = []
+
+    def fail(home: str | None, account: str) -> None:
+        raise Unavailable("the disk is full")
+
+    def open_home(home: str | None) -> Any:
+        opened.append(home)
+        raise Refused("opened")
+
+    assert run(["trade", "kill", "--yes", "--home", str(tmp_path)], open_home, lock_account=fail) == 3
+    assert opened == [str(tmp_path)]
 
 
 @pytest.mark.parametrize(

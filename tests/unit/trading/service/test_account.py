@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -50,7 +49,6 @@ from zuno.trading.service.account import AccountDesk
 from zuno.trading.service.account_page import AccountBackends
 from zuno.trading.service.account_view import PerformanceView, ProfitView, TradePositionsView, TradeStatusView
 from zuno.trading.service.features import TradingDesk
-from zuno.trading.service.orders import OpenedAccount, TradingOrders
 from zuno.wiring.orders import build_paper_venues
 
 END = Millis(1_767_225_600_000)
@@ -91,10 +89,10 @@ class Market:
         self.learning = Learning(store, journal(home), self.log)
         self.evaluator = self.learning.evaluator()
 
-    async def open_account(self, name: str | None) -> OpenedAccount:
+    async def open_gate(self, name: str | None) -> OrderGate:
         account = paper_account("recorded", name or "")
         venues = build_paper_venues(self._store, self.log, account, lambda: END, Fees())
-        return OpenedAccount(OrderGate(GateContext(self.log, account, venues, lambda: END)), END)
+        return OrderGate(GateContext(self.log, account, venues, lambda: END))
 
     def account(self, name: str | None = None) -> AccountDesk:
         return AccountDesk(
@@ -103,7 +101,7 @@ class Market:
                 store=self._store,
                 log=self.log,
                 inventory="nobody looks",
-                orders=TradingOrders(self.open_account),
+                open_gate=self.open_gate,
                 limits=ProtectionLimits(),
                 running=lambda account: self.running,
                 now=lambda: END,
@@ -287,8 +285,8 @@ async def test_bad_wishes_are_refused_by_kind(market: Market) -> None:
 
 
 async def open_position(market: Market, account: AccountDesk) -> str:
-    opened = await market.open_account("second")
-    await open_long(opened.gate, END, 60_000.0)
+    gate = await market.open_gate("second")
+    await open_long(gate, END, 60_000.0)
     (position,) = (await account.positions()).positions
     return position.id
 
@@ -308,15 +306,25 @@ async def test_a_close_is_learned_from_though_the_clock_went_on_meanwhile(
     market: Market, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the wall's clock a close is booked after the moment that the account was opened at."""
-    open_account = market.open_account
-
-    async def open_earlier(name: str | None) -> OpenedAccount:
-        return replace(await open_account(name), now=Millis(END - 1_000))
-
     trade = await open_position(market, market.account("second"))
-    monkeypatch.setattr(market, "open_account", open_earlier)
+    monkeypatch.setattr(OrderGate, "now", lambda gate: Millis(END - 1_000))
     view = await market.account("second").close(trade)
     assert any(post_mortem_id(paper_account("recorded", "second"), trade) in line for line in view.said)
+
+
+@pytest.mark.parametrize("which", ["btcusdt", "BTCUSDT", "all", "the trade"])
+async def test_what_an_exchange_has_not_closed_yet_is_not_called_nothing(
+    market: Market, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    async def begin(gate: OrderGate, which: object, request: str) -> tuple[str, ...]:
+        await gate.refresh()
+        return ()
+
+    account = market.account("second")
+    trade = await open_position(market, account)
+    monkeypatch.setattr(OrderGate, "close", begin)
+    view = await account.close(trade if which == "the trade" else which)
+    assert [line.partition(" ")[0] for line in view.said] == [trade]
 
 
 @pytest.mark.parametrize("error", [Unavailable("the disk is full"), RuntimeError("a bug")])
