@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -35,7 +36,7 @@ from zuno.lp.execute.draft import (
     suggest_fees,
     wrapped_native,
 )
-from zuno.lp.execute.handed_out import explain_mismatch, explain_waiting, find_step, number_step
+from zuno.lp.execute.handed_out import explain_mismatch, explain_waiting, find_step, is_incomplete_batch, number_step
 from zuno.lp.execute.plan_state import (
     PlanPart,
     PlanProgress,
@@ -152,6 +153,7 @@ class Gate:
         _check_not_ended(progress)
         draft = checks.check_approval(progress, self._context.key)
         await checks.check_chain(self._context, draft)
+        check_not_killed(self._context, progress)
         return progress, draft
 
     async def offer(self, progress: PlanProgress) -> tuple[SimulatedDraft, Approval]:
@@ -159,6 +161,8 @@ class Gate:
         await self.reconcile(_discard_message, but=progress.plan_id, looks=True)
         _, draft = await self.load_approved(progress.plan_id, progress)
         await self._sync_with_chain(progress, self._step_sender(progress, draft, _discard_message, looks=True))
+        if progress.handed_out and (over := await self._find_expiry(progress, draft)) is not None:
+            raise _refuse_ended(over)
         return await self._simulate_again(progress, draft)
 
     async def _simulate_again(self, progress: PlanProgress, draft: Draft) -> tuple[SimulatedDraft, Approval]:
@@ -184,7 +188,6 @@ class Gate:
         with self._context.lock(self._lock_name):
             await self.reconcile(notify, but=plan_id)
             progress, draft = await self.load_approved(plan_id, progress)
-            check_not_killed(self._context, progress)
             if progress.handed_out or (self._context.signer.watch_only and not progress.signed_anything):
                 await self._run_elsewhere(progress, draft, ask_owner, notify, tx)
                 return progress
@@ -422,9 +425,9 @@ class Gate:
         await self._follow(progress, sender)
         if progress.handed_out and await self._end_handed_out(progress, draft):
             if progress.over is not None and progress.over.state is not PlanState.CONFIRMED:
-                raise Refused(f"{progress.plan_id} ended as {progress.over.state}: {progress.over.why}.")
+                raise _refuse_ended(progress.over)
             return
-        if any(progress.in_flight):
+        if any(progress.in_flight) and not is_incomplete_batch(progress):
             return  # the same bytes are shown again
         await self._confirm(progress, draft, ask_owner)
         await self._record_intent(progress, draft)
@@ -433,7 +436,7 @@ class Gate:
             await self._build_second_half(progress, draft)
         try:
             for index, step in enumerate(progress.steps):
-                if step.state is not StepState.FINAL:
+                if not step.in_flight and not _is_final(step):
                     await self._hand_out(progress, draft, index, batch=batch)
                     notify(f"{number_step(progress, index)} ({step_name(step.step)}): handed out")
                     if not batch:
@@ -464,6 +467,7 @@ class Gate:
             batch=batch,
             holdings=ready.holdings,
         )
+        check_not_killed(self._context, progress)
         await self._append(progress, event)
 
     async def _find_named(self, progress: PlanProgress, draft: Draft, tx: HexId) -> list[int]:
@@ -509,7 +513,7 @@ class Gate:
         if progress.over is not None or head.timestamp <= _deadline(progress, draft):
             return None
         seen = await self._context.writer.find_sent(self._context.wallet, head.number)
-        moment = seen.settled if any(progress.in_flight) else seen.head
+        moment = seen.settled if self._list_awaited(progress) else seen.head
         if self._is_complete(progress, draft) or moment.timestamp <= _deadline(progress, draft):
             return None
         for _, step in self._list_awaited(progress):  # once more: that block is younger than the last look
@@ -536,7 +540,8 @@ class Gate:
         for index, step in self._list_awaited(progress):
             until = "at any time" if step.step.deadline is None else f"until {time_text(step.step.deadline)}"
             why += f"; whoever has {number_step(progress, index)} ({step_name(step.step)}) can still send it {until}"
-        why += await self._name_standing(progress, draft)
+        with suppress(Unavailable):
+            why += await self._name_standing(progress, draft)
         await self._append(progress, PlanOver(plan_id=progress.plan_id, state=PlanState.CANCELLED, why=why))
 
     async def _name_standing(self, progress: PlanProgress, draft: Draft) -> str:
@@ -586,21 +591,16 @@ class Gate:
             checks.check_needs(step, state, after=steps[:index])
             checks.check_policy(self._context, step, state, draft, draft.caps)
         simulated = await self._simulate(draft, all_steps(draft))
-        if simulated.error is not None and draft.later is not None:
+        batch = self._context.signer.watch_only and await self._context.writer.is_contract(self._context.wallet)
+        if simulated.error is not None and draft.later is not None and not batch:
             # The second half is built anew from what the first pays: what was approved of it need not go through as is.
             simulated = await self._simulate(draft, steps)
         if simulated.error is not None:
             raise Refused(_as_sentence(simulated.error))
-        await self._check_whole_gas(onchain, simulated)
+        if not batch:  # whoever runs a Safe's transaction pays for its gas
+            limit = await self._context.writer.estimate(self._context.wallet, step_call(steps[0]))
+            checks.check_whole_gas(onchain, simulated, await self._context.chain.gas(), limit)
         return simulated
-
-    async def _check_whole_gas(self, onchain: OnChainState, simulated: SimulatedDraft) -> None:
-        """Ether for every step as it will be demanded; who runs a Safe's transaction pays for its gas."""
-        if self._context.signer.watch_only and await self._context.writer.is_contract(self._context.wallet):
-            return
-        first = step_call(simulated.draft.steps[0])
-        limit = await self._context.writer.estimate(self._context.wallet, first)
-        checks.check_whole_gas(onchain, simulated, await self._context.chain.gas(), limit)
 
     # -- endings
 
@@ -791,6 +791,10 @@ def _check_not_ended(progress: PlanProgress) -> None:
     if progress.over is not None:
         ended = f"{progress.plan_id} is {progress.over.state} already"
         raise Refused(f"{ended}{f' ({progress.over.why})' if progress.over.why else ''}; it is never applied again.")
+
+
+def _refuse_ended(over: PlanOver) -> Refused:
+    return Refused(f"{over.plan_id} ended as {over.state}: {over.why}.")
 
 
 def _later_steps(progress: PlanProgress) -> list[StepProgress]:

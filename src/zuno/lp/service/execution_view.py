@@ -27,7 +27,7 @@ from zuno.lp.execute.draft import (
     step_name,
     wrapped_native,
 )
-from zuno.lp.execute.handed_out import explain_waiting
+from zuno.lp.execute.handed_out import explain_waiting, is_incomplete_batch
 from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress
 from zuno.lp.execute.verify_outcome import gas_spent, measure_proceeds, position_actions
 from zuno.lp.model.chains import ETH
@@ -487,8 +487,8 @@ def unsigned_view(progress: PlanProgress) -> UnsignedView:
     draft = progress.draft
     handed = [step.handed_out for step in progress.steps if step.state is StepState.HANDED_OUT]
     events = [event for event in handed if event is not None]
-    if draft is None or not events:
-        raise Refused(f"Nothing of {progress.plan_id} is handed out.")
+    if draft is None or not events or is_incomplete_batch(progress):
+        raise Refused(f"Nothing of {progress.plan_id} is handed out yet; `zuno plan apply {progress.plan_id}` does so.")
     wallet, first, batch = Address(draft.wallet), events[0], events[0].batch
     steps = [progress.steps[event.step].step for event in events]
     return UnsignedView(

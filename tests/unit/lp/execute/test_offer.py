@@ -116,6 +116,6 @@ async def test_what_another_process_wrote_since_is_taken_in(bench: Any) -> None:
     held, other = await bench.book(plan_id), await bench.book(plan_id)
     await append_event(bench.journal, other, PlanOver(plan_id=plan_id, state=PlanState.CANCELLED, why="elsewhere"))
     with pytest.raises(Refused, match="never applied again"):
-        await bench.gate().apply(plan_id, lambda *shown: True, heard, held)
+        await bench.gate().apply(plan_id, lambda *shown: True, heard, progress=held)
     await catch_up(bench.journal, held)
     assert held == other
