@@ -160,16 +160,18 @@ class Gate:
         """What `apply` asks the owner about, after the same checks. A look, as `status` is."""
         await self.reconcile(_discard_message, but=progress.plan_id, looks=True)
         _, draft = await self.load_approved(progress.plan_id, progress)
-        await self._sync_with_chain(progress, self._step_sender(progress, draft, _discard_message, looks=True))
-        if progress.handed_out and (over := await self._find_expiry(progress, draft)) is not None:
+        if (over := await self._look(progress, draft)) is not None:
             raise _refuse_ended(over)
         return await self._simulate_again(progress, draft)
 
     async def _simulate_again(self, progress: PlanProgress, draft: Draft) -> tuple[SimulatedDraft, Approval]:
         if progress.approved is None:
             raise Refused(f"{progress.plan_id} was not approved.")
-        simulated = await self._skip_simulation(draft) if progress.begun else await self._check_fresh(draft)
-        return simulated, progress.approved.approval
+        if not progress.begun:
+            return await self._check_fresh(draft), progress.approved.approval
+        # Its first steps are done, so that the whole cannot be tried any more.
+        untried = Simulation(await self._context.chain.head(), SimulationMethod.FIRST_CALL, (), {}, None)
+        return self._with_simulation(draft, untried), progress.approved.approval
 
     async def apply(
         self,
@@ -244,8 +246,12 @@ class Gate:
             draft = progress.draft
             if draft is None or not await self._is_for_this_wallet(draft):
                 continue
-            await self._sync_with_chain(progress, self._step_sender(progress, draft, notify, looks=looks))
-            if progress.handed_out and await self._end_handed_out(progress, draft, looks=looks):
+            if looks:
+                over = await self._look(progress, draft) is not None
+            else:
+                await self._sync_with_chain(progress, self._step_sender(progress, draft, notify))
+                over = progress.handed_out and await self._end_handed_out(progress, draft)
+            if over:
                 continue
             for _, step in progress.in_flight:
                 way = explain_waiting(progress, draft.wallet) or f"still has a transaction on its way ({step.tx})"
@@ -260,8 +266,7 @@ class Gate:
         progress = await self._load_progress(plan_id)
         draft = progress.draft
         if draft is not None and self._list_awaited(progress) and await self._is_for_this_wallet(draft):
-            await self._sync_with_chain(progress, self._step_sender(progress, draft, _discard_message, looks=True))
-            if progress.handed_out and (over := await self._find_expiry(progress, draft)) is not None:
+            if (over := await self._look(progress, draft)) is not None:
                 progress.apply_event(over)
             if await self._newest_entry(plan_id) != newest:  # it is being applied: the journal knows more
                 progress = await self._load_progress(plan_id)
@@ -269,6 +274,12 @@ class Gate:
         if progress.draft is not None and progress.state is PlanState.APPROVED:
             late = (await self._context.chain.head()).timestamp > progress.draft.expires
         return progress, late
+
+    async def _look(self, progress: PlanProgress, draft: Draft) -> PlanOver | None:
+        """Update a plan from the chain and write nothing down; how it ends, if nobody can go on with what was handed
+        out."""
+        await self._sync_with_chain(progress, self._step_sender(progress, draft, _discard_message, looks=True))
+        return await self._find_expiry(progress, draft) if progress.handed_out else None
 
     async def _sync_with_chain(self, progress: PlanProgress, sender: StepSender) -> None:
         """Update a plan's steps in flight from the chain."""
@@ -310,9 +321,7 @@ class Gate:
                 except checks.ApprovalExpired:
                     raise
                 except Refused as refusal:
-                    if part is PlanPart.LATER:
-                        raise self._explain_between_halves(progress, draft, refusal) from refusal
-                    raise self._explain_partial_start(progress, refusal) from refusal
+                    raise self._explain_unfinished(progress, draft, refusal) from refusal
                 if not _is_final(done):
                     await self._end_failed_plan(progress, draft, step, notify)
 
@@ -345,7 +354,7 @@ class Gate:
         except checks.ApprovalExpired:
             raise
         except Refused as refusal:
-            raise self._explain_between_halves(progress, draft, refusal) from refusal
+            raise self._explain_unfinished(progress, draft, refusal) from refusal
         return paid, steps, onchain
 
     def _check_later(self, draft: Draft, step: Step) -> None:
@@ -442,7 +451,7 @@ class Gate:
                     if not batch:
                         break
         except Refused as refusal:
-            raise self._explain_between_halves(progress, draft, refusal) if progress.halfway else refusal from refusal
+            raise self._explain_unfinished(progress, draft, refusal) from refusal
 
     async def _hand_out(self, progress: PlanProgress, draft: Draft, index: int, *, batch: bool) -> None:
         step, head = progress.steps[index].step, await self._context.chain.head()
@@ -496,11 +505,8 @@ class Gate:
                 return
             await self._context.sleep(self._context.timeouts.poll_interval)
 
-    async def _end_handed_out(self, progress: PlanProgress, draft: Draft, *, looks: bool = False) -> bool:
-        """End a handed-out plan that is done, or that nobody can go on with; False where it goes on. `looks`: write
-        nothing down."""
-        if looks:
-            return self._is_complete(progress, draft) or await self._find_expiry(progress, draft) is not None
+    async def _end_handed_out(self, progress: PlanProgress, draft: Draft) -> bool:
+        """End a handed-out plan that is done, or that nobody can go on with; False where it goes on."""
         if self._is_complete(progress, draft):
             await self._conclude(progress, draft)
         elif (over := await self._find_expiry(progress, draft)) is not None:
@@ -562,11 +568,6 @@ class Gate:
         calls, traded = [step_call(step) for step in steps], plan_currencies(draft)
         simulation = await self._context.writer.simulate(self._context.wallet, calls, traded, HexId(draft.pool.id))
         return self._with_simulation(draft, simulation)
-
-    async def _skip_simulation(self, draft: Draft) -> SimulatedDraft:
-        """A plan that is under way: its first steps are done, so the whole cannot be tried any more."""
-        head = await self._context.chain.head()
-        return self._with_simulation(draft, Simulation(head, SimulationMethod.FIRST_CALL, (), {}, None))
 
     async def _check_fresh(self, draft: Draft) -> SimulatedDraft:
         """Nothing is signed yet: the whole plan is held against the world as it is now, and tried once more."""
@@ -703,18 +704,15 @@ class Gate:
             {pair: grant for pair, grant in standing.grants.items() if pair in spenders and grant.amount},
         )
 
-    def _explain_between_halves(self, progress: PlanProgress, draft: Draft, refusal: Refused) -> Refused:
-        """Refused between the halves: says where the tokens are and how to continue."""
-        go_on = f"Apply it again while its approval lasts, or `zuno plan cancel {progress.plan_id}` ends it."
-        return Refused(f"{refusal} {progress.plan_id} is partial. {go_on}{_explain_where_tokens_are(draft)}")
-
-    def _explain_partial_start(self, progress: PlanProgress, refusal: Refused) -> Refused:
-        """Refused in the first half: finished steps and their allowances stay in place."""
+    def _explain_unfinished(self, progress: PlanProgress, draft: Draft, refusal: Refused) -> Refused:
+        """Refused on the way: finished steps and their allowances stay in place, and between the halves the tokens are
+        in the wallet."""
         if not progress.begun:
             return refusal
+        where = _explain_where_tokens_are(draft) if progress.halfway else ""
         return Refused(
-            f"{refusal} {progress.plan_id} has begun: apply it again while its approval lasts, or "
-            f"`zuno plan cancel {progress.plan_id}`, which also takes back what was allowed."
+            f"{refusal} {progress.plan_id} is {progress.state}. Apply it again while its approval lasts, or `zuno plan "
+            f"cancel {progress.plan_id}` ends it.{where}"
         )
 
     # -- lookups

@@ -33,7 +33,7 @@ from zuno.lp.execute.verify_outcome import gas_spent, measure_proceeds, position
 from zuno.lp.model.chains import ETH
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import Flow, PlanState, Step, StepState
-from zuno.lp.model.plan_events import Action, Approval, Draft, ExitWorth, Instruction, PlanOutcome
+from zuno.lp.model.plan_events import Action, Approval, Draft, ExitWorth, Instruction
 from zuno.lp.model.unsigned import SafeBatch, UnsignedTransaction
 from zuno.lp.plan.calls import Mint, MintFromDeltas
 from zuno.lp.plan.describe import AddressBook, describe_call
@@ -387,7 +387,9 @@ async def execution_view(
         problems=() if over is None else over.problems,
         outcome=None if outcome is None else outcome.attribution,
         other_outcomes=() if outcome is None else tuple(other.attribution for other in outcome.others),
-        outcome_note="" if outcome is None else _outcome_note(outcome),
+        outcome_note=""
+        if outcome is None or not outcome.why
+        else f"the result of position {outcome.position_id} could not be attributed: {outcome.why}",
         in_wallet=tuple(resting),
         next=("" if over else _next(progress.plan_id, state, instruction.action, progress.begun))
         or _offer_create(instruction.chain, resting),
@@ -434,10 +436,6 @@ def _list_steps_to_show(progress: PlanProgress) -> list[StepProgress]:
     if draft is None or draft.later is None or built or progress.over is not None:
         return progress.steps
     return [*progress.steps, *(StepProgress(step, PlanPart.LATER) for step in draft.later.preview)]
-
-
-def _outcome_note(outcome: PlanOutcome) -> str:
-    return outcome.why and f"the result of position {outcome.position_id} could not be attributed: {outcome.why}"
 
 
 def _step_view(execution: ExecutionContext, index: int, step: StepProgress, draft: Draft | None) -> StepView:
@@ -489,37 +487,34 @@ def unsigned_view(progress: PlanProgress) -> UnsignedView:
     events = [event for event in handed if event is not None]
     if draft is None or not events or is_incomplete_batch(progress):
         raise Refused(f"Nothing of {progress.plan_id} is handed out yet; `zuno plan apply {progress.plan_id}` does so.")
-    wallet, first, batch = Address(draft.wallet), events[0], events[0].batch
-    steps = [progress.steps[event.step].step for event in events]
+    wallet, first = Address(draft.wallet), events[0]
+    advised = [
+        build_unsigned(
+            chain_id=draft.chain_id,
+            wallet=wallet,
+            nonce=event.nonce,
+            call=event,
+            gas=event.gas,
+            max_fee=event.max_fee,
+            tip=event.tip,
+        )
+        for event in events
+    ]
+    batch = safe_batch(
+        chain_id=draft.chain_id,
+        wallet=wallet,
+        calls=events,
+        created_at=Millis(1_000 * first.block.timestamp),
+        name=f"Zuno {progress.plan_id}",
+        description=_describe_batch(draft, [progress.steps[event.step].step for event in events]),
+    )
     return UnsignedView(
         plan_id=progress.plan_id,
         state=progress.state,
         chain=draft.instruction.chain,
         wallet=wallet,
-        transactions=()
-        if batch
-        else tuple(
-            build_unsigned(
-                chain_id=draft.chain_id,
-                wallet=wallet,
-                nonce=event.nonce,
-                call=event,
-                gas=event.gas,
-                max_fee=event.max_fee,
-                tip=event.tip,
-            )
-            for event in events
-        ),
-        safe=safe_batch(
-            chain_id=draft.chain_id,
-            wallet=wallet,
-            calls=events,
-            created_at=Millis(1_000 * first.block.timestamp),
-            name=f"Zuno {progress.plan_id}",
-            description=_describe_batch(draft, steps),
-        )
-        if batch
-        else None,
+        transactions=() if first.batch else tuple(advised),
+        safe=batch if first.batch else None,
         deadline=first.deadline,
         notes=(
             explain_waiting(progress, draft.wallet),
