@@ -203,9 +203,9 @@ async def test_asked_again_it_shows_the_same_bytes_and_says_what_it_waits_for(pl
     assert await plans.journal.latest(1) == entries, "nothing new was handed out"
     status, _ = await plans.gate().status(plan_id)
     assert await plans.journal.latest(1) == entries
-    assert explain_waiting(status, stage.wallet) == f"handed out: waiting for {stage.wallet} to send step 1 of {total}"
+    assert explain_waiting(status) == f"handed out: waiting for {stage.wallet} to send step 1 of {total}"
     seen = await execution_view(plans.hands, status, (await creation(plans)))
-    assert (seen.state, seen.why) == ("handed_out", explain_waiting(status, stage.wallet))
+    assert (seen.state, seen.why) == ("handed_out", explain_waiting(status))
     handed = status.steps[0].handed_out
     assert handed is not None
     step = status.steps[0].step

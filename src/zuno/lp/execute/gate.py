@@ -161,7 +161,7 @@ class Gate:
         await self.reconcile(_discard_message, but=progress.plan_id, looks=True)
         _, draft = await self.load_approved(progress.plan_id, progress)
         if (over := await self._look(progress, draft)) is not None:
-            raise _refuse_ended(over)
+            raise Refused(_describe_end(progress, draft, over))
         return await self._simulate_again(progress, draft)
 
     async def _simulate_again(self, progress: PlanProgress, draft: Draft) -> tuple[SimulatedDraft, Approval]:
@@ -254,7 +254,7 @@ class Gate:
             if over:
                 continue
             for _, step in progress.in_flight:
-                way = explain_waiting(progress, draft.wallet) or f"still has a transaction on its way ({step.tx})"
+                way = explain_waiting(progress) or f"still has a transaction on its way ({step.tx})"
                 raise Refused(f"{plan_id} {way}; `zuno plan apply {plan_id}` or `zuno plan cancel {plan_id}` first.")
 
     async def status(self, plan_id: str) -> tuple[PlanProgress, bool]:
@@ -307,9 +307,8 @@ class Gate:
             if not progress.begun:
                 raise
             ending = PlanState.PARTIAL if progress.halfway else PlanState.FAILED
-            await self._end_plan(progress, draft, ending, "its approval ran out half-way", notify)
-            where = _explain_where_tokens_are(draft) if progress.halfway else ""
-            raise Refused(f"{late} {progress.plan_id} ended as {ending}.{where}") from late
+            over = await self._end_plan(progress, draft, ending, "its approval ran out half-way", notify)
+            raise Refused(f"{late} {_describe_end(progress, draft, over)}") from late
         await self._conclude(progress, draft)
 
     async def _run_part(self, progress: PlanProgress, draft: Draft, part: PlanPart, notify: Notify) -> None:
@@ -371,14 +370,8 @@ class Gate:
                 raise Refused(f"ticks {action.range.lower} to {action.range.upper} were not approved")
         call = decode_step(self._context, step).call
         commands = call.commands if isinstance(call, Execute) else ()
-        swaps = [
-            action
-            for command in commands
-            if isinstance(command, RouterSwap)
-            for action in command.actions
-            if isinstance(action, SwapIn)
-        ]
-        if swaps:
+        called = [action for command in commands if isinstance(command, RouterSwap) for action in command.actions]
+        if swaps := [action for action in called if isinstance(action, SwapIn)]:
             _check_approved_swaps(swaps, draft.later)
 
     async def _prepare_signing(self, progress: PlanProgress, draft: Draft, index: int) -> SigningInputs:
@@ -414,12 +407,9 @@ class Gate:
 
     def _gas_bound(self, draft: Draft, at: StepProgress) -> int:
         """The bound of the steps of this kind; a second half may have lost its swap and mint alone."""
-        bounds = [
-            units
-            for units, step in zip(draft.gas.units, all_steps(draft), strict=True)
-            if step.kind is at.step.kind
-        ]  # fmt: skip
-        return max(bounds, default=GAS_MARGIN * measured_gas(at.step.kind))
+        bounds = zip(draft.gas.units, all_steps(draft), strict=True)
+        of_kind = (units for units, step in bounds if step.kind is at.step.kind)
+        return max(of_kind, default=GAS_MARGIN * measured_gas(at.step.kind))
 
     # -- signed elsewhere
 
@@ -434,7 +424,7 @@ class Gate:
         await self._follow(progress, sender)
         if progress.handed_out and await self._end_handed_out(progress, draft):
             if progress.over is not None and progress.over.state is not PlanState.CONFIRMED:
-                raise _refuse_ended(progress.over)
+                raise Refused(_describe_end(progress, draft, progress.over))
             return
         if any(progress.in_flight) and not is_incomplete_batch(progress):
             return  # the same bytes are shown again
@@ -624,11 +614,8 @@ class Gate:
         ending = PlanState.PARTIAL if progress.halfway else PlanState.FAILED
         if step.is_cancelled and not late:
             ending = PlanState.CANCELLED
-        await self._end_plan(progress, draft, ending, why, notify)
-        raise Refused(
-            f"{progress.plan_id} ended as {ending}: {why}."
-            + (_explain_where_tokens_are(draft) if progress.halfway else "")
-        )
+        over = await self._end_plan(progress, draft, ending, why, notify)
+        raise Refused(_describe_end(progress, draft, over))
 
     async def _cancel_in_flight(self, progress: PlanProgress, draft: Draft, notify: Notify) -> None:
         """Replace transactions in flight by empty ones, then end the plan as the chain shows it."""
@@ -660,11 +647,12 @@ class Gate:
 
     async def _end_plan(
         self, progress: PlanProgress, draft: Draft, ending: PlanState, why: str, notify: Notify
-    ) -> None:
+    ) -> PlanOver:
         """Revoke unused allowances, then journal the end of the plan."""
         found = await self._revoke_allowances(progress, draft, notify)
         over = PlanOver(plan_id=progress.plan_id, state=ending, why=why, problems=found)
         await self._append(progress, over)
+        return over
 
     async def _revoke_allowances(self, progress: PlanProgress, draft: Draft, notify: Notify) -> tuple[str, ...]:
         if not any(step.part is PlanPart.REVOKING for step in progress.steps):
@@ -791,8 +779,9 @@ def _check_not_ended(progress: PlanProgress) -> None:
         raise Refused(f"{ended}{f' ({progress.over.why})' if progress.over.why else ''}; it is never applied again.")
 
 
-def _refuse_ended(over: PlanOver) -> Refused:
-    return Refused(f"{over.plan_id} ended as {over.state}: {over.why}.")
+def _describe_end(progress: PlanProgress, draft: Draft, over: PlanOver) -> str:
+    where = _explain_where_tokens_are(draft) if progress.halfway else ""
+    return f"{over.plan_id} ended as {over.state}: {over.why}.{where}"
 
 
 def _later_steps(progress: PlanProgress) -> list[StepProgress]:

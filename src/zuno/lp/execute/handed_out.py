@@ -112,14 +112,14 @@ def is_incomplete_batch(progress: PlanProgress) -> bool:
     return first is not None and first.batch and any(step.state is StepState.PLANNED for step in progress.steps)
 
 
-def explain_waiting(progress: PlanProgress, wallet: str) -> str:
+def explain_waiting(progress: PlanProgress) -> str:
     """What a plan waits for that was handed out; empty where it waits for no signer."""
-    waiting = [step for step in progress.steps if step.state is StepState.HANDED_OUT]
-    if not waiting or waiting[0].handed_out is None:
+    waiting = [step.handed_out for step in progress.steps if step.handed_out and step.state is StepState.HANDED_OUT]
+    if not waiting or progress.draft is None:
         return ""
-    if waiting[0].handed_out.batch:
-        return f"handed out: waiting for {wallet} to send the batch of {len(waiting)} calls"
-    return f"handed out: waiting for {wallet} to send {number_step(progress, waiting[0].handed_out.step)}"
+    numbered = number_step(progress, waiting[0].step)
+    what = f"the batch of {len(waiting)} calls" if waiting[0].batch else numbered
+    return f"handed out: waiting for {progress.draft.wallet} to send {what}"
 
 
 def number_step(progress: PlanProgress, index: int) -> str:

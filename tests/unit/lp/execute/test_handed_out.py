@@ -117,9 +117,10 @@ async def test_a_batch_that_a_crash_cut_short_is_shown_to_nobody_and_completed(
         return await append(kind=kind, **entry)
 
     monkeypatch.setattr(bench.pond.writer, "is_contract", is_contract)
-    with monkeypatch.context() as crashing, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as crashing:
         crashing.setattr(bench.journal, "append", crash)
-        await bench.apply(plan_id, signer=WATCHED)
+        with pytest.raises(KeyboardInterrupt):
+            await bench.apply(plan_id, signer=WATCHED)
     book = await bench.book(plan_id)
     assert [step.state for step in book.steps][:2] == [StepState.HANDED_OUT, StepState.PLANNED]
     with pytest.raises(Refused):

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.unit.lp.execute.test_carrying import begun, closing
-from zuno.adapters.kill_lock import KillLockFile
 from zuno.adapters.keys.wallets import WatchOnly
+from zuno.adapters.kill_lock import KillLockFile
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.lp.model.plan import PlanState, StepState
 
