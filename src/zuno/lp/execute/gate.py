@@ -262,13 +262,13 @@ class Gate:
 
         A look: it takes no lock, so that it cannot keep an owner from applying, and writes nothing down.
         """
-        newest = await self._newest_entry(plan_id)
         progress = await self._load_progress(plan_id)
         draft = progress.draft
         if draft is not None and self._list_awaited(progress) and await self._is_for_this_wallet(draft):
             if (over := await self._look(progress, draft)) is not None:
                 progress.apply_event(over)
-            if await self._newest_entry(plan_id) != newest:  # it is being applied: the journal knows more
+            newest, *_ = await self._context.journal.latest(1, request_id=plan_id)
+            if newest.seq != progress.seq:  # it is being applied: the journal knows more
                 progress = await self._load_progress(plan_id)
         late = False
         if progress.draft is not None and progress.state is PlanState.APPROVED:
@@ -710,10 +710,6 @@ class Gate:
 
     async def _load_progress(self, plan_id: str) -> PlanProgress:
         return await load_progress(self._context.journal, plan_id)
-
-    async def _newest_entry(self, plan_id: str) -> int | None:
-        newest = await self._context.journal.latest(1, request_id=plan_id)
-        return newest[0].seq if newest else None
 
     async def _is_for_this_wallet(self, draft: Draft) -> bool:
         """Of this wallet on this very chain: bytes signed for a world that is gone would be good in the next one."""
