@@ -244,8 +244,7 @@ class Archive:
         journal = await self._open_journal()
         recorded = await self._load_request(journal, *await self._request_of(journal, plan_id))
         view = await _decision(journal, recorded).show(self._code())
-        progress = await load_progress(journal, view.plan_id)
-        waiting = "" if progress.draft is None else explain_waiting(progress, progress.draft.wallet)
+        waiting = explain_waiting(await load_progress(journal, view.plan_id))
         return view.model_copy(update={"cautions": (waiting, *view.cautions)}) if waiting else view
 
     async def stress_fan(self, plan_id: str) -> StressFanView:
@@ -299,7 +298,8 @@ class Archive:
         debate = message.payload.debate
         context = await load_context(await self._open_journal(), debate.context)
         printed = list(print_thoughts(context, debate))
-        newest = [*takewhile(lambda thought: _same_turn(thought, printed[-1], message.from_), reversed(printed))]
+        turn = (message.from_, printed[-1].round) if printed else None
+        newest = [*takewhile(lambda thought: (thought.role, thought.round) == turn, reversed(printed))]
         return tuple(reversed(newest))
 
     async def diff(self, before: str, after: str) -> PlanDiffView:
@@ -455,10 +455,6 @@ class Archive:
             plan=None if record is None else PlanRecord.model_validate(dict(record.payload)),
             view=view,
         )
-
-
-def _same_turn(thought: Thought, last: Thought, author: Role) -> bool:
-    return thought.role is author and thought.round == last.round
 
 
 def _other_hash(plan_id: str) -> str:
