@@ -17,6 +17,7 @@ from tests.wire.telegram_side import RunningBot, running_bot
 from zuno.adapters.chain.world import WALLET
 from zuno.adapters.file_lock import wallet_lock
 from zuno.journal.port import Entry
+from zuno.trading.model.trade_events import ClockSet, paper_account
 from zuno.trading.service.account_page import AccountPageReader
 
 pytestmark = pytest.mark.usefixtures("invented_market")
@@ -104,6 +105,8 @@ async def test_a_paper_account_is_unlocked_by_its_name_and_no_other(api: Telegra
     async def list_locks(name: str | None) -> list[str]:
         return [lock.protection for lock in (await bot.zuno.account(name).locks()).protections]
 
+    scout = paper_account(bot.zuno.trading().origin, "scout")
+    await bot.zuno._trade_log().append(scout, [ClockSet(at=1, recorded=False)], 0)
     for name in (None, "scout"):
         await bot.zuno.account(name).pause()
     api.say(ALICE, "/locks paper:scout")
