@@ -17,14 +17,7 @@ from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress
 from zuno.lp.model.plan import BPS, Flow, Leftover, Step, StepState, WalletState
 from zuno.lp.model.plan_events import Action, Draft
 from zuno.lp.plan.calls import Action as ChainAction
-from zuno.lp.plan.calls import (
-    Burn,
-    Decrease,
-    Increase,
-    IncreaseFromDeltas,
-    Mint,
-    MintFromDeltas,
-)
+from zuno.lp.plan.calls import Burn, Decrease, Increase, IncreaseFromDeltas, Mint, MintFromDeltas
 from zuno.lp.plan.context import amount_text
 from zuno.lp.plan.inventory import range_edges, worth_token1
 

@@ -9,13 +9,7 @@ from itertools import takewhile
 from typing import Any, Final
 
 from zuno.amm.model import Block
-from zuno.journal.decision_view import (
-    DECISION_VIEW,
-    DecisionRecord,
-    Facts,
-    JournalUpgradeView,
-    store_missing_views,
-)
+from zuno.journal.decision_view import DECISION_VIEW, DecisionRecord, Facts, JournalUpgradeView, store_missing_views
 from zuno.journal.port import Author, Entry, Journal
 from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest
 from zuno.kernel.errors import Broken, NotFound, Refused, UsageError, ZunoError

@@ -20,15 +20,7 @@ from zuno.kernel.wire import Hex64, Wire
 from zuno.trading.model.account import BookChange, Id, Timestamp
 from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily, Ruling, Style
 from zuno.trading.model.market import Mode, Side, Symbol
-from zuno.trading.model.orders import (
-    ClientId,
-    Fill,
-    FundingPayment,
-    NotNegative,
-    Order,
-    OrderRequest,
-    Positive,
-)
+from zuno.trading.model.orders import ClientId, Fill, FundingPayment, NotNegative, Order, OrderRequest, Positive
 
 TRADE_EVENTS: Final = "trade_events"
 """The kind of the journal's entries that an account is made of."""

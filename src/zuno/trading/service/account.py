@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any, Final, Literal
 
 from zuno.kernel import arguments
+from zuno.kernel.accounts import short_name
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
@@ -19,12 +20,7 @@ from zuno.trading.execute.order_gate import OrderGate, request_name
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.exchange_answer import ExchangeAnswer
 from zuno.trading.model.market import DAY_MS, SECOND_MS, Symbol, parse_symbol
-from zuno.trading.model.trade_events import (
-    FillBooked,
-    Mandate,
-    Protection,
-    account_mode,
-)
+from zuno.trading.model.trade_events import FillBooked, Mandate, Protection, account_mode
 from zuno.trading.rules.account_history import trace_account
 from zuno.trading.rules.book_state import OpenTrade
 from zuno.trading.rules.mandate import LONGEST_MANDATE, check_grant
@@ -160,20 +156,12 @@ class AccountDesk:
         page = await self._reader.look()
         fills = [event.fill for event in page.events if isinstance(event, FillBooked)]
         shown = fills[::-1][: _check_lines(lines)]
-        return FillsView(
-            **self._head(page),
-            total=len(fills),
-            fills=tuple(map(fill_view, shown)),
-        )
+        return FillsView(**self._head(page), total=len(fills), fills=tuple(map(fill_view, shown)))
 
     async def trades(self, lines: int = 50) -> TradesView:
         page = await self._reader.look()
         shown = page.book.closed[::-1][: _check_lines(lines)]
-        return TradesView(
-            **self._head(page),
-            total=len(page.book.closed),
-            trades=tuple(map(closed_trade_view, shown)),
-        )
+        return TradesView(**self._head(page), total=len(page.book.closed), trades=tuple(map(closed_trade_view, shown)))
 
     async def ledger(self, lines: int = 50) -> LedgerView:
         page = await self._reader.look()
@@ -325,7 +313,8 @@ class AccountDesk:
         try:
             before = await self._read_known_book()
         except NotFound:
-            lock.unlock(name)  # nobody has such an account
+            if name not in map(short_name, await self._with.log.accounts()):
+                lock.unlock(name)  # in no market of this home: a process that reads another one lifts nobody's kill
             raise
         locked = f"the desk is locked until `zuno trade unlock` ({self._reader.title})"
         sharing = asyncio.create_task(asyncio.to_thread(lock.share, name, door))

@@ -34,10 +34,7 @@ from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.account_history import current_step
-from zuno.trading.rules.performance import (
-    Close,
-    equity_usd,
-)
+from zuno.trading.rules.performance import Close, equity_usd
 from zuno.trading.rules.protections import ProtectionLimits, RiskState, active_locks, add_kill
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.features import TradingDesk

@@ -10,13 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from zuno.journal.decision_view import (
-    DECISION_VIEW,
-    DecisionRecord,
-    JournalUpgradeView,
-    pack_view,
-    store_missing_views,
-)
+from zuno.journal.decision_view import DECISION_VIEW, DecisionRecord, JournalUpgradeView, pack_view, store_missing_views
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.canonical import Digest
 from zuno.kernel.clock import iso

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.wire.trading_account import AccountStory, write_story
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.adapters.kill_lock import KillLockFile
 from zuno.adapters.series.sqlite import SqliteSeries
+from zuno.doors.web.stops import StopDesk
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, Unavailable, UsageError
 from zuno.kernel.units import Millis
@@ -23,6 +25,7 @@ from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation
 from zuno.trading.learn.memory_book import post_mortem_id
+from zuno.trading.model.exchange_answer import ExchangeAnswer
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -45,6 +48,7 @@ from zuno.trading.ports.series import Batch, Origin
 from zuno.trading.rules.account_history import trace_account
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.protections import ProtectionLimits
+from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.account import AccountDesk
 from zuno.trading.service.account_page import AccountBackends
 from zuno.trading.service.account_view import PerformanceView, ProfitView, TradePositionsView, TradeStatusView
@@ -82,7 +86,7 @@ class Market:
 
     def __init__(self, store: SqliteSeries, home: Path) -> None:
         self.log = MemoryTradeLog()
-        self._home = home
+        self.home = home
         self._store = store
         self.desk = TradingDesk(store, _nobody, DigestPainter())
         self.running: str | None = None
@@ -94,7 +98,7 @@ class Market:
         venues = build_paper_venues(self._store, self.log, account, lambda: END, Fees())
         return OrderGate(GateContext(self.log, account, venues, lambda: END))
 
-    def account(self, name: str | None = None) -> AccountDesk:
+    def account(self, name: str | None = None, ask: Any = None) -> AccountDesk:
         return AccountDesk(
             AccountBackends(
                 desk=self.desk,
@@ -105,7 +109,8 @@ class Market:
                 limits=ProtectionLimits(),
                 running=lambda account: self.running,
                 now=lambda: END,
-                kill_lock=KillLockFile(self._home),
+                kill_lock=KillLockFile(self.home),
+                ask=ask,
                 learn=self.learn,
             ),
             name,
@@ -282,6 +287,27 @@ async def test_bad_wishes_are_refused_by_kind(market: Market) -> None:
         await account.profit("colour")
     with pytest.raises(UsageError):
         await account.fills(0)
+
+
+async def test_a_kill_of_an_account_in_another_market_stays_locked_and_one_of_nobody_does_not(market: Market) -> None:
+    await AccountStory(market.log, paper_account("elsewhere", "other")).come_to(END)
+    for name, locked in (("other", True), ("nosuch", False)):
+        with pytest.raises(NotFound):
+            await market.account(name).kill(None)
+        assert (KillLockFile(market.home).why_locked(name) is not None) is locked
+
+
+async def test_a_kill_of_the_page_asks_no_exchange_before_everything_is_closed(market: Market) -> None:
+    """Nobody waits for an answer, which may take seconds, once the word was typed."""
+    name, written = "demo", list[int]()
+
+    async def ask(account: str, book: TradingBook) -> tuple[ExchangeAnswer, ...]:
+        written.append(len(await market.log.events(paper_account("recorded", name))))
+        return ()
+
+    zuno: Any = SimpleNamespace(refresh=lambda: None, account=lambda account: market.account(account, ask))
+    await StopDesk(zuno).handle(("kill", name), lambda line: None)
+    assert all(written)
 
 
 async def open_position(market: Market, account: AccountDesk) -> str:
