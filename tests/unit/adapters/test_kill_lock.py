@@ -110,10 +110,3 @@ def test_the_home_is_the_one_that_the_settings_find(tmp_path: Path, monkeypatch:
 def test_an_account_is_locked_by_what_its_owner_calls_it(account: str, name: str) -> None:
     assert short_name(account) == name
     assert FILE == "kill.lock"
-
-
-def test_a_clock_that_is_not_set_keeps_no_kill_waiting(lock: KillLockFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("time.time_ns", lambda: -1)
-    monkeypatch.setattr("zuno.adapters.kill_lock.time_ns", lambda: -1)
-    lock.lock("live", "page")
-    assert lock.why_locked("live")
