@@ -123,14 +123,6 @@ def _scale_candle(bar: Candle) -> Candle:
     return Candle(bar.at, opened, high, low, close, bar.volume / FACTOR, taken)
 
 
-def _scale_level(row: Level) -> Level:
-    return Level(row.at, row.value / FACTOR)
-
-
-def _scale_marks(row: MarkAndIndex) -> MarkAndIndex:
-    return MarkAndIndex(row.at, FACTOR * row.mark, FACTOR * row.spot)
-
-
 def _scale_book(book: Book) -> Book:
     bids, asks = (
         tuple(Quote(FACTOR * quote.price, quote.size / FACTOR) for quote in side) for side in (book.bids, book.asks)
@@ -160,8 +152,8 @@ def _scale_chain(chain: OptionChain) -> OptionChain:
 
 _SCALES: Final[Mapping[Feed, Callable[[Any], Any]]] = {
     Feed.CANDLES: _scale_candle,
-    Feed.OPEN_INTEREST: _scale_level,
-    Feed.BASIS: _scale_marks,
+    Feed.OPEN_INTEREST: lambda row: Level(row.at, row.value / FACTOR),
+    Feed.BASIS: lambda row: MarkAndIndex(row.at, FACTOR * row.mark, FACTOR * row.spot),
     Feed.BOOK: _scale_book,
     Feed.LIQUIDATIONS: _scale_event,
     Feed.WHALES: _scale_event,
