@@ -147,8 +147,8 @@ class SymmetryView(View):
     differences: tuple[MirrorDifferenceView, ...]
 
 
-class StudyView(PartialView):
-    """`ok`: no bar was missed; a bar is judged from 200 moments on. `stopped`: Ctrl-C came before the end."""
+class MarketStudyView(PartialView):
+    """What a study of synthetic markets found."""
 
     synthetic: bool
     origin: str
@@ -158,6 +158,11 @@ class StudyView(PartialView):
     asked: int
     judged: bool
     missed: tuple[str, ...]
+
+
+class StudyView(MarketStudyView):
+    """`ok`: no bar was missed; a bar is judged from 200 moments on. `stopped`: Ctrl-C came before the end."""
+
     decisions: tuple[CountView, ...]
     rulings: tuple[CountView, ...]
     exploration: int
@@ -182,6 +187,17 @@ class CheckView(PartialView):
 
     report: str = ""
     """The id of its report in the home."""
+
+
+class MarketCheckView(CheckView):
+    """What a check over synthetic markets found."""
+
+    synthetic: bool
+    origin: str
+    edition: int
+    seeds: tuple[int, ...]
+    asked: int
+    moments: int
 
 
 class RateView(View):
