@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import exp, fsum, log, sqrt
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from zuno.kernel.units import Millis
 from zuno.lab.market_views import ChangedSeries
@@ -43,6 +43,8 @@ from zuno.trading.model.venues import BINANCE, FIGURES, UPBIT, krw_symbol
 from zuno.trading.ports.series import SeriesStore
 
 R = TypeVar("R", bound=Row)
+Mirror: TypeAlias = Callable[[Any, float], Any]
+"""Of a row about an anchor."""
 YIELDS: Final = frozenset({"DGS2", "DGS10", "FEDFUNDS"})
 """Figures in percentage points: their changes are negated, not their ratios."""
 FULL_MOOD: Final = 100.0
@@ -77,7 +79,7 @@ class MirroredSeries(ChangedSeries):
         return self._anchors[symbol]
 
     def change_rows(self, series: Series[R], rows: Sequence[R]) -> Sequence[R]:
-        mirror = _mirror_yield if series.name in YIELDS else _MIRRORS.get(series.feed)
+        mirror: Mirror | None = _mirror_yield if series.name in YIELDS else _MIRRORS.get(series.feed)
         anchor = self._anchors.get(_anchor_name(series), 1.0)
         return rows if mirror is None or series.row is Heartbeat else tuple(mirror(row, anchor) for row in rows)
 
@@ -183,7 +185,7 @@ def _mirror_yield(row: MacroRelease, anchor: float) -> MacroRelease:
     return row._replace(value=2 * anchor - row.value)
 
 
-_MIRRORS: Final[Mapping[Feed, Callable[[Any, float], Any]]] = {
+_MIRRORS: Final[Mapping[Feed, Mirror]] = {
     Feed.CANDLES: _mirror_candle,
     Feed.FUNDING: lambda row, _: Funding(row.at, -row.rate, row.interval_hours),
     Feed.LONG_SHORT: lambda row, _: Level(row.at, 1 / row.value if row.value else row.value),

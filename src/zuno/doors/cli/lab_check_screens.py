@@ -89,13 +89,8 @@ def _pool_leaks(pool: PoolLookaheadView) -> list[RenderableType]:
 def show_invariance(view: InvarianceView) -> RenderableType:
     changes = Rows("change", "moments", "decisions flip", "rulings flip", "95 %", "not HOLD: flip", "95 %")
     for row in view.changes:
-        changes.add_row(
-            row.change,
-            f"{row.rulings.total}",
-            format_rate(row.decisions)[0],
-            *format_rate(row.rulings),
-            *format_rate(row.active),
-        )
+        rates = (format_rate(row.decisions)[0], *format_rate(row.rulings), *format_rate(row.active))
+        changes.add_row(row.change, f"{row.rulings.total}", *rates)
     choices = Rows("LP desk", "moments", "choices flip", "95 %", "new range: flip", "95 %")
     if (pool := view.pool) is not None:
         choices.add_row(pool.change, f"{pool.moments}", *format_rate(pool.choices), *format_rate(pool.ranges))
