@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from zuno.lab.model import RateView, format_rate
 from zuno.lab.report_page import heading, interval_chart, paragraph, table
 
 if TYPE_CHECKING:
     from zuno.lab.invariance import InvarianceView
     from zuno.lab.lookahead import LookaheadView
     from zuno.lab.lp.debate_checks import PoolCheckView, PoolInvarianceView, PoolLookaheadView
-    from zuno.lab.model import RateView
     from zuno.lab.noedge import NoEdgeView
     from zuno.trading.service.learning_view import TradeCalibrationView, VetoesView
 
@@ -276,13 +276,6 @@ def list_veto_sections(view: VetoesView) -> list[str]:
             text_columns=2,
         ),
     ]
-
-
-def format_rate(rate: RateView) -> tuple[str, str]:
-    """With its interval; blank where nothing was counted."""
-    if rate.rate is None or rate.ci95 is None:
-        return "", ""
-    return f"{rate.rate:.1%}", f"{rate.ci95[0]:.1%} to {rate.ci95[1]:.1%}"
 
 
 def _percents(rate: RateView) -> tuple[float, float] | None:

@@ -208,3 +208,10 @@ class RateView(View):
     rate: float | None
     ci95: tuple[float, float] | None
     """Wilson's."""
+
+
+def format_rate(rate: RateView) -> tuple[str, str]:
+    """With its interval; blank where nothing was counted."""
+    if rate.rate is None or rate.ci95 is None:
+        return "", ""
+    return f"{rate.rate:.1%}", f"{rate.ci95[0]:.1%} to {rate.ci95[1]:.1%}"

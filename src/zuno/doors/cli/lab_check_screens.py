@@ -6,11 +6,10 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, heading
-from zuno.lab.check_pages import format_rate
 from zuno.lab.invariance import InvarianceView
 from zuno.lab.lookahead import LookaheadView
 from zuno.lab.lp.debate_checks import PoolLookaheadView
-from zuno.lab.model import CheckView
+from zuno.lab.model import CheckView, format_rate
 from zuno.lab.noedge import NoEdgeView
 from zuno.trading.service.report import format_signed
 

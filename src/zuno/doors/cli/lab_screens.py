@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -16,7 +17,6 @@ from zuno.lab.lp.sweep_views import SweepView, describe_alike
 from zuno.lab.lp.views import ArmView, LpLabView
 from zuno.lab.memory_service import MemoryStudyView, WorldView
 from zuno.lab.model import CalibrationView, CountView, MarketStudyView, StudyView, SymmetryView
-from zuno.lab.report_page import format_moment
 from zuno.lab.reports import LabReportsView
 from zuno.lab.trading.views import TradeArmView, TradeLabView
 from zuno.trading.service.report import format_signed
@@ -151,6 +151,9 @@ def _describe_world(view: WorldView) -> Iterator[RenderableType]:
 
 
 def show_lp_lab(view: LpLabView) -> RenderableType:
+    first, last = (
+        datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M") for moment in (view.since, view.until)
+    )
     arms = Rows(
         *("arm", "decided by", "net USD", "95 %", "fees", "price", "divergence", "LVR", "gas", "swaps", "in range"),
         *("moves", "against hold", "95 % of it"),
@@ -182,8 +185,7 @@ def show_lp_lab(view: LpLabView) -> RenderableType:
     unexplained = [arm.arm for arm in view.arms if arm.residual]
     return Group(
         heading(
-            f"{format_moment(view.since)} to {format_moment(view.until)} UTC ({view.hours} h), "
-            f"{view.capital_usd:,} USD, decided every {view.every_hours} h"
+            f"{first} to {last} UTC ({view.hours} h), {view.capital_usd:,} USD, decided every {view.every_hours} h"
         ),
         *_list_stop(view),
         arms,
