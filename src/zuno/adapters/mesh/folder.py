@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import ValidationError
-
 from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.file_lock import FileLock
 from zuno.adapters.full_disk import build_write_error
@@ -152,10 +150,8 @@ class MeshFiles:
 
 
 def _parse_table(text: bytes) -> Table:
-    try:
-        found = _TableFile.model_validate_json(text)
-    except ValidationError:
-        raise ValueError from None
+    """`ValueError`, which pydantic's errors are too, for what is no table."""
+    found = _TableFile.model_validate_json(text)
     if set(found.roles) != set(Role):
         raise ValueError
     return {role: found.roles[role] for role in Role}

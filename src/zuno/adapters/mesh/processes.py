@@ -40,16 +40,8 @@ class Processes:
         self._program = program
 
     def peer(self, role: Role, transport: str) -> LoggedChild:
-        words = [
-            "peer",
-            role.value,
-            "--transport",
-            transport,
-            "--child-of",
-            str(os.getpid()),
-            "--home",
-            str(self._home),
-        ]
+        parent, home = str(os.getpid()), str(self._home)
+        words = ["peer", role.value, "--transport", transport, "--child-of", parent, "--home", home]
         return _start([*self._program, *words], self._files.of(role) / "peer.log")
 
     @property

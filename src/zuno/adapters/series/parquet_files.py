@@ -52,12 +52,14 @@ class ParquetFiles:
         return self._seal(name, lambda draft: self._copy_from(draft, columns, ", ".join(chosen)))
 
     def _seal(self, name: str, copy: Callable[[Path], None]) -> SealedFile:
-        with self._translate_os():
+        try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with open_replacement(self._folder / name) as draft:
                 with self._translate_duckdb(name):
                     copy(draft)
                 return SealedFile(name, draft.stat().st_size, _digest(draft))
+        except OSError as error:
+            raise build_write_error(self._folder, error) from error
 
     def read_columns(
         self, files: Sequence[SealedFile], columns: Sequence[str], series: str, span: tuple[int, int]
@@ -194,13 +196,6 @@ class ParquetFiles:
             raise Unavailable(f"{self._folder} needs more memory than there is ({_first_line(error)}).") from error
         except duckdb.Error as error:
             raise self._damage(name) from error
-
-    @contextmanager
-    def _translate_os(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise build_write_error(self._folder, error) from error
 
 
 class FileGone(Broken):

@@ -102,7 +102,7 @@ class AxlTransport:
         if self._fetching is None and not self._inbox.is_closed:
             # A task of its own: a node forgets what it has handed out, so a receiver that gives up must not lose it.
             self._fetching = asyncio.create_task(self._fetch())
-            self._fetching.add_done_callback(self._fetch_ended)
+            self._fetching.add_done_callback(self._inbox.end_with)
         return await self._inbox.take()
 
     async def close(self) -> None:
@@ -138,12 +138,6 @@ class AxlTransport:
             return False
         self._traffic.clear()
         return True
-
-    def _fetch_ended(self, task: asyncio.Task[None]) -> None:
-        """Fetching ends by closing; ended otherwise, it is a bug that whoever receives has to see."""
-        bug = None if task.cancelled() else task.exception()
-        if isinstance(bug, Exception):
-            self._inbox.close(bug)
 
     async def _fetch_one(self) -> bool:
         status, body, headers = await self._exchange("GET", "/recv", {}, b"", most=NODE_LIMIT)

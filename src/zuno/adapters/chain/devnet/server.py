@@ -91,7 +91,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.count()
         obstacle = self._obstacle()
         if obstacle is not None:
-            self._refuse(*obstacle)
+            self.close_connection = True  # the body was not read, so the connection cannot be used again
+            status, message = obstacle
+            self._reply(status, message.encode(), "text/plain; charset=utf-8")
             return
         body = self.rfile.read(int(self.headers["Content-Length"]))
         fault = self.server.faults.next(_methods_in(body))
@@ -123,11 +125,6 @@ class _Handler(BaseHTTPRequestHandler):
         if len(length) > _MAX_DIGITS or int(length) > _MAX_BODY:
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "content length too large"
         return None
-
-    def _refuse(self, status: HTTPStatus, message: str) -> None:
-        # The body was not read, so the connection cannot be used again.
-        self.close_connection = True
-        self._reply(status, message.encode(), "text/plain; charset=utf-8")
 
     def _reply(self, status: int, body: bytes, kind: str = _JSON) -> None:
         self.send_response(status)

@@ -66,17 +66,11 @@ def build_batches(seed: int, markets: Mapping[Symbol, SyntheticMarket], krw_rate
     return given + _rates(seed, krw_rate)
 
 
-def _working_days() -> Iterator[datetime]:
-    first = datetime.fromtimestamp(END / 1_000, UTC) - timedelta(days=MACRO_DAYS)
-    for ahead in range(MACRO_DAYS):
-        day = first + timedelta(days=ahead)
-        if day.weekday() < 5 and (day.month, day.day) not in HOLIDAYS:
-            yield day
-
-
 def _daily(seed: int, name: str) -> list[MacroRelease]:
     _, start, far, hours = DAILY[name]
-    days = list(_working_days())
+    first = datetime.fromtimestamp(END / 1_000, UTC) - timedelta(days=MACRO_DAYS)
+    days = [first + timedelta(days=ahead) for ahead in range(MACRO_DAYS)]
+    days = [day for day in days if day.weekday() < 5 and (day.month, day.day) not in HOLIDAYS]
     walk = np.cumsum(open_random_stream(seed, f"macro {SAME.get(name, name)}").normal(size=len(days)) * far)
     values = np.clip(start + walk, 0.1, None) if name.startswith("DGS") else start * exp(walk)
     return [

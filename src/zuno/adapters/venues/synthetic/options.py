@@ -118,7 +118,7 @@ class _Smiles:
 
 
 def _smiles(mood: VolatilityState, places: Ints, at: Ints, spot: Floats) -> _Smiles:
-    listed = np.array(list_expiries(int(at[0])))
+    listed = np.array(_list_expiries((int(at[0]) - 8 * HOUR_MS) // DAY_MS))
     years = (listed - at[:, None]) / YEAR_MS
     atm = _atm(mood, places[:, None], years)
     forward = np.round(spot[:, None] * exp(years * (0.05 - 0.02 * mood.fear[places])[:, None]), 2)
@@ -186,13 +186,9 @@ def _hash_uniform(seed: int, left: Any, right: Any, call: bool) -> Floats:
     return np.asarray((mixed >> np.uint64(11)).astype(np.float64) / 2.0**53, dtype=np.float64)
 
 
-def list_expiries(at: int) -> tuple[int, ...]:
-    """What is listed: two days, three Fridays, the last Friday of two months and of a quarter, at 08:00 UTC."""
-    return _list_expiries((at - 8 * HOUR_MS) // DAY_MS)
-
-
 @lru_cache(maxsize=64)
 def _list_expiries(day: int) -> tuple[int, ...]:
+    """What is listed: two days, three Fridays, the last Friday of two months and of a quarter, at 08:00 UTC."""
     today = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)
     friday = today + timedelta(days=(3 - today.weekday()) % 7 + 1)
     months = [last for ahead in range(8) if (last := _last_friday(today, ahead)) > today]

@@ -49,22 +49,10 @@ def _write_texts(
         form, channel = draw.integers(0, len(forms)), draw.integers(0, len(WRITERS))
         moved = hours.close[last] / hours.close[last - 24] - 1
         busy = hours.volume[last - 23 : last + 1].mean() / hours.volume[last - 167 : last + 1].mean()
-        body = forms[form].format(
-            name=made.symbol.base, moved=_move_words(moved), pace=_pace_word(busy), volume=_volume_words(busy)
-        )
+        pace, volume = "ordinary", "near"
+        if not 0.75 <= busy <= 1.3:
+            pace, volume = ("busy", "well above") if busy > 1 else ("quiet", "well below")
+        words = f"{'rose' if moved > 0 else 'fell'} {abs(moved):.1%}" if abs(moved) >= 0.002 else "hardly moved"
+        body = forms[form].format(name=made.symbol.base, moved=words, pace=pace, volume=volume)
         written.append(Text(Millis(at + after), WRITERS[channel], f"{made.symbol.base}-{name}-{at}", body))
     return written
-
-
-def _move_words(share: float) -> str:
-    if abs(share) < 0.002:
-        return "hardly moved"
-    return f"{'rose' if share > 0 else 'fell'} {abs(share):.1%}"
-
-
-def _pace_word(busy: float) -> str:
-    return "busy" if busy > 1.3 else "quiet" if busy < 0.75 else "ordinary"
-
-
-def _volume_words(busy: float) -> str:
-    return "well above" if busy > 1.3 else "well below" if busy < 0.75 else "near"
