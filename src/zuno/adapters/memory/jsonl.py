@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from zuno.adapters.atomic_file import flush_to_disk, replace_file
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
 from zuno.adapters.full_disk import build_write_error
-from zuno.adapters.memory.table import drop_repeats
+from zuno.adapters.memory.table import drop_repeats, keep_new
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.trading.measure.similarity import DECAY, ONE, apply_decay
 from zuno.trading.model.memory import MemoryRecord, Recalled, RecallQuery, RecallResult
@@ -35,12 +35,6 @@ class _Lines:
     removed: set[str] = field(default_factory=set)
     read: int = 0
     """Bytes of whole lines."""
-
-    def knows(self, record: MemoryRecord) -> bool:
-        """`Broken` where the id is there with another content."""
-        if self.records.get(record.id, record) != record:
-            raise Broken(f"Memory {record.id} is there with another content.")
-        return record.id in self.records or record.id in self.removed
 
 
 class JsonlMemory:
@@ -84,7 +78,7 @@ class JsonlMemory:
     def _add(self, records: Sequence[MemoryRecord]) -> None:
         with self._lock():
             lines = self._load()
-            new = [record for record in drop_repeats(records) if not lines.knows(record)]
+            new = keep_new(records, lines.records, lines.removed)
             if len(new) == 1:
                 self._append(_line(new[0]))
             elif new:  # all of them or none

@@ -39,18 +39,17 @@ class ChainGas:
         return ()
 
 
+NATIVE = "ETH"
 NATIVE_LIMIT = Seconds(600)
 
 
 class NativePrice:
     """The newest price of the native currency that `feed` knows: a price service's, a pool's, or a seed."""
 
-    def __init__(self, feed: PriceFeed, *, symbol: str = "ETH", limit: Seconds = NATIVE_LIMIT) -> None:
+    def __init__(self, feed: PriceFeed) -> None:
         self._feed = feed
-        self._symbol = symbol
-        self._limit = limit
 
     async def native(self, quote: str, now: Seconds) -> Fact[Fraction]:
-        if unwrap_symbol(quote) == unwrap_symbol(self._symbol):
-            return Fact(Fraction(1), "same currency", now, now, self._limit)
-        return replace(await self._feed.spot(Pair(self._symbol, quote), now), limit=self._limit)
+        if unwrap_symbol(quote) == NATIVE:
+            return Fact(Fraction(1), "same currency", now, now, NATIVE_LIMIT)
+        return replace(await self._feed.spot(Pair(NATIVE, quote), now), limit=NATIVE_LIMIT)

@@ -25,13 +25,9 @@ class PoolHistory:
 
     source = "pool swaps"
 
-    def __init__(
-        self, chain: Chain, pool_id: HexId, *, limit: Seconds = HISTORY_LIMIT, spot_limit: Seconds = SPOT_LIMIT
-    ) -> None:
+    def __init__(self, chain: Chain, pool_id: HexId) -> None:
         self._chain = chain
         self._pool_id = pool_id
-        self._limit = limit
-        self._spot_limit = spot_limit
 
     async def history(self, pair: Pair, hours: int, now: Seconds) -> Fact[PriceSeries]:
         wanted = window(hours, now)
@@ -47,7 +43,7 @@ class PoolHistory:
         closes, quiet = _closes(path, ended)
         notes = (f"{quiet} of {len(closes)} hours had no swap: the price stood still",) if quiet else ()
         priced = {close: _whole_price(sqrt_price, pool, inverse) for close, sqrt_price in closes.items()}
-        return history_fact(priced, pair, hours, now, self.source, self._limit, notes)
+        return history_fact(priced, pair, hours, now, self.source, HISTORY_LIMIT, notes)
 
     async def spot(self, pair: Pair, now: Seconds) -> Fact[Fraction]:
         try:
@@ -58,7 +54,7 @@ class PoolHistory:
         if pool.sqrt_price_x96 <= 0:
             raise Malformed(f"The pool has no {pair} price")
         price = _whole_price(pool.sqrt_price_x96, pool, inverse)
-        return Fact(price, "pool price", pool.block.timestamp, now, self._spot_limit)
+        return Fact(price, "pool price", pool.block.timestamp, now, SPOT_LIMIT)
 
 
 def _pair_of(pool: PoolState) -> Pair:

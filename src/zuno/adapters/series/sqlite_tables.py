@@ -8,25 +8,13 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from zuno.adapters.series.merge_rows import (
-    BAD,
-    CheckedBatch,
-    Key,
-    RowNote,
-    RowPut,
-    StoredRow,
-)
+from zuno.adapters.series.merge_rows import BAD, CheckedBatch, Key, RowNote, RowPut, StoredRow
 from zuno.adapters.series.parquet_files import SealedFile
 from zuno.adapters.series.row_cache import RowCache, TableRead
 from zuno.adapters.series.row_shapes import NUMBERS, RowShape, shape_of
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Series
-from zuno.trading.ports.series import (
-    Origin,
-    RejectedRow,
-    Slice,
-    Source,
-)
+from zuno.trading.ports.series import Origin, RejectedRow, Slice, Source
 
 if TYPE_CHECKING:
     import numpy as np

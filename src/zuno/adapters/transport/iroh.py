@@ -302,9 +302,7 @@ class IrohTransport:
                     await taking
                 finally:
                     taking.cancel()
-        except iroh.IrohError:  # the connection is over
-            return
-        except Unavailable:  # and so is this transport
+        except (iroh.IrohError, Unavailable):  # the connection is over, or this transport is
             return
 
     async def _turn_away(self, connection: Connection) -> None:

@@ -45,7 +45,8 @@ class Server(ThreadingHTTPServer):
         self.faults = FaultPlan()
         self.requests = 0
         self._count_lock = threading.Lock()
-        self.rpc = Rpc(node, {"zuno_fault": self._fault, "zuno_stats": self._stats, **(extra or {})})
+        own: dict[str, Method] = {"zuno_fault": self._fault, "zuno_stats": lambda *_: {"requests": self.requests}}
+        self.rpc = Rpc(node, {**own, **(extra or {})})
         with _listening(port):
             super().__init__((HOST, port), _Handler)
 
@@ -74,9 +75,6 @@ class Server(ThreadingHTTPServer):
         else:
             self.faults.plan(read_fault(params.record(given.need(0))))
         return True
-
-    def _stats(self, node: DevnetNode, given: Params) -> dict[str, int]:
-        return {"requests": self.requests}
 
 
 class _Handler(BaseHTTPRequestHandler):

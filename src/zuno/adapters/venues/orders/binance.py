@@ -9,19 +9,11 @@ Error codes: https://developers.binance.com/docs/derivatives/usds-margined-futur
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
 from zuno.adapters.venues.exchange import ApiKeys, ExchangeVendor, VenueDeclined
-from zuno.adapters.venues.orders.client import (
-    KEY_CODES,
-    ExchangeAccount,
-    TradingClient,
-    read_reason,
-    report_unreadable,
-)
+from zuno.adapters.venues.orders.client import KEY_CODES, ExchangeAccount, TradingClient, read_reason, report_unreadable
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.errors import Malformed, NotFound, Refused, Unavailable
@@ -128,15 +120,8 @@ class BinanceOrders(ExchangeAccount):
 
     exchange = Exchange.BINANCE
 
-    def __init__(
-        self,
-        client: TradingClient,
-        *,
-        demo: bool = False,
-        monotonic: Callable[[], float] = time.monotonic,
-        page: int = TRADES_A_PAGE,
-    ) -> None:
-        super().__init__(client, monotonic)
+    def __init__(self, client: TradingClient, *, demo: bool = False, page: int = TRADES_A_PAGE) -> None:
+        super().__init__(client)
         self._demo = demo
         self._page = page
         self._confirmed: dict[str, Decimal] = {}

@@ -7,8 +7,6 @@ Our client id is Upbit's `identifier`, which it never takes twice, whatever beca
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from decimal import ROUND_UP, Decimal
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
@@ -101,8 +99,8 @@ class UpbitOrders(ExchangeAccount):
     exchange = Exchange.UPBIT
     paper = simulated = False
 
-    def __init__(self, client: TradingClient, *, monotonic: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(client, monotonic)
+    def __init__(self, client: TradingClient) -> None:
+        super().__init__(client)
         self._complete: dict[Symbol, dict[str, list[Fill]]] = {}
         """Fills of orders that have ended, by the order's id: there will be no more of them."""
 

@@ -72,7 +72,7 @@ class _Level(NamedTuple):
 class PaperExchange:
     """One exchange on paper. Every event it makes is applied to its book and kept in `events` until it is stored."""
 
-    def __init__(self, exchange: Exchange, fees: FeeRates, slippage: Decimal = SLIPPAGE) -> None:
+    def __init__(self, exchange: Exchange, fees: FeeRates) -> None:
         self.exchange = exchange
         self.book = TradingBook()
         self.events: list[TradeEvent] = []
@@ -82,7 +82,6 @@ class PaperExchange:
         self.not_before = dict.fromkeys(Symbol, Millis(0))
         """Nothing that happens in a symbol from now on is dated before."""
         self._maker, self._taker = to_decimal(fees.maker) / 100, to_decimal(fees.taker) / 100
-        self._slippage = slippage
         self._lot = to_decimal(LOTS[exchange])
         self._levels: dict[Symbol, list[_Level]] = {}
 
@@ -651,7 +650,7 @@ class PaperExchange:
 
     def _slip(self, price: Decimal, side: OrderSide, tick: Decimal) -> Decimal:
         """What a taker pays without a book, on the tick against it."""
-        slipped = price * (1 + side.sign * self._slippage)
+        slipped = price * (1 + side.sign * SLIPPAGE)
         return _to_grid(slipped, tick, ROUND_CEILING if side is OrderSide.BUY else ROUND_FLOOR)
 
     def _whole_lots(self, level: Quote) -> Decimal:

@@ -42,16 +42,12 @@ def build_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
     ends = MINUTES_FROM + HOUR_MS * (1 + np.arange(hours))
     at = (ends[:, None] - np.array(LOOKS_MS)).reshape(-1)
     middle = made.last_steps[59::60].reshape(-1)
-    away = _draw_level_distances(draw, middle, _relative_volatility(made))
+    relative_volatility = made.path.sigma[hour_of(MINUTES_FROM) :] / SIGMA[made.symbol]
+    away = _draw_level_distances(draw, middle, np.repeat(relative_volatility, len(LOOKS_MS)))
     sizes = _sizes(draw, made, middle, hours)
     _put_walls(draw, sizes)
     bids, asks = middle[:, None] - away[0], middle[:, None] + away[1]
     return [Batch(books(BINANCE, made.symbol), _books(made, at, (bids, asks), sizes))]
-
-
-def _relative_volatility(made: SyntheticMarket) -> Floats:
-    sigma = made.path.sigma[hour_of(MINUTES_FROM) :] / SIGMA[made.symbol]
-    return np.repeat(sigma, len(LOOKS_MS))
 
 
 def _draw_level_distances(draw: RandomStream, middle: Ints, relative_volatility: Floats) -> tuple[Ints, Ints]:

@@ -40,13 +40,9 @@ def build_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
     return given
 
 
-def _surprise(made: SyntheticMarket) -> Floats:
-    """How far each minute went against what was usual then."""
-    return np.asarray(sum_last_axis(made.path.steps[2]) / made.minute_sigma(), dtype=np.float64)
-
-
 def _liquidations(seed: int, venue: str, made: SyntheticMarket) -> Batch[Any]:
-    went, relative_volatility = _surprise(made), made.minute_sigma() * np.sqrt(60) / SIGMA[made.symbol]
+    usual = made.minute_sigma()
+    went, relative_volatility = sum_last_axis(made.path.steps[2]) / usual, usual * np.sqrt(60) / SIGMA[made.symbol]
     parts = []
     for side, against in ((Side.LONG, -went), (Side.SHORT, went)):
         name = f"forced {venue} {side} {made.symbol}"
