@@ -54,7 +54,12 @@ class JsonlMemory:
         if not query.text.strip():
             return RecallResult(source=self.name, found=())
         lines = await asyncio.to_thread(self._load)
-        known = [record for record in lines.records.values() if _is_asked_for(record, query)]
+        known = [
+            record
+            for record in lines.records.values()
+            if record.at < query.before and record.origin == query.origin and record.channel in query.channels
+            if query.symbol is None or record.symbol == query.symbol
+        ]
         newest = heapq.nsmallest(min(MOST_RECENT, query.limit), known, key=lambda record: (-record.at, record.id))
         return RecallResult(source=self.name, found=tuple(_rank_by_age(record, query) for record in newest))
 
@@ -137,11 +142,6 @@ class JsonlMemory:
 
     def _lock(self) -> FileLock:
         return FileLock(self._path.with_suffix(".lock"), timeout=WAIT_SECONDS, parents=True)
-
-
-def _is_asked_for(record: MemoryRecord, query: RecallQuery) -> bool:
-    of_symbol = query.symbol is None or record.symbol == query.symbol
-    return record.at < query.before and record.origin == query.origin and record.channel in query.channels and of_symbol
 
 
 def _rank_by_age(record: MemoryRecord, query: RecallQuery) -> Recalled:

@@ -92,18 +92,16 @@ class MeshFiles:
             return int(probe.getsockname()[1])
 
     def lock(self, name: str) -> FileLock:
+        path, held = self.root / name / "peer.lock", f"The {name} of this home runs already, as {{}}; end it first."
         if name == UP:
-            return FileLock(
+            path, held = (
                 self.root / "up.lock",
-                "The mesh of this home is kept running by {} already; `zuno mesh status` shows it and "
-                "`zuno mesh down` ends it.",
-                parents=True,
+                (
+                    "The mesh of this home is kept running by {} already; `zuno mesh status` shows it and "
+                    "`zuno mesh down` ends it."
+                ),
             )
-        return FileLock(
-            self.root / name / "peer.lock",
-            f"The {name} of this home runs already, as {{}}; end it first.",
-            parents=True,
-        )
+        return FileLock(path, held, parents=True)
 
     def report(self, role: Role) -> PeerReport | None:
         with suppress(OSError, ValueError):

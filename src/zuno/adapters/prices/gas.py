@@ -30,13 +30,10 @@ class ChainGas:
         parts = (quote.base_fee, quote.priority_fee, quote.l1_fee_per_byte or 0)
         if min(parts) < 0:
             raise Malformed(f"{self._chain.info.title} quotes a negative gas price")
-        return Fact(quote, f"{self._chain.info.name} head", head.timestamp, now, self._limit, self._notes(quote))
-
-    def _notes(self, quote: GasQuote) -> tuple[str, ...]:
         # Arbitrum folds its data fee into the gas units of an estimate, so only the OP stack must name a price for it.
-        if self._chain.info.data_fee is DataFee.OP_STACK and quote.l1_fee_per_byte is None:
-            return ("the L1 data fee is unknown: a cost from this quote is a lower bound",)
-        return ()
+        lacks_data_fee = self._chain.info.data_fee is DataFee.OP_STACK and quote.l1_fee_per_byte is None
+        notes = ("the L1 data fee is unknown: a cost from this quote is a lower bound",) if lacks_data_fee else ()
+        return Fact(quote, f"{self._chain.info.name} head", head.timestamp, now, self._limit, notes)
 
 
 NATIVE = "ETH"

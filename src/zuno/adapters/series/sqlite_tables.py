@@ -224,6 +224,15 @@ def list_files(connection: sqlite3.Connection) -> list[SealedFile]:
     return [SealedFile(*file) for file in connection.execute("SELECT name, size, digest FROM files ORDER BY name")]
 
 
+def add_file(connection: sqlite3.Connection, file: SealedFile, spans: Sequence[tuple[int, int, int, int]]) -> None:
+    """`spans`: of each series in it the number, how many rows there are, and the times of the first and the last."""
+    connection.execute("INSERT INTO files VALUES (?, ?, ?)", (file.name, file.size, file.digest))
+    connection.executemany(
+        "INSERT INTO sealed (series, file, count, first, last) VALUES (?, ?, ?, ?, ?)",
+        [(number, file.name, *rest) for number, *rest in spans],
+    )
+
+
 def next_part_name(connection: sqlite3.Connection, table: str, month: str) -> str:
     parts = connection.execute("SELECT COUNT(*) FROM files WHERE name LIKE ?", (f"{table}-{month}-%",)).fetchone()[0]
     return f"{table}-{month}-{parts + 1:04}.parquet"

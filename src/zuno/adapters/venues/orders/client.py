@@ -164,6 +164,8 @@ class ExchangeAccount(ABC):
     what reduces a position is sent all the same, and does not wait for filters."""
 
     exchange: Exchange
+    no_such_order: str
+    """The exchange's code for an order that it does not have."""
 
     def __init__(self, client: TradingClient) -> None:
         self._client = client
@@ -228,6 +230,14 @@ class ExchangeAccount(ABC):
             if not order.reduce_only or order.client_id in self._reducing:
                 raise
             return None
+
+    async def _read_order(self, endpoint: str, what: str, **named: object) -> VendorJson | None:
+        try:
+            return await self._client.read(endpoint, what, **named)
+        except VenueDeclined as declined:
+            if declined.code == self.no_such_order:
+                return None
+            raise
 
     async def _fresh_filters(self, symbol: Symbol) -> Filters:
         known = self._filters.get(symbol)

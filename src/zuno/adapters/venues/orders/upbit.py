@@ -97,6 +97,7 @@ class UpbitOrders(ExchangeAccount):
     """One account. An order that rests has no end here but the desk's: the exchange knows no such order."""
 
     exchange = Exchange.UPBIT
+    no_such_order = NO_SUCH_ORDER
     paper = simulated = False
 
     def __init__(self, client: TradingClient) -> None:
@@ -319,13 +320,8 @@ class UpbitOrders(ExchangeAccount):
     # -- reading orders
 
     async def _find_row(self, client_id: ClientId) -> VendorJson | None:
-        try:
-            row = await self._client.read("privateGetOrder", "order", identifier=client_id)
-        except VenueDeclined as declined:
-            if declined.code == NO_SUCH_ORDER:
-                return None
-            raise
-        if row.text("identifier") != client_id:
+        row = await self._read_order("privateGetOrder", "order", identifier=client_id)
+        if row is not None and row.text("identifier") != client_id:
             raise Malformed("Upbit answered with another order than was asked for")
         return row
 
@@ -376,15 +372,10 @@ class UpbitOrders(ExchangeAccount):
     async def _open_rows(self, symbol: Symbol) -> list[VendorJson]:
         found: list[VendorJson] = []
         for page in range(1, 100):
-            rows = (
-                await self._client.read(
-                    "privateGetOrdersOpen",
-                    "open orders",
-                    market=krw_symbol(symbol),
-                    page=page,
-                    limit=OPEN_A_PAGE,
-                )
-            ).items()
+            answer = await self._client.read(
+                "privateGetOrdersOpen", "open orders", market=krw_symbol(symbol), page=page, limit=OPEN_A_PAGE
+            )
+            rows = answer.items()
             found += rows
             if len(rows) < OPEN_A_PAGE:
                 break

@@ -8,16 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from zuno.adapters.venues.synthetic.candles import SyntheticMarket
-from zuno.adapters.venues.synthetic.path import (
-    HOURS,
-    MINUTES_FROM,
-    SIGMA,
-    Ints,
-    RandomStream,
-    decay_noise,
-    hour_of,
-    open_random_stream,
-)
+from zuno.adapters.venues.synthetic.path import HOURS, MINUTES_FROM, SIGMA, Ints, RandomStream, decay_noise, hour_of
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log, tanh
@@ -37,7 +28,7 @@ WALLS: Final = 0.02
 
 
 def build_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
-    draw = open_random_stream(seed, f"books {made.symbol}")
+    draw = RandomStream(seed, f"books {made.symbol}")
     hours = HOURS - hour_of(MINUTES_FROM)
     ends = MINUTES_FROM + HOUR_MS * (1 + np.arange(hours))
     at = (ends[:, None] - np.array(LOOKS_MS)).reshape(-1)

@@ -21,9 +21,9 @@ from zuno.adapters.venues.synthetic.path import (
     MINUTES_FROM,
     SIGMA,
     Ints,
+    RandomStream,
     decay_noise,
     hour_of,
-    open_random_stream,
     sum_last_axis,
 )
 from zuno.kernel.units import Millis
@@ -68,7 +68,7 @@ def _build_volatility_state(seed: int, made: SyntheticMarket) -> VolatilityState
     day, month = (
         decay_noise(square / span, 1 - 1 / span, float(sum_last_axis(square[:720]) / 720)) for span in (24, 480)
     )
-    noise = exp(decay_noise(open_random_stream(seed, f"mood {made.symbol}").normal(0.008, len(sigma)), 0.96))
+    noise = exp(decay_noise(RandomStream(seed, f"mood {made.symbol}").normal(0.008, len(sigma)), 0.96))
     usual = np.sqrt((month + np.square(1.4 * SIGMA[made.symbol])) / 2)
     moved = np.diff(log(hours.close), prepend=log(hours.open[0]))
     fear = np.clip(decay_noise(-moved / SIGMA[made.symbol], 1 - 1 / 48) / 7, -2, 3)

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, ZONES, Path, draw_paths, open_random_stream
+from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, ZONES, Path, RandomStream, draw_paths
 from zuno.adapters.venues.synthetic.world import draw_batches
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Floats
@@ -66,7 +66,7 @@ def planted_origin(seed: int, *, consequences: bool) -> Origin:
 
 def planted_slots(seed: int) -> tuple[tuple[Millis, Setup], ...]:
     """When the slots that are looked at begin, and their setups: of every five slots, one of each."""
-    draw = open_random_stream(seed, "planted")
+    draw = RandomStream(seed, "planted")
     found: list[tuple[Millis, Setup]] = []
     for block in range(MINUTES_FROM, END - BLOCK * SLOT_MS + 1, BLOCK * SLOT_MS):
         places = draw.permutation(BLOCK).tolist()

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from zuno.adapters.venues.synthetic.candles import SyntheticMarket
-from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, open_random_stream
+from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, RandomStream
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Feed, Text, Timeframe, texts
 from zuno.trading.model.venues import CHANNELS, SEARCH
@@ -41,7 +41,7 @@ def _write_texts(
     seed: int, made: SyntheticMarket, name: str, every: int, after: int, forms: tuple[str, ...]
 ) -> list[Text]:
     """One text in every stretch of time, from the bars that had closed by then."""
-    draw = open_random_stream(seed, f"{name} {made.symbol}")
+    draw = RandomStream(seed, f"{name} {made.symbol}")
     hours = made.bars[Timeframe.H1]
     written = []
     for at in range(MINUTES_FROM, END, every):
