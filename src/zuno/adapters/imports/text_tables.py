@@ -365,13 +365,8 @@ def _describe(name: str, dialect: Dialect, rows: Sequence[Sequence[str]]) -> Fil
     times = [at for row in whole if (at := read_time(row[time])) is not None]
     if not times:
         raise Refused("No row of it has a time that can be read: ISO's way, or a number since 1970.")
-    return FileHead(
-        name,
-        dialect.names,
-        dialect.width,
-        whole[0][symbol] if symbol is not None and whole else None,
-        common_step(times),
-    )
+    said = whole[0][symbol] if symbol is not None and whole else None
+    return FileHead(name, dialect.names, dialect.width, said, common_step(times))
 
 
 def common_step(times: Sequence[int]) -> int | None:

@@ -38,7 +38,10 @@ class PoolHistory:
             path = await self._chain.price_path(self._pool_id, Seconds(wanted[0] - HOUR))
         except Refused as refusal:  # a pool that is unknown or has no price cannot know the pair's
             raise Unavailable(f"{self.source}: {refusal}") from refusal
-        _check(path, pair)
+        if any(priced.sqrt_price_x96 <= 0 for priced in path):
+            raise Malformed(f"The pool's {pair} history holds a price that is not above zero")
+        if any(b.block.timestamp < a.block.timestamp for a, b in pairwise(path)):
+            raise Malformed(f"The pool's {pair} history is not in order of time")
         ended = [close for close in wanted if close <= head.timestamp]
         closes, quiet = _closes(path, ended)
         notes = (f"{quiet} of {len(closes)} hours had no swap: the price stood still",) if quiet else ()
@@ -61,13 +64,6 @@ def _pair_of(pool: PoolState) -> Pair:
     """By symbol where we named the token ourselves, else by address; a wrapper keeps its own name beside ether's."""
     base, quote = (token.symbol if token.verified else token.address for token in (pool.token0, pool.token1))
     return Pair(base, quote)
-
-
-def _check(path: tuple[PricedBlock, ...], pair: Pair) -> None:
-    if any(priced.sqrt_price_x96 <= 0 for priced in path):
-        raise Malformed(f"The pool's {pair} history holds a price that is not above zero")
-    if any(b.block.timestamp < a.block.timestamp for a, b in pairwise(path)):
-        raise Malformed(f"The pool's {pair} history is not in order of time")
 
 
 def _closes(path: tuple[PricedBlock, ...], ended: list[int]) -> tuple[dict[int, SqrtPriceX96], int]:
