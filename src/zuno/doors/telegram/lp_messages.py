@@ -31,7 +31,6 @@ from zuno.lp.service.views import (
     PoolKeyView,
     PositionsView,
     PositionView,
-    PriceCaseView,
     TermsView,
     WhatIfView,
 )
@@ -153,7 +152,7 @@ def show_whatif(view: WhatIfView) -> Reply:
         fact("price", price),
         _range_bar(view.price_lower, view.price_upper, view.price),
         fact("state", "in range" if view.in_range else "out of range"),
-        fact("holds", _holds(view, view)),
+        fact("holds", pair_text(view.pool, short_text(view.amount0_human), short_text(view.amount1_human))),
         fact("worth", f"{short_text(view.worth)} {view.unit}, and fees of {short_text(view.fees_worth)} {view.unit}"),
         fact("loss", _loss("today's tokens held", view.hodl_worth, view.divergence_loss, view.unit)),
     ]
@@ -300,10 +299,6 @@ def _term(terms: TermsView, field: str, sign: str) -> str:
 
 def _add_sign(percent: str) -> str:
     return percent if percent.startswith("-") or percent == "0" else f"+{percent}"
-
-
-def _holds(view: WhatIfView, case: PriceCaseView) -> str:
-    return pair_text(view.pool, short_text(case.amount0_human), short_text(case.amount1_human))
 
 
 def _loss(than: str, held: str, loss: str, unit: str) -> str:
