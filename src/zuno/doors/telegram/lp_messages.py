@@ -248,15 +248,15 @@ def _position(position: PositionView) -> str:
     )
 
 
-def range_bar(low: float, high: float, price: float, width: int = BAR_WIDTH) -> str:
+def range_bar(low: float, high: float, price: float) -> str:
     """The price within its range, by the logarithm: `├──●─────┤`, outside it `● ├───────┤`."""
     share = (math.log(price) - math.log(low)) / (math.log(high) - math.log(low))
     if share < 0:
-        return f"● ├{'─' * width}┤"
+        return f"● ├{'─' * BAR_WIDTH}┤"
     if share > 1:
-        return f"├{'─' * width}┤ ●"
-    place = min(width - 1, int(share * width))
-    return f"├{'─' * place}●{'─' * (width - 1 - place)}┤"
+        return f"├{'─' * BAR_WIDTH}┤ ●"
+    place = min(BAR_WIDTH - 1, int(share * BAR_WIDTH))
+    return f"├{'─' * place}●{'─' * (BAR_WIDTH - 1 - place)}┤"
 
 
 def _range_bar(low: str, high: str, price: str) -> str:
