@@ -69,6 +69,10 @@ def show_doctor(view: DoctorView) -> Reply:
     return Reply(paragraphs(bold("Checks before live trading" if view.live else "Checks"), join(*checks)))
 
 
+def show_desk_stop(view: DeskStopView) -> Reply:
+    return Reply(text(view.said))
+
+
 MESSAGES: Final[Mapping[type, Callable[[Any], Reply]]] = {
     TradeStatusView: account_messages.show_status,
     TradePositionsView: account_messages.show_positions,
@@ -111,6 +115,6 @@ MESSAGES: Final[Mapping[type, Callable[[Any], Reply]]] = {
     UnsignedView: plan_messages.show_unsigned,
     LogsView: show_logs,
     DoctorView: show_doctor,
-    DeskStopView: lambda view: Reply(text(view.said)),
+    DeskStopView: show_desk_stop,
 }
 """A view is looked up by its class, then by what it is a kind of."""
