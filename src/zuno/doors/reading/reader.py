@@ -78,11 +78,7 @@ def read(text: str) -> Reading:
     first, _, rest = text.strip().partition(" ")
     if first.lower() == "parse" and rest.strip():
         return Reading(text, "parse", {"line": rest.strip()}, 1.0, ("'parse' asks how the rest is read",))
-    return read_by(text, load_nearest())
-
-
-def read_by(text: str, nearest: NearestIntent) -> Reading:
-    terms = split_phrase(text)
+    terms, nearest = split_phrase(text), load_nearest()
     if not normalize(terms):
         asked = any(term.kind is Form.MARK for term in terms)
         return Reading(text, "help", confidence=1.0) if asked else Reading(text, UNCLEAR, ask=_NOTHING_SAID)
