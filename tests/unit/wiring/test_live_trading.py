@@ -44,6 +44,12 @@ def no(word: str, what: str) -> bool:
     return False
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exchange on a busy machine is not a silent one."""
+    monkeypatch.setattr(ask_exchange, "ANSWER_SECONDS", 60.0)
+
+
 @pytest.fixture
 async def fake() -> AsyncIterator[FakeBinance]:
     found = FakeBinance()
