@@ -284,12 +284,10 @@ class Settings(BaseSettings):
         "gemini-3-flash-preview", description="models of the microstructure expert (order book)"
     )
     model_macro: Models = Field(
-        "gemini-3-flash-preview",
-        description="models of the macro and options expert, of Meta and of the risk manager",
+        "gemini-3-flash-preview", description="models of the macro and options expert, of Meta and of the risk manager"
     )
     model_vlm_geometric: Models = Field(
-        "gemini-3.1-pro-preview,gemini-3-flash-preview",
-        description="vision models of the chart expert",
+        "gemini-3.1-pro-preview,gemini-3-flash-preview", description="vision models of the chart expert"
     )
     model_post_mortem: Models = Field(
         "gemini-3-flash-preview", description="models that write the post-mortem of a closed trade"
@@ -358,8 +356,7 @@ class Settings(BaseSettings):
     spend_usd_per_plan: Dollars = Field(Decimal(25_000), description="max spend per plan, USD")
     spend_usd_per_day: Dollars = Field(Decimal(100_000), description="max spend per 24 h, all plans, USD")
     allowed_hooks: Hooks = Field(
-        (),
-        description="trusted hook addresses, comma-separated; pools with other hooks are view-only",
+        (), description="trusted hook addresses, comma-separated; pools with other hooks are view-only"
     )
     receipt_seconds: float = Field(300.0, gt=0, le=86_400, description="receipt timeout of `plan apply`, s")
     monitor_interval_ms: int = Field(60_000, ge=5_000, description="monitor interval, ms")
@@ -419,8 +416,7 @@ class Settings(BaseSettings):
     fred_url: Url = Field("https://api.stlouisfed.org/fred", description="FRED API URL (macro data)")
     fred_api_key: SecretStr | None = Field(None, description="FRED API key (free); without one no macro prints")
     yahoo_url: Url = Field(
-        "https://query1.finance.yahoo.com",
-        description="Yahoo-compatible chart API: DXY, Nasdaq, gold, oil",
+        "https://query1.finance.yahoo.com", description="Yahoo-compatible chart API: DXY, Nasdaq, gold, oil"
     )
     fear_greed_url: Url = Field("https://api.alternative.me", description="Fear & Greed index API URL")
     perplexity_url: Url = Field("https://api.perplexity.ai", description="Perplexity-compatible search API URL")

@@ -87,12 +87,7 @@ def list_lookahead_sections(view: LookaheadView) -> list[str]:
         table(
             ("bars of each timeframe", "decisions that differ", "95 %", "rulings that differ", "95 %", "indicators"),
             [
-                (
-                    f"{row.bars:,}",
-                    *format_rate(row.decisions),
-                    *format_rate(row.rulings),
-                    f"{len(row.indicators)}",
-                )
+                (f"{row.bars:,}", *format_rate(row.decisions), *format_rate(row.rulings), f"{len(row.indicators)}")
                 for row in view.startups
             ],
         ),

@@ -140,8 +140,7 @@ class ShuffledIndex:
         known.sort(key=lambda id: sha256(f"{self._seed} {query.before} {id}".encode()).digest())
         found = zip(answer.found, known, strict=False)
         return RecallResult(
-            source=self.name,
-            found=tuple(each.model_copy(update={"id": id, "similarity": None}) for each, id in found),
+            source=self.name, found=tuple(each.model_copy(update={"id": id, "similarity": None}) for each, id in found)
         )
 
     async def remove(self, id: str) -> None:

@@ -81,15 +81,7 @@ class Meshes:
 
         return Processes(self._settings.home, self._files(), self._settings.axl_node)
 
-    async def peer(
-        self,
-        role: Role,
-        way: str,
-        models: Models,
-        observe: Observe,
-        *,
-        parent: int | None,
-    ) -> PeerService:
+    async def peer(self, role: Role, way: str, models: Models, observe: Observe, *, parent: int | None) -> PeerService:
         """One agent in this process, with a journal of its own."""
         from zuno.lp.model.debate import Role
         from zuno.lp.service.mesh_peer import PeerPerDebate, PeerService
@@ -187,16 +179,7 @@ class Meshes:
 
         def open_peer(send: Callable[[Outgoing], Awaitable[None]]) -> MeshPeer:
             return MeshPeer(
-                role,
-                peer,
-                journal,
-                key,
-                keys,
-                send,
-                unix_millis,
-                chance=Random(),
-                code=code_version(),
-                listen=listen,
+                role, peer, journal, key, keys, send, unix_millis, chance=Random(), code=code_version(), listen=listen
             )
 
         transport = await self._transport(role, way, table)

@@ -82,12 +82,7 @@ class AxlTransport:
             raise Unavailable(f"No AXL peer id is known of the {to}; set ZUNO_AXL_{to.upper()}_PEER_ID.")
         patience = self._patience if to in self._met else self._first_patience
         status, _, headers = await self._exchange(
-            "POST",
-            "/send",
-            {"X-Destination-Peer-Id": peer_id},
-            _MARK + data,
-            most=_LONGEST_ANSWER,
-            patience=patience,
+            "POST", "/send", {"X-Destination-Peer-Id": peer_id}, _MARK + data, most=_LONGEST_ANSWER, patience=patience
         )
         _judge(status, to)
         self._met.add(to)

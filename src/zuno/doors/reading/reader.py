@@ -22,16 +22,7 @@ from zuno.lp.service.phrase import MAX_TEXT, Form, Term, split_phrase
 _PER_UNUSED: Final = 0.8
 """What a slot that an intent has no use for takes from its score."""
 _HARD: Final = frozenset(
-    {
-        Form.NUMBER,
-        Form.AMOUNT,
-        Form.PERCENT,
-        Form.PLAN,
-        Form.ALERT,
-        Form.RUN,
-        Form.REQUEST,
-        Form.PAIR,
-    }
+    {Form.NUMBER, Form.AMOUNT, Form.PERCENT, Form.PLAN, Form.ALERT, Form.RUN, Form.REQUEST, Form.PAIR}
 )
 """Counted twice: a line that names one of these is about it."""
 _PER_MISSING: Final = 0.15
@@ -63,10 +54,7 @@ class Candidate:
     """Why it is no order, where it would sign; or what the intent cannot make of the line."""
 
     def reading(self, text: str, confidence: float = 0.0) -> Reading:
-        why = (
-            f"near {self.intent.name} ({self.known:g})",
-            *(f"{name}: {said}" for name, said in self.slots.items()),
-        )
+        why = (f"near {self.intent.name} ({self.known:g})", *(f"{name}: {said}" for name, said in self.slots.items()))
         return Reading(text, self.intent.name, self.slots, confidence, why, self.unused)
 
 

@@ -8,19 +8,7 @@ from decimal import Decimal
 from typing import Final
 
 from zuno.doors.plan_text import pair_text
-from zuno.doors.telegram.layout import (
-    block,
-    bold,
-    code,
-    fact,
-    italic,
-    join,
-    note,
-    paragraphs,
-    table,
-    text,
-    warning,
-)
+from zuno.doors.telegram.layout import block, bold, code, fact, italic, join, note, paragraphs, table, text, warning
 from zuno.doors.telegram.reply import Button, Reply
 from zuno.kernel.numbers_text import percent_text, short_text, time_text
 from zuno.lp.service.portfolio import PortfolioPositionView, PortfolioView, PortfolioWalletView

@@ -94,10 +94,7 @@ def build_policy(
         tick, drift = (0, 0) if pool is None else (pool.tick, terms.bounds.tick_drift)
         low = sqrt_price_at_tick(max(MIN_TICK, tick - drift))
         high = sqrt_price_at_tick(min(MAX_TICK, tick + drift + 1))
-        return (
-            most_cost(low, opened, liquidity, slippage)[0],
-            most_cost(high, opened, liquidity, slippage)[1],
-        )
+        return (most_cost(low, opened, liquidity, slippage)[0], most_cost(high, opened, liquidity, slippage)[1])
 
     return Policy(
         terms.deployment,

@@ -435,11 +435,7 @@ def _check_scripted(execution: ExecutionContext, scripted: bool) -> None:
         raise Refused(f"--yes is for sim, devnet and test networks; on {execution.info.name} type the confirmation.")
 
 
-_ACTIONS = {
-    CandidateKind.HOLD: Action.HOLD,
-    CandidateKind.OPEN: Action.CREATE,
-    CandidateKind.CLOSE: Action.CLOSE,
-}
+_ACTIONS = {CandidateKind.HOLD: Action.HOLD, CandidateKind.OPEN: Action.CREATE, CandidateKind.CLOSE: Action.CLOSE}
 
 
 def _build_instruction(context: Context, ready: PlanReady) -> Instruction:

@@ -207,11 +207,7 @@ def _notes(bundle: Bundle, timeframe: Timeframe, count: int, width: int) -> tupl
 
 
 def _price(
-    bundle: Bundle,
-    window: Bars,
-    shown: Bars,
-    opened: OpenInterest | MissingPanel,
-    trade: TradePlan | None = None,
+    bundle: Bundle, window: Bars, shown: Bars, opened: OpenInterest | MissingPanel, trade: TradePlan | None = None
 ) -> PricePanel:
     indicators = compute_indicators(window)
     shape = measure_structure_of_window(window, indicators, bundle.mode.shoulder)

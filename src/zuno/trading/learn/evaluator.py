@@ -24,15 +24,7 @@ from zuno.trading.learn.vetoes import VetoLedger
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.bundle import read_bundle
 from zuno.trading.model.cycle import Node
-from zuno.trading.model.memory import (
-    CASE_RECORD,
-    POST_MORTEM,
-    CaseRecord,
-    Lesson,
-    LessonReview,
-    PostMortem,
-    VetoScore,
-)
+from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, CaseRecord, Lesson, LessonReview, PostMortem, VetoScore
 from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.trade_events import TradeClosed, TradeSummary
 from zuno.trading.ports.recall import MemoryIndex

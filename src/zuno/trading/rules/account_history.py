@@ -9,14 +9,7 @@ from decimal import Decimal
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Side
-from zuno.trading.model.trade_events import (
-    AccountOpened,
-    Adopted,
-    FillBooked,
-    FundingBooked,
-    ManualChange,
-    TradeEvent,
-)
+from zuno.trading.model.trade_events import AccountOpened, Adopted, FillBooked, FundingBooked, ManualChange, TradeEvent
 from zuno.trading.rules.book_state import STARTING_CASH
 from zuno.trading.rules.ledger import ZERO, LedgerAccount
 from zuno.trading.rules.performance import AccountStep, OpenQuantity
@@ -115,10 +108,7 @@ def current_step(book: TradingBook, at: Millis) -> AccountStep:
     """What an account holds at a moment, as its equity is counted."""
     held = tuple(
         OpenQuantity(
-            trade.exchange,
-            trade.symbol,
-            trade.quantity if trade.side is Side.LONG else -trade.quantity,
-            trade.entry,
+            trade.exchange, trade.symbol, trade.quantity if trade.side is Side.LONG else -trade.quantity, trade.entry
         )
         for trade in book.trades.values()
     )

@@ -100,10 +100,7 @@ def _series_of(position: Holding) -> tuple[Series[Candle], ...]:
     """In the position's own currency: hours for all of its life, minutes for the hours that are not whole."""
     if position.exchange is Exchange.UPBIT:
         return (candles(UPBIT, krw_symbol(position.symbol), Timeframe.H1),)
-    return (
-        candles(BINANCE, position.symbol, Timeframe.H1),
-        candles(BINANCE, position.symbol, Timeframe.M1),
-    )
+    return (candles(BINANCE, position.symbol, Timeframe.H1), candles(BINANCE, position.symbol, Timeframe.M1))
 
 
 def _bars_since(series: Series[Candle], bundle: Bundle, position: Holding) -> Bars:

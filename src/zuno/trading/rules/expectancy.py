@@ -141,9 +141,7 @@ def estimate_expectation(
 def apply_llm_cost(expectation: Expectation, notional_usd: float) -> Expectation:
     """EV after the model cost, which is a smaller share of a larger trade."""
     costs = trading_costs(expectation) + llm_cost_pct(expectation, notional_usd)
-    return expectation.model_copy(
-        update={"ev_pct": round_digits(expectation.fill * (gross_ev(expectation) - costs))},
-    )
+    return expectation.model_copy(update={"ev_pct": round_digits(expectation.fill * (gross_ev(expectation) - costs))})
 
 
 def gross_ev(expectation: Expectation) -> float:

@@ -327,11 +327,7 @@ def _describe_entry(event: IntentStored, account: str) -> Notice:
     facts = []
     for leg in intent.legs:
         amount = f"{_quantity(leg.quantity)} at {_price(leg.entry)}, {leg.leverage}×"
-        facts += [
-            Fact(leg.exchange.value, amount),
-            Fact("stop", _price(leg.stop)),
-            Fact("target", _price(leg.target)),
-        ]
+        facts += [Fact(leg.exchange.value, amount), Fact("stop", _price(leg.stop)), Fact("target", _price(leg.target))]
     facts.append(Fact("order", intent.style.replace("_", " ").lower()))
     if intent.hold is not None:
         facts.append(Fact("hold", intent.hold))

@@ -272,9 +272,5 @@ class ExchangeAccount(ABC):
 
     def _reject(self, order: OrderRequest, reason: str) -> Order:
         return Order(
-            request=order,
-            venue_id=NEVER_PLACED,
-            status=OrderStatus.REJECTED,
-            updated=self._client.now(),
-            reason=reason,
+            request=order, venue_id=NEVER_PLACED, status=OrderStatus.REJECTED, updated=self._client.now(), reason=reason
         )
