@@ -22,7 +22,7 @@ _URL = re.compile(r"https?://[^\s/?#]+\S*")
 _STREAM = re.compile(r"wss?://[^\s/?#]+\S*")
 _CHANNEL = re.compile(r"[A-Za-z][A-Za-z0-9_]{3,31}")
 _CHAT_ID = re.compile(r"-?[0-9]{1,16}")
-_NODE_URL = re.compile(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\[\]]+)(?::(\d{1,9}))?(?:[/?#]\S*)?")
+_NODE_URL = re.compile(r"https?://[^\s:/?#@\[\]]+(?::(\d{1,9}))?(?:[/?#]\S*)?")
 _POSTGRES = re.compile(r"postgres(ql)?://\S+")
 _HOST = re.compile(r"[A-Za-z0-9._-]+")
 _HIDDEN = tuple(
@@ -103,7 +103,7 @@ def _node_url(text: str) -> str:
     url = _url(text)
     found = _NODE_URL.fullmatch(url)
     if found is None or (found[1] is not None and not _LOWEST_PORT <= int(found[1]) <= _HIGHEST_PORT):
-        raise ValueError("expected an http(s) URL with a port from 2 to 65535")
+        raise ValueError("expected an http(s) IPv4 URL with a port from 2 to 65535; AXL nodes have no IPv6 API")
     return url
 
 
@@ -192,7 +192,7 @@ def _chain(text: str) -> str:
 Url = Annotated[str, AfterValidator(_url)]
 PushModes = Annotated[str, AfterValidator(_checked_by(parse_push_modes))]
 QuietHours = Annotated[str, AfterValidator(_checked_by(parse_quiet_hours))]
-NodeUrl = Annotated[str, AfterValidator(_node_url)]
+NodeUrl = Annotated[str, AfterValidator(_node_url)] | None
 StreamUrl = Annotated[str, AfterValidator(_matching(_STREAM, "a ws(s) URL", lambda url: url.rstrip("/")))]
 Channels = Annotated[tuple[str, ...], NoDecode, _comma_separated(_channels)]
 ChatIds = Annotated[tuple[int, ...], NoDecode, _comma_separated(_chat_ids)]
@@ -206,10 +206,6 @@ OptionalAddress = Annotated[str, AfterValidator(_address)] | None
 Hooks = Annotated[tuple[str, ...], NoDecode, _comma_separated(lambda parts: tuple(map(_address, parts)))]
 LabelledWallets = Annotated[dict[str, str], NoDecode, _comma_separated(_labelled_wallets)]
 PeerId = Annotated[str, AfterValidator(_matching(_PEER_ID, "64 hex digits", str.lower))] | None
-
-
-def _axl(port: int) -> str:
-    return f"http://127.0.0.1:{port}"
 
 
 class Settings(BaseSettings):
@@ -389,11 +385,13 @@ class Settings(BaseSettings):
     axl_critic_peer_id: PeerId = Field(None, description="AXL peer id of the Critic")
     axl_arbiter_peer_id: PeerId = Field(None, description="AXL peer id of the Arbiter")
     axl_node: Path | None = Field(None, description="path of the AXL node binary, for a mesh that starts its own nodes")
-    axl_cli_api_url: NodeUrl = Field(_axl(9002), description="AXL node URL of the CLI")
-    axl_scout_api_url: NodeUrl = Field(_axl(9012), description="AXL node URL of the Scout")
-    axl_strategist_api_url: NodeUrl = Field(_axl(9022), description="AXL node URL of the Strategist")
-    axl_critic_api_url: NodeUrl = Field(_axl(9032), description="AXL node URL of the Critic")
-    axl_arbiter_api_url: NodeUrl = Field(_axl(9042), description="AXL node URL of the Arbiter")
+    axl_cli_api_url: NodeUrl = Field(None, description="AXL node URL of the CLI (default: by `mesh init`)")
+    axl_scout_api_url: NodeUrl = Field(None, description="AXL node URL of the Scout (default: by `mesh init`)")
+    axl_strategist_api_url: NodeUrl = Field(
+        None, description="AXL node URL of the Strategist; `mesh init` picks a port"
+    )
+    axl_critic_api_url: NodeUrl = Field(None, description="AXL node URL of the Critic (default: by `mesh init`)")
+    axl_arbiter_api_url: NodeUrl = Field(None, description="AXL node URL of the Arbiter (default: by `mesh init`)")
     binance_url: Url | None = Field(None, description="Binance REST mirror, futures and spot")
     binance_api_key: SecretStr | None = Field(
         None, description="Binance API key for live orders: futures trading allowed, withdrawals not"

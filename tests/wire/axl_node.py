@@ -2,7 +2,7 @@
 
 At most once and no more: an inbox of 100 that forgets its oldest, senders known by a key rebuilt from an address, sends
 that overtake each other, two minutes of silence for a peer that is gone, JSON the node keeps for itself, and on demand
-a slow first contact.
+a slow first contact. A node can also be broken, or be something else altogether (`Manner`).
 """
 
 from __future__ import annotations
@@ -16,11 +16,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address
-from typing import Any
+from typing import Any, Literal
 
 INBOX = 100
 LARGEST = 16 * 1024 * 1024
 STALL = 127.0
+Manner = Literal["node", "garbage", "html", "half-open", "late"]
+"""What answers at the address: an AXL node, or bytes that are no HTTP, somebody's page, nobody at all though it takes
+connections, or a node that answers after `LATE` seconds."""
+LATE = 1.0
+_PAGE = b"<!doctype html><title>nginx</title>"
 _REASONS = {200: "OK", 204: "No Content", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed"}
 _REASONS |= {500: "Internal Server Error", 502: "Bad Gateway"}
 
@@ -77,6 +82,7 @@ class AxlNode:
     """Whether JSON for MCP and A2A is kept from the inbox."""
     fault: Callable[[Request], Answer | None] = lambda request: None
     """Answers in the node's place where it has one."""
+    manner: Manner = "node"
     inbox: deque[tuple[str, bytes]] = field(default_factory=lambda: deque(maxlen=INBOX))
     heard: list[Request] = field(default_factory=list)
     connections: int = 0
@@ -119,6 +125,14 @@ class AxlNode:
             while True:
                 request = await _read(reader)
                 self.heard.append(request)
+                match self.manner:
+                    case "garbage":
+                        writer.write(b"\x00\xffSSH-2.0-garbage\r\n\r\n")
+                        break
+                    case "half-open":
+                        await asyncio.sleep(STALL)
+                    case "late":
+                        await asyncio.sleep(LATE)
                 status, headers, body = self.fault(request) or await self._answer(request)
                 lines = [f"HTTP/1.1 {status} {_REASONS.get(status, 'X')}"]
                 lines += [f"{name}: {value}" for name, value in headers.items()]
@@ -134,6 +148,8 @@ class AxlNode:
                 await writer.wait_closed()
 
     async def _answer(self, request: Request) -> Answer:
+        if self.manner == "html":
+            return 200, {"Content-Type": "text/html"}, _PAGE
         match request.path:
             case "/send":
                 return await self._send(request)

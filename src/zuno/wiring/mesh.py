@@ -190,14 +190,16 @@ class Meshes:
             from zuno.adapters.transport.axl import AxlTransport
 
             ids = {peer: self._axl(peer)[0] or line.axl_peer_id for peer, line in table.items()}
-            url = self._axl(role)[1] if self._is_set(f"axl_{role.value}_api_url") else table[role].axl_api_url
-            return AxlTransport(role, url, ids)
+            axl = AxlTransport(role, self._axl(role)[1] or table[role].axl_api_url, ids)
+            await axl.open()
+            return axl
+        from zuno.adapters.mesh.folder import listen_host
         from zuno.adapters.transport.iroh import IrohPeer, IrohTransport
         from zuno.lp.model.debate import Role
 
         book = {peer: IrohPeer(line.key, line.iroh_address) for peer, line in table.items()}
         host, _, port = table[role].iroh_address.rpartition(":")
-        bind = host if host.startswith("127.") else "0.0.0.0"
+        bind = listen_host(host)
         secret = self.key(role).secret()
         transport = IrohTransport(role, secret, book, bind=f"{bind}:{port}")
         try:
@@ -216,15 +218,12 @@ class Meshes:
             raise Refused(f"The {role} of this mesh lives elsewhere: the table has another key than this home.")
         return key
 
-    def _axl(self, role: Role) -> tuple[str | None, str]:
+    def _axl(self, role: Role) -> tuple[str | None, str | None]:
         """What is set for a role's AXL node."""
         return (
             getattr(self._settings, f"axl_{role.value}_peer_id"),
             getattr(self._settings, f"axl_{role.value}_api_url"),
         )
-
-    def _is_set(self, field: str) -> bool:
-        return field in self._settings.model_fields_set
 
     def _files(self) -> MeshFiles:
         from zuno.adapters.mesh.folder import MeshFiles

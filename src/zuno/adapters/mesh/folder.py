@@ -38,6 +38,7 @@ class MeshFiles:
     def __init__(self, home: Path) -> None:
         self.root = home / "mesh"
         self._table = self.root / "mesh.json"
+        self._ports: set[int] = set()
 
     def of(self, role: Role) -> Path:
         return self.root / role.value
@@ -79,7 +80,7 @@ class MeshFiles:
         config = {
             "PrivateKeyPath": str((self.of(role) / "axl.key").absolute()),
             "Peers": [table[other].axl_listens for other in before],
-            "Listen": [f"{listens.scheme}://{_listen_host(listens.hostname or '')}:{listens.port}"],
+            "Listen": [f"{listens.scheme}://{listen_host(listens.hostname or '')}:{listens.port}"],
             "api_port": urlsplit(own.axl_api_url).port or 9002,
             "tcp_port": AXL_TCP_PORT,
             "bridge_addr": "127.0.0.1",
@@ -87,9 +88,15 @@ class MeshFiles:
         self._write(self.node_config(role), json.dumps(config, indent=1).encode() + b"\n")
 
     def free_port(self, host: str) -> int:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.bind((_listen_host(host), 0))
-            return int(probe.getsockname()[1])
+        at = listen_host(host)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp, socket.socket() as tcp, suppress(OSError):
+            udp.bind((at, 0))
+            port = int(udp.getsockname()[1])
+            tcp.bind((at, port))
+            if port not in self._ports:
+                self._ports.add(port)
+                return port
+        return self.free_port(host)
 
     def lock(self, name: str) -> FileLock:
         path, held = self.root / name / "peer.lock", f"The {name} of this home runs already, as {{}}; end it first."
@@ -155,6 +162,6 @@ def _parse_table(text: bytes) -> Table:
     return {role: found.roles[role] for role in Role}
 
 
-def _listen_host(host: str) -> str:
+def listen_host(host: str) -> str:
     """Where to listen to be reached under that name: on loopback alone, or at every address of this machine."""
-    return host if host.startswith("127.") else "0.0.0.0"
+    return "127.0.0.1" if host.lower() == "localhost" else host if host.startswith("127.") else "0.0.0.0"

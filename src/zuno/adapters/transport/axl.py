@@ -1,21 +1,24 @@
 """Peers behind AXL nodes: one HTTP API on this side, an overlay that knows keys in between.
 
 The node keeps 100 messages in memory, drops the oldest and forgets all of them in a restart. It stalls two minutes for
-a peer that is gone, so every exchange here has a bound of its own.
+a peer that is gone, so every exchange here has a bound of its own. Whoever asks for its mail gets it: so nothing is
+asked or sent before the node's own key was held against the table.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from zuno.adapters.transport.inbox import CLOSED, Inbox
 from zuno.kernel.backoff import Backoff
-from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError
+from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError, ZunoError
 from zuno.lp.model.debate import Role
-from zuno.lp.ports.transport import ReceivedMessage
+from zuno.lp.ports.transport import NodeHealth, NodeState, ReceivedMessage
 
 if TYPE_CHECKING:
     import httpx2
@@ -25,6 +28,8 @@ NODE_LIMIT: Final = 16 * 1024 * 1024
 PATIENCE: Final = 5.0
 FIRST_PATIENCE: Final = 8.0
 """For a peer that never took a message of ours: its node looks for the way, which took three seconds when measured."""
+OPEN_PATIENCE: Final = 1.5
+"""For a node's word about itself, which takes it milliseconds, while somebody waits for the endpoint to open."""
 SHORTEST_PAUSE: Final = 0.005
 LONGEST_PAUSE: Final = 0.25
 _MARK: Final = b"\x01"
@@ -32,6 +37,18 @@ _MARK: Final = b"\x01"
 _PEER_ID: Final = re.compile(r"[0-9a-f]{64}")
 _LONGEST_ANSWER: Final = 4 * 1024 * 1024
 _OK, _EMPTY = 200, 204
+_HUNG_UP: Final = "disconnected"
+"""In the library's words for a connection that ended without an answer: a node that was killed, not another program."""
+_FAULTS: Final[dict[NodeState, str]] = {
+    "not ours": "The AXL node at {url} is not the {me}'s ({detail}); give ours another port, or correct its id.",
+    "not AXL": "What answers at {url} is no AXL node ({detail}); correct its URL.",
+    "late": "No AXL node answers at {url}; start it, or correct its URL ({detail}).",
+}
+_SEND_ERRORS: Final[dict[int, tuple[type[ZunoError], str]]] = {
+    400: (Refused, "does not take the {}'s peer id"),
+    500: (Unavailable, "broke off on the way to the {}, and part may have arrived"),
+    502: (Unavailable, "does not reach the {}"),
+}
 KEY_BYTES = 32
 _KEY_BITS = 8 * KEY_BYTES
 _KEPT_BITS = 112
@@ -39,8 +56,8 @@ _ALL = (1 << _KEY_BITS) - 1
 
 
 class AxlTransport:
-    """One role's endpoint, at its own node. `peers` are the others' ids; `patience` bounds an exchange as a whole,
-    `first_patience` those with a peer until it has taken a message."""
+    """One role's endpoint, at its own node. `peers` are the ids of all, its own among them: without that any node will
+    do. `patience` bounds an exchange as a whole, `first_patience` those with a peer until it has taken a message."""
 
     def __init__(
         self,
@@ -53,8 +70,9 @@ class AxlTransport:
     ) -> None:
         self._me = me
         self._url = api_url.rstrip("/")
-        self._ids = {role: _readable(role, peer_id) for role, peer_id in peers.items() if role is not me}
-        self._roles = {overlay_address(bytes.fromhex(peer_id)): role for role, peer_id in self._ids.items()}
+        self._ids = {role: _readable(role, peer_id) for role, peer_id in peers.items()}
+        self._own_id = self._ids.pop(me, None)
+        self._roles = {_address(peer_id): role for role, peer_id in self._ids.items()}
         if len(self._roles) < len(self._ids):
             raise UsageError("Two roles have the same AXL peer id; every role needs a node of its own.")
         self._patience = patience
@@ -65,6 +83,8 @@ class AxlTransport:
         self._fetching: asyncio.Task[None] | None = None
         self._under_way: set[asyncio.Timeout] = set()
         self._traffic = asyncio.Event()
+        self.node = NodeHealth(state="late", why=f"The AXL node at {self._url} has not answered yet.")
+        self.strangers = 0
         self.dropped = 0
         """Messages that were none of a known peer's, or not written by such a transport."""
 
@@ -79,17 +99,17 @@ class AxlTransport:
             raise Unavailable(CLOSED)
         peer_id = self._ids.get(to)
         if peer_id is None:
-            raise Unavailable(f"No AXL peer id is known of the {to}; set ZUNO_AXL_{to.upper()}_PEER_ID.")
+            unknown = f"No AXL peer id is known of the {to}; set ZUNO_AXL_{to.upper()}_PEER_ID."
+            raise Unavailable(self._with_state(unknown))
+        if self.node.state != "ok":
+            await self._check_node(self._patience)
         patience = self._patience if to in self._met else self._first_patience
         status, _, headers = await self._exchange(
             "POST", "/send", {"X-Destination-Peer-Id": peer_id}, _MARK + data, most=_LONGEST_ANSWER, patience=patience
         )
-        _judge(status, to)
+        self._judge(status, headers.get("X-Sent-Bytes"), len(_MARK) + len(data), to)
         self._met.add(to)
         self._traffic.set()
-        sent = headers.get("X-Sent-Bytes")
-        if sent is not None and sent != str(len(data) + len(_MARK)):
-            raise Unavailable(f"The AXL node sent {sent} of {len(data) + len(_MARK)} bytes to the {to}.")
 
     async def receive(self, role: Role) -> ReceivedMessage:
         if role is not self._me:
@@ -99,6 +119,11 @@ class AxlTransport:
             self._fetching = asyncio.create_task(self._fetch())
             self._fetching.add_done_callback(self._inbox.end_with)
         return await self._inbox.take()
+
+    async def open(self) -> None:
+        """Asks the node whose it is. `node` has the answer: a node may also come later, and is asked again then."""
+        with suppress(Unavailable, Malformed):
+            await self._check_node(min(self._patience, OPEN_PATIENCE))
 
     async def close(self) -> None:
         self._inbox.close()
@@ -119,7 +144,7 @@ class AxlTransport:
             try:
                 empty = 0 if await self._fetch_one() else empty + 1
                 pause = Backoff(SHORTEST_PAUSE, LONGEST_PAUSE).delay(empty)
-            except (Unavailable, Malformed):
+            except (Unavailable, Malformed):  # `node` says why
                 pause = LONGEST_PAUSE
             if pause and await self._wait_for_traffic(pause):
                 empty = 0
@@ -135,22 +160,55 @@ class AxlTransport:
         return True
 
     async def _fetch_one(self) -> bool:
+        if self.node.state != "ok":
+            await self._check_node(self._patience)
         status, body, headers = await self._exchange("GET", "/recv", {}, b"", most=NODE_LIMIT)
         if status == _EMPTY:
             return False
-        if status != _OK:
-            raise Malformed(f"What answers at {self._url} is no AXL node (HTTP {status} for its inbox).")
-        sender = self._sender(headers.get("X-From-Peer-Id", ""))
+        if status != _OK or "X-From-Peer-Id" not in headers:
+            raise self._note_fault("not AXL", f"HTTP {status} for its inbox")
+        sender = self._sender(headers["X-From-Peer-Id"])
         if sender is None or not body.startswith(_MARK):
+            self.strangers += sender is None
             self.dropped += 1
         else:
             self._inbox.put(ReceivedMessage(body[len(_MARK) :], sender))
         return True
 
+    async def _check_node(self, patience: float) -> None:
+        """Hold the node's own key against the table. A node of somebody else's is neither asked for its mail nor given
+        any of ours."""
+        status, body, _ = await self._exchange("GET", "/topology", {}, b"", most=_LONGEST_ANSWER, patience=patience)
+        key = _own_key(body) if status == _OK else None
+        if key is None:
+            raise self._note_fault("not AXL", f"HTTP {status} for its topology")
+        if self._own_id is not None and _address(key) != _address(self._own_id):
+            raise self._note_fault("not ours", f"it has the key {key[:16]}…, and the table {self._own_id[:16]}…")
+        self.node = NodeHealth(state="ok")
+
+    def _note_fault(self, state: NodeState, detail: str) -> ZunoError:
+        """Keeps what is wrong with the node, which is asked for its key again before anything else."""
+        self.node = NodeHealth(state=state, why=_FAULTS[state].format(url=self._url, me=self._me, detail=detail))
+        return (Malformed if state == "not AXL" else Unavailable)(self._with_state(self.node.why))
+
+    def _with_state(self, sentence: str) -> str:
+        return f"{sentence} [node: {self.node.state}]"
+
+    def _judge(self, status: int, sent: str | None, size: int, to: Role) -> None:
+        """Returns where the node says that it has sent every byte, and only then."""
+        if status == _OK and sent is not None:
+            if sent != str(size):
+                raise Unavailable(self._with_state(f"The AXL node sent {sent[:20]} of {size} bytes to the {to}."))
+        elif status in _SEND_ERRORS:
+            error, words = _SEND_ERRORS[status]
+            raise error(self._with_state(f"The AXL node {words.format(to)} (HTTP {status})."))
+        else:
+            raise self._note_fault("not AXL", f"HTTP {status} to a message, and not how many bytes were sent")
+
     def _sender(self, padded_id: str) -> Role | None:
         if not _PEER_ID.fullmatch(padded_id.lower()):
             return None
-        return self._roles.get(overlay_address(bytes.fromhex(padded_id)))
+        return self._roles.get(_address(padded_id))
 
     async def _exchange(
         self,
@@ -171,10 +229,15 @@ class AxlTransport:
             async with bound, self._http().stream(method, self._url + path, headers=headers, content=body) as response:
                 return response.status_code, await _whole(response, most), response.headers
         except (TimeoutError, httpx2.HTTPError) as error:
-            why = f"No AXL node answers at {self._url}; start it, or correct its URL."
-            if isinstance(error, TimeoutError | httpx2.TimeoutException):
+            if self._inbox.is_closed:
+                raise Unavailable(CLOSED) from None
+            silent = isinstance(error, TimeoutError | httpx2.TimeoutException)
+            if silent and path == "/send":
                 why = f"The AXL node at {self._url} did not answer within {seconds:g} s; what was sent may arrive."
-            raise Unavailable(CLOSED if self._inbox.is_closed else why) from None
+                raise Unavailable(self._with_state(why)) from None
+            if isinstance(error, httpx2.RemoteProtocolError) and _HUNG_UP not in str(error):
+                raise self._note_fault("not AXL", "its answer cannot be read") from None
+            raise self._note_fault("late", f"silent for {seconds:g} s" if silent else "no connection") from None
         finally:
             self._under_way.discard(bound)
 
@@ -209,26 +272,26 @@ def _readable(role: Role, peer_id: str) -> str:
     return peer_id.lower()
 
 
-def _judge(status: int, to: Role) -> None:
-    match status:
-        case 200:
-            return
-        case 400:
-            raise Refused(f"The AXL node does not take the {to}'s peer id (HTTP 400); correct it.")
-        case 502:
-            raise Unavailable(f"The AXL node does not reach the {to} (HTTP 502).")
-        case 500:
-            raise Unavailable(f"The AXL node broke off on the way to the {to} (HTTP 500); part may have arrived.")
-        case _:
-            raise Malformed(f"What answers in place of an AXL node says HTTP {status} to a message; correct its URL.")
+def _own_key(topology: bytes) -> str | None:
+    try:
+        key = json.loads(topology)["our_public_key"].lower()
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+    return key if _PEER_ID.fullmatch(key) else None
+
+
+def _address(key: str) -> bytes:
+    return overlay_address(bytes.fromhex(key))
 
 
 async def _whole(response: httpx2.Response, most: int) -> bytes:
+    import httpx2
+
     body = bytearray()
     async for chunk in response.aiter_raw():
         body += chunk
         if len(body) > most:
-            raise Malformed(f"An AXL node answered with more than {most} bytes.")
+            raise httpx2.RemoteProtocolError(f"more than {most} bytes")
     return bytes(body)
 
 

@@ -17,6 +17,8 @@ class InProcess:
     """Nothing is lost and nothing is reordered; the messages are bytes all the same."""
 
     limit = LIMIT
+    node = None
+    strangers = 0
 
     def __init__(self) -> None:
         self._inboxes: defaultdict[Role, asyncio.Queue[bytes | None]] = defaultdict(asyncio.Queue)

@@ -78,6 +78,7 @@ class IrohTransport:
     """
 
     limit = LIMIT
+    node = None
 
     def __init__(
         self,
@@ -108,6 +109,7 @@ class IrohTransport:
         self._tasks: set[asyncio.Task[None]] = set()
         self._handshakes: OrderedDict[int, asyncio.Task[None]] = OrderedDict()
         self._callers = itertools.count()
+        self.strangers = 0
         self.dropped = 0
         """Strangers that were shown out, and messages that broke off or were no messages."""
 
@@ -244,6 +246,7 @@ class IrohTransport:
             self._handshakes.pop(caller, None)
         role = self._roles.get(connection.remote_id().to_bytes())
         if role is None:
+            self.strangers += 1
             self.dropped += 1
             connection.close(_STRANGER, b"not in the address book")
         else:

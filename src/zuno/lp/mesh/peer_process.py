@@ -46,6 +46,7 @@ from zuno.lp.mesh.rate_limit import TokenBucket
 from zuno.lp.mesh.routes import ROUTES
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import AgentThought, Kind, Role, Thought
+from zuno.lp.ports.mesh import PeerReport
 from zuno.lp.ports.transport import ReceivedMessage
 
 REJECTED: Final = "mesh_rejected"
@@ -100,7 +101,7 @@ class DeadLetterNote(Wire):
 
 @dataclass(slots=True)
 class PeerStats:
-    """Counters of one peer, for `mesh status`."""
+    """Counters of one peer since its mesh was set up, for `mesh status`."""
 
     heard: int = 0
     said: int = 0
@@ -108,6 +109,14 @@ class PeerStats:
     dead: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
     """By sender and reason."""
+
+    def add(self, before: PeerReport) -> None:
+        """Goes on where the last life ended, as it reported."""
+        self.heard += before.heard
+        self.said += before.said
+        self.again += before.again
+        self.dead += before.dead
+        self.rejected.update(before.rejected)
 
 
 class ContextCache:

@@ -86,7 +86,7 @@ class PeerRunner:
         nonce: Callable[[], str],
     ) -> None:
         self._role = role
-        self._transport = transport
+        self.transport = transport
         self._outbox = Outbox(transport)
         self.peer = open_peer(self._outbox.send)
         self._stopwatch = stopwatch
@@ -97,7 +97,7 @@ class PeerRunner:
 
     def start(self) -> None:
         async def receive() -> None:
-            await run_receiver(self.peer, lambda: self._transport.receive(self._role))
+            await run_receiver(self.peer, lambda: self.transport.receive(self._role))
 
         self._work = [asyncio.create_task(receive()), asyncio.create_task(run_retries(self.peer, asyncio.sleep))]
 
@@ -162,7 +162,7 @@ class PeerRunner:
         for task in self._work:
             task.cancel()
         await asyncio.gather(*self._work, return_exceptions=True)
-        await self._transport.close()
+        await self.transport.close()
 
 
 def _first_error(task: asyncio.Task[None]) -> BaseException:

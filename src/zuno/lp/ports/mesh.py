@@ -11,6 +11,7 @@ from zuno.kernel.lock import ProcessLock
 from zuno.kernel.units import Millis
 from zuno.kernel.wire import Hex64, Wire
 from zuno.lp.model.debate import Role
+from zuno.lp.ports.transport import NodeHealth
 
 
 class PeerAddress(Wire):
@@ -30,7 +31,7 @@ Table = Mapping[Role, PeerAddress]
 
 
 class PeerReport(Wire):
-    """How a peer of this machine says it is."""
+    """How a peer of this machine says it is. What it counts goes on where its last life ended."""
 
     pid: int
     since: Millis
@@ -45,10 +46,12 @@ class PeerReport(Wire):
     """Reasons, and how often."""
     round_trips: Mapping[str, float]
     """Milliseconds to each role that answered its last ping."""
+    strangers: int = 0
+    node: NodeHealth | None = None
 
 
 class RunningMesh(Wire):
-    """A mesh that is kept running: over what, and how often each peer had to be started again."""
+    """A mesh that is kept running: over what, and how often each peer ever had to be started again."""
 
     transport: str
     restarts: Mapping[str, int]
@@ -83,7 +86,7 @@ class MeshFolder(Protocol):
         ...
 
     def free_port(self, host: str) -> int:
-        """A UDP port nobody listens at."""
+        """A port nobody listens at, over UDP or TCP, and another one each time."""
         ...
 
     def lock(self, name: str) -> PeerLock:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
+from zuno.kernel.wire import Wire
 from zuno.lp.model.debate import Role
+
+NodeState = Literal["ok", "not ours", "not AXL", "late"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +18,14 @@ class ReceivedMessage:
     data: bytes
     sender: Role | None = None
     """The role whose endpoint they came from; None where the transport does not know its senders."""
+
+
+class NodeHealth(Wire):
+    """How the node that an endpoint goes through answered last. `late`: not in time, or nobody has answered yet."""
+
+    state: NodeState
+    why: str = ""
+    """What is wrong and what to do about it; empty where it is ok."""
 
 
 class Transport(Protocol):
@@ -32,6 +43,16 @@ class Transport(Protocol):
     @property
     def limit(self) -> int:
         """The largest message it carries."""
+        ...
+
+    @property
+    def node(self) -> NodeHealth | None:
+        """None where it needs no node."""
+        ...
+
+    @property
+    def strangers(self) -> int:
+        """Messages, or calls, of senders that are in nobody's table. They are dropped."""
         ...
 
     async def send(self, to: Role, data: bytes) -> None: ...

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.signing import NodeKey
@@ -13,7 +14,8 @@ from zuno.kernel.view import ForeignText, View, sanitise
 from zuno.lp.mesh.running import AGENTS, PingReply
 from zuno.lp.model.debate import Role
 from zuno.lp.ports.mesh import MeshFolder, PeerAddress, Table
-from zuno.lp.service.mesh_debate import MeshDebateRunner, OpenEndpoint, OwnerEndpoint, other_editions
+from zuno.lp.ports.transport import NodeHealth, NodeState
+from zuno.lp.service.mesh_debate import MeshDebateRunner, OpenEndpoint, OwnerEndpoint, add_node, other_editions
 from zuno.lp.service.plan_view import PLAN_KIND, PlanView
 from zuno.lp.service.recommend import Listen, record_plan
 
@@ -23,6 +25,7 @@ PING_SECONDS: Final = 1.5
 FIRST_CONTACT_SECONDS: Final = MappingProxyType({"axl": 15.0})
 """For whoever may be there and did not answer by then: nodes that never met look for the way first, each of them."""
 NOT_SET_UP: Final = "No mesh is set up in this home; `zuno mesh init` does so."
+Answers = Mapping[Role, PingReply]
 _HOST: Final = re.compile(r"[A-Za-z0-9.-]{1,253}")
 _REQUEST: Final = re.compile(r"req_[0-9a-f]{16}")
 
@@ -63,6 +66,11 @@ class PeerView(View):
     dead: int | None
     reasons: dict[ForeignText, int]
     """Why messages were rejected, and how often."""
+    strangers: int | None
+    """Messages of senders that are not in the table. Like every number of messages here, since the mesh was set up."""
+    node: NodeState | None = None
+    """Its AXL node, as it says itself; None over iroh, and of a peer elsewhere."""
+    node_why: ForeignText = ""
 
 
 class MeshView(View):
@@ -70,6 +78,9 @@ class MeshView(View):
     kept_by: int | None
     """The process of `zuno mesh up`, if one runs."""
     peers: tuple[PeerView, ...]
+    node: NodeState | None = None
+    """The owner's AXL node; None over iroh, and where it was not asked."""
+    node_why: ForeignText = ""
 
 
 class PingView(View):
@@ -92,7 +103,7 @@ class MeshService:
         where: str,
         key_of: Callable[[Role], NodeKey],
         node_key_of: Callable[[Role], NodeKey],
-        axl_of: Callable[[Role], tuple[str | None, str]],
+        axl_of: Callable[[Role], tuple[str | None, str | None]],
         default_transport: Callable[[], str],
         open_endpoint: OpenEndpoint,
         open_room: Callable[[str], Awaitable[MeshDebateRunner]],
@@ -150,12 +161,18 @@ class MeshService:
         known, url = self._axl_of(role)
         stood, _, port = before.iroh_address.rpartition(":") if before else ("127.0.0.1", "", "")
         at = host or stood
+        if url is not None:
+            listens = str(_port(url) - 1)
+        elif before is not None:
+            url, listens = before.axl_api_url, before.axl_listens.rpartition(":")[2]
+        else:
+            url, listens = f"http://127.0.0.1:{self._folder.free_port('127.0.0.1')}", str(self._folder.free_port(at))
         return PeerAddress(
             key=self._key_of(role).public,
             iroh_address=f"{at}:{port or self._folder.free_port(at)}",
             axl_peer_id=known or self._node_key_of(role).public,
             axl_api_url=url,
-            axl_listens=f"tls://{at}:{_port(url) - 1}",
+            axl_listens=f"tls://{at}:{listens}",
         )
 
     def _here(self, role: Role, line: PeerAddress) -> bool:
@@ -184,7 +201,7 @@ class MeshService:
     async def status(self, transport: str | None) -> MeshView:
         """What the peers of this machine say of themselves, and who answers a ping."""
         table, way = self.table(), self.way(transport)
-        return self.build_view(table, way, await self._ping(way))
+        return self.build_view(table, way, *await self._ping(way))
 
     async def glance(self) -> MeshView | None:
         """The status where there is a mesh; nobody is waited for where nobody can be there."""
@@ -192,11 +209,12 @@ class MeshService:
         if table is None:
             return None
         way = self.way(None)
-        try:
-            answered = await self._ping(way) if self._may_answer() else {}
-        except (Unavailable, Refused):
-            answered = {}
-        return self.build_view(table, way, answered)
+        answered: Answers = {}
+        node = None
+        with suppress(Unavailable, Refused):
+            if self._may_answer():
+                answered, node = await self._ping(way)
+        return self.build_view(table, way, answered, node)
 
     async def ping(self, transport: str | None) -> PingView:
         """`Unavailable`, with who is silent, unless all four answer."""
@@ -212,11 +230,14 @@ class MeshService:
             transport=way, answered={role.value: round(answered[role].milliseconds, 3) for role in AGENTS}, silent=()
         )
 
-    def build_view(self, table: Table, transport: str, answered: Mapping[Role, PingReply] | None) -> MeshView:
+    def build_view(
+        self, table: Table, transport: str, answered: Answers | None, node: NodeHealth | None = None
+    ) -> MeshView:
         peers = tuple(self._peer(role, table[role], answered) for role in AGENTS)
-        return MeshView(transport=transport, kept_by=self._folder.lock("up").holder(), peers=peers)
+        kept_by = self._folder.lock("up").holder()
+        return MeshView(transport=transport, kept_by=kept_by, peers=peers, **_node_fields(node))
 
-    def _peer(self, role: Role, line: PeerAddress, answered: Mapping[Role, PingReply] | None) -> PeerView:
+    def _peer(self, role: Role, line: PeerAddress, answered: Answers | None) -> PeerView:
         pid, kept = self._folder.lock(role.value).holder(), self._folder.running_mesh()
         report = self._folder.report(role)
         if report is not None and report.pid != pid:
@@ -237,6 +258,8 @@ class MeshService:
             rejected=None if report is None else sum(report.rejected.values()),
             dead=None if report is None else report.dead,
             reasons={} if report is None else dict(report.rejected),
+            strangers=None if report is None else report.strangers,
+            **_node_fields(report and report.node),
         )
 
     def _trip(self, role: Role, pong: PingReply | None) -> float | None:
@@ -260,15 +283,18 @@ class MeshService:
         table = self.table()
         return tuple(role for role in AGENTS if self._here(role, table[role]))
 
-    async def _ping(self, transport: str) -> dict[Role, PingReply]:
+    async def _ping(self, transport: str) -> tuple[dict[Role, PingReply], NodeHealth | None]:
+        """Who answers, and how our own node does; through a wrong one nobody is asked."""
         endpoint = await self._open_endpoint(transport)
         try:
-            return await endpoint.ping(PING_SECONDS)
+            return {} if _is_wrong(endpoint.node) else await endpoint.ping(PING_SECONDS), endpoint.node
         finally:
             await endpoint.close()
 
     async def _ask_all(self, endpoint: OwnerEndpoint, way: str) -> dict[Role, PingReply]:
         """Who is there. Where first contact is slow, whoever may be there is given more time."""
+        if _is_wrong(endpoint.node):
+            return {}
         answered = await endpoint.ping(PING_SECONDS)
         silent = tuple(role for role in AGENTS if role not in answered)
         here, longest = self.here(), FIRST_CONTACT_SECONDS.get(way, 0.0)
@@ -277,13 +303,16 @@ class MeshService:
         return answered
 
     async def warm_routes(self, way: str, roles: Sequence[Role]) -> tuple[Role, ...]:
-        """Meet these peers once, so that the first question finds the way known. Who did not answer."""
+        """Meet these peers once, so that the first question finds the way known. Who did not answer. `Unavailable`
+        where the owner's own node is not there or is not its own."""
         longest = FIRST_CONTACT_SECONDS.get(way)
         if longest is None:
             return ()
         endpoint = await self._open_endpoint(way)
         try:
-            answered = await endpoint.ping(longest, tuple(roles))
+            answered = {} if _is_wrong(endpoint.node) else await endpoint.ping(longest, tuple(roles))
+            if endpoint.node is not None and endpoint.node.state != "ok":
+                raise Unavailable(add_node(endpoint.node))
         finally:
             await endpoint.close()
         return tuple(role for role in roles if role not in answered)
@@ -393,12 +422,21 @@ def parse_transport(text: str | None) -> str | None:
     return text
 
 
-def check_answers(answered: Mapping[Role, PingReply], endpoint: OwnerEndpoint, transport: str) -> None:
+def check_answers(answered: Answers, endpoint: OwnerEndpoint, transport: str) -> None:
     """`Unavailable` with who is silent, `Refused` with who argues in another edition."""
     if silent := [role for role in AGENTS if role not in answered]:
-        raise Unavailable(endpoint.running.unsent or silent_sentence(silent, transport))
+        raise Unavailable(endpoint.running.unsent or add_node(endpoint.node, silent_sentence(silent, transport)))
     if others := other_editions(answered):
         raise Refused(f"{others}; run the same Zuno for both.")
+
+
+def _node_fields(node: NodeHealth | None) -> dict[str, Any]:
+    return {} if node is None else {"node": node.state, "node_why": node.why}
+
+
+def _is_wrong(node: NodeHealth | None) -> bool:
+    """Whether something answers in the node's place. One that is late may still come."""
+    return node is not None and node.state in {"not ours", "not AXL"}
 
 
 def silent_sentence(silent: Sequence[Role], transport: str) -> str:

@@ -42,6 +42,7 @@ from zuno.lp.model.debate import (
 )
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.mesh import MeshFolder
+from zuno.lp.ports.transport import NodeHealth
 from zuno.lp.service.recommend import DebateEnd, Listen, error_of, load_context
 
 DISBELIEVED: Final = "mesh_disbelieved"
@@ -132,6 +133,11 @@ class OwnerEndpoint:
     def start(self) -> None:
         self.running.start()
         self._sharing = asyncio.create_task(self._share())
+
+    @property
+    def node(self) -> NodeHealth | None:
+        """How the owner's own node answered last; None where there is none."""
+        return self.running.transport.node
 
     async def ping(self, patience: float, roles: tuple[Role, ...] = AGENTS) -> dict[Role, PingReply]:
         return await self.running.ping(roles, patience, self._folder.pinned_reply)
@@ -269,6 +275,7 @@ class MeshDebateRunner:
     async def _record_timeout(self, opening: Envelope, why: str) -> Unavailable:
         """A silence goes on the record like any other end."""
         reason = f"{why}; `zuno mesh status` shows who is there, `zuno mesh join {self.request_id}` goes on with it."
+        reason = add_node(self.endpoint.node, reason)
         await self._record(opening, FlowFailed(at=Role.CLI, error="unavailable", reason=reason))
         return Unavailable(reason)
 
@@ -361,6 +368,11 @@ def other_editions(answered: Mapping[Role, PingReply]) -> str:
     """Who argues in another edition than this Zuno; empty where nobody does."""
     others = [f"{role} (edition {pong.edition})" for role, pong in answered.items() if pong.edition != EDITION]
     return f"The {' and the '.join(others)} cannot argue with this Zuno (edition {EDITION})" if others else ""
+
+
+def add_node(node: NodeHealth | None, sentence: str = "") -> str:
+    """A sentence about peers that did not answer, with what is wrong with the owner's own node before it."""
+    return sentence if node is None else f"{node.why} {sentence}".strip() + f" [node: {node.state}]"
 
 
 OpenEndpoint = Callable[[str], Awaitable[OwnerEndpoint]]

@@ -122,9 +122,12 @@ class PeerService:
     async def _report(self, stop: asyncio.Event) -> None:
         """Keeps the report fresh, tells what is new, and notices when nobody needs us any more."""
         before = self.folder.report(self.role)
-        known = Counter[str]() if before is None else Counter(before.rejected)
-        self.running.peer.stats.rejected.update(known)  # of the lives before: a restart is no way to be forgotten
-        since, count, told = self.now(), 0, known
+        if before is not None:  # of the lives before: a restart is no way to be forgotten
+            self.running.peer.stats.add(before)
+        told = Counter(self.running.peer.stats.rejected)
+        told[""] = self.running.peer.stats.dead
+        strangers, node = 0 if before is None else before.strangers, None
+        since, count = self.now(), 0
         trips: dict[str, float] = {}
         missed: Counter[Role] = Counter()
         pinging: asyncio.Future[None] | None = None
@@ -150,7 +153,10 @@ class PeerService:
             if stats.dead > told[""]:
                 self.tell(f"{stats.dead - told['']} letters were never acknowledged; the journal names them.")
                 told[""] = stats.dead
-            self.folder.keep_report(self.role, self._build_report(since, trips))
+            if (health := self.running.transport.node) is not None and health != node:
+                self.tell(f"node: {health.state}. {sanitise(health.why)}".rstrip())
+                node = health
+            self.folder.keep_report(self.role, self._build_report(since, trips, strangers))
             if self.orphaned():
                 self.tell("Whoever started this process is gone.")
                 stop.set()
@@ -159,7 +165,7 @@ class PeerService:
             count += 1
             await asyncio.sleep(REPORT_SECONDS)
 
-    def _build_report(self, since: Millis, trips: dict[str, float]) -> PeerReport:
+    def _build_report(self, since: Millis, trips: dict[str, float], strangers: int) -> PeerReport:
         stats = self.running.peer.stats
         return PeerReport(
             pid=os.getpid(),
@@ -173,4 +179,6 @@ class PeerService:
             dead=stats.dead,
             rejected=dict(stats.rejected),
             round_trips=dict(trips),
+            strangers=strangers + self.running.transport.strangers,
+            node=self.running.transport.node,
         )

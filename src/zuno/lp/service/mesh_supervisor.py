@@ -12,7 +12,7 @@ from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
 from zuno.lp.model.debate import Role
-from zuno.lp.ports.mesh import Child, MeshFolder, PeerProcesses, RunningMesh
+from zuno.lp.ports.mesh import Child, MeshFolder, PeerProcesses, PeerReport, RunningMesh
 from zuno.lp.service.mesh import MeshService, MeshView, format_pids, silent_sentence
 
 FIRST_PAUSE: Final = 0.2
@@ -23,6 +23,8 @@ MOST_DEATHS: Final = 6
 """Deaths in a row after which it is started once more; the next one is the last."""
 GRACE: Final = 5.0
 LOOK: Final = 0.5
+MISSING_SECONDS: Final = 5.0
+"""What a mesh that is not up has waited for that long is told."""
 
 Event = Literal["starting", "started", "died", "up", "note", "ending"]
 Hear = Callable[["MeshEventView"], None]
@@ -75,7 +77,8 @@ class MeshHost:
         lock = self._folder.lock("up")
         lock.take()
         try:
-            self._restarts = {role.value: 0 for role in roles}
+            before = self._folder.running_mesh()  # of the keeper before us: counted on, like what the peers count
+            self._restarts = {role.value: 0 for role in roles} | dict(before.restarts if before else {})
             self._folder.keep_running_mesh(RunningMesh(transport=way, restarts=self._restarts))
             if left := await self._peer_processes.end_orphans():
                 text = f"Nodes that a killed mesh had left behind were ended: {format_pids(left)}."
@@ -122,6 +125,7 @@ class MeshHost:
             self._tell(hear, "starting", name, child.pid, f"The {name} is process {child.pid}.")
             began = self._stopwatch()
             code = await child.wait()
+            del self._children[name]
             deaths = 1 if self._stopwatch() - began > LONG_LIFE else deaths + 1
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
             if deaths > MOST_DEATHS:
@@ -134,29 +138,55 @@ class MeshHost:
             await self._sleep(pause)
 
     async def _watch(self, roles: tuple[Role, ...], way: str, hear: Hear, look: Callable[[], None]) -> None:
-        """Tells when a new process is there, and when all are and the owner has met them."""
+        """Tells when a new process is there, when all are and the owner has met them, and what that waits for."""
         there: dict[Role, int] = {}
+        is_up, missing, since, told = False, "", 0.0, ""
         while True:
             for role in roles:
-                report, child = self._folder.report(role), self._children.get(role.value)
-                if report is not None and child is not None and report.pid == child.pid != there.get(role):
-                    there[role] = child.pid
-                    self._tell(hear, "started", role.value, child.pid, f"The {role} is there.")
-                    if len(there) == len(roles) and sum(self._restarts.values()) == 0:
-                        await self._meet(roles, way, hear)
-                        self._tell(hear, "up", None, None, "The mesh is up.")
+                report = self._report(role)
+                if report is not None and report.pid != there.get(role):
+                    there[role] = report.pid
+                    self._tell(hear, "started", role.value, report.pid, f"The {role} is there.")
+            if not is_up:
+                why = self._find_missing(roles) or await self._meet(roles, way, hear)
+                if is_up := not why:
+                    self._tell(hear, "up", None, None, "The mesh is up.")
+                elif why != missing:
+                    missing, since = why, self._stopwatch()
+                elif why != told and self._stopwatch() - since >= MISSING_SECONDS:
+                    told = why
+                    self._tell(hear, "note", None, None, f"The mesh is not up yet: {why}")
             look()
             await self._sleep(LOOK)
 
-    async def _meet(self, roles: tuple[Role, ...], way: str, hear: Hear) -> None:
-        """A mesh is up with a peer that does not answer yet, too: the note says so."""
+    def _report(self, role: Role) -> PeerReport | None:
+        """What the process that lives now says of itself."""
+        report, child = self._folder.report(role), self._children.get(role.value)
+        return report if report is not None and child is not None and report.pid == child.pid else None
+
+    def _find_missing(self, roles: tuple[Role, ...]) -> str:
+        """Who is not there, or has no AXL node of its own."""
+        missing: list[str] = []
+        for role in roles:
+            report = self._report(role)
+            if report is None:
+                missing.append(f"the {role} is not there.")
+            elif report.node is not None and report.node.state != "ok":
+                missing.append(f"node of the {role}: {report.node.state}. {report.node.why}")
+        return " ".join(missing)
+
+    async def _meet(self, roles: tuple[Role, ...], way: str, hear: Hear) -> str:
+        """What is missing still. A mesh is up with a peer that is there and does not answer yet: the note says so."""
         try:
             silent = await self._keeper.warm_routes(way, roles)
-        except (Unavailable, Refused) as error:
+        except Unavailable as error:
+            return str(error)
+        except Refused as error:
             self._tell(hear, "note", None, None, str(error))
-            return
-        if silent:
+            return ""
+        if silent and not (missing := self._find_missing(roles)):
             self._tell(hear, "note", None, None, silent_sentence(silent, way))
+        return missing if silent else ""
 
     async def _end_all(self, hear: Hear) -> None:
         """Ask each to end, and make those end that do not."""

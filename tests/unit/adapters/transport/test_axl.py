@@ -9,7 +9,7 @@ from contextlib import suppress
 import httpx2
 import pytest
 
-from tests.wire.axl_node import INBOX, LARGEST, AxlNode, axl_nodes, rebuilt
+from tests.wire.axl_node import INBOX, LARGEST, AxlNode, Manner, axl_nodes, rebuilt
 from tests.wire.model_server import cut, endless, hang_up, never, serving
 from zuno.adapters.transport.axl import AxlTransport
 from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError
@@ -64,7 +64,8 @@ async def got(transport: AxlTransport, role: Role) -> bytes:
 async def test_every_status_has_its_error(
     nodes: list[AxlNode], cli: AxlTransport, status: int, error: type[Exception], words: str
 ) -> None:
-    nodes[0].fault = lambda request: (status, {"Location": f"{nodes[1].url}/send"}, b"")
+    answer = (status, {"Location": f"{nodes[1].url}/send"}, b"")
+    nodes[0].fault = lambda request: answer if request.path == "/send" else None
     with pytest.raises(error, match=words):
         await cli.send(SCOUT, b"x")
     assert nodes[1].heard == []  # a redirect is not followed
@@ -89,12 +90,24 @@ async def test_another_port_inside_the_overlay_is_unavailable_at_once(nodes: lis
         await cli.send(SCOUT, b"x")
 
 
-async def test_a_node_that_sent_less_than_it_was_given(nodes: list[AxlNode], cli: AxlTransport) -> None:
-    nodes[0].fault = lambda request: (200, {"X-Sent-Bytes": "3"}, b"")
-    with pytest.raises(Unavailable, match="3 of 11 bytes"):
+@pytest.mark.parametrize(
+    ("headers", "error", "state"),
+    [
+        ({"X-Sent-Bytes": "3"}, Unavailable, "ok"),
+        ({"X-Sent-Bytes": ""}, Unavailable, "ok"),
+        ({"X-Sent-Bytes": "12"}, Unavailable, "ok"),
+        ({}, Malformed, "not AXL"),
+    ],
+)
+async def test_a_node_that_does_not_say_that_it_sent_every_byte_delivered_nothing(
+    nodes: list[AxlNode], cli: AxlTransport, headers: dict[str, str], error: type[Exception], state: str
+) -> None:
+    nodes[0].fault = lambda request: (200, headers, b"") if request.path == "/send" else None
+    with pytest.raises(error, match=rf"\[node: {state}\]$"):
         await cli.send(SCOUT, b"0123456789")
-    nodes[0].fault = lambda request: (200, {}, b"")
+    nodes[0].fault = lambda request: None
     await cli.send(SCOUT, b"0123456789")
+    assert cli.node.state == "ok"
 
 
 async def test_no_node_at_all_is_unavailable() -> None:
@@ -111,6 +124,96 @@ async def test_something_else_at_the_nodes_address_is_bounded(answer: object) ->
         with pytest.raises((Unavailable, Malformed)):
             await asyncio.wait_for(cli.send(SCOUT, b"x"), BOUND)
         await cli.close()
+
+
+# -- whose node it is
+
+
+async def wait_for_state(transport: AxlTransport, state: str) -> None:
+    async with asyncio.timeout(BOUND):
+        while transport.node.state != state:  # noqa: ASYNC110 - a state has no event
+            await asyncio.sleep(0.01)
+
+
+async def test_nothing_is_taken_from_or_given_to_another_homes_node(nodes: list[AxlNode]) -> None:
+    """Their mail waits at their node, as ours would."""
+    cli = AxlTransport(CLI, nodes[2].url, TABLE, patience=2)
+    assert cli.node.state == "late"  # nobody has answered yet
+    nodes[2].inbox.append((rebuilt(nodes[1].address), b"\x01for its owner"))
+    await cli.open()
+    assert cli.node.state == "not ours"
+    assert KEYS[2][:16] in cli.node.why
+    waiting = asyncio.create_task(cli.receive(CLI))
+    with pytest.raises(Unavailable, match=r"\[node: not ours\]$"):
+        await cli.send(SCOUT, b"x")
+    while len(nodes[2].heard) < 4:  # noqa: ASYNC110 - it goes on asking whose the node is
+        await asyncio.sleep(0.01)
+    assert {request.path for request in nodes[2].heard} == {"/topology"}
+    assert (len(nodes[2].inbox), len(nodes[1].inbox)) == (1, 0)
+    nodes[2].key = KEYS[0]  # its own node, at last
+    nodes[2].inbox[0] = (rebuilt(nodes[1].address), b"\x01for us")
+    assert (await asyncio.wait_for(waiting, BOUND)).data == b"for us"
+    assert cli.node.state == "ok"
+    await cli.close()
+
+
+async def test_a_node_that_came_in_place_of_ours_is_noticed(nodes: list[AxlNode], cli: AxlTransport) -> None:
+    await cli.open()
+    waiting = asyncio.create_task(cli.receive(CLI))
+    await cli.send(SCOUT, b"x")
+    await nodes[0].stop()
+    await wait_for_state(cli, "late")
+    nodes[0].key = KEYS[2]
+    await nodes[0].start()
+    await wait_for_state(cli, "not ours")
+    waiting.cancel()
+
+
+async def test_without_an_id_of_its_own_any_node_will_do(nodes: list[AxlNode]) -> None:
+    cli = AxlTransport(CLI, nodes[2].url, {SCOUT: KEYS[1]})
+    await cli.open()
+    assert cli.node.state == "ok"
+    await cli.close()
+
+
+@pytest.mark.parametrize(
+    ("manner", "state", "error"),
+    [
+        ("garbage", "not AXL", Malformed),
+        ("html", "not AXL", Malformed),
+        ("half-open", "late", Unavailable),
+        ("late", "late", Unavailable),
+    ],
+)
+async def test_a_broken_node_is_told_and_used_again_once_it_is_mended(
+    nodes: list[AxlNode], scout: AxlTransport, manner: Manner, state: str, error: type[Exception]
+) -> None:
+    cli = AxlTransport(CLI, nodes[0].url, TABLE, patience=0.5)
+    await cli.open()
+    waiting = asyncio.create_task(cli.receive(CLI))
+    await wait_for_state(cli, "ok")
+    nodes[0].manner = manner
+    await wait_for_state(cli, state)
+    with pytest.raises(error, match=rf"\[node: {state}\]$"):
+        await cli.send(SCOUT, b"x")
+    assert nodes[0].url in cli.node.why
+    assert not waiting.done()
+    nodes[0].manner = "node"
+    await wait_for_state(cli, "ok")
+    await cli.send(SCOUT, b"x")
+    assert (await got(scout, SCOUT), cli.node.why) == (b"x", "")
+    waiting.cancel()
+    await cli.close()
+
+
+@pytest.mark.parametrize(
+    "topology",
+    [b"", b"[]", b"{}", b'{"our_public_key": null}', b'{"our_public_key": "0a"}', b"[" * 100_000, b"\xff", b"7"],
+)
+async def test_a_topology_without_a_key_is_no_nodes(nodes: list[AxlNode], cli: AxlTransport, topology: bytes) -> None:
+    nodes[0].fault = lambda request: (200, {}, topology)
+    await cli.open()
+    assert cli.node.state == "not AXL"
 
 
 # -- what it hands out
@@ -135,13 +238,13 @@ async def test_whoever_is_none_of_the_table_is_dropped_and_counted(
     nodes[1].inbox.append((sender, b"\x01strange"))
     await cli.send(SCOUT, b"known")
     assert await got(scout, SCOUT) == b"known"
-    assert scout.dropped == 1
+    assert (scout.dropped, scout.strangers) == (1, 1)
 
 
 async def test_a_key_that_is_nearly_the_same_is_a_stranger(
     nodes: list[AxlNode], cli: AxlTransport, scout: AxlTransport
 ) -> None:
-    stranger = AxlTransport(CLI, nodes[2].url, TABLE)
+    stranger = AxlTransport(CLI, nodes[2].url, TABLE | {CLI: KEYS[2]})
     await stranger.send(SCOUT, b"I am the CLI")
     await cli.send(SCOUT, b"known")
     assert await got(scout, SCOUT) == b"known"
@@ -156,17 +259,20 @@ async def test_what_no_such_transport_wrote_is_dropped(
         nodes[1].inbox.append((rebuilt(nodes[0].address), body))
     await cli.send(SCOUT, b"known")
     assert await got(scout, SCOUT) == b"known"
-    assert scout.dropped == 3
+    assert (scout.dropped, scout.strangers) == (3, 0)
 
 
 async def test_an_inbox_that_answers_nonsense_is_asked_again(
     nodes: list[AxlNode], cli: AxlTransport, scout: AxlTransport
 ) -> None:
-    faults = [(500, {}, b"oops"), (405, {}, b""), (200, {"X-From-Peer-Id": KEYS[0]}, b"\x01" + bytes(LARGEST))]
+    faults = [
+        (500, {}, b"oops"), (405, {}, b""), (200, {"X-From-Peer-Id": KEYS[0]}, b"\x01" + bytes(LARGEST)),
+        (200, {}, b"\x01nobody's"),
+    ]  # fmt: skip
     nodes[1].fault = lambda request: faults.pop() if faults and request.path == "/recv" else None
     await cli.send(SCOUT, b"at last")
     assert await got(scout, SCOUT) == b"at last"
-    assert faults == []
+    assert (faults, scout.dropped) == ([], 0)
 
 
 async def test_receiving_outlives_the_nodes_restart(
@@ -188,7 +294,7 @@ async def test_the_inbox_is_drained_without_a_pause_and_left_alone_when_empty(
     async with asyncio.timeout(BOUND):  # a pause behind each would take three times as long
         assert [await got(scout, SCOUT) for _ in range(INBOX)] == [b"%d" % number for number in range(INBOX)]
     drained = len(nodes[1].heard)
-    assert drained <= INBOX + 2  # not one empty answer between two messages
+    assert drained <= INBOX + 3  # its key, and not one empty answer between two messages
     await asyncio.sleep(0.6)
     assert 1 <= len(nodes[1].heard) - drained <= 9  # 5, 10, 20, 40, 80, 160, 250 ms …
 
@@ -199,7 +305,7 @@ async def test_whoever_sends_looks_for_the_answer_at_once(
     for pause in ("SHORTEST_PAUSE", "LONGEST_PAUSE"):
         monkeypatch.setattr(f"zuno.adapters.transport.axl.{pause}", 60.0)
     waiting = asyncio.create_task(cli.receive(CLI))
-    while not nodes[0].heard:  # noqa: ASYNC110 - the first look finds nothing, and the pause begins
+    while len(nodes[0].heard) < 2:  # noqa: ASYNC110 - its key, and the first look finds nothing, and the pause begins
         await asyncio.sleep(0.01)
     nodes[0].inbox.append((rebuilt(nodes[1].address), b"\x01an answer"))
     await cli.send(SCOUT, b"a question")
