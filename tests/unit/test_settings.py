@@ -66,6 +66,13 @@ def test_a_node_has_a_port_that_there_is(monkeypatch: pytest.MonkeyPatch, role: 
     assert getattr(read_settings(os.environ), name.removeprefix("ZUNO_").lower()) == "http://127.0.0.1:65535"
 
 
+@pytest.mark.parametrize("url", ["http://[::1]:9002", "http://[::ffff:127.0.0.1]:9002", "https://[fe80::1]:9002/"])
+def test_a_node_is_not_asked_over_ipv6_where_it_does_not_listen(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("ZUNO_AXL_CLI_API_URL", url)
+    with pytest.raises(UsageError, match=r"ZUNO_AXL_CLI_API_URL cannot be read: .*IPv6"):
+        read_settings(os.environ)
+
+
 def test_a_malformed_url_is_not_echoed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZUNO_BASE_RPC_URL", "wss://node.example/SECRETKEY")
     with pytest.raises(UsageError) as refused:

@@ -67,6 +67,7 @@ class Side:
     keys: Mapping[Role, KeyFile]
     lost: set[Role]
     """Whatever is sent to these is gone."""
+    wire: Losing
 
     async def entries(self) -> list[Entry]:
         return [entry async for entry in self.journal.entries(request_id=REQUEST)]
@@ -172,7 +173,7 @@ async def a_mesh(
         tell=lambda line: None,
     )
     try:
-        yield Side(room, journals[Role.CLI], journals, peers, keys, lost)
+        yield Side(room, journals[Role.CLI], journals, peers, keys, lost, wire)
     finally:
         for one in (endpoint, *peers.values()):  # type: ignore[assignment]
             await one.close()

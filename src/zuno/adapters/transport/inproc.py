@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.lp.model.debate import Role
-from zuno.lp.ports.transport import ReceivedMessage
+from zuno.lp.ports.transport import NodeHealth, ReceivedMessage
 
 LIMIT = 16 * 1024 * 1024
 _END = None
@@ -17,7 +17,7 @@ class InProcess:
     """Nothing is lost and nothing is reordered; the messages are bytes all the same."""
 
     limit = LIMIT
-    node = None
+    node: NodeHealth | None = None
     strangers = 0
 
     def __init__(self) -> None:

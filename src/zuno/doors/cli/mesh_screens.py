@@ -32,6 +32,7 @@ def show_mesh(view: MeshView) -> RenderableType:
         *(
             "peer",
             "state",
+            "node",
             "process",
             "since",
             "restarts",
@@ -39,6 +40,7 @@ def show_mesh(view: MeshView) -> RenderableType:
             "heard",
             "said",
             "rejected",
+            "strangers",
             "dead",
             "version",
         ),
@@ -48,6 +50,7 @@ def show_mesh(view: MeshView) -> RenderableType:
         table.add_row(
             peer.role,
             _state(peer),
+            Text(peer.node or "", style=GOOD if peer.node == "ok" else BAD),
             _count_text(peer.pid) if peer.here else "elsewhere",
             "" if peer.since is None else time_text(peer.since // 1000),
             str(peer.restarts),
@@ -55,6 +58,7 @@ def show_mesh(view: MeshView) -> RenderableType:
             _count_text(peer.heard),
             _count_text(peer.said),
             Text(_count_text(peer.rejected), style=BAD if peer.rejected else ""),
+            _count_text(peer.strangers),
             Text(_count_text(peer.dead), style=BAD if peer.dead else ""),
             _peer_text(peer.version, _LONGEST_VERSION),
         )
@@ -64,7 +68,12 @@ def show_mesh(view: MeshView) -> RenderableType:
         for peer in view.peers
         for why, times in peer.reasons.items()
     ]
-    return Group(heading(f"The mesh over {view.transport}, {kept}"), table, *reasons)
+    nodes = [("cli", view.node, view.node_why), *((peer.role, peer.node, peer.node_why) for peer in view.peers)]
+    wrong = [
+        Text(f"{role} node: {node}. {_peer_text(why, _LONGEST_LINE)}", style=BAD) for role, node, why in nodes if why
+    ]
+    over = view.transport if view.node is None else f"{view.transport} (node: {view.node})"
+    return Group(heading(f"The mesh over {over}, {kept}"), table, *wrong, *reasons)
 
 
 def show_ping(view: PingView) -> RenderableType:

@@ -122,11 +122,10 @@ class PeerService:
     async def _report(self, stop: asyncio.Event) -> None:
         """Keeps the report fresh, tells what is new, and notices when nobody needs us any more."""
         before = self.folder.report(self.role)
+        told, strangers, node = Counter[str](), 0, None
         if before is not None:  # of the lives before: a restart is no way to be forgotten
             self.running.peer.stats.add(before)
-        told = Counter(self.running.peer.stats.rejected)
-        told[""] = self.running.peer.stats.dead
-        strangers, node = 0 if before is None else before.strangers, None
+            told, strangers = Counter({**before.rejected, "": before.dead}), before.strangers
         since, count = self.now(), 0
         trips: dict[str, float] = {}
         missed: Counter[Role] = Counter()

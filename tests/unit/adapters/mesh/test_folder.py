@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from zuno.adapters.mesh.folder import MeshFiles
+from zuno.adapters.mesh.folder import MeshFiles, listen_host
 from zuno.kernel.errors import Broken, Refused
 from zuno.kernel.units import Millis
 from zuno.lp.model.debate import Role
@@ -59,6 +60,34 @@ def test_nodes_have_one_link_for_each_pair_and_no_public_peer(tmp_path: Path) ->
         links += config["Peers"]
     assert len(links) == 10
     assert set(links) < {line.axl_listens for line in TABLE.values()}
+
+
+@pytest.mark.parametrize(
+    ("host", "listens"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("127.0.0.7", "127.0.0.7"),
+        ("localhost", "127.0.0.1"),
+        ("LocalHost", "127.0.0.1"),
+        ("10.0.0.2", "0.0.0.0"),
+        ("desk.example", "0.0.0.0"),
+    ],
+)
+def test_whoever_is_reached_on_loopback_alone_listens_there_alone(tmp_path: Path, host: str, listens: str) -> None:
+    files = MeshFiles(tmp_path)
+    line = TABLE[Role.CRITIC].model_copy(update={"axl_listens": f"tls://{host}:9031"})
+    files.keep_node(Role.CRITIC, TABLE | {Role.CRITIC: line})
+    assert json.loads(files.node_config(Role.CRITIC).read_text())["Listen"] == [f"tls://{listens}:9031"]
+    assert listen_host(host) == listens
+
+
+def test_a_free_port_is_free_and_handed_out_once(tmp_path: Path) -> None:
+    files = MeshFiles(tmp_path)
+    ports = [files.free_port("127.0.0.1") for _ in range(300)]
+    assert len(set(ports)) == 300
+    for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM):
+        with socket.socket(socket.AF_INET, kind) as probe:
+            probe.bind(("127.0.0.1", ports[0]))
 
 
 def test_a_report_is_the_peers_own_word(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def peer(version: str, reasons: dict[str, int]) -> PeerView:
     """Not checked on its way in, as if it came from a report that somebody else wrote."""
     return PeerView.model_construct(
         role="critic", here=True, pid=1, since=1, restarts=0, answers=True, round_trip_ms=1.0, version=version, heard=1,
-        said=1, rejected=3, dead=0, reasons=reasons, edition=2,
+        said=1, rejected=3, dead=0, reasons=reasons, edition=2, strangers=6_610, node="not ours", node_why=EVIL,
     )  # fmt: skip
 
 
@@ -37,9 +37,14 @@ def harmless(text: str) -> bool:
 
 def test_versions_and_reasons_are_plain_and_bounded() -> None:
     reasons = {f"from the strategist: {EVIL}": 3}
-    view = MeshView.model_construct(transport="iroh", kept_by=None, peers=(peer(EVIL, reasons),))
+    view = MeshView.model_construct(
+        transport="axl", kept_by=None, peers=(peer(EVIL, reasons),), node="late", node_why=EVIL
+    )
     text = printed(show_mesh(view))
     assert harmless(text)
+    assert "cli node: late. ok[2J31m and more" in text
+    assert "critic node: not ours. ok[2J31m and more" in text
+    assert "6610" in text
     assert "critic rejected 3× from the strategist: ok[2J31m and more" in text
 
 

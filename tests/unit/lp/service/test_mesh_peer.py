@@ -18,6 +18,7 @@ from zuno.lp.mesh.message_handler import EnvelopeSigner
 from zuno.lp.mesh.peer import OutgoingMessage, Think
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import FlowFailed, FlowStart, Role, Thought
+from zuno.lp.ports.transport import NodeHealth
 from zuno.lp.service.mesh_peer import PeerPerDebate, PeerService
 
 START = FlowStart(chain="sim", position_id=1, profile=RiskProfile.BALANCED, max_rounds=2)
@@ -73,12 +74,17 @@ async def test_each_debate_has_a_peer_of_its_own_and_its_own_end(tmp_path: Path)
     assert told[-1] == "req_000000000000000c: flow_start of the cli ended it: The position is burnt."
 
 
-async def test_what_was_rejected_is_still_counted_after_a_restart(tmp_path: Path) -> None:
+async def test_everything_is_counted_on_after_a_restart(tmp_path: Path) -> None:
+    """One kind of counter: since the mesh was set up."""
     files, told = MeshFiles(tmp_path), list[str]()
     for life in (1, 2):
         async with a_mesh(tmp_path, silent=[Role.CRITIC]) as side:
             running, stop = side.peers[Role.CRITIC], asyncio.Event()
             running.peer.stats.rejected["the scout: too old"] += 1
+            for name in ("heard", "said", "again", "dead"):
+                setattr(running.peer.stats, name, getattr(running.peer.stats, name) + 3)
+            side.wire.strangers = 6_610  # of this life, as a transport counts them
+            side.wire.node = NodeHealth(state="not ours", why="It is somebody else's.")
             service = PeerService(
                 role=Role.CRITIC,
                 transport="inproc",
@@ -94,3 +100,7 @@ async def test_what_was_rejected_is_still_counted_after_a_restart(tmp_path: Path
             report = files.report(Role.CRITIC)
             assert report is not None
             assert report.rejected == {"the scout: too old": life}
+            assert (report.heard, report.said, report.again, report.dead) == (3 * life,) * 4
+            assert (report.strangers, report.node) == (6_610 * life, side.wire.node)
+            assert told.count("node: not ours. It is somebody else's.") == life
+    assert sum("never acknowledged" in line for line in told) == 2  # three of each life

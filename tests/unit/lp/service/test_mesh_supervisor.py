@@ -14,8 +14,16 @@ from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.kernel.units import Millis
 from zuno.lp.model.debate import Role
 from zuno.lp.ports.mesh import PeerReport
+from zuno.lp.ports.transport import NodeHealth, NodeState
 from zuno.lp.service.mesh import MeshService
-from zuno.lp.service.mesh_supervisor import LONG_LIFE, LONGEST_PAUSE, MOST_DEATHS, MeshEventView, MeshHost
+from zuno.lp.service.mesh_supervisor import (
+    LONG_LIFE,
+    LONGEST_PAUSE,
+    MISSING_SECONDS,
+    MOST_DEATHS,
+    MeshEventView,
+    MeshHost,
+)
 
 
 class Pretended:
@@ -132,8 +140,9 @@ async def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def said_by(pid: int) -> PeerReport:
+def said_by(pid: int, node: NodeHealth | None = None) -> PeerReport:
     return PeerReport(
+        node=node,
         pid=pid,
         since=Millis(1),
         at=Millis(2),
@@ -164,6 +173,70 @@ async def test_the_four_are_started_and_it_is_told_when_all_are_there(home: Path
     assert view.restarts == dict.fromkeys(("scout", "strategist", "critic", "arbiter"), 0)
     assert all(child.signals == [False] for _, child in story.ward.born)
     assert story.files.running_mesh() is None  # nobody keeps it any more
+
+
+async def test_one_that_dies_during_the_start_is_waited_for_and_then_it_is_up(home: Path) -> None:
+    story = Story(home, Ward())
+    task = story.up()
+    await story.beat()
+    for name, child in story.ward.born:
+        if name != "arbiter":
+            story.files.keep_report(Role(name), said_by(child.pid))
+    story.ward.of("critic")[0].die(-9)
+    await story.beat()
+    story.files.keep_report(Role.ARBITER, said_by(story.ward.of("arbiter")[0].pid))
+    await story.beat()
+    assert len(story.ward.of("critic")) == 2
+    assert story.told("up") == []  # the dead critic's report counts for nothing
+    story.moment += MISSING_SECONDS
+    await story.beat()
+    (missing,) = story.told("note")
+    assert "critic" in missing
+    assert "arbiter" not in missing
+    story.files.keep_report(Role.CRITIC, said_by(story.ward.of("critic")[1].pid))
+    await story.beat()
+    assert len(story.told("up")) == 1
+    story.ward.of("scout")[0].die(-9)  # later on it is no news that it is up
+    await story.beat()
+    story.files.keep_report(Role.SCOUT, said_by(story.ward.of("scout")[1].pid))
+    await story.beat()
+    assert len(story.told("up")) == 1
+    story.stop.set()
+    assert (await task).restarts["critic"] == 1
+
+
+@pytest.mark.parametrize("state", ["not ours", "not AXL", "late"])
+async def test_without_a_node_of_its_own_no_mesh_is_up(home: Path, state: NodeState) -> None:
+    story = Story(home, Ward())
+    task = story.up()
+    await story.beat()
+    for name, child in story.ward.born:
+        wrong = NodeHealth(state=state, why="Mend it.") if name == "critic" else NodeHealth(state="ok")
+        story.files.keep_report(Role(name), said_by(child.pid, wrong))
+    await story.beat()
+    assert story.told("note") == []  # it may be starting
+    for _ in range(2):
+        story.moment += MISSING_SECONDS
+        await story.beat()
+    assert story.told("up") == []
+    assert len(story.told("note")) == 1
+    assert f"critic: {state}. Mend it." in story.told("note")[0]
+    story.files.keep_report(Role.CRITIC, said_by(story.ward.of("critic")[0].pid, NodeHealth(state="ok")))
+    await story.beat()
+    assert len(story.told("up")) == 1
+    story.stop.set()
+    await task
+
+
+async def test_restarts_are_counted_on_by_the_next_keeper(home: Path) -> None:
+    for life in (1, 2):
+        story = Story(home, Ward())
+        task = story.up()
+        await story.beat()
+        story.ward.of("critic")[0].die(-9)
+        await story.beat()
+        story.stop.set()
+        assert (await task).restarts["critic"] == life
 
 
 async def test_what_dies_is_started_again_after_longer_and_longer_pauses(home: Path) -> None:
