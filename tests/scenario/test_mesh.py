@@ -19,6 +19,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import httpx2
 import pytest
 
 from tests.wire.axl_node import axl_nodes
@@ -449,22 +450,26 @@ def test_a_critic_of_another_home_under_its_own_key(tmp_path: Path) -> None:
 
 
 class Overlay:
-    """Five AXL nodes in a thread of this process."""
+    """AXL nodes in a thread of this process: one for each role, and a stranger's."""
 
     def __init__(self, keys: list[str]) -> None:
-        self._keys = keys
+        self._keys = [*keys, "ab" * 32]
         self._loop = asyncio.new_event_loop()
         self._ready, self._done = threading.Event(), asyncio.Event()
         self.urls: list[str] = []
+        self.stranger = ""
+        self.paths: list[str] = []
+        """What was asked for until the end."""
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),), daemon=True)
         self._thread.start()
         assert self._ready.wait(10)
 
     async def _serve(self) -> None:
         async with axl_nodes(self._keys, stall=2.0, first_contact=1.0) as nodes:
-            self.urls = [node.url for node in nodes]
+            *self.urls, self.stranger = [node.url for node in nodes]
             self._ready.set()
             await self._done.wait()
+            self.paths = [request.path for node in nodes for request in node.heard]
 
     def end(self) -> None:
         self._loop.call_soon_threadsafe(self._done.set)
@@ -482,7 +487,22 @@ def test_over_axl_nodes_too_and_replayed_from_what_the_peers_models_did(home: Pa
     try:
         with running(home, "axl", **urls) as mesh:
             assert any(line["event"] == "note" and "ZUNO_AXL_NODE" in line["text"] for line in mesh.lines)
+            scout = {"X-Destination-Peer-Id": table["scout"]["axlPeerId"]}
+            for _ in range(30):
+                sent = httpx2.post(f"{overlay.stranger}/send", headers=scout, content=b"\x01hello", trust_env=False)
+                assert sent.headers["X-Sent-Bytes"] == "6"
+
+            def counting(*but: int) -> int | None:
+                report = MeshFiles(home).report(Role.SCOUT)
+                return report.pid if report and report.strangers == 30 and report.pid not in but else None
+
+            first = until(counting, "the count of the stranger's messages")
+            os.kill(first, signal.SIGKILL)
+            until(lambda: counting(first), "the count after a restart")
             ran = mesh.ask()
+            seen = mesh.zuno("mesh", "status", "--json").document
+            assert (seen["node"], seen["nodeWhy"]) == ("ok", "")
+            assert [seen["peers"][0][name] for name in ("strangers", "node", "restarts")] == [30, "ok", 1]
             assert ran.code == 0, ran.err
             here = mesh.zuno(*ASK, "--transport", "inproc").document
             assert (ran.document["hash"], ran.document["transcript"]) == (here["hash"], here["transcript"])
@@ -504,6 +524,40 @@ def test_over_axl_nodes_too_and_replayed_from_what_the_peers_models_did(home: Pa
             assert "what models said for the critic is in journals elsewhere" in refused.err
     finally:
         overlay.end()
+
+
+@pytest.mark.slow
+def test_a_home_that_reaches_another_homes_nodes_is_never_up_and_takes_none_of_their_mail(tmp_path: Path) -> None:
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    for home in (ours, theirs):
+        assert run_zuno(home, "mesh", "init").code == 0
+    table = json.loads((theirs / "mesh" / "mesh.json").read_text())["roles"]
+    overlay = Overlay([line["axlPeerId"] for line in table.values()])
+    urls = {f"ZUNO_AXL_{role.upper()}_API_URL": url for role, url in zip(table, overlay.urls, strict=True)}
+    up = ZunoProcess(
+        ["mesh", "up", "--transport", "axl", "--json"],
+        env=shell(ours, urls),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        told: list[dict[str, Any]] = []
+        assert up.stdout is not None
+        for line in up.stdout:
+            told.append(json.loads(line))
+            if told[-1]["event"] == "note" and "scout: not ours" in told[-1]["text"]:
+                break
+        status = run_zuno(ours, "mesh", "status", "--json", **urls).document
+        assert [status["node"], *(peer["node"] for peer in status["peers"])] == ["not ours"] * 5
+        ping = run_zuno(ours, "mesh", "ping", **urls)
+        assert (ping.code, "[node: not ours]" in ping.err) == (4, True)
+    finally:
+        up.send_signal(signal.SIGTERM)
+        rest, _ = up.communicate(timeout=30)
+        overlay.end()
+    assert "up" not in {line["event"] for line in [*told, *map(json.loads, rest.splitlines()[:-1])]}
+    assert set(overlay.paths) == {"/topology"}
 
 
 NODE = """#!{python}

@@ -220,10 +220,8 @@ class Meshes:
 
     def _axl(self, role: Role) -> tuple[str | None, str | None]:
         """What is set for a role's AXL node."""
-        return (
-            getattr(self._settings, f"axl_{role.value}_peer_id"),
-            getattr(self._settings, f"axl_{role.value}_api_url"),
-        )
+        name = f"axl_{role.value}"
+        return getattr(self._settings, f"{name}_peer_id"), getattr(self._settings, f"{name}_api_url")
 
     def _files(self) -> MeshFiles:
         from zuno.adapters.mesh.folder import MeshFiles

@@ -101,13 +101,8 @@ class MeshFiles:
     def lock(self, name: str) -> FileLock:
         path, held = self.root / name / "peer.lock", f"The {name} of this home runs already, as {{}}; end it first."
         if name == UP:
-            path, held = (
-                self.root / "up.lock",
-                (
-                    "The mesh of this home is kept running by {} already; `zuno mesh status` shows it and "
-                    "`zuno mesh down` ends it."
-                ),
-            )
+            path, held = self.root / "up.lock", "The mesh of this home is kept running by {} already; "
+            held += "`zuno mesh status` shows it and `zuno mesh down` ends it."
         return FileLock(path, held, parents=True)
 
     def report(self, role: Role) -> PeerReport | None:

@@ -99,14 +99,11 @@ class AxlTransport:
             raise Unavailable(CLOSED)
         peer_id = self._ids.get(to)
         if peer_id is None:
-            unknown = f"No AXL peer id is known of the {to}; set ZUNO_AXL_{to.upper()}_PEER_ID."
-            raise Unavailable(self._with_state(unknown))
+            raise Unavailable(self._with_state(f"No AXL peer id of the {to}; set ZUNO_AXL_{to.upper()}_PEER_ID."))
         if self.node.state != "ok":
             await self._check_node(self._patience)
         patience = self._patience if to in self._met else self._first_patience
-        status, _, headers = await self._exchange(
-            "POST", "/send", {"X-Destination-Peer-Id": peer_id}, _MARK + data, most=_LONGEST_ANSWER, patience=patience
-        )
+        status, _, headers = await self._exchange("/send", _LONGEST_ANSWER, patience, peer_id, _MARK + data)
         self._judge(status, headers.get("X-Sent-Bytes"), len(_MARK) + len(data), to)
         self._met.add(to)
         self._traffic.set()
@@ -162,7 +159,7 @@ class AxlTransport:
     async def _fetch_one(self) -> bool:
         if self.node.state != "ok":
             await self._check_node(self._patience)
-        status, body, headers = await self._exchange("GET", "/recv", {}, b"", most=NODE_LIMIT)
+        status, body, headers = await self._exchange("/recv", NODE_LIMIT, self._patience)
         if status == _EMPTY:
             return False
         if status != _OK or "X-From-Peer-Id" not in headers:
@@ -178,7 +175,7 @@ class AxlTransport:
     async def _check_node(self, patience: float) -> None:
         """Hold the node's own key against the table. A node of somebody else's is neither asked for its mail nor given
         any of ours."""
-        status, body, _ = await self._exchange("GET", "/topology", {}, b"", most=_LONGEST_ANSWER, patience=patience)
+        status, body, _ = await self._exchange("/topology", _LONGEST_ANSWER, patience)
         key = _own_key(body) if status == _OK else None
         if key is None:
             raise self._note_fault("not AXL", f"HTTP {status} for its topology")
@@ -211,19 +208,12 @@ class AxlTransport:
         return self._roles.get(_address(padded_id))
 
     async def _exchange(
-        self,
-        method: str,
-        path: str,
-        headers: Mapping[str, str],
-        body: bytes,
-        *,
-        most: int,
-        patience: float | None = None,
+        self, path: str, most: int, patience: float, peer_id: str = "", body: bytes | None = None
     ) -> tuple[int, bytes, Mapping[str, str]]:
         import httpx2
 
-        seconds = self._patience if patience is None else patience
-        bound = asyncio.timeout(seconds)
+        method, headers = ("GET", {}) if body is None else ("POST", {"X-Destination-Peer-Id": peer_id})
+        bound = asyncio.timeout(patience)
         self._under_way.add(bound)
         try:
             async with bound, self._http().stream(method, self._url + path, headers=headers, content=body) as response:
@@ -233,11 +223,11 @@ class AxlTransport:
                 raise Unavailable(CLOSED) from None
             silent = isinstance(error, TimeoutError | httpx2.TimeoutException)
             if silent and path == "/send":
-                why = f"The AXL node at {self._url} did not answer within {seconds:g} s; what was sent may arrive."
+                why = f"The AXL node at {self._url} did not answer within {patience:g} s; what was sent may arrive."
                 raise Unavailable(self._with_state(why)) from None
             if isinstance(error, httpx2.RemoteProtocolError) and _HUNG_UP not in str(error):
                 raise self._note_fault("not AXL", "its answer cannot be read") from None
-            raise self._note_fault("late", f"silent for {seconds:g} s" if silent else "no connection") from None
+            raise self._note_fault("late", f"silent for {patience:g} s" if silent else "no connection") from None
         finally:
             self._under_way.discard(bound)
 

@@ -14,6 +14,7 @@ from zuno.kernel.text import plain_text
 from zuno.lp.service.mesh import MeshTableView, MeshView, PeerView, PingView
 from zuno.lp.service.mesh_supervisor import MeshEventView
 
+_COLUMNS = ("peer", "state", "node", "process", "since", "restarts", "round trip", "heard", "said", "rejected")
 _LONGEST_VERSION, _LONGEST_REASON, _LONGEST_LINE = 64, 120, 500
 
 
@@ -28,24 +29,7 @@ def show_table(view: MeshTableView) -> RenderableType:
 
 
 def show_mesh(view: MeshView) -> RenderableType:
-    table = Rows(
-        *(
-            "peer",
-            "state",
-            "node",
-            "process",
-            "since",
-            "restarts",
-            "round trip",
-            "heard",
-            "said",
-            "rejected",
-            "strangers",
-            "dead",
-            "version",
-        ),
-        spare=("version", "since", "restarts"),
-    )
+    table = Rows(*_COLUMNS, "strangers", "dead", "version", spare=("version", "since", "restarts"))
     for peer in view.peers:
         table.add_row(
             peer.role,

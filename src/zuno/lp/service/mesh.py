@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.signing import NodeKey
@@ -26,6 +27,7 @@ FIRST_CONTACT_SECONDS: Final = MappingProxyType({"axl": 15.0})
 """For whoever may be there and did not answer by then: nodes that never met look for the way first, each of them."""
 NOT_SET_UP: Final = "No mesh is set up in this home; `zuno mesh init` does so."
 Answers = Mapping[Role, PingReply]
+_COUNTS: Final = {"since", "heard", "said", "dead", "strangers"}
 _HOST: Final = re.compile(r"[A-Za-z0-9.-]{1,253}")
 _REQUEST: Final = re.compile(r"req_[0-9a-f]{16}")
 
@@ -162,7 +164,7 @@ class MeshService:
         stood, _, port = before.iroh_address.rpartition(":") if before else ("127.0.0.1", "", "")
         at = host or stood
         if url is not None:
-            listens = str(_port(url) - 1)
+            listens = str((urlsplit(url).port or 9002) - 1)
         elif before is not None:
             url, listens = before.axl_api_url, before.axl_listens.rpartition(":")[2]
         else:
@@ -180,16 +182,9 @@ class MeshService:
         return key.exists() and key.public == line.key
 
     def _table_view(self, table: Table, said: str) -> MeshTableView:
+        shown = {role: line.model_dump(by_alias=False, exclude={"axl_listens"}) for role, line in table.items()}
         lines = tuple(
-            RoleLine(
-                role=role.value,
-                key=line.key,
-                here=self._here(role, line),
-                iroh_address=line.iroh_address,
-                axl_peer_id=line.axl_peer_id,
-                axl_api_url=line.axl_api_url,
-            )
-            for role, line in table.items()
+            RoleLine(role=role.value, here=self._here(role, table[role]), **line) for role, line in shown.items()
         )
         return MeshTableView(folder=self._where, roles=lines, said=said)
 
@@ -209,12 +204,11 @@ class MeshService:
         if table is None:
             return None
         way = self.way(None)
-        answered: Answers = {}
-        node = None
+        seen: tuple[Answers, NodeHealth | None] = {}, None
         with suppress(Unavailable, Refused):
             if self._may_answer():
-                answered, node = await self._ping(way)
-        return self.build_view(table, way, answered, node)
+                seen = await self._ping(way)
+        return self.build_view(table, way, *seen)
 
     async def ping(self, transport: str | None) -> PingView:
         """`Unavailable`, with who is silent, unless all four answer."""
@@ -242,23 +236,20 @@ class MeshService:
         report = self._folder.report(role)
         if report is not None and report.pid != pid:
             report = None  # of a life before
+        counts = dict.fromkeys(_COUNTS) if report is None else report.model_dump(by_alias=False, include=_COUNTS)
         pong = None if answered is None else answered.get(role)
         return PeerView(
             role=role.value,
             here=self._here(role, line),
             pid=pid,
-            since=None if report is None else report.since,
             restarts=0 if kept is None else kept.restarts.get(role.value, 0),
             answers=None if answered is None else pong is not None,
             round_trip_ms=None if pid is None and pong is None else self._trip(role, pong),
             version=pong.code if pong else None if report is None else report.code,
             edition=None if pong is None else pong.edition,
-            heard=None if report is None else report.heard,
-            said=None if report is None else report.said,
             rejected=None if report is None else sum(report.rejected.values()),
-            dead=None if report is None else report.dead,
             reasons={} if report is None else dict(report.rejected),
-            strangers=None if report is None else report.strangers,
+            **counts,
             **_node_fields(report and report.node),
         )
 
@@ -284,17 +275,15 @@ class MeshService:
         return tuple(role for role in AGENTS if self._here(role, table[role]))
 
     async def _ping(self, transport: str) -> tuple[dict[Role, PingReply], NodeHealth | None]:
-        """Who answers, and how our own node does; through a wrong one nobody is asked."""
+        """Who answers, and how our own node does."""
         endpoint = await self._open_endpoint(transport)
         try:
-            return {} if _is_wrong(endpoint.node) else await endpoint.ping(PING_SECONDS), endpoint.node
+            return await endpoint.ping(PING_SECONDS), endpoint.node
         finally:
             await endpoint.close()
 
     async def _ask_all(self, endpoint: OwnerEndpoint, way: str) -> dict[Role, PingReply]:
         """Who is there. Where first contact is slow, whoever may be there is given more time."""
-        if _is_wrong(endpoint.node):
-            return {}
         answered = await endpoint.ping(PING_SECONDS)
         silent = tuple(role for role in AGENTS if role not in answered)
         here, longest = self.here(), FIRST_CONTACT_SECONDS.get(way, 0.0)
@@ -310,7 +299,7 @@ class MeshService:
             return ()
         endpoint = await self._open_endpoint(way)
         try:
-            answered = {} if _is_wrong(endpoint.node) else await endpoint.ping(longest, tuple(roles))
+            answered = await endpoint.ping(longest, tuple(roles))
             if endpoint.node is not None and endpoint.node.state != "ok":
                 raise Unavailable(add_node(endpoint.node))
         finally:
@@ -403,11 +392,6 @@ def format_pids(pids: Sequence[int]) -> str:
     return f"process{'es' if len(pids) > 1 else ''} {', '.join(map(str, pids))}"
 
 
-def _port(url: str) -> int:
-    found = re.match(r"https?://[^/]*:([0-9]{1,5})(/|$)", url)
-    return int(found[1]) if found else 9002
-
-
 def parse_role(text: str) -> Role:
     try:
         return Role(text.strip().lower())
@@ -432,11 +416,6 @@ def check_answers(answered: Answers, endpoint: OwnerEndpoint, transport: str) ->
 
 def _node_fields(node: NodeHealth | None) -> dict[str, Any]:
     return {} if node is None else {"node": node.state, "node_why": node.why}
-
-
-def _is_wrong(node: NodeHealth | None) -> bool:
-    """Whether something answers in the node's place. One that is late may still come."""
-    return node is not None and node.state in {"not ours", "not AXL"}
 
 
 def silent_sentence(silent: Sequence[Role], transport: str) -> str:

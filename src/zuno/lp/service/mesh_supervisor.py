@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
+from math import inf
 from typing import Final, Literal
 
 from zuno.kernel.backoff import Backoff
@@ -82,7 +83,7 @@ class MeshHost:
             self._folder.keep_running_mesh(RunningMesh(transport=way, restarts=self._restarts))
             if left := await self._peer_processes.end_orphans():
                 text = f"Nodes that a killed mesh had left behind were ended: {format_pids(left)}."
-                self._tell(hear, "note", None, None, text)
+                self._tell(hear, "note", text)
             self._remark(hear, roles, way)
             await self._run(roles, way, hear, lambda: show(self._keeper.build_view(table, way, None)), stop)
         finally:
@@ -93,11 +94,9 @@ class MeshHost:
     def _remark(self, hear: Hear, roles: tuple[Role, ...], way: str) -> None:
         elsewhere = [role.value for role in self._keeper.table() if role not in roles and role is not Role.CLI]
         if elsewhere:
-            self._tell(
-                hear, "note", None, None, f"Not started here, for their keys are elsewhere: {', '.join(elsewhere)}."
-            )
+            self._tell(hear, "note", f"Not started here, for their keys are elsewhere: {', '.join(elsewhere)}.")
         if way == "axl" and not self._peer_processes.has_nodes:
-            self._tell(hear, "note", None, None, "ZUNO_AXL_NODE names no binary: the AXL nodes are expected to run.")
+            self._tell(hear, "note", "ZUNO_AXL_NODE names no binary: the AXL nodes are expected to run.")
 
     async def _run(
         self, roles: tuple[Role, ...], way: str, hear: Hear, look: Callable[[], None], stop: asyncio.Event
@@ -122,7 +121,7 @@ class MeshHost:
         deaths = 0
         while True:
             child = self._children[name] = start()
-            self._tell(hear, "starting", name, child.pid, f"The {name} is process {child.pid}.")
+            self._tell(hear, "starting", f"The {name} is process {child.pid}.", name, child.pid)
             began = self._stopwatch()
             code = await child.wait()
             del self._children[name]
@@ -134,28 +133,28 @@ class MeshHost:
             self._restarts[name] = self._restarts.get(name, 0) + 1
             self._folder.keep_running_mesh(RunningMesh(transport=way, restarts=self._restarts))
             text = f"The {name} ended ({how}: {child.last_words()}) and is started again in {pause:g} s."
-            self._tell(hear, "died", name, child.pid, text)
+            self._tell(hear, "died", text, name, child.pid)
             await self._sleep(pause)
 
     async def _watch(self, roles: tuple[Role, ...], way: str, hear: Hear, look: Callable[[], None]) -> None:
         """Tells when a new process is there, when all are and the owner has met them, and what that waits for."""
         there: dict[Role, int] = {}
-        is_up, missing, since, told = False, "", 0.0, ""
+        is_up, missing, since = False, "", inf
         while True:
             for role in roles:
                 report = self._report(role)
                 if report is not None and report.pid != there.get(role):
                     there[role] = report.pid
-                    self._tell(hear, "started", role.value, report.pid, f"The {role} is there.")
+                    self._tell(hear, "started", f"The {role} is there.", role.value, report.pid)
             if not is_up:
                 why = self._find_missing(roles) or await self._meet(roles, way, hear)
                 if is_up := not why:
-                    self._tell(hear, "up", None, None, "The mesh is up.")
+                    self._tell(hear, "up", "The mesh is up.")
                 elif why != missing:
                     missing, since = why, self._stopwatch()
-                elif why != told and self._stopwatch() - since >= MISSING_SECONDS:
-                    told = why
-                    self._tell(hear, "note", None, None, f"The mesh is not up yet: {why}")
+                elif self._stopwatch() - since >= MISSING_SECONDS:
+                    since = inf
+                    self._tell(hear, "note", f"The mesh is not up yet: {why}")
             look()
             await self._sleep(LOOK)
 
@@ -180,19 +179,20 @@ class MeshHost:
         try:
             silent = await self._keeper.warm_routes(way, roles)
         except Unavailable as error:
+            await self._sleep(MISSING_SECONDS)
             return str(error)
         except Refused as error:
-            self._tell(hear, "note", None, None, str(error))
+            self._tell(hear, "note", str(error))
             return ""
         if silent and not (missing := self._find_missing(roles)):
-            self._tell(hear, "note", None, None, silent_sentence(silent, way))
+            self._tell(hear, "note", silent_sentence(silent, way))
         return missing if silent else ""
 
     async def _end_all(self, hear: Hear) -> None:
         """Ask each to end, and make those end that do not."""
         if not self._children:
             return
-        self._tell(hear, "ending", None, None, "The mesh is ending.")
+        self._tell(hear, "ending", "The mesh is ending.")
         for hard in (False, True):
             for child in self._children.values():
                 child.signal(hard=hard)
@@ -204,5 +204,5 @@ class MeshHost:
                 break
         self._children.clear()
 
-    def _tell(self, hear: Hear, event: Event, role: str | None, pid: int | None, text: str) -> None:
+    def _tell(self, hear: Hear, event: Event, text: str, role: str | None = None, pid: int | None = None) -> None:
         hear(MeshEventView(at=self._now(), event=event, role=role, pid=pid, text=text))
