@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.signing import NodeKey
@@ -29,6 +28,7 @@ NOT_SET_UP: Final = "No mesh is set up in this home; `zuno mesh init` does so."
 Answers = Mapping[Role, PingReply]
 _COUNTS: Final = {"since", "heard", "said", "dead", "strangers"}
 _HOST: Final = re.compile(r"[A-Za-z0-9.-]{1,253}")
+_NODE_PORT: Final = re.compile(r"https?://[^/]*:([0-9]{1,5})(/|$)")
 _REQUEST: Final = re.compile(r"req_[0-9a-f]{16}")
 
 
@@ -164,7 +164,7 @@ class MeshService:
         stood, _, port = before.iroh_address.rpartition(":") if before else ("127.0.0.1", "", "")
         at = host or stood
         if url is not None:
-            listens = str((urlsplit(url).port or 9002) - 1)
+            listens = str(int(found[1]) - 1) if (found := _NODE_PORT.match(url)) else "9001"
         elif before is not None:
             url, listens = before.axl_api_url, before.axl_listens.rpartition(":")[2]
         else:
@@ -250,7 +250,7 @@ class MeshService:
             rejected=None if report is None else sum(report.rejected.values()),
             reasons={} if report is None else dict(report.rejected),
             **counts,
-            **_node_fields(report and report.node),
+            **_node_fields(None if report is None else report.node),
         )
 
     def _trip(self, role: Role, pong: PingReply | None) -> float | None:
