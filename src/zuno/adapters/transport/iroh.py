@@ -1,9 +1,9 @@
 """Peers that reach each other over QUIC with nothing in between: no server, no relay, no discovery.
 
 An endpoint's id is its ed25519 key, proved in the handshake, so the sender of a message is known for certain. Where
-peers are is said by an address book. Beside an IPv4 address the library opens `[::]` at a port of its own choice, unless
-it is given an IPv6 one: an endpoint on loopback is given `[::1]`. Version 1.2 also asks the local network once for a
-router that maps ports (UPnP), for about a second, and has no switch for it.
+peers are is said by an address book. Beside an IPv4 address the library opens `[::]` at a port of its own choice,
+unless it is given an IPv6 one: an endpoint on loopback is given `[::1]`. Version 1.2 also asks the local network once
+for a router that maps ports (UPnP), for about a second, and has no switch for it.
 """
 
 from __future__ import annotations

@@ -20,8 +20,9 @@ from zuno.lp.service.recommend import Listen, record_plan
 TRANSPORTS: Final = ("iroh", "axl")
 IN_PROCESS: Final = "inproc"
 PING_SECONDS: Final = 1.5
-FIRST_CONTACT_SECONDS: Final = MappingProxyType({"axl": 15.0})
-"""For whoever may be there and did not answer by then: nodes that never met look for the way first, each of them."""
+FIRST_CONTACT_SECONDS: Final = MappingProxyType({"axl": 25.0})
+"""For whoever may be there and did not answer by then: nodes that never met look for the way first, each of them for
+up to seven seconds."""
 NOT_SET_UP: Final = "No mesh is set up in this home; `zuno mesh init` does so."
 _HOST: Final = re.compile(r"[A-Za-z0-9.-]{1,253}")
 _REQUEST: Final = re.compile(r"req_[0-9a-f]{16}")

@@ -361,7 +361,7 @@ async def test_on_loopback_no_other_machine_is_listened_to(making: Making) -> No
     assert ip_address("127.0.0.1") in opened()
     assert ip_address("::") not in opened()
     async with asyncio.timeout(BOUND):  # the library looks for a router to map a port, for a second, from 0.0.0.0
-        while not all(address.is_loopback for address in opened()):
+        while not all(address.is_loopback for address in opened()):  # noqa: ASYNC110 - the kernel tells nobody
             await asyncio.sleep(0.05)
     cli = making(CLI, {SCOUT: IrohPeer(id_of(SCOUT), scout.address)})
     await cli.send(SCOUT, b"heard")

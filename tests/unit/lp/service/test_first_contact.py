@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from tests.wire.axl_node import axl_nodes
+from tests.wire.axl_node import FIRST_SENDS, axl_nodes
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.mesh.folder import MeshFiles
@@ -72,7 +72,8 @@ async def strangers(home: Path) -> AsyncIterator[tuple[MeshService, MeshFiles]]:
         )
 
     async with AsyncExitStack() as stack:
-        nodes = await stack.enter_async_context(axl_nodes(list(peer_ids.values()), first_contact=0.4))
+        fresh = axl_nodes(list(peer_ids.values()), first_sends=FIRST_SENDS, pace=0.1)
+        nodes = await stack.enter_async_context(fresh)
         urls = {role: node.url for role, node in zip(peer_ids, nodes, strict=True)}
         for role in AGENTS:
             peer = runner(role)
