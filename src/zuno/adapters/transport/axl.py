@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 NODE_LIMIT: Final = 16 * 1024 * 1024
 PATIENCE: Final = 5.0
 FIRST_PATIENCE: Final = 10.0
-"""For a peer that never took a message of ours: our node looks for the way and knocks again after 1, 3 and 7 s, and
-real nodes needed up to the last of these. What is given up may arrive later all the same."""
+"""For a peer that never took a message of ours: our node looks for the way and knocks again after 1, 3 and 7 s."""
 SHORTEST_PAUSE: Final = 0.005
 LONGEST_PAUSE: Final = 0.25
 _MARK: Final = b"\x01"

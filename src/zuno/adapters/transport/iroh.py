@@ -1,9 +1,8 @@
 """Peers that reach each other over QUIC with nothing in between: no server, no relay, no discovery.
 
 An endpoint's id is its ed25519 key, proved in the handshake, so the sender of a message is known for certain. Where
-peers are is said by an address book. Beside an IPv4 address the library opens `[::]` at a port of its own choice,
-unless it is given an IPv6 one: an endpoint on loopback is given `[::1]`. Version 1.2 also asks the local network once
-for a router that maps ports (UPnP), for about a second, and has no switch for it.
+peers are is said by an address book. Beside an IPv4 address the library opens `[::]`, unless it is given an IPv6 one.
+When it starts it also looks for a router that maps ports (UPnP), for a second; version 1.2 has no switch for that.
 """
 
 from __future__ import annotations
@@ -401,14 +400,12 @@ async def _write_message(connection: Connection, data: bytes) -> bytes:
 
 def _bind_addresses(bind: str) -> list[str]:
     """An address given for IPv6 has to be there, so `[::1]` is tried first: without it there is nobody to hide from."""
-    if not bind.startswith("127."):
-        return [bind]
     try:
         with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
             probe.bind(("::1", 0))
     except OSError:
         return [bind]
-    return [bind, "[::1]:0"]
+    return [bind, "[::1]:0"] if bind.startswith("127.") else [bind]
 
 
 async def _resolve(role: Role, address: str) -> list[str]:

@@ -42,7 +42,7 @@ from zuno.lp.model.debate import (
 )
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.mesh import MeshFolder
-from zuno.lp.service.recommend import DebateEnd, Listen, error_of, load_context
+from zuno.lp.service.recommend import DebateEnd, Listen, Waiting, error_of, load_context
 
 DISBELIEVED: Final = "mesh_disbelieved"
 """The journal's kind of an entry that says which message was not believed, and why."""
@@ -133,8 +133,10 @@ class OwnerEndpoint:
         self.running.start()
         self._sharing = asyncio.create_task(self._share())
 
-    async def ping(self, patience: float, roles: tuple[Role, ...] = AGENTS) -> dict[Role, PingReply]:
-        return await self.running.ping(roles, patience, self._folder.pinned_reply)
+    async def ping(
+        self, patience: float, roles: tuple[Role, ...] = AGENTS, answered: dict[Role, PingReply] | None = None
+    ) -> dict[Role, PingReply]:
+        return await self.running.ping(roles, patience, self._folder.pinned_reply, answered)
 
     async def close(self) -> None:
         if self._closed:
@@ -215,6 +217,7 @@ class MeshDebateRunner:
             await asyncio.gather(watch, return_exceptions=True)
             self.endpoint.inbox.listeners.pop(self.request_id, None)
             self.endpoint.running.peer.delivery.forget(self.request_id)
+        listen(Waiting(()))
         return await self.settle(opening, end, start)
 
     async def _wait_for_end(self, opening: Envelope, watch: asyncio.Future[str]) -> Envelope:
