@@ -22,7 +22,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.wire.axl_node import axl_nodes
+from tests.wire.axl_node import FIRST_SENDS, axl_nodes
 from tests.wire.commands import Ran, run_zuno, shell
 from tests.wire.forked import ZunoProcess
 from zuno.adapters.clock.system import unix_millis
@@ -465,7 +465,7 @@ class Overlay:
         assert self._ready.wait(10)
 
     async def _serve(self) -> None:
-        async with axl_nodes(self._keys, stall=2.0, first_contact=1.0) as nodes:
+        async with axl_nodes(self._keys, stall=5.0, first_sends=FIRST_SENDS, pace=0.3) as nodes:
             *self.urls, self.stranger = [node.url for node in nodes]
             self._ready.set()
             await self._done.wait()

@@ -101,8 +101,8 @@ async def test_a_debate_is_followed_and_its_plan_looked_at(tmp_path: Path) -> No
 
         api.say(ALICE, "/recommend 1 sim conservative")
         followed, plan = await api.next(), await api.next()
-        await api.until(lambda: "is thinking" not in followed.text and "is reading" not in followed.text)
-        assert followed.edits[0] == "Argues position 1\n\n⏳ scout is reading the chain"
+        await api.until(lambda: "⏳" not in followed.text)
+        assert followed.edits[0].startswith("Argues position 1")
         assert "critic" in followed.text
         assert plan.text.startswith("SYNTHETIC · ")
         found = re.search(r"plan_[0-9a-f]{12}", plan.text)

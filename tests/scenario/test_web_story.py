@@ -133,6 +133,8 @@ def test_a_debate_is_watched_across_a_kill_and_its_plan_is_applied_once_from_two
         server.process.wait()
     last_id = begun[-1][0]
     (plan,) = pick(live, "debate", "planId")
+    assert pick(live, "waiting", "roles")[0] == ["scout"]
+    assert ["critic"] in pick(live, "waiting", "roles")
     with serve(home) as server:
         assert server.ask("GET", "/api/v1/session", **login)[0] == 200  # the login outlives the restart
         resumed = server.watch(last_id)

@@ -328,6 +328,21 @@ def _requests(home: Path, first: int) -> list[tuple[str]]:
         return journal.execute("SELECT DISTINCT request_id FROM entries WHERE seq >= ?", (first,)).fetchall()
 
 
+def test_a_debate_that_waits_says_for_whom_and_for_how_long(server: WebServer, open_page: OpenPage) -> None:
+    page = open_page(server, "#/lab")
+    waits = [("req_2", "the scout for 3 s"), ("req_1", "the critic for 12 s"), ("req_2", "the scout for 4 s")]
+    told = [{"id": debate, "roles": [], "seconds": 0, "text": f"asking {text}"} for debate, text in waits]
+    events = "retry: 200\n" + "".join(f"event: waiting\ndata: {json.dumps(data)}\n\n" for data in told)
+    page.route("**/api/v1/lp/recommend", lambda route: route.fulfill(status=202, json={"id": "req_1"}))
+    page.goto(f"{server.url}{POSITION}")
+    wait_until_drawn(page)
+    page.route("**/api/v1/events*", lambda route: route.fulfill(content_type="text/event-stream", body=events))
+    page.reload()
+    wait_until_drawn(page)
+    page.get_by_role("button", name="Recommend rebalance").click()
+    expect(page.locator(".debate-waiting")).to_have_text("asking the critic for 12 s", timeout=SLOWLY)
+
+
 def test_what_is_said_live_is_shown_as_text(server: WebServer, open_page: OpenPage) -> None:
     page = open_page(server, "#/lab")
     said = {"id": "req_1", "role": IMAGE, "round": 0, "key": "1", "text": f"{IMAGE} veto"}

@@ -2,7 +2,8 @@
 
 At most once and no more: an inbox of 100 that forgets its oldest, senders known by a key rebuilt from an address, sends
 that overtake each other, two minutes of silence for a peer that is gone, JSON the node keeps for itself, and on demand
-a slow first contact. A node can also be broken, or be something else altogether (`Manner`).
+a slow first contact. A send whose caller has gone goes on, and arrives if its peer is there in time. A node can also be
+broken, or be something else altogether (`Manner`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ Manner = Literal["node", "garbage", "html", "half-open", "late"]
 connections, or a node that answers after `LATE` seconds."""
 LATE = 1.0
 _PAGE = b"<!doctype html><title>nginx</title>"
+SYN_TIMES = (0.0, 1.0, 3.0, 7.0, 15.0, 31.0, 63.0)
+"""Seconds after which a send knocks at its peer: TCP waits twice as long each time."""
+FIRST_SENDS = SYN_TIMES[1:4]
+"""Seconds that the first send to a peer was measured to take: the way is looked up, and the next SYN finds it."""
 _REASONS = {200: "OK", 204: "No Content", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed"}
 _REASONS |= {500: "Internal Server Error", 502: "Bad Gateway"}
 
@@ -52,9 +57,11 @@ class Overlay:
     stall: float = STALL
     jitter: float = 0.0
     """Up to so many seconds on the way, drawn for each message: what is sent at once arrives in any order."""
-    first_contact: float = 0.0
-    """Seconds that the first message from a node to another takes, while it looks for the way; what is sent meanwhile
-    waits with it."""
+    first_sends: tuple[float, ...] = ()
+    """Of `SYN_TIMES`: how long the first message from a node to another takes, drawn for each pair; none, and every way
+    is known. Whatever is sent meanwhile waits for its own next SYN."""
+    pace: float = 1.0
+    """What `SYN_TIMES` are multiplied with."""
     chance: random.Random = field(default_factory=lambda: random.Random(20))
     nodes: dict[str, AxlNode] = field(default_factory=dict)
 
@@ -87,7 +94,7 @@ class AxlNode:
     heard: list[Request] = field(default_factory=list)
     connections: int = 0
     _ways: dict[str, float] = field(default_factory=dict)
-    """When the way to a node was found."""
+    """When the way to a node is found."""
     _port: int = 0
     _server: asyncio.Server | None = None
     _serving: set[asyncio.Task[Any]] = field(default_factory=set)
@@ -110,6 +117,8 @@ class AxlNode:
 
     async def stop(self) -> None:
         self.overlay.nodes.pop(self.address, None)
+        for node in self.overlay.nodes.values():
+            node._ways.pop(self.address, None)
         if self._server is not None:
             self._server.close()
         for task in self._serving:
@@ -172,21 +181,35 @@ class AxlNode:
             return 400, {}, b"Invalid destination peer ID\n"
         if self.overlay.jitter:
             await asyncio.sleep(self.overlay.chance.uniform(0, self.overlay.jitter))
-        peer = self.overlay.nodes.get(address_of(to))
+        peer = await self._dial(address_of(to))
         if peer is None:
-            await asyncio.sleep(self.overlay.stall)
             return 502, {}, b"Failed to reach peer: operation timed out\n"
-        await self._find_way(peer)
         if peer.tcp_port != self.tcp_port:
             return 502, {}, b"Failed to reach peer: connection was refused\n"
         peer._arrived(rebuilt(self.address), request.body)
         return 200, {"Content-Type": "application/octet-stream", "X-Sent-Bytes": str(len(request.body))}, b""
 
-    async def _find_way(self, peer: AxlNode) -> None:
-        if self.overlay.first_contact:
-            now = asyncio.get_running_loop().time()
-            known = self._ways.setdefault(peer.address, now + self.overlay.first_contact)
-            await asyncio.sleep(max(0.0, known - now))
+    async def _dial(self, address: str) -> AxlNode | None:
+        """The peer, at the first SYN that finds it there and the way known; nobody who goes ends it."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for seconds in SYN_TIMES:
+            after = seconds * self.overlay.pace
+            if after > self.overlay.stall:
+                break
+            await asyncio.sleep(began + after - loop.time())
+            peer = self.overlay.nodes.get(address)
+            if peer is not None and self._knows_way(address, loop.time()):
+                return peer
+        await asyncio.sleep(began + self.overlay.stall - loop.time())
+        return None
+
+    def _knows_way(self, address: str, now: float) -> bool:
+        if not self.overlay.first_sends:
+            return True
+        if address not in self._ways:  # found shortly before the SYN that is to get through
+            self._ways[address] = now + 0.9 * self.overlay.pace * self.overlay.chance.choice(self.overlay.first_sends)
+        return now >= self._ways[address]
 
     def _arrived(self, sender: str, data: bytes) -> None:
         """What is too large or routed elsewhere is gone, and the sender has been told that all is well."""
@@ -212,10 +235,14 @@ async def _read(reader: asyncio.StreamReader) -> Request:
 
 @asynccontextmanager
 async def axl_nodes(
-    keys: list[str], stall: float = STALL, jitter: float = 0.0, first_contact: float = 0.0
+    keys: list[str],
+    stall: float = STALL,
+    jitter: float = 0.0,
+    first_sends: tuple[float, ...] = (),
+    pace: float = 1.0,
 ) -> AsyncIterator[list[AxlNode]]:
     """Nodes that reach each other, one for each key."""
-    overlay = Overlay(stall, jitter, first_contact)
+    overlay = Overlay(stall, jitter, first_sends, pace)
     nodes = [AxlNode(overlay, key) for key in keys]
     try:
         for node in nodes:

@@ -10,6 +10,7 @@ from tests.wire.told import held, told, unfinished
 from zuno.doors.cli import demo_tour
 from zuno.kernel.view import View
 from zuno.lp.model.debate import Thought
+from zuno.lp.service.recommend import Waiting
 from zuno.settings import Settings
 from zuno.trading.service.runs_view import run_view, runs_view, why_view
 from zuno.wiring.application import Application
@@ -78,7 +79,9 @@ async def _add_views_of_chain(home: Path, found: ChatViews) -> None:
         await zuno.monitor().once()
         views["positions"] = await desk.positions()
         views["alerts"] = await zuno.alerts().list(everything=True)
-        views["plan"] = plan = await demo_tour.argument(zuno, found.thoughts.append)
+        heard: list[Thought | Waiting] = []
+        views["plan"] = plan = await demo_tour.argument(zuno, heard.append)
+        found.thoughts += [event for event in heard if isinstance(event, Thought)]
         views["plan_why"] = await zuno.archive().why(plan.plan_id)
         views["replay"] = await zuno.archive().replay(plan.plan_id)
         views["pnl"] = await desk.pnl("1", None)

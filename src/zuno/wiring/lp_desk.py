@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from zuno.lp.service.mesh_supervisor import MeshHost
     from zuno.lp.service.portfolio import PortfolioDesk
     from zuno.lp.service.positions import LpDesk
-    from zuno.lp.service.recommend import DebateRunner, LocalDebateRunner, RecommendService
+    from zuno.lp.service.recommend import DebateRunner, Listen, LocalDebateRunner, RecommendService
     from zuno.lp.service.wallets import BalancesView, WalletOnChain, WalletService
     from zuno.lp.watch.alerts import AlertDesk
     from zuno.lp.watch.monitor import Monitor
@@ -68,8 +68,8 @@ class LpWiring(SharedWiring):
         self._models.offline = offline
         way = "inproc" if offline else transport
 
-        async def venue(request_id: str | None) -> DebateRunner:
-            return await self._venue(way, request_id)
+        async def venue(request_id: str | None, listen: Listen) -> DebateRunner:
+            return await self._venue(way, request_id, listen)
 
         async def read_balances(chain: str) -> BalancesView:
             return await self.wallet(chain).balance()
@@ -188,12 +188,12 @@ class LpWiring(SharedWiring):
         self._own_samples = self._own_samples or SqliteSamples(self._settings.home)
         return self._own_samples
 
-    async def _venue(self, transport: str | None, request_id: str | None) -> DebateRunner:
+    async def _venue(self, transport: str | None, request_id: str | None, listen: Listen) -> DebateRunner:
         """Where a debate of today is held: on the mesh if it is there, else at a table in this process."""
         from zuno.lp.service.recommend import new_request_id
 
         request_id = request_id or new_request_id(os.urandom(16))
-        endpoint = await self._meshes.keeper().endpoint_for(transport, code_version, tell)
+        endpoint = await self._meshes.keeper().endpoint_for(transport, code_version, tell, listen)
         if endpoint is not None:
             return await self._mesh_room(endpoint, request_id)
         journal = await self._open_journal()

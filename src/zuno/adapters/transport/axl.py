@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 NODE_LIMIT: Final = 16 * 1024 * 1024
 PATIENCE: Final = 5.0
-FIRST_PATIENCE: Final = 8.0
-"""For a peer that never took a message of ours: its node looks for the way, which took three seconds when measured."""
+FIRST_PATIENCE: Final = 10.0
+"""For a peer that never took a message of ours: our node looks for the way and knocks again after 1, 3 and 7 s."""
 OPEN_PATIENCE: Final = 1.5
 """For a node's word about itself, which takes it milliseconds, while somebody waits for the endpoint to open."""
 SHORTEST_PAUSE: Final = 0.005

@@ -1,8 +1,8 @@
 """Peers that reach each other over QUIC with nothing in between: no server, no relay, no discovery.
 
 An endpoint's id is its ed25519 key, proved in the handshake, so the sender of a message is known for certain. Where
-peers are is said by an address book. Beside the address it is bound to, the library opens a socket on `[::]` and a port
-of its own choice; what arrives there has to prove its key like everything else.
+peers are is said by an address book. Beside an IPv4 address the library opens `[::]`, unless it is given an IPv6 one.
+When it starts it also looks for a router that maps ports (UPnP), for a second; version 1.2 has no switch for that.
 """
 
 from __future__ import annotations
@@ -128,15 +128,15 @@ class IrohTransport:
             self._unless_closed()
             if self._endpoint is not None:
                 return
-            options = iroh.EndpointOptions(
-                preset=iroh.preset_minimal(),
-                bind_addr=self._bind,
-                secret_key=self._secret,
-                alpns=[_ALPN],
-                relay_mode=iroh.RelayMode.disabled(),
-            )
+            builder = iroh.EndpointBuilder()
+            builder.apply_minimal()
+            builder.secret_key(self._secret)
+            builder.alpns([_ALPN])
+            builder.relay_mode(iroh.RelayMode.disabled())
             try:
-                self._endpoint = await iroh.Endpoint.bind(options)
+                for address in _bind_addresses(self._bind):
+                    builder.bind_addr(address)
+                self._endpoint = await builder.bind()
             except iroh.IrohError:
                 raise Unavailable(
                     f"The {self._me} cannot listen at {self._bind}; free that port, or give an address of this machine."
@@ -399,6 +399,16 @@ async def _write_message(connection: Connection, data: bytes) -> bytes:
     await there.write_all(len(data).to_bytes(_PREFIX_BYTES, "big") + data)
     await there.finish()
     return await stream.recv().read_to_end(len(_TAKEN))
+
+
+def _bind_addresses(bind: str) -> list[str]:
+    """An address given for IPv6 has to be there, so `[::1]` is tried first: without it there is nobody to hide from."""
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return [bind]
+    return [bind, "[::1]:0"] if bind.startswith("127.") else [bind]
 
 
 async def _resolve(role: Role, address: str) -> list[str]:

@@ -13,13 +13,13 @@ from rich.text import Text
 
 from zuno.doors.cli.layout import console
 from zuno.kernel.text import plain_text
+from zuno.lp.model.debate import Role, Thought
 
 if TYPE_CHECKING:
-    from zuno.lp.model.debate import Thought
     from zuno.lp.service.plan_view import ThoughtView
+    from zuno.lp.service.recommend import Waiting
 
 _COLOURS: Final = {"scout": "cyan", "strategist": "blue", "critic": "magenta", "arbiter": "yellow"}
-_NEXT: Final = {"scout": "strategist", "strategist": "critic", "critic": "strategist or arbiter", "arbiter": "arbiter"}
 _ROOM: Final = 6
 """Lines of the terminal that a preview leaves free; a thought may take two."""
 
@@ -39,7 +39,7 @@ class Preview:
     def __init__(self) -> None:
         self._console = console()
         self._lines: list[Text] = []
-        self._spinner = Spinner("dots", "scout is reading the chain")
+        self._spinner = Spinner("dots", "opening the desk")
         self._live = Live(console=self._console, refresh_per_second=8, transient=True, get_renderable=self._board)
 
     def __enter__(self) -> Preview:
@@ -55,14 +55,14 @@ class Preview:
             if error is not None:
                 self._console.print(*self._lines, sep="\n")
 
-    def hear(self, thought: Thought) -> None:
-        said, role = thought_line(thought), str(thought.role)
-        if role in _NEXT:
-            self._lines.append(said)
-            self._spinner.update(text=f"{_NEXT[role]} is thinking")
+    def hear(self, event: Thought | Waiting) -> None:
+        if not isinstance(event, Thought):
+            self._spinner.update(text=str(event))
+        elif event.role is not Role.CLI:
+            self._lines.append(thought_line(event))
         with suppress(OSError, SystemExit):  # rich ends the process when nobody reads; the debate is to be had and kept
-            if role not in _NEXT:  # how a wish was read is not part of the debate, and stays
-                self._console.print(said)
+            if isinstance(event, Thought) and event.role is Role.CLI:  # how a wish was read is not part of the debate
+                self._console.print(thought_line(event))
             elif self._console.is_terminal:
                 self._live.refresh()
 

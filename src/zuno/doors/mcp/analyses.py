@@ -17,6 +17,7 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.view import MAX_TEXT_CHARS, ForeignText, View
 from zuno.lp.model.debate import Thought
 from zuno.lp.service.arguments import position_id
+from zuno.lp.service.recommend import Waiting
 from zuno.trading.model.market import parse_mode, parse_symbol
 from zuno.trading.model.outcome import NodeEvent
 
@@ -80,8 +81,9 @@ class Analyses:
         position_id(position)
 
         async def debate(analysis: _Analysis) -> None:
-            def hear(thought: Thought) -> None:
-                analysis.add_step(thought.role.value, thought.text)
+            def hear(event: Thought | Waiting) -> None:
+                if isinstance(event, Thought):
+                    analysis.add_step(event.role.value, event.text)
 
             plan = await self._services.advice().rebalance(
                 position, chain=chain, profile=profile, listen=hear, request_id=analysis.id

@@ -7,10 +7,10 @@ from typing import Protocol
 
 from zuno.journal.audit import JournalVerdictView
 from zuno.kernel.view import ReplayView
-from zuno.lp.model.debate import Thought
 from zuno.lp.service.archive import PlanListView, WhyView
 from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.portfolio import PortfolioView
+from zuno.lp.service.recommend import Listen
 from zuno.lp.service.views import InspectView, PnlView, PositionsView, WhatIfView
 from zuno.lp.watch.alerts import AlertsView
 from zuno.trading.model.outcome import NodeEvent, Outcome
@@ -58,7 +58,7 @@ class Adviser(Protocol):
         *,
         chain: str | None = None,
         profile: str | None = None,
-        listen: Callable[[Thought], None] = ...,
+        listen: Listen = ...,
         request_id: str | None = None,
     ) -> PlanView: ...
 

@@ -15,7 +15,7 @@ from zuno.kernel.errors import Refused, UsageError, ZunoError
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import Thought
 from zuno.lp.service.plan_view import PlanView
-from zuno.lp.service.recommend import Listen
+from zuno.lp.service.recommend import Listen, Waiting
 
 PROFILES: Final = frozenset(RiskProfile)
 CREATE: Final = "create"
@@ -106,18 +106,20 @@ async def _follow_debate(
     thoughts: list[Thought] = []
     message = asked.live.follow()
 
-    def hear(thought: Thought) -> None:
-        thoughts.append(thought)
-        message.show(show_debate_progress(title, thoughts))
+    def hear(event: Thought | Waiting) -> None:
+        if isinstance(event, Waiting):
+            message.show(show_debate_progress(title, thoughts, event))
+        else:  # told before whoever is asked next
+            thoughts.append(event)
 
     message.show(show_debate_progress(title, thoughts))
     try:
         plan = await argue(hear)
     except ZunoError as error:
-        await message.finish(f"{show_debate_progress(title, thoughts, over=True)}\n{warning(str(error))}")
+        await message.finish(f"{show_debate_progress(title, thoughts)}\n{warning(str(error))}")
         raise
     yield render(plan)
-    await message.finish(show_debate_progress(title, thoughts, over=True))
+    await message.finish(show_debate_progress(title, thoughts))
 
 
 async def show_alerts(asked: ChatRequest, zuno: Zuno) -> Reply:

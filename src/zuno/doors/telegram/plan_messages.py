@@ -43,7 +43,7 @@ from zuno.doors.telegram.layout import (
 from zuno.doors.telegram.lp_messages import warn_unverified
 from zuno.doors.telegram.reply import Button, Reply
 from zuno.kernel.numbers_text import short_text, thousands_text, time_text
-from zuno.lp.model.debate import Thought
+from zuno.lp.model.debate import Role, Thought
 from zuno.lp.service.archive import PlanDiffView, PlanLine, PlanListView, WhyView
 from zuno.lp.service.execution_view import (
     ApprovalView,
@@ -55,6 +55,7 @@ from zuno.lp.service.execution_view import (
     UnsignedView,
 )
 from zuno.lp.service.plan_view import PlanView, ThoughtView
+from zuno.lp.service.recommend import Waiting
 from zuno.lp.watch.alerts import chain_label
 
 MOST_PLANS: Final = 10
@@ -63,7 +64,6 @@ MOST_THOUGHTS: Final = 6
 _THOUGHT_CHARS: Final = 240
 _NAME_WIDTH: Final = 9
 """Of a candidate beside its range."""
-_NEXT: Final = {"scout": "strategist", "strategist": "critic", "critic": "strategist or arbiter", "arbiter": "arbiter"}
 _TO: Final = {"add": "to", "remove": "from"}
 _GOOD_STATES: Final = frozenset({"confirmed", "approved", "final"})
 _BAD_STATES: Final = frozenset({"failed", "rejected", "expired", "cancelled", "reverted", "partial", "superseded"})
@@ -220,12 +220,11 @@ def show_unsigned(view: UnsignedView) -> Reply:
     )
 
 
-def show_debate_progress(title: str, thoughts: Sequence[Thought], *, over: bool = False) -> str:
-    """The newest thoughts and, as long as it goes on, whose turn it is, for a message that is edited."""
-    said = [thought for thought in thoughts if str(thought.role) in _NEXT]
-    turn = f"{_NEXT[str(said[-1].role)]} is thinking" if said else "scout is reading the chain"
+def show_debate_progress(title: str, thoughts: Sequence[Thought], waiting: Waiting | None = None) -> str:
+    """The newest thoughts and, as long as it goes on, whom it waits for, for a message that is edited."""
+    said = [thought for thought in thoughts if thought.role is not Role.CLI]
     lines = [_thought(thought, _THOUGHT_CHARS) for thought in said[-MOST_THOUGHTS:]]
-    return paragraphs(bold(title), join(*lines), "" if over else f"⏳ {text(turn)}")
+    return paragraphs(bold(title), join(*lines), "" if waiting is None else f"⏳ {text(str(waiting))}")
 
 
 # -- parts

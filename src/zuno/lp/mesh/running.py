@@ -126,9 +126,11 @@ class PeerRunner:
         roles: tuple[Role, ...],
         patience: float,
         elsewhere: Callable[[Role, str], str | None] = lambda role, nonce: None,
+        answered: dict[Role, PingReply] | None = None,
     ) -> dict[Role, PingReply]:
-        """Who answers within `patience` seconds. `elsewhere` knows answers that another process took in."""
-        found: dict[Role, PingReply] = {}
+        """Who answers within `patience` seconds, added to `answered` at once. `elsewhere` knows answers that another
+        process took in."""
+        found = {} if answered is None else answered
         asking = [asyncio.create_task(self._ask(role, found, elsewhere)) for role in roles]
         if asking:
             await asyncio.wait(asking, timeout=patience)

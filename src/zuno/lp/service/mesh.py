@@ -17,13 +17,13 @@ from zuno.lp.ports.mesh import MeshFolder, PeerAddress, Table
 from zuno.lp.ports.transport import NodeHealth, NodeState
 from zuno.lp.service.mesh_debate import MeshDebateRunner, OpenEndpoint, OwnerEndpoint, add_node, other_editions
 from zuno.lp.service.plan_view import PLAN_KIND, PlanView
-from zuno.lp.service.recommend import Listen, record_plan
+from zuno.lp.service.recommend import Listen, ignore_event, record_plan, tell_waiting
 
 TRANSPORTS: Final = ("iroh", "axl")
 IN_PROCESS: Final = "inproc"
 PING_SECONDS: Final = 1.5
-FIRST_CONTACT_SECONDS: Final = MappingProxyType({"axl": 15.0})
-"""For whoever may be there and did not answer by then: nodes that never met look for the way first, each of them."""
+FIRST_CONTACT_SECONDS: Final = MappingProxyType({"axl": 25.0})
+"""For whoever may be there and did not answer by then: nodes that never met look for the way, each for up to 7 s."""
 NOT_SET_UP: Final = "No mesh is set up in this home; `zuno mesh init` does so."
 Answers = Mapping[Role, PingReply]
 _COUNTS: Final = {"since", "heard", "said", "dead", "strangers"}
@@ -216,7 +216,7 @@ class MeshService:
         way = self.way(transport)
         endpoint = await self._open_endpoint(way)
         try:
-            answered = await self._ask_all(endpoint, way)
+            answered = await self._ask_all(endpoint, way, ignore_event)
         finally:
             await endpoint.close()
         check_answers(answered, endpoint, way)
@@ -282,13 +282,15 @@ class MeshService:
         finally:
             await endpoint.close()
 
-    async def _ask_all(self, endpoint: OwnerEndpoint, way: str) -> dict[Role, PingReply]:
+    async def _ask_all(self, endpoint: OwnerEndpoint, way: str, listen: Listen) -> dict[Role, PingReply]:
         """Who is there. Where first contact is slow, whoever may be there is given more time."""
-        answered = await endpoint.ping(PING_SECONDS)
-        silent = tuple(role for role in AGENTS if role not in answered)
-        here, longest = self.here(), FIRST_CONTACT_SECONDS.get(way, 0.0)
-        if silent and longest and all(role not in here or self._folder.lock(role.value).holder() for role in silent):
-            answered |= await endpoint.ping(longest - PING_SECONDS, silent)
+        answered: dict[Role, PingReply] = {}
+        async with tell_waiting(listen, *AGENTS, answered=answered):
+            await endpoint.ping(PING_SECONDS, AGENTS, answered)
+            silent = tuple(role for role in AGENTS if role not in answered)
+            here, longest = self.here(), FIRST_CONTACT_SECONDS.get(way, 0.0)
+            if longest and all(role not in here or self._folder.lock(role.value).holder() for role in silent):
+                await endpoint.ping(longest - PING_SECONDS, silent, answered)
         return answered
 
     async def warm_routes(self, way: str, roles: Sequence[Role]) -> tuple[Role, ...]:
@@ -313,7 +315,7 @@ class MeshService:
     # -- debates
 
     async def endpoint_for(
-        self, transport: str | None, code: Callable[[], str], tell: Callable[[str], None]
+        self, transport: str | None, code: Callable[[], str], tell: Callable[[str], None], listen: Listen
     ) -> OwnerEndpoint | None:
         """Where a debate is held: on the mesh if it is there; None is in this process. A transport that was named is
         used or is `Unavailable`; otherwise it is told why the mesh was not used, if there is one."""
@@ -325,11 +327,11 @@ class MeshService:
                     f"{transport[:40]!r} is no transport; there are {IN_PROCESS}, {' and '.join(TRANSPORTS)}."
                 )
             self.table()
-            return await self._open_answering(self.way(transport), code, tell)
+            return await self._open_answering(self.way(transport), code, tell, listen)
         try:
             if not self._may_answer():
                 raise Unavailable("no peer of this home runs; `zuno mesh up` starts them.")
-            return await self._open_answering(self.way(None), code, tell)
+            return await self._open_answering(self.way(None), code, tell, listen)
         except (Unavailable, Refused, Malformed) as error:
             tell(f"This debate runs in this process, not on the mesh: {error}")
             return None
@@ -338,9 +340,11 @@ class MeshService:
         """Whether it is worth asking: with every key in this home, a peer that answers has a seat in it."""
         return len(self.here()) < len(AGENTS) or any(self._folder.lock(role.value).holder() for role in AGENTS)
 
-    async def _open_answering(self, way: str, code: Callable[[], str], tell: Callable[[str], None]) -> OwnerEndpoint:
+    async def _open_answering(
+        self, way: str, code: Callable[[], str], tell: Callable[[str], None], listen: Listen
+    ) -> OwnerEndpoint:
         endpoint = await self._open_endpoint(way)
-        answered = await self._ask_all(endpoint, way)
+        answered = await self._ask_all(endpoint, way, listen)
         try:
             check_answers(answered, endpoint, way)
         except ZunoError:
@@ -385,7 +389,8 @@ class MeshService:
         room = await self._open_room(request_id)
         if await room.journal.latest(1, request_id=request_id, kind=PLAN_KIND):
             raise Refused(f"{request_id} has its plan already; `zuno why {request_id}` shows it.")
-        return await record_plan(room, await room.rejoin(listen), None)
+        async with tell_waiting(listen, Role.SCOUT) as hear:
+            return await record_plan(room, await room.rejoin(hear), None)
 
 
 def format_pids(pids: Sequence[int]) -> str:

@@ -43,7 +43,7 @@ from zuno.lp.model.debate import (
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.mesh import MeshFolder
 from zuno.lp.ports.transport import NodeHealth
-from zuno.lp.service.recommend import DebateEnd, Listen, error_of, load_context
+from zuno.lp.service.recommend import DebateEnd, Listen, Waiting, error_of, load_context
 
 DISBELIEVED: Final = "mesh_disbelieved"
 """The journal's kind of an entry that says which message was not believed, and why."""
@@ -139,10 +139,12 @@ class OwnerEndpoint:
         """How the owner's own node answered last; None where there is none."""
         return self.running.transport.node
 
-    async def ping(self, patience: float, roles: tuple[Role, ...] = AGENTS) -> dict[Role, PingReply]:
+    async def ping(
+        self, patience: float, roles: tuple[Role, ...] = AGENTS, answered: dict[Role, PingReply] | None = None
+    ) -> dict[Role, PingReply]:
         if self.node is not None and self.node.state in {"not ours", "not AXL"}:
             return {}  # something else answers in the node's place; one that is late may still come
-        return await self.running.ping(roles, patience, self._folder.pinned_reply)
+        return await self.running.ping(roles, patience, self._folder.pinned_reply, answered)
 
     async def close(self) -> None:
         if self._closed:
@@ -223,6 +225,7 @@ class MeshDebateRunner:
             await asyncio.gather(watch, return_exceptions=True)
             self.endpoint.inbox.listeners.pop(self.request_id, None)
             self.endpoint.running.peer.delivery.forget(self.request_id)
+        listen(Waiting(()))
         return await self.settle(opening, end, start)
 
     async def _wait_for_end(self, opening: Envelope, watch: asyncio.Future[str]) -> Envelope:

@@ -105,9 +105,10 @@ class MeshHost:
         if way == "axl" and self._peer_processes.has_nodes:
             starts |= {f"node of the {role}": partial(self._peer_processes.node, role) for role in (Role.CLI, *roles)}
         keeping = [asyncio.ensure_future(self._keep(name, start, way, hear)) for name, start in starts.items()]
-        watching = asyncio.ensure_future(self._watch(roles, way, hear, look))
+        watching = asyncio.ensure_future(self._watch(roles, way, hear))
+        drawing = asyncio.ensure_future(self._draw(look))
         stopping = asyncio.ensure_future(stop.wait())
-        tasks = [*keeping, watching, stopping]
+        tasks = [*keeping, watching, drawing, stopping]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -136,7 +137,7 @@ class MeshHost:
             self._tell(hear, "died", text, name, child.pid)
             await self._sleep(pause)
 
-    async def _watch(self, roles: tuple[Role, ...], way: str, hear: Hear, look: Callable[[], None]) -> None:
+    async def _watch(self, roles: tuple[Role, ...], way: str, hear: Hear) -> None:
         """Tells when a new process is there, when all are and the owner has met them, and what that waits for."""
         there: dict[Role, int] = {}
         is_up, missing, since = False, "", inf
@@ -155,6 +156,11 @@ class MeshHost:
                 elif self._stopwatch() - since >= MISSING_SECONDS:
                     since = inf
                     self._tell(hear, "note", f"The mesh is not up yet: {why}")
+            await self._sleep(LOOK)
+
+    async def _draw(self, look: Callable[[], None]) -> None:
+        """Apart from the watch, which waits for first contact."""
+        while True:
             look()
             await self._sleep(LOOK)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Protocol
+from typing import Final, Protocol
 
 from pydantic import ValidationError
 
@@ -39,8 +40,8 @@ from zuno.lp.service.create_request import Flags, parse_create_request
 from zuno.lp.service.plan_view import ChoiceRefused, PlanRecord, PlanView
 from zuno.lp.service.wallets import BalancesView
 
-Listen = Callable[[Thought], None]
-OpenRoom = Callable[["str | None"], Awaitable["DebateRunner"]]
+Listen = Callable[["Thought | Waiting"], None]
+OpenRoom = Callable[["str | None", Listen], Awaitable["DebateRunner"]]
 """Somewhere to hold one debate: in this process or on a mesh. None: the request gets a new id."""
 OpenJournal = Callable[[], Awaitable[Journal]]
 ReadBalances = Callable[[str], Awaitable[BalancesView]]
@@ -50,9 +51,55 @@ _ERRORS: dict[str, type[ZunoError]] = {
     "unavailable": Unavailable,
     "broken": Broken,
 }
+TICK: Final = 1.0
+_AFTER_CRITIC: Final = (Role.STRATEGIST, Role.ARBITER)
+_NEXT: Final = {Role.SCOUT: (Role.STRATEGIST,), Role.STRATEGIST: (Role.CRITIC,), Role.CRITIC: _AFTER_CRITIC}
+"""Who is asked next, once somebody's thoughts are heard: they come with its answer."""
 
 
-def _ignore_thought(thought: Thought) -> None:
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Who was asked and has not answered, and for how long; nobody, while the plan is checked."""
+
+    roles: tuple[Role, ...]
+    seconds: int = 0
+
+    def __str__(self) -> str:
+        names = " / ".join(self.roles)
+        return f"asking the {names} for {self.seconds} s, no answer yet" if names else "checking the plan"
+
+
+@asynccontextmanager
+async def tell_waiting(listen: Listen, *asked: Role, answered: Container[Role] = ()) -> AsyncIterator[Listen]:
+    """Tells every second who was asked and has not answered. What it hands out passes thoughts on, and has the next
+    speaker asked from then on."""
+    now, since = asyncio.get_running_loop().time, dict[Role, float]()
+
+    def tell() -> None:
+        nonlocal since
+        since = {role: since.get(role, now()) for role in asked if role not in answered}
+        listen(Waiting(tuple(since), int(now() - min(since.values(), default=now()))))
+
+    def hear(event: Thought | Waiting) -> None:
+        nonlocal asked
+        if isinstance(event, Thought):
+            listen(event)
+        asked = event.roles if isinstance(event, Waiting) else _NEXT.get(event.role, ())
+        tell()
+
+    async def repeat() -> None:
+        while True:
+            tell()
+            await asyncio.sleep(TICK)
+
+    repeating = asyncio.ensure_future(repeat())
+    try:
+        yield hear
+    finally:
+        repeating.cancel()
+
+
+def ignore_event(event: Thought | Waiting) -> None:
     """Nobody listens: the transcript is in the plan all the same."""
 
 
@@ -98,7 +145,7 @@ class LocalDebateRunner:
     patience: float
     """Seconds after which a debate without an end has failed: a message was lost, or a peer is gone."""
 
-    async def debate(self, start: FlowStart | FlowCreateStart, listen: Listen) -> DebateEnd:
+    async def debate(self, start: FlowStart | FlowCreateStart, listen: Callable[[Thought], None]) -> DebateEnd:
         """The plan, or the error that ended the flow."""
         signer = EnvelopeSigner(Role.CLI, self.key, self.now)
         opening = signer.envelope(self.request_id, OutgoingMessage(Role.SCOUT, start), None)
@@ -129,7 +176,7 @@ class LocalDebateRunner:
         )
         return Unavailable(reason)
 
-    async def _wait_for_end(self, listen: Listen) -> DebateEnd:
+    async def _wait_for_end(self, listen: Callable[[Thought], None]) -> DebateEnd:
         while True:
             received = await self.transport.receive(Role.CLI)
             heard = open_envelope(received.data, self.key, Role.CLI, self.now())
@@ -173,7 +220,7 @@ class RecommendService:
         profile: str | None = None,
         candidate: int | None = None,
         own_range: OwnRange | None = None,
-        listen: Listen = _ignore_thought,
+        listen: Listen = ignore_event,
         request_id: str | None = None,
     ) -> PlanView:
         """Argue about a position; `candidate` is the owner's own choice among what was not vetoed, `own_range` a range
@@ -182,7 +229,7 @@ class RecommendService:
         position_id = arguments.position_id(position)
         _check_choice(candidate)
         risk = _profile(profile or self._profile)
-        room = await self._open_room(request_id)
+        room = await self._open_room(request_id, listen)
         start = FlowStart(
             chain=chain or self._chain,
             position_id=position_id,
@@ -202,7 +249,7 @@ class RecommendService:
         profile: str | None = None,
         candidate: int | None = None,
         own_range: OwnRange | None = None,
-        listen: Listen = _ignore_thought,
+        listen: Listen = ignore_event,
         request_id: str | None = None,
     ) -> PlanView:
         """Argue about opening a position; what the flags say wins over the sentence."""
@@ -211,7 +258,7 @@ class RecommendService:
         risk = _profile(profile or asked_for.profile or self._profile)
         where = chain or asked_for.chain or self._chain
         await self._check_capital(where, asked_for.position)
-        room = await self._open_room(request_id)
+        room = await self._open_room(request_id, listen)
         start = FlowCreateStart(
             chain=where,
             wish=asked_for.position,
@@ -246,7 +293,8 @@ class RecommendService:
     async def _plan(
         self, room: DebateRunner, start: FlowStart | FlowCreateStart, candidate: int | None, listen: Listen
     ) -> PlanView:
-        return await record_plan(room, await room.debate(start, listen), candidate)
+        async with tell_waiting(listen, Role.SCOUT) as hear:
+            return await record_plan(room, await room.debate(start, hear), candidate)
 
 
 async def record_plan(room: DebateRunner, end: DebateEnd, candidate: int | None) -> PlanView:

@@ -9,9 +9,9 @@ from contextlib import suppress
 import httpx2
 import pytest
 
-from tests.wire.axl_node import INBOX, LARGEST, AxlNode, Manner, axl_nodes, rebuilt
+from tests.wire.axl_node import FIRST_SENDS, INBOX, LARGEST, AxlNode, Manner, axl_nodes, rebuilt
 from tests.wire.model_server import cut, endless, hang_up, never, serving
-from zuno.adapters.transport.axl import AxlTransport
+from zuno.adapters.transport.axl import FIRST_PATIENCE, PATIENCE, AxlTransport
 from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError
 from zuno.lp.model.debate import Role
 
@@ -82,6 +82,28 @@ async def test_a_peer_that_is_gone_costs_our_own_patience_and_not_the_nodes(node
         with pytest.raises(Unavailable, match=rf"within {seconds} s; what was sent may arrive"):
             await asyncio.wait_for(cli.send(SCOUT, b"x"), BOUND)
         await cli.close()
+
+
+async def test_a_first_send_outlasts_the_slowest_route_look_up() -> None:
+    pace = 0.2
+    async with axl_nodes(KEYS[:2], first_sends=(max(FIRST_SENDS),), pace=pace) as (one, other):
+        cli = AxlTransport(CLI, one.url, TABLE, patience=PATIENCE * pace, first_patience=FIRST_PATIENCE * pace)
+        await cli.send(SCOUT, b"x")
+        assert [body for _, body in other.inbox] == [b"\x01x"]
+        await cli.close()
+
+
+async def test_a_send_that_was_given_up_may_arrive_later_and_beside_the_next() -> None:
+    async with axl_nodes(KEYS[:2], first_sends=FIRST_SENDS[:1], pace=0.5) as (one, other):
+        cli = AxlTransport(CLI, one.url, TABLE, patience=0.1, first_patience=0.1)
+        scout = AxlTransport(SCOUT, other.url, TABLE)
+        with pytest.raises(Unavailable, match="may arrive"):
+            await cli.send(SCOUT, b"x")
+        assert await got(scout, SCOUT) == b"x"
+        await cli.send(SCOUT, b"x")
+        assert await got(scout, SCOUT) == b"x"
+        await cli.close()
+        await scout.close()
 
 
 async def test_another_port_inside_the_overlay_is_unavailable_at_once(nodes: list[AxlNode], cli: AxlTransport) -> None:
@@ -404,6 +426,18 @@ async def test_the_node_stalls_for_a_peer_that_is_gone(nodes: list[AxlNode], raw
         await posted(raw, nodes[0], "77" * 32, b"x")
     nodes[0].overlay.stall = 0.01
     assert (await posted(raw, nodes[0], "77" * 32, b"x")).status_code == 502
+
+
+async def test_the_node_goes_on_with_a_send_whose_caller_has_gone(raw: httpx2.AsyncClient) -> None:
+    async with axl_nodes(KEYS[:2], pace=0.5) as (one, other):
+        await other.stop()
+        with pytest.raises(httpx2.ReadTimeout):  # knocks at 0, 0.5, 1.5 s …
+            await posted(raw, one, KEYS[1], b"late")
+        await other.start()
+        async with asyncio.timeout(BOUND):
+            while not other.inbox:  # noqa: ASYNC110 - a node tells nobody
+                await asyncio.sleep(0.02)
+        assert [body for _, body in other.inbox] == [b"late"]
 
 
 async def test_the_node_says_yes_to_what_the_other_side_throws_away(

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import hashlib
+import os
 import socket
 import sys
 import types
 from collections.abc import AsyncIterator, Callable
 from contextlib import contextmanager, suppress
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -327,6 +330,42 @@ async def test_a_message_that_breaks_off_never_arrives(stray: Any, scout: IrohTr
     await until(lambda: scout.dropped == 2)
     assert await answer_to(connection, b"\x00\x00\x00\x05whole") == b"\x06"
     assert await got(scout, SCOUT) == b"whole"
+
+
+def udp_sockets() -> dict[str, IPv4Address | IPv6Address]:
+    """The addresses this process's UDP sockets are bound to, as the kernel has them, by inode."""
+    own = set()
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            own.add(os.readlink(descriptor).removeprefix("socket:[").removesuffix("]"))
+    bound = {}
+    for table in ("udp", "udp6"):
+        for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]:
+            columns = line.split()
+            words = bytes.fromhex(columns[1].partition(":")[0])  # 32-bit words, each the other way round
+            packed = b"".join(words[start : start + 4][::-1] for start in range(0, len(words), 4))
+            if columns[9] in own:
+                bound[columns[9]] = ip_address(packed)
+    return bound
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux which sockets are bound")
+async def test_on_loopback_no_other_machine_is_listened_to(making: Making) -> None:
+    before = udp_sockets().keys()
+    scout = making(SCOUT, {CLI: IrohPeer(id_of(CLI))})
+    await scout.open()
+
+    def opened() -> set[IPv4Address | IPv6Address]:
+        return {address for inode, address in udp_sockets().items() if inode not in before}
+
+    assert ip_address("127.0.0.1") in opened()
+    assert ip_address("::") not in opened()
+    async with asyncio.timeout(BOUND):  # the library looks for a router to map a port, for a second, from 0.0.0.0
+        while not all(address.is_loopback for address in opened()):  # noqa: ASYNC110 - the kernel tells nobody
+            await asyncio.sleep(0.05)
+    cli = making(CLI, {SCOUT: IrohPeer(id_of(SCOUT), scout.address)})
+    await cli.send(SCOUT, b"heard")
+    assert (await asyncio.wait_for(scout.receive(SCOUT), BOUND)).data == b"heard"
 
 
 async def answer_to(connection: Any, frame: bytes) -> bytes:

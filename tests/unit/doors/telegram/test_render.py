@@ -30,6 +30,8 @@ from zuno.doors.telegram.reply import Reply, split_reply
 from zuno.doors.telegram.run_messages import show_experts, show_progress
 from zuno.doors.zuno import Zuno
 from zuno.kernel.view import View
+from zuno.lp.model.debate import Role
+from zuno.lp.service.recommend import Waiting
 from zuno.trading.model.cycle import Node
 from zuno.trading.model.outcome import NodeEvent
 from zuno.trading.service.account import AccountDesk
@@ -133,11 +135,11 @@ def test_who_waits_and_who_spoke() -> None:
     assert "steps to go" not in show_progress("BTCUSDT", "swing", heard, over=True)
 
 
-def test_a_debate_shows_its_newest_thoughts_and_whose_turn_it_is(seen: ChatViews) -> None:
-    assert "scout is reading" in show_debate_progress("Argues position 1", [])
-    told = show_debate_progress("Argues position 1", seen.thoughts[:4])
-    assert "critic is thinking" in told
-    whole = show_debate_progress("Argues position 1", seen.thoughts * 5, over=True)
+def test_a_debate_shows_its_newest_thoughts_and_whom_it_waits_for(seen: ChatViews) -> None:
+    assert "⏳" not in show_debate_progress("Argues position 1", [])
+    told = show_debate_progress("Argues position 1", seen.thoughts[:4], Waiting((Role.CRITIC,), 12))
+    assert told.endswith(f"⏳ {Waiting((Role.CRITIC,), 12)}")
+    whole = show_debate_progress("Argues position 1", seen.thoughts * 5)
     assert len(split_reply(Reply(whole))) == 1
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from tests.wire.axl_node import axl_nodes
+from tests.wire.axl_node import FIRST_SENDS, axl_nodes
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.mesh.folder import MeshFiles
@@ -22,14 +22,17 @@ from zuno.kernel.errors import Unavailable
 from zuno.lp.mesh.peer_process import MeshPeer
 from zuno.lp.mesh.running import AGENTS, PeerRunner
 from zuno.lp.model.debate import Role
-from zuno.lp.service import mesh
+from zuno.lp.service import mesh, recommend
 from zuno.lp.service.mesh import MeshService
 from zuno.lp.service.mesh_debate import OwnerEndpoint, OwnerInbox
+from zuno.lp.service.recommend import Waiting
 
 
 @asynccontextmanager
-async def strangers(home: Path) -> AsyncIterator[tuple[MeshService, MeshFiles]]:
-    """Four peers and their owner, each at a node that has met no other."""
+async def strangers(
+    home: Path, absent: Role | None = None
+) -> AsyncIterator[tuple[MeshService, MeshFiles, Callable[[], None]]]:
+    """Four peers and their owner, each at a node that has met no other; and what starts the absent one."""
     files = MeshFiles(home)
     keys = {role: KeyFile(files.of(role) / "peer.key") for role in Role}
     ids = {role: KeyFile(files.of(role) / "axl.key") for role in Role}
@@ -72,13 +75,19 @@ async def strangers(home: Path) -> AsyncIterator[tuple[MeshService, MeshFiles]]:
         )
 
     async with AsyncExitStack() as stack:
-        nodes = await stack.enter_async_context(axl_nodes(list(peer_ids.values()), first_contact=0.4))
+        fresh = axl_nodes(list(peer_ids.values()), first_sends=FIRST_SENDS, pace=0.1)
+        nodes = await stack.enter_async_context(fresh)
         urls = {role: node.url for role, node in zip(peer_ids, nodes, strict=True)}
-        for role in AGENTS:
+
+        def start(role: Role) -> None:
             peer = runner(role)
             peer.start()
             stack.push_async_callback(peer.close)
-        yield keeper, files
+
+        for role in AGENTS:
+            if role is not absent:
+                start(role)
+        yield keeper, files, lambda: start(absent or Role.CRITIC)
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +96,7 @@ def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_whoever_runs_is_given_time_to_be_met(tmp_path: Path) -> None:
-    async with strangers(tmp_path) as (keeper, files):
+    async with strangers(tmp_path) as (keeper, files, _):
         with pytest.raises(Unavailable):  # as far as this home knows, none of them runs
             await keeper.ping("axl")
         for role in AGENTS:
@@ -96,8 +105,32 @@ async def test_whoever_runs_is_given_time_to_be_met(tmp_path: Path) -> None:
 
 
 async def test_routes_that_are_warm_answer_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with strangers(tmp_path) as (keeper, _):
+    async with strangers(tmp_path) as (keeper, _, _):
         assert await keeper.warm_routes("axl", AGENTS) == ()
         monkeypatch.setattr(mesh, "PING_SECONDS", 5.0)  # of a machine that is busy; without a lock no more is given
         assert set((await keeper.ping("axl")).answered) == {role.value for role in AGENTS}
         assert await keeper.warm_routes("iroh", AGENTS) == ()  # where first contact is quick nobody is asked
+
+
+async def test_whoever_waits_is_told_who_has_not_answered_and_for_how_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recommend, "TICK", 0.05)
+    heard: list[Waiting] = []
+    async with strangers(tmp_path, absent=Role.CRITIC) as (keeper, files, start_critic):
+        for role in AGENTS:
+            files.lock(role.value).take()
+
+        def hear(event: object) -> None:
+            assert isinstance(event, Waiting)
+            if event == Waiting((Role.CRITIC,), 2) and event not in heard:
+                start_critic()
+            heard.append(event)
+
+        endpoint = await keeper.endpoint_for("axl", lambda: "test", pytest.fail, hear)
+        assert endpoint is not None
+        await endpoint.close()
+    assert heard[0] == Waiting(AGENTS, 0)
+    assert Waiting((Role.CRITIC,), 1) in heard  # asked at once with the others, who have answered since
+    assert "critic" in str(Waiting((Role.CRITIC,), 12))
+    assert "12 s" in str(Waiting((Role.CRITIC,), 12))

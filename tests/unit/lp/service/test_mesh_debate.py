@@ -28,12 +28,12 @@ from zuno.lp.mesh.message_handler import EnvelopeSigner, journal_envelope
 from zuno.lp.mesh.peer import OutgoingMessage
 from zuno.lp.mesh.running import AGENTS
 from zuno.lp.model.ballot import DecidedBy, Judgment, PlanVerdict, Verdict
-from zuno.lp.model.debate import Context, FlowCreateStart, FlowFailed, FlowStart, PlanReady, Role
+from zuno.lp.model.debate import Context, FlowCreateStart, FlowFailed, FlowStart, PlanReady, Role, Thought
 from zuno.lp.model.market import GasQuote
 from zuno.lp.ports.chain import Chain
 from zuno.lp.service import mesh_debate
 from zuno.lp.service.mesh_debate import DISBELIEVED
-from zuno.lp.service.recommend import record_plan
+from zuno.lp.service.recommend import Waiting, record_plan
 
 
 async def test_an_honest_plan_is_believed_and_its_thoughts_are_heard(tmp_path: Path) -> None:
@@ -42,7 +42,9 @@ async def test_an_honest_plan_is_believed_and_its_thoughts_are_heard(tmp_path: P
         end = await side.room.debate(START, heard.append)
         plan = await record_plan(side.room, end, None)
         assert await kinds(side) == ["flow_start", "plan_ready", "plan", "decision_view"]
-        assert {thought.role for thought in heard} >= {Role.SCOUT, Role.STRATEGIST, Role.CRITIC}
+        thoughts = [event for event in heard if isinstance(event, Thought)]
+        assert {thought.role for thought in thoughts} >= {Role.SCOUT, Role.STRATEGIST, Role.CRITIC}
+        assert heard[-1] == Waiting(())  # nobody is asked while it is checked
         table = Table(tmp_path, await observed(tmp_path / "sim"))
         same = await table.plan()
         assert (plan.hash, plan.transcript) == (same.hash, same.transcript)

@@ -67,7 +67,9 @@ async def test_an_owner_stops_waiting_for_a_peer_that_came_back_in_another_editi
     monkeypatch.setattr(mesh_debate, "BEAT", 0.01)
     async with a_mesh(tmp_path, silent=[Role.SCOUT]) as side:
 
-        async def ping(patience: float, roles: tuple[Role, ...] = ()) -> dict[Role, PingReply]:
+        async def ping(
+            patience: float, roles: tuple[Role, ...] = (), answered: dict[Role, PingReply] | None = None
+        ) -> dict[Role, PingReply]:
             return {Role.SCOUT: PingReply("0.1.0", 1, 0.5)}
 
         side.room.endpoint.ping = ping

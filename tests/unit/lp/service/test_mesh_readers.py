@@ -23,7 +23,7 @@ from zuno.lp.model.ballot import PlanVerdict, Verdict
 from zuno.lp.model.debate import AgentThought, FlowFailed, PlanReady, Role, Thought
 from zuno.lp.service.mesh_debate import DISBELIEVED, OwnerInbox
 from zuno.lp.service.plan_view import PlanView, decided_hash
-from zuno.lp.service.recommend import load_context, record_plan
+from zuno.lp.service.recommend import Waiting, load_context, record_plan
 
 
 def other(ready: PlanReady) -> PlanReady:
@@ -243,12 +243,13 @@ async def test_a_disbelief_that_quotes_the_lie_is_harmless(tmp_path: Path) -> No
 
 
 async def test_thoughts_are_harmless_to_whoever_listens(tmp_path: Path) -> None:
-    key, ear, listened = KeyFile(tmp_path / "scout.key"), OwnerInbox(), list[Thought]()
+    key, ear, listened = KeyFile(tmp_path / "scout.key"), OwnerInbox(), list[Thought | Waiting]()
     key.ensure()
     ear.listeners[REQUEST] = listened.append
     thought = Thought(role=Role.SCOUT, round=0, seq=0, text=FOUL, speaker="model")
     say = OutgoingMessage(Role.CLI, AgentThought(thought=thought))
     await ear.hear(EnvelopeSigner(Role.SCOUT, key, unix_millis).envelope(REQUEST, say, None))
     (said,) = listened
+    assert isinstance(said, Thought)
     assert clean(said.text)
     assert "gnp.exe" in said.text

@@ -85,7 +85,7 @@ async def nobody() -> tuple[int, ...]:
     return ()
 
 
-def keeper_of(home: Path) -> MeshService:
+def keeper_of(home: Path, open_endpoint: Any = nowhere) -> MeshService:
     files = MeshFiles(home)
     return MeshService(
         files,
@@ -94,7 +94,7 @@ def keeper_of(home: Path) -> MeshService:
         lambda role: KeyFile(files.of(role) / "axl.key"),
         lambda role: (None, f"http://127.0.0.1:{9002 + 10 * list(Role).index(role)}"),
         lambda: "iroh",
-        nowhere,
+        open_endpoint,
         nowhere,
         nowhere,
         nobody,
@@ -104,7 +104,7 @@ def keeper_of(home: Path) -> MeshService:
 class Story:
     """A host whose sleeps take no time and are written down."""
 
-    def __init__(self, home: Path, ward: Ward) -> None:
+    def __init__(self, home: Path, ward: Ward, open_endpoint: Any = nowhere) -> None:
         self.ward = ward
         self.files = MeshFiles(home)
         self.pauses: list[float] = []
@@ -113,7 +113,12 @@ class Story:
         self.moment = 0.0
         self.shown = 0
         self.host = MeshHost(
-            keeper_of(home), self.files, ward, lambda: Millis(1_700_000_000_000), lambda: self.moment, self._sleep
+            keeper_of(home, open_endpoint),
+            self.files,
+            ward,
+            lambda: Millis(1_700_000_000_000),
+            lambda: self.moment,
+            self._sleep,
         )
 
     async def _sleep(self, seconds: float) -> None:
@@ -224,6 +229,27 @@ async def test_without_a_node_of_its_own_no_mesh_is_up(home: Path, state: NodeSt
     story.files.keep_report(Role.CRITIC, said_by(story.ward.of("critic")[0].pid, NodeHealth(state="ok")))
     await story.beat()
     assert len(story.told("up")) == 1
+    story.stop.set()
+    await task
+
+
+async def test_the_table_goes_on_while_the_peers_are_met_for_the_first_time(home: Path) -> None:
+    meeting = asyncio.Event()
+
+    async def open_endpoint(way: str) -> Any:
+        meeting.set()
+        await asyncio.Event().wait()  # nodes that look for the way
+
+    story = Story(home, Ward(), open_endpoint)
+    task = story.up("axl")
+    await story.beat()
+    for name, child in story.ward.born:
+        story.files.keep_report(Role(name), said_by(child.pid))
+    await asyncio.wait_for(meeting.wait(), 10)
+    before = story.shown
+    await story.beat()
+    assert story.shown > before + 5
+    assert story.told("up") == []
     story.stop.set()
     await task
 

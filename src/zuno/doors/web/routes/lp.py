@@ -21,6 +21,7 @@ from zuno.lp.service.archive import WhyView
 from zuno.lp.service.create_request import Flags
 from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.portfolio import PortfolioView
+from zuno.lp.service.recommend import Waiting
 from zuno.lp.service.views import (
     ClosedPositionsView,
     InspectView,
@@ -126,10 +127,12 @@ def build_lp_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRoute
             raise Problem(422, "A rebalance names a position, a new position is a wish in words.")
         request_id = jobs.new_id("req_")
 
-        def hear(thought: Thought) -> None:
-            feed.publish(
-                "thought", describe_thought(request_id, thought.role, thought.round, thought.seq, thought.text)
-            )
+        def hear(event: Thought | Waiting) -> None:
+            if isinstance(event, Waiting):
+                waits = {"id": request_id, "roles": event.roles, "seconds": event.seconds, "text": str(event)}
+                feed.publish("waiting", waits)
+            else:
+                feed.publish("thought", describe_thought(request_id, event.role, event.round, event.seq, event.text))
 
         async def debate(zuno: Zuno) -> PlanView:
             advice = zuno.advice()

@@ -54,6 +54,7 @@ async function holdDebate(api, body, place) {
   const stops = [
     api.onReturn(() => setTimeout(ask, SETTLE)),
     api.on("thought", (data) => { if (id === null) heard.push(data); else if (data.id === id) view.hear(data); }),
+    api.on("waiting", (data) => { if (data.id === id) view.wait(data.text); }),
     api.on("debate", (data) => { if (data.id === id) finish(data); }),
     api.on("job", (data) => { if (data.id === id && data.state === "failed") finish({ error: data.error }); }),
   ];
@@ -79,10 +80,11 @@ export function debateView() {
   const seats = Object.fromEntries(ROLES.map((role) => [role, h("li", { class: "seat" }, role)]));
   const list = h("ol", { class: "debate live", "aria-live": "polite", "aria-relevant": "additions", "aria-label": "The argument" });
   const state = h("p", { class: "debate-state", role: "status" }, "The desk is called together …");
+  const waiting = h("p", { class: "hint debate-waiting" });
   const told = new Set();
   let round = null;
   return {
-    element: h("div", { class: "stack-tight" }, h("ul", { class: "seats", "aria-label": "At the desk" }, Object.values(seats)), state, list),
+    element: h("div", { class: "stack-tight" }, h("ul", { class: "seats", "aria-label": "At the desk" }, Object.values(seats)), state, waiting, list),
     hear(thought) {
       if (told.has(thought.key)) return;
       told.add(thought.key);
@@ -98,12 +100,17 @@ export function debateView() {
       list.scrollTop = list.scrollHeight;
       replace(state, `${thought.role} speaks, ${round === 0 ? "first round" : `revision ${round}`}`);
     },
+    wait(text) {
+      replace(waiting, text);
+    },
     finish(data) {
+      replace(waiting);
       for (const seat of Object.values(seats)) seat.classList.remove("speaking");
       if (data.planId) replace(state, badge("decided", "good"), " ", h("a", { href: planLink(data.planId), class: "button primary" }, "Open the plan"));
       else replace(state, badge("no plan", "warn"), " ", data.error ?? "The debate ended without a plan.");
     },
     fail(error) {
+      replace(waiting);
       for (const seat of Object.values(seats)) seat.classList.remove("speaking");
       replace(state, notice(error.message, "bad"));
     },
