@@ -101,15 +101,20 @@ _TIMES = (
 )
 _NUMBER_WORD: Final = re.compile(rf"(?i)\b(?:{_ONES}|{_BIG}|{_PARTS}|{_TIMES})\b")
 _ORDINALS = "third|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
+_HAPPENING = (
+    "candidate|round|move|time|(?:re)?test|touch|tap|attempt|try|push|leg|wave|drive|bounce|rejection|failure|sweep|"
+    "break|breakout|close|candle|session|peak|trough|shoulder|confirmation|reading|source|expert|opinion|reason|veto"
+)
+"""What comes in turn: "a third retest" counts nothing, "a third of the volume" does."""
 _SHARE_IN_WORDS: Final = re.compile(
-    rf"(?i)\b(?:an?|one)[- ](?:{_ORDINALS})\b(?! (?:{_ONES}|candidate|round|move|time))"
+    rf"(?i)\b(?:an?|one)[- ](?:{_ORDINALS})\b(?! (?:{_ONES}|{_HAPPENING})\b)"
 )
 _ONE_OF: Final = re.compile(
     r"(?i)\bone(?:[- ](?:hours?|days?|weeks?|months?|years?|minutes?|seconds?|bars?|ticks?|points?|dollars?|cents?"
     r"|usdc?|eth|weth|btc|gwei|path|in|out|to)\b|[- ](?:and|point|%))"
 )
 _NUMERAL: Final = re.compile(r"[0-9][0-9.,'_]*\w*|\w+[0-9]\w*|[%‰$€£¥₿¢]")
-_ROMAN: Final = re.compile(r"\b(?=[IVXLCDM]{2,}\b)M*(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})\b")
+_ROMAN: Final = re.compile(r"\b(?=[IVXLCDM]{2,}\b)M*(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})(?<=\w)\b")
 _NOT_ROMAN: Final = frozenset({"IV", "DI", "MM", "CD", "MD", "LI", "CC", "DM", "CM", "DC", "MC", "LL", "ML", "DD"})
 _NUMBERED = "candidates?|moves?|options?|ranges?|shapes?|rounds?|revisions?|sources?|feeds?|pools?|experts?|venues?|"
 _NUMBERED += "accepts?|revises?|vetoe?s?|verdicts?|judgments?|critiques?"
@@ -123,12 +128,29 @@ _FRAMED = (
     r"rsi14|adx14|atr14|ema\d+|mfi14|cmf20|macd|bollinger|closes?|structure|trend|charts?|swing|supertrend|squeeze|cvd|"
     r"divergence|break|breakout|bos|choch|candles?|timeframes?|frame|retracements?|hidden|shape|levels?|vwap|range|bars"
 )
+_FRAME = "(?:1|3|5|15|30|45)m|(?:1|2|3|4|6|8|12|24)h|[137]d|30d|1w"
+_LASTING = "from|later|ago|left|away|more|less|sooner|longer|of|to|in|at|on|and|or|before|after|until|than|per|with|by|if|"
+_LASTING += "so|but|when|while|because|as|is|are|was|were|will|would|usually|tops|max|payback|recovery|wait|delay|hold|trip"
+"""What makes a timeframe a length of time: "4h from here", "a 24h wait"."""
+_TENOR = r"\d{1,3}-(?:year|month|week|day|hour|minute|period|bar)"
+_INSTRUMENT = (
+    "yields?|notes?|bonds?|treasur(?:y|ies)|moving|averages?|e?ma|sma|skew|funding|charts?|candles?|volatility|vol|"
+    "implied|windows?|delta|tenor|options?|vwap|trend|structure|timeframe"
+)
 _EXEMPT: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         r"\b(?:(?:75|95|90|99|50|25|10|5)(?:th)?|tenth|fifth)[- ]percentiles?\b|\bp(?:5|10|25|75|90|95)\b",
-        rf"\b(?:1m|5m|15m|30m|1h|2h|4h|6h|8h|12h|1d|1w)(?= (?:{_FRAMED})\b)|\bon the (?:1h|4h|1d|1w)\b",
-        r"\b(?:rsi|adx|atr|mfi)(?:14|\(14\))|\bcmf20\b|\bmacd\(12,26,9\)|\bema[- ]?(?:9|21|50|200)\b",
+        rf"\b(?:1m|5m|15m|30m|1h|2h|4h|6h|8h|12h|1d|1w)(?= (?:{_FRAMED})\b)|\bon the (?:{_FRAME})\b",
+        rf"(?:^|[.;:,(] ?|\b(?:the|this|that|its|last|next|latest|and|or|of|on|both) )(?:{_FRAME})"
+        rf"(?= (?!(?:{_LASTING})\b)[a-z])",
+        rf"\bthe (?:{_FRAME})(?= (?:is|was|has|looks|remains|still|says|shows|points)\b)|\b(?:every|per) 8h\b",
+        rf"\b{_TENOR}(?:(?: and| or)(?: the)? {_TENOR})?(?= (?:{_INSTRUMENT})\b)",
+        r"\b(?:rsi|adx|atr|mfi)(?:14|\(14\))|\bcmf20\b|\bmacd\(12,26,9\)|\b(?:e?ma|sma)[- ]?(?:9|20|21|50|100|200)\b",
+        r"\b(?:q[1-4]|h[12]|t\+[0-3]|g7|g20|m[12]|l[123])\b|\b(?:nasdaq|russell|ftse|nikkei) (?:100|2000|225)\b",
+        r"\b(?:double|triple)[- ](?:top|bottom)s?\b|\bthree (?:white soldiers|black crows|drives)\b|\bwaves? [1-5]\b",
+        r"\b(?:this|last|next|first|second|third|fourth) quarter\b(?! of)|\bquarter[- ]end\b|\bzero[- ](?:line|sum)\b",
+        r"\bzero(?= (?:conviction|evidence|doubt|interest|patience|appetite|support|merit|reason|sign)\b)",
         r"\b(?:9|21|50|200)[- ](?:period |day |bar )?ema\b",
         r"\bv[234]\b|\berc-?(?:20|721)\b|\bpermit2\b|\beip-?1559\b|\b2s10s\b|\b25-delta\b|\bs&p 500\b",
         r"\b(?:last|past|previous|trailing) (?:24 ?-?h(?:ours?)?|7 ?-?d(?:ays?)?|30 ?-?d(?:ays?)?)\b",
@@ -144,6 +166,7 @@ _STRESS: Final = re.compile(
     r"cost|return|yield|rate|money|capital|much|many|gain|profit)\b|more|higher|larger|lvr|fees|leverage))",
     re.IGNORECASE,
 )
+_TIER: Final = re.compile(r" (\d+(?:\.\d+)?) ?%$")
 _WINDOW: Final = re.compile(r"_(\d+)([hd])(?![a-z0-9])")
 _CITED: Final = re.compile(
     r"(?i)\b(candidate|option|move|round|pool)(?:s?)[- ](#?\d+(?:(?:,? (?:and|or|vs\.?|to) |, ?|/| ?& ?)#?\d+)*)"
@@ -158,6 +181,7 @@ _GLUED: Final = re.compile(
     r"ticks?|times|bars?|seconds?)(?![\w-])",
     re.IGNORECASE,
 )
+_RATIO: Final = re.compile(r"(?i)\b(?:(\d+(?:\.\d+)?)(?: ?: ?|[ -]to[ -])1|1 ?: ?(\d+(?:\.\d+)?))(?![\d:]|\.\d)")
 _NTH: Final = re.compile(r"(?i)\b(?:1st|2nd|3rd|[4-9]th|10th)\b")
 
 # -- what points out of the text, or at its reader
@@ -189,6 +213,18 @@ _ORDER: Final = re.compile(
     rf"(?:{_ACTS})\b(?!\s*[:=)])",
     re.IGNORECASE,
 )
+_NO_ORDER: Final = re.compile(
+    r"\bgo (?:long|short|flat|neutral)\b(?![^.;!?]*\b(?:your?|yours|everything|all[- ]in)\b)"
+    r"|\b(?:do not|don't) (?:read|take|mistake) (?:this|that|it|my)(?: (?!warning|alert|error|notice|limit|message)\w+)?"
+    r" (?:as|for) (?:an?|any)\b"
+    r"|\b(?:buy|sell|stop|swap|call|ask)[- ](?:pressure|side|walls?|orders?|volumes?|flows?|hunts?|hunting|runs?|losses|"
+    r"skew|signals?|liquidity|interest|imbalance|depth|programs?|funding|spreads?|quotes?|clusters?|zones?)\b"
+    r"(?!\s*(?:[.!?;]|$|(?:now|immediately|today|at once|to|for)\b))"
+    rf"|\b(?:{_ACTS})(?= (?:of|is|was|were|are|has|had|remains?|looks?)\b)|\b(?:change|trust)(?= in\b)"
+    r"|\b(?:set|read) (?:against|apart|beside|together)\b|\bcall (?:it|this|that) an?\b",
+    re.IGNORECASE,
+)
+"""A verdict ("go long"), a remark on how something is meant, and verbs that are nouns here ("sell pressure fades")."""
 _ADDRESSED: Final = re.compile(
     r"\b(?:you|u|owner|user|reader)s? (?:should|must|shall|ought|have to|has to|need to|needs to|had better|"
     r"will want to|may want to|are required|are advised|can now|could now)\b"
@@ -207,15 +243,15 @@ def _find_in_prose(prose: str, facts: FactSheet, cited: Sequence[str]) -> Iterat
         elif _is_foreign(char):
             yield Fault(Code.LETTERS, char if char.isprintable() else f"U+{ord(char):04X}")
     folded = _fold(prose)
-    for code, pattern in (
-        (Code.GLUED, _GLUED),
-        (Code.ADDRESS, _ADDRESS),
-        (Code.LINK, _LINK),
-        (Code.COMMAND, _COMMAND),
-        (Code.ORDER, _ORDER),
-        (Code.ORDER, _ADDRESSED),
+    for code, pattern, searched in (
+        (Code.GLUED, _GLUED, folded),
+        (Code.ADDRESS, _ADDRESS, folded),
+        (Code.LINK, _LINK, folded),
+        (Code.COMMAND, _COMMAND, folded),
+        (Code.ORDER, _ORDER, _NO_ORDER.sub(" name", folded)),
+        (Code.ORDER, _ADDRESSED, folded),
     ):
-        if found := pattern.search(folded):
+        if found := pattern.search(searched):
             yield Fault(code, found[0].strip().replace(MARK, "{…}"))
     left = _without_names(folded, facts, cited)
     for match in _NUMERAL.finditer(left):
@@ -262,10 +298,19 @@ def _without_names(folded: str, facts: FactSheet, cited: Sequence[str]) -> str:
         folded = re.sub(named, keep_claims, folded)
     for name in facts.names:
         folded = re.sub(rf"(?<!\w){re.escape(_fold(name))}(?!\w)", " name ", folded)
+        if tier := _TIER.search(_fold(name)):
+            folded = re.sub(rf"(?<![\w.,-]){re.escape(tier[1])} ?%(?=[ -](?:pool|tier|fee tier)\b)", "name", folded)
     folded = _CITED.sub(lambda match: " name " if _exist(match[1].lower(), match[2], facts) else match[0], folded)
+    folded = _RATIO.sub(lambda match: " name " if _is_reward(float(match[1] or match[2]), facts) else match[0], folded)
     for pattern in (*_EXEMPT, _STRESS, _COUNTED, _NTH):
         folded = pattern.sub(" name ", folded)
     return folded
+
+
+def _is_reward(ratio: float, facts: FactSheet) -> bool:
+    """Whether a ratio is the trade's own reward for its risk, as it is said with one digit."""
+    card = [fact.number for fact in facts.values() if fact.id.endswith("reward_over_risk")]
+    return any(round(float(number), 1) == ratio for number in card)
 
 
 def _exist(what: str, numbers: str, facts: FactSheet) -> bool:
