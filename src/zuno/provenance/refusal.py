@@ -106,9 +106,7 @@ _HAPPENING = (
     "break|breakout|close|candle|session|peak|trough|shoulder|confirmation|reading|source|expert|opinion|reason|veto"
 )
 """What comes in turn: "a third retest" counts nothing, "a third of the volume" does."""
-_SHARE_IN_WORDS: Final = re.compile(
-    rf"(?i)\b(?:an?|one)[- ](?:{_ORDINALS})\b(?! (?:{_ONES}|{_HAPPENING})\b)"
-)
+_SHARE_IN_WORDS: Final = re.compile(rf"(?i)\b(?:an?|one)[- ](?:{_ORDINALS})\b(?! (?:{_ONES}|{_HAPPENING})\b)")
 _ONE_OF: Final = re.compile(
     r"(?i)\bone(?:[- ](?:hours?|days?|weeks?|months?|years?|minutes?|seconds?|bars?|ticks?|points?|dollars?|cents?"
     r"|usdc?|eth|weth|btc|gwei|path|in|out|to)\b|[- ](?:and|point|%))"
@@ -129,8 +127,12 @@ _FRAMED = (
     r"divergence|break|breakout|bos|choch|candles?|timeframes?|frame|retracements?|hidden|shape|levels?|vwap|range|bars"
 )
 _FRAME = "(?:1|3|5|15|30|45)m|(?:1|2|3|4|6|8|12|24)h|[137]d|30d|1w"
-_LASTING = "from|later|ago|left|away|more|less|sooner|longer|of|to|in|at|on|and|or|before|after|until|than|per|with|by|if|"
-_LASTING += "so|but|when|while|because|as|is|are|was|were|will|would|usually|tops|max|payback|recovery|wait|delay|hold|trip"
+_LASTING = (
+    "from|later|ago|left|away|more|less|sooner|longer|of|to|in|at|on|and|or|before|after|until|than|per|with|by|if|"
+)
+_LASTING += (
+    "so|but|when|while|because|as|is|are|was|were|will|would|usually|tops|max|payback|recovery|wait|delay|hold|trip"
+)
 """What makes a timeframe a length of time: "4h from here", "a 24h wait"."""
 _TENOR = r"\d{1,3}-(?:year|month|week|day|hour|minute|period|bar)"
 _INSTRUMENT = (
@@ -215,10 +217,10 @@ _ORDER: Final = re.compile(
 )
 _NO_ORDER: Final = re.compile(
     r"\bgo (?:long|short|flat|neutral)\b(?![^.;!?]*\b(?:your?|yours|everything|all[- ]in)\b)"
-    r"|\b(?:do not|don't) (?:read|take|mistake) (?:this|that|it|my)(?: (?!warning|alert|error|notice|limit|message)\w+)?"
-    r" (?:as|for) (?:an?|any)\b"
-    r"|\b(?:buy|sell|stop|swap|call|ask)[- ](?:pressure|side|walls?|orders?|volumes?|flows?|hunts?|hunting|runs?|losses|"
-    r"skew|signals?|liquidity|interest|imbalance|depth|programs?|funding|spreads?|quotes?|clusters?|zones?)\b"
+    r"|\b(?:do not|don't) (?:read|take|mistake) (?:this|that|it|my)"
+    r"(?: (?!warning|alert|error|notice|limit|message)\w+)? (?:as|for) (?:an?|any)\b"
+    r"|\b(?:buy|sell|stop|swap|call|ask)[- ](?:pressure|side|walls?|orders?|volumes?|flows?|hunts?|hunting|runs?|"
+    r"losses|skew|signals?|liquidity|interest|imbalance|depth|programs?|funding|spreads?|quotes?|clusters?|zones?)\b"
     r"(?!\s*(?:[.!?;]|$|(?:now|immediately|today|at once|to|for)\b))"
     rf"|\b(?:{_ACTS})(?= (?:of|is|was|were|are|has|had|remains?|looks?)\b)|\b(?:change|trust)(?= in\b)"
     r"|\b(?:set|read) (?:against|apart|beside|together)\b|\bcall (?:it|this|that) an?\b",

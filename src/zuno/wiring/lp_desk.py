@@ -94,7 +94,7 @@ class LpWiring(SharedWiring):
     def archive(self) -> Archive:
         from zuno.lp.service.archive import Archive
 
-        return Archive(self._read_journal, self._open_replay, code_version, self._meshes.attempts)
+        return Archive(self._read_journal, self._open_replay, code_version, self._meshes.journals)
 
     def alerts(self) -> AlertDesk:
         from zuno.lp.service.arguments import position_id

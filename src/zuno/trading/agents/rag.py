@@ -54,13 +54,14 @@ async def summarise_news(bundle: Bundle, model_context: ModelContext) -> NewsRea
             sections=lambda: (section, _texts_section(stories)),
             output=RagOpinion,
             fallback=lambda: answer_by_rules(stories),
-            texts=lambda said: ((said.summary, LONG_TEXT),),
-            judge=lambda said: None if any(cited_ids([said.summary])) else "summary cites no story",
+            prose=lambda said, keep: said.model_copy(update={"summary": keep(said.summary, LONG_TEXT)}),
         ),
         model_context,
     )
     if spoken.source not in ("model", "repaired"):
         return NewsReading("", spoken.attempts, spoken.why if spoken.source == "fallback" else "")
+    if not any(cited_ids([spoken.value.summary])):
+        return NewsReading("", spoken.attempts, spoken.why or "its summary cites no story")
     return NewsReading(render(spoken.value.summary, prompt_facts.build_sheet([section]))[:LONG_TEXT], spoken.attempts)
 
 
