@@ -136,8 +136,6 @@ async def answer_in_rounds(task: ChatTask[R], model_context: ModelContext) -> Ch
         step = spoken.value
         if spoken.model is None:
             return ChatResult(None, "", tuple(calls), spoken.source, spoken.why, tuple(attempts))
-        if (step.tool == ANSWER or last) and not step.answer.strip():
-            return ChatResult(None, "", tuple(calls), "fallback", spoken.why, tuple(attempts))
         if step.tool == ANSWER or last:
             return ChatResult(step.answer, step.propose, tuple(calls), spoken.source, spoken.why, tuple(attempts))
         arguments = _read_arguments(step)

@@ -81,7 +81,8 @@ class TextScreen:
 
 
 def parse_reply(text: str, question: Question[T], untrusted: tuple[Untrusted, ...]) -> Usable[T] | Unusable:
-    """Schema, then bounds; the first that fails is the error. Then the texts are screened."""
+    """Schema, then bounds; the first that fails is the error. Then the texts are screened, and a field of which nothing
+    is left is one that is missing."""
     if len(text) > MAX_REPLY_CHARS:
         return Unusable("malformed", f"{len(text)} characters, where {MAX_REPLY_CHARS} are the most")
     body = _strip_code_fence(text)
@@ -100,8 +101,10 @@ def parse_reply(text: str, question: Question[T], untrusted: tuple[Untrusted, ..
     fields = [text for text in _strings(value.model_dump()) if text not in screen.screened]
     if stranger := _find_stranger(fields, untrusted):
         return Unusable("out_of_bounds", stranger)
-    reasons = "; ".join(dict.fromkeys(screen.reasons))
-    return Usable(kept, shorten_reason(f"left out: {reasons}") if reasons else "")
+    left_out = f"left out: {'; '.join(dict.fromkeys(screen.reasons))}" if screen.reasons else ""
+    if left_out and (gone := question.judge(kept)):
+        return Unusable("out_of_bounds", shorten_reason(f"{gone} ({left_out})"))
+    return Usable(kept, shorten_reason(left_out))
 
 
 def _find_stranger(texts: list[str], untrusted: tuple[Untrusted, ...]) -> str:

@@ -15,6 +15,7 @@ from zuno.lp.agents.prompt_facts import (
     facts_of,
     pairs_of,
     screen_text,
+    text_faults,
 )
 from zuno.lp.agents.schemas import REASONING_CHARS, ArbiterOpinion
 from zuno.lp.agents.strategist import Recall
@@ -27,6 +28,8 @@ from zuno.lp.model.debate import Context, Deadlock, Debate, Role
 from zuno.lp.rules.ballot import AXES, arbiter_decides, with_arbiter_verdict
 from zuno.provenance.facts import FactSheet
 from zuno.provenance.slots import cut
+
+UNUSABLE_REASON = "the reason it gave cannot be used."
 
 
 class Arbiter:
@@ -115,8 +118,7 @@ def _first_by_axis(context: Context, debate: Debate) -> int:
 def _explain_departure(context: Context, debate: Debate, opinion: ArbiterOpinion) -> Iterator[str]:
     """Why the choice is not the axis' own, where it is not."""
     if (first := _first_by_axis(context, debate)) != opinion.chosen_index:
-        why = opinion.against_axis or "the reason it gave cannot be used."
-        yield f"Candidate {first} stands first by the {context.profile} axis; against it: {why}"
+        yield f"Candidate {first} stands first by the {context.profile} axis; against it: {opinion.against_axis}"
 
 
 def _screen_opinion(opinion: ArbiterOpinion, debate: Debate, facts: FactSheet, screen: Screen) -> ArbiterOpinion:
@@ -125,7 +127,7 @@ def _screen_opinion(opinion: ArbiterOpinion, debate: Debate, facts: FactSheet, s
     reasoning = screen_text(screen, opinion.reasoning, facts, about=index, most=most)
     if "round" not in reasoning.lower():
         reasoning = f"{_summarise_rounds(debate)} {reasoning}".strip()
-    against = screen_text(screen, opinion.against_axis or "", facts, about=index) or None
+    against = screen(opinion.against_axis or "", lambda piece: text_faults(piece, facts, index), UNUSABLE_REASON)
     return opinion.model_copy(update={"reasoning": reasoning, "against_axis": against})
 
 
