@@ -1,7 +1,7 @@
 """Sentences as models write them at the desks, honest and invented: how many honest ones are refused, and by what.
 
-`../shared/data/judge-sentences.jsonl` lies beside the checkout; `held_out.jsonl` was written for this test. The rules were
-not made from either: what they let pass is a form of words, and no sentence.
+`../shared/data/judge-sentences.jsonl` lies beside the checkout; `held_out.jsonl` was written for this test. What the
+rules let pass is a form of words, and no sentence of either.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from zuno.provenance.slots import find_slots
 
 SHARED = SHARED_DATA / "judge-sentences.jsonl"
 HELD_OUT = GOLDEN / "provenance" / "held_out.jsonl"
-MISSING = "no ../shared/data beside the checkout: its sentences cannot be read"
+MISSING = "no sentences: ../shared/data/judge-sentences.jsonl is not beside the checkout"
 MOST_REFUSED = 0.03
 
 
