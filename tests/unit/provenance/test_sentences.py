@@ -41,7 +41,8 @@ def test_honest_sentences_pass_and_invented_ones_do_not(path: Path) -> None:
     facts = sheet_of([row["text"] for row in rows])
     honest: Counter[Code] = Counter()
     invented: Counter[Code] = Counter()
-    refused, passed = [], []
+    refused: list[str] = []
+    passed: list[str] = []
     for row in rows:
         codes = {fault.code for fault in find_faults(row["text"], facts)}
         (invented if row["invented"] else honest).update(codes)
